@@ -1,0 +1,1 @@
+"""The built-in demonstration: an invented corpus, its questions, and their labels."""
