@@ -1,0 +1,107 @@
+"""DeepEra: an evidence reranker for scientific question answering, built on LangGraph."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from deepera_graph.version import __version__
+
+if TYPE_CHECKING:
+    from deepera_graph.backends import load_backend
+    from deepera_graph.backends.llm import llm_backend
+    from deepera_graph.backends.local import local_backend
+    from deepera_graph.backends.mixed import mixed_backend, screened_backend
+    from deepera_graph.errors import (
+        AnswerError,
+        BackendError,
+        CallError,
+        DeepEraError,
+        InputError,
+        PromptError,
+        RoleError,
+        SettingsError,
+        StoreError,
+    )
+    from deepera_graph.graph import build_graph
+    from deepera_graph.passages import Passage
+    from deepera_graph.reranker import EvidenceReranker
+    from deepera_graph.result import RankedPassage, RerankResult
+    from deepera_graph.roles import Backend
+    from deepera_graph.schema import Answer, Intent, Judgement, Summary
+    from deepera_graph.settings import Settings
+    from deepera_graph.thresholds import Gap, PerIntent, Quantile
+    from deepera_graph.usage import Usage
+
+_HOME = {
+    "Answer": "schema",
+    "AnswerError": "errors",
+    "Backend": "roles",
+    "BackendError": "errors",
+    "CallError": "errors",
+    "DeepEraError": "errors",
+    "EvidenceReranker": "reranker",
+    "Gap": "thresholds",
+    "InputError": "errors",
+    "Intent": "schema",
+    "Judgement": "schema",
+    "Passage": "passages",
+    "PerIntent": "thresholds",
+    "PromptError": "errors",
+    "Quantile": "thresholds",
+    "RankedPassage": "result",
+    "RerankResult": "result",
+    "RoleError": "errors",
+    "Settings": "settings",
+    "SettingsError": "errors",
+    "StoreError": "errors",
+    "Summary": "schema",
+    "Usage": "usage",
+    "build_graph": "graph",
+    "llm_backend": "backends.llm",
+    "load_backend": "backends",
+    "local_backend": "backends.local",
+    "mixed_backend": "backends.mixed",
+    "screened_backend": "backends.mixed",
+}
+
+__all__ = [
+    "Answer",
+    "AnswerError",
+    "Backend",
+    "BackendError",
+    "CallError",
+    "DeepEraError",
+    "EvidenceReranker",
+    "Gap",
+    "InputError",
+    "Intent",
+    "Judgement",
+    "Passage",
+    "PerIntent",
+    "PromptError",
+    "Quantile",
+    "RankedPassage",
+    "RerankResult",
+    "RoleError",
+    "Settings",
+    "SettingsError",
+    "StoreError",
+    "Summary",
+    "Usage",
+    "__version__",
+    "build_graph",
+    "llm_backend",
+    "load_backend",
+    "local_backend",
+    "mixed_backend",
+    "screened_backend",
+]
+
+
+def __getattr__(name: str) -> Any:  # langgraph takes over a second to import
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,101 @@
+"""Who judges: the local rules, a language model, or your own roles; and how to name them.
+
+| name | backend |
+|---|---|
+| ``local`` | `deepera_graph.backends.local`: rules, no model, no key |
+| ``provider:model`` | `deepera_graph.backends.llm`: any chat model, e.g. ``openai:gpt-5-mini`` |
+| ``package.module:factory`` | what the factory of yours returns |
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+from deepera_graph.errors import SettingsError
+from deepera_graph.roles import Backend
+
+
+def load_backend(backend: "Backend | str | Mapping[str, Any]") -> Backend:
+    """Return the backend that a name or a spec stands for; a `Backend` is returned as it is.
+
+    Raises:
+        SettingsError: No backend has this name, or the factory does not return a `Backend`.
+    """
+    if isinstance(backend, Backend):
+        return backend
+    if isinstance(backend, str):
+        return _load_named(backend)
+    if isinstance(backend, Mapping):
+        return _load_spec(dict(backend))
+    raise SettingsError(f"backend must be a Backend or its name, got {backend!r:.80}")
+
+
+def _load_named(name: str) -> Backend:
+    if name == "local":
+        return _load_spec({"kind": "local"})
+    head, colon, tail = name.partition(":")
+    if colon and head and tail:
+        if "." in head:
+            return _load_spec({"kind": "factory", "path": name})
+        return _load_spec({"kind": "llm", "model": name})
+    raise SettingsError(
+        f"backend must be 'local', 'provider:model' or 'package.module:factory', got {name!r}"
+    )
+
+
+def _load_spec(spec: dict[str, Any]) -> Backend:
+    kind = spec.pop("kind", None)
+    if kind not in _BUILDERS:
+        raise SettingsError(f"backend kind must be one of {sorted(_BUILDERS)}, got {kind!r}")
+    return _BUILDERS[kind](spec)
+
+
+def _local(spec: dict[str, Any]) -> Backend:
+    made: Backend = import_module("deepera_graph.backends.local").local_backend()
+    return made
+
+
+def _llm(spec: dict[str, Any]) -> Backend:
+    made: Backend = import_module("deepera_graph.backends.llm").llm_backend_from_spec(spec)
+    return made
+
+
+def _mixed(spec: dict[str, Any]) -> Backend:
+    parts = {role: load_backend(part) for role, part in spec.items()}
+    made: Backend = import_module("deepera_graph.backends.mixed").mixed_backend(**parts)
+    return made
+
+
+def _screened(spec: dict[str, Any]) -> Backend:
+    made: Backend = import_module("deepera_graph.backends.mixed").screened_backend(
+        load_backend(spec["screen"]), load_backend(spec["backend"]), floor=spec["floor"]
+    )
+    return made
+
+
+def _factory(spec: dict[str, Any]) -> Backend:
+    return _call_factory(str(spec["path"]))
+
+
+_BUILDERS = {
+    "local": _local,
+    "llm": _llm,
+    "mixed": _mixed,
+    "screened": _screened,
+    "factory": _factory,
+}
+
+
+def _call_factory(path: str) -> Backend:
+    module_name, _, attribute = path.partition(":")
+    try:
+        factory = getattr(import_module(module_name), attribute)
+    except (ImportError, AttributeError) as error:
+        raise SettingsError(f"backend {path!r} cannot be imported: {error}") from error
+    made = factory()
+    if not isinstance(made, Backend):
+        raise SettingsError(f"backend {path!r} must return a Backend, got {made!r:.80}")
+    if made.spec is not None:
+        return made
+    return replace(made, spec={"kind": "factory", "path": path})

@@ -1,0 +1,56 @@
+"""What a language model fills in; becomes the JSON schema it is shown."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from deepera_graph.schema import AnswerType, IntentKind
+
+
+class Filled(BaseModel):
+    """Base of what a model fills in."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
+
+
+class FilledIntent(Filled):
+    """What a question asks for."""
+
+    topic: str = Field(description="The scientific domain.")
+    entity_type: str = Field(description="The central entities as 'kind: name', '; ' between them.")
+    intent: IntentKind = Field(description="What kind of relation is asked about.")
+    expected_answer_type: AnswerType = Field(description="What form the answer has.")
+
+
+class FilledJudgement(Filled):
+    """A verdict; the reason comes first, so that the score follows from it."""
+
+    reason: str = Field(description="Why, in at most 25 words.")
+    evidence: list[int] = Field(description="Numbers of the sentences that carry the evidence.")
+    score: float = Field(ge=0, le=1, strict=True, description="Relevance as evidence, in [0, 1].")
+
+
+class FilledSummary(Filled):
+    """A summary."""
+
+    text: str = Field(description="One or two sentences, or empty if nothing answers the question.")
+
+
+class FilledAnswer(Filled):
+    """An answer."""
+
+    text: str = Field(description="The answer, with its evidence as [1], [2], ...")
+    citations: list[int] = Field(description="Numbers of the evidence cited.")
+
+
+def json_schema(kind: type[Filled]) -> dict[str, Any]:
+    """Return the JSON schema of an answer, every field required, in the order of the class."""
+    schema = kind.model_json_schema()
+    for unwanted in ("title", "description"):
+        schema.pop(unwanted, None)
+    schema["additionalProperties"] = False
+    schema["properties"] = {
+        name: {key: value for key, value in field.items() if key != "title"}
+        for name, field in schema["properties"].items()
+    }
+    return schema

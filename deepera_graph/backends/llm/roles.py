@@ -1,0 +1,111 @@
+"""The four roles played by a chat model; each is one call, two if the first reply is unusable."""
+
+from collections.abc import Coroutine
+from typing import Any, Generic, TypeVar
+
+from langchain_core.runnables import Runnable, RunnableConfig
+
+from deepera_graph import prompts
+from deepera_graph.backends.llm import io_loop, show
+from deepera_graph.backends.llm.answers import (
+    FilledAnswer,
+    FilledIntent,
+    FilledJudgement,
+    FilledSummary,
+)
+from deepera_graph.backends.llm.model import ChatModel
+from deepera_graph.backends.llm.structured import fill
+from deepera_graph.roles import AnswerTask, IntentTask, PassageTask
+from deepera_graph.schema import Answer, Intent, Judgement, Summary
+
+TaskT = TypeVar("TaskT")
+AnswerT = TypeVar("AnswerT")
+
+
+class LlmRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
+    """A role whose work runs in the loop of the model calls."""
+
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
+
+    def invoke(self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any) -> AnswerT:
+        """Play the role, waiting in this thread."""
+        return io_loop.run(self._play(input, config))
+
+    async def ainvoke(
+        self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AnswerT:
+        """Play the role, waiting in the running loop."""
+        return await io_loop.arun(self._play(input, config))
+
+    def _play(self, task: TaskT, config: RunnableConfig | None) -> Coroutine[Any, Any, AnswerT]:
+        raise NotImplementedError
+
+
+class LlmIntent(LlmRole[IntentTask, Intent]):
+    """Reads a question."""
+
+    async def _play(self, task: IntentTask, config: RunnableConfig | None) -> Intent:
+        problem = (
+            f"\n\nYour first reading was useless: {task['problem']}" if task["problem"] else ""
+        )
+        messages = prompts.messages(
+            "intent", question=show.one_line(task["question"]), problem=problem
+        )
+        filled = await fill(self._model, messages, FilledIntent, config)
+        return Intent(**filled.answer.model_dump(), usage=filled.usage, repaired=filled.repaired)
+
+
+class LlmJudge(LlmRole[PassageTask, Judgement]):
+    """Scores one passage; the evidence is named by sentence number and cut out by us."""
+
+    async def _play(self, task: PassageTask, config: RunnableConfig | None) -> Judgement:
+        sentences = show.sentences_of(task)
+        values = show.passage_values(task, show.numbered(sentences))
+        filled = await fill(
+            self._model, prompts.messages("score", **values), FilledJudgement, config
+        )
+        return Judgement(
+            score=filled.answer.score,
+            reason=filled.answer.reason,
+            quote=show.quoted(task["text"], sentences, filled.answer.evidence),
+            usage=filled.usage,
+            repaired=filled.repaired,
+        )
+
+
+class LlmSummarizer(LlmRole[PassageTask, Summary]):
+    """Shortens one kept passage."""
+
+    async def _play(self, task: PassageTask, config: RunnableConfig | None) -> Summary:
+        values = show.passage_values(task, show.plain(task["text"]))
+        filled = await fill(
+            self._model, prompts.messages("summarize", **values), FilledSummary, config
+        )
+        text = filled.answer.text.strip()
+        return Summary(
+            text="" if text.upper() in {"NONE", "NONE."} else text,
+            usage=filled.usage,
+            repaired=filled.repaired,
+        )
+
+
+class LlmAnswerer(LlmRole[AnswerTask, Answer]):
+    """Answers from the kept evidence."""
+
+    async def _play(self, task: AnswerTask, config: RunnableConfig | None) -> Answer:
+        block = show.evidence_block(task["evidence"])
+        messages = prompts.messages(
+            "answer",
+            question=show.one_line(task["question"]),
+            expected_answer_type=show.intent_values(task["intent"])["expected_answer_type"],
+            marker=show.marker(block),
+            evidence=block,
+        )
+        filled = await fill(self._model, messages, FilledAnswer, config)
+        return Answer(
+            text=filled.answer.text,
+            citations=filled.answer.citations,
+            usage=filled.usage,
+            repaired=filled.repaired,
+        )

@@ -1,0 +1,94 @@
+"""How a passage is shown to a model: numbered sentences in a block that it cannot close."""
+
+import unicodedata
+from hashlib import sha256
+
+from deepera_graph.roles import EvidenceItem, IntentFields, PassageTask
+from deepera_graph.text.sentences import Sentence, split_sentences
+
+NOT_KNOWN = "(not known: judge by the question alone)"
+NONE = "(none)"
+_UNSEEN = frozenset({"Cc", "Cf", "Cs"})  # control, format (direction, zero width), surrogates
+
+
+def marker(text: str) -> str:
+    """Return 8 hex digits for a block's marker line that do not occur in its text."""
+    turn = 0
+    while True:
+        digest = sha256(f"{turn}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        if digest not in text:
+            return digest
+        turn += 1
+
+
+def plain(text: str) -> str:
+    """Replace control and direction characters, keep line breaks; one character for one."""
+    return "".join(
+        one if one in "\n\t" or unicodedata.category(one) not in _UNSEEN else "\ufffd"
+        for one in text
+    )
+
+
+def one_line(text: str) -> str:
+    """Fold a title or a section into one line."""
+    return " ".join(plain(text).split()) or NONE
+
+
+def numbered(sentences: list[Sentence]) -> str:
+    """Write every sentence on a line of its own, with its number from 1."""
+    return "\n".join(
+        f"[{number}] {' '.join(plain(one.text).split())}"
+        for number, one in enumerate(sentences, start=1)
+    )
+
+
+def intent_values(fields: IntentFields) -> dict[str, str]:
+    """Return the four intent values of a prompt."""
+    if not fields["topic"]:
+        return dict.fromkeys(fields, NOT_KNOWN)
+    return {name: one_line(str(value)) for name, value in fields.items()}
+
+
+def passage_values(task: PassageTask, passage: str) -> dict[str, str]:
+    """Return the values of a prompt about one passage; title and section are data like its text."""
+    block = f"Title: {one_line(task['title'])}\nSection: {one_line(task['section'])}\n\n{passage}"
+    return {
+        "question": one_line(task["question"]),
+        **intent_values(task["intent"]),
+        "marker": marker(block),
+        "passage": block,
+    }
+
+
+def quoted(text: str, sentences: list[Sentence], numbers: list[int]) -> str:
+    """Cut the evidence out of the passage: from the first to the last sentence of its best run.
+
+    Numbers out of range are ignored. Sentences that do not follow each other cannot make one
+    verbatim quote, so the first run of neighbours is taken.
+    """
+    valid = sorted({number for number in numbers if 1 <= number <= len(sentences)})
+    if not valid:
+        return ""
+    last = valid[0]
+    for number in valid[1:]:
+        if number != last + 1:
+            break
+        last = number
+    return text[sentences[valid[0] - 1].start : sentences[last - 1].end]
+
+
+def evidence_block(items: list[EvidenceItem]) -> str:
+    """Write the kept evidence, numbered from 1: the summary if there is one, else the text."""
+    return "\n\n".join(
+        f"[{number}] {one_line(item['title'])}: {' '.join(plain(_best(item)).split())}"
+        for number, item in enumerate(items, start=1)
+    )
+
+
+def sentences_of(task: PassageTask) -> list[Sentence]:
+    """Return the sentences of a passage; at least one, as its text is not blank."""
+    return split_sentences(task["text"])
+
+
+def _best(item: EvidenceItem) -> str:
+    return item["summary"] or item["text"]

@@ -1,0 +1,101 @@
+"""Backends made of parts of others: mixed roles, and a cheap screen in front of a careful judge."""
+
+from typing import Any
+
+from langchain_core.runnables import Runnable, RunnableConfig
+
+from deepera_graph.roles import Backend, PassageTask
+from deepera_graph.schema import Judgement
+from deepera_graph.thresholds import check_share
+
+
+def mixed_backend(
+    *,
+    intent: Backend,
+    judge: Backend,
+    summarizer: Backend,
+    answerer: Backend | None = None,
+) -> Backend:
+    """Take each role from another backend, e.g. the local judge with summaries of a model.
+
+    Args:
+        intent: Whose intent recognizer to use.
+        judge: Whose relevance judge to use.
+        summarizer: Whose evidence summarizer to use.
+        answerer: Whose answerer to use; that of *summarizer* if None.
+    """
+    answerer = answerer or summarizer
+    parts = {"intent": intent, "judge": judge, "summarizer": summarizer, "answerer": answerer}
+    return Backend(
+        name="+".join(dict.fromkeys(part.name for part in parts.values())),
+        intent=intent.intent,
+        judge=judge.judge,
+        summarizer=summarizer.summarizer,
+        answerer=answerer.answerer,
+        about={"roles": {role: {"backend": p.name, **p.about} for role, p in parts.items()}},
+        spec=_joined_spec("mixed", parts),
+    )
+
+
+def screened_backend(screen: Backend, backend: Backend, *, floor: float = 0.2) -> Backend:
+    """Let *backend* judge only what the judge of *screen* scores at least *floor*, in [0, 1].
+
+    A passage under the floor keeps the score of the screen, which is lower than any threshold
+    worth setting, and costs no call.
+
+    Raises:
+        SettingsError: *floor* is not in [0, 1].
+    """
+    check_share("floor", floor)
+    spec = _joined_spec("screened", {"screen": screen, "backend": backend})
+    return Backend(
+        name=f"{screen.name}>{backend.name}",
+        intent=backend.intent,
+        judge=ScreenedJudge(screen.judge, backend.judge, floor),
+        summarizer=backend.summarizer,
+        answerer=backend.answerer,
+        about={
+            "screen": {"backend": screen.name, "floor": floor, **screen.about},
+            **backend.about,
+        },
+        spec=None if spec is None else {**spec, "floor": floor},
+    )
+
+
+class ScreenedJudge(Runnable[PassageTask, Judgement]):
+    """A judge that is only asked about what a cheaper judge does not rule out."""
+
+    def __init__(
+        self,
+        screen: Runnable[PassageTask, Judgement],
+        judge: Runnable[PassageTask, Judgement],
+        floor: float,
+    ) -> None:
+        self._screen, self._judge, self._floor = screen, judge, floor
+
+    def invoke(
+        self, input: PassageTask, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Judgement:
+        """Judge one passage."""
+        first = Judgement.model_validate(self._screen.invoke(input, config), from_attributes=True)
+        return self._screened_out(first) or self._judge.invoke(input, config)
+
+    async def ainvoke(
+        self, input: PassageTask, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Judgement:
+        """Judge one passage in the running loop."""
+        answer = await self._screen.ainvoke(input, config)
+        first = Judgement.model_validate(answer, from_attributes=True)
+        return self._screened_out(first) or await self._judge.ainvoke(input, config)
+
+    def _screened_out(self, first: Judgement) -> Judgement | None:
+        if first.score >= self._floor:
+            return None
+        return first.model_copy(update={"reason": f"screened out: {first.reason}"})
+
+
+def _joined_spec(kind: str, parts: dict[str, Backend]) -> dict[str, Any] | None:
+    specs = {role: part.spec for role, part in parts.items()}
+    if any(spec is None for spec in specs.values()):
+        return None
+    return {"kind": kind, **{role: dict(spec or {}) for role, spec in specs.items()}}

@@ -1,0 +1,79 @@
+"""Every error this package raises on purpose.
+
+DeepEraError
+├── SettingsError    a setting is out of range                    (also a ValueError)
+├── InputError       a question or a passage cannot be used       (also a ValueError)
+├── PromptError      a template and its values disagree           (also a KeyError)
+├── RoleError        a role gave no usable answer
+│   ├── AnswerError  the role replied, but unusably
+│   └── CallError    the role could not be reached, or refused the call
+├── BackendError     nothing could be judged: the backend is unreachable or refuses the key
+└── StoreError       a passage store is missing, locked or unreachable
+"""
+
+from deepera_graph.usage import Usage
+
+
+class DeepEraError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class SettingsError(DeepEraError, ValueError):
+    """A setting is out of range; the message names the value."""
+
+
+class InputError(DeepEraError, ValueError):
+    """A question or a passage cannot be used; the message names it."""
+
+
+class PromptError(DeepEraError, KeyError):
+    """A template and the values it is filled with disagree."""
+
+    def __str__(self) -> str:
+        """Return the message without the quotation marks that `KeyError` adds."""
+        return str(self.args[0]) if self.args else ""
+
+
+class RoleError(DeepEraError):
+    """A role gave no usable answer.
+
+    Attributes:
+        usage: What the failed attempts cost.
+    """
+
+    def __init__(self, message: str, *, usage: Usage | None = None) -> None:
+        super().__init__(message)
+        self.usage = usage or Usage()
+
+
+class AnswerError(RoleError):
+    """The role replied, but unusably."""
+
+
+class CallError(RoleError):
+    """The role could not be reached, or refused the call.
+
+    Attributes:
+        status: HTTP status, or None for a transport error.
+        unusable: True when no passage can succeed: no connection, wrong key, unknown model.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        unusable: bool = False,
+        usage: Usage | None = None,
+    ) -> None:
+        super().__init__(message, usage=usage)
+        self.status = status
+        self.unusable = unusable
+
+
+class BackendError(DeepEraError):
+    """Nothing could be judged: the backend is unreachable or refuses the key."""
+
+
+class StoreError(DeepEraError):
+    """A passage store is missing, locked or unreachable."""

@@ -1,0 +1,116 @@
+"""The whole pipeline.
+
+receive -> intent -> score (one branch a passage) -> select -> summarize (one branch a kept
+passage) -> collect -> answer, if asked for. Nothing kept: select -> abstain or the end.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from langgraph.graph import END, START, StateGraph
+
+from deepera_graph.edges import any_kept, any_passages, last_step, one_per_window
+from deepera_graph.errors import SettingsError
+from deepera_graph.limiter import Limiter
+from deepera_graph.nodes import answer, intent, score, summarize
+from deepera_graph.nodes.call import CheckedRole, RoleNode, announced
+from deepera_graph.nodes.collect import collect
+from deepera_graph.nodes.receive import receive
+from deepera_graph.nodes.select import select
+from deepera_graph.roles import Backend
+from deepera_graph.schema import Answer, Intent, Judgement, Summary
+from deepera_graph.settings import Settings
+from deepera_graph.state import Output, Question, State
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.graph.state import CompiledStateGraph
+
+
+def build_graph(
+    backend: Backend,
+    settings: Settings | None = None,
+    *,
+    checkpointer: "BaseCheckpointSaver[Any] | bool | None" = None,
+) -> "CompiledStateGraph[State, None, Question, Output]":
+    """Compile the DeepEra state machine for one backend (DeepEra, algorithm 1).
+
+    Args:
+        backend: The roles to call.
+        settings: How to filter; the defaults if None.
+        checkpointer: As for `StateGraph.compile`; None takes the parent's when used as a subgraph.
+
+    Raises:
+        SettingsError: An answer is asked for and the backend has no answerer.
+    """
+    settings = settings or Settings()
+    if settings.answer and backend.answerer is None:
+        raise SettingsError(f"answer is on, but backend {backend.name!r} has no answerer")
+    limiter = Limiter(settings.max_concurrency)
+    graph = StateGraph(State, input_schema=Question, output_schema=Output)
+
+    graph.add_node("receive", receive)
+    graph.add_node(
+        "intent",
+        RoleNode(
+            "intent",
+            ask=intent.ask,
+            role=intent.GuardedIntent(CheckedRole(backend.intent, Intent, limiter)),
+            record=intent.record,
+            rescue=intent.rescue,
+            run_name=lambda state: "recognise intent",
+        ),
+    )
+    graph.add_node(
+        "score",
+        RoleNode(
+            "score",
+            ask=score.ask,
+            role=CheckedRole(backend.judge, Judgement, limiter),
+            record=score.record,
+            rescue=score.rescue,
+            run_name=lambda task: f"score {task['index'] + 1}",
+        ),
+    )
+    graph.add_node("select", announced("select", partial(select, settings=settings)))
+    graph.add_node(
+        "summarize",
+        RoleNode(
+            "summarize",
+            ask=summarize.ask,
+            role=CheckedRole(backend.summarizer, Summary, limiter),
+            record=summarize.record,
+            rescue=summarize.rescue,
+            run_name=lambda task: f"summarize {task['index'] + 1}",
+        ),
+    )
+    graph.add_node("collect", partial(collect, settings=settings))
+
+    graph.add_edge(START, "receive")
+    graph.add_conditional_edges("receive", any_passages, ["intent", "select"])
+    graph.add_conditional_edges(
+        "intent", partial(one_per_window, settings=settings), ["score", "select"]
+    )
+    graph.add_edge("score", "select")  # waits for every branch
+    last = ["answer", "abstain", END] if settings.answer else [END]
+    graph.add_conditional_edges(
+        "select", partial(any_kept, settings=settings), ["summarize", "collect", *last]
+    )
+    graph.add_edge("summarize", "collect")
+    graph.add_conditional_edges("collect", partial(last_step, settings=settings), last)
+    if settings.answer and backend.answerer is not None:
+        graph.add_node(
+            "answer",
+            RoleNode(
+                "answer",
+                ask=answer.ask,
+                role=CheckedRole(backend.answerer, Answer, limiter),
+                record=answer.record,
+                rescue=answer.rescue,
+                run_name=lambda state: "answer",
+            ),
+        )
+        graph.add_node("abstain", announced("answer", answer.abstain))
+        graph.add_edge("answer", END)
+        graph.add_edge("abstain", END)
+    return graph.compile(checkpointer=checkpointer, name="DeepEra")

@@ -1,0 +1,78 @@
+"""A limit on calls in flight that threads and event loops share."""
+
+import asyncio
+from collections import deque
+from concurrent.futures import Future
+from threading import Lock
+from types import TracebackType
+from typing import Self
+
+
+class Limiter:
+    """At most *n* holders at once, first come first served; for threads and event loops alike."""
+
+    def __init__(self, n: int) -> None:
+        self._free = n
+        self._lock = Lock()
+        self._waiting: deque[Future[None]] = deque()
+
+    def __enter__(self) -> Self:
+        turn = self._ask()
+        if turn is not None:
+            try:
+                turn.result()
+            except BaseException:
+                self._give_up(turn)
+                raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._release()
+
+    async def __aenter__(self) -> Self:
+        turn = self._ask()
+        if turn is not None:
+            try:
+                await asyncio.wrap_future(turn)
+            except BaseException:
+                self._give_up(turn)
+                raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._release()
+
+    def _ask(self) -> "Future[None] | None":
+        with self._lock:
+            if self._free > 0:
+                self._free -= 1
+                return None
+            turn: Future[None] = Future()
+            self._waiting.append(turn)
+            return turn
+
+    def _release(self) -> None:
+        with self._lock:
+            while self._waiting:
+                turn = self._waiting.popleft()
+                if turn.set_running_or_notify_cancel():
+                    turn.set_result(None)
+                    return
+            self._free += 1
+
+    def _give_up(self, turn: "Future[None]") -> None:
+        """Pass the turn on if it was granted while its owner was being cancelled."""
+        with self._lock:
+            granted = not turn.cancel()
+        if granted:
+            self._release()

@@ -1,0 +1,1 @@
+"""What the graph does at each stage; one module a node."""

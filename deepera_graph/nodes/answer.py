@@ -1,0 +1,75 @@
+"""Answer node: an answer from the kept evidence, citing passages by id; optional."""
+
+import re
+
+from deepera_graph.errors import RoleError
+from deepera_graph.roles import AnswerTask, EvidenceItem
+from deepera_graph.schema import Answer
+from deepera_graph.state import AnswerRecord, RankRecord, State, Update
+
+INSUFFICIENT = "insufficient evidence"
+_CITATION = re.compile(r"\[(\d+(?:\s*,\s*\d+)*)\]")
+
+
+def kept_records(state: State) -> list[RankRecord]:
+    """Return the kept passages, best first."""
+    return [record for record in state["ranking"] if record["kept"]]
+
+
+def ask(state: State) -> AnswerTask:
+    """Show the answerer the kept evidence, numbered by its place from 1."""
+    return {
+        "question": state["question"],
+        "intent": state["intent"]["fields"],
+        "evidence": [_item(state, record) for record in kept_records(state)],
+    }
+
+
+def record(state: State, answer: Answer) -> Update:
+    """Keep the answer, its numbers turned into passage ids; a number out of range is dropped."""
+    ids = [one["id"] for one in kept_records(state)]
+    text = _CITATION.sub(lambda match: _as_ids(match.group(1), ids), answer.text)
+    cited = _numbers_in(answer.text) + list(answer.citations)
+    citations = list(dict.fromkeys(ids[n - 1] for n in cited if 1 <= n <= len(ids)))
+    return _answered(text.strip(), citations, "answered", "")
+
+
+def rescue(state: State, error: RoleError) -> Update:
+    """Say that there is no answer, and why."""
+    return _answered("", [], "failed", str(error))
+
+
+def abstain(state: State) -> Update:
+    """Say that the evidence does not suffice."""
+    return _answered(INSUFFICIENT, [], "insufficient_evidence", "no passage was kept")
+
+
+def _item(state: State, record: RankRecord) -> EvidenceItem:
+    passage = state["passages"][record["index"]]
+    start, end = record["window"] or (0, len(passage.page_content))
+    return {
+        "text": passage.page_content[start:end],
+        "summary": record["summary"],
+        "quote": record["quote"],
+        "title": str(passage.metadata.get("title") or ""),
+        "section": str(passage.metadata.get("section") or ""),
+    }
+
+
+def _numbers_in(text: str) -> list[int]:
+    return [int(n) for match in _CITATION.finditer(text) for n in match.group(1).split(",")]
+
+
+def _as_ids(numbers: str, ids: list[str]) -> str:
+    known = [ids[int(n) - 1] for n in numbers.split(",") if 1 <= int(n) <= len(ids)]
+    return f"[{', '.join(known)}]" if known else ""
+
+
+def _answered(text: str, citations: list[str], status: str, cause: str) -> Update:
+    answer: AnswerRecord = {
+        "text": text,
+        "citations": citations,
+        "status": status,  # type: ignore[typeddict-item]  # one of the three literals
+        "cause": cause,
+    }
+    return {"answer": answer}

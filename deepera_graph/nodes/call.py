@@ -1,0 +1,143 @@
+"""The one place where a role is called: limit, check, translate errors, both sync and async."""
+
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar
+
+from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.config import get_stream_writer
+from langgraph.errors import GraphBubbleUp
+from pydantic import ValidationError
+
+from deepera_graph.errors import AnswerError, CallError, RoleError
+from deepera_graph.events import EVENT_OF
+from deepera_graph.limiter import Limiter
+from deepera_graph.schema import RoleAnswer
+from deepera_graph.state import State, Update
+from deepera_graph.usage import Usage, UsageRecord
+
+TaskT = TypeVar("TaskT")
+AnswerT = TypeVar("AnswerT", bound=RoleAnswer)
+StateT = TypeVar("StateT")
+
+
+class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
+    """A role that holds the limit while it is called, and answers in its schema or raises.
+
+    Raises:
+        AnswerError: The role gave something its schema refuses.
+        CallError: The role raised anything else; its message names the error.
+    """
+
+    def __init__(self, role: Runnable[TaskT, Any], schema: type[AnswerT], limiter: Limiter) -> None:
+        self._role, self._schema, self._limiter = role, schema, limiter
+
+    def invoke(self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any) -> AnswerT:
+        """Call the role."""
+        try:
+            with self._limiter:
+                answer = self._role.invoke(input, config)
+        except Exception as error:  # the boundary to foreign code
+            raise _translated(error) from error
+        return self._check(answer)
+
+    async def ainvoke(
+        self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AnswerT:
+        """Call the role in the running loop."""
+        try:
+            async with self._limiter:
+                answer = await self._role.ainvoke(input, config)
+        except Exception as error:  # the boundary to foreign code
+            raise _translated(error) from error
+        return self._check(answer)
+
+    def _check(self, answer: object) -> AnswerT:
+        try:
+            checked = (
+                answer
+                if isinstance(answer, self._schema)
+                else self._schema.model_validate(answer, from_attributes=True)
+            )
+        except ValidationError as error:
+            raise AnswerError(_brief(error), usage=Usage(calls=1)) from error
+        if checked.usage is None:
+            return checked.model_copy(update={"usage": Usage(calls=1)})
+        return checked
+
+
+class RoleNode(Runnable[StateT, Update], Generic[StateT, TaskT, AnswerT]):
+    """A node around one role call: `ask` before it, `record` after it, `rescue` if it failed."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        ask: Callable[[StateT], TaskT],
+        role: Runnable[TaskT, AnswerT],
+        record: Callable[[StateT, AnswerT], Update],
+        rescue: Callable[[StateT, RoleError], Update],
+        run_name: Callable[[StateT], str],
+    ) -> None:
+        self.name = name
+        self._ask, self._role, self._record, self._rescue = ask, role, record, rescue
+        self._run_name = run_name
+
+    def invoke(self, input: StateT, config: RunnableConfig | None = None, **kwargs: Any) -> Update:
+        """Run the node."""
+        try:
+            answer = self._role.invoke(self._ask(input), self._named(input, config))
+        except RoleError as error:
+            return self._told(self._rescue(input, error), error.usage)
+        return self._told(self._record(input, answer), answer.usage)
+
+    async def ainvoke(
+        self, input: StateT, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Update:
+        """Run the node in the running loop."""
+        try:
+            answer = await self._role.ainvoke(self._ask(input), self._named(input, config))
+        except RoleError as error:
+            return self._told(self._rescue(input, error), error.usage)
+        return self._told(self._record(input, answer), answer.usage)
+
+    def _named(self, state: StateT, config: RunnableConfig | None) -> RunnableConfig:
+        return {**(config or {}), "run_name": self._run_name(state)}
+
+    def _told(self, update: Update, usage: Usage | None) -> Update:
+        get_stream_writer()(EVENT_OF[str(self.name)](update))
+        record: dict[str, UsageRecord] = {str(self.name): (usage or Usage()).record()}
+        return {**update, "usage": record}
+
+
+class PlainNode(Protocol):
+    """A node that calls no role."""
+
+    def __call__(self, state: State) -> Update:
+        """Run the node."""
+        ...
+
+
+def announced(name: str, node: PlainNode) -> PlainNode:
+    """Wrap a node that calls no role, so that it says what it did."""
+
+    def run(state: State) -> Update:
+        update = node(state)
+        get_stream_writer()(EVENT_OF[name](update))
+        return update
+
+    return run
+
+
+def _translated(error: Exception) -> Exception:
+    if isinstance(error, RoleError | GraphBubbleUp):
+        return error
+    return CallError(f"{type(error).__name__}: {error}", usage=Usage(calls=1))
+
+
+def _brief(error: ValidationError) -> str:
+    problems = (
+        f"{'.'.join(map(str, problem['loc'])) or 'answer'}: {problem['msg']}"
+        f", got {problem['input']!r:.80}"
+        for problem in error.errors()
+    )
+    return "unusable answer: " + "; ".join(problems)

@@ -1,0 +1,102 @@
+"""Intent node: what the question asks for, guarded against empty and off-topic readings."""
+
+import re
+from typing import Any
+
+from langchain_core.runnables import Runnable, RunnableConfig
+
+from deepera_graph.errors import AnswerError, RoleError
+from deepera_graph.roles import IntentFields, IntentTask
+from deepera_graph.schema import Intent
+from deepera_graph.state import State, Update
+from deepera_graph.usage import Usage
+
+UNKNOWN: IntentFields = {
+    "topic": "",
+    "entity_type": "",
+    "intent": "other",
+    "expected_answer_type": "other",
+}
+_PLACEHOLDERS = frozenset(
+    {"n/a", "na", "none", "null", "unknown", "unspecified", "string", "topic", "entity", "other"}
+    | {"general", "various", "not specified", "entity_type", "kind: name"}
+)
+_STEM_LENGTH = 4
+
+
+def ask(state: State) -> IntentTask:
+    """Ask what the question is about."""
+    return {"question": state["question"], "problem": ""}
+
+
+def record(state: State, intent: Intent) -> Update:
+    """Keep the intent."""
+    fields: IntentFields = {
+        "topic": intent.topic,
+        "entity_type": intent.entity_type,
+        "intent": intent.intent,
+        "expected_answer_type": intent.expected_answer_type,
+    }
+    status = "repaired" if intent.repaired else "recognised"
+    return {"intent": {"fields": fields, "status": status, "cause": ""}}
+
+
+def rescue(state: State, error: RoleError) -> Update:
+    """Go on with the raw question alone."""
+    return {"intent": {"fields": UNKNOWN, "status": "fallback", "cause": str(error)}}
+
+
+def find_problem(question: str, intent: Intent) -> str:
+    """Say why an intent is useless, or nothing: blank or placeholder fields, foreign entities."""
+    for name in ("topic", "entity_type"):
+        value = getattr(intent, name).strip().lower()
+        if value in _PLACEHOLDERS or not re.search(r"\w", value):
+            return f"{name} is empty or a placeholder: {getattr(intent, name)!r}"
+    if not _beginnings(intent.entity_type) & _beginnings(question):
+        return f"entity_type names nothing from the question: {intent.entity_type!r}"
+    return ""
+
+
+class GuardedIntent(Runnable[IntentTask, Intent]):
+    """An intent role that is asked once more when its first intent is useless.
+
+    Raises:
+        AnswerError: The second intent is useless too.
+    """
+
+    def __init__(self, role: Runnable[IntentTask, Intent]) -> None:
+        self._role = role
+
+    def invoke(
+        self, input: IntentTask, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Intent:
+        """Recognise the intent."""
+        first = self._role.invoke(input, config)
+        problem = find_problem(input["question"], first)
+        if not problem:
+            return first
+        return _second(input, first, self._role.invoke({**input, "problem": problem}, config))
+
+    async def ainvoke(
+        self, input: IntentTask, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Intent:
+        """Recognise the intent in the running loop."""
+        first = await self._role.ainvoke(input, config)
+        problem = find_problem(input["question"], first)
+        if not problem:
+            return first
+        again = await self._role.ainvoke({**input, "problem": problem}, config)
+        return _second(input, first, again)
+
+
+def _second(task: IntentTask, first: Intent, again: Intent) -> Intent:
+    usage = (first.usage or Usage()) + (again.usage or Usage())
+    problem = find_problem(task["question"], again)
+    if problem:
+        raise AnswerError(f"useless intent, asked twice: {problem}", usage=usage)
+    return again.model_copy(update={"usage": usage, "repaired": True})
+
+
+def _beginnings(text: str) -> set[str]:
+    """First letters of every word: a stem that survives plural and derived forms."""
+    return {word[:_STEM_LENGTH] for word in re.findall(r"\w+", text.lower())}

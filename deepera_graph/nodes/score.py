@@ -1,0 +1,43 @@
+"""Score node: one window of one passage, one verdict; many of them run in parallel."""
+
+from deepera_graph.errors import CallError, RoleError
+from deepera_graph.roles import PassageTask
+from deepera_graph.schema import Judgement
+from deepera_graph.state import JudgementRecord, ScoreTask, Update
+
+
+def ask(task: ScoreTask) -> PassageTask:
+    """Show the judge the text and the question; never an id, a place or a label."""
+    return task["task"]
+
+
+def record(task: ScoreTask, judgement: Judgement) -> Update:
+    """Append the verdict."""
+    verdict: JudgementRecord = {
+        "index": task["index"],
+        "id": task["id"],
+        "start": task["start"],
+        "end": task["end"],
+        "score": judgement.score,
+        "status": "repaired" if judgement.repaired else "scored",
+        "reason": judgement.reason,
+        "quote": judgement.quote,
+        "unusable": False,
+    }
+    return {"judgements": [verdict]}
+
+
+def rescue(task: ScoreTask, error: RoleError) -> Update:
+    """Keep the passage, unscored: one bad answer must not sink the batch."""
+    verdict: JudgementRecord = {
+        "index": task["index"],
+        "id": task["id"],
+        "start": task["start"],
+        "end": task["end"],
+        "score": None,
+        "status": "failed",
+        "reason": str(error),
+        "quote": "",
+        "unusable": isinstance(error, CallError) and error.unusable,
+    }
+    return {"judgements": [verdict]}

@@ -1,0 +1,147 @@
+"""Select node: join the verdicts, rank every passage, keep what passes."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from langchain_core.documents import Document
+
+from deepera_graph.errors import RoleError
+from deepera_graph.passages import retrieval_place
+from deepera_graph.settings import Settings
+from deepera_graph.state import JudgementRecord, Outcome, RankRecord, Span, State, Update
+from deepera_graph.thresholds import cut
+
+NO_TEXT = "the passage has no text"
+
+
+def select(state: State, *, settings: Settings) -> Update:
+    """Rank every passage once, 1..N, and keep the best that reach the threshold.
+
+    Ties go to the better first-stage rank, then to the earlier input (DeepEra, algorithm 1).
+
+    Raises:
+        RoleError: A passage failed and the settings say to raise.
+    """
+    passages = state["passages"]
+    by_index: dict[int, list[JudgementRecord]] = defaultdict(list)
+    for judgement in state["judgements"]:
+        by_index[judgement["index"]].append(judgement)
+    scores = [one["score"] for one in state["judgements"] if one["score"] is not None]
+    threshold = cut(settings.threshold, scores, state["intent"]["fields"]["intent"])
+    records = [
+        _joined(index, passage, by_index[index], threshold)
+        for index, passage in enumerate(passages)
+    ]
+    if settings.on_error == "raise":
+        _raise_first_failure(records)
+    kept, fallback = _keep(_by_score(records), threshold, settings)
+    return {
+        "ranking": _ranked(kept, _by_score(records)),
+        "documents": [],
+        "threshold": threshold,
+        "outcome": outcome(records, settings, over_filtered=fallback is not None or not kept),
+        "fallback": fallback,
+    }
+
+
+def outcome(records: Sequence[RankRecord], settings: Settings, *, over_filtered: bool) -> Outcome:
+    """Name how the run went; a run with too many failures is degraded whatever it kept."""
+    if not records:
+        return "nothing_retrieved"
+    n_failed = sum(record["score"] is None for record in records)
+    if n_failed > settings.max_failed_share * len(records):
+        return "degraded"
+    return "over_filtered" if over_filtered else "ok"
+
+
+def _joined(
+    index: int, passage: Document, judgements: list[JudgementRecord], threshold: float
+) -> RankRecord:
+    """Fold the windows of one passage into one record: the best window counts."""
+    rank, score = retrieval_place(passage, index)
+    best = _best_window(judgements, threshold)
+    whole = best is None or (best["start"], best["end"]) == (0, len(passage.page_content))
+    record = RankRecord(
+        index=index,
+        id=passage.id or str(index + 1),
+        rank=0,
+        score=best["score"] if best else None,
+        kept=False,
+        status=best["status"] if best else "failed",
+        reason=best["reason"] if best else NO_TEXT,
+        quote=best["quote"] if best else "",
+        quote_span=None,
+        window=None if whole or best is None else [best["start"], best["end"]],
+        unusable=bool(best and best["unusable"]),
+        retrieval_rank=rank,
+        retrieval_score=score,
+        summary="",
+        summary_status="",
+    )
+    if best and best["quote"]:
+        record["quote_span"] = _find_quote(passage.page_content, best)
+    return record
+
+
+def _best_window(judgements: list[JudgementRecord], threshold: float) -> JudgementRecord | None:
+    """Return the best window, or a failed one if reading it could have changed the verdict."""
+    if not judgements:
+        return None
+    ordered = sorted(judgements, key=lambda one: (-_value(one["score"]), one["start"]))
+    failed = [one for one in ordered if one["score"] is None]
+    if failed and _value(ordered[0]["score"]) < threshold:
+        return failed[0]
+    return ordered[0]
+
+
+def _find_quote(text: str, judgement: JudgementRecord) -> Span | None:
+    start = text.find(judgement["quote"], judgement["start"], judgement["end"])
+    return None if start < 0 else [start, start + len(judgement["quote"])]
+
+
+def _value(score: float | None) -> float:
+    return -1.0 if score is None else score
+
+
+def _by_score(records: Sequence[RankRecord]) -> list[RankRecord]:
+    return sorted(
+        records, key=lambda one: (-_value(one["score"]), one["retrieval_rank"], one["index"])
+    )
+
+
+def _by_retrieval(records: Sequence[RankRecord]) -> list[RankRecord]:
+    return sorted(records, key=lambda one: (one["retrieval_rank"], one["index"]))
+
+
+def _keep(
+    ordered: list[RankRecord], threshold: float, settings: Settings
+) -> tuple[list[RankRecord], str | None]:
+    """Return the kept records in the order asked for, and the `on_empty` choice if it acted."""
+    scored = [one for one in ordered if one["score"] is not None]
+    passed = [one for one in scored if _value(one["score"]) >= threshold][: settings.top_n]
+    if passed:
+        return (_by_retrieval(passed) if settings.order == "retrieval" else passed), None
+    if settings.on_empty == "empty" or not scored:
+        return [], None
+    if settings.on_empty == "original":
+        return _by_retrieval(scored)[: settings.top_n], "original"
+    best = scored[: 1 if settings.on_empty == "top1" else settings.top_n]
+    kept = _by_retrieval(best) if settings.order == "retrieval" else best
+    return kept, settings.on_empty
+
+
+def _ranked(kept: list[RankRecord], ordered: list[RankRecord]) -> list[RankRecord]:
+    """Put the kept first, then the others by score, and number them from 1."""
+    chosen = {one["index"] for one in kept}
+    rest = [one for one in ordered if one["index"] not in chosen]
+    ranking = [{**one, "kept": True} for one in kept] + [{**one} for one in rest]
+    return [
+        {**one, "rank": rank}  # type: ignore[typeddict-item]  # a copy of a RankRecord
+        for rank, one in enumerate(ranking, start=1)
+    ]
+
+
+def _raise_first_failure(records: Sequence[RankRecord]) -> None:
+    for record in records:
+        if record["score"] is None:
+            raise RoleError(f"passage {record['id']!r} could not be judged: {record['reason']}")

@@ -1,0 +1,47 @@
+"""Summarize node: one kept passage, one or two sentences in its own terms; in parallel."""
+
+from deepera_graph.errors import RoleError
+from deepera_graph.roles import PassageTask
+from deepera_graph.schema import Summary
+from deepera_graph.state import SummaryRecord, SummaryTask, Update
+from deepera_graph.text.terms import missing_terms
+
+
+def ask(task: SummaryTask) -> PassageTask:
+    """Show the summarizer the passage and the question."""
+    return task["task"]
+
+
+def record(task: SummaryTask, summary: Summary) -> Update:
+    """Keep the summary; one with a number or name of its own is replaced by words of the passage.
+
+    An empty summary says that nothing in the passage answers the question.
+    """
+    text = summary.text.strip()
+    if not text:
+        return _summarized(task, "", "none", "the summarizer found no answer in the passage")
+    missing = missing_terms(text, task["task"]["text"] + " " + task["task"]["title"])
+    if missing:
+        cause = f"not in the passage: {', '.join(missing)}"
+        return _summarized(task, _own_words(task), "drifted", cause)
+    return _summarized(task, text, "ok", "")
+
+
+def rescue(task: SummaryTask, error: RoleError) -> Update:
+    """Return the passage's own text instead."""
+    return _summarized(task, task["task"]["text"], "failed", str(error))
+
+
+def _own_words(task: SummaryTask) -> str:
+    return task["quote"] or task["task"]["text"]
+
+
+def _summarized(task: SummaryTask, summary: str, status: str, cause: str) -> Update:
+    record: SummaryRecord = {
+        "index": task["index"],
+        "id": task["id"],
+        "summary": summary,
+        "status": status,  # type: ignore[typeddict-item]  # one of the four literals above
+        "cause": cause,
+    }
+    return {"summaries": [record]}

@@ -1,0 +1,178 @@
+"""Passages as the caller hands them in: strings, dicts or documents; and windows of long ones."""
+
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.documents import Document
+
+from deepera_graph.errors import InputError
+
+PassageLike = str | Mapping[str, Any] | Document
+WINDOW_OVERLAP = 0.1
+_TEXT_KEYS = ("text", "page_content")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One candidate passage.
+
+    Attributes:
+        id: Names the passage in results; its place, counted from 1, when the caller gave none.
+        text: What is judged.
+        metadata: The caller's metadata, a copy.
+        retrieval_rank: Place in the first stage, >= 1.
+        retrieval_score: Score of the first stage on its own scale, if known.
+        document_id: The LangChain id, if the caller handed in a document that has one.
+    """
+
+    id: str
+    text: str
+    metadata: dict[str, Any]
+    retrieval_rank: int
+    retrieval_score: float | None = None
+    document_id: str | None = None
+
+    def to_document(self) -> Document:
+        """Return the form that travels in the graph."""
+        retrieval = {
+            "retrieval_rank": self.retrieval_rank,
+            "retrieval_score": self.retrieval_score,
+        }
+        return Document(id=self.id, page_content=self.text, metadata={**self.metadata, **retrieval})
+
+
+def read_passages(items: Iterable[PassageLike]) -> list[Passage]:
+    """Read what the caller handed in, in order, without changing it.
+
+    Strings and dicts are the caller's own, so a missing text or an id used twice is an error.
+    Documents come out of retrievers: one without text is judged as failed later, and an id used
+    twice is told apart as ``id#2``.
+
+    Raises:
+        InputError: An item is of another type, a string or dict has no text, or two dicts share
+            an id.
+    """
+    if isinstance(items, str | Mapping | Document):
+        raise InputError(f"passages must be a list, got one {type(items).__name__}")
+    passages: list[Passage] = []
+    seen: dict[str, int] = {}
+    for place, item in enumerate(items, start=1):
+        passage = _read(item, place)
+        times = seen[passage.id] = seen.get(passage.id, 0) + 1
+        if times > 1:
+            if not isinstance(item, Document):
+                raise InputError(f"passage {place}: id {passage.id!r} is used twice")
+            passage = _renamed(passage, f"{passage.id}#{times}")
+            seen[passage.id] = 1
+        passages.append(passage)
+    return passages
+
+
+def retrieval_place(document: Document, index: int) -> tuple[int, float | None]:
+    """Return first-stage rank and score of a document: from its metadata, else its place."""
+    rank, score = document.metadata.get("retrieval_rank"), document.metadata.get("retrieval_score")
+    return (
+        rank if isinstance(rank, int) and not isinstance(rank, bool) and rank >= 1 else index + 1,
+        float(score) if isinstance(score, int | float) and not isinstance(score, bool) else None,
+    )
+
+
+def windows(text: str, size: int) -> list[tuple[int, int]]:
+    """Cut a text into overlapping windows of at most *size* characters, at spaces where possible.
+
+    Returns:
+        (start, end) offsets in order, shape (n_windows, 2); one window if the text fits.
+    """
+    if len(text) <= size:
+        return [(0, len(text))]
+    step_back = int(size * WINDOW_OVERLAP)
+    cuts: list[tuple[int, int]] = []
+    start = 0
+    while True:
+        end = _cut_at_space(text, start, start + size, step_back)
+        cuts.append((start, end))
+        if end >= len(text):
+            return cuts
+        start = _after_space(text, end - step_back, end)
+
+
+def _cut_at_space(text: str, start: int, end: int, slack: int) -> int:
+    if end >= len(text):
+        return len(text)
+    space = text.rfind(" ", max(start + 1, end - slack), end)
+    return space if space > 0 else end
+
+
+def _after_space(text: str, start: int, end: int) -> int:
+    space = text.find(" ", start, end)
+    return space + 1 if space >= 0 else start
+
+
+def _read(item: PassageLike, place: int) -> Passage:
+    if isinstance(item, Document):
+        return _read_document(item, place)
+    if isinstance(item, str):
+        return Passage(str(place), _checked_text(item, place), {}, place)
+    if isinstance(item, Mapping):
+        return _read_mapping(item, place)
+    raise InputError(f"passage {place} must be a string, dict or Document, got {item!r:.80}")
+
+
+def _read_document(document: Document, place: int) -> Passage:
+    rank, score = retrieval_place(document, place - 1)
+    metadata = deepcopy(document.metadata)
+    metadata.pop("retrieval_rank", None)
+    metadata.pop("retrieval_score", None)
+    return Passage(
+        id=document.id or str(place),
+        text=document.page_content,
+        metadata=metadata,
+        retrieval_rank=rank,
+        retrieval_score=score,
+        document_id=document.id,
+    )
+
+
+def _read_mapping(item: Mapping[str, Any], place: int) -> Passage:
+    fields = dict(item)
+    text = next((fields.pop(key) for key in _TEXT_KEYS if key in fields), None)
+    metadata = fields.pop("metadata", None)
+    if not isinstance(metadata, Mapping | None):
+        raise InputError(f"passage {place}: metadata must be an object, got {metadata!r:.80}")
+    score = fields.pop("score", None)
+    if isinstance(score, bool) or not isinstance(score, int | float | None):
+        raise InputError(f"passage {place}: score must be a number, got {score!r:.80}")
+    return Passage(
+        id=_checked_id(fields.pop("id", None), place),
+        text=_checked_text(text, place),
+        metadata=deepcopy({**fields, **(metadata or {})}),
+        retrieval_rank=place,
+        retrieval_score=None if score is None else float(score),
+    )
+
+
+def _checked_id(value: object, place: int) -> str:
+    if value is None:
+        return str(place)
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        raise InputError(f"passage {place}: id must be a string, got {value!r:.80}")
+    return str(value)
+
+
+def _checked_text(text: object, place: int) -> str:
+    if not isinstance(text, str) or not text.strip():
+        raise InputError(f"passage {place} has no text, got {text!r:.80}")
+    return text
+
+
+def _renamed(passage: Passage, name: str) -> Passage:
+    return Passage(
+        name,
+        passage.text,
+        passage.metadata,
+        passage.retrieval_rank,
+        passage.retrieval_score,
+        passage.document_id,
+    )

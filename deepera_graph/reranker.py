@@ -1,0 +1,224 @@
+"""The front door: a question and its passages in, a `RerankResult` out."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any, Self
+
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import merge_configs
+
+from deepera_graph.backends import load_backend
+from deepera_graph.errors import SettingsError
+from deepera_graph.events import Event
+from deepera_graph.graph import build_graph
+from deepera_graph.passages import PassageLike
+from deepera_graph.result import RerankResult
+from deepera_graph.roles import Backend
+from deepera_graph.run import Run
+from deepera_graph.settings import Settings
+from deepera_graph.state import Output, Question, State
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.graph.state import CompiledStateGraph
+
+_MOST_QUESTIONS_AT_ONCE = 8
+_MODES: list[Any] = ["custom", "values"]
+Job = tuple[str, Iterable[PassageLike]]
+
+
+class EvidenceReranker:
+    """Reads passages as evidence for a question, and keeps those that prove something.
+
+    ``EvidenceReranker("local", threshold=0.7).rerank(question, passages)``
+
+    Args:
+        backend: Who judges: a `Backend`, or ``"local"``, ``"provider:model"`` or
+            ``"package.module:factory"``.
+        checkpointer: A LangGraph saver that keeps the state of every run; needs a ``thread_id``
+            in the config. None keeps nothing.
+        settings: See `Settings`.
+
+    Raises:
+        SettingsError: A setting is unknown or out of range, or the backend cannot be built.
+    """
+
+    def __init__(
+        self,
+        backend: Backend | str = "local",
+        *,
+        checkpointer: "BaseCheckpointSaver[Any] | None" = None,
+        **settings: Any,
+    ) -> None:
+        self.backend = load_backend(backend)
+        self.settings = Settings.of(settings)
+        self.graph: CompiledStateGraph[State, None, Question, Output] = build_graph(
+            self.backend, self.settings, checkpointer=checkpointer or False
+        )
+
+    def rerank(
+        self,
+        question: str,
+        passages: Iterable[PassageLike],
+        *,
+        config: RunnableConfig | None = None,
+    ) -> RerankResult:
+        """Judge, filter and summarize the passages of one question.
+
+        Args:
+            question: What is asked; not blank.
+            passages: Strings, dicts (``id``, ``text``, ``metadata``, ``score``) or documents, in
+                first-stage order; none of them is changed.
+            config: A LangChain config: callbacks, tags, metadata, `max_concurrency`.
+
+        Raises:
+            InputError: The question or a passage cannot be used.
+        """
+        run = Run(self.backend, self.settings, question, passages)
+        for mode, chunk in self._stream(run, config):
+            run.take(mode, chunk)
+        return run.result()
+
+    async def arerank(
+        self,
+        question: str,
+        passages: Iterable[PassageLike],
+        *,
+        config: RunnableConfig | None = None,
+    ) -> RerankResult:
+        """Do what `rerank` does, in the running loop."""
+        run = Run(self.backend, self.settings, question, passages)
+        async for mode, chunk in self._astream(run, config):
+            run.take(mode, chunk)
+        return run.result()
+
+    def stream(
+        self,
+        question: str,
+        passages: Iterable[PassageLike],
+        *,
+        config: RunnableConfig | None = None,
+    ) -> Iterator[Event]:
+        """Yield an event whenever a stage gets something done; the last one holds the result.
+
+        See `deepera_graph.events` for the events.
+        """
+        run = Run(self.backend, self.settings, question, passages)
+        for mode, chunk in self._stream(run, config):
+            event = run.take(mode, chunk)
+            if event:
+                yield event
+        yield {"event": "result", "result": run.result()}
+
+    async def astream(
+        self,
+        question: str,
+        passages: Iterable[PassageLike],
+        *,
+        config: RunnableConfig | None = None,
+    ) -> AsyncIterator[Event]:
+        """Do what `stream` does, in the running loop."""
+        run = Run(self.backend, self.settings, question, passages)
+        async for mode, chunk in self._astream(run, config):
+            event = run.take(mode, chunk)
+            if event:
+                yield event
+        yield {"event": "result", "result": run.result()}
+
+    def batch(
+        self, jobs: Sequence[Job], *, config: RunnableConfig | None = None
+    ) -> list[RerankResult]:
+        """Rerank many (question, passages) pairs; results in the same order.
+
+        `max_concurrency` limits the calls of all questions together.
+        """
+        with ThreadPoolExecutor(self.questions_at_once) as pool:
+            futures = [
+                pool.submit(copy_context().run, lambda job=job: self.rerank(*job, config=config))
+                for job in jobs
+            ]
+            try:
+                return [future.result() for future in futures]
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    async def abatch(
+        self, jobs: Sequence[Job], *, config: RunnableConfig | None = None
+    ) -> list[RerankResult]:
+        """Do what `batch` does, in the running loop."""
+        turns = asyncio.Semaphore(self.questions_at_once)
+
+        async def one(job: Job) -> RerankResult:
+            async with turns:
+                return await self.arerank(*job, config=config)
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(job)) for job in jobs]
+        return [task.result() for task in tasks]
+
+    @property
+    def questions_at_once(self) -> int:
+        """How many questions of a batch are worked on at the same time, >= 1."""
+        return min(self.settings.max_concurrency, _MOST_QUESTIONS_AT_ONCE)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data that `from_dict` reads; it holds no secret.
+
+        Raises:
+            SettingsError: The backend was made from live objects and cannot be written down.
+        """
+        if self.backend.spec is None:
+            raise SettingsError(
+                f"backend {self.backend.name!r} was made from live objects; to write it down, "
+                "name a factory: EvidenceReranker('package.module:factory')"
+            )
+        return {"backend": dict(self.backend.spec), "settings": self.settings.to_dict()}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Build what `to_dict` wrote down; clients are made anew.
+
+        Raises:
+            SettingsError: A setting or the backend cannot be read.
+        """
+        return cls(load_backend(plain["backend"]), **plain["settings"])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.backend.spec is not None:
+            return _from_dict, (type(self), self.to_dict())
+        return _from_backend, (type(self), self.backend, self.settings.to_dict())
+
+    def __repr__(self) -> str:
+        return f"EvidenceReranker({self.backend.name!r}, {self.settings})"
+
+    def _stream(self, run: Run, config: RunnableConfig | None) -> Iterator[tuple[str, Any]]:
+        return self.graph.stream(  # type: ignore[return-value]  # pairs, as two modes are asked for
+            run.question_in, self._config(config), stream_mode=_MODES
+        )
+
+    def _astream(self, run: Run, config: RunnableConfig | None) -> AsyncIterator[tuple[str, Any]]:
+        return self.graph.astream(  # type: ignore[return-value]  # pairs, as two modes are asked for
+            run.question_in, self._config(config), stream_mode=_MODES
+        )
+
+    def _config(self, config: RunnableConfig | None) -> RunnableConfig:
+        asked = (config or {}).get("max_concurrency")
+        limit = self.settings.max_concurrency
+        return merge_configs(
+            {"run_name": "DeepEra"},
+            config,
+            {"max_concurrency": min(limit, asked) if asked else limit},
+        )
+
+
+def _from_dict(cls: type[EvidenceReranker], plain: Mapping[str, Any]) -> EvidenceReranker:
+    return cls.from_dict(plain)
+
+
+def _from_backend(
+    cls: type[EvidenceReranker], backend: Backend, settings: Mapping[str, Any]
+) -> EvidenceReranker:
+    return cls(backend, **settings)

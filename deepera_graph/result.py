@@ -1,0 +1,217 @@
+"""What a rerank gives back: every passage in rank order, and how the run went."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Self
+
+from langchain_core.documents import Document
+
+from deepera_graph.documents import kept_document
+from deepera_graph.html import result_html
+from deepera_graph.passages import Passage
+from deepera_graph.state import AnswerRecord, IntentRecord, Outcome, PassageStatus, RankRecord
+from deepera_graph.usage import Usage
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedPassage:
+    """One passage and its verdict.
+
+    Attributes:
+        id: The caller's id, or the place counted from 1.
+        text: The passage as handed in.
+        metadata: The caller's metadata, a copy.
+        rank: Place in the ranking, from 1 without gaps.
+        score: Relevance as evidence, in [0, 1]; None when the passage could not be judged.
+        kept: Whether it passed the filter.
+        status: ``scored``, ``repaired``, ``failed`` or ``skipped_budget``; `reason` has the cause.
+        reason: Why, in a few words.
+        quote: The evidence in the passage's words, or empty.
+        quote_span: Character offsets of the quote, [start, end); None if it is not in the passage.
+        windowed: Whether the passage was too long to be judged in one piece.
+        window: Offsets of the window that counted, [start, end), for a windowed passage.
+        summary: One or two sentences for a kept passage, or empty.
+        summary_status: ``ok``, ``drifted``, ``failed``, ``none``, or empty when not summarized.
+        retrieval_rank: Place in the first stage, >= 1.
+        retrieval_score: Score of the first stage on its own scale, if known.
+        document_id: The LangChain id of the document handed in, if it had one.
+    """
+
+    id: str
+    text: str
+    metadata: dict[str, Any]
+    rank: int
+    score: float | None
+    kept: bool
+    status: PassageStatus
+    reason: str
+    quote: str
+    quote_span: tuple[int, int] | None
+    windowed: bool
+    window: tuple[int, int] | None
+    summary: str
+    summary_status: str
+    retrieval_rank: int
+    retrieval_score: float | None
+    document_id: str | None = None
+    unusable: bool = field(default=False, repr=False)
+
+    @classmethod
+    def of(cls, passage: Passage, record: RankRecord) -> Self:
+        """Join what the caller handed in with its verdict."""
+        return cls(
+            id=passage.id,
+            text=passage.text,
+            metadata=passage.metadata,
+            rank=record["rank"],
+            score=record["score"],
+            kept=record["kept"],
+            status=record["status"],
+            reason=record["reason"],
+            quote=record["quote"],
+            quote_span=_pair(record["quote_span"]),
+            windowed=record["window"] is not None,
+            window=_pair(record["window"]),
+            summary=record["summary"],
+            summary_status=record["summary_status"],
+            retrieval_rank=record["retrieval_rank"],
+            retrieval_score=record["retrieval_score"],
+            document_id=passage.document_id,
+            unusable=record["unusable"],
+        )
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote."""
+        known = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
+        return cls(
+            **{
+                **known,
+                "quote_span": _pair(plain["quote_span"]),
+                "window": _pair(plain["window"]),
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankResult:
+    """Everything one rerank found out.
+
+    Attributes:
+        question: The question asked.
+        intent: Its four fields, with ``status`` and ``cause`` when it had to fall back.
+        passages: Every passage once, in rank order, shape (n_passages,).
+        outcome: ``ok``, ``over_filtered`` (nothing passed the threshold), ``nothing_retrieved``
+            or ``degraded`` (too many passages could not be judged).
+        fallback: The `on_empty` choice that filled an empty result, or None.
+        threshold: The lowest score kept, in [0, 1], as applied to this question.
+        answer: The answer with its citations, if one was asked for.
+        usage: Calls and tokens a stage (``intent``, ``score``, ``summarize``, ``answer``).
+        seconds: Wall time a stage, and ``total``.
+        manifest: Backend, settings, prompt hash and versions.
+    """
+
+    question: str
+    intent: IntentRecord
+    passages: tuple[RankedPassage, ...]
+    outcome: Outcome
+    fallback: str | None
+    threshold: float
+    answer: AnswerRecord | None
+    usage: Mapping[str, Usage]
+    seconds: Mapping[str, float]
+    manifest: Mapping[str, Any]
+
+    @property
+    def kept(self) -> tuple[RankedPassage, ...]:
+        """The passages that passed the filter, best first."""
+        return tuple(one for one in self.passages if one.kept)
+
+    @property
+    def dropped(self) -> tuple[RankedPassage, ...]:
+        """The passages that were judged and did not pass, best first."""
+        return tuple(one for one in self.passages if not one.kept and one.score is not None)
+
+    @property
+    def failed(self) -> tuple[RankedPassage, ...]:
+        """The passages that could not be judged; `reason` says why."""
+        return tuple(one for one in self.passages if one.score is None)
+
+    @property
+    def total_usage(self) -> Usage:
+        """Calls and tokens of all stages."""
+        return sum(self.usage.values(), Usage())
+
+    @property
+    def backend_failure(self) -> str | None:
+        """Why nothing could be judged, if the backend itself is to blame; else None."""
+        if self.passages and all(one.score is None and one.unusable for one in self.passages):
+            return self.passages[0].reason
+        return None
+
+    def to_documents(self) -> list[Document]:
+        """Return the kept passages as new documents, best first, with their verdicts."""
+        return [self._document(one) for one in self.kept]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data that `from_dict` reads."""
+        plain = {one.name: getattr(self, one.name) for one in fields(self)}
+        plain["passages"] = [asdict(one) for one in self.passages]
+        plain["usage"] = {stage: used.record() for stage, used in self.usage.items()}
+        plain["seconds"] = dict(self.seconds)
+        plain["manifest"] = dict(self.manifest)
+        return {"format": FORMAT, **plain}
+
+    def to_json(self) -> str:
+        """Return JSON that `from_json` reads."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote.
+
+        Raises:
+            ValueError: It was written in another format.
+        """
+        if plain.get("format") != FORMAT:
+            raise ValueError(f"result format must be {FORMAT}, got {plain.get('format')!r}")
+        values = {one.name: plain[one.name] for one in fields(cls)}
+        values["passages"] = tuple(map(RankedPassage.from_dict, plain["passages"]))
+        values["usage"] = {stage: Usage.of(used) for stage, used in plain["usage"].items()}
+        return cls(**values)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what `to_json` wrote."""
+        return cls.from_dict(json.loads(text))
+
+    def __repr__(self) -> str:
+        """Name the outcome, the counts and the best passages."""
+        best = ", ".join(f"{one.id}={one.score:.2f}" for one in self.kept[:3] if one.score)
+        counts = f"{len(self.kept)} kept, {len(self.dropped)} dropped, {len(self.failed)} failed"
+        tail = f"; best {best}" if best else ""
+        return f"<RerankResult {self.outcome}: {counts}{tail}; {self.question[:60]!r}>"
+
+    def _repr_html_(self) -> str:
+        """Show the ranking as a table in a notebook."""
+        return result_html(self)
+
+    def _document(self, one: RankedPassage) -> Document:
+        passage = Document(id=one.document_id, page_content=one.text, metadata=one.metadata)
+        record: Any = {
+            **asdict(one),
+            "quote_span": _plain_pair(one.quote_span),
+            "window": _plain_pair(one.window),
+        }
+        return kept_document(passage, record, self.intent)
+
+
+def _pair(span: Any) -> tuple[int, int] | None:
+    return None if span is None else (span[0], span[1])
+
+
+def _plain_pair(span: tuple[int, int] | None) -> list[int] | None:
+    return None if span is None else list(span)

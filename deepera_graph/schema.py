@@ -1,0 +1,59 @@
+"""What the roles fill in: an intent, a judgement, a summary, an answer."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from deepera_graph.usage import Usage
+
+IntentKind = Literal[
+    "definition", "mechanism", "comparison", "causal inference", "functional role", "other"
+]
+AnswerType = Literal["numeric", "categorical", "procedural", "descriptive", "other"]
+
+
+class RoleAnswer(BaseModel):
+    """Base of what a role gives back."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    usage: Usage | None = Field(
+        default=None,
+        exclude=True,
+        description="What the answer cost; None counts as one call of unknown size.",
+    )
+    repaired: bool = Field(
+        default=False, exclude=True, description="The first reply was unusable and asked again."
+    )
+
+
+class Intent(RoleAnswer):
+    """What a question asks for (DeepEra, section 3.2)."""
+
+    topic: str = Field(description="The scientific domain, e.g. 'molecular biology'.")
+    entity_type: str = Field(
+        description="The central entities as 'kind: name', in the question's own words."
+    )
+    intent: IntentKind = Field(description="What kind of relation the question asks about.")
+    expected_answer_type: AnswerType = Field(description="What form the answer has.")
+
+
+class Judgement(RoleAnswer):
+    """How far one passage gives direct evidence for one question."""
+
+    score: float = Field(ge=0, le=1, strict=True, description="Relevance as evidence, in [0, 1].")
+    reason: str = Field(default="", description="Why, in a few words.")
+    quote: str = Field(default="", description="The evidence, in the passage's own words.")
+
+
+class Summary(RoleAnswer):
+    """One or two sentences that keep the passage's own terms."""
+
+    text: str = Field(description="The summary; empty when the passage answers nothing.")
+
+
+class Answer(RoleAnswer):
+    """An answer drawn from kept evidence."""
+
+    text: str = Field(description="The answer; evidence is cited as [1], [2], ...")
+    citations: list[int] = Field(description="Numbers of the evidence used, each >= 1.")

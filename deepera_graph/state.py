@@ -1,0 +1,139 @@
+"""What travels through the graph: plain data and LangChain documents."""
+
+from typing import Annotated, Any, Literal, TypedDict
+
+from langchain_core.documents import Document
+
+from deepera_graph.roles import IntentFields, PassageTask
+from deepera_graph.usage import UsageRecord, merge_usage
+
+PassageStatus = Literal["scored", "repaired", "failed", "skipped_budget"]
+Outcome = Literal["ok", "over_filtered", "nothing_retrieved", "degraded"]
+Span = list[int]
+Update = dict[str, Any]
+
+
+class IntentRecord(TypedDict):
+    """The intent, and whether it was recognised, repaired, or had to fall back to the question."""
+
+    fields: IntentFields
+    status: Literal["recognised", "repaired", "fallback"]
+    cause: str
+
+
+class ScoreTask(TypedDict):
+    """One window of one passage, on its way to the judge; only `task` reaches the role."""
+
+    index: int
+    id: str
+    start: int
+    end: int
+    task: PassageTask
+
+
+class JudgementRecord(TypedDict):
+    """The verdict on one window; `score` is None when the call failed."""
+
+    index: int
+    id: str
+    start: int
+    end: int
+    score: float | None
+    status: PassageStatus
+    reason: str
+    quote: str
+    unusable: bool
+
+
+class RankRecord(TypedDict):
+    """One passage in the ranking.
+
+    `rank` runs from 1 without gaps; `score` is in [0, 1] or None; `quote_span` are character
+    offsets into the passage, None when the quote does not occur in it word for word; `window` is
+    the stretch of text that was scored, None when it was the whole passage.
+    """
+
+    index: int
+    id: str
+    rank: int
+    score: float | None
+    kept: bool
+    status: PassageStatus
+    reason: str
+    quote: str
+    quote_span: Span | None
+    window: Span | None
+    unusable: bool
+    retrieval_rank: int
+    retrieval_score: float | None
+    summary: str
+    summary_status: str
+
+
+class SummaryTask(TypedDict):
+    """One kept passage on its way to the summarizer; only `task` reaches the role."""
+
+    index: int
+    id: str
+    quote: str
+    task: PassageTask
+
+
+class SummaryRecord(TypedDict):
+    """The summary of one passage.
+
+    `status` is ``ok``, ``drifted`` (a number or name is not in the passage), ``failed``, or
+    ``none`` (the summarizer found nothing that answers the question).
+    """
+
+    index: int
+    id: str
+    summary: str
+    status: Literal["ok", "drifted", "failed", "none"]
+    cause: str
+
+
+class AnswerRecord(TypedDict):
+    """The answer; `citations` are passage ids in the order of their first mention."""
+
+    text: str
+    citations: list[str]
+    status: Literal["answered", "insufficient_evidence", "failed"]
+    cause: str
+
+
+def collect(old: list[Any] | None, new: list[Any] | None) -> list[Any]:
+    """Append what a branch wrote; None as *new* starts again from an empty list."""
+    return [] if new is None else [*(old or []), *new]
+
+
+class Question(TypedDict):
+    """What goes in.
+
+    Documents may carry `retrieval_rank` and `retrieval_score` in their metadata.
+    """
+
+    question: str
+    passages: list[Document]
+
+
+class Output(TypedDict):
+    """What comes out; `documents` are the kept passages, best first."""
+
+    question: str
+    intent: IntentRecord
+    ranking: list[RankRecord]
+    documents: list[Document]
+    threshold: float
+    outcome: Outcome
+    fallback: str | None
+    answer: AnswerRecord | None
+    usage: Annotated[dict[str, UsageRecord], merge_usage]
+
+
+class State(Output):
+    """Everything that travels."""
+
+    passages: list[Document]
+    judgements: Annotated[list[JudgementRecord], collect]
+    summaries: Annotated[list[SummaryRecord], collect]
