@@ -1,0 +1,161 @@
+"""A collection in Qdrant: what it was indexed with, and how one is made."""
+
+from typing import Any, Literal, get_args
+
+from langchain_core.embeddings import Embeddings
+from langchain_qdrant import QdrantVectorStore, RetrievalMode
+from qdrant_client import QdrantClient, models
+
+from deepera_graph.errors import SettingsError, StoreError
+from deepera_graph.retrieval.sparse import SCHEME, HashedTermEmbeddings
+
+Mode = Literal["sparse", "dense", "hybrid"]
+DENSE_NAME = QdrantVectorStore.VECTOR_NAME
+SPARSE_NAME = SCHEME
+
+
+def open_collection(
+    client: QdrantClient,
+    name: str,
+    *,
+    mode: Mode | None,
+    embeddings: Embeddings | None,
+    must_exist: bool,
+) -> QdrantVectorStore:
+    """Open a collection as it was indexed, or make it.
+
+    The vectors a collection has tell its mode, the name of the sparse vector how terms were
+    hashed, and its metadata which embeddings made the dense one (Qdrant 1.16 or later).
+
+    Raises:
+        SettingsError: The mode is unknown, a name is no name, or mode and embeddings do not go
+            together.
+        StoreError: The collection is missing although *must_exist*, or was indexed otherwise.
+    """
+    if mode is not None and mode not in get_args(Mode):
+        raise SettingsError(f"mode must be one of {', '.join(get_args(Mode))}, got {mode!r}")
+    if not name:
+        raise SettingsError("no collection can be named ''")
+    if client.collection_exists(name):
+        mode = _check_existing(client, name, mode, embeddings)
+    elif must_exist:
+        raise StoreError(f"there is no collection {name!r}; {_others(client)}")
+    else:
+        mode = _create(client, name, mode, embeddings)
+    return QdrantVectorStore(
+        client=client,
+        collection_name=name,
+        embedding=embeddings,
+        retrieval_mode=RetrievalMode(mode),
+        vector_name=DENSE_NAME,
+        sparse_embedding=None if mode == "dense" else HashedTermEmbeddings(),
+        sparse_vector_name=SPARSE_NAME,
+        validate_embeddings=False,
+        validate_collection_config=False,
+    )
+
+
+def is_sparse(store: QdrantVectorStore) -> bool:
+    """Tell whether passages are also, or only, found by their words."""
+    return store.retrieval_mode != RetrievalMode.DENSE
+
+
+def identity(embeddings: Embeddings) -> str:
+    """Return how a collection's record names embeddings: their class, and their model if told."""
+    names = (getattr(embeddings, field, None) for field in ("model", "model_name"))
+    model = next((name for name in names if isinstance(name, str)), None)
+    kind = type(embeddings).__name__
+    return f"{kind}:{model}" if model else kind
+
+
+def _create(
+    client: QdrantClient, name: str, mode: Mode | None, embeddings: Embeddings | None
+) -> Mode:
+    if mode is None:
+        mode = "sparse" if embeddings is None else "hybrid"
+    _check_embeddings(mode, embeddings)
+    dense: dict[str, models.VectorParams] = {}
+    record: dict[str, Any] = {"mode": mode}
+    if embeddings is not None:
+        record["embeddings"] = identity(embeddings)
+        dense[DENSE_NAME] = models.VectorParams(
+            size=_size(embeddings), distance=models.Distance.COSINE
+        )
+    sparse = {SPARSE_NAME: models.SparseVectorParams(modifier=models.Modifier.IDF)}
+    try:
+        client.create_collection(
+            name,
+            vectors_config=dense,
+            sparse_vectors_config=None if mode == "dense" else sparse,
+            metadata={"deepera": record},
+        )
+    except ValueError as error:
+        raise SettingsError(f"no collection can be named {name!r}: {error}") from error
+    return mode
+
+
+def _check_existing(
+    client: QdrantClient, name: str, mode: Mode | None, embeddings: Embeddings | None
+) -> Mode:
+    config = client.get_collection(name).config
+    indexed = _mode_of(config.params, name)
+    if mode is not None and mode != indexed:
+        raise StoreError(f"collection {name!r} was indexed as {indexed}, not as {mode}")
+    recorded = ((config.metadata or {}).get("deepera") or {}).get("embeddings")
+    if embeddings is None and indexed != "sparse":
+        made_by = f" with {recorded}" if recorded else ""
+        raise SettingsError(
+            f"collection {name!r} was indexed as {indexed}{made_by}; pass the same embeddings"
+        )
+    _check_embeddings(indexed, embeddings)
+    if embeddings is not None:
+        _check_same(name, recorded, embeddings, _dense(config.params))
+    return indexed
+
+
+def _check_embeddings(mode: Mode, embeddings: Embeddings | None) -> None:
+    if mode == "sparse" and embeddings is not None:
+        raise SettingsError(f"mode sparse takes no embeddings, got {identity(embeddings)}")
+    if mode != "sparse" and embeddings is None:
+        raise SettingsError(f"mode {mode} needs embeddings")
+
+
+def _check_same(
+    name: str, recorded: object, embeddings: Embeddings, dense: models.VectorParams | None
+) -> None:
+    if recorded is not None and recorded != identity(embeddings):
+        raise StoreError(
+            f"collection {name!r} was indexed with {recorded}, not with {identity(embeddings)}"
+        )
+    size = _size(embeddings)
+    if dense is not None and dense.size != size:
+        raise StoreError(
+            f"collection {name!r} holds vectors of size {dense.size}, but {identity(embeddings)} "
+            f"makes vectors of size {size}"
+        )
+
+
+def _mode_of(params: models.CollectionParams, name: str) -> Mode:
+    dense, sparse = _dense(params) is not None, SPARSE_NAME in (params.sparse_vectors or {})
+    if dense:
+        return "hybrid" if sparse else "dense"
+    if sparse:
+        return "sparse"
+    vectors = [*(params.vectors if isinstance(params.vectors, dict) else {})]
+    found = ", ".join([*vectors, *(params.sparse_vectors or {})]) or "none"
+    raise StoreError(f"collection {name!r} was not indexed by deepera: its vectors are {found}")
+
+
+def _dense(params: models.CollectionParams) -> models.VectorParams | None:
+    if isinstance(params.vectors, models.VectorParams):
+        return params.vectors
+    return (params.vectors or {}).get(DENSE_NAME)
+
+
+def _size(embeddings: Embeddings) -> int:
+    return len(embeddings.embed_query("size"))
+
+
+def _others(client: QdrantClient) -> str:
+    names = sorted(collection.name for collection in client.get_collections().collections)
+    return f"there are {', '.join(map(repr, names))}" if names else "there are none"

@@ -1,0 +1,163 @@
+"""Words of a text in lower case, and their stems, for matching one text with another."""
+
+import re
+import unicodedata
+from functools import lru_cache
+
+_TOKEN = re.compile(r"[^\W_]+(?:[-‐‑/'’.,][^\W_]+)*")
+_NAME_WITH_NUMBER = re.compile(r"[A-Za-z]*[A-Z][A-Za-z]*[-‐‑](?:\d+[A-Za-z]?|[αβγδκλ])$")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*$")
+_SPLIT = re.compile(r"[-‐‑/'’.,]")
+_GREEK = str.maketrans(
+    {
+        "α": "alpha",
+        "β": "beta",
+        "γ": "gamma",
+        "δ": "delta",
+        "ε": "epsilon",
+        "κ": "kappa",
+        "λ": "lambda",
+        "μ": "mu",
+        "σ": "sigma",
+        "τ": "tau",
+        "ω": "omega",
+    }
+)
+STOP_WORDS = frozenset(
+    """
+    a about above after again against all also although am among an and any are as at be because
+    been before being below between both but by can could did do does doing done down during each
+    either else etc ever every few for from further get had has have having he her here hers him
+    his how however i if in instead into is it its itself just like made make many may me might
+    more most much must my neither no nor not of off on once one only onto or other others our ours
+    out over own per rather same seem seems shall she should since so some such than that the their
+    theirs them then there therefore these they this those though through thus to too toward
+    towards two under until up upon us use used using very via was we well were what when where
+    whereas whether which while who whom whose why will with within without would yet you your
+    """.split()
+)
+_IRREGULAR = {
+    "women": "woman",
+    "men": "man",
+    "children": "child",
+    "feet": "foot",
+    "teeth": "tooth",
+    "mice": "mouse",
+    "data": "datum",
+    "bacteria": "bacterium",
+    "criteria": "criterion",
+    "phenomena": "phenomenon",
+    "nuclei": "nucleus",
+    "lives": "life",
+    "died": "death",
+    "dead": "death",
+    "die": "death",
+    "dying": "death",
+    "rose": "rise",
+    "fell": "fall",
+    "grew": "grow",
+    "grown": "grow",
+    "younger": "young",
+    "older": "old",
+}
+# Longest first; a suffix goes only if at least so many letters remain.
+_SUFFIXES = (
+    ("izations", 3), ("isations", 3), ("ization", 3), ("isation", 3), ("ational", 4),
+    ("ators", 4), ("ating", 4), ("ator", 4), ("ated", 4), ("ates", 4), ("ate", 4),
+    ("fulness", 3), ("ousness", 3), ("iveness", 3), ("ations", 4), ("ation", 4), ("ative", 4),
+    ("ement", 4), ("ments", 4), ("ment", 4), ("ities", 4), ("ically", 3), ("icity", 4),
+    ("ness", 4), ("ance", 4), ("ence", 4), ("ancy", 4), ("ency", 4), ("able", 4), ("ible", 4),
+    ("ized", 4), ("ised", 4), ("izing", 4), ("ising", 4), ("ize", 4), ("ise", 4), ("ity", 4),
+    ("ical", 4), ("ally", 4), ("ular", 4), ("ious", 4), ("ive", 4), ("ous", 4), ("ion", 4),
+    ("ing", 3), ("ant", 5), ("ent", 5), ("ied", 3), ("ies", 3), ("ic", 4), ("al", 4), ("ly", 4),
+    ("ed", 3), ("er", 4), ("or", 5), ("is", 4), ("es", 4), ("e", 3), ("y", 3),
+)  # fmt: skip
+_VOWELS = frozenset("aeiouy")
+
+
+def words(text: str) -> list[str]:
+    """Return the words in order, in lower case, with numbers whole.
+
+    ``IL-6`` and ``TGF-β`` become ``il6`` and ``tgfbeta``; other compounds are taken apart:
+    ``Li-ion`` gives ``li``, ``ion``. Sub- and superscripts become plain: ``CO₂`` gives ``co2``.
+    """
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    found: list[str] = []
+    for token in _TOKEN.findall(text):
+        if token.isalnum():
+            found.append(_plain(token))
+        else:
+            found.extend(_parts(token))
+    return found
+
+
+def content_words(text: str) -> list[str]:
+    """Return the words that are no stop words, in order."""
+    return [word for word in words(text) if word not in STOP_WORDS]
+
+
+def stems(text: str) -> list[str]:
+    """Return the stems of the content words, in order, with repetitions."""
+    return [stem(word) for word in words(text) if word not in STOP_WORDS]
+
+
+@lru_cache(maxsize=65_536)
+def stem(word: str) -> str:
+    """Return what the forms of a word have in common: ``infect`` for infection, infected, infects.
+
+    A few endings are cut off, plural and derivation alike, so that a stem is no word but a key.
+    Words with a digit and words of up to three letters stay as they are.
+    """
+    if len(word) <= 3 or not word.isalpha():
+        return word
+    word = _singular(_american(_IRREGULAR.get(word, word)))
+    for _ in range(2):
+        word = _without_suffix(word)
+    return _undoubled(word)
+
+
+def _parts(token: str) -> list[str]:
+    if _NAME_WITH_NUMBER.match(token):
+        return [_plain(_SPLIT.sub("", token))]
+    if _NUMBER.match(token):
+        return [token]
+    return [_plain(part) for part in _SPLIT.split(token) if part not in ("s", "t")]
+
+
+def _plain(token: str) -> str:
+    token = token.lower()
+    if token.isascii():
+        return token
+    token = unicodedata.normalize("NFKD", token.translate(_GREEK))
+    return "".join(letter for letter in token if not unicodedata.combining(letter))
+
+
+def _american(word: str) -> str:
+    word = word.replace("ae", "e").replace("oe", "e").replace("yz", "ys")
+    return word.replace("our", "or") if len(word) > 5 else word
+
+
+def _singular(word: str) -> str:
+    if word.endswith(("ss", "us", "is")) or not word.endswith("s"):
+        return word
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if word.endswith(("sses", "ches", "shes", "xes", "zes", "ses")):
+        return word[:-2]
+    return word[:-1]
+
+
+def _without_suffix(word: str) -> str:
+    for suffix, least in _SUFFIXES:
+        if word.endswith(suffix):
+            rest = word[: -len(suffix)]
+            if len(rest) >= least and not _VOWELS.isdisjoint(rest):
+                return rest
+    return word
+
+
+def _undoubled(word: str) -> str:
+    if len(word) > 4 and word[-1] == word[-2] and word[-1] not in _VOWELS:
+        return word[:-1]
+    return word

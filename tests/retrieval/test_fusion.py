@@ -1,0 +1,121 @@
+"""Reciprocal rank fusion, alone and in hybrid search."""
+
+import math
+import random
+from typing import ClassVar
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from qdrant_client import models
+
+from deepera_graph.retrieval.fusion import fuse
+from deepera_graph.retrieval.store import open_store
+
+WORDS = ["kelp", "otter", "urchin", "reef", "tide", "shoal", "coral", "wrasse", "squid", "algae"]
+N_PASSAGES, N_QUESTIONS = 80, 100
+
+
+def test_fuse_adds_reciprocal_ranks():
+    scores = fuse([["a", "b"], ["b", "c"]])
+    assert scores == pytest.approx({"a": 1 / 61, "b": 1 / 62 + 1 / 61, "c": 1 / 62})
+
+
+def test_fuse_of_nothing_is_nothing():
+    assert fuse([]) == fuse([[], []]) == {}
+
+
+@pytest.fixture(scope="module")
+def passages():
+    draw = random.Random(7)
+    return [
+        Document(id=f"p{n}", page_content=" ".join(draw.choices(WORDS, k=draw.randint(3, 40))))
+        for n in range(N_PASSAGES)
+    ]
+
+
+@pytest.fixture(scope="module")
+def stores(passages, make_embeddings):
+    made = {
+        mode: open_store("c", mode=mode, embeddings=None if mode == "sparse" else make_embeddings())
+        for mode in ("sparse", "dense", "hybrid")
+    }
+    for store in made.values():
+        store.add(passages)
+    yield made
+    for store in made.values():
+        store.close()
+
+
+def questions():
+    draw = random.Random(11)
+    return [" ".join(draw.sample(WORDS, draw.randint(1, 4))) for _ in range(N_QUESTIONS)]
+
+
+def textbook(rankings):
+    scores = {}
+    for ranking in rankings:
+        for rank, document in enumerate(ranking, start=1):
+            scores[document.id] = scores.get(document.id, 0) + 1 / (60 + rank)
+    return scores
+
+
+def scores_of(documents):
+    return {document.id: document.metadata["retrieval_score"] for document in documents}
+
+
+def test_hybrid_is_the_textbook_fusion_of_both_rankings(stores):
+    for question in questions():
+        sides = [stores[mode].search(question, k=N_PASSAGES) for mode in ("dense", "sparse")]
+        expected = textbook(sides)
+        found = stores["hybrid"].search(question, k=10)
+        best = sorted(expected, key=lambda name: (-expected[name], name))[:10]
+        assert [document.id for document in found] == best
+        assert scores_of(found) == pytest.approx({name: expected[name] for name in best})
+
+
+def test_qdrants_own_fusion_agrees_where_nothing_ties(stores):
+    """Its k is one higher, because it counts ranks from 0."""
+    fusion = models.RrfQuery(rrf=models.Rrf(k=61))
+    compared = 0
+    for question in questions():
+        sides = [stores[mode].search(question, k=N_PASSAGES) for mode in ("dense", "sparse")]
+        if any(len(set(scores_of(side).values())) < len(side) for side in sides):
+            continue
+        compared += 1
+        found = stores["hybrid"].vectorstore.similarity_search_with_score(
+            question, k=N_PASSAGES, hybrid_fusion=fusion
+        )
+        ours = {d.page_content: s for d, s in _with_scores(stores["hybrid"], question)}
+        assert {d.page_content: s for d, s in found} == pytest.approx(ours)
+    assert compared >= 20
+
+
+def _with_scores(store, question):
+    found = store.search(question, k=N_PASSAGES)
+    return [(document, document.metadata["retrieval_score"]) for document in found]
+
+
+class AnglesByCount(Embeddings):
+    """The question points east; a text's angle from it is looked up by its count of 'kelp'."""
+
+    angles: ClassVar = {9: 1.5, 8: 0.2, 7: 0.3, 6: 0.4, 5: 0.5, 4: 0.6, 3: 0.7, 2: 0.8, 1: 0.1}
+
+    def embed_query(self, text):
+        return [1.0, 0.0]
+
+    def embed_documents(self, texts):
+        angles = [self.angles[text.count("kelp")] for text in texts]
+        return [[math.cos(angle), math.sin(angle)] for angle in angles]
+
+
+def test_a_passage_second_on_both_sides_beats_the_first_of_each_even_at_k_one():
+    texts = {f"{n}": "kelp " * n + "reef " * (10 - n) for n in range(1, 10)}
+    with open_store("c", embeddings=AnglesByCount()) as store:
+        store.add(Document(id=name, page_content=text) for name, text in texts.items())
+        assert [found.id for found in store.search("kelp", k=1)] == ["8"]
+        both = models.RrfQuery(rrf=models.Rrf(k=61))
+        [(shallow, _)] = store.vectorstore.similarity_search_with_score(
+            "kelp", k=1, hybrid_fusion=both
+        )
+    assert shallow.page_content in (texts["9"], texts["1"])

@@ -1,0 +1,83 @@
+"""Conditions on metadata, asked of a real embedded Qdrant."""
+
+import pytest
+from langchain_core.documents import Document
+
+from deepera_graph.errors import SettingsError
+from deepera_graph.retrieval.filters import build_filter
+from deepera_graph.retrieval.store import open_store
+
+ROWS = {
+    "a": {"year": 2012, "kind": "trial", "open": True, "p": 0.04, "date": "2012-05-31"},
+    "b": {"year": 2015.0, "kind": "review", "open": False, "p": 1, "date": "2015-01-01"},
+    "c": {"year": 2018, "kind": "trial", "tags": ["x", "y"], "journal": {"name": "Kelp"}},
+    "d": {"kind": None, "a b": "spaced", "tags": [], "year": "2018"},
+}
+
+
+@pytest.fixture(scope="module")
+def store():
+    with open_store("rows") as store:
+        store.add(
+            Document(id=name, page_content="kelp", metadata=row) for name, row in ROWS.items()
+        )
+        yield store
+
+
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        pytest.param(None, "abcd", id="nothing-asked"),
+        pytest.param({}, "abcd", id="nothing-asked-either"),
+        pytest.param({"kind": "trial"}, "ac", id="text"),
+        pytest.param({"year": 2018}, "c", id="number-is-not-text"),
+        pytest.param({"year": 2015}, "b", id="whole-number-finds-fraction"),
+        pytest.param({"p": 1.0}, "b", id="fraction-finds-whole-number"),
+        pytest.param({"p": 0.04}, "a", id="fraction"),
+        pytest.param({"open": True}, "a", id="true-is-not-one"),
+        pytest.param({"tags": "x"}, "c", id="list-contains"),
+        pytest.param({"kind": ["trial", "review"]}, "abc", id="any-of"),
+        pytest.param({"year": [2012, "2018", None]}, "ad", id="any-of-different-kinds"),
+        pytest.param({"year": {"gte": 2015}}, "bc", id="from"),
+        pytest.param({"year": {"gt": 2012, "lte": 2015}}, "b", id="between"),
+        pytest.param({"date": {"lt": "2015-01-01"}}, "a", id="date-cut-off"),
+        pytest.param({"date": {"gte": "2012-05-31"}}, "ab", id="date-inclusive"),
+        pytest.param({"tags": None}, "abd", id="missing-or-empty"),
+        pytest.param({"kind": None}, "d", id="null"),
+        pytest.param({"journal.name": "Kelp"}, "c", id="nested"),
+        pytest.param({"a b": "spaced"}, "d", id="name-with-space"),
+        pytest.param({"kind": "trial", "year": {"lt": 2015}}, "a", id="all-must-hold"),
+        pytest.param({"unknown": 1}, "", id="unknown-field"),
+    ],
+)
+def test_where(store, where, found):
+    assert "".join(document.id for document in store.search("kelp", where=where)) == found
+
+
+def test_conditions_hold_on_both_sides_of_hybrid(make_embeddings):
+    with open_store("h", embeddings=make_embeddings()) as store:
+        store.add(
+            Document(id=name, page_content="kelp", metadata=row) for name, row in ROWS.items()
+        )
+        assert [found.id for found in store.search("kelp", where={"kind": "trial"})] == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"": 1},
+        {"a..b": 1},
+        {'a"b': 1},
+        {"year": []},
+        {"year": {}},
+        {"year": {"above": 3}},
+        {"year": {"gte": 1, "lte": "2"}},
+        {"year": {"gte": True}},
+        {"year": {"gte": "soon"}},
+        {"year": object()},
+        {"year": [[1]]},
+    ],
+)
+def test_a_condition_that_cannot_be_asked_is_an_error(where):
+    with pytest.raises(SettingsError, match="where: "):
+        build_filter(where)
