@@ -1,9 +1,11 @@
 """What travels through the graph: plain data and LangChain documents."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypedDict
 
 from langchain_core.documents import Document
 
+from deepera_graph.passages import PassageLike
 from deepera_graph.roles import IntentFields, PassageTask
 from deepera_graph.usage import UsageRecord, merge_usage
 
@@ -108,13 +110,14 @@ def collect(old: list[Any] | None, new: list[Any] | None) -> list[Any]:
 
 
 class Question(TypedDict):
-    """What goes in.
+    """What goes in: a question and its passages, in first-stage order.
 
-    Documents may carry `retrieval_rank` and `retrieval_score` in their metadata.
+    Passages are documents (which may carry `retrieval_rank` and `retrieval_score` in their
+    metadata), strings, or dicts with a ``text``.
     """
 
     question: str
-    passages: list[Document]
+    passages: Sequence[PassageLike]
 
 
 class Output(TypedDict):
