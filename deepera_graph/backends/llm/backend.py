@@ -1,6 +1,7 @@
 """The LLM backend, and how it is written down without its key."""
 
 import os
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ DEFAULT_KEY_VARIABLE = "OPENAI_API_KEY"
 TIMEOUT_SECONDS = 60.0
 _FIXED_TEMPERATURE = ("o1", "o3", "o4", "gpt-5")  # models that refuse any temperature but theirs
 _NO_KEY = "not-needed"
+_MAY_HOLD_SECRETS = frozenset({"default_headers", "default_query", "openai_proxy"})
 
 
 def llm_backend(
@@ -66,7 +68,10 @@ def llm_backend_from_spec(spec: Mapping[str, Any]) -> Backend:
     """Build the backend that a spec describes; keys come from the environment."""
     options = dict(spec)
     if "dump" in options:
-        return llm_backend(load(options["dump"], allowed_objects="all", secrets_from_env=True))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # `load` is marked beta since 2023
+            model = load(options["dump"], allowed_objects="all", secrets_from_env=True)
+        return llm_backend(model)
     return llm_backend(options.pop("model"), **options)
 
 
@@ -98,8 +103,10 @@ def _key(variable: str, *, needed: bool) -> str:
 
 
 def _dumped(model: BaseChatModel) -> dict[str, Any] | None:
-    """Write a model down without its secrets; None if LangChain cannot."""
+    """Write a model down without its secrets; None if LangChain cannot, or headers may hold one."""
     if not model.is_lc_serializable():
         return None
     dump = dumpd(model)
-    return {"dump": dump} if dump.get("type") == "constructor" else None
+    if dump.get("type") != "constructor" or dump["kwargs"].keys() & _MAY_HOLD_SECRETS:
+        return None
+    return {"dump": dump}
