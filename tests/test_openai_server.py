@@ -8,6 +8,7 @@ import openai
 import pytest
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel
+
 from support.openai_server import ChatServer, Reply, Request
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "one two three"}]}

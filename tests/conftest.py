@@ -1,0 +1,1 @@
+"""Lets every test import `support`."""

@@ -1,0 +1,160 @@
+"""A backend and chat models whose answers are scripted."""
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable, RunnableLambda
+from pydantic import Field
+
+from deepera_graph import Backend, Intent, Judgement, Summary
+from deepera_graph.roles import IntentTask, PassageTask
+
+Scores = Mapping[str, float | Exception]
+TEA_SCORES: Scores = {
+    "lowered fasting": 0.93,
+    "smaller rise in glucose": 0.88,
+    "glucose fell": 0.85,
+    "no difference in fasting": 0.81,
+    "are debated": 0.43,
+}
+
+
+def look_up(scores: Scores, text: str, default: float = 0.1) -> float:
+    """Return the score of the first key that occurs in a text, or raise the error it stands for."""
+    found = next((score for key, score in scores.items() if key in text), default)
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+@dataclass
+class Script:
+    """Scores by what a text holds, and what was asked; every judgement takes *seconds*."""
+
+    scores: Scores
+    seconds: float = 0.0
+    default: float = 0.1
+    judged: list[str] = field(default_factory=list)
+    in_flight: int = 0
+    most_in_flight: int = 0
+
+    def backend(self, spec: Mapping[str, Any] | None = None) -> Backend:
+        judge: Runnable[PassageTask, Judgement] = RunnableLambda(self._judge, afunc=self._ajudge)
+        return Backend(
+            name="scripted",
+            intent=RunnableLambda(_intent),
+            judge=judge,
+            summarizer=RunnableLambda(_summary),
+            spec=spec,
+        )
+
+    def _judge(self, task: PassageTask) -> Judgement:
+        with self._flight():
+            time.sleep(self.seconds)
+        return self._judgement(task["text"])
+
+    async def _ajudge(self, task: PassageTask) -> Judgement:
+        with self._flight():
+            await asyncio.sleep(self.seconds)
+        return self._judgement(task["text"])
+
+    def _judgement(self, text: str) -> Judgement:
+        self.judged.append(text)
+        return Judgement(score=look_up(self.scores, text, self.default), reason="scripted")
+
+    @contextmanager
+    def _flight(self) -> Iterator[None]:
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            yield
+        finally:
+            self.in_flight -= 1
+
+
+def tea_backend() -> Backend:
+    """The factory ``support.scripted:tea_backend``."""
+    return Script(TEA_SCORES).backend()
+
+
+def _intent(task: IntentTask) -> Intent:
+    return Intent(
+        topic="testing",
+        entity_type=f"subject: {task['question']}",
+        intent="causal inference",
+        expected_answer_type="categorical",
+    )
+
+
+def _summary(task: PassageTask) -> Summary:
+    return Summary(text=f"{task['text'].split('. ')[0].rstrip('.')}.")
+
+
+def answer_in_json(scores: Scores, system: str, user: str) -> dict[str, Any]:
+    """Answer a prompt of the LLM backend: an intent, a verdict by look-up, or a whole passage."""
+    if "entity_type" in system:
+        return {
+            "topic": "nutrition",
+            "entity_type": f"subject: {user}",
+            "intent": "causal inference",
+            "expected_answer_type": "categorical",
+        }
+    if "score" in system:
+        return {"reason": "scripted", "evidence": [1], "score": look_up(scores, user)}
+    return {"text": re.findall(r"\n\n([^=]+)\n=====", user)[-1]}
+
+
+class ScriptedChat(BaseChatModel):
+    """A chat model that judges by look-up."""
+
+    scores: dict[str, Any]
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        system, user = (str(message.content) for message in messages)
+        content = json.dumps(answer_in_json(self.scores, system, user))
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(content))])
+
+
+class ScriptedAgentModel(BaseChatModel):
+    """A chat model that gives one message after the other, and keeps what it was shown."""
+
+    replies: list[AIMessage]
+    shown: list[list[BaseMessage]] = Field(default_factory=list)
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted-agent"
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> "ScriptedAgentModel":
+        return self
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        self.shown.append(list(messages))
+        reply = self.replies[len(self.shown) - 1]
+        return ChatResult(generations=[ChatGeneration(message=reply)])
