@@ -32,6 +32,7 @@ def build_graph(
     settings: Settings | None = None,
     *,
     checkpointer: "BaseCheckpointSaver[Any] | bool | None" = None,
+    limiter: Limiter | None = None,
 ) -> "CompiledStateGraph[State, None, Question, Output]":
     """Compile the DeepEra state machine for one backend (DeepEra, algorithm 1).
 
@@ -39,6 +40,8 @@ def build_graph(
         backend: The roles to call.
         settings: How to filter; the defaults if None.
         checkpointer: As for `StateGraph.compile`; None takes the parent's when used as a subgraph.
+        limiter: Shared with other graphs, to limit the calls of all of them together; one of its
+            own, for `max_concurrency` calls, if None.
 
     Raises:
         SettingsError: An answer is asked for and the backend has no answerer.
@@ -46,7 +49,7 @@ def build_graph(
     settings = settings or Settings()
     if settings.answer and backend.answerer is None:
         raise SettingsError(f"answer is on, but backend {backend.name!r} has no answerer")
-    limiter = Limiter(settings.max_concurrency)
+    limiter = limiter or Limiter(settings.max_concurrency)
     graph = StateGraph(State, input_schema=Question, output_schema=Output)
 
     graph.add_node("receive", receive)
@@ -92,12 +95,16 @@ def build_graph(
         "intent", partial(one_per_window, settings=settings), ["score", "select"]
     )
     graph.add_edge("score", "select")  # waits for every branch
-    last = ["answer", "abstain", END] if settings.answer else [END]
+    nothing_kept = "abstain" if settings.answer else END
     graph.add_conditional_edges(
-        "select", partial(any_kept, settings=settings), ["summarize", "collect", *last]
+        "select", partial(any_kept, settings=settings), ["summarize", "collect", nothing_kept]
     )
     graph.add_edge("summarize", "collect")
-    graph.add_conditional_edges("collect", partial(last_step, settings=settings), last)
+    graph.add_conditional_edges(
+        "collect",
+        partial(last_step, settings=settings),
+        ["answer", "abstain"] if settings.answer else [END],
+    )
     if settings.answer and backend.answerer is not None:
         graph.add_node(
             "answer",

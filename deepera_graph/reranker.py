@@ -1,18 +1,19 @@
 """The front door: a question and its passages in, a `RerankResult` out."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Self
 
-from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import merge_configs
+from langchain_core.runnables import RunnableConfig, ensure_config
 
 from deepera_graph.backends import load_backend
 from deepera_graph.errors import SettingsError
 from deepera_graph.events import Event
 from deepera_graph.graph import build_graph
+from deepera_graph.limiter import Limiter
 from deepera_graph.passages import PassageLike
 from deepera_graph.result import RerankResult
 from deepera_graph.roles import Backend
@@ -52,11 +53,8 @@ class EvidenceReranker:
         checkpointer: "BaseCheckpointSaver[Any] | None" = None,
         **settings: Any,
     ) -> None:
-        self.backend = load_backend(backend)
-        self.settings = Settings.of(settings)
-        self.graph: CompiledStateGraph[State, None, Question, Output] = build_graph(
-            self.backend, self.settings, checkpointer=checkpointer or False
-        )
+        checked = Settings.of(settings)
+        self._build(load_backend(backend), checked, checkpointer, Limiter(checked.max_concurrency))
 
     def rerank(
         self,
@@ -159,6 +157,21 @@ class EvidenceReranker:
             tasks = [group.create_task(one(job)) for job in jobs]
         return [task.result() for task in tasks]
 
+    def with_settings(self, **changes: Any) -> Self:
+        """Return a reranker on the same backend with some settings changed; this one stays.
+
+        Both together keep to `max_concurrency`, unless that is what changes. Cheap: milliseconds.
+
+        Raises:
+            SettingsError: A setting is unknown or out of range.
+        """
+        settings = Settings.of({**self.settings.to_dict(), **changes})
+        same_limit = settings.max_concurrency == self.settings.max_concurrency
+        limiter = self._limiter if same_limit else Limiter(settings.max_concurrency)
+        other = type(self).__new__(type(self))
+        other._build(self.backend, settings, self._checkpointer, limiter)
+        return other
+
     @property
     def questions_at_once(self) -> int:
         """How many questions of a batch are worked on at the same time, >= 1."""
@@ -194,6 +207,19 @@ class EvidenceReranker:
     def __repr__(self) -> str:
         return f"EvidenceReranker({self.backend.name!r}, {self.settings})"
 
+    def _build(
+        self,
+        backend: Backend,
+        settings: Settings,
+        checkpointer: "BaseCheckpointSaver[Any] | None",
+        limiter: Limiter,
+    ) -> None:
+        self.backend, self.settings = backend, settings
+        self._checkpointer, self._limiter = checkpointer, limiter
+        self.graph: CompiledStateGraph[State, None, Question, Output] = build_graph(
+            backend, settings, checkpointer=checkpointer or False, limiter=limiter
+        )
+
     def _stream(self, run: Run, config: RunnableConfig | None) -> Iterator[tuple[str, Any]]:
         return self.graph.stream(  # type: ignore[return-value]  # pairs, as two modes are asked for
             run.question_in, self._config(config), stream_mode=_MODES
@@ -205,13 +231,10 @@ class EvidenceReranker:
         )
 
     def _config(self, config: RunnableConfig | None) -> RunnableConfig:
-        asked = (config or {}).get("max_concurrency")
-        limit = self.settings.max_concurrency
-        return merge_configs(
-            {"run_name": "DeepEra"},
-            config,
-            {"max_concurrency": min(limit, asked) if asked else limit},
-        )
+        """Fill in what the runnable around this call has set, and the lower limit of both."""
+        given = ensure_config(config)
+        limit = min(given.get("max_concurrency") or sys.maxsize, self.settings.max_concurrency)
+        return {**given, "max_concurrency": limit, "run_name": given.get("run_name") or "DeepEra"}
 
 
 def _from_dict(cls: type[EvidenceReranker], plain: Mapping[str, Any]) -> EvidenceReranker:

@@ -148,8 +148,9 @@ class RerankResult:
     @property
     def backend_failure(self) -> str | None:
         """Why nothing could be judged, if the backend itself is to blame; else None."""
-        if self.passages and all(one.score is None and one.unusable for one in self.passages):
-            return self.passages[0].reason
+        readable = [one for one in self.passages if one.text.strip()]
+        if readable and all(one.score is None and one.unusable for one in readable):
+            return readable[0].reason
         return None
 
     def to_documents(self) -> list[Document]:

@@ -10,17 +10,20 @@ _STOP = re.compile(
     r"|\n[ \t]*\n"  # an empty line
     r"|\n(?=[ \t]*(?:[-*•–]|\d{1,2}[.)])[ \t])"  # a list item
 )
-_NEVER_LAST = frozenset(
-    "approx ca cf dr e.g eq eqs fig figs i.e no nos nr prof ref refs resp sect subsp suppl tab "
-    "viz vol vs mr mrs ms st".split()
-)
-_SELDOM_LAST = frozenset("al sp spp var inc ltd co dept jr etc".split())
-_OPENERS = frozenset(
-    "A After All Although An And As At Both But Compared During Each For From Furthermore He Here "
-    "However If In Is It Moreover Most Neither No Of On One Only Other Our Patients She Since Some "
-    "Such That The Their Then There These They This Those Three Thus To Two Under Using We When "
-    "Whereas While With".split()
-)
+_ABBREVIATIONS = """
+    approx ca cf dr e.g eq eqs fig figs i.e no nos nr prof ref refs resp sect subsp suppl tab viz
+    vol vs mr mrs ms st
+    """
+_ENDINGS = "al sp spp var inc ltd co dept jr etc"
+_OPENERS = """
+    A After All Although An And As At Both But Compared During Each For From Furthermore He Here
+    However If In Is It Moreover Most Neither No Of On One Only Other Our Patients She Since Some
+    Such That The Their Then There These They This Those Three Thus To Two Under Using We When
+    Whereas While With
+    """
+_NEVER_LAST = frozenset(_ABBREVIATIONS.split())
+_SELDOM_LAST = frozenset(_ENDINGS.split())
+_OPENING_WORDS = frozenset(_OPENERS.split())
 _BEFORE = 24
 _NEXT_WORD = re.compile(r"[A-Za-z]+")
 _GLUED = re.compile(r"(?:[a-z]{3}|[)\]%0-9])$")
@@ -77,13 +80,13 @@ def _is_end(text: str, start: int, stop: "re.Match[str]") -> bool:
 
 
 def _is_abbreviation(before: str, rest: str) -> bool:
-    last = before.split()[-1] if before.strip() else ""
+    last = before.rsplit(maxsplit=1)[-1] if before.strip() else ""
     word = last.lstrip("([\"'“‘").lower()
     if word in _NEVER_LAST or _is_list_number(before, word):
         return True
     if word in _SELDOM_LAST or _is_initial(word):
         following = _NEXT_WORD.match(rest)
-        return bool(rest) and (following is None or following.group() not in _OPENERS)
+        return bool(rest) and (following is None or following.group() not in _OPENING_WORDS)
     return False
 
 

@@ -23,8 +23,7 @@ _GREEK = str.maketrans(
         "ω": "omega",
     }
 )
-STOP_WORDS = frozenset(
-    """
+_STOP_TEXT = """
     a about above after again against all also although am among an and any are as at be because
     been before being below between both but by can could did do does doing done down during each
     either else etc ever every few for from further get had has have having he her here hers him
@@ -34,8 +33,8 @@ STOP_WORDS = frozenset(
     theirs them then there therefore these they this those though through thus to too toward
     towards two under until up upon us use used using very via was we well were what when where
     whereas whether which while who whom whose why will with within without would yet you your
-    """.split()
-)
+    """
+STOP_WORDS = frozenset(_STOP_TEXT.split())
 _IRREGULAR = {
     "women": "woman",
     "men": "man",

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
@@ -47,6 +48,7 @@ class Script:
     judged: list[str] = field(default_factory=list)
     in_flight: int = 0
     most_in_flight: int = 0
+    lock: Lock = field(default_factory=Lock)
 
     def backend(self, spec: Mapping[str, Any] | None = None) -> Backend:
         judge: Runnable[PassageTask, Judgement] = RunnableLambda(self._judge, afunc=self._ajudge)
@@ -74,12 +76,14 @@ class Script:
 
     @contextmanager
     def _flight(self) -> Iterator[None]:
-        self.in_flight += 1
-        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        with self.lock:
+            self.in_flight += 1
+            self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
             yield
         finally:
-            self.in_flight -= 1
+            with self.lock:
+                self.in_flight -= 1
 
 
 def tea_backend() -> Backend:

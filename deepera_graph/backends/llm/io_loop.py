@@ -7,7 +7,7 @@ so the calls themselves all run in one loop of ours, in a thread of its own.
 
 import asyncio
 import os
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock, Thread
 from typing import Any, TypeVar
@@ -40,6 +40,12 @@ async def arun(work: Coroutine[Any, Any, T]) -> T:
     if _is_current(loop):
         return await work
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
+
+
+def close_later(close: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Close a client in the loop of the model calls, without waiting."""
+    if _loop is not None and _owner == os.getpid() and _loop.is_running():
+        asyncio.run_coroutine_threadsafe(close(), _loop)
 
 
 def _result(future: "Future[T]") -> T:

@@ -1,5 +1,7 @@
 """A chat model: found by name, given a client of its own, called with or without a schema."""
 
+import json
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -10,6 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import run_in_executor
 
+from deepera_graph.backends.llm import io_loop
 from deepera_graph.backends.llm.answers import Filled, json_schema
 from deepera_graph.errors import CallError, SettingsError
 from deepera_graph.usage import Usage
@@ -145,13 +148,16 @@ def _with_own_client(model: BaseChatModel) -> BaseChatModel:
     if client is None or given is not None or getattr(model, "openai_proxy", None):
         return model
     openai = import_module("openai")
-    own = client.copy(http_client=openai.DefaultAsyncHttpxClient())
+    http_client = openai.DefaultAsyncHttpxClient()
+    own = client.copy(http_client=http_client)
+    weakref.finalize(own, io_loop.close_later, http_client.aclose).atexit = False
     return model.model_copy(update={"root_async_client": own, "async_client": own.chat.completions})
 
 
 def _in_words(messages: Sequence[BaseMessage], kind: type[Filled]) -> list[BaseMessage]:
     first, *rest = messages
-    return [SystemMessage(f"{first.content}{_TEXT_INSTRUCTION}{json_schema(kind)}"), *rest]
+    schema = json.dumps(json_schema(kind))
+    return [SystemMessage(f"{first.content}{_TEXT_INSTRUCTION}{schema}"), *rest]
 
 
 def _name(model: BaseChatModel) -> str:

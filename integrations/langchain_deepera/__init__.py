@@ -1,0 +1,27 @@
+"""DeepEra in LangChain: a document compressor, a retriever and a tool that pick evidence."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from langchain_deepera.compressor import DeepEraCompressor
+    from langchain_deepera.retriever import DeepEraRetriever
+    from langchain_deepera.tool import create_evidence_tool
+
+_HOME = {
+    "DeepEraCompressor": "compressor",
+    "DeepEraRetriever": "retriever",
+    "create_evidence_tool": "tool",
+}
+
+__all__ = ["DeepEraCompressor", "DeepEraRetriever", "create_evidence_tool"]
+
+
+def __getattr__(name: str) -> Any:  # langgraph takes over a second to import
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

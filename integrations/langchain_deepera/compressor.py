@@ -1,0 +1,145 @@
+"""A LangChain document compressor that keeps the documents that give evidence."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from langchain_core.callbacks import Callbacks
+from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from pydantic import ConfigDict
+
+from deepera_graph import EvidenceReranker, InputError, llm_backend
+from langchain_deepera.call import arerank, rerank
+from langchain_deepera.documents import kept_documents
+
+_QUESTION_KEYS = ("question", "query")
+
+
+class DeepEraCompressor(BaseDocumentCompressor):
+    """Keeps the documents that give direct evidence for a query, best first.
+
+    ``DeepEraCompressor.local(threshold=0.7).compress_documents(documents, query)``
+
+    What comes back are new documents with their ids and metadata, `relevance_score` in [0, 1] and
+    one `deepera` key with the rest: rank, reason, quote, the passage's own text and more.
+
+    Attributes:
+        reranker: Who judges, and with which settings.
+    """
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+    reranker: EvidenceReranker
+
+    @classmethod
+    def from_llm(
+        cls,
+        model: BaseChatModel | str,
+        *,
+        base_url: str | None = None,
+        api_key_env: str | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Judge with a chat model.
+
+        Args:
+            model: A LangChain chat model, or its name, ``provider:model``.
+            base_url: Any server that speaks OpenAI's chat protocol; no key is needed then.
+            api_key_env: Environment variable that holds the key; the provider's own if None.
+            settings: See `deepera_graph.Settings`.
+
+        Raises:
+            SettingsError: A setting is out of range, or the model cannot be made.
+        """
+        backend = llm_backend(model, base_url=base_url, api_key_env=api_key_env)
+        return cls(reranker=EvidenceReranker(backend, **settings))
+
+    @classmethod
+    def local(cls, **settings: Any) -> Self:
+        """Judge by rules on this machine: no model, no key.
+
+        Raises:
+            SettingsError: A setting is out of range.
+        """
+        return cls(reranker=EvidenceReranker("local", **settings))
+
+    def compress_documents(
+        self,
+        documents: Sequence[Document],
+        query: str,
+        callbacks: Callbacks | None = None,
+    ) -> list[Document]:
+        """Return the documents that give evidence for a query.
+
+        Args:
+            documents: In first-stage order; none of them is changed.
+            query: The question; not blank unless there are no documents.
+            callbacks: Runs nest under the caller's.
+
+        Raises:
+            InputError: The query is blank.
+            BackendError: No document could be judged.
+        """
+        return self._compress(documents, query, {"callbacks": callbacks})
+
+    async def acompress_documents(
+        self,
+        documents: Sequence[Document],
+        query: str,
+        callbacks: Callbacks | None = None,
+    ) -> list[Document]:
+        """Do what `compress_documents` does, in the running loop."""
+        return await self._acompress(documents, query, {"callbacks": callbacks})
+
+    def as_runnable(self) -> Runnable[dict[str, Any], list[Document]]:
+        """Return the same as a step of a chain: ``{"question", "documents"}`` in, documents out.
+
+        The question may also be called ``query``.
+        """
+
+        def run(given: dict[str, Any], config: RunnableConfig) -> list[Document]:
+            return self._compress(*_read(given), config)
+
+        async def arun(given: dict[str, Any], config: RunnableConfig) -> list[Document]:
+            return await self._acompress(*_read(given), config)
+
+        return RunnableLambda(run, afunc=arun, name=type(self).__name__)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data that `from_dict` reads; it holds no secret.
+
+        Raises:
+            SettingsError: The backend was made from live objects and cannot be written down.
+        """
+        return {"reranker": self.reranker.to_dict()}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Build what `to_dict` wrote down; clients are made anew.
+
+        Raises:
+            SettingsError: A setting or the backend cannot be read.
+        """
+        return cls(reranker=EvidenceReranker.from_dict(plain["reranker"]))
+
+    def _compress(
+        self, documents: Sequence[Document], query: str, config: RunnableConfig
+    ) -> list[Document]:
+        if not documents:
+            return []
+        return kept_documents(rerank(self.reranker, query, documents, config))
+
+    async def _acompress(
+        self, documents: Sequence[Document], query: str, config: RunnableConfig
+    ) -> list[Document]:
+        if not documents:
+            return []
+        return kept_documents(await arerank(self.reranker, query, documents, config))
+
+
+def _read(given: Mapping[str, Any]) -> tuple[Sequence[Document], str]:
+    question = next((given[key] for key in _QUESTION_KEYS if key in given), None)
+    if question is None or "documents" not in given:
+        raise InputError(f"give a question and documents, got {sorted(given)}")
+    return given["documents"], question
