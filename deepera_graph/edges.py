@@ -23,8 +23,8 @@ def one_per_window(state: State, *, settings: Settings) -> Sequence[Send] | str:
     sends = [
         Send("score", _score_task(state["question"], fields, passage, index, window))
         for index, passage in enumerate(state["passages"])
-        if passage.page_content.strip()
         for window in windows(passage.page_content, settings.max_passage_chars)
+        if passage.page_content[slice(*window)].strip()
     ]
     return sends or "select"
 

@@ -6,7 +6,8 @@ DeepEraError
 ├── PromptError      a template and its values disagree           (also a KeyError)
 ├── RoleError        a role gave no usable answer
 │   ├── AnswerError  the role replied, but unusably
-│   └── CallError    the role could not be reached, or refused the call
+│   ├── CallError    the role could not be reached, or refused the call
+│   └── BudgetError  the role was not called, as the budget is spent
 ├── BackendError     nothing could be judged: the backend is unreachable or refuses the key
 └── StoreError       a passage store is missing, locked or unreachable
 """
@@ -54,7 +55,9 @@ class CallError(RoleError):
     """The role could not be reached, or refused the call.
 
     Attributes:
-        status: HTTP status, or None for a transport error.
+        status: HTTP status, or None if there was no answer.
+        transport: True when the connection failed or timed out, so that trying again may help.
+        retry_after: Seconds the server asks to wait, >= 0, or None.
         unusable: True when no passage can succeed: no connection, wrong key, unknown model.
     """
 
@@ -63,12 +66,20 @@ class CallError(RoleError):
         message: str,
         *,
         status: int | None = None,
+        transport: bool = False,
+        retry_after: float | None = None,
         unusable: bool = False,
         usage: Usage | None = None,
     ) -> None:
         super().__init__(message, usage=usage)
         self.status = status
+        self.transport = transport
+        self.retry_after = retry_after
         self.unusable = unusable
+
+
+class BudgetError(RoleError):
+    """The role was not called, as the budget is spent; the message names the limit."""
 
 
 class BackendError(DeepEraError):

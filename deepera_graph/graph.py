@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from langgraph.graph import END, START, StateGraph
 
+from deepera_graph.cache.store import JudgementCache
 from deepera_graph.edges import any_kept, any_passages, last_step, one_per_window
 from deepera_graph.errors import SettingsError
 from deepera_graph.limiter import Limiter
 from deepera_graph.nodes import answer, intent, score, summarize
-from deepera_graph.nodes.call import CheckedRole, RoleNode, announced
+from deepera_graph.nodes.call import RoleNode, announced, checked_role
 from deepera_graph.nodes.collect import collect
 from deepera_graph.nodes.receive import receive
 from deepera_graph.nodes.select import select
@@ -32,6 +33,7 @@ def build_graph(
     settings: Settings | None = None,
     *,
     checkpointer: "BaseCheckpointSaver[Any] | bool | None" = None,
+    cache: JudgementCache | None = None,
     limiter: Limiter | None = None,
 ) -> "CompiledStateGraph[State, None, Question, Output]":
     """Compile the DeepEra state machine for one backend (DeepEra, algorithm 1).
@@ -40,16 +42,19 @@ def build_graph(
         backend: The roles to call.
         settings: How to filter; the defaults if None.
         checkpointer: As for `StateGraph.compile`; None takes the parent's when used as a subgraph.
+        cache: Where judgements are kept; none are if None.
         limiter: Shared with other graphs, to limit the calls of all of them together; one of its
             own, for `max_concurrency` calls, if None.
 
     Raises:
-        SettingsError: An answer is asked for and the backend has no answerer.
+        SettingsError: An answer is asked for and the backend has no answerer, or a cache is given
+            and the backend cannot be told from others.
     """
     settings = settings or Settings()
     if settings.answer and backend.answerer is None:
         raise SettingsError(f"answer is on, but backend {backend.name!r} has no answerer")
     limiter = limiter or Limiter(settings.max_concurrency)
+    checked = partial(checked_role, limiter=limiter, cache=cache, backend=backend)
     graph = StateGraph(State, input_schema=Question, output_schema=Output)
 
     graph.add_node("receive", receive)
@@ -58,7 +63,7 @@ def build_graph(
         RoleNode(
             "intent",
             ask=intent.ask,
-            role=intent.GuardedIntent(CheckedRole(backend.intent, Intent, limiter)),
+            role=intent.GuardedIntent(checked("intent", backend.intent, Intent)),
             record=intent.record,
             rescue=intent.rescue,
             run_name=lambda state: "recognise intent",
@@ -69,7 +74,7 @@ def build_graph(
         RoleNode(
             "score",
             ask=score.ask,
-            role=CheckedRole(backend.judge, Judgement, limiter),
+            role=checked("judge", backend.judge, Judgement),
             record=score.record,
             rescue=score.rescue,
             run_name=lambda task: f"score {task['index'] + 1}",
@@ -81,7 +86,7 @@ def build_graph(
         RoleNode(
             "summarize",
             ask=summarize.ask,
-            role=CheckedRole(backend.summarizer, Summary, limiter),
+            role=checked("summarizer", backend.summarizer, Summary),
             record=summarize.record,
             rescue=summarize.rescue,
             run_name=lambda task: f"summarize {task['index'] + 1}",
@@ -111,7 +116,7 @@ def build_graph(
             RoleNode(
                 "answer",
                 ask=answer.ask,
-                role=CheckedRole(backend.answerer, Answer, limiter),
+                role=checked("answerer", backend.answerer, Answer),
                 record=answer.record,
                 rescue=answer.rescue,
                 run_name=lambda state: "answer",

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import isfinite
+from numbers import Real
 from typing import Any
 
 from langchain_core.documents import Document
@@ -54,18 +56,17 @@ def read_passages(items: Iterable[PassageLike]) -> list[Passage]:
         InputError: An item is of another type, a string or dict has no text, or two dicts share
             an id.
     """
-    if isinstance(items, str | Mapping | Document):
+    if isinstance(items, str | bytes | Mapping | Document) or not isinstance(items, Iterable):
         raise InputError(f"passages must be a list, got one {type(items).__name__}")
     passages: list[Passage] = []
-    seen: dict[str, int] = {}
+    seen: set[str] = set()
     for place, item in enumerate(items, start=1):
         passage = _read(item, place)
-        times = seen[passage.id] = seen.get(passage.id, 0) + 1
-        if times > 1:
+        if passage.id in seen:
             if not isinstance(item, Document):
                 raise InputError(f"passage {place}: id {passage.id!r} is used twice")
-            passage = _renamed(passage, f"{passage.id}#{times}")
-            seen[passage.id] = 1
+            passage = replace(passage, id=_unused(passage.id, seen))
+        seen.add(passage.id)
         passages.append(passage)
     return passages
 
@@ -75,7 +76,7 @@ def retrieval_place(document: Document, index: int) -> tuple[int, float | None]:
     rank, score = document.metadata.get("retrieval_rank"), document.metadata.get("retrieval_score")
     return (
         rank if isinstance(rank, int) and not isinstance(rank, bool) and rank >= 1 else index + 1,
-        float(score) if isinstance(score, int | float) and not isinstance(score, bool) else None,
+        _finite(score),
     )
 
 
@@ -141,15 +142,16 @@ def _read_mapping(item: Mapping[str, Any], place: int) -> Passage:
     metadata = fields.pop("metadata", None)
     if not isinstance(metadata, Mapping | None):
         raise InputError(f"passage {place}: metadata must be an object, got {metadata!r:.80}")
-    score = fields.pop("score", None)
-    if isinstance(score, bool) or not isinstance(score, int | float | None):
-        raise InputError(f"passage {place}: score must be a number, got {score!r:.80}")
+    given = fields.pop("score", None)
+    score = _finite(given)
+    if score is None and given is not None:
+        raise InputError(f"passage {place}: score must be a finite number, got {given!r:.80}")
     return Passage(
         id=_checked_id(fields.pop("id", None), place),
         text=_checked_text(text, place),
         metadata=deepcopy({**fields, **(metadata or {})}),
         retrieval_rank=place,
-        retrieval_score=None if score is None else float(score),
+        retrieval_score=score,
     )
 
 
@@ -167,12 +169,19 @@ def _checked_text(text: object, place: int) -> str:
     return text
 
 
-def _renamed(passage: Passage, name: str) -> Passage:
-    return Passage(
-        name,
-        passage.text,
-        passage.metadata,
-        passage.retrieval_rank,
-        passage.retrieval_score,
-        passage.document_id,
-    )
+def _finite(score: object) -> float | None:
+    """Return a score as a float, NumPy's too; None if it is no finite number."""
+    if isinstance(score, bool) or not isinstance(score, Real):
+        return None
+    try:
+        number = float(score)
+    except OverflowError:
+        return None
+    return number if isfinite(number) else None
+
+
+def _unused(name: str, seen: set[str]) -> str:
+    times = 2
+    while f"{name}#{times}" in seen:
+        times += 1
+    return f"{name}#{times}"

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 from langchain_core.runnables import RunnableConfig, ensure_config
 
 from deepera_graph.backends import load_backend
+from deepera_graph.budget import Meter, has_meter, with_meter
+from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError
 from deepera_graph.events import Event
 from deepera_graph.graph import build_graph
@@ -40,6 +42,8 @@ class EvidenceReranker:
             ``"package.module:factory"``.
         checkpointer: A LangGraph saver that keeps the state of every run; needs a ``thread_id``
             in the config. None keeps nothing.
+        cache: Where judgements are kept, so that an equal one is not paid for twice; see
+            `deepera_graph.cache`. None keeps none.
         settings: See `Settings`.
 
     Raises:
@@ -51,10 +55,12 @@ class EvidenceReranker:
         backend: Backend | str = "local",
         *,
         checkpointer: "BaseCheckpointSaver[Any] | None" = None,
+        cache: JudgementCache | None = None,
         **settings: Any,
     ) -> None:
         checked = Settings.of(settings)
-        self._build(load_backend(backend), checked, checkpointer, Limiter(checked.max_concurrency))
+        limiter = Limiter(checked.max_concurrency)
+        self._build(load_backend(backend), checked, checkpointer, cache, limiter)
 
     def rerank(
         self,
@@ -130,8 +136,9 @@ class EvidenceReranker:
     ) -> list[RerankResult]:
         """Rerank many (question, passages) pairs; results in the same order.
 
-        `max_concurrency` limits the calls of all questions together.
+        `max_concurrency` and `budget` hold for all questions together.
         """
+        config = with_meter(config or {}, Meter(self.settings.budget))
         with ThreadPoolExecutor(self.questions_at_once) as pool:
             futures = [
                 pool.submit(copy_context().run, lambda job=job: self.rerank(*job, config=config))
@@ -148,6 +155,7 @@ class EvidenceReranker:
     ) -> list[RerankResult]:
         """Do what `batch` does, in the running loop."""
         turns = asyncio.Semaphore(self.questions_at_once)
+        config = with_meter(config or {}, Meter(self.settings.budget))
 
         async def one(job: Job) -> RerankResult:
             async with turns:
@@ -169,7 +177,7 @@ class EvidenceReranker:
         same_limit = settings.max_concurrency == self.settings.max_concurrency
         limiter = self._limiter if same_limit else Limiter(settings.max_concurrency)
         other = type(self).__new__(type(self))
-        other._build(self.backend, settings, self._checkpointer, limiter)
+        other._build(self.backend, settings, self._checkpointer, self._cache, limiter)
         return other
 
     @property
@@ -212,12 +220,13 @@ class EvidenceReranker:
         backend: Backend,
         settings: Settings,
         checkpointer: "BaseCheckpointSaver[Any] | None",
+        cache: JudgementCache | None,
         limiter: Limiter,
     ) -> None:
         self.backend, self.settings = backend, settings
-        self._checkpointer, self._limiter = checkpointer, limiter
+        self._checkpointer, self._cache, self._limiter = checkpointer, cache, limiter
         self.graph: CompiledStateGraph[State, None, Question, Output] = build_graph(
-            backend, settings, checkpointer=checkpointer or False, limiter=limiter
+            backend, settings, checkpointer=checkpointer or False, cache=cache, limiter=limiter
         )
 
     def _stream(self, run: Run, config: RunnableConfig | None) -> Iterator[tuple[str, Any]]:
@@ -234,7 +243,9 @@ class EvidenceReranker:
         """Fill in what the runnable around this call has set, and the lower limit of both."""
         given = ensure_config(config)
         limit = min(given.get("max_concurrency") or sys.maxsize, self.settings.max_concurrency)
-        return {**given, "max_concurrency": limit, "run_name": given.get("run_name") or "DeepEra"}
+        given["max_concurrency"] = limit
+        given["run_name"] = given.get("run_name") or "DeepEra"
+        return given if has_meter(given) else with_meter(given, Meter(self.settings.budget))
 
 
 def _from_dict(cls: type[EvidenceReranker], plain: Mapping[str, Any]) -> EvidenceReranker:

@@ -191,7 +191,8 @@ class RerankResult:
 
     def __repr__(self) -> str:
         """Name the outcome, the counts and the best passages."""
-        best = ", ".join(f"{one.id}={one.score:.2f}" for one in self.kept[:3] if one.score)
+        scored = [(one.id, one.score) for one in self.kept[:3] if one.score is not None]
+        best = ", ".join(f"{name}={score:.2f}" for name, score in scored)
         counts = f"{len(self.kept)} kept, {len(self.dropped)} dropped, {len(self.failed)} failed"
         tail = f"; best {best}" if best else ""
         return f"<RerankResult {self.outcome}: {counts}{tail}; {self.question[:60]!r}>"

@@ -10,7 +10,10 @@ from typing import Any, TypedDict
 
 from langchain_core.runnables import Runnable
 
+from deepera_graph.errors import SettingsError
 from deepera_graph.schema import Answer, AnswerType, Intent, IntentKind, Judgement, Summary
+
+_OF_NO_EFFECT = frozenset({"api_key_env", "patience", "limits", "timeout", "max_retries"})
 
 
 class IntentFields(TypedDict):
@@ -83,3 +86,24 @@ class Backend:
     answerer: Runnable[AnswerTask, Answer] | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
     spec: Mapping[str, Any] | None = None
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return what judgements of this backend depend on, as plain data.
+
+        How long to wait, how fast to ask and where the key is kept do not change a judgement.
+
+        Raises:
+            SettingsError: The backend was made from live objects and cannot be told from others.
+        """
+        if self.spec is None:
+            raise SettingsError(
+                f"backend {self.name!r} was made from live objects, so its judgements cannot be "
+                "told from those of others; give it a spec, or name it 'package.module:factory'"
+            )
+        return {"name": self.name, "about": dict(self.about), "spec": _without(self.spec)}
+
+
+def _without(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without(part) for key, part in value.items() if key not in _OF_NO_EFFECT}
+    return value

@@ -54,12 +54,14 @@ class Run:
         }
 
     def take(self, mode: str, chunk: Any) -> Event | None:
-        """Note a chunk of the stream; return it if it is an event of ours."""
+        """Note a chunk of the stream; return it if it is an event of ours, not of a role."""
         if mode == "values":
             self._output = chunk
             return None
+        stage = _STAGE_OF.get(str(chunk.get("event"))) if isinstance(chunk, dict) else None
+        if stage is None:
+            return None
         now = perf_counter()
-        stage = _STAGE_OF[chunk["event"]]
         self._seconds[stage] = self._seconds.get(stage, 0.0) + now - self._last
         self._last = now
         event: Event = chunk

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, Self, get_args
 
+from deepera_graph.budget import Budget
 from deepera_graph.errors import SettingsError
 from deepera_graph.thresholds import (
     Threshold,
@@ -37,6 +38,8 @@ class Settings:
         max_passage_chars: Longest text judged in one piece, >= 200 characters; a longer passage is
             read in overlapping windows of this size and its best window counts.
         answer: Whether to draw an answer from the kept evidence.
+        budget: What one call of the front door may cost, all questions of a batch together; its
+            fields by name, or None for no limit.
 
     Raises:
         SettingsError: A value is out of range.
@@ -55,8 +58,11 @@ class Settings:
     max_failed_share: float = 0.2
     max_passage_chars: int = 12_000
     answer: bool = False
+    budget: Budget | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.budget, Mapping):
+            object.__setattr__(self, "budget", _budget(self.budget))
         object.__setattr__(self, "threshold", threshold_from_plain(self.threshold))
         check_share("max_failed_share", self.max_failed_share)
         _check_at_least("top_n", self.top_n, 1)
@@ -85,7 +91,15 @@ class Settings:
         """Return plain data that `of` reads."""
         plain = asdict(self)
         plain["threshold"] = threshold_to_plain(self.threshold)
+        plain["budget"] = self.budget and self.budget.to_dict()
         return plain
+
+
+def _budget(values: Mapping[str, Any]) -> Budget:
+    try:
+        return Budget(**values)
+    except TypeError as error:
+        raise SettingsError(f"budget: {error}") from error
 
 
 def _check_at_least(name: str, value: object, least: int) -> None:

@@ -10,7 +10,7 @@ from deepera_graph.roles import IntentFields, PassageTask
 from deepera_graph.usage import UsageRecord, merge_usage
 
 PassageStatus = Literal["scored", "repaired", "failed", "skipped_budget"]
-Outcome = Literal["ok", "over_filtered", "nothing_retrieved", "degraded"]
+Outcome = Literal["ok", "over_filtered", "nothing_retrieved", "degraded", "budget_stop"]
 Span = list[int]
 Update = dict[str, Any]
 
@@ -84,14 +84,14 @@ class SummaryTask(TypedDict):
 class SummaryRecord(TypedDict):
     """The summary of one passage.
 
-    `status` is ``ok``, ``drifted`` (a number or name is not in the passage), ``failed``, or
-    ``none`` (the summarizer found nothing that answers the question).
+    `status` is ``ok``, ``drifted`` (a number or name is not in the passage), ``failed``, ``none``
+    (the summarizer found nothing that answers the question), or ``skipped_budget``.
     """
 
     index: int
     id: str
     summary: str
-    status: Literal["ok", "drifted", "failed", "none"]
+    status: Literal["ok", "drifted", "failed", "none", "skipped_budget"]
     cause: str
 
 

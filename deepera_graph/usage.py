@@ -1,6 +1,6 @@
-"""What a model call costs."""
+"""What the calls of a role cost."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Self, TypedDict
 
 
@@ -10,27 +10,56 @@ class UsageRecord(TypedDict):
     calls: int
     input_tokens: int
     output_tokens: int
+    reasked_calls: int
+    failed_calls: int
+    hedged_calls: int
+    cached_calls: int
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Model calls and their tokens; failed calls count.
+    """Model calls and their tokens.
+
+    The first three columns are what the judgements took: equal judgements have equal numbers, be
+    they fresh or from the cache, with or without a hiccup on the way.
 
     Attributes:
-        calls: Calls sent to a model, >= 0. The local backend makes none.
-        input_tokens: Prompt tokens as the server counts them, >= 0.
-        output_tokens: Completion tokens as the server counts them, >= 0.
+        calls: Calls whose replies were read, usable or not, >= 0. The local backend makes none.
+        input_tokens: Prompt tokens of these calls as the server counts them, >= 0.
+        output_tokens: Completion tokens of these calls as the server counts them, >= 0.
+        reasked_calls: Those of `calls` that asked again because a reply was unusable.
+        failed_calls: Calls beside `calls` that brought no reply: refused, timed out, cut off.
+        hedged_calls: Calls beside `calls` that were sent as second copies of slow ones.
+        cached_calls: Those of `calls` that were not sent, as the cache had the answer.
     """
 
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    reasked_calls: int = 0
+    failed_calls: int = 0
+    hedged_calls: int = 0
+    cached_calls: int = 0
+
+    @property
+    def sent_calls(self) -> int:
+        """Calls that really went out."""
+        return self.calls - self.cached_calls + self.failed_calls + self.hedged_calls
+
+    @property
+    def tokens(self) -> int:
+        """Prompt and completion tokens together."""
+        return self.input_tokens + self.output_tokens
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
             self.calls + other.calls,
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
+            self.reasked_calls + other.reasked_calls,
+            self.failed_calls + other.failed_calls,
+            self.hedged_calls + other.hedged_calls,
+            self.cached_calls + other.cached_calls,
         )
 
     def record(self) -> UsageRecord:
@@ -39,12 +68,16 @@ class Usage:
             "calls": self.calls,
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
+            "reasked_calls": self.reasked_calls,
+            "failed_calls": self.failed_calls,
+            "hedged_calls": self.hedged_calls,
+            "cached_calls": self.cached_calls,
         }
 
     @classmethod
     def of(cls, record: UsageRecord) -> Self:
         """Read the plain form."""
-        return cls(**record)
+        return cls(**{one.name: record.get(one.name, 0) for one in fields(cls)})
 
 
 def merge_usage(

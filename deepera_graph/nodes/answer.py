@@ -8,7 +8,7 @@ from deepera_graph.schema import Answer
 from deepera_graph.state import AnswerRecord, RankRecord, State, Update
 
 INSUFFICIENT = "insufficient evidence"
-_CITATION = re.compile(r"\[(\d+(?:\s*,\s*\d+)*)\]")
+_CITATION = re.compile(r"\[(\d{1,6}(?:\s*,\s*\d{1,6})*)\]")
 
 
 def kept_records(state: State) -> list[RankRecord]:
@@ -26,11 +26,17 @@ def ask(state: State) -> AnswerTask:
 
 
 def record(state: State, answer: Answer) -> Update:
-    """Keep the answer, its numbers turned into passage ids; a number out of range is dropped."""
+    """Keep the answer, its numbers turned into passage ids; a number out of range is dropped.
+
+    An answerer may find that the evidence does not suffice, and say so in these words.
+    """
     ids = [one["id"] for one in kept_records(state)]
     text = _CITATION.sub(lambda match: _as_ids(match.group(1), ids), answer.text)
     cited = _numbers_in(answer.text) + list(answer.citations)
     citations = list(dict.fromkeys(ids[n - 1] for n in cited if 1 <= n <= len(ids)))
+    if not citations and INSUFFICIENT in text.lower():
+        cause = "the answerer found no answer in the evidence"
+        return _answered(INSUFFICIENT, [], "insufficient_evidence", cause)
     return _answered(text.strip(), citations, "answered", "")
 
 

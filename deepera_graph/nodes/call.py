@@ -1,6 +1,7 @@
 """The one place where a role is called: limit, check, translate errors, both sync and async."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -8,14 +9,19 @@ from langgraph.config import get_stream_writer
 from langgraph.errors import GraphBubbleUp
 from pydantic import ValidationError
 
+from deepera_graph.budget import Meter, meter_of
+from deepera_graph.cache.role import CachedRole
+from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import AnswerError, CallError, RoleError
 from deepera_graph.events import EVENT_OF
 from deepera_graph.limiter import Limiter
+from deepera_graph.roles import Backend
 from deepera_graph.schema import RoleAnswer
 from deepera_graph.state import State, Update
 from deepera_graph.usage import Usage, UsageRecord
 
 TaskT = TypeVar("TaskT")
+MappingT = TypeVar("MappingT", bound=Mapping[str, Any])
 AnswerT = TypeVar("AnswerT", bound=RoleAnswer)
 StateT = TypeVar("StateT")
 
@@ -25,6 +31,7 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
 
     Raises:
         AnswerError: The role gave something its schema refuses.
+        BudgetError: The role was not called, as the budget is spent.
         CallError: The role raised anything else; its message names the error.
     """
 
@@ -33,23 +40,16 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
 
     def invoke(self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any) -> AnswerT:
         """Call the role."""
-        try:
-            with self._limiter:
-                answer = self._role.invoke(input, config)
-        except Exception as error:  # the boundary to foreign code
-            raise _translated(error) from error
-        return self._check(answer)
+        with self._limiter, _charged(meter_of(config)) as bill:
+            return bill.of(self._check(self._role.invoke(input, config)))
 
     async def ainvoke(
         self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AnswerT:
         """Call the role in the running loop."""
-        try:
-            async with self._limiter:
-                answer = await self._role.ainvoke(input, config)
-        except Exception as error:  # the boundary to foreign code
-            raise _translated(error) from error
-        return self._check(answer)
+        async with self._limiter:
+            with _charged(meter_of(config)) as bill:
+                return bill.of(self._check(await self._role.ainvoke(input, config)))
 
     def _check(self, answer: object) -> AnswerT:
         try:
@@ -128,10 +128,64 @@ def announced(name: str, node: PlainNode) -> PlainNode:
     return run
 
 
-def _translated(error: Exception) -> Exception:
-    if isinstance(error, RoleError | GraphBubbleUp):
-        return error
-    return CallError(f"{type(error).__name__}: {error}", usage=Usage(calls=1))
+def checked_role(
+    name: str,
+    role: Runnable[MappingT, Any],
+    schema: type[AnswerT],
+    *,
+    limiter: Limiter,
+    cache: JudgementCache | None,
+    backend: Backend,
+) -> Runnable[MappingT, AnswerT]:
+    """Return a role that is checked and limited, behind the cache if there is one.
+
+    Raises:
+        SettingsError: There is a cache, and the backend cannot be told from others.
+    """
+    checked = CheckedRole(role, schema, limiter)
+    if cache is None:
+        return checked
+    return CachedRole(
+        checked, name=name, schema=schema, cache=cache, fingerprint=backend.fingerprint()
+    )
+
+
+class _Bill:
+    """What one call costs, once that is known."""
+
+    def __init__(self) -> None:
+        self.usage = Usage()
+
+    def of(self, answer: AnswerT) -> AnswerT:
+        """Note the cost of an answer, and return it."""
+        self.usage = answer.usage or Usage()
+        return answer
+
+
+@contextmanager
+def _charged(meter: Meter) -> Iterator[_Bill]:
+    """Admit one call, charge it however it ends, and translate foreign errors."""
+    meter.admit()
+    bill = _Bill()
+    try:
+        yield bill
+    except RoleError as error:
+        bill.usage = error.usage
+        raise
+    except GraphBubbleUp:
+        raise
+    except Exception as error:  # the boundary to foreign code
+        translated = _translated(error)
+        bill.usage = translated.usage
+        raise translated from error
+    finally:
+        meter.charge(bill.usage)
+
+
+def _translated(error: Exception) -> RoleError:
+    if isinstance(error, ValidationError):
+        return AnswerError(_brief(error), usage=Usage(calls=1))
+    return CallError(f"{type(error).__name__}: {error}", usage=Usage(failed_calls=1))
 
 
 def _brief(error: ValidationError) -> str:

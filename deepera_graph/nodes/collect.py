@@ -7,9 +7,16 @@ from deepera_graph.state import RankRecord, State, SummaryRecord, Update
 
 
 def collect(state: State, *, settings: Settings) -> Update:
-    """Put each summary beside its passage; one whose summarizer found no answer is dropped."""
+    """Put each summary beside its passage; one whose summarizer found no answer is dropped.
+
+    What `on_empty` put back stays: it was under the threshold, and asked for all the same.
+    """
     summaries = {summary["index"]: summary for summary in state["summaries"]}
-    ranking = [_with_summary(record, summaries.get(record["index"])) for record in state["ranking"]]
+    may_drop = state["fallback"] is None
+    ranking = [
+        _with_summary(record, summaries.get(record["index"]), may_drop=may_drop)
+        for record in state["ranking"]
+    ]
     kept = [record for record in ranking if record["kept"]]
     return {
         "ranking": ranking,
@@ -23,7 +30,9 @@ def collect(state: State, *, settings: Settings) -> Update:
     }
 
 
-def _with_summary(record: RankRecord, summary: SummaryRecord | None) -> RankRecord:
+def _with_summary(
+    record: RankRecord, summary: SummaryRecord | None, *, may_drop: bool
+) -> RankRecord:
     if summary is None:
         return record
     changed: RankRecord = {
@@ -33,6 +42,6 @@ def _with_summary(record: RankRecord, summary: SummaryRecord | None) -> RankReco
     }
     if summary["cause"]:
         changed["reason"] = "; ".join(filter(None, (record["reason"], summary["cause"])))
-    if summary["status"] == "none":
+    if summary["status"] == "none" and may_drop:
         changed["kept"] = False
     return changed

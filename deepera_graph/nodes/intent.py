@@ -9,6 +9,7 @@ from deepera_graph.errors import AnswerError, RoleError
 from deepera_graph.roles import IntentFields, IntentTask
 from deepera_graph.schema import Intent
 from deepera_graph.state import State, Update
+from deepera_graph.text.words import STOP_WORDS
 from deepera_graph.usage import Usage
 
 UNKNOWN: IntentFields = {
@@ -52,7 +53,7 @@ def find_problem(question: str, intent: Intent) -> str:
         value = getattr(intent, name).strip().lower()
         if value in _PLACEHOLDERS or not re.search(r"\w", value):
             return f"{name} is empty or a placeholder: {getattr(intent, name)!r}"
-    if not _beginnings(intent.entity_type) & _beginnings(question):
+    if not _share_a_word(intent.entity_type, question):
         return f"entity_type names nothing from the question: {intent.entity_type!r}"
     return ""
 
@@ -75,7 +76,12 @@ class GuardedIntent(Runnable[IntentTask, Intent]):
         problem = find_problem(input["question"], first)
         if not problem:
             return first
-        return _second(input, first, self._role.invoke({**input, "problem": problem}, config))
+        try:
+            again = self._role.invoke({**input, "problem": problem}, config)
+        except RoleError as error:
+            error.usage = _cost(first) + error.usage
+            raise
+        return _second(input, first, again)
 
     async def ainvoke(
         self, input: IntentTask, config: RunnableConfig | None = None, **kwargs: Any
@@ -85,18 +91,37 @@ class GuardedIntent(Runnable[IntentTask, Intent]):
         problem = find_problem(input["question"], first)
         if not problem:
             return first
-        again = await self._role.ainvoke({**input, "problem": problem}, config)
+        try:
+            again = await self._role.ainvoke({**input, "problem": problem}, config)
+        except RoleError as error:
+            error.usage = _cost(first) + error.usage
+            raise
         return _second(input, first, again)
 
 
 def _second(task: IntentTask, first: Intent, again: Intent) -> Intent:
-    usage = (first.usage or Usage()) + (again.usage or Usage())
+    usage = _cost(first) + _cost(again)
     problem = find_problem(task["question"], again)
     if problem:
         raise AnswerError(f"useless intent, asked twice: {problem}", usage=usage)
     return again.model_copy(update={"usage": usage, "repaired": True})
 
 
+def _cost(intent: Intent) -> Usage:
+    return intent.usage or Usage()
+
+
+def _share_a_word(entities: str, question: str) -> bool:
+    """Compare word beginnings; a script that sets no spaces is looked up as it is."""
+    if _beginnings(entities) & _beginnings(question):
+        return True
+    return any(word in question.lower() for word in _words(entities) if not word.isascii())
+
+
 def _beginnings(text: str) -> set[str]:
-    """First letters of every word: a stem that survives plural and derived forms."""
-    return {word[:_STEM_LENGTH] for word in re.findall(r"\w+", text.lower())}
+    """First letters of every content word: a stem that survives plural and derived forms."""
+    return {word[:_STEM_LENGTH] for word in _words(text)}
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.lower())) - STOP_WORDS

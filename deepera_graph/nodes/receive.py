@@ -32,8 +32,8 @@ def receive(state: State) -> Update:
 
 def _documents(passages: object) -> list[Document]:
     """Take documents as they are; strings and dicts, as they come over HTTP, become documents."""
-    if not isinstance(passages, list):
+    if not isinstance(passages, list | tuple):
         raise InputError(f"passages must be a list, got {passages!r:.80}")
     if all(isinstance(passage, Document) for passage in passages):
-        return passages
+        return list(passages)
     return [passage.to_document() for passage in read_passages(passages)]

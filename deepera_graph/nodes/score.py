@@ -1,6 +1,6 @@
 """Score node: one window of one passage, one verdict; many of them run in parallel."""
 
-from deepera_graph.errors import CallError, RoleError
+from deepera_graph.errors import BudgetError, CallError, RoleError
 from deepera_graph.roles import PassageTask
 from deepera_graph.schema import Judgement
 from deepera_graph.state import JudgementRecord, ScoreTask, Update
@@ -35,7 +35,7 @@ def rescue(task: ScoreTask, error: RoleError) -> Update:
         "start": task["start"],
         "end": task["end"],
         "score": None,
-        "status": "failed",
+        "status": "skipped_budget" if isinstance(error, BudgetError) else "failed",
         "reason": str(error),
         "quote": "",
         "unusable": isinstance(error, CallError) and error.unusable,

@@ -1,7 +1,7 @@
 """Select node: join the verdicts, rank every passage, keep what passes."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from langchain_core.documents import Document
 
@@ -26,8 +26,7 @@ def select(state: State, *, settings: Settings) -> Update:
     by_index: dict[int, list[JudgementRecord]] = defaultdict(list)
     for judgement in state["judgements"]:
         by_index[judgement["index"]].append(judgement)
-    scores = [one["score"] for one in state["judgements"] if one["score"] is not None]
-    threshold = cut(settings.threshold, scores, state["intent"]["fields"]["intent"])
+    threshold = cut(settings.threshold, _best_scores(by_index), state["intent"]["fields"]["intent"])
     records = [
         _joined(index, passage, by_index[index], threshold)
         for index, passage in enumerate(passages)
@@ -48,10 +47,19 @@ def outcome(records: Sequence[RankRecord], settings: Settings, *, over_filtered:
     """Name how the run went; a run with too many failures is degraded whatever it kept."""
     if not records:
         return "nothing_retrieved"
+    if any("skipped_budget" in (one["status"], one["summary_status"]) for one in records):
+        return "budget_stop"
     n_failed = sum(record["score"] is None for record in records)
-    if n_failed > settings.max_failed_share * len(records):
+    if n_failed / len(records) > settings.max_failed_share:
         return "degraded"
     return "over_filtered" if over_filtered else "ok"
+
+
+def _best_scores(by_index: Mapping[int, list[JudgementRecord]]) -> list[float]:
+    """One score a passage, that of its best window; none for a passage without any."""
+    scores = ([one["score"] for one in judgements] for judgements in by_index.values())
+    known = ([score for score in some if score is not None] for some in scores)
+    return [max(some) for some in known if some]
 
 
 def _joined(

@@ -1,6 +1,6 @@
 """Summarize node: one kept passage, one or two sentences in its own terms; in parallel."""
 
-from deepera_graph.errors import RoleError
+from deepera_graph.errors import BudgetError, RoleError
 from deepera_graph.roles import PassageTask
 from deepera_graph.schema import Summary
 from deepera_graph.state import SummaryRecord, SummaryTask, Update
@@ -29,11 +29,13 @@ def record(task: SummaryTask, summary: Summary) -> Update:
 
 def rescue(task: SummaryTask, error: RoleError) -> Update:
     """Return the passage's own text instead."""
-    return _summarized(task, task["task"]["text"], "failed", str(error))
+    status = "skipped_budget" if isinstance(error, BudgetError) else "failed"
+    return _summarized(task, task["task"]["text"], status, str(error))
 
 
 def _own_words(task: SummaryTask) -> str:
-    return task["quote"] or task["task"]["text"]
+    text = task["task"]["text"]
+    return task["quote"] if task["quote"] and task["quote"] in text else text
 
 
 def _summarized(task: SummaryTask, summary: str, status: str, cause: str) -> Update:
@@ -41,7 +43,7 @@ def _summarized(task: SummaryTask, summary: str, status: str, cause: str) -> Upd
         "index": task["index"],
         "id": task["id"],
         "summary": summary,
-        "status": status,  # type: ignore[typeddict-item]  # one of the four literals above
+        "status": status,  # type: ignore[typeddict-item]  # one of the five literals
         "cause": cause,
     }
     return {"summaries": [record]}

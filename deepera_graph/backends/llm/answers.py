@@ -1,5 +1,6 @@
 """What a language model fills in; becomes the JSON schema it is shown."""
 
+from functools import lru_cache
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -43,8 +44,12 @@ class FilledAnswer(Filled):
     citations: list[int] = Field(description="Numbers of the evidence cited.")
 
 
+@lru_cache(maxsize=8)
 def json_schema(kind: type[Filled]) -> dict[str, Any]:
-    """Return the JSON schema of an answer, every field required, in the order of the class."""
+    """Return the JSON schema of an answer, every field required, in the order of the class.
+
+    It is made once and shared: do not change it.
+    """
     schema = kind.model_json_schema()
     for unwanted in ("title", "description"):
         schema.pop(unwanted, None)

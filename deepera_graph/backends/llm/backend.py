@@ -3,21 +3,26 @@
 import os
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import asdict
+from typing import Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.load import dumpd, load
+from pydantic import SecretStr
 
 from deepera_graph.backends.llm.model import ChatModel, find_model
+from deepera_graph.backends.llm.pace import Limits
+from deepera_graph.backends.llm.patience import Patience
 from deepera_graph.backends.llm.roles import LlmAnswerer, LlmIntent, LlmJudge, LlmSummarizer
 from deepera_graph.errors import SettingsError
 from deepera_graph.prompts import prompts_hash
 from deepera_graph.roles import Backend
 
+T = TypeVar("T", Patience, Limits)
 DEFAULT_KEY_VARIABLE = "OPENAI_API_KEY"
-TIMEOUT_SECONDS = 60.0
 _FIXED_TEMPERATURE = ("o1", "o3", "o4", "gpt-5")  # models that refuse any temperature but theirs
 _NO_KEY = "not-needed"
+_SECRET_OPTIONS = ("api_key", "_token", "_secret", "password")
 _MAY_HOLD_SECRETS = frozenset({"default_headers", "default_query", "openai_proxy"})
 
 
@@ -26,6 +31,8 @@ def llm_backend(
     *,
     base_url: str | None = None,
     api_key_env: str | None = None,
+    patience: Patience | Mapping[str, Any] | None = None,
+    limits: Limits | Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Backend:
     """Have a chat model recognise intents, judge, summarize and answer.
@@ -34,14 +41,18 @@ def llm_backend(
         model: A LangChain chat model, or its name, ``provider:model``.
         base_url: Any server that speaks OpenAI's chat protocol; no key is needed then.
         api_key_env: Environment variable that holds the key; the provider's own if None.
-        options: Passed to a model given by name. The defaults are temperature 0 (where the model
-            takes one) and a timeout of 60 seconds a call.
+        patience: How long to wait and what to try again; its fields by name, or the defaults.
+        limits: What the server allows (calls at once, requests and tokens a minute), for all
+            rerankers on this model together; its fields by name, or no limits.
+        options: Passed to a model given by name. The default is temperature 0, where the model
+            takes one.
 
     Raises:
         SettingsError: The model cannot be made: unknown provider, missing key or package.
     """
     spec: dict[str, Any] | None
     if isinstance(model, str):
+        _refuse_secrets(options)
         spec = {"model": model, **options}
         if base_url:
             spec["base_url"] = base_url
@@ -52,7 +63,8 @@ def llm_backend(
         if base_url or api_key_env or options:
             raise SettingsError("base_url, api_key_env and options go with a model's name only")
         made, spec = model, _dumped(model)
-    chat = ChatModel(made)
+    patience, limits = _of(Patience, patience), _of(Limits, limits)
+    chat = ChatModel(made, patience, limits)
     return Backend(
         name="llm",
         intent=LlmIntent(chat),
@@ -60,7 +72,9 @@ def llm_backend(
         summarizer=LlmSummarizer(chat),
         answerer=LlmAnswerer(chat),
         about={"model": chat.name, "prompts": prompts_hash()},
-        spec={"kind": "llm", **spec} if spec else None,
+        spec={"kind": "llm", **spec, **_changed(patience=patience, limits=limits)}
+        if spec and not spec.keys() & _MAY_HOLD_SECRETS
+        else None,
     )
 
 
@@ -68,18 +82,30 @@ def llm_backend_from_spec(spec: Mapping[str, Any]) -> Backend:
     """Build the backend that a spec describes; keys come from the environment."""
     options = dict(spec)
     if "dump" in options:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # `load` is marked beta since 2023
-            model = load(options["dump"], allowed_objects="all", secrets_from_env=True)
-        return llm_backend(model)
+        model = _loaded(options["dump"])
+        return llm_backend(model, patience=options.get("patience"), limits=options.get("limits"))
     return llm_backend(options.pop("model"), **options)
+
+
+def _of(kind: type[T], value: T | Mapping[str, Any] | None) -> T:
+    if isinstance(value, kind):
+        return value
+    try:
+        return kind(**(value or {}))  # type: ignore[arg-type]  # a mapping, as it is not a kind
+    except TypeError as error:
+        raise SettingsError(f"{kind.__name__.lower()}: {error}") from error
+
+
+def _changed(**parts: Patience | Limits) -> dict[str, Any]:
+    """Write down what is not as by default."""
+    return {name: asdict(part) for name, part in parts.items() if part != type(part)()}
 
 
 def _make(
     name: str, base_url: str | None, api_key_env: str | None, options: Mapping[str, Any]
 ) -> BaseChatModel:
     provider, _, model = name.partition(":")
-    chosen: dict[str, Any] = {"timeout": TIMEOUT_SECONDS, **options}
+    chosen: dict[str, Any] = dict(options)
     if not model.startswith(_FIXED_TEMPERATURE):
         chosen.setdefault("temperature", 0)
     if base_url:
@@ -90,16 +116,35 @@ def _make(
     return find_model(name, **chosen)
 
 
-def _key(variable: str, *, needed: bool) -> str:
-    key = os.environ.get(variable)
+def _refuse_secrets(options: Mapping[str, Any]) -> None:
+    for option in options:
+        if option.endswith(_SECRET_OPTIONS):
+            raise SettingsError(
+                f"{option} is not taken: keys come from the environment alone; name the variable "
+                "that holds it with api_key_env"
+            )
+
+
+def _key(variable: str, *, needed: bool) -> SecretStr:
+    key = os.environ.get(variable, "").strip()  # a line break at its end would end up in an error
     if key:
-        return key
+        return SecretStr(key)
     if needed:
         raise SettingsError(
             f"no API key: set the environment variable {variable}, or give base_url for a server "
             "that needs none"
         )
-    return _NO_KEY
+    return SecretStr(_NO_KEY)
+
+
+def _loaded(dump: Mapping[str, Any]) -> BaseChatModel:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # `load` is marked beta since 2023
+        try:
+            model: BaseChatModel = load(dump, allowed_objects="all", secrets_from_env=True)
+        except Exception as error:  # every provider raises its own
+            raise SettingsError(f"the model cannot be built again: {error}") from error
+    return model
 
 
 def _dumped(model: BaseChatModel) -> dict[str, Any] | None:

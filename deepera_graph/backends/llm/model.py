@@ -1,101 +1,118 @@
-"""A chat model: found by name, given a client of its own, called with or without a schema."""
+"""A chat model: found by name, called within its limits, in a way that its server can do."""
 
-import json
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import run_in_executor
 
 from deepera_graph.backends.llm import io_loop
 from deepera_graph.backends.llm.answers import Filled, json_schema
-from deepera_graph.errors import CallError, SettingsError
+from deepera_graph.backends.llm.failures import call_error
+from deepera_graph.backends.llm.methods import (
+    OPENAI_METHODS,
+    OTHER_METHODS,
+    Ladder,
+    Method,
+    body_options,
+    said,
+    shown_messages,
+)
+from deepera_graph.backends.llm.pace import Limits, pace_of
+from deepera_graph.backends.llm.patience import Patience, Patient
+from deepera_graph.backends.llm.reply import Reply
+from deepera_graph.errors import SettingsError
 from deepera_graph.usage import Usage
 
-Method = Literal["json_schema", "text"]
-_NO_SCHEMA = frozenset({400, 422, 501})
-_UNUSABLE = frozenset({401, 403, 404})
-_TEXT_INSTRUCTION = (
-    "\n\nAnswer with one JSON object and nothing else. It must follow this JSON schema:\n"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What came back: the text, and what it cost."""
-
-    text: str
-    usage: Usage
+_CHARACTERS_PER_TOKEN = 4
+_ANSWER_TOKENS = 100
 
 
 class ChatModel:
-    """Calls one chat model from the loop of the model calls; remembers what its server can do.
+    """Calls one chat model from the loop of the model calls.
 
     Args:
-        model: Any LangChain chat model. One of OpenAI's kind gets a client of its own unless the
-            caller gave it one.
+        model: Any LangChain chat model. One of OpenAI's kind gets a client of its own, unless the
+            caller gave it one; its own retries are switched off, as ours count.
+        patience: How long to wait and what to try again.
+        limits: What the server allows, for all users of the same model together.
     """
 
-    def __init__(self, model: BaseChatModel) -> None:
+    def __init__(self, model: BaseChatModel, patience: Patience, limits: Limits) -> None:
         self.name = _name(model)
+        self._identity = f"{self.name} {getattr(model, 'openai_api_base', None) or ''}"
+        self._limits = limits
+        self._is_openai = _is_openai(model)
         self._sync_only = _has_only_sync_client(model)
         self._model = _with_own_client(model)
-        self.method: Method = "json_schema" if _takes_response_format(model) else "text"
+        self._patient = Patient(patience)
+        self.ladder = Ladder(OPENAI_METHODS if self._is_openai else _other_methods(model))
 
     async def call(
         self,
+        method: Method,
         messages: Sequence[BaseMessage],
         kind: type[Filled],
         config: RunnableConfig | None,
     ) -> Reply:
-        """Ask for an answer of one kind; a server that refuses the schema is asked in words.
+        """Ask once, in one way; failures that pass are tried again.
 
         Raises:
-            CallError: The server could not be reached or refused the call.
+            CallError: There is no answer to be had.
         """
-        if self.method == "text":
-            return await self._send(_in_words(messages, kind), config)
-        try:
-            return await self._send(messages, config, **self._schema_option(kind))
-        except CallError as error:
-            if error.status not in _NO_SCHEMA:
-                raise
-            reply = await self._send(_in_words(messages, kind), config)
-            self.method = "text"
-            return Reply(reply.text, reply.usage + error.usage)
+        shown = shown_messages(method, messages, kind)
+
+        async def send() -> Reply:
+            return await self._send(method, shown, kind, config)
+
+        return await self._patient.send(send)
 
     async def _send(
-        self, messages: Sequence[BaseMessage], config: RunnableConfig | None, **options: Any
+        self,
+        method: Method,
+        messages: list[BaseMessage],
+        kind: type[Filled],
+        config: RunnableConfig | None,
     ) -> Reply:
-        try:
-            message = await self._invoke(list(messages), config, options)
-        except Exception as error:  # providers raise types of their own
-            raise _call_error(error) from error
-        return Reply(_text(message), _usage(message))
+        pace = pace_of(self._identity, self._limits)
+        guessed = _ANSWER_TOKENS + sum(len(str(m.content)) for m in messages) // (
+            _CHARACTERS_PER_TOKEN
+        )
+        async with pace.turn(guessed):
+            try:
+                message = await self._invoke(method, messages, kind, config)
+            except Exception as error:  # providers raise types of their own
+                raise call_error(error) from error
+        usage = _usage(message)
+        pace.settle(usage.tokens - guessed)
+        return Reply(said(message), usage, str(message.additional_kwargs.get("refusal") or ""))
 
     async def _invoke(
-        self, messages: list[BaseMessage], config: RunnableConfig | None, options: dict[str, Any]
+        self,
+        method: Method,
+        messages: list[BaseMessage],
+        kind: type[Filled],
+        config: RunnableConfig | None,
     ) -> AIMessage:
-        if self._sync_only:
-            return await run_in_executor(None, self._model.invoke, messages, config, **options)
-        return await self._model.ainvoke(messages, config, **options)
-
-    def _schema_option(self, kind: type[Filled]) -> dict[str, Any]:
-        """Send the schema in the body, past the client library's own parsing.
-
-        The library raises on an answer it cannot parse, and its tokens are lost; we parse.
-        """
-        response_format = {
-            "type": "json_schema",
-            "json_schema": {"name": kind.__name__, "strict": True, "schema": json_schema(kind)},
-        }
-        extra_body = getattr(self._model, "extra_body", None) or {}
-        return {"extra_body": {**extra_body, "response_format": response_format}}
+        if self._is_openai:
+            body = {
+                **(getattr(self._model, "extra_body", None) or {}),
+                **body_options(method, kind),
+            }
+            options: dict[str, Any] = {"extra_body": body} if body else {}
+            if self._sync_only:
+                return await run_in_executor(None, self._model.invoke, messages, config, **options)
+            return await self._model.ainvoke(messages, config, **options)
+        if method == "tools":
+            tool = {"title": kind.__name__, "description": kind.__doc__, **json_schema(kind)}
+            return await self._model.bind_tools([tool], tool_choice=kind.__name__).ainvoke(
+                messages, config
+            )
+        return await self._model.ainvoke(messages, config)
 
 
 def find_model(name: str, **options: Any) -> BaseChatModel:
@@ -127,9 +144,16 @@ def find_model(name: str, **options: Any) -> BaseChatModel:
     return made
 
 
-def _takes_response_format(model: BaseChatModel) -> bool:
+def _is_openai(model: BaseChatModel) -> bool:
+    """Whether a model takes the body of OpenAI's chat protocol (not the Responses API)."""
     is_openai = hasattr(model, "root_async_client") and hasattr(model, "extra_body")
     return is_openai and not getattr(model, "use_responses_api", None)
+
+
+def _other_methods(model: BaseChatModel) -> tuple[Method, ...]:
+    """Tools only where a model overrides the method that binds them."""
+    binds = type(model).bind_tools is not BaseChatModel.bind_tools
+    return OTHER_METHODS if binds else ("text",)
 
 
 def _has_only_sync_client(model: BaseChatModel) -> bool:
@@ -141,23 +165,22 @@ def _has_only_sync_client(model: BaseChatModel) -> bool:
 def _with_own_client(model: BaseChatModel) -> BaseChatModel:
     """Copy a model of OpenAI's kind onto connections that no other loop uses.
 
-    langchain-openai shares one HTTP client among all models of a process.
+    langchain-openai shares one HTTP client among all models of a process, and a connection fails
+    in any loop but the one that opened it. The client library's own retries are switched off.
     """
     client = getattr(model, "root_async_client", None)
-    given = getattr(model, "http_async_client", None)
-    if client is None or given is not None or getattr(model, "openai_proxy", None):
+    if client is None:
         return model
-    openai = import_module("openai")
-    http_client = openai.DefaultAsyncHttpxClient()
-    own = client.copy(http_client=http_client)
-    weakref.finalize(own, io_loop.close_later, http_client.aclose).atexit = False
+    if _has_only_sync_client(model):
+        own = model.root_client.copy(max_retries=0)  # type: ignore[attr-defined]
+        return model.model_copy(update={"root_client": own, "client": own.chat.completions})
+    if getattr(model, "http_async_client", None) or getattr(model, "openai_proxy", None):
+        own = client.copy(max_retries=0)
+    else:
+        http_client = import_module("openai").DefaultAsyncHttpxClient()
+        own = client.copy(max_retries=0, http_client=http_client)
+        weakref.finalize(own, io_loop.close_later, http_client.aclose).atexit = False
     return model.model_copy(update={"root_async_client": own, "async_client": own.chat.completions})
-
-
-def _in_words(messages: Sequence[BaseMessage], kind: type[Filled]) -> list[BaseMessage]:
-    first, *rest = messages
-    schema = json.dumps(json_schema(kind))
-    return [SystemMessage(f"{first.content}{_TEXT_INSTRUCTION}{schema}"), *rest]
 
 
 def _name(model: BaseChatModel) -> str:
@@ -168,38 +191,6 @@ def _name(model: BaseChatModel) -> str:
     return type(model).__name__
 
 
-def _text(message: AIMessage) -> str:
-    return str(message.text)
-
-
 def _usage(message: AIMessage) -> Usage:
     counted: Mapping[str, Any] = message.usage_metadata or {}
     return Usage(1, int(counted.get("input_tokens", 0)), int(counted.get("output_tokens", 0)))
-
-
-def _call_error(error: Exception) -> CallError:
-    """Put every provider's error into our own words; a message never holds a key."""
-    status = getattr(error, "status_code", None)
-    status = status if isinstance(status, int) else None
-    kinds = {kind.__name__ for kind in type(error).__mro__}
-    timed_out = bool(kinds & {"TimeoutError", "APITimeoutError", "TimeoutException"})
-    unreachable = bool(kinds & {"APIConnectionError", "ConnectError", "ConnectionError"})
-    detail = _brief(error)
-    if status in {401, 403}:
-        detail = f"the server refused the API key (HTTP {status})"
-    elif unreachable and not timed_out:
-        cause = error.__cause__ or error
-        detail = f"the server cannot be reached ({type(cause).__name__}: {_brief(cause)})"
-    elif status is not None:
-        detail = f"HTTP {status}: {detail}"
-    return CallError(
-        detail,
-        status=status,
-        unusable=status in _UNUSABLE or (unreachable and not timed_out),
-        usage=Usage(calls=1),
-    )
-
-
-def _brief(error: BaseException) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= 300 else text[:300] + " …"

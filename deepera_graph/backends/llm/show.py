@@ -24,7 +24,7 @@ def marker(text: str) -> str:
 def plain(text: str) -> str:
     """Replace control and direction characters, keep line breaks; one character for one."""
     return "".join(
-        one if one in "\n\t" or unicodedata.category(one) not in _UNSEEN else "\ufffd"
+        one if one == "\n" or unicodedata.category(one) not in _UNSEEN else _stand_in(one)
         for one in text
     )
 
@@ -88,6 +88,11 @@ def evidence_block(items: list[EvidenceItem]) -> str:
 def sentences_of(task: PassageTask) -> list[Sentence]:
     """Return the sentences of a passage; at least one, as its text is not blank."""
     return split_sentences(task["text"])
+
+
+def _stand_in(unseen: str) -> str:
+    """A tab, a carriage return and a page break are white space like any other."""
+    return " " if unseen.isspace() else "\ufffd"
 
 
 def _best(item: EvidenceItem) -> str:

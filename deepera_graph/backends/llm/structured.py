@@ -1,23 +1,20 @@
-"""Structured answers: ask, parse, and ask once more with what was wrong."""
+"""Structured answers: ask, read, ask once more with what was wrong, or ask in another way."""
 
-import json
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
-from pydantic import ValidationError
 
 from deepera_graph.backends.llm.answers import Filled
+from deepera_graph.backends.llm.methods import NOT_SUPPORTED, Method
 from deepera_graph.backends.llm.model import ChatModel
+from deepera_graph.backends.llm.parsing import EmptyAnswerError, parse
 from deepera_graph.errors import AnswerError, CallError
 from deepera_graph.usage import Usage
 
 FilledT = TypeVar("FilledT", bound=Filled)
-_THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
-_SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,72 +32,69 @@ async def fill(
     kind: type[FilledT],
     config: RunnableConfig | None = None,
 ) -> Filling[FilledT]:
-    """Have a model fill in one kind of answer; an unusable one is asked again, once.
+    """Have a model fill in one kind of answer.
+
+    An unusable reply is asked again once, with what was wrong. Where the server turns out not to
+    support a method of asking, the next one is tried, and stays: see `Ladder`.
 
     Raises:
-        AnswerError: Both replies were unusable; carries what they cost.
-        CallError: The server could not be reached or refused; carries what was spent before.
+        AnswerError: Both replies were unusable, or the model refused; carries what they cost.
+        CallError: The server could not be reached or refused; carries what was spent.
     """
-    first = await model.call(messages, kind, config)
+    spent, first_error = Usage(), None
+    method: Method | None = model.ladder.method
+    while method is not None:
+        try:
+            filling = await _ask(model, method, messages, kind, config)
+        except (CallError, EmptyAnswerError) as error:
+            spent += error.usage
+            first_error = first_error or error
+            method = model.ladder.below(method) if _may_be_the_method(error) else None
+        else:
+            model.ladder.worked(method)
+            return replace(filling, usage=spent + filling.usage)
+    assert first_error is not None
+    first_error.usage = spent
+    raise first_error
+
+
+async def _ask(
+    model: ChatModel,
+    method: Method,
+    messages: Sequence[BaseMessage],
+    kind: type[FilledT],
+    config: RunnableConfig | None,
+) -> Filling[FilledT]:
+    """Ask in one way, twice if the first reply is unusable."""
+    first = await model.call(method, messages, kind, config)
     try:
-        return Filling(parse(first.text, kind), first.usage, repaired=False)
+        return Filling(_read(first.text, first.refusal, kind), first.usage, repaired=False)
     except AnswerError as error:
+        error.usage = first.usage
+        if first.refusal or (isinstance(error, EmptyAnswerError) and model.ladder.below(method)):
+            raise
         problem = str(error)
-    again = [*messages, AIMessage(first.text), HumanMessage(_ask_again(problem))]
+    again = [*messages, AIMessage(first.text or "(nothing)"), HumanMessage(_ask_again(problem))]
     try:
-        second = await model.call(again, kind, config)
+        second = await model.call(method, again, kind, config)
     except CallError as error:
         error.usage = first.usage + error.usage
         raise
-    spent = first.usage + second.usage
+    spent = first.usage + second.usage + Usage(reasked_calls=1)
     try:
-        return Filling(parse(second.text, kind), spent, repaired=True)
+        return Filling(_read(second.text, second.refusal, kind), spent, repaired=True)
     except AnswerError as error:
         raise AnswerError(f"{error} (asked twice)", usage=spent) from error
 
 
-def parse(text: str, kind: type[FilledT]) -> FilledT:
-    """Read one JSON object out of a reply: thinking, fences and prose around it are skipped.
-
-    Values are taken as they are: a number out of range or on another scale is an error, never
-    rescaled.
-
-    Raises:
-        AnswerError: There is no such object, or it breaks the schema.
-    """
-    said = _THINKING.sub("", text)
-    if not said.strip():
-        raise AnswerError("the reply is empty")
-    found = _objects(said)
-    if not found:
-        raise AnswerError(f"the reply holds no JSON object: {said.strip()[:_SHOWN]!r}")
-    try:
-        return kind.model_validate(found[-1])
-    except ValidationError as error:
-        raise AnswerError(f"the reply breaks the schema: {_problems(error)}") from error
+def _read(text: str, refusal: str, kind: type[FilledT]) -> FilledT:
+    if refusal:
+        raise AnswerError(f"the model refused: {refusal:.200}")
+    return parse(text, kind)
 
 
-def _objects(text: str) -> list[dict[str, object]]:
-    """All top-level JSON objects of a text, in order."""
-    decoder = json.JSONDecoder()
-    found: list[dict[str, object]] = []
-    place = text.find("{")
-    while place >= 0:
-        try:
-            value, end = decoder.raw_decode(text, place)
-        except json.JSONDecodeError:
-            end = place + 1
-        else:
-            found.append(value)
-        place = text.find("{", end)
-    return found
-
-
-def _problems(error: ValidationError) -> str:
-    return "; ".join(
-        f"{'.'.join(map(str, one['loc'])) or 'answer'}: {one['msg']}, got {one['input']!r:.60}"
-        for one in error.errors()
-    )
+def _may_be_the_method(error: CallError | EmptyAnswerError) -> bool:
+    return isinstance(error, EmptyAnswerError) or error.status in NOT_SUPPORTED
 
 
 def _ask_again(problem: str) -> str:

@@ -1,0 +1,148 @@
+"""Words and patterns that tell a stated result from aims, methods, background and speculation.
+
+Each cue is a list of word forms, because the form matters: ``increased`` reports, ``to increase``
+plans. The lists are general English of science, drawn up by hand.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+CUE_WORDS: Mapping[str, str] = {
+    "report": """
+        showed shown revealed demonstrated found observed indicated confirmed detected identified
+        yielded exhibited displayed experienced occurred developed reached achieved remained
+        accounted ranged obtained resulted led averaged survived died relapsed recurred noted
+        reported seen appeared proved turned emerged agreed present documented correctly failed
+        outperforms outperformed outperform performs achieves
+        """,
+    "direction": """
+        increased decreased reduced improved declined rose fell grew dropped elevated doubled
+        halved worsened enhanced lowered raised increases decreases reduces improves declines
+        increasing decreasing increase decrease reduction improvement higher lower greater fewer
+        larger smaller longer shorter faster slower better worse more less stronger weaker highest
+        lowest younger older earlier later superior inferior similar comparable equal equivalent
+        unchanged same gain gains loss most least
+        """,
+    "relation": """
+        associated correlated predicted predictor predictors related independent independently
+        correlation correlations association associations likely risk odds ratio ratios hazard
+        explained attributable linked contributed dependent affected influenced factor factors
+        difference differences differ differed varied
+        """,
+    "significance": """
+        significant significantly nonsignificant insignificant statistically confidence interval
+        respectively median mean
+        """,
+    "mechanism": """
+        binds inhibits activates encodes catalyzes catalyses regulates mediates induces blocks
+        suppresses phosphorylates converts consists produces transports causes triggers generates
+        releases drives bound inhibited activated catalyzed catalysed regulated mediated induced
+        blocked suppressed phosphorylated converted produced caused triggered released abolished
+        prevented restored required controls prevents requires arises originates contains forms
+        formed emits absorbs dissolves melts decays depends determines expressed
+        """,
+    "contrast": """
+        than whereas while but both overall when those compared versus alone among half twice
+        there each per unlike instead
+        """,
+    "negation": "no not none neither nor without never only",
+    "aim": """
+        aim aims aimed objective objectives purpose purposes goal goals sought investigate examine
+        evaluate assess determine explore test whether hypothesis hypotheses hypothesized
+        hypothesised hypothesize investigates examines evaluates assesses explores compare question
+        questions describe identify clarify intended wished attempted verify ascertain elucidate
+        propose proposes present
+        """,
+    "method": """
+        recruited enrolled enrolling randomized randomised randomly assigned allocated
+        questionnaire questionnaires interview interviews interviewed survey surveys surveyed
+        measured collected performed conducted retrospective retrospectively prospective
+        prospectively consecutive regression analyzed analysed eligible eligibility criteria
+        included excluded database databases cohort design trial underwent reviewed records
+        participants stratified calculated defined scale scales assessed evaluated compared
+        examined investigated tested used using undergoing completed administered selected sample
+        sampled followed monitored recorded determined estimated categorized categorised
+        classified divided treated invited obtained staged carried applied asked placebo
+        simulated solved derived trained annotated sampling
+        """,
+    "background": """
+        is are been remains unclear unknown known controversial controversy debate debated common
+        commonly recently recent increasingly previous previously literature little few important
+        often widely considered believed thought recommended however although because has have
+        become becoming major growing interest attention traditional traditionally frequently
+        generally usually well established evidence studies lack
+        """,
+    "speculation": """
+        may might could possibly perhaps potentially potential future further should would needed
+        warranted speculate hypothesize suggest suggests suggesting suggested possible probably
+        presumably seems appears need conclude concluded conclusion
+        """,
+    "inference": """
+        therefore thus hence consequently accordingly shows show demonstrates demonstrate indicates
+        indicate reveals reveal find conclude proves prove proof confirms confirm implies explains
+        explain here
+        """,
+}
+CUE_NAMES = (*CUE_WORDS, "statistic", "percentage", "figure", "intention", "passive", "active")
+
+_STATISTIC = re.compile(
+    r"\b[pP]\s?(?:[-‐]?values?)?\s?(?:[<>=≤≥]|&lt;|&gt;)"
+    r"|\b(?:CI|OR|RR|HR|SD|SEM|aOR|IQR|AUC|BLEU|F1)\b"
+    r"|\bodds ratio|\bhazard ratio|\brelative risk|±|\+/-|\br\s?=\s?-?\.?\d|\bversus\b|\bvs?\b\.?"
+)
+_PERCENTAGE = re.compile(r"\d\s?(?:%|percent|per cent)")
+_FIGURE = re.compile(r"\d+(?:[.,·]\d+)*")
+_INTENTION = re.compile(
+    r"\bto (?:investigate|examine|evaluate|assess|determine|explore|test|compare|describe|identify"
+    r"|clarify|study|establish|analy[sz]e|ascertain|verify|report|review|estimate|measure|find)\b"
+    r"|\bwe (?:hypothesi[sz]ed?|aim|sought|wanted)\b|\?",
+    re.IGNORECASE,
+)
+_PASSIVE = re.compile(r"\b(?:was|were|been|be|being|are|is) (?:\w+ly |then |also )?\w{2,}ed\b")
+_ACTIVE = re.compile(
+    r"\b[Ww]e (?:\w+ly |then |also )?(?!show|f[io]u?nd|observ|demonstrat|detect|conclu|identif"
+    r"|reveal|confirm|infer|report|saw|see)\w+"
+)
+PATTERNS = {
+    "statistic": _STATISTIC,
+    "percentage": _PERCENTAGE,
+    "figure": _FIGURE,
+    "intention": _INTENTION,
+    "passive": _PASSIVE,
+    "active": _ACTIVE,
+}
+_WORD_SETS = {name: frozenset(text.split()) for name, text in CUE_WORDS.items()}
+
+
+def words_of_cue(name: str) -> frozenset[str]:
+    """Return the word forms of a cue."""
+    return _WORD_SETS[name]
+
+
+def count_cues(text: str, words: Iterable[str]) -> list[int]:
+    """Count each cue in one sentence.
+
+    Args:
+        text: The sentence.
+        words: Its words in lower case.
+
+    Returns:
+        Counts in the order of `CUE_NAMES`, each >= 0.
+    """
+    counts = [0] * len(CUE_WORDS)
+    for word in words:
+        for place in _PLACES.get(word, ()):
+            counts[place] += 1
+    counts.extend(len(pattern.findall(text)) for pattern in PATTERNS.values())
+    return counts
+
+
+def _places() -> dict[str, tuple[int, ...]]:
+    places: dict[str, tuple[int, ...]] = {}
+    for place, forms in enumerate(_WORD_SETS.values()):
+        for word in forms:
+            places[word] = (*places.get(word, ()), place)
+    return places
+
+
+_PLACES = _places()
