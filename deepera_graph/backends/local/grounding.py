@@ -18,8 +18,8 @@ Sought = Literal["result", "figure", "definition", "procedure"]
 HIGHEST_COUNT = 3
 # Fitted by `fit` and rounded. Half of the weight has PubMedQA (sentences of results sections
 # against those of the other sections of the same 486 abstracts), half SciFact (rationale sentences
-# against the other sentences of the same 437 abstracts). Two are set by hand after the rules of DeepEra,
-# section 3.2: "mechanism" (fitted 0.2; SciFact alone 1.0) and "speculation" (fitted -0.1).
+# against the other sentences of the same 437 abstracts). Two are set by hand after the rules of
+# DeepEra, section 3.2: "mechanism" (fitted 0.2; SciFact alone 1.0) and "speculation" (fitted -0.1).
 INTERCEPT = -1.1
 CUE_WEIGHTS = {
     "report": 1.1,
@@ -41,7 +41,8 @@ CUE_WEIGHTS = {
     "passive": -0.2,
     "active": -1.2,
 }
-# Set by hand: for a definition or a procedure a sentence of that kind fits a little better.
+# Set by hand: a sentence without a figure is half an answer to a question for one, and for a
+# definition or a procedure a sentence of that kind fits a little better than others.
 WITHOUT_FIGURE = 0.5
 FITTING, OTHER = 0.7, 0.55
 _WEIGHTS = tuple(CUE_WEIGHTS[name] for name in CUE_NAMES)
