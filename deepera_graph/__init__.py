@@ -10,9 +10,12 @@ if TYPE_CHECKING:
     from deepera_graph.backends.llm import llm_backend
     from deepera_graph.backends.local import local_backend
     from deepera_graph.backends.mixed import mixed_backend, screened_backend
+    from deepera_graph.budget import Budget
+    from deepera_graph.cache.store import JudgementCache
     from deepera_graph.errors import (
         AnswerError,
         BackendError,
+        BudgetError,
         CallError,
         DeepEraError,
         InputError,
@@ -36,6 +39,8 @@ _HOME = {
     "AnswerError": "errors",
     "Backend": "roles",
     "BackendError": "errors",
+    "Budget": "budget",
+    "BudgetError": "errors",
     "CallError": "errors",
     "DeepEraError": "errors",
     "EvidenceReranker": "reranker",
@@ -43,6 +48,7 @@ _HOME = {
     "InputError": "errors",
     "Intent": "schema",
     "Judgement": "schema",
+    "JudgementCache": "cache.store",
     "Passage": "passages",
     "PerIntent": "thresholds",
     "PromptError": "errors",
@@ -68,6 +74,8 @@ __all__ = [
     "AnswerError",
     "Backend",
     "BackendError",
+    "Budget",
+    "BudgetError",
     "CallError",
     "DeepEraError",
     "EvidenceReranker",
@@ -75,6 +83,7 @@ __all__ = [
     "InputError",
     "Intent",
     "Judgement",
+    "JudgementCache",
     "Passage",
     "PerIntent",
     "PromptError",
