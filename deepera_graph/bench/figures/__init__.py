@@ -1,0 +1,1 @@
+"""Figures of the benchmark; the same numbers give the same bytes."""

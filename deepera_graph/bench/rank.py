@@ -1,0 +1,87 @@
+"""Rank every question of a data set, in order, a few at a time."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from time import perf_counter
+
+from pydantic import BaseModel, ConfigDict
+
+from deepera_graph.bench.dataset import Dataset
+from deepera_graph.bench.instance import Instance
+from deepera_graph.bench.rankers.ranker import (
+    BatchRanker,
+    CountedRanker,
+    Job,
+    Ranker,
+    Ranking,
+    check_ranking,
+    passages_of,
+)
+from deepera_graph.usage import Usage
+
+QUESTIONS_AT_ONCE = 16
+
+
+class Ranked(BaseModel):
+    """What a ranker did with one question.
+
+    Time, calls and tokens are means over the few questions that were ranked together.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    places: list[int]
+    scores: list[float]
+    seconds: float
+    calls: float = 0.0
+    input_tokens: float = 0.0
+    output_tokens: float = 0.0
+
+
+def rank_dataset(ranker: Ranker, dataset: Dataset, *, skip: int = 0) -> Iterator[Ranked]:
+    """Yield what the ranker does with each question; texts of a few questions are in memory.
+
+    Args:
+        ranker: It is shown passages without labels.
+        dataset: Questions in order.
+        skip: How many questions to leave out at the start.
+
+    Raises:
+        RankingError: The ranker gave back no ranking of what it was shown.
+        DatasetError: The data cannot be read.
+    """
+    rest = islice(iter(dataset), skip, None)
+    while chunk := list(islice(rest, QUESTIONS_AT_ONCE)):
+        yield from _rank_chunk(ranker, chunk)
+
+
+def _rank_chunk(ranker: Ranker, instances: Sequence[Instance]) -> Iterator[Ranked]:
+    jobs: list[Job] = [(one.question, passages_of(one)) for one in instances]
+    before = _usage(ranker)
+    start = perf_counter()
+    rankings = _rankings(ranker, jobs)
+    share = 1 / len(instances)
+    seconds = (perf_counter() - start) * share
+    after = _usage(ranker)
+    for instance, (_, passages), ranking in zip(instances, jobs, rankings, strict=True):
+        check_ranking(ranker.name, passages, ranking)
+        yield Ranked(
+            id=instance.id,
+            places=[int(id) for id, _ in ranking],
+            scores=[score for _, score in ranking],
+            seconds=seconds,
+            calls=(after.calls - before.calls) * share,
+            input_tokens=(after.input_tokens - before.input_tokens) * share,
+            output_tokens=(after.output_tokens - before.output_tokens) * share,
+        )
+
+
+def _rankings(ranker: Ranker, jobs: list[Job]) -> list[Ranking]:
+    if isinstance(ranker, BatchRanker):
+        return ranker.rank_many(jobs)
+    return [ranker.rank(question, passages) for question, passages in jobs]
+
+
+def _usage(ranker: Ranker) -> Usage:
+    return ranker.usage if isinstance(ranker, CountedRanker) else Usage()

@@ -1,0 +1,112 @@
+"""What a ranker is, and what it is shown: never a label, a real id or a first-stage score."""
+
+from collections.abc import Mapping, Sequence
+from math import isnan
+from typing import Any, Protocol, TypedDict, runtime_checkable
+
+from deepera_graph.bench.errors import RankingError
+from deepera_graph.bench.instance import Instance
+from deepera_graph.usage import Usage
+
+Ranking = list[tuple[str, float]]
+
+
+class Passage(TypedDict):
+    """A candidate as a ranker sees it.
+
+    `id` is its place in the first-stage order, counted from 1; `title` and `section` may be empty.
+    """
+
+    id: str
+    text: str
+    title: str
+    section: str
+
+
+Job = tuple[str, Sequence[Passage]]
+
+
+@runtime_checkable
+class Ranker(Protocol):
+    """Orders the passages of a question.
+
+    A ranker may also have `rank_many(jobs)`, which is then used instead of `rank`; a property
+    `usage`, the running total of model calls and tokens; and `repeat(number)`, which gives the
+    ranker for one of several independent runs.
+    """
+
+    @property
+    def name(self) -> str:
+        """What the table calls it."""
+
+    @property
+    def fingerprint(self) -> Mapping[str, Any] | None:
+        """All that its rankings depend on, as plain data; None if that is not known.
+
+        Rankings are cached under it, so a ranker without one runs anew every time.
+        """
+
+    def rank(self, question: str, passages: Sequence[Passage]) -> Ranking:
+        """Return (id, score) of the passages, best first; a passage left out counts as a miss.
+
+        The order counts, not the score.
+        """
+
+
+@runtime_checkable
+class BatchRanker(Ranker, Protocol):
+    """A ranker that takes many questions at once."""
+
+    def rank_many(self, jobs: Sequence[Job]) -> list[Ranking]:
+        """Return one ranking a job, in the same order."""
+
+
+@runtime_checkable
+class CountedRanker(Ranker, Protocol):
+    """A ranker that counts what its model calls cost."""
+
+    @property
+    def usage(self) -> Usage:
+        """Model calls and tokens since the ranker was made."""
+
+
+@runtime_checkable
+class RepeatedRanker(Ranker, Protocol):
+    """A ranker whose rankings differ from run to run."""
+
+    def repeat(self, number: int) -> Ranker:
+        """Return the ranker of one run; number 0 is this one."""
+
+
+def passages_of(instance: Instance) -> list[Passage]:
+    """Return what a ranker is shown of an instance, in first-stage order."""
+    return [
+        Passage(id=str(place), text=one.text, title=one.title, section=one.section)
+        for place, one in enumerate(instance.contexts, start=1)
+    ]
+
+
+def check_ranking(name: str, passages: Sequence[Passage], ranking: Ranking) -> None:
+    """Raise `RankingError` unless every id is one of the passages, at most once, with a number."""
+    ids = [id for id, _ in ranking]
+    unknown = set(ids) - {passage["id"] for passage in passages}
+    if unknown:
+        raise RankingError(f"ranker {name!r} returned unknown passages {sorted(unknown)[:3]}")
+    if len(set(ids)) < len(ids):
+        raise RankingError(f"ranker {name!r} returned a passage twice: {ids}")
+    if any(isnan(score) for _, score in ranking):
+        raise RankingError(f"ranker {name!r} returned a score that is not a number")
+
+
+def by_score(passages: Sequence[Passage], scores: Sequence[float]) -> Ranking:
+    """Return a ranking by falling score; ties stay in first-stage order."""
+    pairs = [(one["id"], float(score)) for one, score in zip(passages, scores, strict=True)]
+    return sorted(pairs, key=lambda pair: -pair[1])
+
+
+def texts_of(passages: Sequence[Passage]) -> list[str]:
+    """Return title and text of each passage; a title that all of them share is left out."""
+    titles = {passage["title"] for passage in passages}
+    if len(titles) < 2:
+        return [passage["text"] for passage in passages]
+    return [f"{passage['title']} {passage['text']}".strip() for passage in passages]

@@ -1,0 +1,166 @@
+"""The table a benchmark makes: rows with intervals, as Markdown and CSV."""
+
+import csv
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from math import isnan
+from typing import NamedTuple
+
+from deepera_graph.bench.survey import Survey
+
+
+class Estimate(NamedTuple):
+    """A metric of one ranker on one data set, each number in [0, 1].
+
+    `std` is the standard deviation over repeated runs, 0 for a single one; all are not a number
+    when the data has nothing to measure.
+    """
+
+    mean: float
+    low: float
+    high: float
+    std: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One ranker on one data set.
+
+    Attributes:
+        dataset: Name of the data set.
+        ranker: Name of the ranker.
+        n_repeats: How many runs are averaged, >= 1.
+        estimates: One a metric, in the order of the table's metrics.
+        seconds: Wall time a question.
+        calls: Model calls a question.
+        tokens: Tokens a question, in and out.
+    """
+
+    dataset: str
+    ranker: str
+    n_repeats: int
+    estimates: tuple[Estimate, ...]
+    seconds: float
+    calls: float
+    tokens: float
+
+
+class Difference(NamedTuple):
+    """A ranker minus a baseline under one metric, on one data set; p is two-sided."""
+
+    dataset: str
+    ranker: str
+    baseline: str
+    metric: str
+    mean: float
+    low: float
+    high: float
+    p: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Everything a run measured.
+
+    Attributes:
+        metrics: Names of the metrics.
+        surveys: One a data set, in order.
+        rows: Data set by data set, rankers in order.
+        differences: Against the baseline; empty when there is none.
+    """
+
+    metrics: tuple[str, ...]
+    surveys: tuple[Survey, ...]
+    rows: tuple[Row, ...]
+    differences: tuple[Difference, ...] = ()
+
+    def of(self, dataset: str, ranker: str) -> Row:
+        """Return the row of a ranker on a data set.
+
+        Raises:
+            KeyError: There is none.
+        """
+        for row in self.rows:
+            if (row.dataset, row.ranker) == (dataset, ranker):
+                return row
+        raise KeyError((dataset, ranker))
+
+    def overview(self) -> str:
+        """Return one Markdown table of means in percent: rankers down, data sets across."""
+        names = [survey.name for survey in self.surveys]
+        rankers = dict.fromkeys(row.ranker for row in self.rows)
+        body = [[one, *(self._means(name, one) for name in names)] for one in rankers]
+        return f"{' / '.join(self.metrics)}, in percent.\n\n{_grid(['ranker', *names], body)}"
+
+    def markdown(self) -> str:
+        """Return a Markdown table a data set: percent, with 95 % intervals over questions."""
+        return "\n".join(self._section(survey) for survey in self.surveys)
+
+    def csv(self) -> str:
+        """Return a line a data set, ranker and metric; numbers are fractions, not percent."""
+        head = (
+            "dataset", "questions", "ceiling", "ranker", "repeats", "metric", "mean", "low",
+            "high", "std", "seconds", "calls", "tokens",
+        )  # fmt: skip
+        surveys = {survey.name: survey for survey in self.surveys}
+        lines: list[Sequence[object]] = []
+        for row in self.rows:
+            survey = surveys[row.dataset]
+            about = (row.dataset, survey.n_questions, survey.ceiling, row.ranker, row.n_repeats)
+            costs = (row.seconds, row.calls, row.tokens)
+            for metric, one in zip(self.metrics, row.estimates, strict=True):
+                lines.append((*about, metric, *one, *costs))
+        return _csv(head, lines)
+
+    def differences_csv(self) -> str:
+        """Return a line a difference; numbers are fractions, not percent."""
+        return _csv(Difference._fields, self.differences)
+
+    def _means(self, dataset: str, ranker: str) -> str:
+        return " / ".join(_percent(one.mean) for one in self.of(dataset, ranker).estimates)
+
+    def _section(self, survey: Survey) -> str:
+        head = ["ranker", *self.metrics, "seconds a question"]
+        body = [
+            [row.ranker, *map(_estimate, row.estimates), f"{row.seconds:.2g}"]
+            for row in self.rows
+            if row.dataset == survey.name
+        ]
+        return (
+            f"### {survey.name}\n\n"
+            f"{survey.n_questions} questions, {survey.n_candidates:.1f} candidates each "
+            f"({survey.n_distractors:.1f} labelled distractors); golden among them for "
+            f"{_percent(survey.ceiling)} %. First stage: {survey.first_stage}.\n\n"
+            f"{_grid(head, body)}"
+        )
+
+
+def _grid(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+    ruler = ["---", *("---:" for _ in head[1:])]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in (head, ruler, *body))
+
+
+def _estimate(one: Estimate) -> str:
+    if isnan(one.mean):
+        return "–"
+    spread = f" ± {_percent(one.std)}" if one.std else ""
+    return f"{_percent(one.mean)}{spread} [{_percent(one.low)}, {_percent(one.high)}]"
+
+
+def _percent(share: float) -> str:
+    return "–" if isnan(share) else f"{100 * share:.1f}"
+
+
+def _csv(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows([_cell(one) for one in line] for line in lines)
+    return text.getvalue()
+
+
+def _cell(value: object) -> object:
+    if not isinstance(value, float):
+        return value
+    return "" if isnan(value) else f"{value:.6g}"

@@ -1,0 +1,16 @@
+"""Rank 1 000 questions of 30 passages from a file and say how much memory that took, in MB."""
+
+import re
+import sys
+from pathlib import Path
+
+from deepera_graph.bench.rankers.order import FirstStage
+from deepera_graph.bench.readers.detect import open_dataset
+from deepera_graph.bench.run import Plan, run
+
+table = run([FirstStage()], [open_dataset(Path(sys.argv[1]))], Plan(n_resamples=100))
+assert table.surveys[0].n_questions == 1000
+status = Path("/proc/self/status").read_text(encoding="ascii")  # ru_maxrss counts the parent's
+peak = re.search(r"VmHWM:\s*(\d+) kB", status)
+assert peak is not None
+sys.stdout.write(str(int(peak.group(1)) // 1024))

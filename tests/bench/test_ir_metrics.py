@@ -1,0 +1,110 @@
+import ir_measures
+import numpy as np
+import pytest
+
+from bench.lakes import make_judged
+from deepera_graph.bench.errors import MetricError
+from deepera_graph.bench.metrics.ir import (
+    check_same_questions,
+    evaluate_run,
+    hit_rate,
+    ndcg,
+    recall,
+    relative_position,
+    to_run,
+)
+from deepera_graph.bench.metrics.named import compute
+
+
+@pytest.mark.parametrize(
+    ("ranked", "golden", "hit_1", "hit_3", "rp"),
+    [
+        pytest.param("abcd", "a", 1, 1, 1, id="first"),
+        pytest.param("abcd", "c", 0, 1, 1 / 3, id="third"),
+        pytest.param("abcd", "d", 0, 0, 1 / 4, id="fourth"),
+        pytest.param("abcd", "bd", 0, 1, 1 / 2, id="any-of-several"),
+        pytest.param("abc", "z", 0, 0, 0, id="filtered-out-is-a-miss"),
+        pytest.param("", "z", 0, 0, 0, id="nothing-returned"),
+    ],
+)
+def test_hit_rate_and_relative_position(ranked, golden, hit_1, hit_3, rp):
+    judged = [make_judged(ranked, golden, n=4)]
+    assert hit_rate(judged, 1).mean() == hit_1
+    assert hit_rate(judged, 3).mean() == hit_3
+    assert relative_position(judged).mean() == pytest.approx(rp)
+
+
+def test_values_stay_in_the_order_of_the_questions():
+    judged = [make_judged("", "a", n=2), make_judged("ba", "a"), make_judged("ab", "a")]
+    assert list(relative_position(judged).values) == [0, 0.5, 1]
+
+
+def test_questions_with_one_id_are_told_apart():
+    assert hit_rate([make_judged("ab", "a"), make_judged("ba", "a")], 1).mean() == 0.5
+
+
+def test_ndcg_uses_grades_and_golden_passages_outside_the_pool():
+    judged = [make_judged("ab", {"b": 2, "outside": 1})]
+    ideal = 2 + 1 / np.log2(3)
+    assert ndcg(judged, 10).mean() == pytest.approx(2 / np.log2(3) / ideal)
+
+
+def test_recall_counts_golden_passages_outside_the_pool():
+    assert recall([make_judged("abc", {"a": 1, "c": 1, "outside": 1})], 2).mean() == 1 / 3
+
+
+def test_passages_with_one_score_are_refused_because_ties_lose_the_golden_one():
+    run = {"q": {"a1": 0.9, "b2": 0.9, "c3": 0.9}}
+    judgements = {"q": {"a1": 1}}
+    assert ir_measures.calc_aggregate([ir_measures.RR], judgements, run)[ir_measures.RR] == (
+        pytest.approx(1 / 3)
+    )
+    with pytest.raises(MetricError, match="two passages have the same score"):
+        evaluate_run(ir_measures.RR, judgements, run)
+    assert evaluate_run(ir_measures.RR, judgements, to_run({"q": ["a1", "b2", "c3"]})) == {"q": 1}
+
+
+def test_run_and_judgements_must_have_the_same_questions():
+    with pytest.raises(MetricError, match=r"missing \['b'\], extra \['c'\]"):
+        check_same_questions(["a", "c"], ["a", "b"])
+    with pytest.raises(MetricError, match="same questions"):
+        evaluate_run(ir_measures.RR, {"a": {"x": 1}, "b": {"x": 1}}, {"a": {"x": 1.0}})
+
+
+def test_hit_rate_and_relative_position_equal_a_count_on_1000_random_runs():
+    rng = np.random.default_rng(7)
+    judged, ranks = [], []
+    for number in range(1000):
+        ids = [f"p{place}" for place in rng.permutation(30)]
+        golden = set(rng.choice(ids, size=rng.integers(1, 4), replace=False))
+        returned = ids[: rng.integers(0, 31)]
+        judged.append(make_judged(returned, golden, n=30, id=f"q{number}"))
+        ranks.append(min((returned.index(one) + 1 for one in golden & set(returned)), default=0))
+    reciprocal = [1 / rank if rank else 0 for rank in ranks]
+    assert relative_position(judged).values == pytest.approx(reciprocal)
+    for k in (1, 3, 10):
+        assert list(hit_rate(judged, k).values) == [0 < rank <= k for rank in ranks]
+
+
+def test_hit_rate_and_relative_position_equal_ir_measures_on_1000_random_runs():
+    rng = np.random.default_rng(8)
+    measures = {"HitRate@1": ir_measures.Success @ 1, "HitRate@3": ir_measures.Success @ 3,
+                "RP": ir_measures.RR}  # fmt: skip
+    orders = [[f"p{place}" for place in rng.permutation(30)] for _ in range(1000)]
+    golden = [f"p{place}" for place in rng.integers(0, 30, size=1000)]
+    judgements = [ir_measures.Qrel(f"q{number}", one, 1) for number, one in enumerate(golden)]
+    run = [
+        ir_measures.ScoredDoc(f"q{number}", one, 1 / (place + 1))
+        for number, order in enumerate(orders)
+        for place, one in enumerate(order)
+    ]
+    expected = ir_measures.calc_aggregate(measures.values(), judgements, run)
+    judged = [make_judged(order, [one]) for order, one in zip(orders, golden, strict=True)]
+    for name, measure in measures.items():
+        assert compute(name, judged).mean() == pytest.approx(expected[measure])
+
+
+@pytest.mark.parametrize("name", ["HitRate", "HitRate@0", "RP@3", "MRR", "NRS@-1", ""])
+def test_unknown_metrics_are_refused_by_name(name):
+    with pytest.raises(MetricError, match="metric must be one of RP, "):
+        compute(name, [make_judged("a", "a")])

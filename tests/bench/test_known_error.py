@@ -1,0 +1,68 @@
+"""A judge that errs as often as told must give the hit rate that arithmetic says."""
+
+from hashlib import sha256
+from math import sqrt
+
+import pytest
+from langchain_core.runnables import RunnableLambda
+
+from bench.lakes import make_instance
+from deepera_graph import Judgement
+from deepera_graph.bench.dataset import Dataset
+from deepera_graph.bench.rankers.deepera import DeepEra
+from deepera_graph.bench.run import Plan, run
+from deepera_graph.reranker import EvidenceReranker
+from support.scripted import Script
+
+N_QUESTIONS, N_PASSAGES = 200, 6
+Z_99 = 2.576
+
+
+def draw(*parts):
+    digest = sha256("|".join(map(str, parts)).encode()).digest()
+    return int.from_bytes(digest[:8]) / 2**64
+
+
+def golden_place(number):
+    return 1 + int(draw("place", number) * N_PASSAGES)
+
+
+def reranker_that_errs(error):
+    """Each passage is judged wrong with probability *error*, whatever happens to the others."""
+
+    def judge(task):
+        number = int(task["question"].split()[-1].rstrip("?"))
+        right = task["text"].startswith(f"Passage {golden_place(number)} ")
+        wrong = draw(error, task["question"], task["text"]) < error
+        return Judgement(score=0.9 if right != wrong else 0.2)
+
+    backend = Script({}).backend()
+    made = type(backend)(
+        name="errs",
+        intent=backend.intent,
+        judge=RunnableLambda(judge),
+        summarizer=backend.summarizer,
+    )
+    return EvidenceReranker(made, content="passage")
+
+
+def chance_of_a_hit(place, error):
+    """Ties stay in first-stage order, so the golden passage wins only if none before it scores."""
+    found = (1 - error) ** place
+    all_low = error * (1 - error) ** (N_PASSAGES - 1) if place == 1 else 0
+    return found + all_low
+
+
+@pytest.mark.parametrize("error", [0, 0.1, 0.3])
+def test_hit_rate_lies_in_the_interval_of_the_analytic_value(error):
+    instances = [
+        make_instance(number, n=N_PASSAGES, golden=(golden_place(number),))
+        for number in range(N_QUESTIONS)
+    ]
+    data = Dataset("lakes", lambda: instances)
+    plan = Plan(metrics=("HitRate@1",), n_resamples=1)
+    table = run([DeepEra(reranker_that_errs(error))], [data], plan)
+    chances = [chance_of_a_hit(golden_place(number), error) for number in range(N_QUESTIONS)]
+    expected = sum(chances) / N_QUESTIONS
+    half = Z_99 * sqrt(sum(one * (1 - one) for one in chances)) / N_QUESTIONS
+    assert abs(table.rows[0].estimates[0].mean - expected) <= half + 1e-9

@@ -1,0 +1,101 @@
+"""Laws that every ranking keeps to."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deepera_graph.bench.metrics.judged import Judged
+from deepera_graph.bench.metrics.named import compute
+
+IDS = [f"p{number}" for number in range(12)]
+QUICK = settings(max_examples=60, deadline=None)
+
+
+@st.composite
+def judged(draw, whole=False):
+    order = draw(st.permutations(IDS))
+    golden = draw(st.sets(st.sampled_from(IDS), min_size=1, max_size=4))
+    others = sorted(set(IDS) - golden)
+    distractors = draw(st.sets(st.sampled_from(others), max_size=6))
+    parents = {one: draw(st.sampled_from(sorted(golden))) for one in sorted(distractors)}
+    n_returned = len(IDS) if whole else draw(st.integers(0, len(IDS)))
+    return Judged("q", tuple(order[:n_returned]), len(IDS), dict.fromkeys(golden, 1), parents)
+
+
+def value(metric, one):
+    return compute(metric, [one]).mean()
+
+
+def with_order(one, groups):
+    return one.reordered([one.ranked.index(id) + 1 for group in groups for id in group])
+
+
+def parts(one):
+    golden = [id for id in one.ranked if id in one.golden]
+    distractors = [id for id in one.ranked if id in one.parents]
+    rest = [id for id in one.ranked if id not in one.golden and id not in one.parents]
+    return golden, rest, distractors
+
+
+@QUICK
+@given(judged())
+def test_relative_position_lies_between_the_bounds_of_the_hit_rates(one):
+    first, third, rp = (value(name, one) for name in ("HitRate@1", "HitRate@3", "RP"))
+    assert first <= rp
+    assert first + (third - first) / 3 <= rp + 1e-12
+    assert rp <= first + (third - first) / 2 + (1 - third) / 4 + 1e-12
+
+
+@QUICK
+@given(judged())
+def test_hit_rate_and_recall_never_fall_with_k(one):
+    for name in ("HitRate", "Recall"):
+        values = [value(f"{name}@{k}", one) for k in (1, 2, 5, 12)]
+        assert values == sorted(values)
+
+
+@QUICK
+@given(judged())
+def test_every_metric_stays_in_0_to_1(one):
+    for name in ("HitRate@3", "RP", "RP-linear", "NRS@5", "nDCG@10", "Recall@5"):
+        assert 0 <= value(name, one) <= 1 + 1e-12
+
+
+@QUICK
+@given(judged(whole=True))
+def test_an_ideal_list_is_perfect(one):
+    golden, rest, distractors = parts(one)
+    ideal = with_order(one, [golden, rest, distractors])
+    k = len(golden) + len(rest)
+    for name in ("HitRate@1", "RP", "RP-linear", "nDCG@10", f"Recall@{len(golden)}", f"NRS@{k}"):
+        assert value(name, ideal) > 1 - 1e-12
+    if distractors:
+        assert value("CDR", ideal) == 1
+
+
+@QUICK
+@given(judged(whole=True))
+def test_a_reversed_ideal_list_is_as_bad_as_can_be(one):
+    golden, rest, distractors = parts(one)
+    worst = with_order(one, [distractors, rest, golden])
+    before = len(rest) + len(distractors)
+    assert value("RP", worst) == 1 / (before + 1)
+    assert value(f"HitRate@{before}", worst) == 0
+    if distractors:
+        assert value("CDR", worst) == 0
+        assert value(f"NRS@{len(distractors)}", worst) == 0
+
+
+@QUICK
+@given(judged(), st.data())
+def test_a_filter_never_gains_hit_rate_or_position(one, data):
+    n = data.draw(st.integers(0, len(one.ranked)))
+    filtered = one.reordered(range(1, n + 1))
+    for name in ("HitRate@1", "HitRate@3", "RP", "RP-linear", "nDCG@10"):
+        assert value(name, filtered) <= value(name, one) + 1e-12
+
+
+@QUICK
+@given(judged())
+def test_the_ideal_order_of_what_was_returned_is_never_worse(one):
+    for name in ("HitRate@1", "RP", "nDCG@10", "Recall@3"):
+        assert value(name, one.ideal()) >= value(name, one) - 1e-12

@@ -1,0 +1,114 @@
+from pathlib import Path
+
+import pytest
+
+from bench.lakes import make_instance, write_jsonl
+from deepera_graph.bench.candidates import Found
+from deepera_graph.bench.errors import DatasetError
+from deepera_graph.bench.jsonl import write_rows
+from deepera_graph.bench.readers.articles import read_articles
+from deepera_graph.bench.readers.beir import read_beir
+from deepera_graph.bench.readers.detect import open_dataset
+from deepera_graph.bench.readers.plain import read_plain
+
+
+def test_beir_candidates_are_what_the_first_stage_finds(beir_folder):
+    algae, trout = read_beir(beir_folder, n_candidates=1)
+    assert (algae.id, algae.setting, [one.id for one in algae.contexts]) == ("7", "test", ["d2"])
+    assert algae.contexts[0].is_golden
+    assert algae.contexts[0].grade == 2
+    assert trout.contexts[0].title == "Trout"
+    assert trout.contexts[0].first_stage_rank == 1
+    assert trout.contexts[0].first_stage_score > 0
+
+
+def test_beir_documents_the_first_stage_missed_are_recorded(beir_folder):
+    _, trout = read_beir(beir_folder, n_candidates=1)
+    assert trout.golden_outside == {"d3": 1}
+
+
+def test_a_beir_first_stage_can_be_the_callers(beir_folder):
+    found = [Found("d3", 2.0), Found("d1", 1.0)]
+    _, trout = read_beir(beir_folder, search=lambda query, n: found[:n])
+    assert [(one.id, one.first_stage_score) for one in trout.contexts] == [("d3", 2.0), ("d1", 1.0)]
+
+
+def test_a_bad_judgement_is_named_with_its_line(beir_folder):
+    (beir_folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n7\td2\tyes\n")
+    with pytest.raises(DatasetError, match=r"test.tsv, line 2: .*'yes'"):
+        list(read_beir(beir_folder))
+
+
+def test_a_judged_query_without_text_is_refused(beir_folder):
+    (beir_folder / "qrels" / "test.tsv").write_text("70\td2\t1\n")
+    with pytest.raises(DatasetError, match=r"'70' is not in queries\.jsonl"):
+        list(read_beir(beir_folder))
+
+
+def test_candidates_in_an_article_are_all_its_passages(article_folder):
+    first, second = read_articles(article_folder, subject="ecology")
+    assert [(one.id, one.is_golden) for one in first.contexts] == [("A-0", False), ("A-1", True)]
+    assert first.contexts[1].section == "RESULTS"
+    assert first.contexts[1].title == "Liming of ponds"
+    assert (first.subject, first.gold_answer) == ("ecology", "increased")
+    assert second.contexts[0].title == ""
+
+
+def test_a_question_is_made_of_its_parts_where_none_is_given(article_folder):
+    first, second = read_articles(article_folder)
+    assert first.question == "Does lime compared with no lime affect pH.?"
+    assert second.question == "Who ate?"
+
+
+def test_a_split_of_articles_can_be_chosen(article_folder):
+    assert [one.id for one in read_articles(article_folder, split="val")] == ["2"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        pytest.param({"article": "Z"}, "question '3': unknown article 'Z'", id="article"),
+        pytest.param({"golden": ["B-0"]}, r"question '3': golden names no passage", id="golden"),
+    ],
+)
+def test_a_question_about_what_is_not_there_is_refused(article_folder, changes, message):
+    row = {"id": "3", "article": "A", "question": "Why?", "golden": ["A-1"], **changes}
+    write_jsonl(article_folder / "questions.jsonl", [row])
+    with pytest.raises(DatasetError, match=message):
+        list(read_articles(article_folder))
+
+
+def test_plain_lines_hold_texts_or_objects(tmp_path):
+    rows = [
+        {"question": "Why?", "passages": ["because", "so"], "golden": ["2"]},
+        {"id": 5, "question": "Who?", "passages": [{"id": "x", "text": "Ann", "title": "T"}],
+         "golden": ["x"], "answer": "Ann"},
+    ]  # fmt: skip
+    first, second = read_plain(write_jsonl(tmp_path / "x.jsonl", rows))
+    assert [(one.id, one.is_golden) for one in first.contexts] == [("1", False), ("2", True)]
+    assert (second.id, second.gold_answer, second.contexts[0].title) == ("5", "Ann", "T")
+
+
+def test_plain_golden_must_name_a_passage(tmp_path):
+    rows = [{"question": "Why?", "passages": ["because"], "golden": ["2"]}]
+    with pytest.raises(DatasetError, match=r"question '1': golden names no passage: \['2'\]"):
+        list(read_plain(write_jsonl(tmp_path / "x.jsonl", rows)))
+
+
+def test_the_kind_of_a_data_set_is_seen_from_its_files(tmp_path, beir_folder, article_folder):
+    write_rows(tmp_path / "a.jsonl", [make_instance(1), make_instance(2)])
+    plain = [{"question": "Why?", "passages": ["because"], "golden": ["1"]}]
+    write_jsonl(tmp_path / "b.jsonl", plain)
+    found = {
+        path.stem: (open_dataset(path).name, len(list(open_dataset(path))))
+        for path in (tmp_path / "a.jsonl", tmp_path / "b.jsonl", beir_folder, article_folder)
+    }
+    assert found == {
+        "a": ("a", 2), "b": ("b", 1), "lakes_beir": ("lakes_beir", 2),
+        "lake_trials": ("lake_trials", 2),
+    }  # fmt: skip
+
+
+def test_a_path_without_data_is_refused(tmp_path):
+    with pytest.raises(DatasetError, match="is no data set"):
+        open_dataset(Path(tmp_path))

@@ -1,0 +1,137 @@
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from deepera_graph.bench.errors import MetricError
+from deepera_graph.bench.metrics.resample import (
+    bootstrap,
+    bootstraps,
+    paired_bootstrap,
+    permutation_test,
+    permutation_tests,
+)
+from deepera_graph.bench.metrics.spread import average, spread
+from deepera_graph.bench.metrics.values import Values
+
+
+def coins(n, share, seed=0):
+    return Values.of(np.random.default_rng(seed).random(n) < share)
+
+
+def test_a_metric_without_spread_has_an_interval_of_one_point():
+    assert bootstrap(Values.of([0.5] * 10)) == (0.5, 0.5, 0.5)
+
+
+def test_the_interval_of_a_share_is_near_the_normal_one():
+    values = coins(1000, 0.3)
+    mean, low, high = bootstrap(values)
+    half = 1.96 * math.sqrt(mean * (1 - mean) / 1000)
+    assert (low, high) == pytest.approx((mean - half, mean + half), abs=0.003)
+
+
+def test_intervals_cover_the_true_share_about_as_often_as_they_say():
+    intervals = [
+        bootstrap(coins(200, 0.4, seed), n_resamples=500, seed=seed) for seed in range(200)
+    ]
+    covered = sum(low <= 0.4 <= high for _, low, high in intervals)
+    assert 180 <= covered <= 199
+
+
+def test_a_seed_gives_the_same_interval_again_and_another_seed_another():
+    values = Values.of(np.random.default_rng(0).random(50))
+    assert bootstrap(values, seed=1) == bootstrap(values, seed=1)
+    assert bootstrap(values, seed=1)[1:] != bootstrap(values, seed=2)[1:]
+
+
+def test_columns_resampled_together_equal_columns_resampled_alone():
+    columns = [coins(80, 0.2, 1), coins(80, 0.6, 2)]
+    assert bootstraps(columns) == [pytest.approx(bootstrap(one)) for one in columns]
+
+
+def test_more_questions_than_fit_at_once_are_drawn_in_pieces():
+    assert bootstrap(coins(3000, 0.5), n_resamples=1500).low == pytest.approx(0.48, abs=0.02)
+
+
+def test_weights_make_the_mean_a_ratio():
+    values = Values.of([1, 0, 0], [2, 1, 0])
+    mean, low, high = bootstrap(values)
+    assert mean == pytest.approx(2 / 3)
+    assert (low, high) == (0, 1)
+
+
+def test_nothing_to_weigh_gives_no_interval():
+    assert all(math.isnan(number) for number in bootstrap(Values.of([0, 0], [0, 0])))
+
+
+def test_the_same_resamples_make_a_paired_interval_narrow():
+    worse = coins(300, 0.5)
+    better = Values.of(worse.values + 0.1)
+    assert paired_bootstrap(better, worse) == pytest.approx((0.1, 0.1, 0.1))
+
+
+def test_the_permutation_test_equals_counting_all_permutations():
+    first, second = np.array([1, 0.5, 1, 0, 1, 1, 0.2, 1]), np.array([0, 0.4, 1, 1, 0, 0, 0, 0.5])
+    difference = first - second
+    sums = [abs(np.dot(signs, difference)) for signs in product([1, -1], repeat=8)]
+    exact = np.mean([one >= abs(difference.sum()) - 1e-9 for one in sums])
+    found = permutation_test(Values.of(first), Values.of(second), n_resamples=50_000)
+    assert found == pytest.approx(exact, abs=0.01)
+
+
+def test_equal_rankers_have_p_1():
+    assert permutation_test(coins(40, 0.5), coins(40, 0.5)) == 1
+
+
+def test_p_is_never_0():
+    ones, zeros = Values.of([1.0] * 100), Values.of([0.0] * 100)
+    assert permutation_test(ones, zeros, n_resamples=999) == 0.001
+
+
+def test_p_values_are_about_uniform_where_nothing_differs():
+    pairs = [(coins(60, 0.5, seed), coins(60, 0.5, seed + 1000)) for seed in range(200)]
+    below = sum(p < 0.1 for p in permutation_tests(pairs, n_resamples=1000))
+    assert 5 <= below <= 35
+
+
+@pytest.mark.parametrize("function", [paired_bootstrap, permutation_test])
+def test_rankers_with_other_questions_are_refused(function):
+    with pytest.raises(MetricError, match=r"same questions, got \[2, 3\]"):
+        function(Values.of([0, 1]), Values.of([0, 1, 1]))
+
+
+def test_resampling_nothing_is_refused():
+    with pytest.raises(MetricError, match="at least one question"):
+        bootstrap(Values.of([]))
+
+
+@pytest.mark.parametrize(
+    ("values", "weights", "message"),
+    [
+        ([1, 2], [1], "one shape"),
+        ([[1, 2]], None, "one shape"),
+        ([math.nan], None, "finite"),
+        ([1], [math.inf], "finite"),
+    ],
+)
+def test_values_that_cannot_be_averaged_are_refused(values, weights, message):
+    with pytest.raises(MetricError, match=message):
+        Values.of(values, weights)
+
+
+def test_spread_divides_by_one_less_than_the_repeats():
+    assert spread([0.1, 0.2, 0.3]) == pytest.approx((0.2, 0.1))
+    assert spread([0.4]) == (0.4, 0.0)
+    with pytest.raises(MetricError, match="at least one repeat"):
+        spread([])
+
+
+def test_repeats_are_averaged_question_by_question():
+    found = average([Values.of([0, 1]), Values.of([1, 1])])
+    assert list(found.values) == [0.5, 1]
+
+
+def test_repeats_over_other_questions_are_refused():
+    with pytest.raises(MetricError, match="same questions and weights"):
+        average([Values.of([0, 1]), Values.of([0, 1, 1])])
