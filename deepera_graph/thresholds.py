@@ -60,7 +60,7 @@ class Quantile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Cut at the widest gap between neighbouring scores, but never under *floor*, in [0, 1]."""
+    """Cut at the widest gap between neighbouring scores and 0, never under *floor* in [0, 1]."""
 
     kind: ClassVar[str] = "gap"
     floor: float = 0.5
