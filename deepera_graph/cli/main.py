@@ -1,0 +1,64 @@
+"""The command `deepera`: `demo`, `rerank`, `index` and `ask`."""
+
+from typing import Annotated
+
+import typer
+
+from deepera_graph.cli import ask, demo, index, rerank
+from deepera_graph.cli.exits import CODES, INTERRUPTED, Commands, leave
+from deepera_graph.version import __version__
+
+_EPILOG = f"""[bold]Examples:[/bold]
+
+  deepera demo
+
+  deepera rerank questions.jsonl -o ranked.jsonl
+
+  deepera index papers.jsonl --collection papers
+
+  deepera ask "Does wax coating keep apples firm?" --collection papers --answer
+
+Each command has a --help of its own, and --json for programs.
+
+{CODES}"""
+
+app = typer.Typer(
+    name="deepera",
+    cls=Commands,
+    epilog=_EPILOG,
+    rich_markup_mode="rich",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command(epilog=demo.EPILOG)(demo.demo)
+app.command(epilog=rerank.EPILOG)(rerank.rerank)
+app.command(epilog=index.EPILOG)(index.index)
+app.command(epilog=ask.EPILOG)(ask.ask)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"deepera {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def deepera(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """DeepEra reads retrieved passages as evidence, and keeps those that prove something."""
+
+
+def run() -> None:
+    """Run the command line and end the process."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        leave(INTERRUPTED)
+    except SystemExit as end:
+        leave(end.code if isinstance(end.code, int) else 0)

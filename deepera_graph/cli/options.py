@@ -1,0 +1,153 @@
+"""Options that several commands have."""
+
+from typing import Annotated, Any, Literal
+
+import typer
+
+_JUDGE = "Who judges"
+_FILTER = "What is kept"
+_STORE = "Store"
+_COLLECTION = typer.Option(
+    "--collection",
+    "-c",
+    metavar="C",
+    help="Name of the collection.",
+    show_default=False,
+    rich_help_panel=_STORE,
+)
+
+NeededCollection = Annotated[str, _COLLECTION]
+Collection = Annotated[str | None, _COLLECTION]
+StorePath = Annotated[
+    str | None,
+    typer.Option(
+        "--path",
+        metavar="FOLDER",
+        help="Folder of local collections.",
+        show_default="$XDG_DATA_HOME/deepera or ~/.local/share/deepera",
+        rich_help_panel=_STORE,
+    ),
+]
+QdrantUrl = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="A Qdrant server, instead of a folder.",
+        show_default=False,
+        rich_help_panel=_STORE,
+    ),
+]
+EmbeddingsName = Annotated[
+    str | None,
+    typer.Option(
+        "--embeddings",
+        metavar="MODULE:FACTORY|openai:MODEL",
+        help="A function that returns LangChain Embeddings, or a model of OpenAI. A collection "
+        "made with embeddings is searched with the same.",
+        show_default=False,
+        rich_help_panel=_STORE,
+    ),
+]
+
+BackendName = Annotated[
+    str | None,
+    typer.Option(
+        "--backend",
+        metavar="local|llm|MODULE:FACTORY",
+        help="[b]local[/b]: rules, no model and no key. [b]llm[/b]: a chat model, see --model. "
+        "Or a function of yours that returns a Backend; the current directory is searched too.",
+        show_default="llm with --model, else local",
+        rich_help_panel=_JUDGE,
+    ),
+]
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="PROVIDER:MODEL",
+        help="Chat model, e.g. openai:gpt-5-mini; with --base-url the name the server knows.",
+        show_default=False,
+        rich_help_panel=_JUDGE,
+    ),
+]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--base-url",
+        metavar="URL",
+        help="A server that speaks OpenAI's chat protocol, e.g. http://localhost:8000/v1; it needs "
+        "no key unless --api-key-env is given or OPENAI_API_KEY is set.",
+        show_default=False,
+        rich_help_panel=_JUDGE,
+    ),
+]
+KeyVariable = Annotated[
+    str | None,
+    typer.Option(
+        "--api-key-env",
+        metavar="NAME",
+        help="Environment variable that holds the key. A key is never printed or stored.",
+        show_default="OPENAI_API_KEY",
+        rich_help_panel=_JUDGE,
+    ),
+]
+MaxConcurrency = Annotated[
+    int | None,
+    typer.Option(
+        metavar="C",
+        help="Most model calls in flight, over all questions.",
+        show_default="16",
+        rich_help_panel=_JUDGE,
+    ),
+]
+Threshold = Annotated[
+    float | None,
+    typer.Option(
+        metavar="T",
+        help="Lowest score kept, from 0 to 1, inclusive.",
+        show_default="0.8",
+        rich_help_panel=_FILTER,
+    ),
+]
+TopN = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Most passages kept, 1 or more.",
+        show_default="10",
+        rich_help_panel=_FILTER,
+    ),
+]
+Order = Annotated[
+    Literal["score", "retrieval"] | None,
+    typer.Option(
+        help="Order of the kept passages: by score, or as they were retrieved.",
+        show_default="score",
+        rich_help_panel=_FILTER,
+    ),
+]
+OnEmpty = Annotated[
+    Literal["empty", "top1", "topn", "original"] | None,
+    typer.Option(
+        help="What to keep when no passage passes: nothing, the best one, the best N, or the "
+        "first N as they were retrieved.",
+        show_default="empty",
+        rich_help_panel=_FILTER,
+    ),
+]
+NoSummaries = Annotated[
+    bool,
+    typer.Option(
+        "--no-summaries",
+        help="Keep passages as they are, and save a call for each.",
+        rich_help_panel=_FILTER,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Write JSON for programs.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no closing words.")]
+
+
+def settings_of(*, no_summaries: bool, **given: Any) -> dict[str, Any]:
+    """Return the settings that were given; the reranker has defaults for the others."""
+    settings = {name: value for name, value in given.items() if value is not None}
+    return {**settings, "content": "passage"} if no_summaries else settings

@@ -1,0 +1,121 @@
+"""The options of `deepera rerank`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deepera_graph.cli import options
+from deepera_graph.cli.exits import CODES
+
+_FILES = "Files"
+EPILOG = f"""[bold]Examples:[/bold]
+
+  deepera rerank questions.jsonl -o ranked.jsonl
+
+  deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --dry-run
+
+  deepera rerank questions.jsonl -o ranked.jsonl --model qwen3 --base-url http://localhost:8000/v1
+
+  deepera rerank questions.jsonl -o ranked.jsonl --backend my_judges:build --threshold 0.7
+
+  zcat questions.jsonl.gz | deepera rerank - | jq .outcome
+
+[bold]An input line[/bold] is one JSON object in UTF-8:
+
+  {{"id": "q1", "question": "...", "passages": \\[{{"id": "p1", "text": "...", "score": 0.4}},
+  ...]}}
+
+Passages come in first-stage order. `contexts` is accepted for `passages`, `first_stage_score`
+for `score`; without an id, a line is named by its number and a passage by its place. Fields
+that are not named here are metadata: of a passage, its `title` and `section` reach the judge
+and nothing else does; of the line, none does, and all are written back on the output line as
+`metadata`. A line without a question, with a passage without text, or with an id used twice, is
+reported with its number and not written; the others run.
+
+[bold]An output line[/bold], in the same order:
+
+  {{"id", "question", "intent": {{...}}, "outcome", "threshold", "ranking":
+  \\[{{"id", "rank", "score", "kept", "status", "reason", "quote", "summary"}}, ...],
+  "usage": {{"calls", "input_tokens", "output_tokens"}}}}
+
+`ranking` has every passage once; one that could not be judged has no score, is last, and says
+why. Equal judgements give equal bytes: times are in the report only. [bold]The report[/bold]
+goes beside OUT as OUT.report.json, without OUT's .jsonl: counts, seconds, calls and tokens a
+stage, failures by cause, and signs of failure. With --json it also goes to stdout, or to stderr
+if OUT is stdout.
+
+{CODES} When the backend cannot be reached, or after Ctrl-C, the lines finished by then are kept."""
+
+
+def rerank(
+    source: Annotated[
+        str, typer.Argument(metavar="IN", help="Questions, a JSON object a line; - is stdin.")
+    ],
+    *,
+    out: Annotated[
+        str,
+        typer.Option("--out", "-o", metavar="OUT", help="Rankings; - is stdout."),
+    ] = "-",
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Where the report goes.",
+            show_default="beside OUT; none for stdout",
+            rich_help_panel=_FILES,
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Replace OUT and its report.", rich_help_panel=_FILES),
+    ] = False,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Only the first N lines.",
+            show_default="all",
+            rich_help_panel=_FILES,
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Only say how many calls and tokens it would take; no call, no key, no OUT.",
+        ),
+    ] = False,
+    backend: options.BackendName = None,
+    model: options.ModelName = None,
+    base_url: options.BaseUrl = None,
+    api_key_env: options.KeyVariable = None,
+    max_concurrency: options.MaxConcurrency = None,
+    threshold: options.Threshold = None,
+    top_n: options.TopN = None,
+    order: options.Order = None,
+    on_empty: options.OnEmpty = None,
+    no_summaries: options.NoSummaries = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Rerank the passages of every question of a file."""
+    from deepera_graph.cli.work import rerank as work  # noqa: PLC0415 - keeps --help quick
+
+    work.run(
+        work.Files(source=source, out=out, report=report, overwrite=overwrite),
+        work.Judge(name=backend, model=model, base_url=base_url, api_key_env=api_key_env),
+        options.settings_of(
+            no_summaries=no_summaries,
+            max_concurrency=max_concurrency,
+            threshold=threshold,
+            top_n=top_n,
+            order=order,
+            on_empty=on_empty,
+        ),
+        limit=limit,
+        dry_run=dry_run,
+        as_json=as_json,
+        quiet=quiet,
+    )

@@ -1,0 +1,1 @@
+"""What the commands do; imports the core, which takes a second or two."""

@@ -1,0 +1,122 @@
+"""From the options of a command to a backend."""
+
+import os
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TypeVar
+
+from deepera_graph.backends import load_backend
+from deepera_graph.backends.llm import llm_backend
+from deepera_graph.errors import DeepEraError, SettingsError
+from deepera_graph.roles import Backend
+
+T = TypeVar("T")
+_KNOWN = ("local", "llm")
+_PLAIN_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,39}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judge:
+    """The options that say who judges, as they were given."""
+
+    name: str | None
+    model: str | None
+    base_url: str | None
+    api_key_env: str | None
+
+    @property
+    def kind(self) -> str:
+        """``local``, ``llm`` or ``factory``.
+
+        Raises:
+            SettingsError: The options do not go together, or no backend has this name.
+        """
+        given = {
+            "--model": self.model,
+            "--base-url": self.base_url,
+            "--api-key-env": self.api_key_env,
+        }
+        for_llm = [option for option, value in given.items() if value is not None]
+        name = self.name or ("llm" if for_llm else "local")
+        if name == "llm":
+            if not self.model:
+                raise SettingsError("--backend llm needs --model, e.g. --model openai:gpt-5-mini")
+            return name
+        if for_llm:
+            raise SettingsError(f"{for_llm[0]} goes with --backend llm, not with {name!r}")
+        return "local" if name == "local" else _factory_kind(name)
+
+    def build(self) -> Backend:
+        """Build the backend.
+
+        Raises:
+            SettingsError: It cannot be built.
+        """
+        kind = self.kind
+        if kind == "local":
+            return load_backend("local")
+        if kind == "llm":
+            return _llm(str(self.model), self.base_url, self.api_key_env)
+        path = str(self.name)
+        return call_foreign(
+            f"--backend {path}", lambda: load_backend({"kind": "factory", "path": path})
+        )
+
+
+def call_foreign(what: str, build: Callable[[], T]) -> T:
+    """Call the user's code with the current directory on the path; its errors get one line.
+
+    Raises:
+        SettingsError: It raised.
+    """
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        sys.path.append(here)
+    try:
+        return build()
+    except DeepEraError:
+        raise
+    except Exception as error:  # the boundary to foreign code
+        raise SettingsError(f"{what} cannot be built: {type(error).__name__}: {error}") from error
+
+
+def _factory_kind(name: str) -> str:
+    module, colon, factory = name.partition(":")
+    if colon and module and factory:
+        return "factory"
+    close = get_close_matches(name, _KNOWN, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise SettingsError(
+        f"--backend must be 'local', 'llm' or 'package.module:factory', got {name!r}{hint}"
+    )
+
+
+def _llm(name: str, base_url: str | None, api_key_env: str | None) -> Backend:
+    if api_key_env is not None and not os.environ.get(api_key_env):
+        raise SettingsError(_no_key(api_key_env))
+    if base_url is not None:
+        if not re.match(r"https?://[^/]", base_url):
+            raise SettingsError(f"--base-url must start with http:// or https://, got {base_url!r}")
+        name = "openai:" + name.removeprefix("openai:")
+    elif ":" not in name:
+        raise SettingsError(
+            f"--model must be 'provider:model', e.g. openai:{name}, got {name!r}; "
+            "with --base-url the bare name is enough"
+        )
+    return call_foreign(
+        f"--model {name}", lambda: llm_backend(name, base_url=base_url, api_key_env=api_key_env)
+    )
+
+
+def _no_key(variable: str) -> str:
+    """Name the variable, unless the key itself was given in its place."""
+    if _PLAIN_VARIABLE.fullmatch(variable):
+        return f"no API key: the environment variable {variable} (--api-key-env) is not set"
+    return (
+        "no API key: --api-key-env takes the name of an environment variable that is set, "
+        "not the key itself"
+    )

@@ -1,0 +1,137 @@
+"""Bad input to `deepera rerank`: one line of words, the right exit code, no traceback."""
+
+import json
+
+import pytest
+
+from cli.conftest import PASSAGES, TEA, line
+
+
+@pytest.fixture
+def rerank(deepera):
+    def run(source, *args):
+        return deepera("rerank", source, *(args or ("--backend", TEA)))
+
+    return run
+
+
+BAD_LINES = {
+    "empty question": (line(question=""), "question must be a text"),
+    "passage without text": (line(passages=[{"id": "a"}]), "passage 1 has no text"),
+    "duplicate passage ids": (line(passages=PASSAGES * 2), "'a' is used twice"),
+    "duplicate line ids": (line("first"), "'first' is used twice, first in line 1"),
+    "not JSON": (b"{oops", "not JSON"),
+    "not UTF-8": (b'{"question": "\xff"}', "not UTF-8"),
+    "not an object": (b'"text"', "must be a JSON object"),
+}
+
+
+@pytest.mark.parametrize(("bad", "problem"), BAD_LINES.values(), ids=BAD_LINES)
+def test_a_bad_line_is_named_and_the_rest_runs(rerank, questions, tmp_path, read, bad, problem):
+    out = tmp_path / "out.jsonl"
+    source = questions(line("first"), bad, line("last"))
+    result = rerank(source, "--backend", TEA, "-o", out)
+    assert result.exit_code == 1
+    assert [one["id"] for one in read(out)] == ["first", "last"]
+    assert result.stderr.startswith("deepera: line 2: ")
+    assert problem in result.stderr
+    (error,) = json.loads((tmp_path / "out.report.json").read_text(encoding="utf-8"))["errors"]
+    assert error["line"] == 2
+    assert problem in error["error"]
+
+
+def test_an_empty_file_gives_an_empty_file_and_a_word(rerank, questions, tmp_path):
+    out = tmp_path / "out.jsonl"
+    result = rerank(questions(), "--backend", TEA, "-o", out)
+    assert result.exit_code == 0
+    assert out.read_bytes() == b""
+    assert "holds no line" in result.stderr
+
+
+def test_a_very_long_passage_is_read_in_windows(rerank, questions):
+    passages = [{"id": "long", "text": "Hills. " * 28_000 + "Green tea lowered fasting glucose."}]
+    result = rerank(questions(line(passages=passages)))
+    (ranked,) = json.loads(result.stdout)["ranking"]
+    assert result.exit_code == 0
+    assert ranked["score"] == 0.93
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        (("--threshold", "1.2"), "threshold must be in [0, 1], got 1.2"),
+        (("--top-n", "0"), "top_n must be a whole number >= 1, got 0"),
+        (("--max-concurrency", "0"), "max_concurrency must be a whole number >= 1, got 0"),
+        (("--backend", "locl"), "got 'locl'; did you mean 'local'?"),
+        (("--backend", "nowhere.judges:build"), "'nowhere.judges:build' cannot be imported"),
+        (("--backend", "support.scripted:nobody"), "cannot be imported"),
+        (("--backend", "json:dumps"), "--backend json:dumps cannot be built: TypeError"),
+        (("--backend", "builtins:dict"), "must return a Backend, got {}"),
+        (("--backend", "llm"), "--backend llm needs --model"),
+        (("--backend", "local", "--model", "openai:x"), "--model goes with --backend llm"),
+        (("--model", "x"), "--model must be 'provider:model'"),
+        (("--base-url", "http://127.0.0.1:1"), "--backend llm needs --model"),
+        (("--model", "x", "--base-url", "127.0.0.1:1"), "--base-url must start with http"),
+    ],
+)
+def test_a_setting_out_of_range_is_one_line(rerank, questions, args, problem):
+    result = rerank(questions(line()), *args)
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert problem in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_missing_file_is_an_error(rerank, tmp_path):
+    result = rerank(tmp_path / "none.jsonl")
+    assert result.exit_code == 2
+    assert "there is no file" in result.stderr
+
+
+def test_a_folder_is_no_file(rerank, tmp_path):
+    assert rerank(tmp_path).exit_code == 2
+
+
+@pytest.mark.parametrize("existing", ["out.jsonl", "out.report.json"])
+def test_an_existing_file_is_not_replaced(rerank, questions, tmp_path, existing):
+    (tmp_path / existing).write_bytes(b"precious")
+    result = rerank(questions(line()), "--backend", TEA, "-o", tmp_path / "out.jsonl")
+    assert result.exit_code == 2
+    assert f"{existing}' exists; give --overwrite" in result.stderr
+    assert (tmp_path / existing).read_bytes() == b"precious"
+
+
+def test_a_wrong_setting_leaves_an_old_file_alone(rerank, questions, tmp_path):
+    out = tmp_path / "out.jsonl"
+    out.write_bytes(b"precious")
+    rerank(questions(line()), "--threshold", "7", "-o", out, "--overwrite")
+    assert out.read_bytes() == b"precious"
+
+
+def test_the_input_is_never_the_output(rerank, questions):
+    source = questions(line())
+    result = rerank(source, "--backend", TEA, "-o", source, "--overwrite")
+    assert result.exit_code == 2
+    assert "is the input" in result.stderr
+    assert source.stat().st_size > 0
+
+
+def test_a_missing_folder_for_the_output_is_an_error(rerank, questions, tmp_path):
+    result = rerank(questions(line()), "--backend", TEA, "-o", tmp_path / "no" / "out.jsonl")
+    assert result.exit_code == 2
+    assert "cannot be written" in result.stderr
+
+
+def test_a_missing_key_names_its_variable(rerank, questions, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    result = rerank(questions(line()), "--model", "openai:any")
+    assert result.exit_code == 2
+    assert "OPENAI_API_KEY" in result.stderr
+
+
+def test_a_key_given_in_place_of_its_variable_is_not_printed(rerank, questions):
+    args = ("--model", "openai:any", "--api-key-env", "sk-verysecret123")
+    result = rerank(questions(line()), *args)
+    assert result.exit_code == 2
+    assert "verysecret" not in result.output
+    assert "name of an environment variable" in result.stderr

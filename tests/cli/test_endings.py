@@ -1,0 +1,195 @@
+"""How `deepera` ends as a process: exit codes, what is kept, what is not printed."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+from cli.conftest import PASSAGES, TEA, line
+from support.openai_server import ChatServer, Reply
+
+SLOW_JUDGE = '''
+"""A judge that is slow, or hangs where the text says so."""
+import asyncio
+import time
+from dataclasses import replace
+
+from langchain_core.runnables import RunnableLambda
+
+from deepera_graph import Judgement
+from support.scripted import Script
+
+
+async def ajudge(task):
+    await asyncio.sleep(60 if "hang" in task["text"] else 0.05)
+    return Judgement(score=0.9)
+
+
+def judge(task):
+    time.sleep(60 if "hang" in task["text"] else 0.05)
+    return Judgement(score=0.9)
+
+
+def asleep():
+    return replace(Script({}).backend(), judge=RunnableLambda(judge, afunc=ajudge))
+
+
+def blocked():
+    return replace(Script({}).backend(), judge=RunnableLambda(judge))
+'''
+HANGING = [{"id": "h", "text": "this one hangs"}]
+
+
+def wait_for_lines(path, n):
+    limit = time.monotonic() + 30
+    while time.monotonic() < limit:
+        if path.exists() and path.read_bytes().count(b"\n") >= n:
+            return
+        time.sleep(0.02)
+    pytest.fail(f"{path.name} never had {n} lines")
+
+
+def finish(process, seconds=30):
+    out, err = process.communicate(timeout=seconds)
+    return process.returncode, out.decode(), err.decode()
+
+
+@pytest.mark.parametrize("factory", ["asleep", "blocked"])
+def test_an_interrupt_keeps_finished_lines_and_waits_for_nothing(
+    start, questions, read, tmp_path, factory
+):
+    (tmp_path / "slow_judge.py").write_text(SLOW_JUDGE, encoding="utf-8")
+    out = tmp_path / "out.jsonl"
+    source = questions(line("q1"), line("q2"), line("q3", passages=HANGING), line("q4"))
+    process = start("rerank", source, "-o", out, "--backend", f"slow_judge:{factory}")
+    wait_for_lines(out, 2)
+    time.sleep(0.5)
+    interrupted = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    code, _, err = finish(process)
+    assert code == 130
+    assert time.monotonic() - interrupted < 5
+    assert {one["id"] for one in read(out)} >= {"q1", "q2"}
+    assert "q3" not in {one["id"] for one in read(out)}
+    assert f"interrupted; finished lines kept in {out}: {len(read(out))}" in err
+    assert "Traceback" not in err
+    report = json.loads((tmp_path / "out.report.json").read_text(encoding="utf-8"))
+    assert report["end"] == "interrupted"
+
+
+def test_an_interrupt_while_waiting_for_stdin_ends_at_once(start):
+    process = start("rerank", "-", "--backend", TEA, stdin=subprocess.PIPE)
+    process.stdin.write(json.dumps(line("q1")).encode() + b"\n")
+    process.stdin.flush()
+    assert json.loads(process.stdout.readline())["id"] == "q1"
+    process.send_signal(signal.SIGINT)
+    code, _, err = finish(process)
+    assert code == 130
+    assert "finished lines kept in stdout: 1" in err
+
+
+def test_a_pipe_goes_through_stdin_and_stdout(start):
+    process = start("rerank", "-", "--backend", TEA, stdin=subprocess.PIPE)
+    raw = b"".join(json.dumps(line(f"q{n}")).encode() + b"\n" for n in range(3))
+    out, err = process.communicate(raw, timeout=30)
+    assert process.returncode == 0
+    assert [json.loads(one)["id"] for one in out.splitlines()] == ["q0", "q1", "q2"]
+    assert b"3 lines written" in err
+
+
+def test_a_line_that_is_not_utf_8_leaves_code_1(start, questions):
+    process = start("rerank", questions(b"\xff", line("q2")), "--backend", TEA)
+    code, out, err = finish(process)
+    assert code == 1
+    assert json.loads(out)["id"] == "q2"
+    assert "line 1: not UTF-8" in err
+
+
+def test_nobody_reading_on_is_no_traceback(start, questions):
+    process = start("rerank", questions(*(line(f"q{n}") for n in range(300))), "--backend", TEA)
+    process.stdout.readline()
+    process.stdout.close()
+    process.stdout = None
+    _, err = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert b"Traceback" not in err
+
+
+def test_a_factory_is_found_in_the_current_directory(tmp_path, questions, environment):
+    code = "from support.scripted import tea_backend as build\n"
+    (tmp_path / "my_judges.py").write_text(code, encoding="utf-8")
+    run = "import sys; sys.path.remove(''); from deepera_graph.cli.main import run; run()"
+    result = subprocess.run(
+        [os.sys.executable, "-c", run, "rerank", questions(line()), "--backend", "my_judges:build"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["ranking"][0]["id"] == "b"
+
+
+def test_an_unreachable_server_leaves_code_3(start, questions, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/v1"
+    out = tmp_path / "out.jsonl"
+    process = start("rerank", questions(line()), "-o", out, "--model", "any", "--base-url", url)
+    code, _, err = finish(process, 60)
+    assert code == 3
+    assert "line 1: the server cannot be reached" in err
+    assert "Traceback" not in err
+    assert not out.exists()
+
+
+def test_a_refused_key_leaves_code_3_and_is_not_printed(start, questions, tmp_path):
+    def refuse(request):
+        assert request.headers["authorization"] == "Bearer sk-verysecret"
+        return Reply(status=401, content="Incorrect API key provided: sk-verysecret")
+
+    with ChatServer(refuse) as server:
+        process = start(
+            "rerank", questions(line()), "-o", tmp_path / "out.jsonl", "--model", "any",
+            "--base-url", server.base_url, "--api-key-env", "MY_KEY",
+            env={"MY_KEY": "sk-verysecret"},
+        )  # fmt: skip
+        code, out, err = finish(process, 60)
+    assert code == 3
+    assert "refused the API key (HTTP 401)" in err
+    assert "verysecret" not in out + err
+    for file in tmp_path.rglob("*.json*"):
+        assert b"verysecret" not in file.read_bytes()
+
+
+def test_a_server_that_answers_is_called_once_a_passage(start, questions, tmp_path, read):
+    def answer(request):
+        return {
+            "topic": "diet",
+            "entity_type": request.user[:200],
+            "intent": "other",
+            "expected_answer_type": "other",
+            "reason": "scripted",
+            "evidence": [1],
+            "score": 0.9 if "lowered" in request.user else 0.1,
+            "text": "Green tea lowered fasting glucose.",
+        }
+
+    with ChatServer(answer) as server:
+        out = tmp_path / "out.jsonl"
+        process = start(
+            "rerank", questions(line()), "-o", out, "--model", "org/model:7b",
+            "--base-url", server.base_url,
+        )  # fmt: skip
+        code, _, err = finish(process, 60)
+    assert code == 0, err
+    assert server.requests[0].model == "org/model:7b"
+    assert server.calls == 1 + len(PASSAGES) + 1
+    (ranked,) = read(out)
+    assert ranked["usage"]["calls"] == server.calls
+    assert [one["id"] for one in ranked["ranking"] if one["kept"]] == ["b"]

@@ -1,0 +1,216 @@
+"""`deepera index` and `deepera ask`."""
+
+import json
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from cli.conftest import QUESTION, TEA
+
+ABSTRACTS = [
+    {
+        "id": "trial",
+        "text": "Green tea lowered fasting glucose by 4%.",
+        "title": "A trial",
+        "year": 2012,
+    },
+    {"id": "review", "text": "Effects of green tea on fasting glucose are debated.", "year": 2020},
+    {"id": "hills", "text": "Kelp grows under water.", "year": 2021},
+]
+EMBEDDINGS = '''
+"""Embeddings for a test."""
+from langchain_core.embeddings import DeterministicFakeEmbedding
+
+
+def build():
+    return DeterministicFakeEmbedding(size=8)
+'''
+
+
+@pytest.fixture
+def source(questions):
+    return questions(*ABSTRACTS, name="papers.jsonl")
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def indexed(deepera, source, store):
+    result = deepera("index", source, "--collection", "papers", "--path", store)
+    assert result.exit_code == 0, result.output
+    return store
+
+
+@pytest.fixture
+def ask(deepera):
+    def run(*args):
+        return deepera("ask", QUESTION, "--backend", TEA, *args)
+
+    return run
+
+
+def test_index_says_how_many_passages_there_are(deepera, source, store):
+    args = ("index", source, "--collection", "papers", "--path", store)
+    assert deepera(*args).stdout == ("3 passages indexed in 'papers' (sparse); it holds 3 now\n")
+    assert json.loads(deepera(*args, "--json").stdout) == {
+        "collection": "papers",
+        "mode": "sparse",
+        "indexed": 3,
+        "in_collection": 3,
+    }
+
+
+def test_collections_are_kept_in_the_data_folder(deepera, source, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert deepera("index", source, "-c", "papers").exit_code == 0
+    assert (tmp_path / "data" / "deepera").is_dir()
+    assert deepera("ask", QUESTION, "-c", "papers", "--json").exit_code == 0
+
+
+def test_ask_shows_the_evidence_of_a_collection(ask, indexed):
+    result = ask("--collection", "papers", "--path", indexed)
+    assert result.exit_code == 0
+    assert "0.93" in result.stdout
+    assert "trial  A trial" in result.stdout
+    assert "Green tea lowered fasting glucose by 4%." in result.stdout
+    assert "ok: 1 kept, 1 dropped, 0 failed" in result.stdout
+
+
+def test_ask_indexes_a_source_in_memory(ask, source):
+    result = json.loads(ask(source, "--json").stdout)
+    assert [one["id"] for one in result["passages"]] == ["trial", "review"]
+    assert result["passages"][0]["metadata"]["source"] == str(source)
+
+
+def test_ask_takes_conditions(ask, indexed):
+    args = ("--collection", "papers", "--path", indexed, "--json")
+    after = json.loads(ask(*args, "--where", 'year={"gte": 2015}').stdout)
+    exactly = json.loads(ask(*args, "--where", "year=2012").stdout)
+    assert [one["id"] for one in after["passages"]] == ["review"]
+    assert [one["id"] for one in exactly["passages"]] == ["trial"]
+
+
+def test_retrieve_limits_the_candidates(ask, source):
+    assert len(json.loads(ask(source, "--retrieve", "1", "--json").stdout)["passages"]) == 1
+
+
+def test_ask_says_what_to_try_when_nothing_passes(ask, source):
+    result = ask(source, "--threshold", "0.99")
+    assert result.exit_code == 0
+    assert "lower --threshold" in result.stdout
+    assert "0.93  trial  A trial" in result.stdout
+
+
+def test_ask_says_so_when_nothing_is_found(deepera, source):
+    result = deepera("ask", "zzz", source)
+    assert result.exit_code == 0
+    assert "Nothing was retrieved" in result.stdout
+
+
+def test_an_answer_of_the_local_backend_cites_its_evidence(deepera, source):
+    args = ("ask", QUESTION, source, "--answer", "--threshold", "0", "--top-n", "1")
+    answer = json.loads(deepera(*args, "--json").stdout)["answer"]
+    assert answer["status"] == "answered"
+    assert answer["citations"]
+    shown = deepera(*args).stdout
+    assert f"cited: {answer['citations'][0]}" in shown
+
+
+def test_an_answer_without_evidence_says_so(deepera, source):
+    result = deepera("ask", QUESTION, source, "--answer", "--threshold", "1")
+    assert "no answer (insufficient evidence" in result.stdout
+
+
+def test_embeddings_of_a_factory_make_a_hybrid_collection(start, source):
+    (source.parent / "my_embeddings.py").write_text(EMBEDDINGS, encoding="utf-8")
+    args = ("--embeddings", "my_embeddings:build", "--collection", "papers", "--path", "store")
+    out, err = start("index", source, *args, "--json").communicate(timeout=60)
+    assert json.loads(out)["mode"] == "hybrid", err
+    out, err = start("ask", QUESTION, *args, "--json").communicate(timeout=60)
+    assert len(json.loads(out)["passages"]) == 3, err
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        ((), "neither was given"),
+        (("source", "--collection", "papers"), "both were given"),
+        (("source", "--path", "store"), "--path and --qdrant-url go with --collection"),
+        (("source", "--where", "year"), "--where must be FIELD=VALUE, got 'year'"),
+        (("source", "--embeddings", "words"), "--embeddings must be"),
+        (("source", "--embeddings", "json:dumps"), "cannot be built"),
+        (("source", "--embeddings", "builtins:dict"), "must return LangChain Embeddings"),
+        (("source", "--threshold", "7"), "threshold must be in [0, 1], got 7"),
+        (("none.jsonl",), "there is no file 'none.jsonl'"),
+        (("--collection", "c", "--path", ":memory:"), "--path must be a folder"),
+    ],
+)
+def test_options_that_do_not_go_together_are_one_line(ask, source, args, problem):
+    result = ask(*(source if one == "source" else one for one in args))
+    assert result.exit_code == 2
+    assert problem in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_blank_question_is_an_error(deepera, source):
+    result = deepera("ask", "  ", source)
+    assert result.exit_code == 2
+    assert "the question is empty" in result.stderr
+
+
+def test_a_missing_collection_leaves_code_3(ask, indexed):
+    result = ask("--collection", "other", "--path", indexed)
+    assert result.exit_code == 3
+    assert "there is no collection 'other'; there are 'papers'" in result.stderr
+
+
+def test_a_missing_store_leaves_code_3(ask, tmp_path):
+    result = ask("--collection", "papers", "--path", tmp_path / "nowhere")
+    assert result.exit_code == 3
+    assert "there is no passage store" in result.stderr
+
+
+def test_a_folder_locked_by_another_process_leaves_code_3(ask, indexed):
+    code = (
+        "import sys; from deepera_graph.retrieval.store import open_store\n"
+        "with open_store('papers', path=sys.argv[1]):\n"
+        "    print('open', flush=True); sys.stdin.read()\n"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, indexed], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with holder:
+        assert holder.stdout.readline() == b"open\n"
+        result = ask("--collection", "papers", "--path", indexed)
+        holder.stdin.close()
+    assert result.exit_code == 3
+    assert "another process has the passage store" in result.stderr
+
+
+def test_an_unreachable_store_leaves_code_3(ask):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    result = ask("--collection", "papers", "--qdrant-url", f"http://127.0.0.1:{port}")
+    assert result.exit_code == 3
+    assert "the Qdrant server at" in result.stderr
+
+
+def test_an_unreachable_backend_leaves_code_3(deepera, source):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/v1"
+    result = deepera("ask", QUESTION, source, "--model", "any", "--base-url", url)
+    assert result.exit_code == 3
+    assert "cannot be reached" in result.stderr
+
+
+def test_a_bad_line_in_a_source_leaves_code_1(deepera, questions, store):
+    source = questions(ABSTRACTS[0], b"{oops", name="papers.jsonl")
+    result = deepera("index", source, "--collection", "papers", "--path", store)
+    assert result.exit_code == 1
+    assert "papers.jsonl:2: not JSON" in result.stderr

@@ -1,0 +1,126 @@
+"""`deepera rerank` on good input."""
+
+import json
+
+import pytest
+
+from cli.conftest import TEA, line
+
+
+@pytest.fixture
+def rerank(deepera):
+    def run(source, *args, given=None):
+        return deepera("rerank", source, "--backend", TEA, *args, given=given)
+
+    return run
+
+
+def test_rankings_go_to_the_file_and_the_report_beside_it(rerank, questions, read, tmp_path):
+    out = tmp_path / "out.jsonl"
+    result = rerank(questions(line("q1"), line("q2")), "-o", out)
+    assert result.exit_code == 0
+    assert [one["id"] for one in read(out)] == ["q1", "q2"]
+    assert [one["id"] for one in read(out)[0]["ranking"]] == ["b", "a", "c"]
+    report = json.loads((tmp_path / "out.report.json").read_text(encoding="utf-8"))
+    assert report["lines"] == {"read": 2, "written": 2, "bad": 0}
+    assert result.stdout == ""
+    assert result.stderr.startswith("deepera: 2 lines written, 0 bad; 6 passages, 2 kept")
+
+
+def test_a_dash_is_stdin_and_stdout(rerank):
+    raw = json.dumps(line("q1")).encode()
+    result = rerank("-", "-o", "-", given=raw)
+    assert json.loads(result.stdout)["id"] == "q1"
+
+
+def test_stdout_is_the_default(rerank, questions):
+    result = rerank(questions(line("q1")))
+    assert [json.loads(one)["id"] for one in result.stdout.splitlines()] == ["q1"]
+
+
+def test_a_report_can_go_elsewhere(rerank, questions, tmp_path):
+    path = tmp_path / "report.json"
+    rerank(questions(line("q1")), "--report", path)
+    assert json.loads(path.read_text(encoding="utf-8"))["end"] == "complete"
+
+
+def test_json_puts_the_report_on_stdout_beside_a_file(rerank, questions, tmp_path):
+    result = rerank(questions(line("q1")), "-o", tmp_path / "out.jsonl", "--json")
+    assert json.loads(result.stdout)["lines"]["written"] == 1
+    assert result.stderr == ""
+
+
+def test_json_puts_the_report_on_stderr_beside_stdout(rerank, questions):
+    result = rerank(questions(line("q1")), "--json")
+    assert json.loads(result.stderr)["lines"]["written"] == 1
+    assert json.loads(result.stdout)["id"] == "q1"
+
+
+def test_quiet_says_nothing(rerank, questions, tmp_path):
+    result = rerank(questions(line("q1")), "-o", tmp_path / "out.jsonl", "--quiet")
+    assert result.output == ""
+
+
+def test_settings_reach_the_reranker(rerank, questions):
+    args = ("--threshold", "0.3", "--top-n", "1", "--no-summaries")
+    ranked = json.loads(rerank(questions(line("q1")), *args).stdout)
+    assert ranked["threshold"] == 0.3
+    assert [one["kept"] for one in ranked["ranking"]] == [True, False, False]
+    assert ranked["ranking"][0]["summary"] == ""
+
+
+def test_on_empty_and_order_reach_the_reranker(rerank, questions):
+    args = ("--threshold", "0.99", "--on-empty", "topn", "--order", "retrieval")
+    ranked = json.loads(rerank(questions(line("q1")), *args).stdout)
+    assert ranked["outcome"] == "over_filtered"
+    assert [one["id"] for one in ranked["ranking"] if one["kept"]] == ["a", "b", "c"]
+
+
+def test_a_limit_stops_early(rerank, questions):
+    source = questions(*(line(f"q{n}") for n in range(5)))
+    assert len(rerank(source, "--limit", "2").stdout.splitlines()) == 2
+
+
+def test_overwrite_replaces_both_files(rerank, questions, read, tmp_path):
+    out = tmp_path / "out.jsonl"
+    rerank(questions(line("q1")), "-o", out)
+    result = rerank(questions(line("q2")), "-o", out, "--overwrite")
+    assert result.exit_code == 0
+    assert [one["id"] for one in read(out)] == ["q2"]
+
+
+def test_two_runs_write_equal_bytes(rerank, questions, tmp_path):
+    source = questions(*(line(f"q{n}") for n in range(6)))
+    outs = [tmp_path / "one.jsonl", tmp_path / "two.jsonl"]
+    for out, at_once in zip(outs, ("1", "16"), strict=True):
+        rerank(source, "-o", out, "--max-concurrency", at_once)
+    assert outs[0].read_bytes() == outs[1].read_bytes()
+
+
+def test_a_dry_run_tells_the_cost_and_writes_nothing(deepera, questions, tmp_path):
+    out = tmp_path / "out.jsonl"
+    args = ("-o", out, "--model", "openai:any", "--top-n", "2", "--dry-run")
+    result = deepera("rerank", questions(line("q1")), *args)
+    assert result.exit_code == 0
+    assert "total: 6 calls" in result.stdout
+    assert "estimate" in result.stdout
+    assert not out.exists()
+
+
+def test_a_dry_run_speaks_json(deepera, questions):
+    args = ("--model", "openai:any", "--dry-run", "--json")
+    plain = json.loads(deepera("rerank", questions(line("q1")), *args).stdout)
+    assert plain["usage"]["calls"] == 7
+    assert plain["usage"]["stages"]["score"]["calls"] == 3
+
+
+def test_a_dry_run_of_the_local_backend_takes_no_calls(deepera, questions):
+    plain = json.loads(deepera("rerank", questions(line("q1"), b"{"), "--dry-run", "--json").stdout)
+    assert plain["usage"]["calls"] == 0
+    assert plain["lines"] == {"read": 2, "written": 1, "bad": 1}
+
+
+def test_the_local_backend_ranks_every_passage(deepera, questions):
+    ranked = json.loads(deepera("rerank", questions(line("q1"))).stdout)
+    assert sorted(one["id"] for one in ranked["ranking"]) == ["a", "b", "c"]
+    assert ranked["usage"] == {"calls": 0, "input_tokens": 0, "output_tokens": 0}

@@ -1,0 +1,74 @@
+"""The report of a run."""
+
+import io
+
+from deepera_graph import EvidenceReranker
+from deepera_graph.jobs.lines import BadLine
+from deepera_graph.jobs.report import MOST_ERRORS, JobReport
+from deepera_graph.jobs.rerank import rerank_lines
+from support.scripted import Script
+
+GOOD_TEXT = "Green tea lowered fasting glucose by 4%."
+
+
+def report_of(source, scores, **settings):
+    report = JobReport()
+    by = EvidenceReranker(Script(scores).backend(), **settings)
+    rerank_lines(by, source, io.BytesIO(), report=report)
+    return report.to_dict()
+
+
+def test_it_counts_lines_passages_outcomes_and_calls(make_file, make_line):
+    source = make_file(
+        make_line("q1", GOOD_TEXT, "hills"), make_line("q2", "hills"), make_line("q3"), b"{"
+    )
+    plain = report_of(source, {"lowered": 0.9})
+    assert plain["lines"] == {"read": 4, "written": 3, "bad": 1}
+    assert plain["passages"]["ranked"] == 3
+    assert plain["passages"]["kept"] == 1
+    assert plain["passages"]["statuses"] == {"scored": 3}
+    assert plain["outcomes"] == {"nothing_retrieved": 1, "ok": 1, "over_filtered": 1}
+    assert plain["usage"]["calls"] == 6
+    assert {stage: used["calls"] for stage, used in plain["usage"]["stages"].items()} == {
+        "intent": 2,
+        "score": 3,
+        "summarize": 1,
+    }
+    assert plain["errors"][0]["line"] == 4
+    assert plain["end"] == "complete"
+
+
+def test_it_has_times_and_the_manifest(make_file, make_line):
+    plain = report_of(make_file(make_line("q1", GOOD_TEXT)), {"lowered": 0.9}, threshold=0.7)
+    assert plain["seconds"]["wall"] > 0
+    assert set(plain["seconds"]["stages"]) >= {"intent", "score", "select", "summarize"}
+    assert plain["manifest"]["backend"] == "scripted"
+    assert plain["manifest"]["settings"]["threshold"] == 0.7
+
+
+def test_it_counts_failures_by_cause(make_file, make_line):
+    scores = {"one": ValueError("too long"), "two": ValueError("too long"), "three": OSError("off")}
+    plain = report_of(make_file(make_line("q1", "one", "two", "three", "four")), scores)
+    assert plain["passages"]["failed"] == 3
+    assert plain["passages"]["failures_by_cause"] == {
+        "ValueError: too long": 2,
+        "OSError: off": 1,
+    }
+
+
+def test_it_lists_no_more_errors_than_fit():
+    report = JobReport()
+    for number in range(MOST_ERRORS + 5):
+        report.add_bad(BadLine(number=number, end=0, id=None, error="not JSON"))
+    assert report.n_bad == MOST_ERRORS + 5
+    assert len(report.to_dict()["errors"]) == MOST_ERRORS
+
+
+def test_a_subject_is_read_from_the_line(make_file, make_line):
+    source = make_file(
+        make_line("q1", GOOD_TEXT, subject="diet"), make_line("q2", "hills", subject="geology")
+    )
+    drift = report_of(source, {"lowered": 0.9})["diagnostics"]["calibration_drift"]
+    assert list(drift["subjects"]) == ["diet", "geology"]
+    assert drift["largest_ks_distance"] == 1
+    assert sorted(drift["between"]) == ["diet", "geology"]
