@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from deepera_graph.backends.mixed import mixed_backend, screened_backend
     from deepera_graph.budget import Budget
     from deepera_graph.cache.store import JudgementCache
+    from deepera_graph.curve import Curve
     from deepera_graph.errors import (
         AnswerError,
         BackendError,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from deepera_graph.roles import Backend
     from deepera_graph.schema import Answer, Intent, Judgement, Summary
     from deepera_graph.settings import Settings
-    from deepera_graph.thresholds import Gap, PerIntent, Quantile
+    from deepera_graph.thresholds import Calibrated, Gap, PerIntent, Quantile
     from deepera_graph.usage import Usage
 
 _HOME = {
@@ -42,6 +43,8 @@ _HOME = {
     "Budget": "budget",
     "BudgetError": "errors",
     "CallError": "errors",
+    "Calibrated": "thresholds",
+    "Curve": "curve",
     "DeepEraError": "errors",
     "EvidenceReranker": "reranker",
     "Gap": "thresholds",
@@ -76,7 +79,9 @@ __all__ = [
     "BackendError",
     "Budget",
     "BudgetError",
+    "Calibrated",
     "CallError",
+    "Curve",
     "DeepEraError",
     "EvidenceReranker",
     "Gap",

@@ -22,6 +22,7 @@ from deepera_graph.roles import Backend
 from deepera_graph.run import Run
 from deepera_graph.settings import Settings
 from deepera_graph.state import Output, Question, State
+from deepera_graph.thresholds import calibration_differences
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -224,6 +225,7 @@ class EvidenceReranker:
         limiter: Limiter,
     ) -> None:
         self.backend, self.settings = backend, settings
+        calibration_differences(settings.threshold, backend.name, backend.about)
         self._checkpointer, self._cache, self._limiter = checkpointer, cache, limiter
         self.graph: CompiledStateGraph[State, None, Question, Output] = build_graph(
             backend, settings, checkpointer=checkpointer or False, cache=cache, limiter=limiter

@@ -14,6 +14,7 @@ from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.roles import Backend
 from deepera_graph.settings import Settings
 from deepera_graph.state import Output, Question
+from deepera_graph.thresholds import Calibrated
 from deepera_graph.usage import Usage
 from deepera_graph.version import __version__
 
@@ -90,8 +91,17 @@ class Run:
                 **self._backend.about,
                 "settings": self._settings.to_dict(),
                 "versions": dict(versions()),
+                **self._calibration(),
             },
         )
+
+    def _calibration(self) -> dict[str, Any]:
+        """Record how this judge differs from the one a calibrated threshold was fitted for."""
+        threshold, backend = self._settings.threshold, self._backend
+        if not isinstance(threshold, Calibrated):
+            return {}
+        differences = threshold.curve.differences(backend.name, backend.about)
+        return {"calibration": {"differences": differences}}
 
 
 @lru_cache(maxsize=1)

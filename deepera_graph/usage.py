@@ -1,7 +1,8 @@
 """What the calls of a role cost."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Self, TypedDict
+from typing import Any, Self, TypedDict
 
 
 class UsageRecord(TypedDict):
@@ -76,8 +77,9 @@ class Usage:
 
     @classmethod
     def of(cls, record: UsageRecord) -> Self:
-        """Read the plain form."""
-        return cls(**{one.name: record.get(one.name, 0) for one in fields(cls)})
+        """Read the plain form; a column that is missing is 0."""
+        plain: Mapping[str, Any] = record
+        return cls(**{one.name: plain.get(one.name, 0) for one in fields(cls)})
 
 
 def merge_usage(

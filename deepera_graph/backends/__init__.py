@@ -46,7 +46,7 @@ def _load_named(name: str) -> Backend:
 
 def _load_spec(spec: dict[str, Any]) -> Backend:
     kind = spec.pop("kind", None)
-    if kind not in _BUILDERS:
+    if not isinstance(kind, str) or kind not in _BUILDERS:
         raise SettingsError(f"backend kind must be one of {sorted(_BUILDERS)}, got {kind!r}")
     return _BUILDERS[kind](spec)
 
@@ -91,7 +91,7 @@ def _call_factory(path: str) -> Backend:
     module_name, _, attribute = path.partition(":")
     try:
         factory = getattr(import_module(module_name), attribute)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise SettingsError(f"backend {path!r} cannot be imported: {error}") from error
     made = factory()
     if not isinstance(made, Backend):

@@ -4,9 +4,11 @@ from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
+from deepera_graph.errors import RoleError
 from deepera_graph.roles import Backend, PassageTask
 from deepera_graph.schema import Judgement
 from deepera_graph.thresholds import check_share
+from deepera_graph.usage import Usage
 
 
 def mixed_backend(
@@ -77,21 +79,43 @@ class ScreenedJudge(Runnable[PassageTask, Judgement]):
         self, input: PassageTask, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Judgement:
         """Judge one passage."""
-        first = Judgement.model_validate(self._screen.invoke(input, config), from_attributes=True)
-        return self._screened_out(first) or self._judge.invoke(input, config)
+        first = _checked(self._screen.invoke(input, config))
+        if first.score < self._floor:
+            return _screened_out(first)
+        try:
+            return _with_cost(_checked(self._judge.invoke(input, config)), first)
+        except RoleError as error:
+            error.usage = _cost(first) + error.usage
+            raise
 
     async def ainvoke(
         self, input: PassageTask, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Judgement:
         """Judge one passage in the running loop."""
-        answer = await self._screen.ainvoke(input, config)
-        first = Judgement.model_validate(answer, from_attributes=True)
-        return self._screened_out(first) or await self._judge.ainvoke(input, config)
+        first = _checked(await self._screen.ainvoke(input, config))
+        if first.score < self._floor:
+            return _screened_out(first)
+        try:
+            return _with_cost(_checked(await self._judge.ainvoke(input, config)), first)
+        except RoleError as error:
+            error.usage = _cost(first) + error.usage
+            raise
 
-    def _screened_out(self, first: Judgement) -> Judgement | None:
-        if first.score >= self._floor:
-            return None
-        return first.model_copy(update={"reason": f"screened out: {first.reason}"})
+
+def _checked(answer: object) -> Judgement:
+    return Judgement.model_validate(answer, from_attributes=True)
+
+
+def _screened_out(first: Judgement) -> Judgement:
+    return first.model_copy(update={"reason": f"screened out: {first.reason}"})
+
+
+def _with_cost(second: Judgement, first: Judgement) -> Judgement:
+    return second.model_copy(update={"usage": _cost(first) + _cost(second)})
+
+
+def _cost(judgement: Judgement) -> Usage:
+    return Usage(calls=1) if judgement.usage is None else judgement.usage
 
 
 def _joined_spec(kind: str, parts: dict[str, Backend]) -> dict[str, Any] | None:

@@ -19,7 +19,6 @@ _COMMON = {form: forms[0] for forms in _FORMS.split() for form in forms}
 _COMMON |= dict.fromkeys("\n\r\v\f\x85\u2028\u2029", "\n")
 _COMMON |= {"\u00ad": "\u00ad"}  # a soft hyphen stays for `_LAYOUT`; other format characters go
 _OTHER_MEANING = ("<super>", "<sub>", "<fraction>", "<circle>")
-_MARKED = r"[^\W_][\u0300-\u036f]+"
 _LAYOUT = re.compile(
     r"""
     (?=[-\s\u00ad']) (?:                                              # for speed
@@ -196,13 +195,8 @@ def _page(text: str) -> _Page:
 def _characters(text: str) -> tuple[str, _Pieces]:
     forms = {character: _written(character) for character in set(text)}
     text = text.translate({ord(old): new for old, new in forms.items() if len(new) == 1})
-    several = "|".join(re.escape(old) for old, new in forms.items() if len(new) != 1)
-    pattern = re.compile(f"{_MARKED}|{several}" if several else _MARKED)
-    return _rewritten(text, pattern, lambda found, _: _composed(found.group()))
-
-
-def _composed(characters: str) -> str:
-    return unicodedata.normalize("NFC", "".join(map(_written, characters)))
+    several = re.escape("\0" + "".join(old for old, new in forms.items() if len(new) != 1))
+    return _rewritten(text, re.compile(f"[{several}]"), lambda found, _: forms[found.group()])
 
 
 @lru_cache(maxsize=4096)
@@ -216,7 +210,9 @@ def _written(character: str) -> str:
         return ""
     if unicodedata.decomposition(character).startswith(_OTHER_MEANING):
         return character
-    written = unicodedata.normalize("NFKC", character)
+    if "\uac00" <= character <= "\ud7a3":  # a Korean syllable is left whole
+        return character
+    written = unicodedata.normalize("NFKD", character)
     return character if " " in written else "".join(_COMMON.get(one, one) for one in written)
 
 

@@ -1,44 +1,224 @@
 """Terms that a faithful summary may only take from its passage: numbers, units and names."""
 
 import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterator
 
-_TOKEN = re.compile(r"[%‰°]|[^\W_]+(?:[.,:/-][^\W_]+)*")
-_PART = re.compile(r"[^\W_]+(?:[.,:][^\W_]+)*")
-_SENTENCE_END = re.compile(r"(?:^|[.!?;:])[\s\"'(\[“]*$")
-_LONGEST_UNIT = 4
-_NOT_UNITS = frozenset("a an and as at but by for from had in is of on or per than to vs was were".split())
+from deepera_graph.text.words import STOP_WORDS
+
+_UNSEEN = re.compile(r"[\u00ad\u200b-\u200d\u2060\ufeff]\s*")
+_LINE_END = re.compile(r"(?<=[^\W\d_])-\s*\n\s*(?=[^\W_])")
+_SIGNS = str.maketrans(dict.fromkeys("‐‑‒–—−⁻", "-") | dict.fromkeys("’ʼ", "'"))
+_PRINTED = str.maketrans(
+    dict.fromkeys("º˚", "°") | {one: unicodedata.normalize("NFKC", one) for one in "ﬀﬁﬂﬃﬄ"}
+)
+_COUNTS = "two three four five six seven eight nine ten eleven twelve"
+_VALUES = {word: str(value) for value, word in enumerate(_COUNTS.split(), start=2)}
+_GREEK_NAMES = "alpha beta gamma delta epsilon zeta eta theta kappa lambda sigma omega"
+_GREEK_SET = frozenset(_GREEK_NAMES.split())
+_GREEK = str.maketrans(dict(zip("αβγδεζηθκλσω", _GREEK_NAMES.split(), strict=True)))
+_UNIT = r"""(?:(?:[fpnμµumcdkMGT]?(?:m|g|[lL]|mol|M|s|Hz|Pa|J|W|V|A|eV|Da|bp|b|cal|Bq|Sv|Gy|N|C|K
+    |U|IU|bar|pc|yr)|°\s?[CF]?|[%‰]|min|hr?s?|d|wk|rpm|pp[mbt]|dB|mmHg|ha|(?i:percent|per\scent
+    |fold|times|hundred|thousand|[mbtr]+illion|(?:milli|micro|nano|kilo|centi|mega)?(?:gram|met(?:er
+    |re)|lit(?:er|re)|mole|volt|watt|joule|dalton|second)s?|(?:minute|hour|day|week|month|year
+    |decade|degree|tonne|hectare|dollar)s?))(?:[²³]|⁻[¹²³]|\^?[-−]?[123])?(?![^\W_]))"""
+_SAME_UNIT = {"percent": "%", "per cent": "%", "hr": "h", "hour": "h", "minute": "min"}
+_SAME_UNIT |= {"second": "s", "day": "d", "week": "wk", "year": "yr"}
+_POWER = "[⁺⁻]?[⁰¹²³⁴-⁹]+"
+_TOKEN = re.compile(
+    rf"""(?:(?P<compare>[<>=≤≥])\s*)?(?P<number>(?:(?<![\w)\]%°])[-‒–−])?
+        (?:[1-9]\d{{0,2}}(?:\s\d{{3}})++(?!\d) | \d++)(?:[.,:]\d++)*+
+        (?:{_POWER}|\^[-+−]?\d++|[eE][-+−]?\d++(?![^\W_]))?+
+      | (?<!\w)[-−]?\.\d++ | (?i:\b(?:{_COUNTS.replace(" ", "|")})(?=\b|fold)))
+      (?:[\s‐‑‒–-]{{0,2}}(?P<unit>{_UNIT}(?:(?:/|\sper\s|[\s·](?=\w++(?:⁻|\^?[-−]))){_UNIT})*)
+      | (?![^\W\d_⁰¹²³⁴-⁹]))
+  | (?P<name>\d*+[^\W\d_⁰¹²³⁴-⁹][^\W_]*+(?:\.\d++|[-'‐‑‒–’][^\W_]++)*+)""",
+    re.VERBOSE,
+)
+_LINKS = {"and", "or", "to", "vs", "versus", "by", "up", "then", "than", "from"}
+_GAP = re.compile(r"[\s,;/()±×–−-]*")
+_SYMBOL = re.compile(r"[A-Za-z]\s?[<>=≤≥]")
+_INITIAL = re.compile(r"[A-Z]\. [a-z]")
+_PLURAL = re.compile(r"(?<=[a-z]{2})s$|(?<=[A-Z]{2})s$")
+_SHORT = {"CI": "confidence interval", "SD": "standard deviation", "OR": "odds ratio"}
+_Token = re.Match[str]
+_OPENING = re.compile(r"[.!?;:…\n][\s\"'(\[“‘*•–-]*(?:\(?\d{1,2}[.)]\s+)?$")
+_SUBSTANCE = re.compile(
+    r"(?:[^bs]ium|[lnrt]ase|mycin|cillin|mab|nib|vir|azole|statin|pril|sartan|olol|oxide|idine"
+    r"|amide|coccus|bacter|bacillus|ella|virus|myces)$"
+)
+_EPITHET = re.compile(r"[a-z]{2,}(?:us|um|is|[ei]i|ae|ens|ans|li|ana|ata|ica|osa)$")
 
 
 def missing_terms(summary: str, passage: str) -> list[str]:
     """List the terms of a summary that do not occur in the passage, in order, each once.
 
-    A term is a token with a digit or a capital (a plain word that opens a sentence is none), or a
-    short token right after a number, its unit. Tokens match whole: ``5`` is not found in ``15``.
-    A compound such as ``IL-6-positive`` may also be put together from parts of the passage.
+    A term is a number with its sign, comparison and unit, or a word with a digit, a capital or a
+    Greek letter. Numbers match whole (``5`` is not in ``15``), ``1,200`` as ``1200`` and ``two``
+    as ``2``; one that the passage has only with other units or comparisons is missing. Names keep
+    their case, but ``RNAs`` is ``RNA`` and a first capital alone may be small in the passage. A
+    compound may be put together from parts of the passage, though ``IL-8`` not from ``IL`` and
+    ``8``. A plain word that opens a sentence is a term only if it ends like the name of a
+    substance or organism. Takes time linear in the lengths.
 
     Source:
         Entity and number retention, failure signature FA-4 of the DeepEra study.
     """
-    known = set(_TOKEN.findall(passage)) | set(_PART.findall(passage))
+    known = _Known(passage)
+    before: _Token | None = None
     missing: dict[str, None] = {}
-    after_number = False
-    for match in _TOKEN.finditer(summary):
-        token = match.group()
-        is_unit = after_number and len(token) <= _LONGEST_UNIT and token not in _NOT_UNITS
-        after_number = token[0].isdigit()
-        if (is_unit or _is_name(summary, match)) and not _occurs(token, known):
-            missing[token] = None
+    text = _visible(summary)
+    for token, unit in _read(text):
+        if before and not known.has_species(_species(text, before, token)):
+            missing[text[before.start() : token.end()]] = None
+        if token["name"] and not known.has_name(_parts(token), _opens(text, token)):
+            missing[token.group()] = None
+        if token["number"] and not known.has_number(token, unit, before):
+            missing[token.group()] = None
+        before = token
     return list(missing)
 
 
-def _is_name(text: str, match: "re.Match[str]") -> bool:
-    token = match.group()
-    if any(letter.isdigit() for letter in token):
-        return True
-    if token.isalpha() and token.istitle():
-        return not _SENTENCE_END.search(text[: match.start()])
-    return token != token.lower()
+class _Known:
+    """What a passage has: names, units and comparisons of its numbers, epithets by genus."""
+
+    def __init__(self, passage: str) -> None:
+        text = _visible(passage)
+        self.names = set(re.findall(r"(?<![\d\s])\s?([%‰])", text))
+        self.units: dict[str, set[str]] = defaultdict(set)
+        self.comparisons: dict[str, set[str]] = defaultdict(set)
+        self.species: dict[str, set[str]] = defaultdict(set)
+        for variant in {_LINE_END.sub("-", text), _LINE_END.sub("", text)}:
+            self._add(variant)
+        plain = " ".join(text.lower().split())
+        self.names.update(short for short, long in _SHORT.items() if long in plain)
+        self.small = {name.lower() for name in self.names}
+
+    def _add(self, text: str) -> None:
+        before: _Token | None = None
+        for token, unit in _read(text):
+            parts = _parts(token)
+            self.names.update("".join(parts[start:end]) for start, end in _runs(parts))
+            if before and text[before.end() : token.start()].isspace():
+                self.names.add(_parts(before)[-1] + parts[0])
+            species = before and _species(text, before, token)
+            if species:
+                self.species[species[0]].add(species[1])
+                self.species[species[0][0]].add(species[1])
+                self.names.add(species[0][0])
+            for value in _values(token):
+                self.units[value].add(unit)
+                self.comparisons[value].update(token["compare"] or ())
+            before = token
+
+    def has_species(self, species: tuple[str, str] | None) -> bool:
+        return species is None or species[1] in self.species.get(species[0], species)
+
+    def has_number(self, token: _Token, unit: str, before: _Token | None) -> bool:
+        value, *pieces = _values(token)
+        if value not in self.units:
+            after_name = before is not None and _parts(before)[-1] + value in self.names
+            return after_name or (bool(pieces) and self.units.keys() >= set(pieces))
+        seen, compared = self.units[value], self.comparisons[value]
+        if compared and token["compare"] and token["compare"] not in compared:
+            return False
+        loose = unit in self.names or not token["unit"]
+        return not unit or unit in seen or ("" in seen and loose)
+
+    def has_name(self, parts: list[str], opens: bool) -> bool:
+        reached = {0}
+        for start, end in _runs(parts):
+            alone = end - start < len(parts) and end - start == 1 and _is_bound(parts[start])
+            if start in reached and not alone and self._has(parts[start:end], opens and not start):
+                reached.add(end)
+        return len(parts) in reached
+
+    def _has(self, run: list[str], opens: bool) -> bool:
+        name = "".join(run)
+        if name in self.names or (name.islower() and name.isalpha() and _GREEK_SET.isdisjoint(run)):
+            return True
+        if not name.istitle():
+            return False
+        if opens and name.isalpha() and not _SUBSTANCE.search(name):
+            return True
+        return len(name) > 1 and (name.lower() in self.small or name.lower() in STOP_WORDS)
 
 
-def _occurs(token: str, known: set[str]) -> bool:
-    return token in known or all(part in known for part in _PART.findall(token) or [token])
+def _visible(text: str) -> str:
+    text = _UNSEEN.sub("", unicodedata.normalize("NFC", text).translate(_PRINTED))
+    return re.sub(r"\s+", lambda blank: "\n" if "\n" in blank[0] else " ", text)
+
+
+def _read(text: str) -> list[tuple[_Token, str]]:
+    """Return the tokens, each number with its unit: in ``5 and 10 mg`` both have ``mg``."""
+    found: list[tuple[_Token, str]] = []
+    unit, start = "", len(text)
+    for token in reversed(list(_TOKEN.finditer(text))):
+        if token["unit"]:
+            unit = _common_unit(token["unit"])
+        elif not (token["number"] or token["name"] in _LINKS) or not _GAP.fullmatch(
+            text, token.end(), start
+        ):
+            unit = ""
+        found.append((token, unit))
+        start = token.start()
+    return found[::-1]
+
+
+def _common_unit(unit: str) -> str:
+    unit = unicodedata.normalize("NFKC", re.sub(r"\s*(?:/|\sper\s)\s*", "/", unit))
+    unit = re.sub(r"[\s·](\w+)\^?-1\b", r"/\1", unit.translate(_SIGNS)).replace("^", "")
+    if len(unit) > 3:
+        unit = unit.lower().removesuffix("s")
+    return _SAME_UNIT.get(
+        unit, unit.replace("° ", "°").replace("l", "L") if len(unit) < 3 else unit
+    )
+
+
+def _values(token: _Token) -> list[str]:
+    """Return a number's common form; for ``1 200``, which may be two numbers, all three."""
+    number = (token["number"] or "").lower()
+    value = re.sub(_POWER, lambda raised: "^" + unicodedata.normalize("NFKC", raised[0]), number)
+    value = "".join(value.translate(_SIGNS).split())
+    if re.fullmatch(r"-?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?", value):
+        value = value.replace(",", "")
+    value = _VALUES.get(value, re.sub(r"^(-?)\.", r"\g<1>0.", value))
+    pieces = number.split()
+    return [value, *pieces] if len(pieces) > 1 else [value] if value else []
+
+
+def _parts(token: _Token) -> list[str]:
+    if token["number"]:
+        return _values(token)[:1]
+    name = unicodedata.normalize("NFKC", token["name"].translate(_SIGNS)).translate(_GREEK)
+    parts = [part for part in re.split("[-']", name) if part and part != "s"] or [name]
+    return [part if part.lower() in STOP_WORDS else _PLURAL.sub("", part) for part in parts]
+
+
+def _runs(parts: list[str]) -> Iterator[tuple[int, int]]:
+    for end in range(1, len(parts) + 1):
+        yield from ((start, end) for start in range(max(0, end - 4), end))
+
+
+def _is_bound(part: str) -> bool:
+    return not part.isalpha() or part in _GREEK_SET or (len(part) < 3 and not part.islower())
+
+
+def _opens(text: str, token: _Token) -> bool:
+    """Tell whether a capital may be no name: it opens a sentence or is the symbol in P < 5."""
+    start = token.start()
+    if _INITIAL.match(text, start):
+        return False
+    before = text[start - 24 : start] if start >= 24 else "\n" + text[:start]
+    return bool(_OPENING.search(before) or _SYMBOL.match(text, start))
+
+
+def _species(text: str, before: _Token, token: _Token) -> tuple[str, str] | None:
+    genus, epithet = before.group(), token.group()
+    between = ". " if len(genus) == 1 else " "
+    if not genus.istitle() or text[before.end() : token.start()] != between:
+        return None
+    if not STOP_WORDS.isdisjoint((genus.lower(), epithet)):
+        return None
+    return (genus, epithet) if _EPITHET.match(epithet) else None

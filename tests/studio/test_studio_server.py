@@ -30,7 +30,7 @@ def post(url: str, body: dict[str, Any]) -> Any:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Start the server in a copy of the project's configuration, so that it leaves no files here."""
+    """Start the server on a copy of the configuration, so that it leaves no files here."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     folder = tmp_path_factory.mktemp("studio")

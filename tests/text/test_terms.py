@@ -62,6 +62,7 @@ PASSAGES = [json.loads(line)["text"] for line in _CORPUS.splitlines()]
         pytest.param("a T-cell count", "a count of T cells", id="spaced-letter"),
         pytest.param("an X-ray of it", "an x-ray of it", id="small-in-passage"),
         pytest.param("at Kelp sites", "at kelp sites", id="capital-added"),
+        pytest.param("so Tp53 rose", "TP53 rose", id="only-a-first-capital"),
         pytest.param("so Aspirin helps", "ASPIRIN HELPS", id="heading"),
         pytest.param("and The end", "an end", id="stop-word"),
         pytest.param("E. coli grew", "Escherichia coli grew", id="short-genus"),
@@ -69,6 +70,8 @@ PASSAGES = [json.loads(line)["text"] for line in _CORPUS.splitlines()]
         pytest.param("Pseudomonas grew", "it was Pseudo-\nmonas", id="line-end"),
         pytest.param("COVID-19 spread", "COVID-\n19 spread", id="line-end-number"),
         pytest.param("Rémy did it", "it was Re\u0301my", id="decomposed"),
+        pytest.param("five mice in Fiji", "ﬁve\r\nmice in Fi\u00adji", id="printed"),
+        pytest.param("at 25 °C", "at 25\u00a0 ºC", id="printed-degree"),
         pytest.param("", "anything 5", id="nothing-said"),
     ],
 )
@@ -104,7 +107,6 @@ def test_a_term_of_the_passage_is_not_missing(summary, passage):
         pytest.param("twofold rise", "a rise in 2 rats", "twofold", id="fold-of-a-count"),
         pytest.param("IL-8 rose", "IL-6 rose in 8 rats", "IL-8", id="gene"),
         pytest.param("TP63 rose", "TP53 rose", "TP63", id="gene-number"),
-        pytest.param("Tp53 rose", "TP53 rose and fell", "", id="gene-case-is-not-seen"),
         pytest.param("tP53 rose", "TP53 rose", "tP53", id="gene-case"),
         pytest.param("TGF-β rose", "TGF-α rose, β too", "TGF-β", id="greek"),
         pytest.param("the β form", "the α form", "β", id="greek-alone"),
@@ -127,7 +129,7 @@ def test_a_term_of_the_passage_is_not_missing(summary, passage):
     ],
 )
 def test_a_term_the_passage_lacks_is_missing(summary, passage, missing):
-    assert missing_terms(summary, passage) == ([missing] if missing else [])
+    assert missing_terms(summary, passage) == [missing]
 
 
 def test_terms_come_in_order_and_once():

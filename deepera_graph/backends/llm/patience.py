@@ -13,6 +13,7 @@ from deepera_graph.usage import Usage
 
 _RETRIED = frozenset({408, 409, 425, 429})
 _NEVER = frozenset({501, 505})
+_ATTEMPTS_TO_CONNECT = 2  # nobody listens: that seldom passes in seconds
 _FEWEST_TIMES = 20
 _SHARE = 0.95
 
@@ -94,7 +95,10 @@ class Patient:
 
     def _wait(self, error: CallError, attempt: int) -> float | None:
         """Return the seconds to wait before another attempt, None if there is to be none."""
-        if attempt == self._patience.attempts or not is_worth_retrying(error):
+        most = self._patience.attempts
+        if error.unusable:
+            most = min(most, _ATTEMPTS_TO_CONNECT)
+        if attempt >= most or not is_worth_retrying(error):
             return None
         wait = self._patience.first_wait * 2.0 ** (attempt - 1) * self._random.uniform(0.5, 1)
         if error.retry_after is not None:

@@ -1,0 +1,99 @@
+"""How backends are named."""
+
+import pytest
+
+from deepera_graph import Backend, SettingsError, load_backend
+from support.roles import scripted_backend
+
+FACTORY = "support.roles:importable_backend"
+
+
+def no_backend():
+    """A factory of something else."""
+    return 7
+
+
+def own_spec():
+    """A factory whose backend can be written down by itself."""
+    return scripted_backend({}, spec={"kind": "local"})
+
+
+def test_a_backend_stands_for_itself():
+    backend = scripted_backend({})
+    assert load_backend(backend) is backend
+
+
+def test_local_is_a_name():
+    backend = load_backend("local")
+    assert (backend.name, backend.spec["kind"]) == ("local", "local")
+
+
+def test_a_factory_is_called_and_can_be_named_again():
+    backend = load_backend(FACTORY)
+    assert backend.spec == {"kind": "factory", "path": FACTORY}
+    assert load_backend(backend.spec).name == backend.name
+    assert backend.spec == {"kind": "factory", "path": FACTORY}
+
+
+def test_a_provider_and_a_model_name_an_llm(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-verysecret")
+    backend = load_backend("openai:some-model:with-a-tag")
+    assert backend.spec == {"kind": "llm", "model": "openai:some-model:with-a-tag"}
+    assert backend.about["model"] == "some-model:with-a-tag"
+
+
+@pytest.mark.parametrize("name", ["", "Local", "gpt", ":", "a:", ":b", "openai:", "a.b:"])
+def test_a_name_of_nothing_is_named_in_the_error(name):
+    with pytest.raises(SettingsError) as caught:
+        load_backend(name)
+    assert f"got {name!r}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [
+        ("no.such.module:make", "cannot be imported: No module named 'no'"),
+        ("support.roles:nothing", "has no attribute 'nothing'"),
+        (".support:make", "cannot be imported"),
+        ("support..roles:make", "cannot be imported"),
+    ],
+)
+def test_a_factory_that_cannot_be_imported_is_named(path, named):
+    with pytest.raises(SettingsError) as caught:
+        load_backend(path)
+    assert f"backend {path!r}" in str(caught.value)
+    assert named in str(caught.value)
+
+
+def test_a_factory_must_return_a_backend(monkeypatch):
+    monkeypatch.setattr("support.roles.importable_backend", no_backend)
+    with pytest.raises(SettingsError, match="must return a Backend, got 7"):
+        load_backend(FACTORY)
+
+
+def test_a_factory_may_name_a_better_spec(monkeypatch):
+    monkeypatch.setattr("support.roles.importable_backend", own_spec)
+    assert load_backend(FACTORY).spec == {"kind": "local"}
+
+
+@pytest.mark.parametrize("spec", [{}, {"kind": "magic"}, {"kind": None}, {"kind": ["llm"]}])
+def test_a_spec_of_no_kind_is_named(spec):
+    with pytest.raises(SettingsError, match=r"backend kind must be one of .* got"):
+        load_backend(spec)
+
+
+@pytest.mark.parametrize("thing", [None, 3, scripted_backend, Backend])
+def test_only_backends_names_and_specs_will_do(thing):
+    with pytest.raises(SettingsError, match="must be a Backend or its name"):
+        load_backend(thing)
+
+
+def test_an_unknown_provider_is_named():
+    with pytest.raises(SettingsError, match="'nowhere:model' cannot be made"):
+        load_backend("nowhere:model")
+
+
+def test_a_missing_key_names_the_variable(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(SettingsError, match="OPENAI_API_KEY"):
+        load_backend("openai:some-model")

@@ -1,0 +1,80 @@
+"""Kept passages as LangChain documents."""
+
+import copy
+import json
+
+from langchain_core.documents import Document
+
+from deepera_graph import EvidenceReranker, build_graph
+from support.roles import judged, scripted_backend
+
+QUESTION = "Which text?"
+NESTED = {"year": 2020, "tags": ["a", {"deep": [1, 2]}], "title": "T", "retrieval_score": 3.5}
+
+
+def documents():
+    return [
+        Document(id="d1", page_content="One. More.", metadata=copy.deepcopy(NESTED)),
+        Document(page_content="Two. More.", metadata={"deepera": "old", "relevance_score": 0.01}),
+        Document(id="d3", page_content="Three."),
+    ]
+
+
+def backend():
+    return scripted_backend(lambda task: judged(0.9 if "More" in task["text"] else 0.2))
+
+
+def test_documents_are_new_and_the_callers_stay_as_they_were():
+    given = documents()
+    before = copy.deepcopy(given)
+    result = EvidenceReranker(backend()).rerank(QUESTION, given)
+    for document in result.to_documents():
+        document.metadata["deepera"]["intent"]["topic"] = "changed"
+        document.metadata.setdefault("tags", []).append("changed")
+    assert given == before
+    assert [one.metadata for one in given] == [one.metadata for one in before]
+    assert "changed" not in str(result.to_documents())
+
+
+def test_dicts_and_their_lists_stay_as_they_were():
+    given = [{"id": "a", "text": "One. More.", "metadata": copy.deepcopy(NESTED), "score": 1.0}]
+    before = copy.deepcopy(given)
+    EvidenceReranker(backend()).rerank(QUESTION, given).to_documents()[0].metadata.clear()
+    assert given == before
+
+
+def test_ids_and_metadata_are_kept_and_extended():
+    first, second = EvidenceReranker(backend()).rerank(QUESTION, documents()).to_documents()
+    assert (first.id, second.id) == ("d1", None)
+    assert first.page_content == "One."
+    assert first.metadata.keys() == {"year", "tags", "title", "relevance_score", "deepera"}
+    assert first.metadata["tags"] == NESTED["tags"]
+    assert first.metadata["relevance_score"] == second.metadata["relevance_score"] == 0.9
+    assert first.metadata["deepera"] == {
+        "rank": 1,
+        "reason": "scored 0.9",
+        "quote": "",
+        "quote_span": None,
+        "status": "scored",
+        "window": None,
+        "summary_status": "ok",
+        "retrieval_rank": 1,
+        "retrieval_score": 3.5,
+        "text": "One. More.",
+        "intent": first.metadata["deepera"]["intent"],
+    }
+
+
+def test_metadata_is_json():
+    for document in EvidenceReranker(backend()).rerank(QUESTION, documents()).to_documents():
+        assert json.loads(json.dumps(document.metadata)) == document.metadata
+
+
+def test_the_graph_gives_the_same_documents_as_the_front_door():
+    given = documents()[::2]
+    result = EvidenceReranker(backend()).rerank(QUESTION, given)
+    state = build_graph(backend()).invoke({"question": QUESTION, "passages": given})
+    assert state["documents"] == result.to_documents()
+    assert [one.metadata for one in state["documents"]] == [
+        one.metadata for one in result.to_documents()
+    ]

@@ -1,0 +1,208 @@
+"""The front door."""
+
+import asyncio
+import copy
+import json
+import pickle
+from dataclasses import replace
+
+import pytest
+from langchain_core.documents import Document
+
+from deepera_graph import EvidenceReranker, InputError, SettingsError
+from support.roles import Gauge, judged, scripted_backend
+
+QUESTION = "Does tea lower glucose?"
+FACTORY = "support.roles:importable_backend"
+TEXTS = [f"Passage number {n}." for n in range(30)]
+SETTINGS = [
+    {},
+    {"threshold": 0.99, "on_empty": "top1"},
+    {"order": "retrieval", "top_n": 3, "answer": True},
+    {"content": "passage", "threshold": 0.5},
+    {"max_passage_chars": 200},
+]
+
+
+def by_length(task):
+    if "7" in task["text"]:
+        return RuntimeError("seven")
+    return judged((len(task["text"]) * 37 + sum(map(ord, task["text"]))) % 101 / 100)
+
+
+def timeless(result):
+    return replace(result, seconds={})
+
+
+@pytest.fixture
+def reranker():
+    return EvidenceReranker(scripted_backend(by_length))
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("texts", [TEXTS, TEXTS[:1], [], ["word " * 100, "Short."]])
+def test_every_way_in_gives_the_same_result(settings, texts):
+    reranker = EvidenceReranker(scripted_backend(by_length), **settings)
+    result = timeless(reranker.rerank(QUESTION, texts))
+    assert timeless(asyncio.run(reranker.arerank(QUESTION, texts))) == result
+    assert timeless(list(reranker.stream(QUESTION, texts))[-1]["result"]) == result
+    assert timeless(reranker.batch([(QUESTION, texts)])[0]) == result
+    assert timeless(asyncio.run(reranker.abatch([(QUESTION, texts)]))[0]) == result
+
+    async def last():
+        return [event async for event in reranker.astream(QUESTION, texts)][-1]["result"]
+
+    assert timeless(asyncio.run(last())) == result
+
+
+def test_no_passages_take_no_call(reranker):
+    result = reranker.rerank(QUESTION, [])
+    assert result.outcome == "nothing_retrieved"
+    assert reranker.backend.intent.calls == reranker.backend.judge.calls == 0
+
+
+def test_one_passage_is_enough(reranker):
+    result = reranker.rerank(QUESTION, ["Tea lowers it."])
+    assert [one.rank for one in result.passages] == [1]
+
+
+def test_documents_without_any_text_take_no_judge(reranker):
+    result = reranker.rerank(QUESTION, [Document(page_content=""), Document(page_content=" ")])
+    assert reranker.backend.judge.calls == 0
+    assert (result.outcome, len(result.failed)) == ("degraded", 2)
+
+
+def test_a_very_long_passage_is_read_in_windows_and_the_best_counts():
+    text = "Nothing to see. " * 12_500
+    text = text[:150_000] + " The cure was found. " + text[150_000:200_000]
+    backend = scripted_backend(lambda task: judged(0.9 if "cure" in task["text"] else 0.0))
+    result = EvidenceReranker(backend).rerank("Was a cure found?", [text, "Short."])
+    long, short = result.passages
+    assert (long.score, long.windowed, long.kept) == (0.9, True, True)
+    assert "The cure was found." in long.text[slice(*long.window)]
+    assert not short.windowed
+    assert all(len(task["text"]) <= 12_000 for task in backend.judge.tasks)
+    assert result.total_usage.calls == 0
+
+
+def test_windows_without_text_are_not_judged():
+    text = "Found." + " " * 2_000 + "\n" * 300 + "Also found."
+    backend = scripted_backend(lambda task: judged(0.9))
+    EvidenceReranker(backend, max_passage_chars=200).rerank("Was it found?", [text])
+    assert all(task["text"].strip() for task in backend.judge.tasks)
+
+
+@pytest.mark.parametrize("question", ["", " \n", None, 7, b"why"])
+def test_a_question_that_asks_nothing_is_named(reranker, question):
+    with pytest.raises(InputError, match="question must not be empty, got"):
+        reranker.rerank(question, ["text"])
+    with pytest.raises(InputError, match="question must not be empty, got"):
+        asyncio.run(reranker.arerank(question, ["text"]))
+
+
+def test_odd_characters_go_through_unharmed(reranker):
+    texts = ["Größe \u200b5 µm 🧪", "العربية \u202e mixed", "a\x00b", "line\r\nline", "\u2028"]
+    result = reranker.rerank("Größe? 🧪", texts[:4])
+    assert {one.text for one in result.passages} == set(texts[:4])
+    assert json.loads(result.to_json())["question"] == "Größe? 🧪"
+
+
+def test_equal_texts_are_judged_each_on_their_own(reranker):
+    result = reranker.rerank(QUESTION, ["same", "same", "same"])
+    assert [one.id for one in result.passages] == ["1", "2", "3"]
+    assert len({one.score for one in result.passages}) == 1
+
+
+def test_callers_objects_stay_as_they_were(reranker):
+    passages = ["Text.", {"text": "B", "metadata": {"n": [1]}}, Document(page_content="C")]
+    config = {"tags": ["mine"], "metadata": {"k": [1]}, "configurable": {"mine": 1}}
+    before = copy.deepcopy((passages, config))
+    reranker.rerank(QUESTION, passages, config=config)
+    reranker.batch([(QUESTION, passages)], config=config)
+    asyncio.run(reranker.arerank(QUESTION, passages, config=config))
+    assert (passages, config) == before
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_calls_of_all_questions_together_keep_to_the_limit(is_async):
+    gauge = Gauge()
+    backend = scripted_backend(by_length, seconds=0.004, gauge=gauge)
+    reranker = EvidenceReranker(backend, max_concurrency=5)
+    jobs = [(f"Question {n}, does it?", TEXTS[:12]) for n in range(8)]
+    results = asyncio.run(reranker.abatch(jobs)) if is_async else reranker.batch(jobs)
+    assert [one.question for one in results] == [question for question, _ in jobs]
+    assert gauge.most == 5
+
+
+def test_a_lower_limit_in_the_config_holds():
+    gauge = Gauge()
+    backend = scripted_backend(by_length, seconds=0.005, gauge=gauge)
+    EvidenceReranker(backend).rerank(QUESTION, TEXTS, config={"max_concurrency": 2})
+    assert gauge.most == 2
+
+
+@pytest.mark.parametrize(
+    "is_async",
+    [
+        False,
+        pytest.param(True, marks=pytest.mark.xfail(reason="abatch raises an ExceptionGroup")),
+    ],
+)
+def test_a_bad_question_in_a_batch_raises_what_it_would_raise_alone(reranker, is_async):
+    jobs = [(QUESTION, ["a"]), ("", ["b"]), (QUESTION, ["c"])]
+    with pytest.raises(InputError, match="question must not be empty"):
+        asyncio.run(reranker.abatch(jobs)) if is_async else reranker.batch(jobs)
+
+
+def test_an_empty_batch_is_no_work(reranker):
+    assert reranker.batch([]) == asyncio.run(reranker.abatch([])) == []
+
+
+def test_other_settings_share_backend_and_limit(reranker):
+    other = reranker.with_settings(top_n=1)
+    assert (other.settings.top_n, reranker.settings.top_n) == (1, 10)
+    assert other.backend is reranker.backend
+    with pytest.raises(SettingsError, match="top_n"):
+        reranker.with_settings(top_n=0)
+
+
+def test_a_named_backend_survives_dict_and_pickle():
+    reranker = EvidenceReranker(FACTORY, top_n=2, threshold=0.4)
+    plain = json.loads(json.dumps(reranker.to_dict()))
+    again = EvidenceReranker.from_dict(plain)
+    thawed = pickle.loads(pickle.dumps(reranker))
+    texts = ["aaaa", "aaaaaaaa", "a"]
+    result = timeless(reranker.rerank(QUESTION, texts))
+    for other in (again, thawed, copy.deepcopy(reranker)):
+        assert other.settings == reranker.settings
+        assert other.backend is not reranker.backend
+        assert timeless(other.rerank(QUESTION, texts)) == result
+
+
+def test_live_objects_cannot_be_written_down(reranker):
+    with pytest.raises(SettingsError, match="'scripted' was made from live objects"):
+        reranker.to_dict()
+
+
+def test_the_repr_names_backend_and_settings(reranker):
+    assert repr(reranker).startswith("EvidenceReranker('scripted', Settings(threshold=0.8")
+
+
+def test_an_early_end_of_a_stream_leaves_the_reranker_usable(reranker):
+    stream = reranker.stream(QUESTION, TEXTS)
+    next(stream)
+    stream.close()
+    assert len(reranker.rerank(QUESTION, TEXTS).passages) == 30
+
+
+# LangGraph never awaits the branches that wait for their turn when a run is cancelled.
+@pytest.mark.filterwarnings("ignore:.*was never awaited:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+async def test_a_cancelled_rerank_gives_its_turns_back():
+    backend = scripted_backend(by_length, seconds=0.05)
+    reranker = EvidenceReranker(backend, max_concurrency=2)
+    for _ in range(3):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(reranker.arerank(QUESTION, TEXTS), 0.08)
+    result = await asyncio.wait_for(reranker.arerank(QUESTION, TEXTS[:2]), 5)
+    assert len(result.passages) == 2
