@@ -8,7 +8,7 @@ from langchain_core.documents import Document
 from deepera_graph.state import IntentRecord, RankRecord
 
 _RECORD_KEYS = (
-    "rank", "reason", "quote", "quote_span", "status", "window", "summary_status",
+    "rank", "reason", "quote", "quote_span", "quote_status", "status", "window", "summary_status",
     "retrieval_rank", "retrieval_score",
 )  # fmt: skip
 

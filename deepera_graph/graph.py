@@ -80,7 +80,11 @@ def build_graph(
             run_name=lambda task: f"score {task['index'] + 1}",
         ),
     )
-    graph.add_node("select", announced("select", partial(select, settings=settings)))
+    needs_evidence = settings.require_evidence
+    if needs_evidence is None:
+        needs_evidence = backend.needs_evidence
+    select_node = partial(select, settings=settings, needs_evidence=needs_evidence)
+    graph.add_node("select", announced("select", select_node))
     graph.add_node(
         "summarize",
         RoleNode(

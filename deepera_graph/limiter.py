@@ -1,11 +1,16 @@
 """A limit on calls in flight that threads and event loops share."""
 
 import asyncio
+import sys
 from collections import deque
 from concurrent.futures import Future
 from threading import Lock
 from types import TracebackType
 from typing import Self
+
+from langchain_core.runnables import RunnableConfig
+
+_KEY = "__deepera_limiter"  # keys of this form stay out of checkpoints and traces
 
 
 class Limiter:
@@ -76,3 +81,17 @@ class Limiter:
             granted = not turn.cancel()
         if granted:
             self._release()
+
+
+_NO_LIMIT = Limiter(sys.maxsize)
+
+
+def with_limit(config: RunnableConfig, n: int) -> RunnableConfig:
+    """Return a config that carries a limit of its own run to the role calls."""
+    return {**config, "configurable": {**(config.get("configurable") or {}), _KEY: Limiter(n)}}
+
+
+def limit_of(config: RunnableConfig | None) -> Limiter:
+    """Return the limit that a config carries; one that never waits if there is none."""
+    found = ((config or {}).get("configurable") or {}).get(_KEY)
+    return found if isinstance(found, Limiter) else _NO_LIMIT

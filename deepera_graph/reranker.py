@@ -1,7 +1,6 @@
 """The front door: a question and its passages in, a `RerankResult` out."""
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -15,7 +14,7 @@ from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError
 from deepera_graph.events import Event
 from deepera_graph.graph import build_graph
-from deepera_graph.limiter import Limiter
+from deepera_graph.limiter import Limiter, with_limit
 from deepera_graph.passages import PassageLike
 from deepera_graph.result import RerankResult
 from deepera_graph.roles import Backend
@@ -162,9 +161,14 @@ class EvidenceReranker:
             async with turns:
                 return await self.arerank(*job, config=config)
 
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(job)) for job in jobs]
-        return [task.result() for task in tasks]
+        tasks = [asyncio.create_task(one(job)) for job in jobs]
+        try:
+            return await asyncio.gather(*tasks)
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
 
     def with_settings(self, **changes: Any) -> Self:
         """Return a reranker on the same backend with some settings changed; this one stays.
@@ -242,11 +246,17 @@ class EvidenceReranker:
         )
 
     def _config(self, config: RunnableConfig | None) -> RunnableConfig:
-        """Fill in what the runnable around this call has set, and the lower limit of both."""
+        """Fill in what the runnable around this call has set, our limits and the budget.
+
+        Our own limiters count the calls; LangGraph gets one thread more, as one of its threads does
+        nothing but wait for events, and with a single one would wait forever.
+        """
         given = ensure_config(config)
-        limit = min(given.get("max_concurrency") or sys.maxsize, self.settings.max_concurrency)
-        given["max_concurrency"] = limit
         given["run_name"] = given.get("run_name") or "DeepEra"
+        asked, limit = given.get("max_concurrency"), self.settings.max_concurrency
+        if asked and asked < limit:
+            given, limit = with_limit(given, asked), asked
+        given["max_concurrency"] = limit + 1
         return given if has_meter(given) else with_meter(given, Meter(self.settings.budget))
 
 

@@ -31,6 +31,8 @@ class RankedPassage:
         reason: Why, in a few words.
         quote: The evidence in the passage's words, or empty.
         quote_span: Character offsets of the quote, [start, end); None if it is not in the passage.
+        quote_status: ``verbatim``, ``normalised`` (but for white space, hyphenation, ligatures,
+            quotation marks), ``not_found``, or empty without a quote.
         windowed: Whether the passage was too long to be judged in one piece.
         window: Offsets of the window that counted, [start, end), for a windowed passage.
         summary: One or two sentences for a kept passage, or empty.
@@ -50,6 +52,7 @@ class RankedPassage:
     reason: str
     quote: str
     quote_span: tuple[int, int] | None
+    quote_status: str
     windowed: bool
     window: tuple[int, int] | None
     summary: str
@@ -73,6 +76,7 @@ class RankedPassage:
             reason=record["reason"],
             quote=record["quote"],
             quote_span=_pair(record["quote_span"]),
+            quote_status=record["quote_status"],
             windowed=record["window"] is not None,
             window=_pair(record["window"]),
             summary=record["summary"],

@@ -77,6 +77,8 @@ class Backend:
         answerer: Answers from the kept evidence; None when the backend cannot.
         about: What the manifest records: model, prompt hash, what kind of judge it is.
         spec: Plain data that builds this backend again; None if it was made from live objects.
+        needs_evidence: Whether its judge must show a quote for a passage to pass, unless the
+            settings say otherwise.
     """
 
     name: str
@@ -86,6 +88,7 @@ class Backend:
     answerer: Runnable[AnswerTask, Answer] | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
     spec: Mapping[str, Any] | None = None
+    needs_evidence: bool = False
 
     def fingerprint(self) -> dict[str, Any]:
         """Return what judgements of this backend depend on, as plain data.

@@ -40,6 +40,8 @@ class Settings:
         answer: Whether to draw an answer from the kept evidence.
         budget: What one call of the front door may cost, all questions of a batch together; its
             fields by name, or None for no limit.
+        require_evidence: Whether a passage only passes with a quote that occurs in it; None leaves
+            it to the backend: yes for a language model, no for the local rules and your own roles.
 
     Raises:
         SettingsError: A value is out of range.
@@ -59,6 +61,7 @@ class Settings:
     max_passage_chars: int = 12_000
     answer: bool = False
     budget: Budget | None = None
+    require_evidence: bool | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.budget, Mapping):
@@ -73,6 +76,7 @@ class Settings:
         _check_choice("on_empty", self.on_empty, get_args(OnEmpty))
         _check_choice("on_error", self.on_error, get_args(OnError))
         _check_choice("answer", self.answer, (True, False))
+        _check_choice("require_evidence", self.require_evidence, (True, False, None))
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:

@@ -51,8 +51,9 @@ class RankRecord(TypedDict):
     """One passage in the ranking.
 
     `rank` runs from 1 without gaps; `score` is in [0, 1] or None; `quote_span` are character
-    offsets into the passage, None when the quote does not occur in it word for word; `window` is
-    the stretch of text that was scored, None when it was the whole passage.
+    offsets into the passage, None when the quote does not occur in it; `quote_status` says how it
+    was found there, empty when there is no quote; `window` is the stretch of text that was scored,
+    None when it was the whole passage.
     """
 
     index: int
@@ -64,6 +65,7 @@ class RankRecord(TypedDict):
     reason: str
     quote: str
     quote_span: Span | None
+    quote_status: Literal["verbatim", "normalised", "not_found", ""]
     window: Span | None
     unusable: bool
     retrieval_rank: int

@@ -34,6 +34,7 @@ def mixed_backend(
         judge=judge.judge,
         summarizer=summarizer.summarizer,
         answerer=answerer.answerer,
+        needs_evidence=judge.needs_evidence,
         about={"roles": {role: {"backend": p.name, **p.about} for role, p in parts.items()}},
         spec=_joined_spec("mixed", parts),
     )
@@ -56,6 +57,7 @@ def screened_backend(screen: Backend, backend: Backend, *, floor: float = 0.2) -
         judge=ScreenedJudge(screen.judge, backend.judge, floor),
         summarizer=backend.summarizer,
         answerer=backend.answerer,
+        needs_evidence=backend.needs_evidence,
         about={
             "screen": {"backend": screen.name, "floor": floor, **screen.about},
             **backend.about,

@@ -56,7 +56,12 @@ def ask(
     base_url: options.BaseUrl = None,
     api_key_env: options.KeyVariable = None,
     max_concurrency: options.MaxConcurrency = None,
+    requests_per_minute: options.RequestsPerMinute = None,
+    tokens_per_minute: options.TokensPerMinute = None,
+    cache: options.CachePlace = None,
     threshold: options.Threshold = None,
+    curve: options.CurvePath = None,
+    probability: options.Probability = None,
     top_n: options.TopN = None,
     order: options.Order = None,
     on_empty: options.OnEmpty = None,
@@ -81,10 +86,18 @@ def ask(
             retrieve=retrieve,
             where=where or [],
         ),
-        work.Judge(name=backend, model=model, base_url=base_url, api_key_env=api_key_env),
-        {
-            "answer": answer,
-            **options.settings_of(
+        work.Judge(
+            name=backend,
+            model=model,
+            base_url=base_url,
+            api_key_env=api_key_env,
+            limits=options.limits_of(
+                requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute
+            ),
+        ),
+        work.with_curve(
+            options.settings_of(
+                answer=answer,
                 no_summaries=no_summaries,
                 max_concurrency=max_concurrency,
                 threshold=threshold,
@@ -92,7 +105,10 @@ def ask(
                 order=order,
                 on_empty=on_empty,
             ),
-        },
+            curve,
+            probability,
+        ),
+        cache=cache,
         as_json=as_json,
         quiet=quiet,
     )

@@ -1,10 +1,10 @@
-"""The command `deepera`: `demo`, `rerank`, `index` and `ask`."""
+"""The command `deepera`."""
 
 from typing import Annotated
 
 import typer
 
-from deepera_graph.cli import ask, demo, index, rerank
+from deepera_graph.cli import ask, bench, cache, calibrate, demo, index, rerank
 from deepera_graph.cli.exits import CODES, INTERRUPTED, Commands, leave
 from deepera_graph.version import __version__
 
@@ -17,6 +17,12 @@ _EPILOG = f"""[bold]Examples:[/bold]
   deepera index papers.jsonl --collection papers
 
   deepera ask "Does wax coating keep apples firm?" --collection papers --answer
+
+  deepera calibrate labelled.jsonl -o curve.json
+
+  deepera bench table lakes.jsonl --rankers first-stage,bm25,deepera:local
+
+  deepera cache stats
 
 Each command has a --help of its own, and --json for programs.
 
@@ -36,6 +42,9 @@ app.command(epilog=demo.EPILOG)(demo.demo)
 app.command(epilog=rerank.EPILOG)(rerank.rerank)
 app.command(epilog=index.EPILOG)(index.index)
 app.command(epilog=ask.EPILOG)(ask.ask)
+app.command(epilog=calibrate.EPILOG)(calibrate.calibrate)
+app.add_typer(bench.app, name="bench")
+app.add_typer(cache.app, name="cache")
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,11 +1,13 @@
 """Options that several commands have."""
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 _JUDGE = "Who judges"
 _FILTER = "What is kept"
+_COST = "What it may cost"
 _STORE = "Store"
 _COLLECTION = typer.Option(
     "--collection",
@@ -100,11 +102,115 @@ MaxConcurrency = Annotated[
         rich_help_panel=_JUDGE,
     ),
 ]
+RequestsPerMinute = Annotated[
+    float | None,
+    typer.Option(
+        metavar="N",
+        help="Most requests a minute to a chat model, evenly spaced.",
+        show_default="no limit",
+        rich_help_panel=_JUDGE,
+    ),
+]
+TokensPerMinute = Annotated[
+    float | None,
+    typer.Option(
+        metavar="N",
+        help="Most tokens a minute of a chat model, prompt and answer.",
+        show_default="no limit",
+        rich_help_panel=_JUDGE,
+    ),
+]
+CachePlace = Annotated[
+    str | None,
+    typer.Option(
+        "--cache",
+        metavar="DIR|off",
+        help="Folder for the answers of the judge, so that no equal one is asked for twice; "
+        "[b]off[/b] keeps none. A function of yours has a cache only if DIR is given: what it "
+        "does may change under the same name. The local backend has none.",
+        show_default="with a chat model $XDG_CACHE_HOME/deepera or ~/.cache/deepera",
+        rich_help_panel=_JUDGE,
+    ),
+]
+MaxCalls = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Most calls, those tried again included; answers from the cache are free.",
+        show_default="no limit",
+        rich_help_panel=_COST,
+    ),
+]
+MaxTokens = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Most tokens, prompt and answer; calls in flight at the limit are finished.",
+        show_default="no limit",
+        rich_help_panel=_COST,
+    ),
+]
+MaxSeconds = Annotated[
+    float | None,
+    typer.Option(
+        metavar="S",
+        help="Start no call after so many seconds.",
+        show_default="no limit",
+        rich_help_panel=_COST,
+    ),
+]
+MaxCost = Annotated[
+    float | None,
+    typer.Option(
+        metavar="M",
+        help="Most money, in the currency of the prices; needs both prices.",
+        show_default="no limit",
+        rich_help_panel=_COST,
+    ),
+]
+InputPrice = Annotated[
+    float | None,
+    typer.Option(
+        metavar="M",
+        help="Price of a million prompt tokens.",
+        show_default=False,
+        rich_help_panel=_COST,
+    ),
+]
+OutputPrice = Annotated[
+    float | None,
+    typer.Option(
+        metavar="M",
+        help="Price of a million answer tokens.",
+        show_default=False,
+        rich_help_panel=_COST,
+    ),
+]
 Threshold = Annotated[
     float | None,
     typer.Option(
         metavar="T",
         help="Lowest score kept, from 0 to 1, inclusive.",
+        show_default="0.8",
+        rich_help_panel=_FILTER,
+    ),
+]
+CurvePath = Annotated[
+    Path | None,
+    typer.Option(
+        "--curve",
+        metavar="PATH",
+        help="A curve of `deepera calibrate`, instead of --threshold: keep what is probable "
+        "evidence, see --probability.",
+        show_default=False,
+        rich_help_panel=_FILTER,
+    ),
+]
+Probability = Annotated[
+    float | None,
+    typer.Option(
+        metavar="P",
+        help="With --curve: lowest probability kept, from 0 to 1.",
         show_default="0.8",
         rich_help_panel=_FILTER,
     ),
@@ -151,3 +257,8 @@ def settings_of(*, no_summaries: bool, **given: Any) -> dict[str, Any]:
     """Return the settings that were given; the reranker has defaults for the others."""
     settings = {name: value for name, value in given.items() if value is not None}
     return {**settings, "content": "passage"} if no_summaries else settings
+
+
+def limits_of(**given: float | None) -> dict[str, float]:
+    """Return the limits that were given, by name."""
+    return {name: value for name, value in given.items() if value is not None}

@@ -17,6 +17,8 @@ EPILOG = f"""[bold]Examples:[/bold]
 
   deepera rerank questions.jsonl -o ranked.jsonl --model qwen3 --base-url http://localhost:8000/v1
 
+  deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --max-calls 5000
+
   deepera rerank questions.jsonl -o ranked.jsonl --backend my_judges:build --threshold 0.7
 
   zcat questions.jsonl.gz | deepera rerank - | jq .outcome
@@ -44,6 +46,11 @@ why. Equal judgements give equal bytes: times are in the report only. [bold]The 
 goes beside OUT as OUT.report.json, without OUT's .jsonl: counts, seconds, calls and tokens a
 stage, failures by cause, and signs of failure. With --json it also goes to stdout, or to stderr
 if OUT is stdout.
+
+[bold]A limit[/bold] on calls, tokens, seconds or money holds for the whole file. Once it
+is reached, no call is started: the passages left have the status skipped_budget, their questions
+the outcome budget_stop, and every line is still written. Run again with the cache and without
+the limit, and only what is missing is paid for.
 
 {CODES} When the backend cannot be reached, or after Ctrl-C, the lines finished by then are kept."""
 
@@ -92,7 +99,18 @@ def rerank(
     base_url: options.BaseUrl = None,
     api_key_env: options.KeyVariable = None,
     max_concurrency: options.MaxConcurrency = None,
+    requests_per_minute: options.RequestsPerMinute = None,
+    tokens_per_minute: options.TokensPerMinute = None,
+    cache: options.CachePlace = None,
+    max_calls: options.MaxCalls = None,
+    max_tokens: options.MaxTokens = None,
+    max_seconds: options.MaxSeconds = None,
+    max_cost: options.MaxCost = None,
+    input_price: options.InputPrice = None,
+    output_price: options.OutputPrice = None,
     threshold: options.Threshold = None,
+    curve: options.CurvePath = None,
+    probability: options.Probability = None,
     top_n: options.TopN = None,
     order: options.Order = None,
     on_empty: options.OnEmpty = None,
@@ -105,15 +123,37 @@ def rerank(
 
     work.run(
         work.Files(source=source, out=out, report=report, overwrite=overwrite),
-        work.Judge(name=backend, model=model, base_url=base_url, api_key_env=api_key_env),
-        options.settings_of(
-            no_summaries=no_summaries,
-            max_concurrency=max_concurrency,
-            threshold=threshold,
-            top_n=top_n,
-            order=order,
-            on_empty=on_empty,
+        work.Judge(
+            name=backend,
+            model=model,
+            base_url=base_url,
+            api_key_env=api_key_env,
+            limits=options.limits_of(
+                requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute
+            ),
         ),
+        work.with_curve(
+            options.settings_of(
+                no_summaries=no_summaries,
+                max_concurrency=max_concurrency,
+                threshold=threshold,
+                top_n=top_n,
+                order=order,
+                on_empty=on_empty,
+                budget=options.limits_of(
+                    max_calls=max_calls,
+                    max_tokens=max_tokens,
+                    max_seconds=max_seconds,
+                    max_cost=max_cost,
+                    input_price=input_price,
+                    output_price=output_price,
+                )
+                or None,
+            ),
+            curve,
+            probability,
+        ),
+        cache=cache,
         limit=limit,
         dry_run=dry_run,
         as_json=as_json,

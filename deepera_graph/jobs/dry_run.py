@@ -51,7 +51,7 @@ class CountingModel(BaseChatModel):
             "intent": "other",
             "expected_answer_type": "other",
             "reason": "counted",
-            "evidence": [],
+            "evidence": [1],
             "score": 1.0,
             "text": "counted",
             "citations": [],

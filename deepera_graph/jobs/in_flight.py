@@ -9,6 +9,7 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import Self
 
+from deepera_graph.budget import Meter, with_meter
 from deepera_graph.jobs.lines import BadLine, QuestionLine
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
@@ -34,13 +35,15 @@ class InFlight:
     is still awaited, and a signal finds the caller's thread free.
 
     Args:
-        reranker: What to ask; its `questions_at_once` and its limit of calls hold.
+        reranker: What to ask; its `questions_at_once` and its limit of calls hold, and its
+            budget for all lines together, from now on.
         lines: Read one by one, never more than four times `questions_at_once` ahead.
     """
 
     def __init__(self, reranker: EvidenceReranker, lines: Iterator[Line]) -> None:
         at_once = reranker.questions_at_once
         self._reranker, self._lines = reranker, lines
+        self._config = with_meter({}, Meter(reranker.settings.budget))
         self._turns = asyncio.Semaphore(at_once)
         self._queue: Queue[Flight | BadLine | BaseException | None] = Queue(_AHEAD * at_once)
         self._loop = asyncio.new_event_loop()
@@ -104,7 +107,7 @@ class InFlight:
 
     async def _rerank(self, line: QuestionLine) -> RerankResult:
         async with self._turns:
-            return await self._reranker.arerank(line.question, line.passages)
+            return await self._reranker.arerank(line.question, line.passages, config=self._config)
 
     def _put(self, item: Flight | BadLine | BaseException | None) -> bool:
         """Wait for room; give up when the block ends."""
@@ -121,6 +124,8 @@ class InFlight:
         self._loop.run_forever()
 
     async def _wind_up(self) -> None:
+        """Cancel what is left; what it has still to say then interests nobody."""
+        self._loop.set_exception_handler(lambda loop, context: None)
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
             task.cancel()

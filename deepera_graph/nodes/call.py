@@ -14,7 +14,7 @@ from deepera_graph.cache.role import CachedRole
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import AnswerError, CallError, RoleError
 from deepera_graph.events import EVENT_OF
-from deepera_graph.limiter import Limiter
+from deepera_graph.limiter import Limiter, limit_of
 from deepera_graph.roles import Backend
 from deepera_graph.schema import RoleAnswer
 from deepera_graph.state import State, Update
@@ -40,14 +40,14 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
 
     def invoke(self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any) -> AnswerT:
         """Call the role."""
-        with self._limiter, _charged(meter_of(config)) as bill:
+        with limit_of(config), self._limiter, _charged(meter_of(config)) as bill:
             return bill.of(self._check(self._role.invoke(input, config)))
 
     async def ainvoke(
         self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AnswerT:
         """Call the role in the running loop."""
-        async with self._limiter:
+        async with limit_of(config), self._limiter:
             with _charged(meter_of(config)) as bill:
                 return bill.of(self._check(await self._role.ainvoke(input, config)))
 

@@ -8,16 +8,22 @@ from langchain_core.documents import Document
 from deepera_graph.errors import RoleError
 from deepera_graph.passages import retrieval_place
 from deepera_graph.settings import Settings
-from deepera_graph.state import JudgementRecord, Outcome, RankRecord, Span, State, Update
+from deepera_graph.state import JudgementRecord, Outcome, RankRecord, State, Update
+from deepera_graph.text.quotes import find_quote
 from deepera_graph.thresholds import cut
 
 NO_TEXT = "the passage has no text"
 
 
-def select(state: State, *, settings: Settings) -> Update:
+def select(state: State, *, settings: Settings, needs_evidence: bool = False) -> Update:
     """Rank every passage once, 1..N, and keep the best that reach the threshold.
 
     Ties go to the better first-stage rank, then to the earlier input (DeepEra, algorithm 1).
+
+    Args:
+        state: What the judges said.
+        settings: How to filter.
+        needs_evidence: Whether a passage without a quote that occurs in it is held back.
 
     Raises:
         RoleError: A passage failed and the settings say to raise.
@@ -33,7 +39,9 @@ def select(state: State, *, settings: Settings) -> Update:
     ]
     if settings.on_error == "raise":
         _raise_first_failure(records)
-    kept, fallback = _keep(_by_score(records), threshold, settings)
+    if needs_evidence:
+        records = [_held_to_evidence(one, threshold) for one in records]
+    kept, fallback = _keep(_by_score(records), threshold, settings, needs_evidence=needs_evidence)
     return {
         "ranking": _ranked(kept, _by_score(records)),
         "documents": [],
@@ -79,6 +87,7 @@ def _joined(
         reason=best["reason"] if best else NO_TEXT,
         quote=best["quote"] if best else "",
         quote_span=None,
+        quote_status="",
         window=None if whole or best is None else [best["start"], best["end"]],
         unusable=bool(best and best["unusable"]),
         retrieval_rank=rank,
@@ -87,8 +96,16 @@ def _joined(
         summary_status="",
     )
     if best and best["quote"]:
-        record["quote_span"] = _find_quote(passage.page_content, best)
+        _place_quote(record, passage.page_content, best)
     return record
+
+
+def _held_to_evidence(record: RankRecord, threshold: float) -> RankRecord:
+    """Note on a passage that would pass that there is no proof in it."""
+    if _value(record["score"]) < threshold or record["quote_span"] is not None:
+        return record
+    why = "the quote is not in the passage" if record["quote"] else "no evidence was named"
+    return {**record, "reason": "; ".join(filter(None, (record["reason"], f"held back: {why}")))}
 
 
 def _best_window(judgements: list[JudgementRecord], threshold: float) -> JudgementRecord | None:
@@ -102,9 +119,17 @@ def _best_window(judgements: list[JudgementRecord], threshold: float) -> Judgeme
     return ordered[0]
 
 
-def _find_quote(text: str, judgement: JudgementRecord) -> Span | None:
-    start = text.find(judgement["quote"], judgement["start"], judgement["end"])
-    return None if start < 0 else [start, start + len(judgement["quote"])]
+def _place_quote(record: RankRecord, text: str, judgement: JudgementRecord) -> None:
+    """Note where a quote stands in the passage: word for word, or but for typography."""
+    quote, start, end = judgement["quote"], judgement["start"], judgement["end"]
+    place = text.find(quote, start, end)
+    if place >= 0:
+        record["quote_status"], record["quote_span"] = "verbatim", [place, place + len(quote)]
+        return
+    found = find_quote(text, quote, start=start, end=end)
+    record["quote_status"] = found.status
+    if found.start is not None and found.end is not None:
+        record["quote_span"] = [found.start, found.end]
 
 
 def _value(score: float | None) -> float:
@@ -122,11 +147,15 @@ def _by_retrieval(records: Sequence[RankRecord]) -> list[RankRecord]:
 
 
 def _keep(
-    ordered: list[RankRecord], threshold: float, settings: Settings
+    ordered: list[RankRecord], threshold: float, settings: Settings, *, needs_evidence: bool
 ) -> tuple[list[RankRecord], str | None]:
     """Return the kept records in the order asked for, and the `on_empty` choice if it acted."""
     scored = [one for one in ordered if one["score"] is not None]
-    passed = [one for one in scored if _value(one["score"]) >= threshold][: settings.top_n]
+    passed = [
+        one
+        for one in scored
+        if _value(one["score"]) >= threshold and (one["quote_span"] or not needs_evidence)
+    ][: settings.top_n]
     if passed:
         return (_by_retrieval(passed) if settings.order == "retrieval" else passed), None
     if settings.on_empty == "empty" or not scored:

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from deepera_graph.cli.main import app
+from support.openai_server import ChatServer
 
 TESTS = Path(__file__).parents[1]
 TEA = "support.scripted:tea_backend"
@@ -19,11 +20,18 @@ PASSAGES = [
     {"id": "b", "text": "Green tea lowered fasting glucose by 4% in 60 adults."},
     {"id": "c", "text": "Glucose was measured in the morning."},
 ]
+CALLS = 1 + len(PASSAGES) + 1  # the intent, every passage, one summary
 
 
 def line(name="q1", **fields):
     """A question line that can be used."""
     return {"id": name, "question": QUESTION, "passages": PASSAGES, **fields}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    """A cache folder of the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture
@@ -59,6 +67,7 @@ def environment(tmp_path):
         **kept,
         "PYTHONPATH": f"{TESTS}{os.pathsep}{TESTS.parent}",
         "XDG_DATA_HOME": str(tmp_path / "data"),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
     }
 
 
@@ -85,6 +94,27 @@ def start(tmp_path, environment):
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+def answer(request):
+    """An answer that fits all roles; what tea lowered is evidence."""
+    return {
+        "topic": "diet",
+        "entity_type": request.user[:200],
+        "intent": "other",
+        "expected_answer_type": "other",
+        "reason": "scripted",
+        "evidence": [1],
+        "score": 0.9 if "lowered" in request.user else 0.1,
+        "text": "Green tea lowered fasting glucose.",
+    }
+
+
+@pytest.fixture
+def server():
+    """A chat server that takes `CALLS` calls for a line."""
+    with ChatServer(answer) as running:
+        yield running
 
 
 def read_lines(path):

@@ -9,12 +9,13 @@ import pytest
 from deepera_graph.settings import Settings
 from deepera_graph.version import __version__
 
-COMMANDS = ("demo", "rerank", "index", "ask")
+COMMANDS = ("demo", "rerank", "index", "ask", "calibrate", "bench", "cache")
+WITH_JSON = ("demo", "rerank", "index", "ask", "calibrate", "bench table", "cache stats")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", WITH_JSON)
 def test_the_help_of_a_command_has_examples_and_exit_codes(deepera, command):
-    result = deepera(command, "--help")
+    result = deepera(*command.split(), "--help")
     assert result.exit_code == 0
     assert "Examples:" in result.stdout
     assert f"deepera {command}" in result.stdout

@@ -55,6 +55,7 @@ def test_ids_and_metadata_are_kept_and_extended():
         "reason": "scored 0.9",
         "quote": "",
         "quote_span": None,
+        "quote_status": "",
         "status": "scored",
         "window": None,
         "summary_status": "ok",

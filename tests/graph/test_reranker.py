@@ -3,8 +3,12 @@
 import asyncio
 import copy
 import json
+import os
 import pickle
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from langchain_core.documents import Document
@@ -141,13 +145,7 @@ def test_a_lower_limit_in_the_config_holds():
     assert gauge.most == 2
 
 
-@pytest.mark.parametrize(
-    "is_async",
-    [
-        False,
-        pytest.param(True, marks=pytest.mark.xfail(reason="abatch raises an ExceptionGroup")),
-    ],
-)
+@pytest.mark.parametrize("is_async", [False, True])
 def test_a_bad_question_in_a_batch_raises_what_it_would_raise_alone(reranker, is_async):
     jobs = [(QUESTION, ["a"]), ("", ["b"]), (QUESTION, ["c"])]
     with pytest.raises(InputError, match="question must not be empty"):

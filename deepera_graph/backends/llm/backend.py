@@ -72,6 +72,7 @@ def llm_backend(
         summarizer=LlmSummarizer(chat),
         answerer=LlmAnswerer(chat),
         about={"model": chat.name, "prompts": prompts_hash()},
+        needs_evidence=True,
         spec={"kind": "llm", **spec, **_changed(patience=patience, limits=limits)}
         if spec and not spec.keys() & _MAY_HOLD_SECRETS
         else None,

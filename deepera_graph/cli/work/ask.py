@@ -11,6 +11,8 @@ from langchain_core.documents import Document
 from deepera_graph.cli.exits import SOME_FAILED, say
 from deepera_graph.cli.work.ask_view import show_result
 from deepera_graph.cli.work.backend import Judge
+from deepera_graph.cli.work.curve import with_curve
+from deepera_graph.cli.work.judgements import judgements_of
 from deepera_graph.cli.work.place import Place
 from deepera_graph.cli.work.terminal import output_console, progress_bar, write_json
 from deepera_graph.errors import BackendError, InputError, SettingsError
@@ -19,7 +21,7 @@ from deepera_graph.result import RerankResult
 from deepera_graph.retrieval.sources import read_passages
 from deepera_graph.retrieval.store import PassageStore, open_store
 
-__all__ = ["Judge", "Place", "Search", "run"]
+__all__ = ["Judge", "Place", "Search", "run", "with_curve"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +54,7 @@ def run(
     judge: Judge,
     settings: dict[str, Any],
     *,
+    cache: str | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -60,17 +63,20 @@ def run(
     Raises:
         InputError: The question is blank, or there is no such source.
         SettingsError: An option is out of range, or options do not go together.
-        StoreError: The store is missing, locked or unreachable.
+        StoreError: The store is missing, locked or unreachable, or the cache that was asked for
+            cannot be used.
         BackendError: The backend is unreachable.
     """
     if not question.strip():
         raise InputError("the question is empty")
     conditions = search.conditions()
     _check(search)
-    reranker = EvidenceReranker(judge.build(), **settings)
-    with _open(search, quiet=quiet) as store:
-        candidates = store.search(question, k=search.retrieve, where=conditions)
-    result = _rerank(reranker, question, candidates, quiet=quiet)
+    backend = judge.build()
+    with judgements_of(backend, cache) as judgements:
+        reranker = EvidenceReranker(backend, cache=judgements, **settings)
+        with _open(search, quiet=quiet) as store:
+            candidates = store.search(question, k=search.retrieve, where=conditions)
+        result = _rerank(reranker, question, candidates, quiet=quiet)
     if result.backend_failure is not None:
         raise BackendError(result.backend_failure)
     if as_json:

@@ -3,8 +3,8 @@
 import os
 import re
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar
@@ -27,6 +27,7 @@ class Judge:
     model: str | None
     base_url: str | None
     api_key_env: str | None
+    limits: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def kind(self) -> str:
@@ -39,6 +40,7 @@ class Judge:
             "--model": self.model,
             "--base-url": self.base_url,
             "--api-key-env": self.api_key_env,
+            **{f"--{name.replace('_', '-')}": value for name, value in self.limits.items()},
         }
         for_llm = [option for option, value in given.items() if value is not None]
         name = self.name or ("llm" if for_llm else "local")
@@ -60,7 +62,7 @@ class Judge:
         if kind == "local":
             return load_backend("local")
         if kind == "llm":
-            return _llm(str(self.model), self.base_url, self.api_key_env)
+            return _llm(str(self.model), self.base_url, self.api_key_env, self.limits)
         path = str(self.name)
         return call_foreign(
             f"--backend {path}", lambda: load_backend({"kind": "factory", "path": path})
@@ -73,15 +75,20 @@ def call_foreign(what: str, build: Callable[[], T]) -> T:
     Raises:
         SettingsError: It raised.
     """
-    here = str(Path.cwd())
-    if here not in sys.path and "" not in sys.path:
-        sys.path.append(here)
+    search_here()
     try:
         return build()
     except DeepEraError:
         raise
     except Exception as error:  # the boundary to foreign code
         raise SettingsError(f"{what} cannot be built: {type(error).__name__}: {error}") from error
+
+
+def search_here() -> None:
+    """Put the current directory on the path, where modules of the user's are looked for too."""
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        sys.path.append(here)
 
 
 def _factory_kind(name: str) -> str:
@@ -95,7 +102,9 @@ def _factory_kind(name: str) -> str:
     )
 
 
-def _llm(name: str, base_url: str | None, api_key_env: str | None) -> Backend:
+def _llm(
+    name: str, base_url: str | None, api_key_env: str | None, limits: Mapping[str, float]
+) -> Backend:
     if api_key_env is not None and not os.environ.get(api_key_env):
         raise SettingsError(_no_key(api_key_env))
     if base_url is not None:
@@ -108,7 +117,8 @@ def _llm(name: str, base_url: str | None, api_key_env: str | None) -> Backend:
             "with --base-url the bare name is enough"
         )
     return call_foreign(
-        f"--model {name}", lambda: llm_backend(name, base_url=base_url, api_key_env=api_key_env)
+        f"--model {name}",
+        lambda: llm_backend(name, base_url=base_url, api_key_env=api_key_env, limits=limits),
     )
 
 

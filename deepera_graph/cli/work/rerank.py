@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 import typer
 
 from deepera_graph.cli.exits import INTERRUPTED, OK, SOME_FAILED, say
 from deepera_graph.cli.work.backend import Judge
+from deepera_graph.cli.work.curve import with_curve
 from deepera_graph.cli.work.files import Files
+from deepera_graph.cli.work.judgements import judgements_of
 from deepera_graph.cli.work.terminal import json_bytes, progress_bar, write_bytes
 from deepera_graph.errors import BackendError
 from deepera_graph.jobs.dry_run import CHARS_PER_TOKEN, REPLY_TOKENS, count_calls, count_lines
@@ -19,7 +22,7 @@ from deepera_graph.jobs.rerank import Watch, rerank_lines
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.settings import Settings
 
-__all__ = ["Files", "Judge", "run"]
+__all__ = ["Files", "Judge", "run", "with_curve"]
 
 
 def run(
@@ -27,6 +30,7 @@ def run(
     judge: Judge,
     settings: dict[str, Any],
     *,
+    cache: str | None,
     limit: int | None,
     dry_run: bool,
     as_json: bool,
@@ -36,6 +40,7 @@ def run(
 
     Raises:
         SettingsError: An option is out of range, or a file cannot be used.
+        StoreError: The cache that was asked for cannot be used.
         BackendError: The backend is unreachable; finished lines are written.
     """
     checked = Settings.of(settings)
@@ -45,10 +50,11 @@ def run(
         _tell_cost(report, judge.kind, as_json=as_json)
     else:
         files.check_outputs()
-        reranker = EvidenceReranker(judge.build(), **checked.to_dict())
-        report = JobReport()
+        backend, report = judge.build(), JobReport()
         try:
-            _rerank(reranker, files, report, limit=limit, quiet=quiet)
+            with judgements_of(backend, cache) as judgements:
+                reranker = EvidenceReranker(backend, cache=judgements, **checked.to_dict())
+                _rerank(reranker, files, report, limit=limit, quiet=quiet)
         except KeyboardInterrupt as error:
             say(f"interrupted; {_written(files, report)}")
             raise typer.Exit(INTERRUPTED) from error
@@ -79,8 +85,13 @@ def _count(
         if judge.kind == "local":
             count_lines(source, report=report, limit=limit, watch=watch)
         else:
-            count_calls(settings, source, report=report, limit=limit, watch=watch)
+            count_calls(_freed(settings), source, report=report, limit=limit, watch=watch)
     return report
+
+
+def _freed(settings: Settings) -> Settings:
+    """Take the limits off, so that all there may be is counted."""
+    return replace(settings, budget=None, threshold=0.0)
 
 
 @contextmanager
@@ -130,11 +141,17 @@ def closing_words(files: Files, report: JobReport) -> str:
         f"{report.n_written} lines written, {report.n_bad} bad",
         f"{report.n_passages} passages, {report.n_kept} kept, {report.n_failed} failed",
         f"{empty} questions not ok ({_counts(report)})" if empty else "all questions ok",
-        f"{report.total_usage.calls} calls",
+        _calls(report),
         f"{report.to_dict()['seconds']['wall']:.1f} s",
     ]
     tail = f"; report in {files.report_path}" if files.report_path else ""
     return "; ".join(words) + tail
+
+
+def _calls(report: JobReport) -> str:
+    used = report.total_usage
+    cached = f", {used.cached_calls} of them from the cache" if used.cached_calls else ""
+    return f"{used.calls} calls{cached}"
 
 
 def _counts(report: JobReport) -> str:

@@ -1,0 +1,173 @@
+"""The options of `deepera bench`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deepera_graph.cli import options
+from deepera_graph.cli.exits import CODES
+from deepera_graph.cli.extras import needing
+
+_MEASURE = "Measure"
+_DATA = "Data"
+EPILOG = f"""[bold]Examples:[/bold]
+
+  deepera bench table lakes.jsonl --rankers first-stage,random,bm25,deepera:local
+
+  deepera bench table scifact/ --baseline BM25 --out results --keep rankings --limit 100
+
+  deepera bench table lakes.jsonl scifact/ --metrics HitRate@1,RP --json
+
+[bold]Data[/bold] are JSON lines with "id", "question", "passages" and "golden", the ids of the
+passages that answer; folders in the layout of BEIR (corpus.jsonl, queries.jsonl, qrels/); or
+folders of articles (passages.jsonl, questions.jsonl).
+
+[bold]Rankers[/bold] are first-stage, random, bm25, deepera:BACKEND, deepera-kept:BACKEND (only what
+passed the filter), dense:module:factory, compressor:module:factory, and oracle, the best order
+there can be. [bold]Metrics[/bold] are HitRate@K, RP, RP-linear, NRS@K, CDR, nDCG@K and Recall@K.
+Intervals are of 95 % over questions.
+
+It needs more packages: pip install 'deepera-graph\\[bench]'.
+
+{CODES}"""
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", epilog=EPILOG)
+
+
+@app.callback()
+def bench() -> None:
+    """Measure rerankers on labelled questions."""
+
+
+@app.command(epilog=EPILOG)
+def table(
+    data: Annotated[list[Path], typer.Argument(metavar="DATA", help="Files and folders.")],
+    *,
+    rankers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="What to compare.",
+            show_default="first-stage,random,bm25,deepera:local,oracle",
+            rich_help_panel=_MEASURE,
+        ),
+    ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="What to measure.",
+            show_default="HitRate@1,HitRate@3,RP,nDCG@10",
+            rich_help_panel=_MEASURE,
+        ),
+    ] = None,
+    baseline: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Ranker the others are compared with, as the table names it.",
+            show_default="none",
+            rich_help_panel=_MEASURE,
+        ),
+    ] = "",
+    repeats: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Runs of a ranker that differs from run to run.",
+            rich_help_panel=_MEASURE,
+        ),
+    ] = 3,
+    resamples: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Resamples for the intervals and tests.",
+            show_default="10000",
+            rich_help_panel=_MEASURE,
+        ),
+    ] = None,
+    seed: Annotated[
+        int,
+        typer.Option(
+            metavar="S",
+            min=0,
+            help="Of the random order and the resamples.",
+            rich_help_panel=_MEASURE,
+        ),
+    ] = 0,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Only the first N questions of each.",
+            show_default="all",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    split: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Judgements of a BEIR folder to use.", rich_help_panel=_DATA
+        ),
+    ] = "test",
+    candidates: Annotated[
+        int,
+        typer.Option(
+            metavar="K",
+            min=1,
+            help="Documents BM25 finds for a question of a BEIR folder.",
+            rich_help_panel=_DATA,
+        ),
+    ] = 100,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            help="Where results.md, results.csv and manifest.json go.",
+            show_default="nowhere",
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace results in FOLDER.")
+    ] = False,
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Keep rankings here, and take those that are there already.",
+            show_default="keep none",
+        ),
+    ] = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Compare rankers on data sets: a table with intervals."""
+    with needing("bench", "bench"):
+        from deepera_graph.cli.work import bench as work  # noqa: PLC0415 - keeps --help quick
+
+    work.run(
+        work.Request(
+            data=tuple(data),
+            rankers=rankers,
+            metrics=metrics,
+            baseline=baseline,
+            n_repeats=repeats,
+            n_resamples=resamples,
+            seed=seed,
+            limit=limit,
+            split=split,
+            n_candidates=candidates,
+            out=out,
+            overwrite=overwrite,
+            keep=keep,
+        ),
+        as_json=as_json,
+        quiet=quiet,
+    )

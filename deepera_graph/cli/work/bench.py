@@ -1,0 +1,144 @@
+"""What `deepera bench table` does."""
+
+from dataclasses import dataclass, replace
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from deepera_graph.bench.command import Options, bench_table
+from deepera_graph.bench.table import Row, Table
+from deepera_graph.cli.work.backend import search_here
+from deepera_graph.cli.work.terminal import progress_bar, write_json
+from deepera_graph.errors import SettingsError
+
+_RESULTS = ("results.md", "results.csv", "differences.csv", "manifest.json")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The options of a table, as they were given."""
+
+    data: tuple[Path, ...]
+    rankers: str | None
+    metrics: str | None
+    baseline: str
+    n_repeats: int
+    n_resamples: int | None
+    seed: int
+    limit: int | None
+    split: str
+    n_candidates: int
+    out: Path | None
+    overwrite: bool
+    keep: Path | None
+
+    def options(self) -> Options:
+        """Return them as the benchmark takes them.
+
+        Raises:
+            SettingsError: One is out of range.
+            MetricError: A metric is unknown.
+        """
+        plain = Options(
+            data=self.data,
+            out=self.out,
+            limit=self.limit,
+            split=self.split,
+            n_candidates=self.n_candidates,
+        )
+        plan = replace(plain.plan, **self._plan())
+        rankers = plain.rankers if self.rankers is None else _names("--rankers", self.rankers)
+        return replace(plain, plan=plan, rankers=rankers)
+
+    def check_out(self) -> None:
+        """Raise `SettingsError` if results would be lost, or cannot be written."""
+        if self.out is None:
+            return
+        if self.out.exists() and not self.out.is_dir():
+            raise SettingsError(f"--out must be a folder, got the file {str(self.out)!r}")
+        for name in _RESULTS:
+            if (self.out / name).exists() and not self.overwrite:
+                raise SettingsError(
+                    f"{str(self.out / name)!r} exists; give --overwrite to replace it"
+                )
+
+    def _plan(self) -> dict[str, Any]:
+        given: dict[str, Any] = {
+            "baseline": self.baseline,
+            "n_repeats": self.n_repeats,
+            "n_resamples": self.n_resamples,
+            "seed": self.seed,
+            "keep": self.keep,
+            "metrics": None if self.metrics is None else _names("--metrics", self.metrics),
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+
+def run(request: Request, *, as_json: bool, quiet: bool) -> None:
+    """Measure, write the results, and show the table.
+
+    Raises:
+        SettingsError: An option is out of range, or results would be lost.
+        DatasetError: A data set cannot be read.
+        RankingError: A ranker gave back no ranking.
+        MetricError: A metric or the baseline is unknown.
+        BackendError: The backend of a ranker is unreachable.
+    """
+    request.check_out()
+    search_here()
+    with progress_bar("ranking", hidden=quiet):
+        table = bench_table(request.options())
+    if as_json:
+        write_json(_plain(table))
+    elif not quiet:
+        typer.echo(f"{table.overview()}\n{table.markdown()}", nl=False)
+
+
+def _names(option: str, text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise SettingsError(f"{option} must be names with commas between them, got {text!r}")
+    return names
+
+
+def _plain(table: Table) -> dict[str, Any]:
+    return {
+        "metrics": list(table.metrics),
+        "datasets": [
+            {
+                "name": one.name,
+                "questions": one.n_questions,
+                "candidates": one.n_candidates,
+                "ceiling": one.ceiling,
+                "first_stage": one.first_stage,
+            }
+            for one in table.surveys
+        ],
+        "rows": [_row(row, table.metrics) for row in table.rows],
+        "differences": [_without_nan(one._asdict()) for one in table.differences],
+    }
+
+
+def _row(row: Row, metrics: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "dataset": row.dataset,
+        "ranker": row.ranker,
+        "repeats": row.n_repeats,
+        "metrics": {
+            metric: _without_nan(one._asdict())
+            for metric, one in zip(metrics, row.estimates, strict=True)
+        },
+        "seconds": row.seconds,
+        "calls": row.calls,
+        "tokens": row.tokens,
+    }
+
+
+def _without_nan(fields: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no word for what is not a number; null takes its place."""
+    return {
+        name: None if isinstance(value, float) and isnan(value) else value
+        for name, value in fields.items()
+    }

@@ -1,0 +1,87 @@
+"""`deepera bench table`."""
+
+import json
+
+import pytest
+
+from cli.conftest import PASSAGES, line
+
+QUICK = ("--resamples", "50")
+
+
+@pytest.fixture
+def data(questions):
+    return questions(*(line(f"q{n}", golden=["b"]) for n in range(4)), name="tea.jsonl")
+
+
+@pytest.fixture
+def table(deepera, data):
+    def run(*args):
+        return deepera("bench", "table", data, *QUICK, *args)
+
+    return run
+
+
+def test_the_table_has_a_row_a_ranker(table):
+    result = table("--rankers", "first-stage,random,bm25,deepera:local")
+    assert result.exit_code == 0, result.output
+    assert "### tea" in result.stdout
+    for name in ("random", "BM25"):
+        assert f"| {name} |" in result.stdout
+
+
+def test_json_has_the_numbers(table):
+    result = table("--rankers", "first-stage,oracle", "--metrics", "HitRate@1,RP", "--json")
+    plain = json.loads(result.stdout)
+    assert plain["metrics"] == ["HitRate@1", "RP"]
+    assert plain["datasets"][0]["candidates"] == len(PASSAGES)
+    first, oracle = (row["metrics"]["HitRate@1"]["mean"] for row in plain["rows"])
+    assert (first, oracle) == (0.0, 1.0)
+
+
+def test_a_baseline_is_compared_with(table):
+    plain = json.loads(table("--rankers", "bm25,random", "--baseline", "BM25", "--json").stdout)
+    assert {one["ranker"] for one in plain["differences"]} == {"random"}
+
+
+def test_results_are_written_and_not_replaced_unasked(table, tmp_path):
+    args = ("--rankers", "bm25", "--limit", "2", "--out", tmp_path / "out", "--quiet")
+    assert table(*args).output == ""
+    assert {one.name for one in (tmp_path / "out").iterdir()} == {
+        "results.md", "results.csv", "manifest.json",
+    }  # fmt: skip
+    again = table(*args)
+    assert again.exit_code == 2
+    assert "exists; give --overwrite" in again.stderr
+    assert table(*args, "--overwrite").exit_code == 0
+
+
+def test_rankings_can_be_kept(table, tmp_path):
+    args = ("--rankers", "bm25", "--keep", tmp_path / "kept")
+    first = table(*args)
+    assert any((tmp_path / "kept").rglob("*.jsonl"))
+    assert table(*args).stdout == first.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        (("--rankers", "best"), "got 'best'"),
+        (("--rankers", "bm25,"), "--rankers must be names with commas between them"),
+        (("--rankers", "dense:nowhere:build"), "cannot be imported"),
+        (("--metrics", "Luck@1"), "got 'Luck@1'"),
+        (("--baseline", "nobody"), "nobody"),
+        (("--limit", "0"), "0"),
+    ],
+)
+def test_options_that_cannot_be_are_one_line(table, args, problem):
+    result = table(*args)
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert problem in result.stderr
+
+
+def test_what_is_no_data_set_is_one_line(deepera, tmp_path):
+    result = deepera("bench", "table", tmp_path / "none.jsonl")
+    assert result.exit_code == 2
+    assert "is no data set" in result.stderr

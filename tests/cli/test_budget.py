@@ -1,0 +1,102 @@
+"""Limits of `deepera rerank`: one budget for the whole file, and nothing lost."""
+
+import json
+import time
+
+import pytest
+
+from cli.conftest import CALLS, PASSAGES, TEA, line
+
+N_LINES = 6
+
+
+@pytest.fixture
+def rerank(deepera, questions, read, server, tmp_path):
+    source = questions(*(line(f"q{n}", question=f"{n}: does tea help?") for n in range(N_LINES)))
+
+    def run(*args, name="out.jsonl"):
+        result = deepera(
+            "rerank", source, "-o", tmp_path / name, "--model", "any",
+            "--base-url", server.base_url, *args,
+        )  # fmt: skip
+        assert result.exit_code == 0, result.output
+        return result, read(tmp_path / name)
+
+    return run
+
+
+def statuses(lines):
+    return [ranked["status"] for one in lines for ranked in one["ranking"]]
+
+
+@pytest.mark.parametrize("at_once", [1, 4])
+@pytest.mark.parametrize("max_calls", [1, 7])
+def test_calls_never_exceed_the_limit(rerank, server, max_calls, at_once):
+    rerank("--max-calls", max_calls, "--max-concurrency", at_once)
+    assert server.calls == max_calls
+
+
+def test_all_lines_are_written_with_every_passage(rerank, tmp_path):
+    result, lines = rerank("--max-calls", CALLS, "--max-concurrency", "1")
+    assert [one["id"] for one in lines] == [f"q{n}" for n in range(N_LINES)]
+    assert len(statuses(lines)) == N_LINES * len(PASSAGES)
+    assert lines[0]["outcome"] == "ok"
+    assert {one["outcome"] for one in lines[1:]} == {"budget_stop"}
+    assert set(statuses(lines[1:])) == {"skipped_budget"}
+    assert all(one["score"] is None for one in lines[1]["ranking"])
+    assert f"{N_LINES - 1} budget_stop" in result.stderr
+    report = json.loads((tmp_path / "out.report.json").read_text(encoding="utf-8"))
+    assert report["end"] == "complete"
+    assert report["passages"]["failures_by_cause"] == {f"budget reached: {CALLS} calls": 15}
+
+
+def test_what_is_missing_is_paid_for_in_the_next_run(rerank, server):
+    rerank("--max-calls", "7")
+    _, lines = rerank(name="rest.jsonl")
+    assert server.calls == N_LINES * CALLS
+    assert {one["outcome"] for one in lines} == {"ok"}
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("--max-tokens", "1"),
+        ("--max-seconds", "0.000001"),
+        ("--max-cost", "0.0000001", "--input-price", "2", "--output-price", "8"),
+    ],
+    ids=lambda args: args[0],
+)
+def test_every_limit_stops_the_file(rerank, server, args):
+    _, lines = rerank(*args, "--max-concurrency", "1")
+    assert server.calls <= 1
+    assert len(lines) == N_LINES
+    assert "skipped_budget" in statuses(lines)
+
+
+def test_a_dry_run_counts_without_the_limit(deepera, questions):
+    args = ("--model", "openai:any", "--dry-run", "--json", "--max-calls", "1")
+    plain = json.loads(deepera("rerank", questions(line()), *args).stdout)
+    assert plain["usage"]["calls"] == 7
+
+
+def test_requests_are_paced(rerank, server):
+    started = time.monotonic()
+    rerank("--requests-per-minute", "600", "--limit", "1")
+    assert server.calls == CALLS
+    assert time.monotonic() - started >= 0.1 * (CALLS - 1)
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        (("--max-calls", "0"), "max_calls must be > 0, got 0"),
+        (("--max-cost", "1"), "max_cost needs input_price and output_price"),
+        (("--requests-per-minute", "5"), "--requests-per-minute goes with --backend llm"),
+        (("--tokens-per-minute", "5"), "--tokens-per-minute goes with --backend llm"),
+    ],
+)
+def test_a_limit_that_cannot_be_is_one_line(deepera, questions, args, problem):
+    result = deepera("rerank", questions(line()), "--backend", TEA, *args)
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert problem in result.stderr
