@@ -145,6 +145,27 @@ def test_a_lower_limit_in_the_config_holds():
     assert gauge.most == 2
 
 
+ONE_AT_A_TIME = """
+import asyncio
+from deepera_graph import EvidenceReranker
+from support.roles import scripted_backend
+reranker = EvidenceReranker(scripted_backend({"a": 0.9, "b": 0.1}), max_concurrency=1)
+if IS_ASYNC:
+    result = asyncio.run(reranker.arerank("Which?", ["a", "b"]))
+else:
+    result = reranker.rerank("Which?", ["a", "b"])
+assert len(result.kept) == 1
+"""
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_limit_of_one_does_not_wait_for_ever(is_async):
+    code = f"IS_ASYNC = {is_async}\n{ONE_AT_A_TIME}"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, timeout=30, check=False)
+    assert done.returncode == 0
+
+
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_bad_question_in_a_batch_raises_what_it_would_raise_alone(reranker, is_async):
     jobs = [(QUESTION, ["a"]), ("", ["b"]), (QUESTION, ["c"])]

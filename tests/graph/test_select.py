@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from deepera_graph import EvidenceReranker, PerIntent, Quantile, RoleError, Settings
 from deepera_graph.nodes.intent import UNKNOWN
 from deepera_graph.nodes.select import NO_TEXT, select
-from support.roles import scripted_backend
+from support.roles import judged, scripted_backend
 
 LEVELS = [0.1, 0.35, 0.6, 0.8, 0.8, 0.85, 0.9, None]
 CHANCE = random.Random(7)
@@ -190,3 +190,42 @@ def test_raising_names_the_first_failure():
 
 def test_no_passages_is_an_outcome_of_its_own():
     assert selected([], [])["outcome"] == "nothing_retrieved"
+
+
+@pytest.mark.parametrize(
+    ("quote", "required", "kept", "reason"),
+    [
+        ("lowered it", True, True, "0"),
+        ("Lowered  it", True, False, "0; held back: the quote is not in the passage"),
+        ("", True, False, "0; held back: no evidence was named"),
+        ("", False, True, "0"),
+        ("not there", False, True, "0"),
+    ],
+)
+def test_a_verdict_without_proof_in_the_passage_can_be_held_back(quote, required, kept, reason):
+    backend = scripted_backend(lambda task: judged(0.9, quote=quote, reason="0"))
+    reranker = EvidenceReranker(backend, require_evidence=required, content="passage")
+    [one] = reranker.rerank("Does tea lower it?", ["Tea lowered it."]).passages
+    assert (one.kept, one.score, one.reason) == (kept, 0.9, reason)
+
+
+def test_what_is_held_back_leaves_room_for_what_is_not():
+    quotes = {"Best. Bare.": "", "Good. Proven.": "Proven.", "Weak.": ""}
+    scores = {"Best. Bare.": 0.95, "Good. Proven.": 0.85, "Weak.": 0.1}
+    backend = scripted_backend(
+        lambda task: judged(scores[task["text"]], quote=quotes[task["text"]])
+    )
+    reranker = EvidenceReranker(backend, require_evidence=True, top_n=1)
+    result = reranker.rerank("Which?", list(scores))
+    assert [one.text for one in result.passages] == ["Good. Proven.", "Best. Bare.", "Weak."]
+    assert [one.kept for one in result.passages] == [True, False, False]
+    assert "held back" not in result.passages[2].reason
+    assert result.outcome == "ok"
+
+
+def test_nothing_proven_is_over_filtered_and_on_empty_acts():
+    backend = scripted_backend(lambda task: judged(0.9))
+    reranker = EvidenceReranker(backend, require_evidence=True)
+    assert reranker.rerank("Which?", ["a", "b"]).outcome == "over_filtered"
+    filled = reranker.with_settings(on_empty="top1").rerank("Which?", ["a", "b"])
+    assert ([one.id for one in filled.kept], filled.fallback) == (["1"], "top1")

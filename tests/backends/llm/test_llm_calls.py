@@ -1,0 +1,205 @@
+"""Calls of the LLM backend to a real server on loopback: how many, how many at once, how fast."""
+
+import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from deepera_graph import EvidenceReranker, Usage, llm_backend
+from support.openai_server import ChatServer, Request
+from support.scripted import answer_in_json
+
+QUESTION = "Does tea lower fasting glucose?"
+PASSAGES = [f"Tea trial {n} had {n + 20} adults." for n in range(30)]
+SCORES = {f"Tea trial {n} ": 0.9 for n in range(7)}
+KEPT = [str(n + 1) for n in range(7)]
+WITHIN = 0.6  # seconds for 30 passages at 0.1 s a call: three stages, one after the other
+
+
+def answer(request: Request) -> dict[str, object]:
+    return answer_in_json(SCORES, request.system, request.user)
+
+
+def made(server: ChatServer, **settings: object) -> EvidenceReranker:
+    return EvidenceReranker(
+        llm_backend("openai:scripted", base_url=server.base_url, api_key_env=None), **settings
+    )
+
+
+def rerank(reranker: EvidenceReranker, is_async: bool):
+    if is_async:
+        return asyncio.run(reranker.arerank(QUESTION, PASSAGES))
+    return reranker.rerank(QUESTION, PASSAGES)
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-verysecret")
+
+
+@pytest.fixture(params=[False, True], ids=["sync", "async"])
+def is_async(request):
+    return request.param
+
+
+def kinds(server: ChatServer) -> list[str]:
+    names = {"entity_type": "intent", "You judge": "score", "You shorten": "summary"}
+    return [
+        next((name for mark, name in names.items() if mark in request.system), "answer")
+        for request in server.requests
+    ]
+
+
+def test_it_takes_one_call_for_the_intent_one_a_passage_and_one_a_kept_passage(is_async):
+    with ChatServer(answer) as server:
+        result = rerank(made(server), is_async)
+        assert kinds(server) == ["intent", *["score"] * 30, *["summary"] * 7]
+    assert [one.id for one in result.kept] == KEPT
+    calls = {stage: used.calls for stage, used in result.usage.items()}
+    assert calls == {"intent": 1, "score": 30, "summarize": 7}
+
+
+def test_an_answer_is_one_call_more_and_no_summaries_are_none(is_async):
+    with ChatServer(answer) as server:
+        rerank(made(server, content="passage"), is_async)
+        assert server.calls == 31
+        server.reset_counts()
+        rerank(made(server, threshold=0.99), is_async)
+        assert server.calls == 31
+
+
+def test_tokens_are_those_the_server_counted(is_async):
+    with ChatServer(answer) as server:
+        result = rerank(made(server), is_async)
+        words = sum(
+            len(str(message["content"]).split())
+            for request in server.requests
+            for message in request.messages
+        )
+    assert result.total_usage.input_tokens == words
+    assert result.total_usage.output_tokens > 0
+
+
+@pytest.mark.parametrize(("is_async", "limit"), [(False, 2), (False, 30), (True, 1), (True, 30)])
+def test_never_more_than_the_limit_is_in_flight(is_async, limit):
+    with ChatServer(answer, latency=0.02) as server:
+        rerank(made(server, max_concurrency=limit), is_async)
+        assert min(limit, 2) <= server.max_in_flight <= limit
+
+
+def test_the_limit_holds_for_all_questions_together(is_async):
+    jobs = [(f"Does tea {n} lower it?", PASSAGES[:8]) for n in range(6)]
+    with ChatServer(answer, latency=0.01) as server:
+        reranker = made(server, max_concurrency=5)
+        results = asyncio.run(reranker.abatch(jobs)) if is_async else reranker.batch(jobs)
+        assert server.max_in_flight <= 5
+        kept = sum(len(result.kept) for result in results)
+        assert server.calls == 6 * (1 + 8) + kept == 6 * 9 + 42
+
+
+def test_no_more_than_sixteen_are_in_flight_by_default(is_async):
+    with ChatServer(answer, latency=0.02) as server:
+        rerank(made(server), is_async)
+        assert 2 <= server.max_in_flight <= 16
+
+
+def best_time(run, tries: int = 3) -> float:
+    """Seconds of the fastest of some runs; another program may have held the processor."""
+    times = []
+    for _ in range(tries):
+        started = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - started)
+        if times[-1] < WITHIN:
+            break
+    return min(times)
+
+
+def test_thirty_passages_take_as_long_as_three_calls(is_async):
+    with ChatServer(answer, latency=0.1) as server:
+        reranker = made(server, max_concurrency=30)
+        assert best_time(lambda: rerank(reranker, is_async)) < WITHIN
+        assert server.max_in_flight <= 30
+
+
+async def test_it_is_as_fast_inside_a_running_loop():
+    with ChatServer(answer, latency=0.1) as server:
+        reranker = made(server, max_concurrency=30)
+        await reranker.arerank(QUESTION, PASSAGES[:1])
+        times = []
+        while len(times) < 3 and min(times, default=WITHIN) >= WITHIN:
+            started = time.perf_counter()
+            result = await reranker.arerank(QUESTION, PASSAGES)
+            times.append(time.perf_counter() - started)
+        assert min(times) < WITHIN
+        assert [one.id for one in result.kept] == KEPT
+
+
+async def test_a_synchronous_call_works_inside_a_running_loop():
+    with ChatServer(answer) as server:
+        result = made(server).rerank(QUESTION, PASSAGES)
+        assert [one.id for one in result.kept] == KEPT
+
+
+async def test_the_loop_of_the_caller_goes_on_while_calls_are_out():
+    with ChatServer(answer, latency=0.1) as server:
+        task = asyncio.create_task(made(server).arerank(QUESTION, PASSAGES[:3]))
+        beats = 0
+        while not task.done():
+            await asyncio.sleep(0.01)
+            beats += 1
+        assert len((await task).kept) == 3
+        assert beats > 10
+
+
+def test_one_reranker_serves_loop_after_loop_and_threads_in_between():
+    with ChatServer(answer) as server:
+        reranker = made(server)
+        expected = reranker.rerank(QUESTION, PASSAGES)
+        for _ in range(3):
+            for result in (
+                asyncio.run(reranker.arerank(QUESTION, PASSAGES)),
+                reranker.rerank(QUESTION, PASSAGES),
+            ):
+                assert result.passages == expected.passages
+                assert result.usage == expected.usage
+                assert not result.failed
+        assert server.calls == 7 * 38
+
+
+def test_many_loops_in_many_threads_share_one_reranker():
+    with ChatServer(answer, latency=0.005) as server:
+        reranker = made(server, max_concurrency=6)
+        with ThreadPoolExecutor(6) as pool:
+            ways = [lambda n=n: rerank(reranker, bool(n % 2)) for n in range(6)]
+            results = list(pool.map(lambda way: way(), ways))
+        assert {tuple(one.id for one in result.kept) for result in results} == {tuple(KEPT)}
+        assert server.max_in_flight <= 6
+
+
+def test_the_whole_result_is_the_same_sync_and_async():
+    with ChatServer(answer) as server:
+        reranker = made(server, answer=False)
+        sync, not_sync = rerank(reranker, False), rerank(reranker, True)
+    assert (sync.intent, sync.passages, sync.usage) == (
+        not_sync.intent, not_sync.passages, not_sync.usage,
+    )  # fmt: skip
+
+
+def test_an_answer_cites_what_was_kept(is_async):
+    def with_answer(request: Request) -> dict[str, object]:
+        if "You answer" in request.system:
+            return {"text": "It may [2], not [99].", "citations": [1, 99]}
+        return answer(request)
+
+    with ChatServer(with_answer) as server:
+        result = rerank(made(server, answer=True), is_async)
+        assert kinds(server)[-1] == "answer"
+        evidence = server.requests[-1].user
+    assert result.answer["text"] == "It may [2], not ."
+    assert result.answer["citations"] == ["2", "1"]
+    assert "[7] (none): Tea trial 6 had 26 adults." in evidence
+    assert result.usage["answer"].calls == 1
+    assert result.total_usage.calls == 39
+    assert result.total_usage + Usage() == result.total_usage

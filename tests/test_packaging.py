@@ -1,0 +1,120 @@
+"""What is public, what an import costs, and that every module can be imported."""
+
+import ast
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+import deepera_graph
+import langchain_deepera
+
+PACKAGES = [deepera_graph, langchain_deepera]
+HEAVY = ("langgraph", "openai", "langchain_openai", "qdrant_client", "langchain_qdrant", "typer",
+         "rich", "httpx", "numpy", "pytest", "langchain", "langchain_classic")  # fmt: skip
+
+
+def loaded_after(code: str, unwanted: tuple[str, ...]) -> str:
+    """Names out of *unwanted* that a fresh interpreter has loaded after *code*."""
+    code += f"\nimport sys; print(sorted(set({unwanted!r}) & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def modules(package):
+    found = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    return [one.name for one in found if not one.name.endswith("__main__")]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_public_names_are_sorted_unique_and_importable(package):
+    assert package.__all__ == sorted(set(package.__all__))
+    assert dir(package) == package.__all__
+    for name in package.__all__:
+        thing = getattr(package, name)
+        home = getattr(thing, "__module__", package.__name__)
+        assert home.startswith(package.__name__), name
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_all_is_complete(package):
+    assert not {name for name in package._HOME if name not in package.__all__}
+    assert {name for name in package.__all__ if not name.startswith("_")} == set(package._HOME)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_type_checker_sees_every_public_name(package):
+    tree = ast.parse(Path(package.__file__).read_text(encoding="utf-8"))
+    [guarded] = [
+        node for node in tree.body if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node)
+    ]
+    seen = {alias.name for node in guarded.body for alias in getattr(node, "names", [])}
+    assert seen == set(package._HOME)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_an_unknown_name_is_an_attribute_error(package):
+    with pytest.raises(AttributeError, match="has no attribute 'Nonsense'"):
+        package.Nonsense  # noqa: B018
+
+
+@pytest.mark.parametrize("name", [name for package in PACKAGES for name in modules(package)])
+def test_every_module_can_be_imported(name):
+    importlib.import_module(name)
+
+
+def test_an_import_of_the_package_loads_nothing_heavy():
+    assert loaded_after("import deepera_graph", (*HEAVY, "langchain_core", "pydantic")) == "[]"
+
+
+@pytest.mark.parametrize(
+    "names", ["Settings, Quantile, Usage", "Judgement, Intent", "Backend", "DeepEraError"]
+)
+def test_plain_nouns_do_not_load_the_graph(names):
+    assert loaded_after(f"from deepera_graph import {names}", HEAVY[:5]) == "[]"
+
+
+def test_the_local_backend_loads_no_client():
+    code = "import deepera_graph; deepera_graph.EvidenceReranker('local')"
+    assert loaded_after(code, ("openai", "langchain_openai", "qdrant_client", "torch")) == "[]"
+
+
+def test_the_llm_backend_loads_no_store():
+    code = (
+        "import deepera_graph\n"
+        "deepera_graph.llm_backend('openai:m', base_url='http://127.0.0.1:9/v1')"
+    )
+    assert loaded_after(code, ("qdrant_client", "langchain_qdrant", "langchain_classic")) == "[]"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_module_imports_the_integrations_folder(package):
+    for path in Path(package.__file__).parent.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"^\s*(?:from|import)\s+integrations\b", text, re.MULTILINE), path
+
+
+def test_the_core_knows_nothing_of_langchain_deepera():
+    for path in Path(deepera_graph.__file__).parent.rglob("*.py"):
+        if "cli" not in path.parts:
+            text = path.read_text(encoding="utf-8")
+            found = re.search(r"^\s*(?:from|import)\s+langchain_deepera\b", text, re.MULTILINE)
+            assert not found, path
+
+
+def test_prompts_and_type_marker_are_there_to_be_shipped():
+    root = resources.files("deepera_graph")
+    prompts = {one.name for one in root.joinpath("prompts").iterdir() if one.name.endswith(".md")}
+    roles = {"intent", "score", "summarize", "answer"}
+    assert {f"{role}.{part}.md" for role in roles for part in ("system", "user")} <= prompts
+    assert root.joinpath("py.typed").is_file()
+    assert resources.files("langchain_deepera").joinpath("py.typed").is_file()
+
+
+def test_the_version_is_one_of_semantic_versioning():
+    assert re.fullmatch(r"\d+\.\d+\.\d+(?:[.-]?\w+)?", deepera_graph.__version__)
