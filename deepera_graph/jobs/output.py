@@ -43,7 +43,7 @@ def _cost(usage: Usage) -> dict[str, int]:
 
 
 def _ranked(passage: RankedPassage) -> dict[str, Any]:
-    return {
+    fields: dict[str, Any] = {
         "id": passage.id,
         "rank": passage.rank,
         "score": passage.score,
@@ -53,3 +53,6 @@ def _ranked(passage: RankedPassage) -> dict[str, Any]:
         "quote": passage.quote,
         "summary": passage.summary,
     }
+    if passage.windowed:
+        fields["windowed"] = True
+    return fields

@@ -236,3 +236,9 @@ def test_a_lone_surrogate_survives(make_file):
     raw = b'{"id": "q\\ud800", "question": "Why tea?", "passages": ["lowered fasting"]}'
     (line,), _ = run(make_file(raw))
     assert line["id"] == "q\ud800"
+
+
+def test_a_passage_of_200_000_characters_is_said_to_be_windowed(make_file, make_line):
+    (line,), _ = run(make_file(make_line("q1", "tea grows. " * 18_200, GOOD_TEXT)))
+    assert {one["id"]: one.get("windowed") for one in line["ranking"]} == {"p1": True, "p2": None}
+    assert line["usage"]["calls"] > 15

@@ -197,4 +197,4 @@ def test_a_score_without_evidence_does_not_pass_unless_it_may(required, kept):
 
     result, _ = rerank(answer, require_evidence=required)
     assert [one.id for one in result.kept] == kept
-    assert [one.score for one in result.passages[:2]] == [0.9, 0.9]
+    assert [one.score for one in result.passages[:2]] == [0.9, 0.85]
