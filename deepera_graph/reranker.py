@@ -241,8 +241,12 @@ class EvidenceReranker:
         )
 
     def _astream(self, run: Run, config: RunnableConfig | None) -> AsyncIterator[tuple[str, Any]]:
+        given = self._config(config)
+        given.pop(
+            "max_concurrency", None
+        )  # our limiters do it; LangGraph's complains when cancelled
         return self.graph.astream(  # type: ignore[return-value]  # pairs, as two modes are asked for
-            run.question_in, self._config(config), stream_mode=_MODES
+            run.question_in, given, stream_mode=_MODES
         )
 
     def _config(self, config: RunnableConfig | None) -> RunnableConfig:

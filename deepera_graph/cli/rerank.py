@@ -42,7 +42,8 @@ reported with its number and not written; the others run.
   "usage": {{"calls", "input_tokens", "output_tokens"}}}}
 
 `ranking` has every passage once; one that could not be judged has no score, is last, and says
-why; one too long to be judged in one piece has `windowed`: true. Equal judgements give equal bytes: times are in the report only. [bold]The report[/bold]
+why; one too long to be judged in one piece has `windowed`: true.
+Equal judgements give equal bytes: times are in the report only. [bold]The report[/bold]
 goes beside OUT as OUT.report.json, without OUT's .jsonl: counts, seconds, calls and tokens a
 stage, failures by cause, and signs of failure. With --json it also goes to stdout, or to stderr
 if OUT is stdout.

@@ -2,17 +2,19 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from langchain_core.documents import Document
 
 from deepera_graph.errors import RoleError
 from deepera_graph.passages import retrieval_place
 from deepera_graph.settings import Settings
-from deepera_graph.state import JudgementRecord, Outcome, RankRecord, State, Update
+from deepera_graph.state import JudgementRecord, Outcome, RankRecord, Span, State, Update
 from deepera_graph.text.quotes import find_quote
 from deepera_graph.thresholds import cut
 
 NO_TEXT = "the passage has no text"
+_Found = Literal["verbatim", "normalised", "not_found"]
 
 
 def select(state: State, *, settings: Settings, needs_evidence: bool = False) -> Update:
@@ -34,7 +36,7 @@ def select(state: State, *, settings: Settings, needs_evidence: bool = False) ->
         by_index[judgement["index"]].append(judgement)
     threshold = cut(settings.threshold, _best_scores(by_index), state["intent"]["fields"]["intent"])
     records = [
-        _joined(index, passage, by_index[index], threshold)
+        _joined(index, passage, by_index[index], threshold, needs_evidence=needs_evidence)
         for index, passage in enumerate(passages)
     ]
     if settings.on_error == "raise":
@@ -71,12 +73,24 @@ def _best_scores(by_index: Mapping[int, list[JudgementRecord]]) -> list[float]:
 
 
 def _joined(
-    index: int, passage: Document, judgements: list[JudgementRecord], threshold: float
+    index: int,
+    passage: Document,
+    judgements: list[JudgementRecord],
+    threshold: float,
+    *,
+    needs_evidence: bool,
 ) -> RankRecord:
     """Fold the windows of one passage into one record: the best window counts."""
     rank, score = retrieval_place(passage, index)
-    best = _best_window(judgements, threshold)
-    whole = best is None or (best["start"], best["end"]) == (0, len(passage.page_content))
+    text = passage.page_content
+    passing = [
+        one
+        for one in judgements
+        if _value(one["score"]) >= threshold
+        and (not needs_evidence or (one["quote"] and _placed(text, one)[1]))
+    ]
+    best = _best_window(judgements, passing)
+    whole = best is None or (best["start"], best["end"]) == (0, len(text))
     record = RankRecord(
         index=index,
         id=passage.id or str(index + 1),
@@ -96,7 +110,7 @@ def _joined(
         summary_status="",
     )
     if best and best["quote"]:
-        _place_quote(record, passage.page_content, best)
+        record["quote_status"], record["quote_span"] = _placed(text, best)
     return record
 
 
@@ -108,28 +122,25 @@ def _held_to_evidence(record: RankRecord, threshold: float) -> RankRecord:
     return {**record, "reason": "; ".join(filter(None, (record["reason"], f"held back: {why}")))}
 
 
-def _best_window(judgements: list[JudgementRecord], threshold: float) -> JudgementRecord | None:
+def _best_window(
+    judgements: list[JudgementRecord], passing: list[JudgementRecord]
+) -> JudgementRecord | None:
     """Return the best window, or a failed one if reading it could have changed the verdict."""
-    if not judgements:
-        return None
-    ordered = sorted(judgements, key=lambda one: (-_value(one["score"]), one["start"]))
-    failed = [one for one in ordered if one["score"] is None]
-    if failed and _value(ordered[0]["score"]) < threshold:
-        return failed[0]
-    return ordered[0]
+    failed = [one for one in judgements if one["score"] is None]
+    candidates = passing or failed or judgements
+    return min(candidates, key=lambda one: (-_value(one["score"]), one["start"]), default=None)
 
 
-def _place_quote(record: RankRecord, text: str, judgement: JudgementRecord) -> None:
-    """Note where a quote stands in the passage: word for word, or but for typography."""
+def _placed(text: str, judgement: JudgementRecord) -> tuple[_Found, Span | None]:
+    """Find a quote in the window it was read in: word for word, or but for typography."""
     quote, start, end = judgement["quote"], judgement["start"], judgement["end"]
     place = text.find(quote, start, end)
     if place >= 0:
-        record["quote_status"], record["quote_span"] = "verbatim", [place, place + len(quote)]
-        return
+        return "verbatim", [place, place + len(quote)]
     found = find_quote(text, quote, start=start, end=end)
-    record["quote_status"] = found.status
-    if found.start is not None and found.end is not None:
-        record["quote_span"] = [found.start, found.end]
+    if found.start is None or found.end is None:
+        return found.status, None
+    return found.status, [found.start, found.end]
 
 
 def _value(score: float | None) -> float:

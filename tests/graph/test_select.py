@@ -229,3 +229,14 @@ def test_nothing_proven_is_over_filtered_and_on_empty_acts():
     assert reranker.rerank("Which?", ["a", "b"]).outcome == "over_filtered"
     filled = reranker.with_settings(on_empty="top1").rerank("Which?", ["a", "b"])
     assert ([one.id for one in filled.kept], filled.fallback) == (["1"], "top1")
+
+
+def test_a_proven_window_counts_before_a_bare_one_with_a_higher_score():
+    text = "Bare claim. " * 20 + "Proven fact. " * 20
+    proven = judged(0.85, quote="Proven fact.")
+    backend = scripted_backend(lambda task: proven if "Proven" in task["text"] else judged(0.95))
+    settings = {"max_passage_chars": 200, "content": "passage"}
+    [one] = EvidenceReranker(backend, require_evidence=True, **settings).rerank("q?", [text]).kept
+    assert (one.score, text[slice(*one.quote_span)]) == (0.85, "Proven fact.")
+    [one] = EvidenceReranker(backend, **settings).rerank("q?", [text]).kept
+    assert (one.score, one.quote_span) == (0.95, None)
