@@ -6,6 +6,7 @@ import typer
 
 from deepera_graph.cli import ask, bench, cache, calibrate, demo, index, rerank
 from deepera_graph.cli.exits import CODES, INTERRUPTED, Commands, leave
+from deepera_graph.cli.quiet import quiet_dropped_coroutines
 from deepera_graph.version import __version__
 
 _EPILOG = f"""[bold]Examples:[/bold]
@@ -65,6 +66,7 @@ def deepera(
 
 def run() -> None:
     """Run the command line and end the process."""
+    quiet_dropped_coroutines()
     try:
         app()
     except KeyboardInterrupt:
