@@ -91,6 +91,11 @@ def with_limit(config: RunnableConfig, n: int) -> RunnableConfig:
     return {**config, "configurable": {**(config.get("configurable") or {}), _KEY: Limiter(n)}}
 
 
+def has_limit(config: RunnableConfig | None) -> bool:
+    """Whether a config carries a limit."""
+    return _KEY in ((config or {}).get("configurable") or {})
+
+
 def limit_of(config: RunnableConfig | None) -> Limiter:
     """Return the limit that a config carries; one that never waits if there is none."""
     found = ((config or {}).get("configurable") or {}).get(_KEY)

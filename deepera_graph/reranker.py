@@ -14,7 +14,7 @@ from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError
 from deepera_graph.events import Event
 from deepera_graph.graph import build_graph
-from deepera_graph.limiter import Limiter, with_limit
+from deepera_graph.limiter import Limiter, has_limit, with_limit
 from deepera_graph.passages import PassageLike
 from deepera_graph.result import RerankResult
 from deepera_graph.roles import Backend
@@ -136,9 +136,10 @@ class EvidenceReranker:
     ) -> list[RerankResult]:
         """Rerank many (question, passages) pairs; results in the same order.
 
-        `max_concurrency` and `budget` hold for all questions together.
+        `max_concurrency`, be it a setting or in the config, and `budget` hold for all questions
+        together.
         """
-        config = with_meter(config or {}, Meter(self.settings.budget))
+        config = self._shared(config)
         with ThreadPoolExecutor(self.questions_at_once) as pool:
             futures = [
                 pool.submit(copy_context().run, lambda job=job: self.rerank(*job, config=config))
@@ -155,7 +156,7 @@ class EvidenceReranker:
     ) -> list[RerankResult]:
         """Do what `batch` does, in the running loop."""
         turns = asyncio.Semaphore(self.questions_at_once)
-        config = with_meter(config or {}, Meter(self.settings.budget))
+        config = self._shared(config)
 
         async def one(job: Job) -> RerankResult:
             async with turns:
@@ -249,19 +250,24 @@ class EvidenceReranker:
             run.question_in, given, stream_mode=_MODES
         )
 
+    def _shared(self, config: RunnableConfig | None) -> RunnableConfig:
+        """Fill in what the runnable around this call has set, a lower limit, and the budget."""
+        given = ensure_config(config)
+        asked = given.get("max_concurrency")
+        if asked and asked < self.settings.max_concurrency and not has_limit(given):
+            given = with_limit(given, asked)
+        return given if has_meter(given) else with_meter(given, Meter(self.settings.budget))
+
     def _config(self, config: RunnableConfig | None) -> RunnableConfig:
-        """Fill in what the runnable around this call has set, our limits and the budget.
+        """Return the config of one run.
 
         Our own limiters count the calls; LangGraph gets one thread more, as one of its threads does
         nothing but wait for events, and with a single one would wait forever.
         """
-        given = ensure_config(config)
+        given, limit = self._shared(config), self.settings.max_concurrency
         given["run_name"] = given.get("run_name") or "DeepEra"
-        asked, limit = given.get("max_concurrency"), self.settings.max_concurrency
-        if asked and asked < limit:
-            given, limit = with_limit(given, asked), asked
-        given["max_concurrency"] = limit + 1
-        return given if has_meter(given) else with_meter(given, Meter(self.settings.budget))
+        given["max_concurrency"] = min(given.get("max_concurrency") or limit, limit) + 1
+        return given
 
 
 def _from_dict(cls: type[EvidenceReranker], plain: Mapping[str, Any]) -> EvidenceReranker:

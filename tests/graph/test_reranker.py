@@ -138,6 +138,19 @@ def test_calls_of_all_questions_together_keep_to_the_limit(is_async):
     assert gauge.most == 5
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_lower_limit_in_the_config_holds_for_a_batch_together(is_async):
+    gauge = Gauge()
+    reranker = EvidenceReranker(scripted_backend(by_length, seconds=0.004, gauge=gauge))
+    jobs = [(f"Question {n}, does it?", TEXTS[:12]) for n in range(6)]
+    config = {"max_concurrency": 2}
+    if is_async:
+        asyncio.run(reranker.abatch(jobs, config=config))
+    else:
+        reranker.batch(jobs, config=config)
+    assert gauge.most == 2
+
+
 def test_a_lower_limit_in_the_config_holds():
     gauge = Gauge()
     backend = scripted_backend(by_length, seconds=0.005, gauge=gauge)
