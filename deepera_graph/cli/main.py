@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from deepera_graph.cli import ask, bench, cache, calibrate, demo, index, rerank
+from deepera_graph.cli import ask, cache, calibrate, demo, index, rerank
+from deepera_graph.cli.bench.app import app as bench_app
 from deepera_graph.cli.exits import CODES, INTERRUPTED, Commands, leave
 from deepera_graph.cli.quiet import quiet_dropped_coroutines
 from deepera_graph.version import __version__
@@ -44,7 +45,7 @@ app.command(epilog=rerank.EPILOG)(rerank.rerank)
 app.command(epilog=index.EPILOG)(index.index)
 app.command(epilog=ask.EPILOG)(ask.ask)
 app.command(epilog=calibrate.EPILOG)(calibrate.calibrate)
-app.add_typer(bench.app, name="bench")
+app.add_typer(bench_app, name="bench")
 app.add_typer(cache.app, name="cache")
 
 

@@ -1,4 +1,4 @@
-"""The options of `deepera bench`."""
+"""The options of `deepera bench table`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -32,15 +32,7 @@ It needs more packages: pip install 'deepera-graph\\[bench]'.
 
 {CODES}"""
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", epilog=EPILOG)
 
-
-@app.callback()
-def bench() -> None:
-    """Measure rerankers on labelled questions."""
-
-
-@app.command(epilog=EPILOG)
 def table(
     data: Annotated[list[Path], typer.Argument(metavar="DATA", help="Files and folders.")],
     *,
@@ -150,7 +142,7 @@ def table(
 ) -> None:
     """Compare rankers on data sets: a table with intervals."""
     with needing("bench", "bench"):
-        from deepera_graph.cli.work import bench as work  # noqa: PLC0415 - keeps --help quick
+        from deepera_graph.cli.work.bench import table as work  # noqa: PLC0415 - keeps --help quick
 
     work.run(
         work.Request(

@@ -1,0 +1,1 @@
+"""The commands of `deepera bench`: options and help, one file a command."""
