@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         SettingsError,
         StoreError,
     )
+    from deepera_graph.estimate import Estimate
     from deepera_graph.graph import build_graph
     from deepera_graph.passages import Passage
     from deepera_graph.reranker import EvidenceReranker
@@ -46,6 +47,7 @@ _HOME = {
     "Calibrated": "thresholds",
     "Curve": "curve",
     "DeepEraError": "errors",
+    "Estimate": "estimate",
     "EvidenceReranker": "reranker",
     "Gap": "thresholds",
     "InputError": "errors",
@@ -83,6 +85,7 @@ __all__ = [
     "CallError",
     "Curve",
     "DeepEraError",
+    "Estimate",
     "EvidenceReranker",
     "Gap",
     "InputError",

@@ -1,20 +1,21 @@
 """The front door: a question and its passages in, a `RerankResult` out."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from langchain_core.runnables import RunnableConfig, ensure_config
 
 from deepera_graph.backends import load_backend
+from deepera_graph.backends.counting import counting_backend, tokens_known
 from deepera_graph.budget import Meter, has_meter, with_meter
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError
+from deepera_graph.estimate import Estimate
 from deepera_graph.events import Event
 from deepera_graph.graph import build_graph
 from deepera_graph.limiter import Limiter, has_limit, with_limit
+from deepera_graph.many import ado_many, do_many
 from deepera_graph.passages import PassageLike
 from deepera_graph.result import RerankResult
 from deepera_graph.roles import Backend
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
 _MOST_QUESTIONS_AT_ONCE = 8
+_COUNTED_AT_ONCE = 4
 _MODES: list[Any] = ["custom", "values"]
 Job = tuple[str, Iterable[PassageLike]]
 
@@ -139,37 +141,30 @@ class EvidenceReranker:
         `max_concurrency`, be it a setting or in the config, and `budget` hold for all questions
         together.
         """
-        config = self._shared(config)
-        with ThreadPoolExecutor(self.questions_at_once) as pool:
-            futures = [
-                pool.submit(copy_context().run, lambda job=job: self.rerank(*job, config=config))
-                for job in jobs
-            ]
-            try:
-                return [future.result() for future in futures]
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        shared = self._shared(config)
+        return do_many(lambda job: self.rerank(*job, config=shared), jobs, self.questions_at_once)
 
     async def abatch(
         self, jobs: Sequence[Job], *, config: RunnableConfig | None = None
     ) -> list[RerankResult]:
         """Do what `batch` does, in the running loop."""
-        turns = asyncio.Semaphore(self.questions_at_once)
-        config = self._shared(config)
+        shared = self._shared(config)
+        return await ado_many(
+            lambda job: self.arerank(*job, config=shared), jobs, self.questions_at_once
+        )
 
-        async def one(job: Job) -> RerankResult:
-            async with turns:
-                return await self.arerank(*job, config=config)
+    def estimate(self, jobs: Sequence[Job]) -> Estimate:
+        """Say what a `batch` of these jobs would cost at most; nothing is asked.
 
-        tasks = [asyncio.create_task(one(job)) for job in jobs]
-        try:
-            return await asyncio.gather(*tasks)
-        except BaseException:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            raise
+        Prices are those of the `budget`; its limits, and a cache, are not looked at.
+
+        Raises:
+            InputError: A question or a passage cannot be used.
+        """
+        settings = replace(self.settings, threshold=0.0, budget=None, require_evidence=False)
+        twin = self._sibling(counting_backend(self.backend), settings, Limiter(_COUNTED_AT_ONCE))
+        known = tokens_known(self.backend)
+        return Estimate.of(twin.batch(jobs), self.settings.budget, tokens_known=known)
 
     def with_settings(self, **changes: Any) -> Self:
         """Return a reranker on the same backend with some settings changed; this one stays.
@@ -182,9 +177,9 @@ class EvidenceReranker:
         settings = Settings.of({**self.settings.to_dict(), **changes})
         same_limit = settings.max_concurrency == self.settings.max_concurrency
         limiter = self._limiter if same_limit else Limiter(settings.max_concurrency)
-        other = type(self).__new__(type(self))
-        other._build(self.backend, settings, self._checkpointer, self._cache, limiter)
-        return other
+        return self._sibling(
+            self.backend, settings, limiter, checkpointer=self._checkpointer, cache=self._cache
+        )
 
     @property
     def questions_at_once(self) -> int:
@@ -220,6 +215,19 @@ class EvidenceReranker:
 
     def __repr__(self) -> str:
         return f"EvidenceReranker({self.backend.name!r}, {self.settings})"
+
+    def _sibling(
+        self,
+        backend: Backend,
+        settings: Settings,
+        limiter: Limiter,
+        *,
+        checkpointer: "BaseCheckpointSaver[Any] | None" = None,
+        cache: JudgementCache | None = None,
+    ) -> Self:
+        other = type(self).__new__(type(self))
+        other._build(backend, settings, checkpointer, cache, limiter)
+        return other
 
     def _build(
         self,

@@ -24,7 +24,7 @@ class RankedPassage:
         id: The caller's id, or the place counted from 1.
         text: The passage as handed in.
         metadata: The caller's metadata, a copy.
-        rank: Place in the ranking, from 1 without gaps.
+        rank: Place in the ranking, from 1 without gaps; 0 for a passage left out of it.
         score: Relevance as evidence, in [0, 1]; None when the passage could not be judged.
         kept: Whether it passed the filter.
         status: ``scored``, ``repaired``, ``failed`` or ``skipped_budget``; `reason` has the cause.
@@ -107,9 +107,12 @@ class RerankResult:
     Attributes:
         question: The question asked.
         intent: Its four fields, with ``status`` and ``cause`` when it had to fall back.
-        passages: Every passage once, in rank order, shape (n_passages,).
+        passages: Every passage once, in rank order, but for those left out; shape (n_passages,).
+        left_out: Passages that could not be judged and, by ``on_error="drop"``, are not ranked; in
+            the order they came.
         outcome: ``ok``, ``over_filtered`` (nothing passed the threshold), ``nothing_retrieved``
-            or ``degraded`` (too many passages could not be judged).
+            ``degraded`` (too many passages could not be judged) or ``budget_stop`` (the budget left
+            some undone).
         fallback: The `on_empty` choice that filled an empty result, or None.
         threshold: The lowest score kept, in [0, 1], as applied to this question.
         answer: The answer with its citations, if one was asked for.
@@ -128,6 +131,12 @@ class RerankResult:
     usage: Mapping[str, Usage]
     seconds: Mapping[str, float]
     manifest: Mapping[str, Any]
+    left_out: tuple[RankedPassage, ...] = ()
+
+    @property
+    def all_passages(self) -> tuple[RankedPassage, ...]:
+        """Every passage handed in, once: the ranked ones, then those left out."""
+        return (*self.passages, *self.left_out)
 
     @property
     def kept(self) -> tuple[RankedPassage, ...]:
@@ -142,7 +151,7 @@ class RerankResult:
     @property
     def failed(self) -> tuple[RankedPassage, ...]:
         """The passages that could not be judged; `reason` says why."""
-        return tuple(one for one in self.passages if one.score is None)
+        return (*(one for one in self.passages if one.score is None), *self.left_out)
 
     @property
     def total_usage(self) -> Usage:
@@ -152,7 +161,7 @@ class RerankResult:
     @property
     def backend_failure(self) -> str | None:
         """Why nothing could be judged, if the backend itself is to blame; else None."""
-        readable = [one for one in self.passages if one.text.strip()]
+        readable = [one for one in self.all_passages if one.text.strip()]
         if readable and all(one.score is None and one.unusable for one in readable):
             return readable[0].reason
         return None
@@ -165,6 +174,7 @@ class RerankResult:
         """Return plain data that `from_dict` reads."""
         plain = {one.name: getattr(self, one.name) for one in fields(self)}
         plain["passages"] = [asdict(one) for one in self.passages]
+        plain["left_out"] = [asdict(one) for one in self.left_out]
         plain["usage"] = {stage: used.record() for stage, used in self.usage.items()}
         plain["seconds"] = dict(self.seconds)
         plain["manifest"] = dict(self.manifest)
@@ -183,8 +193,9 @@ class RerankResult:
         """
         if plain.get("format") != FORMAT:
             raise ValueError(f"result format must be {FORMAT}, got {plain.get('format')!r}")
-        values = {one.name: plain[one.name] for one in fields(cls)}
-        values["passages"] = tuple(map(RankedPassage.from_dict, plain["passages"]))
+        values = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
+        for name in ("passages", "left_out"):
+            values[name] = tuple(map(RankedPassage.from_dict, plain.get(name, ())))
         values["usage"] = {stage: Usage.of(used) for stage, used in plain["usage"].items()}
         return cls(**values)
 

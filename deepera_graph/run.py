@@ -80,6 +80,10 @@ class Run:
                 RankedPassage.of(self._passages[record["index"]], record)
                 for record in output["ranking"]
             ),
+            left_out=tuple(
+                RankedPassage.of(self._passages[record["index"]], record)
+                for record in output["left_out"]
+            ),
             outcome=output["outcome"],
             fallback=output["fallback"],
             threshold=output["threshold"],

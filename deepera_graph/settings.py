@@ -16,7 +16,7 @@ from deepera_graph.thresholds import (
 Order = Literal["score", "retrieval"]
 Content = Literal["summary", "passage"]
 OnEmpty = Literal["empty", "top1", "topn", "original"]
-OnError = Literal["keep_last", "raise"]
+OnError = Literal["keep_last", "drop", "raise"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +30,9 @@ class Settings:
         content: What a kept document holds: its summary, or the passage itself (no summary calls).
         on_empty: What to keep when no passage passes: nothing, the best one, the best `top_n`,
             or the first `top_n` as they were retrieved.
-        on_error: A passage that could not be judged stays in the ranking, last and never kept; or
-            raises after the other passages are done.
+        on_error: A passage that could not be judged stays in the ranking, last and never kept; is
+            taken out of the ranking, and listed apart; or raises after the others are done. One
+            that the budget left unjudged is no error: it always stays in the ranking.
         max_concurrency: Most role calls in flight at once, over all questions, >= 1.
         max_failed_share: Share of failed passages, in [0, 1], above which the outcome is
             ``degraded``.

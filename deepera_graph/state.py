@@ -50,10 +50,10 @@ class JudgementRecord(TypedDict):
 class RankRecord(TypedDict):
     """One passage in the ranking.
 
-    `rank` runs from 1 without gaps; `score` is in [0, 1] or None; `quote_span` are character
-    offsets into the passage, None when the quote does not occur in it; `quote_status` says how it
-    was found there, empty when there is no quote; `window` is the stretch of text that was scored,
-    None when it was the whole passage.
+    `rank` runs from 1 without gaps, and is 0 for a passage left out; `score` is in [0, 1] or None;
+    `quote_span` are character offsets into the passage, None when the quote does not occur in it;
+    `quote_status` says how it was found there, empty when there is no quote; `window` is the
+    stretch of text that was scored, None when it was the whole passage.
     """
 
     index: int
@@ -123,11 +123,16 @@ class Question(TypedDict):
 
 
 class Output(TypedDict):
-    """What comes out; `documents` are the kept passages, best first."""
+    """What comes out.
+
+    `documents` are the kept passages, best first; `left_out` are the failed ones that the settings
+    take out of the ranking.
+    """
 
     question: str
     intent: IntentRecord
     ranking: list[RankRecord]
+    left_out: list[RankRecord]
     documents: list[Document]
     threshold: float
     outcome: Outcome

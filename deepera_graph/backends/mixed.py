@@ -4,6 +4,7 @@ from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
+from deepera_graph.backends.counting import counting_judge
 from deepera_graph.errors import RoleError
 from deepera_graph.roles import Backend, PassageTask
 from deepera_graph.schema import Judgement
@@ -76,6 +77,10 @@ class ScreenedJudge(Runnable[PassageTask, Judgement]):
         floor: float,
     ) -> None:
         self._screen, self._judge, self._floor = screen, judge, floor
+
+    def counting(self) -> "ScreenedJudge":
+        """Return this judge as it costs most: with the screen letting everything through."""
+        return ScreenedJudge(counting_judge(self._screen), counting_judge(self._judge), 0.0)
 
     def invoke(
         self, input: PassageTask, config: RunnableConfig | None = None, **kwargs: Any

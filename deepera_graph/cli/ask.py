@@ -65,6 +65,7 @@ def ask(
     top_n: options.TopN = None,
     order: options.Order = None,
     on_empty: options.OnEmpty = None,
+    on_error: options.OnError = None,
     no_summaries: options.NoSummaries = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
@@ -95,7 +96,7 @@ def ask(
                 requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute
             ),
         ),
-        work.with_curve(
+        work.with_threshold(
             options.settings_of(
                 answer=answer,
                 no_summaries=no_summaries,
@@ -104,6 +105,7 @@ def ask(
                 top_n=top_n,
                 order=order,
                 on_empty=on_empty,
+                on_error=on_error,
             ),
             curve,
             probability,

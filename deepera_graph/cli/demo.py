@@ -66,8 +66,13 @@ def demo(
 
     work.run(
         work.Judge(name=backend, model=model, base_url=base_url, api_key_env=api_key_env),
-        options.settings_of(
-            no_summaries=False, max_concurrency=max_concurrency, threshold=threshold, top_n=top_n
+        work.with_threshold(
+            options.settings_of(
+                no_summaries=False,
+                max_concurrency=max_concurrency,
+                threshold=threshold,
+                top_n=top_n,
+            )
         ),
         question_ids=question or [],
         without_evidence=without_evidence,

@@ -187,10 +187,13 @@ OutputPrice = Annotated[
     ),
 ]
 Threshold = Annotated[
-    float | None,
+    str | None,
     typer.Option(
-        metavar="T",
-        help="Lowest score kept, from 0 to 1, inclusive.",
+        metavar="T|RULE",
+        help="Lowest score kept, from 0 to 1, inclusive. Or a rule: [b]gap[/b] cuts at the widest "
+        "gap between scores, [b]quantile:0.1[/b] keeps the best tenth (neither goes under 0.5, or "
+        "under FLOOR: gap:FLOOR, quantile:SHARE:FLOOR), [b]mechanism=0.7,default=0.8[/b] goes by "
+        "the kind of question.",
         show_default="0.8",
         rich_help_panel=_FILTER,
     ),
@@ -238,6 +241,15 @@ OnEmpty = Annotated[
         help="What to keep when no passage passes: nothing, the best one, the best N, or the "
         "first N as they were retrieved.",
         show_default="empty",
+        rich_help_panel=_FILTER,
+    ),
+]
+OnError = Annotated[
+    Literal["keep_last", "drop", "raise"] | None,
+    typer.Option(
+        help="A passage that could not be judged stays last in the ranking, is listed apart as "
+        "left_out, or fails its question. It is never kept.",
+        show_default="keep_last",
         rich_help_panel=_FILTER,
     ),
 ]

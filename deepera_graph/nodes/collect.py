@@ -25,7 +25,9 @@ def collect(state: State, *, settings: Settings) -> Update:
             for record in kept
         ],
         "outcome": outcome(
-            ranking, settings, over_filtered=state["fallback"] is not None or not kept
+            [*ranking, *state["left_out"]],
+            settings,
+            over_filtered=state["fallback"] is not None or not kept,
         ),
     }
 

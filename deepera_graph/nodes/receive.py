@@ -24,6 +24,7 @@ def receive(state: State) -> Update:
         "summaries": None,
         "usage": None,
         "ranking": [],
+        "left_out": [],
         "documents": [],
         "answer": None,
         "fallback": None,

@@ -43,9 +43,12 @@ def select(state: State, *, settings: Settings, needs_evidence: bool = False) ->
         _raise_first_failure(records)
     if needs_evidence:
         records = [_held_to_evidence(one, threshold) for one in records]
-    kept, fallback = _keep(_by_score(records), threshold, settings, needs_evidence=needs_evidence)
+    left_out = [one for one in records if settings.on_error == "drop" and _failed(one)]
+    ordered = _by_score([one for one in records if one not in left_out])
+    kept, fallback = _keep(ordered, threshold, settings, needs_evidence=needs_evidence)
     return {
-        "ranking": _ranked(kept, _by_score(records)),
+        "ranking": _ranked(kept, ordered),
+        "left_out": left_out,
         "documents": [],
         "threshold": threshold,
         "outcome": outcome(records, settings, over_filtered=fallback is not None or not kept),
@@ -189,7 +192,11 @@ def _ranked(kept: list[RankRecord], ordered: list[RankRecord]) -> list[RankRecor
     ]
 
 
+def _failed(record: RankRecord) -> bool:
+    return record["status"] == "failed"
+
+
 def _raise_first_failure(records: Sequence[RankRecord]) -> None:
     for record in records:
-        if record["score"] is None:
+        if _failed(record):
             raise RoleError(f"passage {record['id']!r} could not be judged: {record['reason']}")

@@ -20,7 +20,7 @@ def kept_documents(result: RerankResult) -> list[Document]:
         _logger.warning(
             "%d of %d passages could not be judged, e.g. %r: %s",
             len(result.failed),
-            len(result.passages),
+            len(result.all_passages),
             result.failed[0].id,
             result.failed[0].reason,
         )
@@ -29,6 +29,6 @@ def kept_documents(result: RerankResult) -> list[Document]:
 
 def check_judged(result: RerankResult) -> None:
     """Raise `BackendError` if there were passages with text and none of them could be judged."""
-    readable = [one for one in result.passages if one.text.strip()]
+    readable = [one for one in result.all_passages if one.text.strip()]
     if readable and all(one.score is None for one in readable):
         raise BackendError(f"no passage could be judged: {readable[0].reason}")

@@ -13,7 +13,7 @@ def evidence_text(result: RerankResult) -> str:
     lines = [_outcome_line(result)]
     if result.failed and result.dropped + result.kept:
         lines.append(
-            f"{len(result.failed)} of {len(result.passages)} passages could not be judged "
+            f"{len(result.failed)} of {len(result.all_passages)} passages could not be judged "
             f"({_one_line(result.failed[0].reason)}), so evidence may have been missed."
         )
     lines += [_evidence_line(number, one) for number, one in enumerate(result.kept, start=1)]
@@ -21,7 +21,7 @@ def evidence_text(result: RerankResult) -> str:
 
 
 def _outcome_line(result: RerankResult) -> str:
-    n, cut = len(result.passages), f"threshold {result.threshold:.2f}"
+    n, cut = len(result.all_passages), f"threshold {result.threshold:.2f}"
     if not n:
         return f"The search found no passages for this question. {_NOTHING}"
     if result.kept and result.fallback is not None:

@@ -64,7 +64,7 @@ def test_the_defaults_in_the_help_are_the_defaults(deepera, name):
         (["reranc"], "Did you mean 'rerank'?"),
         (["rerank", "--treshold", "1"], "--threshold"),
         (["rerank"], "Missing argument 'IN'"),
-        (["rerank", "-", "--threshold", "high"], "'high'"),
+        (["rerank", "-", "--top-n", "many"], "'many'"),
         (["rerank", "-", "--order", "size"], "'size'"),
         (["rerank", "-", "--limit", "0"], "0"),
     ],

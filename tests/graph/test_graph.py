@@ -17,7 +17,7 @@ from support.roles import judged, scripted_backend
 QUESTION = "Which text?"
 OUTPUT_KEYS = {
     "question", "intent", "ranking", "documents", "threshold", "outcome", "fallback", "answer",
-    "usage",
+    "usage", "left_out",
 }  # fmt: skip
 
 

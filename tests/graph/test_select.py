@@ -183,6 +183,25 @@ def test_a_failed_passage_is_never_kept(on_empty):
     assert update["fallback"] is None
 
 
+def test_dropping_takes_failed_passages_out_of_the_ranking_and_lists_them():
+    judgements = [judgement(0, None), judgement(1, 0.9), judgement(2, 0.1), judgement(3, None)]
+    update = selected(["x" * 10] * 4, judgements, on_error="drop")
+    assert [(one["id"], one["rank"]) for one in update["ranking"]] == [("1", 1), ("2", 2)]
+    assert [(one["id"], one["rank"], one["score"]) for one in update["left_out"]] == [
+        ("0", 0, None),
+        ("3", 0, None),
+    ]
+    assert update["outcome"] == "degraded"
+
+
+@pytest.mark.parametrize("on_error", ["drop", "raise"])
+def test_what_the_budget_left_unjudged_is_no_error(on_error):
+    skipped = {**judgement(1, None), "status": "skipped_budget"}
+    update = selected(["x" * 10] * 2, [judgement(0, 0.9), skipped], on_error=on_error)
+    assert [one["status"] for one in update["ranking"]] == ["scored", "skipped_budget"]
+    assert update["outcome"] == "budget_stop"
+
+
 def test_raising_names_the_first_failure():
     with pytest.raises(RoleError, match="passage '1' could not be judged: 0"):
         selected(["x" * 10] * 3, [judgement(0, 0.9), judgement(1, None)], on_error="raise")

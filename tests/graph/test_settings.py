@@ -27,7 +27,7 @@ BAD = [
     ("order", "random"),
     ("content", "whole"),
     ("on_empty", None),
-    ("on_error", "drop"),
+    ("on_error", "ignore"),
     ("max_concurrency", 0),
     ("max_concurrency", "16"),
     ("max_failed_share", 1.01),

@@ -91,6 +91,11 @@ def tea_backend() -> Backend:
     return Script(TEA_SCORES).backend()
 
 
+def cracked_tea_backend() -> Backend:
+    """The factory ``support.scripted:cracked_tea_backend``; it fails at one passage."""
+    return Script({**TEA_SCORES, "in the morning": RuntimeError("out of order")}).backend()
+
+
 def _intent(task: IntentTask) -> Intent:
     return Intent(
         topic="testing",

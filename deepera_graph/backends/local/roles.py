@@ -1,5 +1,7 @@
 """The local roles as LangChain runnables: each calls its rule at once, with no thread between."""
 
+from typing import Self, TypeVar
+
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from deepera_graph.backends.local.answer import answer
@@ -9,8 +11,19 @@ from deepera_graph.backends.local.summary import summarize
 from deepera_graph.roles import AnswerTask, IntentTask, PassageTask
 from deepera_graph.schema import Answer, Intent, Judgement, Summary
 
+TaskT = TypeVar("TaskT")
+AnswerT = TypeVar("AnswerT")
 
-class RulesIntent(Runnable[IntentTask, Intent]):
+
+class LocalRole(Runnable[TaskT, AnswerT]):
+    """A role that makes no calls."""
+
+    def counting(self) -> Self:
+        """Return this role itself: asking it costs nothing."""
+        return self
+
+
+class RulesIntent(LocalRole[IntentTask, Intent]):
     """Reads a question with word lists."""
 
     def invoke(
@@ -26,7 +39,7 @@ class RulesIntent(Runnable[IntentTask, Intent]):
         return recognize(input)
 
 
-class RulesJudge(Runnable[PassageTask, Judgement]):
+class RulesJudge(LocalRole[PassageTask, Judgement]):
     """Scores a passage by rules."""
 
     def invoke(
@@ -42,7 +55,7 @@ class RulesJudge(Runnable[PassageTask, Judgement]):
         return judge(input)
 
 
-class ExtractiveSummarizer(Runnable[PassageTask, Summary]):
+class ExtractiveSummarizer(LocalRole[PassageTask, Summary]):
     """Picks a passage's own best sentences."""
 
     def invoke(
@@ -58,7 +71,7 @@ class ExtractiveSummarizer(Runnable[PassageTask, Summary]):
         return summarize(input)
 
 
-class QuotingAnswerer(Runnable[AnswerTask, Answer]):
+class QuotingAnswerer(LocalRole[AnswerTask, Answer]):
     """Answers with the evidence sentences themselves."""
 
     def invoke(

@@ -11,17 +11,17 @@ from langchain_core.documents import Document
 from deepera_graph.cli.exits import SOME_FAILED, say
 from deepera_graph.cli.work.ask_view import show_result
 from deepera_graph.cli.work.backend import Judge
-from deepera_graph.cli.work.curve import with_curve
 from deepera_graph.cli.work.judgements import judgements_of
 from deepera_graph.cli.work.place import Place
 from deepera_graph.cli.work.terminal import output_console, progress_bar, write_json
+from deepera_graph.cli.work.threshold import with_threshold
 from deepera_graph.errors import BackendError, InputError, SettingsError
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
 from deepera_graph.retrieval.sources import read_passages
 from deepera_graph.retrieval.store import PassageStore, open_store
 
-__all__ = ["Judge", "Place", "Search", "run", "with_curve"]
+__all__ = ["Judge", "Place", "Search", "run", "with_threshold"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
