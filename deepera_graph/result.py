@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
 from langchain_core.documents import Document
+from pydantic_core import to_jsonable_python
 
 from deepera_graph.documents import kept_document
 from deepera_graph.html import result_html
@@ -181,8 +182,12 @@ class RerankResult:
         return {"format": FORMAT, **plain}
 
     def to_json(self) -> str:
-        """Return JSON that `from_json` reads."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
+        """Return JSON that `from_json` reads.
+
+        Metadata that JSON has no form for is written as text: a date in ISO 8601, a path or a
+        UUID as it prints.
+        """
+        return json.dumps(self.to_dict(), ensure_ascii=False, default=_plain_value)
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
@@ -224,6 +229,10 @@ class RerankResult:
             "window": _plain_pair(one.window),
         }
         return kept_document(passage, record, self.intent)
+
+
+def _plain_value(value: object) -> Any:
+    return to_jsonable_python(value, fallback=str)
 
 
 def _pair(span: Any) -> tuple[int, int] | None:

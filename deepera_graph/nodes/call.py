@@ -9,7 +9,7 @@ from langgraph.config import get_stream_writer
 from langgraph.errors import GraphBubbleUp
 from pydantic import ValidationError
 
-from deepera_graph.budget import Meter, meter_of
+from deepera_graph.budget import Tab, meter_of, with_tab
 from deepera_graph.cache.role import CachedRole
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import AnswerError, CallError, RoleError
@@ -40,16 +40,17 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
 
     def invoke(self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any) -> AnswerT:
         """Call the role."""
-        with limit_of(config), self._limiter, _charged(meter_of(config)) as bill:
-            return bill.of(self._check(self._role.invoke(input, config)))
+        with limit_of(config), self._limiter, _charged(config) as bill:
+            return bill.of(self._check(self._role.invoke(input, with_tab(config, bill.tab))))
 
     async def ainvoke(
         self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AnswerT:
         """Call the role in the running loop."""
         async with limit_of(config), self._limiter:
-            with _charged(meter_of(config)) as bill:
-                return bill.of(self._check(await self._role.ainvoke(input, config)))
+            with _charged(config) as bill:
+                answer = await self._role.ainvoke(input, with_tab(config, bill.tab))
+                return bill.of(self._check(answer))
 
     def _check(self, answer: object) -> AnswerT:
         try:
@@ -153,8 +154,8 @@ def checked_role(
 class _Bill:
     """What one call costs, once that is known."""
 
-    def __init__(self) -> None:
-        self.usage = Usage()
+    def __init__(self, tab: Tab) -> None:
+        self.tab, self.usage = tab, Usage()
 
     def of(self, answer: AnswerT) -> AnswerT:
         """Note the cost of an answer, and return it."""
@@ -163,10 +164,11 @@ class _Bill:
 
 
 @contextmanager
-def _charged(meter: Meter) -> Iterator[_Bill]:
+def _charged(config: RunnableConfig | None) -> Iterator[_Bill]:
     """Admit one call, charge it however it ends, and translate foreign errors."""
+    meter = meter_of(config)
     meter.admit()
-    bill = _Bill()
+    bill = _Bill(Tab(meter))
     try:
         yield bill
     except RoleError as error:
@@ -179,7 +181,7 @@ def _charged(meter: Meter) -> Iterator[_Bill]:
         bill.usage = translated.usage
         raise translated from error
     finally:
-        meter.charge(bill.usage)
+        bill.tab.close(bill.usage)
 
 
 def _translated(error: Exception) -> RoleError:

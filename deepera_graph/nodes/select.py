@@ -6,7 +6,7 @@ from typing import Literal
 
 from langchain_core.documents import Document
 
-from deepera_graph.errors import RoleError
+from deepera_graph.errors import BackendError, RoleError
 from deepera_graph.passages import retrieval_place
 from deepera_graph.settings import Settings
 from deepera_graph.state import JudgementRecord, Outcome, RankRecord, Span, State, Update
@@ -29,6 +29,7 @@ def select(state: State, *, settings: Settings, needs_evidence: bool = False) ->
 
     Raises:
         RoleError: A passage failed and the settings say to raise.
+        BackendError: Every passage failed because of the backend, and the settings say to raise.
     """
     passages = state["passages"]
     by_index: dict[int, list[JudgementRecord]] = defaultdict(list)
@@ -197,6 +198,9 @@ def _failed(record: RankRecord) -> bool:
 
 
 def _raise_first_failure(records: Sequence[RankRecord]) -> None:
+    readable = [one for one in records if one["reason"] != NO_TEXT]
+    if readable and all(_failed(one) and one["unusable"] for one in readable):
+        raise BackendError(readable[0]["reason"])
     for record in records:
         if _failed(record):
             raise RoleError(f"passage {record['id']!r} could not be judged: {record['reason']}")

@@ -3,6 +3,8 @@
 import json
 import pickle
 from dataclasses import replace
+from datetime import date
+from pathlib import Path
 
 import pytest
 
@@ -130,3 +132,16 @@ def test_an_empty_result_is_a_result():
     assert "0 kept, 0 dropped, 0 failed" in repr(result)
     assert result._repr_html_().startswith("<div>")
     assert result.backend_failure is None
+
+
+def test_metadata_that_json_has_no_form_for_is_written_as_text():
+    metadata = {"published": date(2020, 5, 17), "file": Path("a/b.pdf"), "pages": {3}}
+    passage = {"id": "a", "text": "Tea lowered glucose by 4%.", "metadata": metadata}
+    again = RerankResult.from_json(
+        EvidenceReranker("local").rerank("Does tea lower glucose?", [passage]).to_json()
+    )
+    assert again.passages[0].metadata == {
+        "published": "2020-05-17",
+        "file": "a/b.pdf",
+        "pages": [3],
+    }

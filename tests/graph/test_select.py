@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 from langchain_core.documents import Document
 
-from deepera_graph import EvidenceReranker, PerIntent, Quantile, RoleError, Settings
+from deepera_graph import BackendError, EvidenceReranker, PerIntent, Quantile, RoleError, Settings
 from deepera_graph.nodes.intent import UNKNOWN
 from deepera_graph.nodes.select import NO_TEXT, select
 from support.roles import judged, scripted_backend
@@ -259,3 +259,9 @@ def test_a_proven_window_counts_before_a_bare_one_with_a_higher_score():
     assert (one.score, text[slice(*one.quote_span)]) == (0.85, "Proven fact.")
     [one] = EvidenceReranker(backend, **settings).rerank("q?", [text]).kept
     assert (one.score, one.quote_span) == (0.95, None)
+
+
+def test_a_backend_that_judged_nothing_is_to_blame_not_a_passage():
+    dead = [judgement(n, None, unusable=True) for n in range(2)]
+    with pytest.raises(BackendError):
+        selected(["x" * 10] * 2, dead, on_error="raise")
