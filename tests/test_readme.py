@@ -1,4 +1,4 @@
-"""The README's Python runs and prints what it says; its diagram is the compiled graph's."""
+"""The Python of README and docs runs and prints what it says; the diagram is the graph's."""
 
 import io
 import re
@@ -10,11 +10,24 @@ import pytest
 from deepera_graph import build_graph, local_backend
 from deepera_graph.settings import Settings
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+README = PAGES[0].read_text(encoding="utf-8")
+BLOCKS = [
+    pytest.param(block, id=f"{page.stem}-{number}")
+    for page in PAGES
+    for number, block in enumerate(
+        re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    )
+]
+LINKS = [
+    pytest.param(page, link, id=f"{page.stem}-{link}")
+    for page in PAGES
+    for link in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8"))
+]
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
+@pytest.mark.parametrize("block", BLOCKS)
 def test_a_python_block_prints_what_it_says(block: str) -> None:
     expected = re.findall(r"^# > (.*)$", block, re.MULTILINE)
     printed = io.StringIO()
@@ -23,8 +36,13 @@ def test_a_python_block_prints_what_it_says(block: str) -> None:
     assert printed.getvalue().splitlines() == expected
 
 
+@pytest.mark.parametrize(("page", "link"), LINKS)
+def test_a_link_leads_to_a_file(page: Path, link: str) -> None:
+    assert (page.parent / link).exists()
+
+
 def test_there_are_blocks_to_run() -> None:
-    assert len(BLOCKS) >= 2
+    assert len(BLOCKS) >= 4
 
 
 def test_the_diagram_is_drawn_from_the_compiled_graph() -> None:
