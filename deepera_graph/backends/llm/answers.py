@@ -1,11 +1,24 @@
 """What a language model fills in; becomes the JSON schema it is shown."""
 
+import re
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from deepera_graph.schema import AnswerType, IntentKind
+
+_DIGITS = re.compile(r"-?[0-9]{1,9}")
+
+
+def _whole(value: object) -> object:
+    """Take a number, or one written as text; true is none."""
+    if isinstance(value, bool) or (isinstance(value, str) and not _DIGITS.fullmatch(value.strip())):
+        raise ValueError("this is not a whole number")
+    return value
+
+
+Number = Annotated[int, BeforeValidator(_whole)]
 
 
 class Filled(BaseModel):
@@ -27,7 +40,7 @@ class FilledJudgement(Filled):
     """A verdict; the reason comes first, so that the score follows from it."""
 
     reason: str = Field(description="Why, in at most 25 words.")
-    evidence: list[int] = Field(description="Numbers of the sentences that carry the evidence.")
+    evidence: list[Number] = Field(description="Numbers of the sentences that carry the evidence.")
     score: float = Field(ge=0, le=1, strict=True, description="Relevance as evidence, in [0, 1].")
 
 
@@ -41,21 +54,35 @@ class FilledAnswer(Filled):
     """An answer."""
 
     text: str = Field(description="The answer, with its evidence as [1], [2], ...")
-    citations: list[int] = Field(description="Numbers of the evidence cited.")
+    citations: list[Number] = Field(description="Numbers of the evidence cited.")
+
+    @field_validator("text")
+    @classmethod
+    def _not_blank(cls, text: str) -> str:
+        if not text.strip():
+            raise ValueError("an answer must not be empty")
+        return text
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)
 def json_schema(kind: type[Filled]) -> dict[str, Any]:
     """Return the JSON schema of an answer, every field required, in the order of the class.
 
     It is made once and shared: do not change it.
     """
     schema = kind.model_json_schema()
+    for part in (schema, *schema.get("$defs", {}).values()):
+        _make_strict(part)
+    return schema
+
+
+def _make_strict(schema: dict[str, Any]) -> None:
+    """Forbid other fields than those of an object, and leave out what only people read."""
     for unwanted in ("title", "description"):
         schema.pop(unwanted, None)
-    schema["additionalProperties"] = False
-    schema["properties"] = {
-        name: {key: value for key, value in field.items() if key != "title"}
-        for name, field in schema["properties"].items()
-    }
-    return schema
+    if "properties" in schema:
+        schema["additionalProperties"] = False
+        schema["properties"] = {
+            name: {key: value for key, value in field.items() if key != "title"}
+            for name, field in schema["properties"].items()
+        }

@@ -14,6 +14,7 @@ from deepera_graph.backends.llm.model import ChatModel, find_model
 from deepera_graph.backends.llm.pace import Limits
 from deepera_graph.backends.llm.patience import Patience
 from deepera_graph.backends.llm.roles import LlmAnswerer, LlmIntent, LlmJudge, LlmSummarizer
+from deepera_graph.backends.llm.secrets import holds_password
 from deepera_graph.errors import SettingsError
 from deepera_graph.prompts import prompts_hash
 from deepera_graph.roles import Backend
@@ -52,7 +53,7 @@ def llm_backend(
     """
     spec: dict[str, Any] | None
     if isinstance(model, str):
-        _refuse_secrets(options)
+        _refuse_secrets(options, base_url)
         spec = {"model": model, **options}
         if base_url:
             spec["base_url"] = base_url
@@ -117,7 +118,12 @@ def _make(
     return find_model(name, **chosen)
 
 
-def _refuse_secrets(options: Mapping[str, Any]) -> None:
+def _refuse_secrets(options: Mapping[str, Any], base_url: str | None) -> None:
+    if base_url and holds_password(base_url):
+        raise SettingsError(
+            "base_url must not hold a password or a key: they come from the environment alone; "
+            "name the variable that holds it with api_key_env"
+        )
     for option in options:
         if option.endswith(_SECRET_OPTIONS):
             raise SettingsError(
@@ -154,5 +160,7 @@ def _dumped(model: BaseChatModel) -> dict[str, Any] | None:
         return None
     dump = dumpd(model)
     if dump.get("type") != "constructor" or dump["kwargs"].keys() & _MAY_HOLD_SECRETS:
+        return None
+    if any(isinstance(one, str) and holds_password(one) for one in dump["kwargs"].values()):
         return None
     return {"dump": dump}

@@ -12,6 +12,8 @@ Method = Literal["json_schema", "tools", "json_object", "text"]
 OPENAI_METHODS: tuple[Method, ...] = ("json_schema", "tools", "json_object", "text")
 OTHER_METHODS: tuple[Method, ...] = ("tools", "text")
 NOT_SUPPORTED = frozenset({400, 404, 422, 500, 501})
+_FILTERED = frozenset({"content_filter", "refusal", "safety"})  # OpenAI, Anthropic, Google
+_CUT_OFF = frozenset({"length", "max_tokens"})
 _IN_WORDS = "\n\nAnswer with one JSON object and nothing else. It must follow this JSON schema:\n"
 
 
@@ -27,6 +29,11 @@ class Ladder:
         self._proven: set[Method] = set()
 
     @property
+    def methods(self) -> tuple[Method, ...]:
+        """The methods there are, best first."""
+        return self._methods
+
+    @property
     def method(self) -> Method:
         """The method to use now."""
         return self._methods[self._place]
@@ -38,10 +45,14 @@ class Ladder:
             return None
         return self._methods[place]
 
+    def reached(self, method: Method) -> None:
+        """Note words in answer, even unusable ones: what stands above gave none and is given up."""
+        self._place = max(self._place, self._methods.index(method))
+
     def worked(self, method: Method) -> None:
         """Note a usable answer; what stands above an only now proven method is given up."""
         self._proven.add(method)
-        self._place = max(self._place, self._methods.index(method))
+        self.reached(method)
 
 
 def body_options(method: Method, kind: type[Filled]) -> dict[str, Any]:
@@ -73,10 +84,36 @@ def shown_messages(
     return [SystemMessage(f"{first.content}{_IN_WORDS}{json.dumps(json_schema(kind))}"), *rest]
 
 
-def said(message: AIMessage) -> str:
-    """Return what a model answered: the arguments of its tool call, or else its text."""
-    for call in message.tool_calls:
-        return json.dumps(call["args"])
-    for broken in message.invalid_tool_calls:
-        return str(broken.get("args") or "")
-    return str(message.text)
+def said(message: AIMessage, method: Method, kind: type[Filled]) -> str:
+    """Return what a model answered: its text, or the arguments of its tool calls, all of them.
+
+    Where tools were offered, a call goes before text; elsewhere text goes before a call. A call of
+    a tool that was not offered is nothing.
+    """
+    text = str(message.text)
+    if method != "tools" and text.strip():
+        return text
+    called = [json.dumps(one["args"]) for one in message.tool_calls if one["name"] == kind.__name__]
+    broken = [
+        str(one.get("args") or "")
+        for one in message.invalid_tool_calls
+        if one.get("name") == kind.__name__
+    ]
+    return "\n".join([*called, *broken]) or text
+
+
+def refusal(message: AIMessage) -> str:
+    """Return why a model refused, or its provider's filter; empty if neither did."""
+    if _ending(message) in _FILTERED:
+        return "stopped by the provider's content filter"
+    return str(message.additional_kwargs.get("refusal") or "")
+
+
+def is_cut_off(message: AIMessage) -> bool:
+    """Whether an answer ended at the limit of its tokens."""
+    return _ending(message) in _CUT_OFF
+
+
+def _ending(message: AIMessage) -> str:
+    told = message.response_metadata
+    return str(told.get("finish_reason") or told.get("stop_reason") or "").lower()

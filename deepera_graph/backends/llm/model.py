@@ -1,7 +1,8 @@
 """A chat model: found by name, called within its limits, in a way that its server can do."""
 
+import asyncio
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -12,24 +13,27 @@ from langchain_core.runnables.config import run_in_executor
 
 from deepera_graph.backends.llm import io_loop
 from deepera_graph.backends.llm.answers import Filled, json_schema
-from deepera_graph.backends.llm.failures import call_error
+from deepera_graph.backends.llm.door import Door
+from deepera_graph.backends.llm.failures import call_error, tells
 from deepera_graph.backends.llm.methods import (
     OPENAI_METHODS,
     OTHER_METHODS,
     Ladder,
     Method,
     body_options,
+    is_cut_off,
+    refusal,
     said,
     shown_messages,
 )
 from deepera_graph.backends.llm.pace import Limits, pace_of
 from deepera_graph.backends.llm.patience import Patience, Patient
 from deepera_graph.backends.llm.reply import Reply
-from deepera_graph.errors import SettingsError
+from deepera_graph.backends.llm.secrets import secrets_of
+from deepera_graph.backends.llm.wire import watch
+from deepera_graph.budget import Tab, tab_of
+from deepera_graph.errors import CallError, SettingsError
 from deepera_graph.usage import Usage
-
-_CHARACTERS_PER_TOKEN = 4
-_ANSWER_TOKENS = 100
 
 
 class ChatModel:
@@ -44,13 +48,19 @@ class ChatModel:
 
     def __init__(self, model: BaseChatModel, patience: Patience, limits: Limits) -> None:
         self.name = _name(model)
-        self._identity = f"{self.name} {getattr(model, 'openai_api_base', None) or ''}"
+        self._identity = f"{self.name} {_address(model)}"
         self._limits = limits
         self._is_openai = _is_openai(model)
         self._sync_only = _has_only_sync_client(model)
+        self._secrets = secrets_of(model)
         self._model = _with_own_client(model)
-        self._patient = Patient(patience)
+        self._timeout, self._patient, self._door = patience.timeout, Patient(patience), Door()
         self.ladder = Ladder(OPENAI_METHODS if self._is_openai else _other_methods(model))
+
+    @property
+    def langchain(self) -> BaseChatModel:
+        """The LangChain model that is called."""
+        return self._model
 
     async def call(
         self,
@@ -63,33 +73,45 @@ class ChatModel:
 
         Raises:
             CallError: There is no answer to be had.
+            BudgetError: The budget is spent.
         """
+        self._door.check()
         shown = shown_messages(method, messages, kind)
+        tab, pace = tab_of(config), pace_of(self._identity, self._limits)
+        n_characters = sum(len(str(message.content)) for message in shown)
+        n_guessed = pace.guess(n_characters)
 
         async def send() -> Reply:
-            return await self._send(method, shown, kind, config)
+            message = await self._charged(tab, self._invoke(method, shown, kind, config))
+            usage = _usage(message)
+            pace.settle(n_characters, n_guessed, usage.input_tokens, usage.output_tokens)
+            text = said(message, method, kind)
+            return Reply(text, usage, refusal(message), cut_off=is_cut_off(message))
 
-        return await self._patient.send(send)
+        return await self._patient.send(send, lambda: pace.turn(n_guessed, tab), tab)
 
-    async def _send(
-        self,
-        method: Method,
-        messages: list[BaseMessage],
-        kind: type[Filled],
-        config: RunnableConfig | None,
-    ) -> Reply:
-        pace = pace_of(self._identity, self._limits)
-        guessed = _ANSWER_TOKENS + sum(len(str(m.content)) for m in messages) // (
-            _CHARACTERS_PER_TOKEN
-        )
-        async with pace.turn(guessed):
-            try:
-                message = await self._invoke(method, messages, kind, config)
-            except Exception as error:  # providers raise types of their own
-                raise call_error(error) from error
-        usage = _usage(message)
-        pace.settle(usage.tokens - guessed)
-        return Reply(said(message), usage, str(message.additional_kwargs.get("refusal") or ""))
+    async def _charged(self, tab: Tab, asked: Awaitable[AIMessage]) -> AIMessage:
+        """Wait for an answer as long as one call may take; charge it, however it ends."""
+        usage = Usage(hedged_calls=1)  # if it is given up, as its copy was faster
+        try:
+            async with asyncio.timeout(self._timeout):
+                message = await asked
+            usage = _usage(message)
+            self._door.answered()
+            return message
+        except TimeoutError as error:
+            usage = Usage(failed_calls=1)
+            late = f"no answer within {self._timeout:g} s"
+            raise CallError(late, transport=True, usage=usage) from error
+        except Exception as error:  # providers raise types of their own
+            usage = Usage(failed_calls=1)
+            failed = call_error(error, self._secrets)
+            self._door.failed(failed)
+            if tells(error, self._secrets):
+                raise failed from None
+            raise failed from error
+        finally:
+            tab.end(usage)
 
     async def _invoke(
         self,
@@ -178,6 +200,7 @@ def _with_own_client(model: BaseChatModel) -> BaseChatModel:
         own = client.copy(max_retries=0)
     else:
         http_client = import_module("openai").DefaultAsyncHttpxClient()
+        watch(http_client, secrets_of(model))
         own = client.copy(max_retries=0, http_client=http_client)
         weakref.finalize(own, io_loop.close_later, http_client.aclose).atexit = False
     return model.model_copy(update={"root_async_client": own, "async_client": own.chat.completions})
@@ -189,6 +212,12 @@ def _name(model: BaseChatModel) -> str:
         if isinstance(value, str) and value:
             return value
     return type(model).__name__
+
+
+def _address(model: BaseChatModel) -> str:
+    """Where a model is asked, written in one way; empty if that is not known."""
+    client = getattr(model, "root_async_client", None) or getattr(model, "root_client", None)
+    return str(getattr(client, "base_url", "")).rstrip("/")
 
 
 def _usage(message: AIMessage) -> Usage:

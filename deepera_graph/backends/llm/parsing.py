@@ -1,51 +1,96 @@
-"""Reading one JSON object out of whatever a model wrote around it.
+"""Reading one answer out of a reply.
 
-What is repaired is only form: thinking, fences, prose, trailing commas, Python literals. A value is
-taken as it stands; a number out of range or on another scale is an error, never rescaled.
+A value is taken as it stands; a number out of range or on another scale is an error, never
+rescaled. Where a reply can be read in two ways, it is not read at all.
 """
 
-import ast
-import json
 import re
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from deepera_graph.backends.llm.answers import Filled
+from deepera_graph.backends.llm.objects import Piece, Spoken, spoken
 from deepera_graph.errors import AnswerError
 
 FilledT = TypeVar("FilledT", bound=Filled)
-_THINKING = re.compile(r"<(think(?:ing)?|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-_THOUGHT = re.compile(r"\A.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
-_TRAILING_COMMA = re.compile(r",(\s*[}\]])")
-_DECIMAL = re.compile(r"(?:0(?:\.\d+)?|1(?:\.0+)?|\.\d+)")
-_BRACE_OR_STRING = re.compile(r'"(?:\\.|[^"\\])*"|[{}]', re.DOTALL)
+_DECIMAL = re.compile(r"(?:0(?:\.[0-9]+)?|1(?:\.0+)?|\.[0-9]+)")
+_HARMLESS = re.compile(r"[\w.,/%+-]{0,12}")
 _SHOWN = 120
 
 
-class EmptyAnswerError(AnswerError):
+class UnusableReplyError(AnswerError):
+    """A reply cannot be used.
+
+    Attributes:
+        told: What the model may be told of it: none of the reply's own words, as these may be
+            those of a hostile passage.
+    """
+
+    def __init__(self, message: str, *, told: str = "") -> None:
+        super().__init__(message)
+        self.told = told or message
+
+
+class EmptyAnswerError(UnusableReplyError):
     """The reply held nothing at all, or an empty object."""
 
 
-def parse(text: str, kind: type[FilledT]) -> FilledT:
+def parse(text: str, kind: type[FilledT], shown: str = "") -> FilledT:
     """Read an answer of one kind.
+
+    Args:
+        text: The reply.
+        kind: What is to be filled in.
+        shown: What the model was shown; an object that stands there is no answer but a quote.
 
     Raises:
         EmptyAnswerError: There is nothing, or an object without fields.
-        AnswerError: There is no object, there are several that differ, or it breaks the schema.
+        UnusableReplyError: There is no object, there are several that differ, it breaks the
+            schema, or it is a quote.
     """
-    spoken = _THOUGHT.sub("", _THINKING.sub("", text)).strip()
-    if not spoken:
+    said = spoken(text)
+    if not said.pieces and not said.words:
         raise EmptyAnswerError("the reply is empty")
-    found = _objects(spoken)
+    _refuse_unclear(said, kind)
+    found = {piece.text: piece.value for piece in said.pieces if piece.value is not None}
     if not found:
-        raise AnswerError(f"the reply holds no complete JSON object: {spoken[:_SHOWN]!r}")
-    fitting = [one for one in found if kind.model_fields.keys() & one.keys()] or found
-    if any(one != fitting[0] for one in fitting[1:]):
-        raise AnswerError(f"the reply holds {len(fitting)} JSON objects that differ")
-    if not fitting[0]:
+        problem = "the reply holds no complete JSON object"
+        shown = said.words or said.pieces[0].text
+        raise UnusableReplyError(f"{problem}: {shown[:_SHOWN]!r}", told=problem)
+    fitting = {one: value for one, value in found.items() if kind.model_fields.keys() & value}
+    written, values = next(iter((fitting or found).items()))
+    if any(one != values for one in (fitting or found).values()):
+        raise UnusableReplyError(
+            f"the reply holds {len(fitting or found)} JSON objects that differ"
+        )
+    if not values:
         raise EmptyAnswerError("the reply is an empty object")
-    return _validated(fitting[0], kind)
+    if _squeezed(written) in _squeezed(shown):
+        raise UnusableReplyError("the reply repeats an object that it was shown")
+    return _validated(values, kind)
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+def _refuse_unclear(said: Spoken, kind: type[Filled]) -> None:
+    """Refuse a reply of which a part that cannot be read may say something else."""
+    if any(piece.names_twice for piece in said.pieces):
+        raise UnusableReplyError("the reply holds an object that names a field twice")
+    readable = any(piece.value is not None for piece in said.pieces)
+    if readable and "}" in said.words:
+        raise UnusableReplyError("the reply holds a closing brace too many")
+    if readable and any(_is_a_broken_answer(piece, kind) for piece in said.pieces):
+        raise UnusableReplyError("the reply holds an object that is not JSON beside one that is")
+
+
+def _is_a_broken_answer(piece: Piece, kind: type[Filled]) -> bool:
+    fields = "|".join(kind.model_fields)
+    if piece.value is not None:
+        return False
+    return piece.is_cut or bool(re.search(rf"\b(?:{fields})\b[\"']?\s*[:=]", piece.text))
 
 
 def _validated(values: dict[str, Any], kind: type[FilledT]) -> FilledT:
@@ -53,11 +98,25 @@ def _validated(values: dict[str, Any], kind: type[FilledT]) -> FilledT:
     try:
         return kind.model_validate(plain)
     except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(map(str, one['loc'])) or 'answer'}: {one['msg']}, got {one['input']!r:.60}"
+        found = [
+            (f"{'.'.join(map(str, one['loc']))}: {one['msg']}", one["input"])
             for one in error.errors()
-        )
-        raise AnswerError(f"the reply breaks the schema: {problems}") from error
+        ]
+        raise UnusableReplyError(
+            "the reply breaks the schema: "
+            + "; ".join(f"{what}, got {value!r:.60}" for what, value in found),
+            told="the reply breaks the schema: "
+            + "; ".join(f"{what}, got {_harmless(value)}" for what, value in found),
+        ) from error
+
+
+def _harmless(value: object) -> str:
+    """Show a number or a short word; of all else its kind."""
+    if value is None or isinstance(value, bool | int | float):
+        return f"{value!r:.20}"
+    if isinstance(value, str) and _HARMLESS.fullmatch(value):
+        return repr(value)
+    return {"str": "a text", "list": "a list", "dict": "an object"}.get(type(value).__name__, "it")
 
 
 def _number(value: object) -> object:
@@ -65,55 +124,3 @@ def _number(value: object) -> object:
     if isinstance(value, str) and _DECIMAL.fullmatch(value.strip()):
         return float(value)
     return value
-
-
-def _objects(text: str) -> list[dict[str, Any]]:
-    """All outermost objects of a text, in order; one with a key written twice is an error."""
-    found: list[dict[str, Any]] = []
-    place = text.find("{")
-    while place >= 0:
-        value, end = _object_at(text, place)
-        if value is not None:
-            found.append(value)
-        place = text.find("{", end)
-    return found
-
-
-def _object_at(text: str, start: int) -> tuple[dict[str, Any] | None, int]:
-    decoder = json.JSONDecoder(object_pairs_hook=_once, strict=False)
-    try:
-        return decoder.raw_decode(text, start)
-    except (ValueError, RecursionError):  # also for a number of thousands of digits
-        end = _closing(text, start)
-    if end is None:
-        return None, len(text)  # cut off: what is inside of it is not an answer
-    return _repaired(text[start:end]), end
-
-
-def _repaired(piece: str) -> dict[str, Any] | None:
-    """Read an object with trailing commas, or one written as a Python literal."""
-    try:
-        value = json.loads(_TRAILING_COMMA.sub(r"\1", piece), object_pairs_hook=_once, strict=False)
-    except (ValueError, RecursionError):
-        try:
-            value = ast.literal_eval(piece)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            return None
-    return value if isinstance(value, dict) else None
-
-
-def _closing(text: str, start: int) -> int | None:
-    """Return the offset after the brace that closes the one at *start*; None if none does."""
-    depth = 0
-    for mark in _BRACE_OR_STRING.finditer(text, start):
-        depth += {"{": 1, "}": -1}.get(mark.group(), 0)
-        if depth == 0:
-            return mark.end()
-    return None
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        raise AnswerError("the reply holds an object that names a field twice")
-    return values

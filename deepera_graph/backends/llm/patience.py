@@ -4,11 +4,13 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any
 
 from deepera_graph.backends.llm.reply import Reply
-from deepera_graph.errors import CallError, SettingsError
+from deepera_graph.budget import Tab
+from deepera_graph.errors import BudgetError, CallError, SettingsError
 from deepera_graph.usage import Usage
 
 _RETRIED = frozenset({408, 409, 425, 429})
@@ -18,6 +20,7 @@ _FEWEST_TIMES = 20
 _SHARE = 0.95
 
 Send = Callable[[], Coroutine[Any, Any, Reply]]
+Turn = Callable[[], AbstractAsyncContextManager[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,14 +29,15 @@ class Patience:
 
     Attributes:
         attempts: Most calls for one answer, >= 1, hedges not counted.
-        timeout: Longest one call may take, > 0.
+        timeout: Longest one call may take, > 0; waiting for a turn is no part of it.
         first_wait: Wait before the second attempt; doubled for every further one, and cut by up
             to half at random, so that many callers do not come back at once.
         longest_wait: Longest single wait; a server that asks for more by ``Retry-After`` is not
-            waited for.
+            waited for, one that asks for less is waited for that long and a `first_wait` more.
         total_wait: Most waiting between the attempts in all.
         hedge: Whether to send a second copy of a call that takes longer than 95 % of its
-            siblings; the first answer counts, both are charged.
+            siblings, as soon as limits and budget let it; the first answer counts, the other call
+            is cancelled, both are charged.
 
     Raises:
         SettingsError: A bound is out of range.
@@ -71,26 +75,38 @@ class Patient:
         self._times: deque[float] = deque(maxlen=200)
         self._random = random.Random(0)
 
-    async def send(self, send: Send) -> Reply:
+    async def send(self, call: Send, turn: Turn, tab: Tab) -> Reply:
         """Return the first answer; what failed on the way is in its usage.
+
+        Args:
+            call: Sends once, and charges the tab.
+            turn: Waits until a call may start.
+            tab: Says whether there is time left to wait.
 
         Raises:
             CallError: The last failure, with the usage of all attempts.
+            BudgetError: The budget does not allow another attempt.
         """
-        failed, waited = Usage(), 0.0
+        failed, waited, problem = Usage(), 0.0, ""
         for attempt in range(1, self._patience.attempts + 1):
             try:
-                reply = await self._once(send)
+                async with turn():
+                    return (await self._hedged(call, turn)).costing(failed)
             except CallError as error:
                 failed += error.usage
                 wait = self._wait(error, attempt)
                 if wait is None or waited + wait > self._patience.total_wait:
                     error.usage = failed
                     raise
+                problem = str(error)
                 waited += wait
-                await asyncio.sleep(wait)
-            else:
-                return reply.costing(failed)
+            except BudgetError as error:
+                raise _stopped(error, problem, failed) from error
+            try:
+                tab.check(after=wait)
+            except BudgetError as error:
+                raise _stopped(error, problem, failed) from error
+            await asyncio.sleep(wait)
         raise AssertionError("the last attempt returns or raises")
 
     def _wait(self, error: CallError, attempt: int) -> float | None:
@@ -100,52 +116,87 @@ class Patient:
             most = min(most, _ATTEMPTS_TO_CONNECT)
         if attempt >= most or not is_worth_retrying(error):
             return None
+        asked = error.retry_after or 0.0
+        if asked > self._patience.longest_wait:
+            return None
         wait = self._patience.first_wait * 2.0 ** (attempt - 1) * self._random.uniform(0.5, 1)
-        if error.retry_after is not None:
-            if error.retry_after > self._patience.longest_wait:
-                return None
-            wait = max(wait, error.retry_after)
-        return min(wait, self._patience.longest_wait)
+        return min(asked + wait, self._patience.longest_wait)
 
-    async def _once(self, send: Send) -> Reply:
-        started = asyncio.get_running_loop().time()
+    async def _hedged(self, call: Send, turn: Turn) -> Reply:
+        """Call, and call again when this takes longer than its siblings took."""
+        if not self._patience.hedge or len(self._times) < _FEWEST_TIMES:
+            return await self._timed(call)
+        slow = sorted(self._times)[int(_SHARE * len(self._times))]
+        first = asyncio.create_task(self._timed(call))
         try:
-            async with asyncio.timeout(self._patience.timeout):
-                reply = await self._hedged(send)
-        except TimeoutError as error:
-            raise CallError(
-                f"no answer within {self._patience.timeout:g} s",
-                transport=True,
-                usage=Usage(failed_calls=1),
-            ) from error
+            done, _ = await asyncio.wait({first}, timeout=slow)
+            return first.result() if done else await self._raced(first, call, turn)
+        finally:
+            await _ended(first)
+
+    async def _raced(self, first: "asyncio.Task[Reply]", call: Send, turn: Turn) -> Reply:
+        """Send a copy when it may start; return the first answer of both."""
+        sent = asyncio.Event()
+
+        async def send_copy() -> Reply:
+            async with turn():
+                sent.set()
+                return await self._timed(call)
+
+        copy = asyncio.create_task(send_copy())
+        try:
+            await _until_answered(first, copy, sent)
+        finally:
+            await _ended(copy)
+            await _ended(first)
+        return _winner(first, copy, n_sent=1 + sent.is_set())
+
+    async def _timed(self, call: Send) -> Reply:
+        started = asyncio.get_running_loop().time()
+        reply = await call()
         self._times.append(asyncio.get_running_loop().time() - started)
         return reply
 
-    async def _hedged(self, send: Send) -> Reply:
-        """Send, and send a copy when this takes longer than its siblings took."""
-        if not self._patience.hedge or len(self._times) < _FEWEST_TIMES:
-            return await send()
-        slow = sorted(self._times)[int(_SHARE * len(self._times))]
-        first = asyncio.create_task(send())
-        going = {first}
-        try:
-            done, _ = await asyncio.wait(going, timeout=slow)
-            if done:
-                return first.result()
-            going.add(asyncio.create_task(send()))
-            return await _first_answer(going)
-        finally:
-            for task in going:
-                task.cancel()
+
+def _stopped(error: BudgetError, problem: str, failed: Usage) -> BudgetError:
+    """Say what the budget put an end to: a call before it starts, or its repetition."""
+    return BudgetError(f"{error}, after {problem}" if problem else str(error), usage=failed)
 
 
-async def _first_answer(going: "set[asyncio.Task[Reply]]") -> Reply:
-    """Return the first answer of two calls; raise only if both fail."""
-    waiting = set(going)
-    while True:
-        done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            if task.exception() is None:
-                return task.result().costing(Usage(hedged_calls=1))
-        if not waiting:
-            return done.pop().result()
+async def _until_answered(
+    first: "asyncio.Task[Reply]", copy: "asyncio.Task[Reply]", sent: asyncio.Event
+) -> None:
+    """Wait for an answer; or for both to fail, or the first before its copy was sent."""
+    going = {first, copy}
+    while going and not _answers(first, copy) and not (first.done() and not sent.is_set()):
+        _, going = await asyncio.wait(going, return_when=asyncio.FIRST_COMPLETED)
+
+
+def _winner(first: "asyncio.Task[Reply]", copy: "asyncio.Task[Reply]", *, n_sent: int) -> Reply:
+    """Return the answer, charged with all that was sent beside it; raise if there is none."""
+    errors = [task.exception() for task in (first, copy) if task.done() and not task.cancelled()]
+    failed = sum((one.usage for one in errors if isinstance(one, CallError)), Usage())
+    answers = _answers(first, copy)
+    if not answers:
+        error = first.exception()
+        assert isinstance(error, CallError)
+        error.usage = failed
+        raise error
+    n_left = n_sent - 1 - failed.failed_calls
+    return answers[0].costing(failed + Usage(hedged_calls=n_left))
+
+
+def _answers(*tasks: "asyncio.Task[Reply]") -> list[Reply]:
+    return [
+        task.result()
+        for task in tasks
+        if task.done() and not task.cancelled() and task.exception() is None
+    ]
+
+
+async def _ended(task: "asyncio.Task[Reply]") -> None:
+    """Cancel what is no longer needed, and wait until it has been charged."""
+    task.cancel()
+    await asyncio.wait({task})
+    if not task.cancelled():
+        task.exception()  # looked at, or the loop would complain

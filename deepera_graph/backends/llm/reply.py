@@ -13,11 +13,13 @@ class Reply:
         text: What it said: its text, or the arguments of its tool call.
         usage: What it cost, failed attempts before it included.
         refusal: Why it refused; empty if it did not.
+        cut_off: Whether it ended at the limit of its tokens.
     """
 
     text: str
     usage: Usage
     refusal: str = ""
+    cut_off: bool = False
 
     def costing(self, more: Usage) -> "Reply":
         """Return the same reply with *more* usage."""

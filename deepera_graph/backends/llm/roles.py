@@ -1,19 +1,22 @@
 """The four roles played by a chat model; each is one call, two if the first reply is unusable."""
 
 from collections.abc import Coroutine
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from deepera_graph import prompts
-from deepera_graph.backends.llm import io_loop, show
+from deepera_graph.backends.llm import harmless, io_loop, show
 from deepera_graph.backends.llm.answers import (
     FilledAnswer,
     FilledIntent,
     FilledJudgement,
     FilledSummary,
 )
+from deepera_graph.backends.llm.counting import CountingModel
 from deepera_graph.backends.llm.model import ChatModel
+from deepera_graph.backends.llm.pace import Limits
+from deepera_graph.backends.llm.patience import Patience
 from deepera_graph.backends.llm.structured import fill
 from deepera_graph.roles import AnswerTask, IntentTask, PassageTask
 from deepera_graph.schema import Answer, Intent, Judgement, Summary
@@ -28,6 +31,11 @@ class LlmRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
     def __init__(self, model: ChatModel) -> None:
         self._model = model
 
+    @property
+    def model(self) -> ChatModel:
+        """The model that plays the role."""
+        return self._model
+
     def invoke(self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any) -> AnswerT:
         """Play the role, waiting in this thread."""
         return io_loop.run(self._play(input, config))
@@ -38,6 +46,10 @@ class LlmRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
         """Play the role, waiting in the running loop."""
         return await io_loop.arun(self._play(input, config))
 
+    def counting(self) -> Self:
+        """Return this role on a model that counts its prompts and is never asked."""
+        return type(self)(ChatModel(CountingModel(), Patience(), Limits()))
+
     def _play(self, task: TaskT, config: RunnableConfig | None) -> Coroutine[Any, Any, AnswerT]:
         raise NotImplementedError
 
@@ -47,7 +59,9 @@ class LlmIntent(LlmRole[IntentTask, Intent]):
 
     async def _play(self, task: IntentTask, config: RunnableConfig | None) -> Intent:
         problem = (
-            f"\n\nYour first reading was useless: {task['problem']}" if task["problem"] else ""
+            f"\n\nYour first reading was useless: {show.one_line(task['problem'])}"
+            if task["problem"]
+            else ""
         )
         messages = prompts.messages(
             "intent", question=show.one_line(task["question"]), problem=problem
@@ -67,7 +81,7 @@ class LlmJudge(LlmRole[PassageTask, Judgement]):
         )
         return Judgement(
             score=filled.answer.score,
-            reason=filled.answer.reason,
+            reason=harmless.one_line(filled.answer.reason),
             quote=show.quoted(task["text"], sentences, filled.answer.evidence),
             usage=filled.usage,
             repaired=filled.repaired,
@@ -95,11 +109,13 @@ class LlmAnswerer(LlmRole[AnswerTask, Answer]):
 
     async def _play(self, task: AnswerTask, config: RunnableConfig | None) -> Answer:
         block = show.evidence_block(task["evidence"])
+        question = show.one_line(task["question"])
+        form = show.intent_values(task["intent"])["expected_answer_type"]
         messages = prompts.messages(
             "answer",
-            question=show.one_line(task["question"]),
-            expected_answer_type=show.intent_values(task["intent"])["expected_answer_type"],
-            marker=show.marker(block),
+            question=question,
+            expected_answer_type=form,
+            marker=show.marker(block, question, form),
             evidence=block,
         )
         filled = await fill(self._model, messages, FilledAnswer, config)

@@ -1,44 +1,42 @@
 """How a passage is shown to a model: numbered sentences in a block that it cannot close."""
 
-import unicodedata
 from hashlib import sha256
 
+from deepera_graph.backends.llm import harmless
 from deepera_graph.roles import EvidenceItem, IntentFields, PassageTask
 from deepera_graph.text.sentences import Sentence, split_sentences
 
 NOT_KNOWN = "(not known: judge by the question alone)"
 NONE = "(none)"
-_UNSEEN = frozenset({"Cc", "Cf", "Cs"})  # control, format (direction, zero width), surrogates
 
 
-def marker(text: str) -> str:
-    """Return 8 hex digits for a block's marker line that do not occur in its text."""
+def marker(text: str, *beside: str) -> str:
+    """Return 8 hex digits for a block's marker line, from a hash of its text.
+
+    They occur neither in the text nor in what stands *beside* the block.
+    """
     turn = 0
     while True:
         digest = sha256(f"{turn}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
-        if digest not in text:
+        if not any(digest in one for one in (text, *beside)):
             return digest
         turn += 1
 
 
 def plain(text: str) -> str:
-    """Replace control and direction characters, keep line breaks; one character for one."""
-    return "".join(
-        one if one == "\n" or unicodedata.category(one) not in _UNSEEN else _stand_in(one)
-        for one in text
-    )
+    """Show a text with its line breaks, one character for one; see `harmless`."""
+    return harmless.plain(text)
 
 
 def one_line(text: str) -> str:
     """Fold a title or a section into one line."""
-    return " ".join(plain(text).split()) or NONE
+    return harmless.one_line(text) or NONE
 
 
 def numbered(sentences: list[Sentence]) -> str:
     """Write every sentence on a line of its own, with its number from 1."""
     return "\n".join(
-        f"[{number}] {' '.join(plain(one.text).split())}"
-        for number, one in enumerate(sentences, start=1)
+        f"[{number}] {harmless.one_line(one.text)}" for number, one in enumerate(sentences, start=1)
     )
 
 
@@ -52,12 +50,8 @@ def intent_values(fields: IntentFields) -> dict[str, str]:
 def passage_values(task: PassageTask, passage: str) -> dict[str, str]:
     """Return the values of a prompt about one passage; title and section are data like its text."""
     block = f"Title: {one_line(task['title'])}\nSection: {one_line(task['section'])}\n\n{passage}"
-    return {
-        "question": one_line(task["question"]),
-        **intent_values(task["intent"]),
-        "marker": marker(block),
-        "passage": block,
-    }
+    beside = {"question": one_line(task["question"]), **intent_values(task["intent"])}
+    return {**beside, "marker": marker(block, *beside.values()), "passage": block}
 
 
 def quoted(text: str, sentences: list[Sentence], numbers: list[int]) -> str:
@@ -80,7 +74,7 @@ def quoted(text: str, sentences: list[Sentence], numbers: list[int]) -> str:
 def evidence_block(items: list[EvidenceItem]) -> str:
     """Write the kept evidence, numbered from 1: the summary if there is one, else the text."""
     return "\n\n".join(
-        f"[{number}] {one_line(item['title'])}: {' '.join(plain(_best(item)).split())}"
+        f"[{number}] {one_line(item['title'])}: {harmless.one_line(_best(item))}"
         for number, item in enumerate(items, start=1)
     )
 
@@ -88,11 +82,6 @@ def evidence_block(items: list[EvidenceItem]) -> str:
 def sentences_of(task: PassageTask) -> list[Sentence]:
     """Return the sentences of a passage; at least one, as its text is not blank."""
     return split_sentences(task["text"])
-
-
-def _stand_in(unseen: str) -> str:
-    """A tab, a carriage return and a page break are white space like any other."""
-    return " " if unseen.isspace() else "\ufffd"
 
 
 def _best(item: EvidenceItem) -> str:

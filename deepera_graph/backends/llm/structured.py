@@ -8,13 +8,20 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 
 from deepera_graph.backends.llm.answers import Filled
+from deepera_graph.backends.llm.harmless import one_line
 from deepera_graph.backends.llm.methods import NOT_SUPPORTED, Method
 from deepera_graph.backends.llm.model import ChatModel
-from deepera_graph.backends.llm.parsing import EmptyAnswerError, parse
-from deepera_graph.errors import AnswerError, CallError
+from deepera_graph.backends.llm.parsing import EmptyAnswerError, UnusableReplyError, parse
+from deepera_graph.backends.llm.reply import Reply
+from deepera_graph.errors import AnswerError, CallError, RoleError
 from deepera_graph.usage import Usage
 
 FilledT = TypeVar("FilledT", bound=Filled)
+_NOT_SHOWN = "(a reply that could not be used)"  # its words may be those of a hostile passage
+
+
+class RefusedError(AnswerError):
+    """The model, or a filter of its provider, refused to answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +47,27 @@ async def fill(
     Raises:
         AnswerError: Both replies were unusable, or the model refused; carries what they cost.
         CallError: The server could not be reached or refused; carries what was spent.
+        BudgetError: The budget allows no further call; carries what was spent.
     """
-    spent, first_error = Usage(), None
-    method: Method | None = model.ladder.method
-    while method is not None:
+    spent, method = Usage(), model.ladder.method
+    first_error: RoleError | None = None
+    while True:
         try:
             filling = await _ask(model, method, messages, kind, config)
-        except (CallError, EmptyAnswerError) as error:
+        except RoleError as error:
             spent += error.usage
-            first_error = first_error or error
-            method = model.ladder.below(method) if _may_be_the_method(error) else None
+            is_doubted = _may_be_the_method(error)
+            first_error = (first_error if is_doubted else None) or error
+            below = model.ladder.below(method) if is_doubted else None
+            if below is None:
+                if isinstance(error, AnswerError) and not is_doubted:
+                    model.ladder.reached(method)
+                first_error.usage = spent
+                raise first_error from first_error.__cause__
+            method = below
         else:
             model.ladder.worked(method)
             return replace(filling, usage=spent + filling.usage)
-    assert first_error is not None
-    first_error.usage = spent
-    raise first_error
 
 
 async def _ask(
@@ -68,33 +80,44 @@ async def _ask(
     """Ask in one way, twice if the first reply is unusable."""
     first = await model.call(method, messages, kind, config)
     try:
-        return Filling(_read(first.text, first.refusal, kind), first.usage, repaired=False)
-    except AnswerError as error:
+        return Filling(_read(first, kind, messages), first.usage, repaired=False)
+    except RefusedError as error:
         error.usage = first.usage
-        if first.refusal or (isinstance(error, EmptyAnswerError) and model.ladder.below(method)):
+        raise
+    except UnusableReplyError as error:
+        error.usage = first.usage
+        if isinstance(error, EmptyAnswerError) and model.ladder.below(method):
             raise
-        problem = str(error)
-    again = [*messages, AIMessage(first.text or "(nothing)"), HumanMessage(_ask_again(problem))]
+        problem = error.told
+    again = [*messages, AIMessage(_NOT_SHOWN), HumanMessage(_ask_again(problem))]
     try:
         second = await model.call(method, again, kind, config)
-    except CallError as error:
+    except RoleError as error:
         error.usage = first.usage + error.usage
         raise
     spent = first.usage + second.usage + Usage(reasked_calls=1)
     try:
-        return Filling(_read(second.text, second.refusal, kind), spent, repaired=True)
+        return Filling(_read(second, kind, messages), spent, repaired=True)
     except AnswerError as error:
         raise AnswerError(f"{error} (asked twice)", usage=spent) from error
 
 
-def _read(text: str, refusal: str, kind: type[FilledT]) -> FilledT:
-    if refusal:
-        raise AnswerError(f"the model refused: {refusal:.200}")
-    return parse(text, kind)
+def _read(reply: Reply, kind: type[FilledT], messages: Sequence[BaseMessage]) -> FilledT:
+    if reply.refusal:
+        raise RefusedError(f"the model refused: {one_line(reply.refusal):.200}")
+    try:
+        return parse(reply.text, kind, "\n".join(message.text for message in messages))
+    except UnusableReplyError as error:
+        if not reply.cut_off:
+            raise
+        limit = "the reply was cut off at its limit of tokens"
+        raise UnusableReplyError(f"{limit}: {error}", told=limit) from error
 
 
-def _may_be_the_method(error: CallError | EmptyAnswerError) -> bool:
-    return isinstance(error, EmptyAnswerError) or error.status in NOT_SUPPORTED
+def _may_be_the_method(error: RoleError) -> bool:
+    if isinstance(error, CallError):
+        return error.status in NOT_SUPPORTED
+    return isinstance(error, EmptyAnswerError)
 
 
 def _ask_again(problem: str) -> str:

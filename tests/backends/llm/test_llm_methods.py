@@ -13,7 +13,7 @@ from deepera_graph.backends.llm.model import ChatModel, find_model
 from deepera_graph.backends.llm.pace import Limits
 from deepera_graph.backends.llm.patience import Patience
 from deepera_graph.backends.llm.structured import Filling, fill
-from deepera_graph.errors import CallError
+from deepera_graph.errors import AnswerError, CallError
 from support.openai_server import ChatServer, Reply, Request
 
 GOOD = {"reason": "r", "evidence": [1], "score": 0.9}
@@ -82,6 +82,20 @@ async def test_a_proven_method_outlives_one_bad_request() -> None:
         with pytest.raises(CallError, match="too long"):
             await ask(model, [MESSAGES[0], HumanMessage("long")])
         assert model.ladder.method == "json_schema"
+
+
+async def test_a_method_the_server_lacks_is_left_even_if_no_answer_below_it_is_usable() -> None:
+    def answer(request: Request) -> Reply:
+        if method_of(request) == "tools":
+            return tool_call(json.dumps({**GOOD, "score": 7}))
+        return Reply(status=400, content="unknown response_format")
+
+    with ChatServer(answer) as server:
+        model = chat(server)
+        for _ in range(3):
+            with pytest.raises(AnswerError, match="got 7"):
+                await ask(model)
+        assert [method_of(one) for one in server.requests] == ["json_schema"] + ["tools"] * 6
 
 
 async def test_a_model_that_is_not_there_is_named_and_nothing_is_learned() -> None:

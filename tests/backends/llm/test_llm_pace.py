@@ -7,6 +7,7 @@ import pytest
 
 from deepera_graph import EvidenceReranker, SettingsError, llm_backend
 from deepera_graph.backends.llm.pace import Limits, Pace
+from deepera_graph.budget import Meter, Tab
 from support.openai_server import ChatServer, Request
 
 INTENT = {
@@ -61,9 +62,10 @@ async def test_requests_are_spaced_evenly() -> None:
 async def test_tokens_are_paced_by_what_they_really_were() -> None:
     pace = Pace(Limits(tokens_per_minute=60_000))
     started = time.monotonic()
-    async with pace.turn(100):
-        pace.settle(100)
-    async with pace.turn(100):
+    tab = Tab(Meter(None))
+    async with pace.turn(100, tab):
+        pace.settle(400, 100, 150, 50)
+    async with pace.turn(100, tab):
         pass
     assert 0.19 <= time.monotonic() - started < 1
 

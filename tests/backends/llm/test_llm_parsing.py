@@ -1,8 +1,11 @@
 """Malformed replies give the stated value or the stated failure, never a wrong number."""
 
 import json
+import time
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from deepera_graph.backends.llm.answers import FilledIntent, FilledJudgement, FilledSummary
 from deepera_graph.backends.llm.parsing import EmptyAnswerError, parse
@@ -114,3 +117,72 @@ def test_an_empty_summary_is_an_answer() -> None:
 def test_reading_takes_time_linear_in_the_length() -> None:
     with pytest.raises(AnswerError):
         parse("{" * 20_000, FilledJudgement)
+
+
+OTHER = '{"reason": "r", "evidence": [1], "score": 0.2}'
+BITS = [
+    GOOD, OTHER, "{", "}", "[", "]", '"', "'", ",", ":", "score", '"score"', "0.9", "0.2", "{}",
+    "\\", "\n", "<think>", "</think>", "```json", "```", "//", "/*", "*/", "#", "None", "{{",
+    "{'score': 0.2}",
+]  # fmt: skip
+
+
+@settings(max_examples=400)
+@given(st.lists(st.sampled_from(BITS), max_size=12))
+@example(["{{", "'score'", ":", "0.2", "}", "}"])
+@example(["{", "'score'", ":", "0.2", ",", "'score'", ":", "0.9", "}"])
+def test_whatever_is_said_there_is_a_value_that_was_said_or_a_failure(bits: list[str]) -> None:
+    text = "".join(bits)
+    try:
+        score = parse(text, FilledJudgement).score
+    except AnswerError:
+        return
+    outside = text.rpartition("</think>")[2]
+    assert {0.9: GOOD, 0.2: OTHER}[score] in outside or "<think>" in text
+
+
+@pytest.mark.parametrize("end", range(len(GOOD)))
+def test_a_reply_cut_anywhere_is_a_failure(end: int) -> None:
+    with pytest.raises(AnswerError):
+        parse(GOOD[:end], FilledJudgement)
+    with pytest.raises(AnswerError):
+        parse(f"```json\n{GOOD[:end]}", FilledJudgement)
+
+
+@pytest.mark.parametrize("end", range(1, len(OTHER)))
+def test_a_second_answer_cut_anywhere_is_a_failure(end: int) -> None:
+    with pytest.raises(AnswerError):
+        parse(f"{GOOD}\n{OTHER[:end]}", FilledJudgement)
+
+
+def test_an_object_that_was_shown_is_a_quote() -> None:
+    shown = 'Passage: {"reason": "r",\n "evidence": [1], "score": 0.9} and more.'
+    with pytest.raises(AnswerError, match="repeats an object that it was shown"):
+        parse(f"The passage says {GOOD}.", FilledJudgement, shown)
+    assert parse(OTHER, FilledJudgement, shown).score == 0.2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{" * 50_000,
+        "{x}" * 5_000,
+        '{"a": ' * 50_000,
+        "</think>" * 20_000,
+        "<think>" * 20_000,
+        "<think></thinking>" * 10_000,
+        '"' * 50_001 + "{",
+        '{"' + '\\"' * 50_000,
+        "{//" * 20_000 + "}" * 20_000,
+        "{/*" * 20_000 + "}" * 20_000,
+        "{, " * 20_000 + "}" * 20_000,
+        "[" * 100_000 + "{}",
+        "{'a':" * 20_000 + "}" * 20_000,
+    ],
+    ids=lambda text: text[:9],
+)
+def test_a_long_reply_takes_no_long_time(text: str) -> None:
+    began = time.process_time()
+    with pytest.raises(AnswerError):
+        parse(text, FilledJudgement)
+    assert time.process_time() - began < 2
