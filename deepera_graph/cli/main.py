@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from deepera_graph.cli import ask, cache, calibrate, demo, index, rerank
+from deepera_graph.cli import ask, cache, calibrate, demo, doctor, index, rerank
 from deepera_graph.cli.bench.app import app as bench_app
 from deepera_graph.cli.exits import CODES, INTERRUPTED, Commands, leave
 from deepera_graph.cli.quiet import quiet_dropped_coroutines
@@ -26,6 +26,8 @@ _EPILOG = f"""[bold]Examples:[/bold]
 
   deepera cache stats
 
+  deepera doctor
+
 Each command has a --help of its own, and --json for programs.
 
 {CODES}"""
@@ -45,6 +47,7 @@ app.command(epilog=rerank.EPILOG)(rerank.rerank)
 app.command(epilog=index.EPILOG)(index.index)
 app.command(epilog=ask.EPILOG)(ask.ask)
 app.command(epilog=calibrate.EPILOG)(calibrate.calibrate)
+app.command(epilog=doctor.EPILOG)(doctor.doctor)
 app.add_typer(bench_app, name="bench")
 app.add_typer(cache.app, name="cache")
 

@@ -4,12 +4,12 @@ import os
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
 
 from deepera_graph.cli.work.backend import call_foreign
+from deepera_graph.cli.work.data_folder import data_folder
 from deepera_graph.errors import SettingsError
 from deepera_graph.retrieval.collection import Mode
 from deepera_graph.retrieval.store import PassageStore, open_store
@@ -75,12 +75,6 @@ class Place:
 
 def _call(module: str, factory: str) -> Any:
     return getattr(import_module(module), factory)()
-
-
-def data_folder() -> Path:
-    """Return the folder of local collections, by the XDG base directory specification."""
-    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(home) / "deepera"
 
 
 def _openai(model: str) -> Embeddings:
