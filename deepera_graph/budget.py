@@ -12,6 +12,7 @@ from deepera_graph.errors import BudgetError, SettingsError
 from deepera_graph.usage import Usage
 
 _KEY = "__deepera_meter"  # keys of this form stay out of checkpoints and traces
+_TAB_KEY = "__deepera_tab"
 _MILLION = 1_000_000
 
 
@@ -79,10 +80,23 @@ class Meter:
             BudgetError: A limit is reached; the message names it.
         """
         with self._lock:
-            reached = self._reached()
-            if reached:
-                raise BudgetError(f"budget reached: {reached}")
+            self._check(self._calls_reached() or self._reached())
             self._in_flight += 1
+
+    def check(self, *, after: float = 0.0) -> None:
+        """Make sure that a call admitted before may still start, *after* seconds from now.
+
+        Raises:
+            BudgetError: A limit is reached; the message names it.
+        """
+        with self._lock:
+            self._check(self._reached(after))
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds until the time is up, >= 0; None if there is no such limit."""
+        most = self._budget.max_seconds
+        return None if most is None else max(0.0, self._started + most - self._clock())
 
     def charge(self, usage: Usage) -> None:
         """Note that a call has ended, and what it cost."""
@@ -90,19 +104,87 @@ class Meter:
             self._in_flight -= 1
             self.spent += usage
 
-    def _reached(self) -> str:
+    def add(self, usage: Usage) -> None:
+        """Note what a call cost beside what it was charged."""
+        with self._lock:
+            self.spent += usage
+
+    def _check(self, reached: str) -> None:
+        if reached:
+            raise BudgetError(f"budget reached: {reached}")
+
+    def _calls_reached(self) -> str:
+        most, n_calls = self._budget.max_calls, self.spent.sent_calls + self._in_flight
+        return "" if most is None or n_calls < most else f"{most} calls"
+
+    def _reached(self, after: float = 0.0) -> str:
         budget, spent = self._budget, self.spent
-        n_calls = spent.sent_calls + self._in_flight
-        if budget.max_calls is not None and n_calls >= budget.max_calls:
-            return f"{budget.max_calls} calls"
         if budget.max_tokens is not None and spent.tokens >= budget.max_tokens:
             return f"{budget.max_tokens} tokens"
         if budget.max_cost is not None and budget.cost(spent) >= budget.max_cost:
             return f"{budget.max_cost:g} of money"
-        seconds = self._clock() - self._started
+        seconds = self._clock() - self._started + after
         if budget.max_seconds is not None and seconds >= budget.max_seconds:
             return f"{budget.max_seconds:g} seconds"
         return ""
+
+
+class Tab:
+    """What one role call runs up: the calls it really sends, one after the other or at once.
+
+    The first of them is admitted already, when the role is called. A retry, a hedge or a repeated
+    question is a call of its own, and starts only if the budget allows another.
+
+    Args:
+        meter: Counts the calls of all roles.
+    """
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter, self._admitted = meter, True
+        self._charged = Usage()
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds until the time is up, >= 0; None if there is no such limit."""
+        return self._meter.seconds_left
+
+    def check(self, *, after: float) -> None:
+        """Make sure that there is still time for a call *after* seconds from now.
+
+        Raises:
+            BudgetError: A limit will be reached before; the message names it.
+        """
+        self._meter.check(after=after)
+
+    def start(self) -> None:
+        """Let one call start now.
+
+        Raises:
+            BudgetError: A limit is reached; the message names it.
+        """
+        if self._admitted:
+            self._meter.check()
+            self._admitted = False
+        else:
+            self._meter.admit()
+
+    def end(self, usage: Usage) -> None:
+        """Note that a call has ended, and what it cost."""
+        self._charged += usage
+        self._meter.charge(usage)
+
+    def close(self, usage: Usage) -> None:
+        """Charge what the role says it cost, as far as its calls were not charged one by one."""
+        rest = Usage(
+            **{
+                one.name: max(0, getattr(usage, one.name) - getattr(self._charged, one.name))
+                for one in fields(Usage)
+            }
+        )
+        if self._admitted:
+            self._meter.charge(rest)
+        else:
+            self._meter.add(rest)
 
 
 def with_meter(config: RunnableConfig, meter: Meter) -> RunnableConfig:
@@ -119,3 +201,15 @@ def meter_of(config: RunnableConfig | None) -> Meter:
     """Return the meter that a config carries; one without a limit if there is none."""
     found = ((config or {}).get("configurable") or {}).get(_KEY)
     return found if isinstance(found, Meter) else Meter(None)
+
+
+def with_tab(config: RunnableConfig | None, tab: Tab) -> RunnableConfig:
+    """Return a config that carries the tab of one role call to the calls it sends."""
+    given: RunnableConfig = config or {}
+    return {**given, "configurable": {**(given.get("configurable") or {}), _TAB_KEY: tab}}
+
+
+def tab_of(config: RunnableConfig | None) -> Tab:
+    """Return the tab that a config carries; one without a limit if there is none."""
+    found = ((config or {}).get("configurable") or {}).get(_TAB_KEY)
+    return found if isinstance(found, Tab) else Tab(Meter(None))

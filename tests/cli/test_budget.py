@@ -6,6 +6,9 @@ import time
 import pytest
 
 from cli.conftest import CALLS, PASSAGES, TEA, line
+from support.faults import EVERY
+from support.faulty_model import FaultyModel, Plan, question
+from support.openai_server import ChatServer
 
 N_LINES = 6
 
@@ -100,3 +103,58 @@ def test_a_limit_that_cannot_be_is_one_line(deepera, questions, args, problem):
     assert result.exit_code == 2
     assert result.stderr.count("\n") == 1
     assert problem in result.stderr
+
+
+@pytest.mark.parametrize("fault", ["prose, lasting", "429 Retry-After, once"])
+@pytest.mark.parametrize(
+    ("args", "reason"),
+    [
+        (("--max-calls", "9"), "budget reached: 9 calls"),
+        (("--max-tokens", "500"), "budget reached: 500 tokens"),
+        (
+            ("--max-cost", "5", "--input-price", "10000", "--output-price", "10000"),
+            "budget reached: 5 of money",
+        ),
+    ],
+    ids=["calls", "tokens", "money"],
+)
+def test_repeated_questions_and_retries_stop_at_the_limit_too(
+    deepera, questions, read, tmp_path, args, reason, fault
+):
+    plan = Plan({fault: EVERY[fault]}, 1.0)
+    known = [plan.passages(number, 6) for number in range(3)]
+    model = FaultyModel(plan, {one.id: one for some in known for one in some})
+    source = questions(
+        *(
+            line(
+                f"q{number}",
+                question=question(number),
+                passages=[{"id": one.id, "text": one.text} for one in some],
+            )
+            for number, some in enumerate(known)
+        )
+    )
+    with ChatServer(model) as server:
+        result = deepera(
+            "rerank", source, "-o", tmp_path / "out.jsonl", "--model", "any",
+            "--base-url", server.base_url, "--max-concurrency", "2", *args,
+        )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    lines = read(tmp_path / "out.jsonl")
+    report = json.loads((tmp_path / "out.report.json").read_text(encoding="utf-8"))
+    used = report["usage"]
+    assert used["calls"] + used["failed_calls"] == model.seen["sent"]
+    assert used["input_tokens"] + used["output_tokens"] == model.seen["in"] + model.seen["out"]
+    if reason.endswith("calls"):
+        assert model.seen["sent"] == 9
+    else:
+        assert 500 <= model.seen["in"] + model.seen["out"] < 500 + 2 * 70
+    assert len(statuses(lines)) == 3 * 6
+    skipped = [
+        one for some in lines for one in some["ranking"] if one["status"] == "skipped_budget"
+    ]
+    assert skipped
+    assert all(reason in one["reason"] for one in skipped)
+    assert lines[-1]["outcome"] == "budget_stop"
+    for one in (one for some in lines for one in some["ranking"] if one["score"] is not None):
+        assert one["score"] == model.known[one["id"]].score

@@ -1,11 +1,15 @@
 """At the limit no new call starts, and what is done is kept."""
 
 import asyncio
+from collections import Counter
+from contextlib import suppress
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from deepera_graph import Budget, EvidenceReranker, SettingsError
-from deepera_graph.budget import Meter
+from deepera_graph.budget import Meter, Tab
 from deepera_graph.errors import BudgetError
 from deepera_graph.usage import Usage
 from support.scripted import Script
@@ -109,3 +113,77 @@ def test_a_budget_out_of_range_is_named(budget: dict[str, float], words: str) ->
 def test_a_budget_survives_writing_down() -> None:
     one = EvidenceReranker("local", budget={"max_calls": 5})
     assert EvidenceReranker.from_dict(one.to_dict()).settings.budget == Budget(max_calls=5)
+
+
+def test_a_role_that_charges_no_call_itself_is_charged_when_it_ends() -> None:
+    meter = Meter(Budget(max_calls=3))
+    meter.admit()
+    Tab(meter).close(Usage(calls=2))
+    assert meter.spent == Usage(calls=2)
+    meter.admit()
+    with pytest.raises(BudgetError, match="3 calls"):
+        meter.admit()
+
+
+def test_what_was_charged_call_by_call_is_not_charged_again() -> None:
+    meter = Meter(Budget(max_calls=3))
+    meter.admit()
+    tab = Tab(meter)
+    for cost in (Usage(failed_calls=1), Usage(1, 40, 2)):
+        tab.start()
+        tab.end(cost)
+    tab.close(Usage(1, 40, 2, failed_calls=1))
+    assert meter.spent == Usage(1, 40, 2, failed_calls=1)
+    meter.admit()
+
+
+def test_a_role_that_sent_nothing_costs_nothing() -> None:
+    meter = Meter(Budget(max_calls=1))
+    for _ in range(3):
+        meter.admit()
+        Tab(meter).close(Usage())
+    assert meter.spent == Usage()
+
+
+def test_the_first_call_of_a_role_is_admitted_already_but_not_for_ever() -> None:
+    now = [0.0]
+    meter = Meter(Budget(max_calls=1, max_seconds=5), lambda: now[0])
+    meter.admit()
+    tab = Tab(meter)
+    tab.check(after=4.9)
+    assert tab.seconds_left == 5
+    now[0] = 6.0
+    assert tab.seconds_left == 0
+    with pytest.raises(BudgetError, match="5 seconds"):
+        tab.start()
+
+
+@given(
+    limit=st.integers(1, 12),
+    steps=st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["start", "end", "close"]))),
+)
+def test_whatever_roles_do_no_more_calls_start_than_the_limit(
+    limit: int, steps: list[tuple[int, str]]
+) -> None:
+    meter = Meter(Budget(max_calls=limit))
+    tabs: dict[int, Tab] = {}
+    going: Counter[int] = Counter()
+    done: Counter[int] = Counter()
+    n_started = 0
+    for role, step in steps:
+        with suppress(BudgetError):
+            if role not in tabs:
+                meter.admit()
+                tabs[role] = Tab(meter)
+            if step == "start":
+                tabs[role].start()
+                going[role] += 1
+                n_started += 1
+            elif step == "end" and going[role]:
+                tabs[role].end(Usage(calls=1))
+                going[role] -= 1
+                done[role] += 1
+            elif step == "close" and not going[role]:
+                tabs.pop(role).close(Usage(calls=done.pop(role, 0)))
+    assert n_started <= limit
+    assert meter.spent.sent_calls == n_started - going.total()

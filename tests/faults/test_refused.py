@@ -1,0 +1,99 @@
+"""A server that refuses everybody is found out at once."""
+
+import asyncio
+import io
+import json
+
+import pytest
+
+from deepera_graph import EvidenceReranker, llm_backend
+from deepera_graph.backends.llm.door import Door
+from deepera_graph.errors import BackendError, CallError
+from deepera_graph.jobs.report import JobReport
+from deepera_graph.jobs.rerank import rerank_lines
+from support.faulty_model import NO_FAULTS, FaultyModel, question
+from support.openai_server import ChatServer, Reply
+
+N_QUESTIONS, N_PASSAGES = 20, 10
+CALLS_BEFORE_IT_IS_CLEAR = 8 + 16  # refused in a row, and in flight meanwhile
+
+
+def reranker(server: ChatServer) -> EvidenceReranker:
+    return EvidenceReranker(llm_backend("openai:m", base_url=server.base_url))
+
+
+def jobs() -> list[tuple[str, list[str]]]:
+    return [
+        (question(n), [f"q{n:03d}p{p:02d} grew." for p in range(N_PASSAGES)]) for n in range(20)
+    ]
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_server_that_refuses_everything_is_not_asked_for_every_passage(
+    status: int, is_async: bool
+) -> None:
+    with ChatServer(lambda request: Reply(status=status)) as server:
+        one = reranker(server)
+        results = asyncio.run(one.abatch(jobs())) if is_async else one.batch(jobs())
+        assert server.calls <= CALLS_BEFORE_IT_IS_CLEAR
+        used = sum(result.total_usage.sent_calls for result in results)
+        assert used == server.calls
+    for result in results:
+        assert str(status) in (result.backend_failure or "")
+        assert {passage.status for passage in result.passages} == {"failed"}
+        assert result.outcome == "degraded"
+
+
+def test_a_file_of_questions_ends_with_one_clear_error() -> None:
+    lines = [{"question": text, "passages": passages} for text, passages in jobs()]
+    source = io.BytesIO("\n".join(map(json.dumps, lines)).encode())
+    with ChatServer(lambda request: Reply(status=401)) as server:
+        with pytest.raises(BackendError, match=r"line 1: .*refused the API key \(HTTP 401\)"):
+            rerank_lines(reranker(server), source, io.BytesIO(), report=JobReport())
+        assert server.calls <= CALLS_BEFORE_IT_IS_CLEAR
+
+
+def test_a_key_that_is_activated_late_is_found_out() -> None:
+    now = [0.0]
+    door = Door(lambda: now[0])
+    refused = CallError("refused", status=401)
+    for _ in range(8):
+        door.check()
+        door.failed(refused)
+    with pytest.raises(CallError, match="refused"):
+        door.check()
+    now[0] = 5.0
+    door.check()
+    door.failed(refused)
+    with pytest.raises(CallError, match="refused"):
+        door.check()
+    now[0] = 10.0
+    door.check()
+    door.answered()
+    for _ in range(20):
+        door.failed(refused)
+        door.check()
+
+
+def test_failures_that_pass_never_close_the_door() -> None:
+    door = Door()
+    for _ in range(20):
+        door.failed(CallError("busy", status=503))
+        door.check()
+
+
+def test_a_server_that_answers_some_is_asked_for_every_passage() -> None:
+    known = {one.id: one for n in range(2) for one in NO_FAULTS.passages(n, 10)}
+    model = FaultyModel(NO_FAULTS, known)
+
+    def some(request):
+        reply = model(request)
+        return Reply(status=401) if "p00" not in request.user and request.number else reply
+
+    with ChatServer(some) as server:
+        one = reranker(server)
+        result = one.rerank(question(0), [known[f"q000p{p:02d}"].text for p in range(10)])
+        assert server.calls == 1 + 10 + len(result.kept)
+    assert [passage.status for passage in result.passages].count("scored") == 1
+    assert result.backend_failure is None
