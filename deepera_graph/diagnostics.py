@@ -12,14 +12,13 @@ Source:
 """
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from statistics import quantiles
 from typing import Any
 
-from deepera_graph.result import RankedPassage, RerankResult
-from deepera_graph.text.terms import missing_terms
+from deepera_graph.result import RerankResult
+from deepera_graph.signs import Signs, SummarySigns, signs_of
 
 N_BINS = 200
 MOST_SUBJECTS = 100
@@ -78,12 +77,13 @@ class IntentFailures:
     distinct: Counter[int] = field(default_factory=Counter)
     iqr: Histogram = field(default_factory=Histogram)
 
-    def add(self, result: RerankResult, scores: Sequence[float]) -> None:
+    def add(self, signs: Signs) -> None:
         """Count one question."""
-        if not result.passages:
+        if not signs["n_passages"]:
             return
-        self.fallbacks += result.intent["status"] == "fallback"
-        self.repaired += result.intent["status"] == "repaired"
+        scores = signs["scores"]
+        self.fallbacks += signs["intent"] == "fallback"
+        self.repaired += signs["intent"] == "repaired"
         if len(scores) < FEWEST_SCORES:
             return
         n_distinct = len({round(score, 2) for score in scores})
@@ -114,15 +114,15 @@ class CalibrationDrift:
     scores: dict[str, Histogram] = field(default_factory=dict)
     passed: Counter[str] = field(default_factory=Counter)
 
-    def add(self, result: RerankResult, scores: Sequence[float], subject: str | None) -> None:
+    def add(self, signs: Signs) -> None:
         """Count one question."""
-        name = subject or "(none)"
+        name = signs["subject"] or "(none)"
         if name not in self.scores and len(self.scores) >= MOST_SUBJECTS:
             name = OTHER
         histogram = self.scores.setdefault(name, Histogram())
-        for score in scores:
+        for score in signs["scores"]:
             histogram.add(score)
-        self.passed[name] += sum(score >= result.threshold for score in scores)
+        self.passed[name] += sum(score >= signs["threshold"] for score in signs["scores"])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -151,10 +151,10 @@ class OverFiltering:
 
     kept: Counter[int] = field(default_factory=Counter)
 
-    def add(self, result: RerankResult) -> None:
+    def add(self, signs: Signs) -> None:
         """Count one question that had passages."""
-        if result.passages:
-            self.kept[0 if result.fallback else len(result.kept)] += 1
+        if signs["n_passages"]:
+            self.kept[signs["n_kept"]] += 1
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data; what `on_empty` filled in counts as nothing kept."""
@@ -173,19 +173,11 @@ class SummaryDrift:
     terms: Counter[str] = field(default_factory=Counter)
     retained: Counter[str] = field(default_factory=Counter)
 
-    def add(self, passage: RankedPassage) -> None:
-        """Count one passage; one that was not summarized counts for nothing."""
-        if not passage.summary_status:
-            return
-        self.statuses[passage.summary_status] += 1
-        if passage.summary_status == "failed":
-            return
-        title = str(passage.metadata.get("title") or "")
-        missing = set(missing_terms(passage.summary, f"{passage.text} {title}"))
-        for term in missing_terms(passage.summary, ""):
-            kind = "numbers" if any(letter.isdigit() for letter in term) else "names"
-            self.terms[kind] += 1
-            self.retained[kind] += term not in missing
+    def add(self, summaries: SummarySigns) -> None:
+        """Count the summaries of one question."""
+        self.statuses.update(summaries["statuses"])
+        self.terms.update(summaries["terms"])
+        self.retained.update(summaries["retained"])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data; the retentions are of the summaries handed out."""
@@ -210,12 +202,14 @@ class Diagnostics:
 
     def add(self, result: RerankResult, *, subject: str | None = None) -> None:
         """Count one question, and the subject it belongs to if that is known."""
-        scores = [one.score for one in result.passages if one.score is not None]
-        self.intent_failures.add(result, scores)
-        self.calibration_drift.add(result, scores, subject)
-        self.over_filtering.add(result)
-        for passage in result.passages:
-            self.summary_drift.add(passage)
+        self.count(signs_of(result, subject))
+
+    def count(self, signs: Signs) -> None:
+        """Count what one question showed."""
+        self.intent_failures.add(signs)
+        self.calibration_drift.add(signs)
+        self.over_filtering.add(signs)
+        self.summary_drift.add(signs["summaries"])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""

@@ -27,9 +27,11 @@ from deepera_graph.thresholds import calibration_differences
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.graph.state import CompiledStateGraph
+    from langgraph.types import Durability
 
 _MOST_QUESTIONS_AT_ONCE = 8
 _COUNTED_AT_ONCE = 4
+_MOST_THREADS = 10_000  # started one by one, as branches need them
 _MODES: list[Any] = ["custom", "values"]
 Job = tuple[str, Iterable[PassageLike]]
 
@@ -244,9 +246,14 @@ class EvidenceReranker:
             backend, settings, checkpointer=checkpointer or False, cache=cache, limiter=limiter
         )
 
+    @property
+    def _durability(self) -> "Durability | None":
+        """Have every step saved before the next begins, so that a kill loses no step."""
+        return None if self._checkpointer is None else "sync"
+
     def _stream(self, run: Run, config: RunnableConfig | None) -> Iterator[tuple[str, Any]]:
         return self.graph.stream(  # type: ignore[return-value]  # pairs, as two modes are asked for
-            run.question_in, self._config(config), stream_mode=_MODES
+            run.question_in, self._config(config), stream_mode=_MODES, durability=self._durability
         )
 
     def _astream(self, run: Run, config: RunnableConfig | None) -> AsyncIterator[tuple[str, Any]]:
@@ -255,7 +262,7 @@ class EvidenceReranker:
             "max_concurrency", None
         )  # our limiters do it; LangGraph's complains when cancelled
         return self.graph.astream(  # type: ignore[return-value]  # pairs, as two modes are asked for
-            run.question_in, given, stream_mode=_MODES
+            run.question_in, given, stream_mode=_MODES, durability=self._durability
         )
 
     def _shared(self, config: RunnableConfig | None) -> RunnableConfig:
@@ -270,11 +277,14 @@ class EvidenceReranker:
         """Return the config of one run.
 
         Our own limiters count the calls; LangGraph gets one thread more, as one of its threads does
-        nothing but wait for events, and with a single one would wait forever.
+        nothing but wait for events, and with a single one would wait forever. With a saver it gets
+        one for every branch: what a branch has found is saved by a thread too, and would else wait
+        until all branches have begun, and be lost with the process.
         """
         given, limit = self._shared(config), self.settings.max_concurrency
         given["run_name"] = given.get("run_name") or "DeepEra"
-        given["max_concurrency"] = min(given.get("max_concurrency") or limit, limit) + 1
+        n_threads = min(given.get("max_concurrency") or limit, limit) + 1
+        given["max_concurrency"] = n_threads if self._checkpointer is None else _MOST_THREADS
         return given
 
 

@@ -21,6 +21,8 @@ EPILOG = f"""[bold]Examples:[/bold]
 
   deepera rerank questions.jsonl -o ranked.jsonl --backend my_judges:build --threshold 0.7
 
+  deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --resume
+
   zcat questions.jsonl.gz | deepera rerank - | jq .outcome
 
 [bold]An input line[/bold] is one JSON object in UTF-8:
@@ -53,6 +55,15 @@ is reached, no call is started: the passages left have the status skipped_budget
 the outcome budget_stop, and every line is still written. Run again with the cache and without
 the limit, and only what is missing is paid for.
 
+[bold]After a break[/bold], even a kill, --resume goes on where the run stopped, and OUT ends as
+if there had been none. Beside OUT stands OUT.manifest, without OUT's .jsonl: what ran, and a
+line for every line of IN that is done. --resume refuses OUT if backend, model, prompts,
+settings or version have changed since, or a line of IN that is done; limits may change, they
+count anew, and lines may be added at the end of IN. Done again are questions with the outcome
+budget_stop, those that failed as a whole, those in flight when the run stopped, and bad lines
+that were mended. A torn last line is cut. The report is of the whole file; its `earlier` has
+what was done before, and only `wall` is of this run alone. With nothing there, it begins.
+
 {CODES} When the backend cannot be reached, or after Ctrl-C, the lines finished by then are kept."""
 
 
@@ -77,6 +88,14 @@ def rerank(
     overwrite: Annotated[
         bool,
         typer.Option("--overwrite", help="Replace OUT and its report.", rich_help_panel=_FILES),
+    ] = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on with OUT where an earlier run of the same command stopped.",
+            rich_help_panel=_FILES,
+        ),
     ] = False,
     limit: Annotated[
         int | None,
@@ -115,6 +134,7 @@ def rerank(
     top_n: options.TopN = None,
     order: options.Order = None,
     on_empty: options.OnEmpty = None,
+    on_error: options.OnError = None,
     no_summaries: options.NoSummaries = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
@@ -123,7 +143,7 @@ def rerank(
     from deepera_graph.cli.work import rerank as work  # noqa: PLC0415 - keeps --help quick
 
     work.run(
-        work.Files(source=source, out=out, report=report, overwrite=overwrite),
+        work.Files(source=source, out=out, report=report, overwrite=overwrite, resume=resume),
         work.Judge(
             name=backend,
             model=model,
@@ -133,7 +153,7 @@ def rerank(
                 requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute
             ),
         ),
-        work.with_curve(
+        work.with_threshold(
             options.settings_of(
                 no_summaries=no_summaries,
                 max_concurrency=max_concurrency,
@@ -141,6 +161,7 @@ def rerank(
                 top_n=top_n,
                 order=order,
                 on_empty=on_empty,
+                on_error=on_error,
                 budget=options.limits_of(
                     max_calls=max_calls,
                     max_tokens=max_tokens,

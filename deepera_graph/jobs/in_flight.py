@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from queue import Empty, Full, Queue
 from threading import Event, Thread
 from types import TracebackType
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 from deepera_graph.budget import Meter, with_meter
-from deepera_graph.jobs.lines import BadLine, QuestionLine
+from deepera_graph.jobs.lines import BadLine, DoneLine, QuestionLine
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
 
 Line = QuestionLine | BadLine
+OtherT = TypeVar("OtherT", BadLine, BadLine | DoneLine)
 _AHEAD = 4  # so many times the questions at once are read ahead, so that a slow one holds none up
 _PATIENCE = 1.0  # seconds
 _END = None
@@ -28,8 +29,10 @@ class Flight:
     future: "Future[RerankResult]"
 
 
-class InFlight:
+class InFlight(Generic[OtherT]):
     """Reranks lines as they are read, and hands them out in order; use it in a `with` block.
+
+    Lines that are no questions, such as bad ones, keep their place among the others.
 
     Reading and reranking have a thread each, so that an answer can be written while the next line
     is still awaited, and a signal finds the caller's thread free.
@@ -40,12 +43,13 @@ class InFlight:
         lines: Read one by one, never more than four times `questions_at_once` ahead.
     """
 
-    def __init__(self, reranker: EvidenceReranker, lines: Iterator[Line]) -> None:
+    def __init__(self, reranker: EvidenceReranker, lines: Iterator[QuestionLine | OtherT]) -> None:
         at_once = reranker.questions_at_once
-        self._reranker, self._lines = reranker, lines
+        self._reranker = reranker
+        self._lines: Iterator[QuestionLine | OtherT] = lines
         self._config = with_meter({}, Meter(reranker.settings.budget))
         self._turns = asyncio.Semaphore(at_once)
-        self._queue: Queue[Flight | BadLine | BaseException | None] = Queue(_AHEAD * at_once)
+        self._queue: Queue[Flight | OtherT | BaseException | None] = Queue(_AHEAD * at_once)
         self._loop = asyncio.new_event_loop()
         self._stopped = Event()
 
@@ -69,7 +73,7 @@ class InFlight:
         if not self._working.is_alive():
             self._loop.close()
 
-    def __iter__(self) -> Iterator[Flight | BadLine]:
+    def __iter__(self) -> Iterator[Flight | OtherT]:
         """Yield every line in order, the questions as flights.
 
         Raises:
@@ -80,7 +84,7 @@ class InFlight:
                 raise item
             yield item
 
-    def finished(self) -> Iterator[Flight | BadLine]:
+    def finished(self) -> Iterator[Flight | OtherT]:
         """Yield, in order, the lines that are done already, and read no further."""
         self._stopped.set()
         while True:
@@ -88,7 +92,9 @@ class InFlight:
                 item = self._queue.get_nowait()
             except Empty:
                 return
-            if isinstance(item, BadLine) or (isinstance(item, Flight) and item.future.done()):
+            if isinstance(item, Flight) and not item.future.done():
+                continue
+            if item is not _END and not isinstance(item, BaseException):
                 yield item
 
     def _read(self) -> None:
@@ -100,8 +106,8 @@ class InFlight:
             self._put(error)
         self._put(_END)
 
-    def _start(self, line: Line) -> Flight | BadLine:
-        if isinstance(line, BadLine):
+    def _start(self, line: QuestionLine | OtherT) -> Flight | OtherT:
+        if not isinstance(line, QuestionLine):
             return line
         return Flight(line, asyncio.run_coroutine_threadsafe(self._rerank(line), self._loop))
 
@@ -109,7 +115,7 @@ class InFlight:
         async with self._turns:
             return await self._reranker.arerank(line.question, line.passages, config=self._config)
 
-    def _put(self, item: Flight | BadLine | BaseException | None) -> bool:
+    def _put(self, item: Flight | OtherT | BaseException | None) -> bool:
         """Wait for room; give up when the block ends."""
         while not self._stopped.is_set():
             try:

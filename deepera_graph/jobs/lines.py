@@ -1,11 +1,13 @@
 """Lines of a question file: a question with its passages, or what is wrong with the line."""
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, BinaryIO, NoReturn
 
 from deepera_graph.errors import InputError
+from deepera_graph.jobs.facts import Facts
 from deepera_graph.passages import PassageLike
 
 _BOM = b"\xef\xbb\xbf"
@@ -24,6 +26,7 @@ class QuestionLine:
         question: What is asked.
         passages: The candidates, in first-stage order.
         metadata: Every other field of the line.
+        digest: SHA-256 of the line without the white space around it, in hexadecimal.
     """
 
     number: int
@@ -32,6 +35,13 @@ class QuestionLine:
     question: str
     passages: list[PassageLike]
     metadata: dict[str, Any]
+    digest: str = field(default="", compare=False, repr=False)
+
+    @property
+    def subject(self) -> str | None:
+        """What the question belongs to, if its metadata say so."""
+        subject = self.metadata.get("subject")
+        return subject if isinstance(subject, str) and subject else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +52,43 @@ class BadLine:
     end: int
     id: str | None
     error: str
+    digest: str = field(default="", compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoneLine:
+    """A line that an earlier run is done with.
+
+    Attributes:
+        number: Of the line in the file, from 1.
+        end: Bytes of the file up to the end of this line.
+        id: As read then; None if that could not be read.
+        facts: What the report counts of a question; None for a bad line.
+        error: What is wrong with a bad line; empty for a question.
+    """
+
+    number: int
+    end: int
+    id: str | None
+    facts: Facts | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RawLine:
+    """A line as it stands in the file, not blank."""
+
+    number: int
+    end: int
+    text: bytes
+
+    @property
+    def digest(self) -> str:
+        """Hash of the line without the white space around it."""
+        return sha256(self.text.strip()).hexdigest()
+
+
+Lookup = Callable[[RawLine], DoneLine | None]
 
 
 def read_lines(source: BinaryIO) -> Iterator[QuestionLine | BadLine]:
@@ -51,31 +98,49 @@ def read_lines(source: BinaryIO) -> Iterator[QuestionLine | BadLine]:
     remembered, and nothing else of the lines read.
     """
     seen: dict[str, int] = {}
+    for line in _raw_lines(source):
+        yield _read(line, seen)
+
+
+def read_rest(source: BinaryIO, done: Lookup) -> Iterator[QuestionLine | BadLine | DoneLine]:
+    """Do what `read_lines` does, but leave those lines unread that *done* knows."""
+    seen: dict[str, int] = {}
+    for line in _raw_lines(source):
+        found = done(line)
+        if found is not None and found.id is not None:
+            seen.setdefault(found.id, found.number)
+        yield found or _read(line, seen)
+
+
+def _raw_lines(source: BinaryIO) -> Iterator[RawLine]:
     end = 0
     for number, line in enumerate(source, start=1):
         end += len(line)
         if line.strip():
-            yield _read(line.removeprefix(_BOM) if number == 1 else line, number, end, seen)
+            yield RawLine(number, end, line.removeprefix(_BOM) if number == 1 else line)
 
 
-def _read(line: bytes, number: int, end: int, seen: dict[str, int]) -> QuestionLine | BadLine:
+def _read(line: RawLine, seen: dict[str, int]) -> QuestionLine | BadLine:
     name: str | None = None
     try:
-        fields = _object(line)
-        name = _id(fields.pop("id", None), number)
-        earlier = seen.setdefault(name, number)
-        if earlier != number:
+        fields = _object(line.text)
+        name = _id(fields.pop("id", None), line.number)
+        earlier = seen.setdefault(name, line.number)
+        if earlier != line.number:
             raise InputError(f"id {name!r} is used twice, first in line {earlier}")
         return QuestionLine(
-            number=number,
-            end=end,
+            number=line.number,
+            end=line.end,
             id=name,
             question=_question(fields),
             passages=_passages(fields),
             metadata=_metadata(fields),
+            digest=line.digest,
         )
     except InputError as error:
-        return BadLine(number=number, end=end, id=name, error=str(error))
+        return BadLine(
+            number=line.number, end=line.end, id=name, error=str(error), digest=line.digest
+        )
 
 
 def _object(line: bytes) -> dict[str, Any]:

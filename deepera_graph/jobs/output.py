@@ -11,7 +11,8 @@ from deepera_graph.usage import Usage
 def output_line(line: QuestionLine, result: RerankResult) -> bytes:
     """Return one line of JSON in UTF-8, with its line feed; equal judgements give equal bytes.
 
-    `metadata` is there if the input line had fields of its own. A lone surrogate, which UTF-8 has
+    `left_out` is there if passages that failed are not ranked, and `metadata` if the input line had
+    fields of its own. A lone surrogate, which UTF-8 has
     no bytes for, is written as its JSON escape.
     """
     fields: dict[str, Any] = {
@@ -27,6 +28,8 @@ def output_line(line: QuestionLine, result: RerankResult) -> bytes:
         "ranking": [_ranked(passage) for passage in result.passages],
         "usage": _cost(result.total_usage),
     }
+    if result.left_out:
+        fields["left_out"] = [_ranked(passage) for passage in result.left_out]
     if line.metadata:
         fields["metadata"] = line.metadata
     text = json.dumps(fields, ensure_ascii=False, allow_nan=False)

@@ -6,8 +6,8 @@ from time import perf_counter
 from typing import Any
 
 from deepera_graph.diagnostics import Diagnostics
-from deepera_graph.jobs.lines import BadLine, QuestionLine
-from deepera_graph.result import RerankResult
+from deepera_graph.jobs.facts import Facts
+from deepera_graph.jobs.lines import BadLine, DoneLine
 from deepera_graph.usage import Usage
 
 MOST_CAUSES = 50
@@ -26,6 +26,8 @@ class JobReport:
         n_passages: Passages in the lines written.
         n_kept: Those that were kept.
         n_failed: Those that could not be judged.
+        n_earlier: Those of `n_written` that an earlier run has written.
+        usage_earlier: Calls and tokens of that earlier run, for these lines.
     """
 
     end: str = "running"
@@ -34,6 +36,8 @@ class JobReport:
     n_passages: int = 0
     n_kept: int = 0
     n_failed: int = 0
+    n_earlier: int = 0
+    usage_earlier: Usage = field(default_factory=Usage)
     errors: list[dict[str, Any]] = field(default_factory=list)
     outcomes: Counter[str] = field(default_factory=Counter)
     statuses: Counter[str] = field(default_factory=Counter)
@@ -44,25 +48,30 @@ class JobReport:
     manifest: dict[str, Any] | None = None
     started: float = field(default_factory=perf_counter)
 
-    def add(self, line: QuestionLine, result: RerankResult) -> None:
+    def count(self, facts: Facts) -> None:
         """Count a question whose line was written."""
         self.n_written += 1
-        self.n_passages += len(result.passages)
-        self.n_kept += len(result.kept)
-        self.n_failed += len(result.failed)
-        self.outcomes[result.outcome] += 1
-        self.statuses.update(passage.status for passage in result.passages)
-        for passage in result.failed:
-            known = passage.reason in self.causes or len(self.causes) < MOST_CAUSES
-            self.causes[passage.reason if known else OTHER] += 1
-        for stage, used in result.usage.items():
-            self.usage[stage] = self.usage.get(stage, Usage()) + used
-        for stage, seconds in result.seconds.items():
+        self.n_passages += facts["passages"]
+        self.n_kept += facts["kept"]
+        self.n_failed += sum(facts["causes"].values())
+        self.outcomes[facts["outcome"]] += 1
+        self.statuses.update(facts["statuses"])
+        for cause, n_failed in facts["causes"].items():
+            known = cause in self.causes or len(self.causes) < MOST_CAUSES
+            self.causes[cause if known else OTHER] += n_failed
+        for stage, used in facts["usage"].items():
+            self.usage[stage] = self.usage.get(stage, Usage()) + Usage.of(used)
+        for stage, seconds in facts["seconds"].items():
             self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
-        self.diagnostics.add(result, subject=_subject(line))
-        self.manifest = dict(result.manifest)
+        self.diagnostics.count(facts["signs"])
 
-    def add_bad(self, line: BadLine) -> None:
+    def count_earlier(self, facts: Facts) -> None:
+        """Count a question whose line an earlier run has written."""
+        self.count(facts)
+        self.n_earlier += 1
+        self.usage_earlier += sum(map(Usage.of, facts["usage"].values()), Usage())
+
+    def add_bad(self, line: BadLine | DoneLine) -> None:
         """Count a line that failed as a whole; the first 1000 (`MOST_ERRORS`) are listed."""
         self.n_bad += 1
         if len(self.errors) < MOST_ERRORS:
@@ -77,7 +86,8 @@ class JobReport:
         """Return plain data.
 
         `seconds` has the wall time of the run; its `stages` are summed over the questions, several
-        of which run at once.
+        of which run at once. All but the wall time is of the whole file; after a resume, `earlier`
+        has the part that was done before.
         """
         return {
             "end": self.end,
@@ -86,6 +96,7 @@ class JobReport:
                 "written": self.n_written,
                 "bad": self.n_bad,
             },
+            **self._earlier(),
             "passages": {
                 "ranked": self.n_passages,
                 "kept": self.n_kept,
@@ -111,10 +122,10 @@ class JobReport:
             "manifest": self.manifest,
         }
 
-
-def _subject(line: QuestionLine) -> str | None:
-    subject = line.metadata.get("subject")
-    return subject if isinstance(subject, str) and subject else None
+    def _earlier(self) -> dict[str, Any]:
+        if not self.n_earlier:
+            return {}
+        return {"earlier": {"written": self.n_earlier, "usage": self.usage_earlier.record()}}
 
 
 def _sorted(counts: Counter[str]) -> dict[str, int]:

@@ -5,16 +5,18 @@ from concurrent.futures import CancelledError
 from itertools import islice
 from typing import BinaryIO, Protocol
 
-from deepera_graph.errors import BackendError, DeepEraError
+from deepera_graph.errors import BackendError, DeepEraError, InputError
+from deepera_graph.jobs.facts import Facts, facts_of
 from deepera_graph.jobs.in_flight import Flight, InFlight, Line
-from deepera_graph.jobs.lines import BadLine, QuestionLine, read_lines
+from deepera_graph.jobs.lines import BadLine, DoneLine, QuestionLine, RawLine, read_rest
 from deepera_graph.jobs.output import output_line
+from deepera_graph.jobs.progress import Progress
 from deepera_graph.jobs.report import JobReport
 from deepera_graph.jobs.uninterrupted import uninterrupted
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
 
-Watch = Callable[[Line], None]
+Watch = Callable[[Line | DoneLine], None]
 
 
 class Sink(Protocol):
@@ -32,7 +34,7 @@ class Sink(Protocol):
 def rerank_lines(
     reranker: EvidenceReranker,
     source: BinaryIO,
-    out: Sink | None,
+    out: Sink | Progress | None,
     *,
     report: JobReport,
     limit: int | None = None,
@@ -47,8 +49,8 @@ def rerank_lines(
     Args:
         reranker: What to ask.
         source: Lines as `deepera_graph.jobs.lines` reads them.
-        out: Where the lines of `deepera_graph.jobs.output` go, flushed one by one; None writes
-            nothing.
+        out: Where the lines of `deepera_graph.jobs.output` go, flushed one by one; a `Progress`
+            says which are done already. None writes nothing.
         report: Counts what happens, also if this raises.
         limit: Most lines read; all if None.
         watch: Called with every line that is done, also with the bad ones.
@@ -56,10 +58,13 @@ def rerank_lines(
     Raises:
         BackendError: No passage of a question could be judged because the backend cannot be
             reached or refuses the key.
+        SettingsError: A line that is done is another one now, or gone.
         OSError: *source* or *out* fails.
     """
-    scribe = _Scribe(out, report, watch)
-    with InFlight(reranker, islice(read_lines(source), limit)) as flights:
+    progress = out if isinstance(out, Progress) else _NoProgress(out)
+    scribe = _Scribe(progress, report, watch)
+    lines = islice(read_rest(source, progress.done), limit)
+    with InFlight[BadLine | DoneLine](reranker, lines) as flights:
         try:
             for item in flights:
                 scribe.take(item)
@@ -71,31 +76,55 @@ def rerank_lines(
             report.end = "unreachable"
             scribe.take_finished(flights)
             raise
+    progress.finish()
     report.end = "complete"
+
+
+class _NoProgress:
+    """Writes lines, and knows of none that was done before."""
+
+    def __init__(self, out: Sink | None) -> None:
+        self._out = out
+
+    @property
+    def manifest(self) -> None:
+        """Record nothing."""
+
+    def done(self, line: RawLine) -> None:
+        """Know of no line."""
+
+    def keep(self, line: DoneLine) -> None:
+        """Leave a line as it is."""
+
+    def add(self, line: QuestionLine, data: bytes, facts: Facts) -> None:
+        """Write an output line."""
+        if self._out is not None:
+            self._out.write(data)
+            self._out.flush()
+
+    def add_bad(self, line: BadLine) -> None:
+        """Write nothing."""
+
+    def finish(self) -> None:
+        """Miss nothing."""
 
 
 class _Scribe:
     """Writes what is done, and counts it."""
 
-    def __init__(self, out: Sink | None, report: JobReport, watch: Watch) -> None:
+    def __init__(self, out: Progress | _NoProgress, report: JobReport, watch: Watch) -> None:
         self._out, self._report, self._watch = out, report, watch
 
-    def take(self, item: Flight | BadLine) -> None:
+    def take(self, item: Flight | BadLine | DoneLine) -> None:
         """Wait for one line and write it."""
-        if isinstance(item, BadLine):
+        if isinstance(item, Flight):
+            self._take_question(item)
+        elif isinstance(item, DoneLine):
+            self._keep(item)
+        else:
             self._note(item)
-            return
-        line = item.line
-        try:
-            result = item.future.result()
-        except DeepEraError as error:
-            self._note(BadLine(number=line.number, end=line.end, id=line.id, error=str(error)))
-            return
-        if result.backend_failure is not None:
-            raise BackendError(f"line {line.number}: {result.backend_failure}")
-        self._write(line, result)
 
-    def take_finished(self, flights: InFlight) -> None:
+    def take_finished(self, flights: InFlight[BadLine | DoneLine]) -> None:
         """Write what is done already and was not to blame."""
         for item in flights.finished():
             try:
@@ -103,15 +132,48 @@ class _Scribe:
             except (BackendError, CancelledError):
                 continue
 
+    def _take_question(self, item: Flight) -> None:
+        line = item.line
+        try:
+            result = item.future.result()
+        except InputError as error:
+            self._note(_bad(line, str(error)))
+        except DeepEraError as error:
+            self._count_failed(_bad(line, str(error)))
+        else:
+            if result.backend_failure is not None:
+                raise BackendError(f"line {line.number}: {result.backend_failure}")
+            self._write(line, result)
+
     def _write(self, line: QuestionLine, result: RerankResult) -> None:
-        data = output_line(line, result)
+        data, facts = output_line(line, result), facts_of(result, line.subject)
         with uninterrupted():
-            if self._out is not None:
-                self._out.write(data)
-                self._out.flush()
-            self._report.add(line, result)
+            self._out.add(line, data, facts)
+            self._report.count(facts)
+            self._report.manifest = dict(result.manifest)
+        self._watch(line)
+
+    def _keep(self, line: DoneLine) -> None:
+        with uninterrupted():
+            self._out.keep(line)
+            if line.facts is not None:
+                self._report.count_earlier(line.facts)
+                self._report.manifest = self._out.manifest
+            else:
+                self._report.add_bad(line)
         self._watch(line)
 
     def _note(self, line: BadLine) -> None:
+        with uninterrupted():
+            self._out.add_bad(line)
+            self._report.add_bad(line)
+        self._watch(line)
+
+    def _count_failed(self, line: BadLine) -> None:
+        """Count a question that may do better another time, so that a resume asks it again."""
         self._report.add_bad(line)
         self._watch(line)
+
+
+def _bad(line: QuestionLine, error: str) -> BadLine:
+    return BadLine(number=line.number, end=line.end, id=line.id, error=error, digest=line.digest)

@@ -2,16 +2,19 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from deepera_graph.errors import SettingsError
+from deepera_graph.jobs.progress import Progress
 
 STANDARD = "-"
 REPORT_SUFFIX = ".report.json"
+MANIFEST_SUFFIX = ".manifest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +25,7 @@ class Files:
     out: str
     report: Path | None
     overwrite: bool
+    resume: bool = False
 
     @property
     def to_stdout(self) -> bool:
@@ -31,12 +35,24 @@ class Files:
     @property
     def report_path(self) -> Path | None:
         """Where the report goes: as asked, or beside a regular file of rankings, or nowhere."""
-        if self.report is not None:
-            return self.report
-        out = Path(self.out)
-        if self.to_stdout or (out.exists() and not out.is_file()):
-            return None
-        return out.with_name(out.name.removesuffix(".jsonl") + REPORT_SUFFIX)
+        return self._beside(REPORT_SUFFIX) if self.report is None else self.report
+
+    @property
+    def manifest_path(self) -> Path | None:
+        """Where the manifest goes: beside a regular file of rankings, or nowhere."""
+        return self._beside(MANIFEST_SUFFIX)
+
+    def check_resume(self, *, dry_run: bool) -> None:
+        """Raise `SettingsError` if a resume is asked for that cannot be."""
+        if not self.resume:
+            return
+        if self.overwrite or dry_run:
+            other = "--overwrite" if self.overwrite else "--dry-run"
+            raise SettingsError(f"give --resume or {other}, not both")
+        if self.source == STANDARD:
+            raise SettingsError("--resume needs a file for IN; stdin cannot be read again")
+        if self.manifest_path is None:
+            raise SettingsError(f"--resume needs a file for --out, got {self.out!r}")
 
     def check_source(self) -> None:
         """Raise `SettingsError` unless the questions can be read."""
@@ -50,16 +66,20 @@ class Files:
 
     def check_outputs(self) -> None:
         """Raise `SettingsError` if a file would be lost, or cannot be written."""
-        outputs = [*([] if self.to_stdout else [Path(self.out)]), *_some(self.report_path)]
+        out = None if self.to_stdout else Path(self.out)
+        outputs = [path for path in (out, self.report_path, self.manifest_path) if path is not None]
         for path in outputs:
             if path.is_dir() or not os.access(path.parent, os.W_OK):
                 raise SettingsError(f"{str(path)!r} cannot be written")
             if self.source != STANDARD and _same(path, Path(self.source)):
                 raise SettingsError(f"{str(path)!r} is the input; write somewhere else")
-            if path.is_file() and not self.overwrite:
-                raise SettingsError(f"{str(path)!r} exists; give --overwrite to replace it")
-        if len(outputs) > 1 and _same(*outputs):
-            raise SettingsError(f"{self.out!r} cannot be both the rankings and the report")
+            if path.is_file() and not (self.overwrite or self.resume):
+                raise SettingsError(
+                    f"{str(path)!r} exists; give --overwrite to replace it, or --resume to go on"
+                )
+        for one, other in combinations(outputs, 2):
+            if _same(one, other):
+                raise SettingsError(f"{str(one)!r} cannot be two of rankings, report and manifest")
 
     @contextmanager
     def open_source(self) -> Iterator[tuple[BinaryIO, int | None]]:
@@ -71,59 +91,36 @@ class Files:
             yield source, os.fstat(source.fileno()).st_size or None
 
     @contextmanager
-    def open_out(self) -> Iterator["LateFile | BinaryIO"]:
-        """Open the rankings."""
+    def open_out(self, ran: Mapping[str, Any]) -> Iterator[Progress | BinaryIO]:
+        """Open the rankings; *ran* is what `identity_of` says of this run.
+
+        Raises:
+            SettingsError: They are to be continued, but are of another run.
+        """
         if self.to_stdout:
             sys.stdout.flush()
             yield sys.stdout.buffer
-            return
-        with LateFile(Path(self.out), overwrite=self.overwrite) as out:
-            yield out
+        elif self.manifest_path is None:
+            with Path(self.out).open("wb") as device:
+                yield device
+        else:
+            with Progress(
+                Path(self.out),
+                self.manifest_path,
+                ran,
+                resume=self.resume,
+                overwrite=self.overwrite,
+            ) as out:
+                yield out
 
-
-class LateFile:
-    """A file that is made when the first line is written, or when the block ends well.
-
-    A run that fails before it has anything to show leaves nothing behind, and an old file as it
-    was.
-    """
-
-    def __init__(self, path: Path, *, overwrite: bool) -> None:
-        self._path, self._mode = path, "wb" if overwrite or _is_device(path) else "xb"
-        self._file: BinaryIO | None = None
-
-    def __enter__(self) -> "LateFile":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self._opened()
-        if self._file is not None:
-            self._file.close()
-
-    def write(self, data: bytes) -> int:
-        """Write a line."""
-        return self._opened().write(data)
-
-    def flush(self) -> None:
-        """Hand the line over to the system."""
-        self._opened().flush()
-
-    def _opened(self) -> BinaryIO:
-        if self._file is None:
-            self._file = self._path.open(self._mode)  # type: ignore[assignment]  # both are binary
-        return self._file  # type: ignore[return-value]  # it is open now
-
-
-def _some(path: Path | None) -> list[Path]:
-    return [] if path is None else [path]
+    def _beside(self, suffix: str) -> Path | None:
+        out = Path(self.out)
+        if self.to_stdout or (out.exists() and not out.is_file()):
+            return None
+        return out.with_name(out.name.removesuffix(".jsonl") + suffix)
 
 
 def _same(one: Path, other: Path) -> bool:
     if one.exists() and other.exists():
         return one.samefile(other)
     return one.absolute() == other.absolute()
-
-
-def _is_device(path: Path) -> bool:
-    return path.exists() and not path.is_file()

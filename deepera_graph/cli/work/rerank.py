@@ -9,20 +9,21 @@ import typer
 
 from deepera_graph.cli.exits import INTERRUPTED, OK, SOME_FAILED, say
 from deepera_graph.cli.work.backend import Judge
-from deepera_graph.cli.work.curve import with_curve
 from deepera_graph.cli.work.files import Files
 from deepera_graph.cli.work.judgements import judgements_of
 from deepera_graph.cli.work.terminal import json_bytes, progress_bar, write_bytes
+from deepera_graph.cli.work.threshold import with_threshold
 from deepera_graph.errors import BackendError
 from deepera_graph.jobs.dry_run import CHARS_PER_TOKEN, REPLY_TOKENS, count_calls, count_lines
+from deepera_graph.jobs.identity import identity_of
 from deepera_graph.jobs.in_flight import Line
-from deepera_graph.jobs.lines import BadLine
+from deepera_graph.jobs.lines import BadLine, DoneLine
 from deepera_graph.jobs.report import JobReport
 from deepera_graph.jobs.rerank import Watch, rerank_lines
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.settings import Settings
 
-__all__ = ["Files", "Judge", "run", "with_curve"]
+__all__ = ["Files", "Judge", "run", "with_threshold"]
 
 
 def run(
@@ -44,6 +45,7 @@ def run(
         BackendError: The backend is unreachable; finished lines are written.
     """
     checked = Settings.of(settings)
+    files.check_resume(dry_run=dry_run)
     files.check_source()
     if dry_run:
         report = _count(files, judge, checked, limit=limit, quiet=quiet)
@@ -71,7 +73,7 @@ def _rerank(
     reranker: EvidenceReranker, files: Files, report: JobReport, *, limit: int | None, quiet: bool
 ) -> None:
     with (
-        files.open_out() as out,
+        files.open_out(identity_of(reranker)) as out,
         _watched(files, "reranking", report, hidden=quiet) as (source, watch),
     ):
         rerank_lines(reranker, source, out, report=report, limit=limit, watch=watch)
@@ -104,7 +106,7 @@ def _watched(
         progress_bar(what, total=size, hidden=hidden) as bar,
     ):
 
-        def watch(line: Line) -> None:
+        def watch(line: Line | DoneLine) -> None:
             if isinstance(line, BadLine):
                 say(f"line {line.number}: {line.error}")
             bar.move(to=line.end, count=report.n_written)
@@ -138,7 +140,7 @@ def closing_words(files: Files, report: JobReport) -> str:
     """Return the report in a line."""
     empty = report.n_written - report.outcomes["ok"]
     words = [
-        f"{report.n_written} lines written, {report.n_bad} bad",
+        f"{report.n_written} lines written{_earlier(report)}, {report.n_bad} bad",
         f"{report.n_passages} passages, {report.n_kept} kept, {report.n_failed} failed",
         f"{empty} questions not ok ({_counts(report)})" if empty else "all questions ok",
         _calls(report),
@@ -146,6 +148,10 @@ def closing_words(files: Files, report: JobReport) -> str:
     ]
     tail = f"; report in {files.report_path}" if files.report_path else ""
     return "; ".join(words) + tail
+
+
+def _earlier(report: JobReport) -> str:
+    return f" ({report.n_earlier} of them earlier)" if report.n_earlier else ""
 
 
 def _calls(report: JobReport) -> str:
