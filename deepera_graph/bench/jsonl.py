@@ -21,7 +21,7 @@ def read_rows(path: Path, kind: type[RowT]) -> Iterator[RowT]:
         try:
             yield kind.model_validate_json(line)
         except ValidationError as error:
-            raise DatasetError(f"{path}, line {number}: {_first_problem(error)}") from error
+            raise DatasetError(f"{path}, line {number}: {first_problem(error)}") from error
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -42,19 +42,24 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 def write_rows(path: Path, rows: Iterable[BaseModel]) -> int:
     """Write rows as JSON lines and return how many; the same rows give the same bytes.
 
-    The file appears when it is complete; until then it has the suffix ``.part``.
+    The file appears when it is complete; until then it has the suffix ``.part``. Of rows that
+    fail nothing is left.
     """
     part = path.with_name(f"{path.name}.part")
     count = 0
-    with part.open("wb") as file:
-        for row in rows:
-            file.write(row.model_dump_json(exclude_defaults=True).encode() + b"\n")
-            count += 1
-    part.replace(path)
+    try:
+        with part.open("wb") as file:
+            for row in rows:
+                file.write(row.model_dump_json(exclude_defaults=True).encode() + b"\n")
+                count += 1
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
     return count
 
 
-def _first_problem(error: ValidationError) -> str:
+def first_problem(error: ValidationError) -> str:
+    """Return the first thing wrong with a row, after the place it is at."""
     first = error.errors(include_url=False, include_context=False)[0]
     place = ".".join(map(str, first["loc"]))
     return f"{place}: {first['msg']}" if place else first["msg"]

@@ -39,17 +39,17 @@ class Sentence:
     text: str
 
 
-def split_sentences(text: str) -> list[Sentence]:
+def split_sentences(text: str, *, longest: int = LONGEST) -> list[Sentence]:
     """Cut a text into sentences, in order.
 
     Abbreviations, initials, decimals and species names do not end a sentence; an empty line and a
-    list item do. A sentence above 800 characters (`LONGEST`) is cut at a semicolon, a comma or a
+    list item do. A sentence above *longest* characters, >= 2, is cut at a semicolon, a comma or a
     space. Takes time linear in the length. A blank text has none.
     """
     sentences: list[Sentence] = []
     start = 0
     for end in _ends(text):
-        for piece_start, piece_end in _pieces(text, start, end):
+        for piece_start, piece_end in _pieces(text, start, end, longest):
             sentence = _stripped(text, piece_start, piece_end)
             if sentence.text:
                 sentences.append(sentence)
@@ -98,9 +98,9 @@ def _is_list_number(before: str, word: str) -> bool:
     return before.strip() == word and word.isdigit() and len(word) <= 2
 
 
-def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    while end - start > LONGEST:
-        cut = _cut(text, start, start + LONGEST)
+def _pieces(text: str, start: int, end: int, longest: int) -> Iterator[tuple[int, int]]:
+    while end - start > longest:
+        cut = _cut(text, start + longest // 2, start + longest)
         yield start, cut
         start = cut
     yield start, end
@@ -108,7 +108,7 @@ def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _cut(text: str, start: int, end: int) -> int:
     for mark in ("; ", ", ", " "):
-        place = text.rfind(mark, start + LONGEST // 2, end)
+        place = text.rfind(mark, start, end)
         if place >= 0:
             return place + len(mark)
     return end

@@ -10,7 +10,17 @@ from deepera_graph.settings import Settings
 from deepera_graph.version import __version__
 
 COMMANDS = ("demo", "rerank", "index", "ask", "calibrate", "bench", "cache")
-WITH_JSON = ("demo", "rerank", "index", "ask", "calibrate", "bench table", "cache stats")
+WITH_JSON = (
+    "demo",
+    "rerank",
+    "index",
+    "ask",
+    "calibrate",
+    "bench table",
+    "bench natural",
+    "bench realism",
+    "cache stats",
+)
 
 
 @pytest.mark.parametrize("command", WITH_JSON)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from deepera_graph.bench.build.document import Document, Section
+from deepera_graph.bench.build.sections import SectionQuestion
 from deepera_graph.bench.errors import DatasetError
 from deepera_graph.bench.instance import Context, Instance
 from deepera_graph.bench.jsonl import read_rows
@@ -70,6 +72,12 @@ def read_articles(
     Raises:
         DatasetError: A line cannot be read, or a question names an unknown article or passage.
     """
+    for instance, _ in _asked(folder, split):
+        yield instance.model_copy(update={"dataset": dataset or folder.name, "subject": subject})
+
+
+def _asked(folder: Path, split: str | None) -> Iterator[tuple[Instance, str]]:
+    """Yield each question with all passages of its article, and the id of that article."""
     pools = _pools(folder)
     path = folder / "questions.jsonl"
     for row in read_rows(path, _Question):
@@ -78,17 +86,49 @@ def read_articles(
         if row.article not in pools:
             raise DatasetError(f"{path}: question {row.id!r}: unknown article {row.article!r}")
         try:
-            yield Instance(
+            instance = Instance(
                 id=row.id,
-                dataset=dataset or folder.name,
                 setting="in article",
-                subject=subject,
                 question=row.asked(),
                 gold_answer=row.label,
                 contexts=_labelled(pools[row.article], row.golden),
             )
         except (ValidationError, ValueError) as error:
             raise DatasetError(f"{path}: question {row.id!r}: {error}") from error
+        yield instance, row.article
+
+
+def read_article_documents(folder: Path) -> Iterator[Document]:
+    """Yield each article, its passages as sections in order; all are held in memory.
+
+    Raises:
+        DatasetError: A line cannot be read.
+    """
+    for article, pool in _pools(folder).items():
+        sections = [Section(name=one.section, text=one.text) for one in pool]
+        yield Document.of_sections(article, sections, title=pool[0].title)
+
+
+def read_article_questions(folder: Path, *, split: str | None = None) -> Iterator[SectionQuestion]:
+    """Yield the questions, golden passages by their place in the article.
+
+    Args:
+        folder: See the module.
+        split: Only questions of this split; None takes all.
+
+    Raises:
+        DatasetError: A line cannot be read, or a question names an unknown article or passage.
+    """
+    for instance, article in _asked(folder, split):
+        yield SectionQuestion(
+            id=instance.id,
+            document=article,
+            question=instance.question,
+            golden=tuple(
+                place for place, context in enumerate(instance.contexts) if context.is_golden
+            ),
+            gold_answer=instance.gold_answer,
+        )
 
 
 def _pools(folder: Path) -> dict[str, list[Context]]:

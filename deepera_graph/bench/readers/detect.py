@@ -10,6 +10,7 @@ from deepera_graph.bench.jsonl import read_lines
 from deepera_graph.bench.readers.articles import read_articles
 from deepera_graph.bench.readers.beir import read_beir
 from deepera_graph.bench.readers.instances import read_instances
+from deepera_graph.bench.readers.natural import read_natural
 from deepera_graph.bench.readers.plain import read_plain
 
 
@@ -19,7 +20,8 @@ def open_dataset(
     """Return the data set at a path; it is read when it is iterated.
 
     A folder with ``corpus.jsonl`` is a BEIR folder, one with ``passages.jsonl`` a folder of
-    articles; a file holds instances, or plain lines with `passages`.
+    articles; a file with the suffix ``.json`` is PubMedQA's, whose questions get natural
+    look-alikes; another file holds instances, or plain lines with `passages`.
 
     Args:
         path: A file or a folder.
@@ -36,13 +38,15 @@ def open_dataset(
         return Dataset(title, read, f"BM25 over the corpus, best {n_candidates}")
     if (path / "passages.jsonl").exists():
         return Dataset(title, partial(read_articles, path), "order in the article")
+    if path.is_file() and path.suffix == ".json":
+        return Dataset(title, partial(read_natural, path), "BM25 over all sections")
     if path.is_file():
         if "passages" in _first_row(path):
             return Dataset(title, partial(read_plain, path), "order in the file")
         return Dataset(title, partial(read_instances, path), "order in the file")
     raise DatasetError(
-        f"{path} is no data set: expected a JSON lines file, a folder with corpus.jsonl, or a "
-        "folder with passages.jsonl"
+        f"{path} is no data set: expected a JSON lines file, PubMedQA's JSON, a folder with "
+        "corpus.jsonl, or a folder with passages.jsonl"
     )
 
 

@@ -1,0 +1,44 @@
+"""How much two texts have in common: shingles of stems, numbers and negations aside."""
+
+from functools import lru_cache
+
+from deepera_graph.text.words import stems
+
+_N_WORDS = 3
+_NUMBER = "0"
+
+Shingles = frozenset[tuple[str, ...]]
+
+
+@lru_cache(maxsize=4096)
+def shingles(text: str) -> Shingles:
+    """Return the runs of three stems of a text; a shorter text is one run, a blank one has none.
+
+    Stop words, *not* and *no* among them, are left out, and all numbers are alike: a copy with a
+    negation or a number changed has the shingles of the original.
+    """
+    keys = [_NUMBER if stem[0].isdigit() else stem for stem in stems(text)]
+    if len(keys) < _N_WORDS:
+        return frozenset([tuple(keys)]) if keys else frozenset()
+    return frozenset(zip(*(keys[start:] for start in range(_N_WORDS)), strict=False))
+
+
+def likeness(first: str, second: str) -> float:
+    """Return the shingles two texts share, as a share of all of both, in [0, 1].
+
+    Source:
+        Broder (1997), On the resemblance and containment of documents, section 2.
+    """
+    one, other = shingles(first), shingles(second)
+    together = one | other
+    return len(one & other) / len(together) if together else 0.0
+
+
+def containment(text: str, whole: str) -> float:
+    """Return the share of a text's shingles that *whole* has too, in [0, 1].
+
+    Source:
+        Broder (1997), as above.
+    """
+    own = shingles(text)
+    return len(own & shingles(whole)) / len(own) if own else 0.0

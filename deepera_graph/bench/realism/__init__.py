@@ -1,0 +1,1 @@
+"""Whether look-alikes can be told from the other passages of their pools by style alone."""

@@ -1,0 +1,236 @@
+"""Look-alikes that give themselves away are flagged; others are not."""
+
+import random
+
+import numpy as np
+import pytest
+
+from bench.lakes import SHARED_DATA
+from deepera_graph.bench.dataset import Dataset
+from deepera_graph.bench.errors import DatasetError
+from deepera_graph.bench.instance import Context, Instance
+from deepera_graph.bench.readers.detect import open_dataset
+from deepera_graph.bench.realism.features import features, shape
+from deepera_graph.bench.realism.render import markdown, plain
+from deepera_graph.bench.realism.report import realism
+from deepera_graph.bench.realism.separate import within_pools
+
+NOUNS = "lake pond river trout pike alga mayfly reed heron ice sediment lime".split()  # noqa: SIM905
+VERBS = "rose fell grew vanished froze settled returned doubled".split()  # noqa: SIM905
+HOW = (
+    "in spring",
+    "by 4%",
+    "within 12 days",
+    "at depth",
+    "(P < 0.05)",
+    "as before",
+    "near the inlet",
+)
+N_POOLS = 30
+N_OTHERS = 12
+
+
+def prose(dice):
+    """One to four plain sentences."""
+    return " ".join(
+        f"The {dice.choice(NOUNS)} {dice.choice(VERBS)} {dice.choice(HOW)}, and "
+        f"{dice.choice(NOUNS)} {dice.choice(VERBS)} {dice.choice(HOW)}."
+        for _ in range(dice.randint(1, 4))
+    )
+
+
+def lakes(distort=lambda text, dice: text, *, share=1.0, n_pools=N_POOLS, kind="planted"):
+    """Pools of prose where two passages are distractors, distorted with a probability."""
+    dice = random.Random(7)
+    instances = []
+    for number in range(n_pools):
+        texts = [prose(dice) for _ in range(N_OTHERS + 3)]
+        contexts = [Context(id="g", text=texts[0], is_golden=True)]
+        for place, text in enumerate(texts[1:]):
+            planted = place < 2
+            worse = distort(text, dice) if planted and dice.random() < share else text
+            contexts.append(
+                Context(
+                    id=f"c{place}", text=worse, is_distractor=planted,
+                    distractor_type=kind if planted else None,
+                )
+            )  # fmt: skip
+        instances.append(Instance(id=f"q{number}", question="What froze?", contexts=contexts))
+    return Dataset("lakes", lambda: instances)
+
+
+def auc(report, family):
+    return next(one for one in report.families if one.name == family).auc
+
+
+def test_a_label_in_front_is_flagged():
+    report = realism(lakes(lambda text, dice: f"Deceptive: {text}"))
+    assert auc(report, "opening").mean > 0.95
+    assert {"opening", "style"} <= set(report.flagged)
+    opening = next(one for one in report.families if one.name == "opening")
+    assert "deceptive" in opening.telling[0].name
+    assert {one.name: one.distractors for one in report.marks}["label"] == 1
+
+
+def test_a_length_that_never_varies_is_flagged():
+    def fixed(text, dice):
+        words = " ".join(prose(dice) for _ in range(4)).split()[:21]
+        return " ".join(words) + "."
+
+    assert auc(realism(lakes(fixed)), "length").mean > 0.8
+
+
+def test_hedges_are_flagged_as_style():
+    report = realism(lakes(lambda text, dice: text.replace(" and ", " perhaps it might be that ")))
+    assert "style" in report.flagged
+    assert any("`might`" in one.name for one in report.families[2].telling)
+
+
+def test_what_differs_in_nothing_is_not_flagged():
+    report = realism(lakes())
+    assert report.flagged == ()
+    assert all(one.auc.low < 0.5 < one.auc.high for one in report.families if one.judged)
+
+
+def test_the_topic_alone_raises_no_flag():
+    """Distractors about one topic, others about another: `words` sees it and is not judged."""
+    report = realism(
+        lakes(lambda text, dice: text.replace("froze", "thawed").replace("ice", "snow"))
+    )
+    assert auc(report, "words").mean > auc(report, "style").mean
+    assert report.flagged == ()
+
+
+def test_passages_of_many_pools_are_not_learnt_by_heart():
+    """The same other passages in every pool, and distractors like them: nothing to tell."""
+    dice = random.Random(3)
+    common = [prose(dice) for _ in range(N_OTHERS)]
+    instances = [
+        Instance(
+            id=f"q{number}",
+            question="What froze?",
+            contexts=[
+                Context(id="g", text=prose(dice), is_golden=True),
+                Context(id="d", text=prose(dice), is_distractor=True),
+                *(Context(id=f"c{place}", text=text) for place, text in enumerate(common)),
+            ],
+        )
+        for number in range(N_POOLS)
+    ]
+    assert realism(Dataset("common", lambda: instances)).flagged == ()
+
+
+def test_golden_passages_are_the_yardstick():
+    report = realism(lakes(lambda text, dice: f"Deceptive: {text}"))
+    golden = next(one for one in report.families if one.name == "opening").golden
+    assert golden is not None
+    assert golden.low < 0.5 < golden.high
+
+
+def test_only_the_asked_types_count():
+    labelled = lakes(lambda text, dice: f"Deceptive: {text}", n_pools=20)
+    mixed = [*labelled, *lakes(kind="natural", n_pools=20)]
+    dataset = Dataset("mixed", lambda: mixed)
+    both = realism(dataset)
+    assert [(one.name, one.n_distractors) for one in both.kinds] == [
+        ("planted", 40), ("natural", 40),
+    ]  # fmt: skip
+    assert realism(dataset, kinds=["natural"]).flagged == ()
+    assert realism(dataset, kinds=["planted"]).n_distractors == 40
+
+
+def test_first_stage_scores_are_compared_where_all_have_one():
+    def scored(instance):
+        return instance.model_copy(
+            update={
+                "contexts": tuple(
+                    one.model_copy(update={"first_stage_score": 2.0 if one.is_distractor else 1.0})
+                    for one in instance.contexts
+                )
+            }
+        )
+
+    instances = [scored(one) for one in lakes(n_pools=5)]
+    words, scores = realism(Dataset("scored", lambda: instances)).similarities
+    assert (scores.distractors, scores.hardest, scores.others, scores.near) == (2, 1, 1, 1)
+    assert scores.closer.mean == 1
+    assert 0 <= words.others <= 1
+    assert len(realism(lakes(n_pools=5)).similarities) == 1
+
+
+def test_a_report_is_the_same_every_time():
+    first, second = (realism(lakes(n_pools=12)) for _ in range(2))
+    assert first == second
+    assert markdown(first) == markdown(second)
+
+
+def test_the_report_reads_as_markdown_and_as_data():
+    report = realism(lakes(lambda text, dice: f"Deceptive: {text}", n_pools=25))
+    text = markdown(report)
+    assert "**Flagged**" in text
+    assert "| opening | 1.000 [1.000, 1.000] |" in text
+    data = plain(report)
+    assert data["flagged"] == list(report.flagged)
+    assert data["families"][0]["auc"]["mean"] == pytest.approx(report.families[0].auc.mean)
+
+
+@pytest.mark.parametrize("n_pools", [0, 1])
+def test_fewer_than_two_pools_are_refused(n_pools):
+    with pytest.raises(DatasetError, match=f"'lakes' has {n_pools} pools with distractors"):
+        realism(lakes(n_pools=n_pools))
+
+
+def test_a_type_that_is_not_there_is_named():
+    with pytest.raises(DatasetError, match="no distractor of type 'misleading'; it has 'planted'"):
+        realism(lakes(n_pools=4), kinds=["misleading"])
+
+
+def test_two_pools_are_enough_to_run():
+    assert realism(lakes(n_pools=2)).n_questions == 2
+
+
+def test_the_auc_is_taken_within_pools():
+    pool = np.array([0, 0, 0, 1, 1])
+    labels = np.array([True, False, False, True, False])
+    scores = np.array([0.5, 0.1, 0.5, 9.0, 10.0])
+    assert within_pools(pool, labels, scores).mean == pytest.approx((0.75 + 0) / 2)
+
+
+def test_a_shape_keeps_only_how_a_text_is_put_together():
+    assert shape("IL-6 rose (P < 0.05), and pH fell.") == "A-0 a (A < 0.0), a a a."
+
+
+def test_a_family_has_a_name_a_column():
+    for family in features(["The pH rose.", "It fell by 4%.", "The ice melted."]).values():
+        assert family.matrix.shape == (3, len(family.names))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SHARED_DATA.exists(), reason="needs the evaluation data")
+class TestRealData:
+    def test_natural_look_alikes_pass(self):
+        report = realism(open_dataset(SHARED_DATA / "pubmedqa_dev/natural.jsonl"))
+        assert report.flagged == ()
+        assert all(one.auc.mean <= 0.65 for one in report.families)
+
+    def test_a_label_in_front_of_natural_look_alikes_is_flagged(self):
+        natural = open_dataset(SHARED_DATA / "pubmedqa_dev/natural.jsonl")
+
+        def labelled(instance):
+            contexts = tuple(
+                one.model_copy(update={"text": f"Deceptive: {one.text}"})
+                if one.is_distractor
+                else one
+                for one in instance.contexts
+            )
+            return instance.model_copy(update={"contexts": contexts})
+
+        report = realism(Dataset("planted", lambda: map(labelled, natural)))
+        assert auc(report, "opening").low > 0.95
+        assert auc(report, "style").low > 0.95
+
+    def test_written_ones_are_flagged(self):
+        dataset = open_dataset(SHARED_DATA / "pubmedqa_dev/written.jsonl")
+        report = realism(dataset, kinds=["misleading_outcome", "misleading_scope"])
+        assert set(report.flagged) == {"length", "opening", "style"}
+        assert auc(report, "style").low > 0.95
