@@ -4,22 +4,22 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from langchain_core.runnables import RunnableConfig, ensure_config
+from langchain_core.runnables import RunnableConfig
 
 from deepera_graph.backends import load_backend
 from deepera_graph.backends.counting import counting_backend, tokens_known
-from deepera_graph.budget import Meter, has_meter, with_meter
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError
 from deepera_graph.estimate import Estimate
 from deepera_graph.events import Event
 from deepera_graph.graph import build_graph
-from deepera_graph.limiter import Limiter, has_limit, with_limit
+from deepera_graph.limiter import Limiter
 from deepera_graph.many import ado_many, do_many
 from deepera_graph.passages import PassageLike
 from deepera_graph.result import RerankResult
 from deepera_graph.roles import Backend
 from deepera_graph.run import Run
+from deepera_graph.runner import Runner
 from deepera_graph.settings import Settings
 from deepera_graph.state import Output, Question, State
 from deepera_graph.thresholds import calibration_differences
@@ -27,12 +27,9 @@ from deepera_graph.thresholds import calibration_differences
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.graph.state import CompiledStateGraph
-    from langgraph.types import Durability
 
 _MOST_QUESTIONS_AT_ONCE = 8
 _COUNTED_AT_ONCE = 4
-_MOST_THREADS = 10_000  # started one by one, as branches need them
-_MODES: list[Any] = ["custom", "values"]
 Job = tuple[str, Iterable[PassageLike]]
 
 
@@ -72,6 +69,7 @@ class EvidenceReranker:
         passages: Iterable[PassageLike],
         *,
         config: RunnableConfig | None = None,
+        resume: bool = False,
     ) -> RerankResult:
         """Judge, filter and summarize the passages of one question.
 
@@ -79,13 +77,19 @@ class EvidenceReranker:
             question: What is asked; not blank.
             passages: Strings, dicts (``id``, ``text``, ``metadata``, ``score``) or documents, in
                 first-stage order; none of them is changed.
-            config: A LangChain config: callbacks, tags, metadata, `max_concurrency`.
+            config: A LangChain config: callbacks, tags, metadata, `max_concurrency`; with a
+                checkpointer the ``thread_id`` of the run.
+            resume: Whether to go on with what the checkpointer has of this thread, if it has
+                anything: of a run that was cut short only what was in flight is asked again, and of
+                a finished one nothing. Only what is done now is in `seconds`.
 
         Raises:
-            InputError: The question or a passage cannot be used.
+            InputError: The question or a passage cannot be used, or the thread to resume is of
+                other ones.
+            SettingsError: There is no checkpointer to resume from.
         """
         run = Run(self.backend, self.settings, question, passages)
-        for mode, chunk in self._stream(run, config):
+        for mode, chunk in self._runner.chunks(run, config, resume=resume):
             run.take(mode, chunk)
         return run.result()
 
@@ -95,10 +99,11 @@ class EvidenceReranker:
         passages: Iterable[PassageLike],
         *,
         config: RunnableConfig | None = None,
+        resume: bool = False,
     ) -> RerankResult:
         """Do what `rerank` does, in the running loop."""
         run = Run(self.backend, self.settings, question, passages)
-        async for mode, chunk in self._astream(run, config):
+        async for mode, chunk in await self._runner.achunks(run, config, resume=resume):
             run.take(mode, chunk)
         return run.result()
 
@@ -108,13 +113,14 @@ class EvidenceReranker:
         passages: Iterable[PassageLike],
         *,
         config: RunnableConfig | None = None,
+        resume: bool = False,
     ) -> Iterator[Event]:
         """Yield an event whenever a stage gets something done; the last one holds the result.
 
         See `deepera_graph.events` for the events.
         """
         run = Run(self.backend, self.settings, question, passages)
-        for mode, chunk in self._stream(run, config):
+        for mode, chunk in self._runner.chunks(run, config, resume=resume):
             event = run.take(mode, chunk)
             if event:
                 yield event
@@ -126,10 +132,11 @@ class EvidenceReranker:
         passages: Iterable[PassageLike],
         *,
         config: RunnableConfig | None = None,
+        resume: bool = False,
     ) -> AsyncIterator[Event]:
         """Do what `stream` does, in the running loop."""
         run = Run(self.backend, self.settings, question, passages)
-        async for mode, chunk in self._astream(run, config):
+        async for mode, chunk in await self._runner.achunks(run, config, resume=resume):
             event = run.take(mode, chunk)
             if event:
                 yield event
@@ -143,14 +150,14 @@ class EvidenceReranker:
         `max_concurrency`, be it a setting or in the config, and `budget` hold for all questions
         together.
         """
-        shared = self._shared(config)
+        shared = self._runner.shared(config)
         return do_many(lambda job: self.rerank(*job, config=shared), jobs, self.questions_at_once)
 
     async def abatch(
         self, jobs: Sequence[Job], *, config: RunnableConfig | None = None
     ) -> list[RerankResult]:
         """Do what `batch` does, in the running loop."""
-        shared = self._shared(config)
+        shared = self._runner.shared(config)
         return await ado_many(
             lambda job: self.arerank(*job, config=shared), jobs, self.questions_at_once
         )
@@ -245,47 +252,7 @@ class EvidenceReranker:
         self.graph: CompiledStateGraph[State, None, Question, Output] = build_graph(
             backend, settings, checkpointer=checkpointer or False, cache=cache, limiter=limiter
         )
-
-    @property
-    def _durability(self) -> "Durability | None":
-        """Have every step saved before the next begins, so that a kill loses no step."""
-        return None if self._checkpointer is None else "sync"
-
-    def _stream(self, run: Run, config: RunnableConfig | None) -> Iterator[tuple[str, Any]]:
-        return self.graph.stream(  # type: ignore[return-value]  # pairs, as two modes are asked for
-            run.question_in, self._config(config), stream_mode=_MODES, durability=self._durability
-        )
-
-    def _astream(self, run: Run, config: RunnableConfig | None) -> AsyncIterator[tuple[str, Any]]:
-        given = self._config(config)
-        given.pop(
-            "max_concurrency", None
-        )  # our limiters do it; LangGraph's complains when cancelled
-        return self.graph.astream(  # type: ignore[return-value]  # pairs, as two modes are asked for
-            run.question_in, given, stream_mode=_MODES, durability=self._durability
-        )
-
-    def _shared(self, config: RunnableConfig | None) -> RunnableConfig:
-        """Fill in what the runnable around this call has set, a lower limit, and the budget."""
-        given = ensure_config(config)
-        asked = given.get("max_concurrency")
-        if asked and asked < self.settings.max_concurrency and not has_limit(given):
-            given = with_limit(given, asked)
-        return given if has_meter(given) else with_meter(given, Meter(self.settings.budget))
-
-    def _config(self, config: RunnableConfig | None) -> RunnableConfig:
-        """Return the config of one run.
-
-        Our own limiters count the calls; LangGraph gets one thread more, as one of its threads does
-        nothing but wait for events, and with a single one would wait forever. With a saver it gets
-        one for every branch: what a branch has found is saved by a thread too, and would else wait
-        until all branches have begun, and be lost with the process.
-        """
-        given, limit = self._shared(config), self.settings.max_concurrency
-        given["run_name"] = given.get("run_name") or "DeepEra"
-        n_threads = min(given.get("max_concurrency") or limit, limit) + 1
-        given["max_concurrency"] = n_threads if self._checkpointer is None else _MOST_THREADS
-        return given
+        self._runner = Runner(self.graph, settings, has_saver=checkpointer is not None)
 
 
 def _from_dict(cls: type[EvidenceReranker], plain: Mapping[str, Any]) -> EvidenceReranker:

@@ -32,7 +32,7 @@ def judge_sample(name: str, backend: Backend) -> Finding:
     try:
         judgement = backend.judge.invoke(TASK)
     except (RoleError, BackendError) as error:
-        return Finding(name, "fail", str(error), "see the findings above; other passages would fail, too")
+        return Finding(name, "fail", str(error), "see the findings above; others would fail, too")
     return _verdict(name, judgement, time.monotonic() - started)
 
 

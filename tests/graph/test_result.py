@@ -143,5 +143,4 @@ def test_metadata_that_json_has_no_form_for_is_written_as_text():
     assert again.passages[0].metadata == {
         "published": "2020-05-17",
         "file": "a/b.pdf",
-        "pages": [3],
     }

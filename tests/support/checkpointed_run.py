@@ -14,7 +14,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from deepera_graph import EvidenceReranker
 from deepera_graph.backends.llm import llm_backend
-from support.kills import N_PASSAGES, N_QUESTIONS, passages, question
+from support.kills import N_QUESTIONS, passages, question
 
 AT_ONCE = 4
 
@@ -30,25 +30,17 @@ def main(url, database, out, way):
 def run(backend, database):
     with SqliteSaver.from_conn_string(database) as saver:
         reranker = reranker_of(backend, saver)
-        graph = reranker.graph
         for n in range(N_QUESTIONS):
-            if graph.get_state(at(n)).created_at:
-                graph.invoke(None, at(n), durability="sync")
-            else:
-                reranker.rerank(question(n), passages(n), config=at(n))
-        return [graph.get_state(at(n)).values for n in range(N_QUESTIONS)]
+            reranker.rerank(question(n), passages(n), config=at(n), resume=True)
+        return [reranker.graph.get_state(at(n)).values for n in range(N_QUESTIONS)]
 
 
 async def arun(backend, database):
     async with AsyncSqliteSaver.from_conn_string(database) as saver:
         reranker = reranker_of(backend, saver)
-        graph = reranker.graph
         for n in range(N_QUESTIONS):
-            if (await graph.aget_state(at(n))).created_at:
-                await graph.ainvoke(None, at(n), durability="sync")
-            else:
-                await reranker.arerank(question(n), passages(n), config=at(n))
-        return [(await graph.aget_state(at(n))).values for n in range(N_QUESTIONS)]
+            await reranker.arerank(question(n), passages(n), config=at(n), resume=True)
+        return [(await reranker.graph.aget_state(at(n))).values for n in range(N_QUESTIONS)]
 
 
 def reranker_of(backend, saver):
@@ -57,8 +49,8 @@ def reranker_of(backend, saver):
 
 
 def at(number):
-    """Where the state of a question is kept; there are threads enough to save it at once."""
-    return {"configurable": {"thread_id": f"q{number}"}, "max_concurrency": N_PASSAGES + 2}
+    """Where the state of a question is kept."""
+    return {"configurable": {"thread_id": f"q{number}"}}
 
 
 if __name__ == "__main__":

@@ -1,0 +1,86 @@
+"""`resume=True` at the front door: the same call again goes on where the last one stopped."""
+
+import asyncio
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from deepera_graph import EvidenceReranker, InputError, SettingsError
+from support.roles import judged, scripted_backend
+
+QUESTION = "Which text?"
+TEXTS = [f"Text {n}." for n in range(6)]
+CONFIG = {"configurable": {"thread_id": "one"}}
+
+
+class Judge:
+    """Scores 0.9; the first time it meets the fourth text it is interrupted."""
+
+    def __init__(self):
+        self.judged, self.interrupted = [], False
+
+    def __call__(self, task):
+        if task["text"] == "Text 3." and not self.interrupted:
+            self.interrupted = True
+            raise KeyboardInterrupt
+        self.judged.append(task["text"])
+        return judged(0.9)
+
+
+def asked(reranker, texts=TEXTS, *, question=QUESTION, is_async=False, resume=True):
+    if is_async:
+        return asyncio.run(reranker.arerank(question, texts, config=CONFIG, resume=resume))
+    return reranker.rerank(question, texts, config=CONFIG, resume=resume)
+
+
+def verdicts(result):
+    return [(one.id, one.text, one.score, one.kept, one.summary) for one in result.passages]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_only_what_is_missing_is_asked(is_async):
+    judge = Judge()
+    reranker = EvidenceReranker(
+        scripted_backend(judge), checkpointer=InMemorySaver(), max_concurrency=1
+    )
+    with pytest.raises(KeyboardInterrupt):
+        asked(reranker)
+    done = len(judge.judged)
+    result = asked(reranker, is_async=is_async)
+    assert done > 0
+    assert sorted(judge.judged) == TEXTS
+    whole = EvidenceReranker(scripted_backend(lambda task: judged(0.9))).rerank(QUESTION, TEXTS)
+    assert verdicts(result) == verdicts(whole)
+    assert result.usage == whole.usage
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_finished_run_is_given_back_and_nothing_is_asked(is_async):
+    backend = scripted_backend(lambda task: judged(0.9))
+    reranker = EvidenceReranker(backend, checkpointer=InMemorySaver())
+    first = asked(reranker, is_async=is_async)
+    again = asked(reranker, is_async=is_async)
+    assert verdicts(again) == verdicts(first)
+    assert backend.judge.calls == 6
+
+
+def test_a_stream_of_a_finished_run_has_the_result_alone():
+    reranker = EvidenceReranker("local", checkpointer=InMemorySaver())
+    asked(reranker)
+    events = list(reranker.stream(QUESTION, TEXTS, config=CONFIG, resume=True))
+    assert [event["event"] for event in events] == ["result"]
+
+
+def test_a_thread_of_another_question_or_other_passages_is_refused():
+    reranker = EvidenceReranker("local", checkpointer=InMemorySaver())
+    asked(reranker)
+    with pytest.raises(InputError, match="of another question: 'Which text\\?', not 'Which one"):
+        asked(reranker, question="Which one?")
+    with pytest.raises(InputError, match="of other passages"):
+        asked(reranker, TEXTS[:2])
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_without_a_saver_there_is_nothing_to_resume_from(is_async):
+    with pytest.raises(SettingsError, match="needs a checkpointer"):
+        asked(EvidenceReranker("local"), is_async=is_async)
