@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from deepera_graph.bench.dataset import Dataset
+from deepera_graph.bench.errors import UnavailableError
+from deepera_graph.bench.rankers.absent import Absent
+from deepera_graph.bench.rankers.models import Models
 from deepera_graph.bench.rankers.named import make_ranker
 from deepera_graph.bench.rankers.ranker import Ranker
 from deepera_graph.bench.readers.detect import open_dataset
-from deepera_graph.bench.run import METRICS, ORACLE, Plan, run
+from deepera_graph.bench.run import METRICS, ORACLE, Plan, Watch, run
 from deepera_graph.bench.table import Table
 from deepera_graph.errors import SettingsError
 from deepera_graph.version import __version__
@@ -26,7 +29,9 @@ class Options:
     Attributes:
         data: Files and folders, see `deepera_graph.bench.readers.detect`; not empty.
         rankers: Names, see `deepera_graph.bench.rankers.named`; ``oracle`` adds the ceiling.
-        plan: Metrics, repeats, resamples, seed, and where rankings are kept.
+        plan: Metrics, repeats, resamples, seed, and where rankings are kept. Its baseline may be
+            named as in *rankers*, or as in the table.
+        models: The chat model of rankers that name none, its cache and its limits.
         out: Folder for the results; None writes nothing.
         limit: Only the first so many questions of each data set, >= 1; None takes all.
         split: Which judgements of a BEIR folder.
@@ -36,6 +41,7 @@ class Options:
     data: tuple[Path, ...]
     rankers: tuple[str, ...] = RANKERS
     plan: Plan = field(default_factory=lambda: Plan(metrics=(*METRICS, "nDCG@10")))
+    models: Models = field(default_factory=Models)
     out: Path | None = None
     limit: int | None = None
     split: str = "test"
@@ -49,24 +55,47 @@ class Options:
                 raise SettingsError(f"{name} must be >= 1, got {value}")
 
 
-def bench_table(options: Options) -> Table:
+def bench_table(options: Options, *, watch: Watch = lambda step: None) -> Table:
     """Measure, and write ``results.md``, ``results.csv``, ``differences.csv`` and a manifest.
 
     Nothing written depends on when or where it was made; the same kept rankings give the same
     bytes.
+
+    Args:
+        options: What is asked for.
+        watch: Told whenever a question is ranked.
 
     Raises:
         SettingsError: An option is wrong.
         DatasetError: A data set cannot be read.
         RankingError: A ranker gave back no ranking.
         MetricError: A metric or the baseline is unknown.
+        UnavailableError, BackendError: No ranker could run, or one could not and the plan is
+            strict.
+        BudgetError: The budget is spent.
     """
-    rankers = [make_ranker(one, seed=options.plan.seed) for one in options.rankers if one != ORACLE]
-    plan = replace(options.plan, oracle=options.plan.oracle or ORACLE in options.rankers)
-    table = run(rankers, [_dataset(path, options) for path in options.data], plan)
+    named = {one: _ranker(one, options) for one in options.rankers if one != ORACLE}
+    rankers = list(named.values())
+    baseline = options.plan.baseline
+    plan = replace(
+        options.plan,
+        oracle=options.plan.oracle or ORACLE in options.rankers,
+        baseline=named[baseline].name if baseline in named else baseline,
+    )
+    datasets = [_dataset(path, options) for path in options.data]
+    table = run(rankers, datasets, plan, watch=watch)
     if options.out is not None:
         _write(options.out, table, _manifest(table, rankers, options, plan))
     return table
+
+
+def _ranker(name: str, options: Options) -> Ranker:
+    try:
+        return make_ranker(name, seed=options.plan.seed, models=options.models)
+    except UnavailableError as error:
+        if options.plan.strict:
+            raise
+        return Absent(name, str(error))
 
 
 def _dataset(path: Path, options: Options) -> Dataset:
@@ -108,4 +137,5 @@ def _manifest(table: Table, rankers: list[Ranker], options: Options, plan: Plan)
             for one in table.surveys
         },
         "rankers": {one.name: one.fingerprint for one in rankers},
+        "not_available": [one._asdict() for one in table.missing],
     }

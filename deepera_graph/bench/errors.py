@@ -13,3 +13,7 @@ class RankingError(DeepEraError, ValueError):
 
 class MetricError(DeepEraError, ValueError):
     """A metric is unknown, or cannot be computed from what it was given."""
+
+
+class UnavailableError(DeepEraError):
+    """A ranker cannot run here: a package, weights or a key is missing; the message says which."""

@@ -12,11 +12,16 @@ from deepera_graph.bench.rank import Ranked, rank_dataset
 from deepera_graph.bench.rankers.ranker import Ranker
 from deepera_graph.bench.survey import Survey
 
-FORMAT = 1
+FORMAT = 2
 
 
 def rankings(
-    ranker: Ranker, dataset: Dataset, survey: Survey, folder: Path | None
+    ranker: Ranker,
+    dataset: Dataset,
+    survey: Survey,
+    folder: Path | None,
+    *,
+    retry_failed: bool = False,
 ) -> Iterator[Ranked]:
     """Yield the rankings of a data set, from *folder* as far as they are there.
 
@@ -28,11 +33,33 @@ def rankings(
         dataset: What to rank.
         survey: The survey of this data set.
         folder: Made when it is missing; None keeps nothing.
+        retry_failed: Whether to rank questions anew of which a passage could not be judged.
     """
     if folder is None or ranker.fingerprint is None:
         return rank_dataset(ranker, dataset)
     folder.mkdir(parents=True, exist_ok=True)
-    return _carry_on(ranker, dataset, folder / f"{_key(ranker, survey)}.jsonl", survey.n_questions)
+    path = folder / f"{_key(ranker, survey)}.jsonl"
+    if retry_failed and path.exists():
+        _try_again(ranker, dataset, path)
+    return _carry_on(ranker, dataset, path, survey.n_questions)
+
+
+def _try_again(ranker: Ranker, dataset: Dataset, path: Path) -> None:
+    """Replace the rows of a file that tell of failures."""
+    rows = _whole_rows(path)
+    failed = {place for place, row in enumerate(rows) if row.failed}
+    if not failed:
+        return
+    rest = Dataset(
+        dataset.name,
+        lambda: (one for place, one in enumerate(dataset) if place in failed),
+        dataset.first_stage,
+    )
+    for place, ranked in zip(sorted(failed), rank_dataset(ranker, rest), strict=True):
+        rows[place] = ranked
+    new = path.with_suffix(".new")
+    new.write_bytes(b"".join(map(_line, rows)))
+    new.replace(path)
 
 
 def _carry_on(ranker: Ranker, dataset: Dataset, path: Path, n_questions: int) -> Iterator[Ranked]:

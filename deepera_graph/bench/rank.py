@@ -1,8 +1,9 @@
 """Rank every question of a data set, in order, a few at a time."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from time import perf_counter
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -11,7 +12,12 @@ from deepera_graph.bench.instance import Instance
 from deepera_graph.bench.rankers.ranker import (
     BatchRanker,
     CountedRanker,
+    FallibleRanker,
     Job,
+    Note,
+    NotingRanker,
+    PreparedRanker,
+    Problems,
     Ranker,
     Ranking,
     check_ranking,
@@ -25,7 +31,9 @@ QUESTIONS_AT_ONCE = 16
 class Ranked(BaseModel):
     """What a ranker did with one question.
 
-    Time, calls and tokens are means over the few questions that were ranked together.
+    Time, calls, tokens and failed passages are means over the few questions that were ranked
+    together; `problem` is the last reason why one of them failed. Of a ranker that says why,
+    `reasons` and `quotes` go with `places`, and `unproven` holds places that no filter may pass.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -37,6 +45,11 @@ class Ranked(BaseModel):
     calls: float = 0.0
     input_tokens: float = 0.0
     output_tokens: float = 0.0
+    failed: float = 0.0
+    problem: str = ""
+    reasons: list[str] = []
+    quotes: list[str] = []
+    unproven: list[int] = []
 
 
 def rank_dataset(ranker: Ranker, dataset: Dataset, *, skip: int = 0) -> Iterator[Ranked]:
@@ -53,18 +66,24 @@ def rank_dataset(ranker: Ranker, dataset: Dataset, *, skip: int = 0) -> Iterator
     """
     rest = islice(iter(dataset), skip, None)
     while chunk := list(islice(rest, QUESTIONS_AT_ONCE)):
+        if isinstance(ranker, PreparedRanker):
+            ranker.prepare()
         yield from _rank_chunk(ranker, chunk)
 
 
 def _rank_chunk(ranker: Ranker, instances: Sequence[Instance]) -> Iterator[Ranked]:
     jobs: list[Job] = [(one.question, passages_of(one)) for one in instances]
-    before = _usage(ranker)
+    before, failed_before = _usage(ranker), _problems(ranker).n_failed
     start = perf_counter()
     rankings = _rankings(ranker, jobs)
     share = 1 / len(instances)
     seconds = (perf_counter() - start) * share
-    after = _usage(ranker)
-    for instance, (_, passages), ranking in zip(instances, jobs, rankings, strict=True):
+    after, problems = _usage(ranker), _problems(ranker)
+    failed = (problems.n_failed - failed_before) * share
+    notes = ranker.notes if isinstance(ranker, NotingRanker) else [{}] * len(instances)
+    for instance, (_, passages), ranking, noted in zip(
+        instances, jobs, rankings, notes, strict=True
+    ):
         check_ranking(ranker.name, passages, ranking)
         yield Ranked(
             id=instance.id,
@@ -74,6 +93,9 @@ def _rank_chunk(ranker: Ranker, instances: Sequence[Instance]) -> Iterator[Ranke
             calls=(after.calls - before.calls) * share,
             input_tokens=(after.input_tokens - before.input_tokens) * share,
             output_tokens=(after.output_tokens - before.output_tokens) * share,
+            failed=failed,
+            problem=problems.reason if failed else "",
+            **_said(ranking, noted),
         )
 
 
@@ -85,3 +107,19 @@ def _rankings(ranker: Ranker, jobs: list[Job]) -> list[Ranking]:
 
 def _usage(ranker: Ranker) -> Usage:
     return ranker.usage if isinstance(ranker, CountedRanker) else Usage()
+
+
+def _problems(ranker: Ranker) -> Problems:
+    return ranker.problems if isinstance(ranker, FallibleRanker) else Problems()
+
+
+def _said(ranking: Ranking, notes: Mapping[str, Note]) -> dict[str, Any]:
+    if not notes:
+        return {}
+    told = [notes[id] for id, _ in ranking]
+    return {
+        "reasons": [note.reason for note in told],
+        "quotes": [note.quote for note in told],
+        "unproven": [int(id) for (id, _), note in zip(ranking, told, strict=True)
+                     if not note.proven],
+    }  # fmt: skip

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from deepera_graph.bench.survey import Survey
 
+_WIDEST_CELL = 120
+
 
 class Estimate(NamedTuple):
     """A metric of one ranker on one data set, each number in [0, 1].
@@ -35,6 +37,9 @@ class Row:
         seconds: Wall time a question.
         calls: Model calls a question.
         tokens: Tokens a question, in and out.
+        failed: Passages a question that the ranker could not judge; they keep their first-stage
+            order among themselves.
+        problem: Why the last of them failed.
     """
 
     dataset: str
@@ -44,6 +49,16 @@ class Row:
     seconds: float
     calls: float
     tokens: float
+    failed: float = 0.0
+    problem: str = ""
+
+
+class Missing(NamedTuple):
+    """A ranker that could not run on a data set, and why."""
+
+    dataset: str
+    ranker: str
+    reason: str
 
 
 class Difference(NamedTuple):
@@ -68,12 +83,14 @@ class Table:
         surveys: One a data set, in order.
         rows: Data set by data set, rankers in order.
         differences: Against the baseline; empty when there is none.
+        missing: What could not run; each has a line of its own in the tables.
     """
 
     metrics: tuple[str, ...]
     surveys: tuple[Survey, ...]
     rows: tuple[Row, ...]
     differences: tuple[Difference, ...] = ()
+    missing: tuple[Missing, ...] = ()
 
     def of(self, dataset: str, ranker: str) -> Row:
         """Return the row of a ranker on a data set.
@@ -89,7 +106,9 @@ class Table:
     def overview(self) -> str:
         """Return one Markdown table of means in percent: rankers down, data sets across."""
         names = [survey.name for survey in self.surveys]
-        rankers = dict.fromkeys(row.ranker for row in self.rows)
+        rankers = dict.fromkeys(
+            [*(row.ranker for row in self.rows), *(one.ranker for one in self.missing)]
+        )
         body = [[one, *(self._means(name, one) for name in names)] for one in rankers]
         return f"{' / '.join(self.metrics)}, in percent.\n\n{_grid(['ranker', *names], body)}"
 
@@ -101,16 +120,20 @@ class Table:
         """Return a line a data set, ranker and metric; numbers are fractions, not percent."""
         head = (
             "dataset", "questions", "ceiling", "ranker", "repeats", "metric", "mean", "low",
-            "high", "std", "seconds", "calls", "tokens",
+            "high", "std", "seconds", "calls", "tokens", "failed", "note",
         )  # fmt: skip
         surveys = {survey.name: survey for survey in self.surveys}
         lines: list[Sequence[object]] = []
         for row in self.rows:
             survey = surveys[row.dataset]
             about = (row.dataset, survey.n_questions, survey.ceiling, row.ranker, row.n_repeats)
-            costs = (row.seconds, row.calls, row.tokens)
+            costs = (row.seconds, row.calls, row.tokens, row.failed, row.problem)
             for metric, one in zip(self.metrics, row.estimates, strict=True):
                 lines.append((*about, metric, *one, *costs))
+        for gone in self.missing:
+            survey = surveys[gone.dataset]
+            about = (gone.dataset, survey.n_questions, survey.ceiling, gone.ranker, 0)
+            lines.append((*about, *[""] * 9, _not_available(gone)))
         return _csv(head, lines)
 
     def differences_csv(self) -> str:
@@ -118,6 +141,8 @@ class Table:
         return _csv(Difference._fields, self.differences)
 
     def _means(self, dataset: str, ranker: str) -> str:
+        if any((one.dataset, one.ranker) == (dataset, ranker) for one in self.missing):
+            return "not available"
         return " / ".join(_percent(one.mean) for one in self.of(dataset, ranker).estimates)
 
     def _section(self, survey: Survey) -> str:
@@ -127,18 +152,40 @@ class Table:
             for row in self.rows
             if row.dataset == survey.name
         ]
+        gone = [one for one in self.missing if one.dataset == survey.name]
+        body += [[one.ranker, _shortened(one), *[""] * len(self.metrics)] for one in gone]
         return (
             f"### {survey.name}\n\n"
             f"{survey.n_questions} questions, {survey.n_candidates:.1f} candidates each "
             f"({survey.n_distractors:.1f} labelled distractors); golden among them for "
             f"{_percent(survey.ceiling)} %. First stage: {survey.first_stage}.\n\n"
-            f"{_grid(head, body)}"
+            f"{_grid(head, body)}{self._failures(survey)}"
         )
+
+    def _failures(self, survey: Survey) -> str:
+        """Say in a sentence a ranker what could not be judged."""
+        notes = [
+            f"{row.ranker}: {_percent(row.failed / survey.n_candidates)} % of the passages could "
+            f"not be judged and keep their first-stage order ({row.problem}).\n"
+            for row in self.rows
+            if row.dataset == survey.name and row.failed
+        ]
+        return "".join(f"\n{note}" for note in notes)
 
 
 def _grid(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
     ruler = ["---", *("---:" for _ in head[1:])]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in (head, ruler, *body))
+    rows = [[cell.replace("|", "\\|") for cell in cells] for cells in (head, ruler, *body)]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
+
+
+def _not_available(one: Missing) -> str:
+    return f"not available: {one.reason}"
+
+
+def _shortened(one: Missing) -> str:
+    text = _not_available(one)
+    return text if len(text) <= _WIDEST_CELL else f"{text[:_WIDEST_CELL].rstrip()} …"
 
 
 def _estimate(one: Estimate) -> str:

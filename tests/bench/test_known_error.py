@@ -1,6 +1,7 @@
 """A judge that errs as often as told must give the hit rate that arithmetic says."""
 
 from hashlib import sha256
+from itertools import pairwise
 from math import sqrt
 
 import pytest
@@ -53,16 +54,43 @@ def chance_of_a_hit(place, error):
     return found + all_low
 
 
-@pytest.mark.parametrize("error", [0, 0.1, 0.3])
-def test_hit_rate_lies_in_the_interval_of_the_analytic_value(error):
+def analytic(error):
+    """Return the expected hit rate and half its interval of 99 %."""
+    chances = [chance_of_a_hit(golden_place(number), error) for number in range(N_QUESTIONS)]
+    half = Z_99 * sqrt(sum(one * (1 - one) for one in chances)) / N_QUESTIONS
+    return sum(chances) / N_QUESTIONS, half
+
+
+def measured(error, n_questions=N_QUESTIONS):
     instances = [
         make_instance(number, n=N_PASSAGES, golden=(golden_place(number),))
-        for number in range(N_QUESTIONS)
+        for number in range(n_questions)
     ]
     data = Dataset("lakes", lambda: instances)
     plan = Plan(metrics=("HitRate@1",), n_resamples=1)
     table = run([DeepEra(reranker_that_errs(error))], [data], plan)
-    chances = [chance_of_a_hit(golden_place(number), error) for number in range(N_QUESTIONS)]
-    expected = sum(chances) / N_QUESTIONS
-    half = Z_99 * sqrt(sum(one * (1 - one) for one in chances)) / N_QUESTIONS
-    assert abs(table.rows[0].estimates[0].mean - expected) <= half + 1e-9
+    return table.rows[0].estimates[0].mean
+
+
+@pytest.mark.parametrize("error", [0, 0.1, 0.3])
+def test_hit_rate_lies_in_the_interval_of_the_analytic_value(error):
+    expected, half = analytic(error)
+    assert abs(measured(error) - expected) <= half + 1e-9
+
+
+def test_the_analytic_value_is_right_for_two_passages():
+    """Golden second of two: it wins if it is judged right and the other one, too."""
+    assert chance_of_a_hit(2, 0.1) == pytest.approx(0.9**2)
+    assert chance_of_a_hit(1, 0.1) == pytest.approx(0.9 + 0.1 * 0.9 ** (N_PASSAGES - 1))
+
+
+def test_the_intervals_tell_the_error_rates_apart():
+    bounds = [analytic(error) for error in (0, 0.1, 0.3)]
+    assert bounds[0] == (1, 0)
+    for (upper, upper_half), (lower, lower_half) in pairwise(bounds):
+        assert upper - upper_half > lower + lower_half
+
+
+def test_a_judge_that_is_always_wrong_never_hits():
+    assert analytic(1) == (0, 0)
+    assert measured(1, n_questions=20) == 0

@@ -1,9 +1,12 @@
 """Laws that every ranking keeps to."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deepera_graph.bench.metrics.answers import answer_overlaps, answer_tokens, token_overlap
 from deepera_graph.bench.metrics.judged import Judged
+from deepera_graph.bench.metrics.lfs import lfs
 from deepera_graph.bench.metrics.named import compute
 
 IDS = [f"p{number}" for number in range(12)]
@@ -99,3 +102,53 @@ def test_a_filter_never_gains_hit_rate_or_position(one, data):
 def test_the_ideal_order_of_what_was_returned_is_never_worse(one):
     for name in ("HitRate@1", "RP", "nDCG@10", "Recall@3"):
         assert value(name, one.ideal()) >= value(name, one) - 1e-12
+
+
+WORDS = ["ice", "carp", "pike", "The", "2.5", "cm,", "Trout"]
+TEXTS = st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)
+SCORES = st.lists(st.none() | st.integers(1, 5), min_size=1, max_size=12)
+
+
+@QUICK
+@given(TEXTS, TEXTS)
+def test_token_overlap_is_symmetric_and_f1_lies_between_precision_and_recall(answer, gold):
+    one, other = token_overlap(answer, gold), token_overlap(gold, answer)
+    assert (one.precision, one.recall, one.f1) == (other.recall, other.precision, other.f1)
+    assert min(one.precision, one.recall) - 1e-12 <= one.f1
+    assert one.f1 <= max(one.precision, one.recall) + 1e-12
+    assert all(0 <= value <= 1 for value in one)
+
+
+@QUICK
+@given(TEXTS, st.randoms(use_true_random=False))
+def test_token_overlap_ignores_the_order_of_words(text, random):
+    words = text.split()
+    random.shuffle(words)
+    assert token_overlap(" ".join(words), text) == (1, 1, 1)
+
+
+@QUICK
+@given(TEXTS, TEXTS, TEXTS.filter(answer_tokens))
+def test_more_words_never_lower_recall(answer, more, gold):
+    assert token_overlap(f"{answer} {more}", gold).recall >= token_overlap(answer, gold).recall
+
+
+@QUICK
+@given(st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=5), TEXTS)
+def test_an_answer_of_weight_0_changes_no_mean(pairs, failed):
+    alone = answer_overlaps(pairs)
+    with_failed = answer_overlaps([*pairs, ("", failed)], [1.0] * len(pairs) + [0.0])
+    for one, other in zip(alone, with_failed, strict=True):
+        assert one.mean() == pytest.approx(other.mean())
+
+
+@QUICK
+@given(SCORES)
+def test_lfs_stays_on_its_scale_and_ignores_what_failed(scores):
+    found = lfs(scores, low=1, high=5)
+    judged = [one for one in scores if one is not None]
+    assert found.n_failed == len(scores) - len(judged)
+    if judged:
+        assert 1 <= found.mean <= 5
+        assert found.mean == pytest.approx(lfs(judged, low=1, high=5).mean)
+        assert 0 <= found.std <= 4

@@ -1,6 +1,7 @@
 import csv
 import json
 import math
+from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -12,7 +13,7 @@ from deepera_graph.bench.errors import DatasetError, MetricError
 from deepera_graph.bench.jsonl import write_rows
 from deepera_graph.bench.rankers.bm25 import BM25
 from deepera_graph.bench.rankers.order import FirstStage, Random
-from deepera_graph.bench.rankers.ranker import by_score
+from deepera_graph.bench.rankers.ranker import Problems, by_score
 from deepera_graph.bench.run import Plan, run
 from deepera_graph.bench.survey import survey
 from deepera_graph.errors import SettingsError
@@ -214,3 +215,84 @@ def test_the_command_writes_the_table_and_a_manifest(tmp_path, beir_folder):
 def test_options_out_of_range_are_refused(tmp_path, changes):
     with pytest.raises(SettingsError, match="must"):
         Options(**{"data": (tmp_path,), **changes})
+
+
+def test_every_question_is_told_to_who_watches():
+    steps = []
+    plan = Plan(n_repeats=2, **QUICK)
+    run([Random(), FirstStage()], [make_dataset(3)], plan, watch=steps.append)
+    told = [(one.ranker, one.n_done, one.n_questions) for one in steps]
+    assert told == [
+        *(("random", n, 6) for n in range(7)),
+        *(("first stage", n, 3) for n in range(4)),
+    ]
+
+
+class Failing(Counting):
+    """Cannot judge the first passage of lake 2, as long as *broken*."""
+
+    broken = True
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.problems = Problems()
+
+    def rank(self, question, passages):
+        if self.broken and "lake 2?" in question:
+            self.problems.note(1, "HTTP 503")
+        return super().rank(question, passages)
+
+
+def test_passages_that_failed_are_counted_and_told(tmp_path):
+    table = run([Failing()], [make_dataset(4)], Plan(**QUICK))
+    assert (table.rows[0].failed, table.rows[0].problem) == (1 / 4, "HTTP 503")
+    assert (
+        "backwards: 5.0 % of the passages could not be judged and keep their first-stage order "
+        "(HTTP 503)." in table.markdown()
+    )
+    assert table.csv().splitlines()[1].endswith(",0.25,HTTP 503")
+
+
+def test_kept_failures_are_tried_again_only_when_asked(tmp_path):
+    plan, data = Plan(keep=tmp_path, **QUICK), make_dataset(40)
+    run([Failing()], [data], plan)
+    again, mended = Failing(), Failing()
+    again.broken = mended.broken = False
+    assert run([again], [data], plan).rows[0].failed == 1 / 40
+    assert again.asked == []
+    table = run([mended], [data], replace(plan, retry_failed=True))
+    assert table.rows[0].failed == 0
+    assert len(mended.asked) == 16  # those that were ranked together with the failed one
+    assert run([Failing()], [data], plan).csv() == table.csv()
+    assert table.rows[0].estimates == run([mended], [data], Plan(**QUICK)).rows[0].estimates
+
+
+def test_a_retry_that_is_stopped_loses_nothing(tmp_path):
+    plan, data = Plan(keep=tmp_path, **QUICK), make_dataset(4)
+    first = run([Failing()], [data], plan)
+    with pytest.raises(KeyboardInterrupt):
+        run([Failing(most=1)], [data], replace(plan, retry_failed=True))
+    assert run([Failing(most=0)], [data], plan).csv() == first.csv()
+
+
+def test_a_ranker_that_judged_nothing_has_no_numbers(tmp_path):
+    class AllFail(Failing):
+        def rank(self, question, passages):
+            self.problems.note(len(passages), "IndexError")
+            return by_score(passages, [0] * len(passages))
+
+    table = run([AllFail(), BM25()], [make_dataset(3)], Plan(**QUICK))
+    assert table.missing == (("lakes", "backwards", "no passage could be judged: IndexError"),)
+
+
+def test_rankings_kept_before_failures_were_counted_are_still_read(tmp_path):
+    plan = Plan(keep=tmp_path, **QUICK)
+    run([Counting()], [make_dataset(3)], plan)
+    (path,) = tmp_path.iterdir()
+    new = ("failed", "problem", "reasons", "quotes", "unproven")
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    old = [{key: row[key] for key in row if key not in new} for row in rows]
+    path.write_text("".join(json.dumps(row) + "\n" for row in old))
+    again = Counting(most=0)
+    run([again], [make_dataset(3)], plan)
+    assert again.asked == []

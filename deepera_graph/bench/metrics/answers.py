@@ -3,7 +3,7 @@
 import re
 import string
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from deepera_graph.bench.metrics.values import Values
@@ -56,11 +56,20 @@ def token_overlap(answer: str, gold: str) -> Overlap:
     return Overlap(precision, recall, 2 * precision * recall / (precision + recall))
 
 
-def answer_overlaps(pairs: Iterable[tuple[str, str]]) -> Overlaps:
+def answer_overlaps(
+    pairs: Iterable[tuple[str, str]], weights: Sequence[float] | None = None
+) -> Overlaps:
     """Return the overlap of each (answer, gold answer).
 
     F1 is a mean of F1s, hence not the harmonic mean of the two other means.
+
+    Args:
+        pairs: Answers with their gold answers.
+        weights: How much each counts, >= 0; 1 when None.
     """
-    columns = list(zip(*(token_overlap(answer, gold) for answer, gold in pairs), strict=True))
-    precision, recall, f1 = columns or ([], [], [])
-    return Overlaps(Values.of(precision), Values.of(recall), Values.of(f1))
+    overlaps = [token_overlap(answer, gold) for answer, gold in pairs]
+    return Overlaps(
+        Values.of([one.precision for one in overlaps], weights),
+        Values.of([one.recall for one in overlaps], weights),
+        Values.of([one.f1 for one in overlaps], weights),
+    )

@@ -1,19 +1,27 @@
 """An `EvidenceReranker` as a ranker."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from deepera_graph.bench.rankers.ranker import Job, Passage, Ranking
+from langchain_core.runnables import Runnable, RunnableConfig
+
+from deepera_graph.bench.rankers.ranker import Job, Note, Passage, Problems, Ranking
+from deepera_graph.budget import Meter, with_meter
+from deepera_graph.errors import AnswerError, BackendError, BudgetError
 from deepera_graph.reranker import EvidenceReranker
-from deepera_graph.result import RerankResult
+from deepera_graph.result import RankedPassage, RerankResult
+from deepera_graph.roles import Backend, IntentTask
+from deepera_graph.schema import Intent
 from deepera_graph.usage import Usage
 
 _FAILED = -1.0
 _NOT_JUDGING = {"bench", "cli", "demo"}
+_OF_NO_EFFECT = ("max_concurrency", "budget")
 
 
 class DeepEra:
@@ -24,13 +32,23 @@ class DeepEra:
         kept_only: Whether to return only the passages that passed its filter, as the paper does;
             by default all are ranked, as other rankers do.
         name: What the table calls it; made from the backend's name when empty.
+        meter: Counts the calls of all questions against one budget; None leaves each few
+            questions the budget of the reranker.
     """
 
     def __init__(
-        self, reranker: EvidenceReranker, *, kept_only: bool = False, name: str = ""
+        self,
+        reranker: EvidenceReranker,
+        *,
+        kept_only: bool = False,
+        name: str = "",
+        meter: Meter | None = None,
     ) -> None:
         self._reranker, self._kept_only = reranker, kept_only
+        self._config: RunnableConfig | None = with_meter({}, meter) if meter else None
         self._usage = Usage()
+        self.problems = Problems()
+        self.notes: list[dict[str, Note]] = []
         self.name = name or f"DeepEra {reranker.backend.name}{', kept' if kept_only else ''}"
 
     @property
@@ -39,14 +57,35 @@ class DeepEra:
         backend = self._reranker.backend
         if backend.spec is None:
             return None
+        settings = self._reranker.settings.to_dict()
         return {
             "kind": "deepera",
-            "backend": dict(backend.spec),
+            "backend": backend.fingerprint()["spec"],
             "about": dict(backend.about),
-            "settings": self._reranker.settings.to_dict(),
+            "settings": {key: settings[key] for key in settings if key not in _OF_NO_EFFECT},
             "kept_only": self._kept_only,
             "code": _code_hash(),
         }
+
+    def variant(
+        self, name: str, *, intent: bool = True, kept_only: bool = False, **settings: Any
+    ) -> "DeepEra":
+        """Return this ranker with other settings; or with a judge that is not told the intent.
+
+        Args:
+            name: What the table calls it.
+            intent: Whether the question's intent is recognised.
+            kept_only: As when one is made.
+            settings: What is to differ, see `deepera_graph.settings.Settings`.
+        """
+        reranker = self._reranker.with_settings(**settings)
+        if not intent:
+            reranker = EvidenceReranker(
+                _without_intent(reranker.backend), **reranker.settings.to_dict()
+            )
+        made = DeepEra(reranker, kept_only=kept_only, name=name)
+        made._config = self._config
+        return made
 
     @property
     def usage(self) -> Usage:
@@ -54,18 +93,85 @@ class DeepEra:
         return self._usage
 
     def rank(self, question: str, passages: Sequence[Passage]) -> Ranking:
-        """Return the passages in DeepEra's order, with scores in [0, 1]; -1 for a failed one."""
-        return self._read(self._reranker.rerank(question, map(_shown, passages)))
+        """Return the passages in DeepEra's order, with scores in [0, 1]; -1 for a failed one.
+
+        Raises:
+            BackendError: Nothing can be judged: no connection, wrong key, unknown model.
+            BudgetError: The budget is spent.
+        """
+        return self.rank_many([(question, passages)])[0]
 
     def rank_many(self, jobs: Sequence[Job]) -> list[Ranking]:
         """Do what `rank` does for many questions at once."""
+        results = self.results(jobs)
+        self.notes = [self._note(result) for result in results]
+        return [self._read(result) for result in results]
+
+    def evidence_many(self, jobs: Sequence[Job], n: int) -> list[list[str]]:
+        """Return the best *n* passages a job, in its summary where there is one.
+
+        Raises:
+            BackendError: Nothing can be judged: no connection, wrong key, unknown model.
+            BudgetError: The budget is spent.
+        """
+        return [
+            [one.summary or one.text for one in self._chosen(result)[:n]]
+            for result in self.results(jobs)
+        ]
+
+    def results(self, jobs: Sequence[Job]) -> list[RerankResult]:
+        """Return all that the reranker says of many questions.
+
+        Raises:
+            BackendError: Nothing can be judged: no connection, wrong key, unknown model.
+            BudgetError: The budget is spent.
+        """
         shown = [(question, [_shown(one) for one in passages]) for question, passages in jobs]
-        return [self._read(result) for result in self._reranker.batch(shown)]
+        results = self._reranker.batch(shown, config=self._config)
+        for result in results:
+            self._usage += result.total_usage
+        for result in results:
+            self._check(result)
+        return results
+
+    def _check(self, result: RerankResult) -> None:
+        if result.backend_failure is not None:
+            raise BackendError(result.backend_failure)
+        if result.outcome == "budget_stop":
+            raise BudgetError(result.failed[0].reason if result.failed else "budget reached")
+        failed = result.failed
+        if failed:
+            self.problems.note(len(failed), failed[0].reason)
+
+    def _note(self, result: RerankResult) -> dict[str, Note]:
+        needed = self._reranker.settings.require_evidence
+        needed = self._reranker.backend.needs_evidence if needed is None else needed
+        return {
+            one.id: Note(one.reason, one.quote, not needed or one.quote_span is not None)
+            for one in result.all_passages
+        }
 
     def _read(self, result: RerankResult) -> Ranking:
-        self._usage += result.total_usage
-        chosen = result.kept if self._kept_only else result.passages
+        chosen = self._chosen(result)
         return [(one.id, _FAILED if one.score is None else one.score) for one in chosen]
+
+    def _chosen(self, result: RerankResult) -> tuple[RankedPassage, ...]:
+        return result.kept if self._kept_only else result.all_passages
+
+
+def _without_intent(backend: Backend) -> Backend:
+    spec = None if backend.spec is None else {**backend.spec, "intent": None}
+    return replace(backend, name=f"{backend.name} without intent", intent=_NoIntent(), spec=spec)
+
+
+class _NoIntent(Runnable[IntentTask, Intent]):
+    """Recognises nothing, so that the other roles go on with the question alone."""
+
+    def invoke(
+        self, input: IntentTask, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Intent:
+        """Raise `AnswerError`."""
+        raise AnswerError("intent recognition is off")
 
 
 def _shown(passage: Passage) -> dict[str, Any]:

@@ -5,59 +5,122 @@
 | ``first-stage`` | the order the passages came in |
 | ``random`` | a seeded shuffle |
 | ``bm25`` | BM25 over the passages of the question |
-| ``deepera:BACKEND`` | DeepEra, all passages ranked, e.g. ``deepera:local`` |
+| ``deepera:BACKEND`` | DeepEra, all passages ranked, e.g. ``deepera:local``, ``deepera:llm`` |
 | ``deepera-kept:BACKEND`` | DeepEra, only what passed its filter |
+| ``llm-pointwise`` | a plain LLM judge, one call a passage |
+| ``llm-listwise`` | an LLM that sorts all passages in one call |
+| ``rankgpt`` | an LLM that sorts passages in sliding windows |
+| ``paperqa`` | an LLM that summarizes and rates each passage in one call |
+| ``langchain-listwise`` | LangChain's `LLMListwiseRerank` |
+| ``dense:NAME`` | cosine under a bi-encoder of sentence-transformers |
+| ``dense:openai:MODEL`` | cosine under embeddings of OpenAI, or of ``MODEL@http://server/v1`` |
 | ``dense:package.module:factory`` | cosine under the LangChain embeddings that the factory makes |
+| ``cross-encoder:NAME`` | a cross-encoder of sentence-transformers |
+| ``rerankers:TYPE/NAME`` | a model of the `rerankers` package |
+| ``flashrank`` or ``flashrank:NAME`` | a model of the `flashrank` package |
+| ``cohere`` or ``cohere:NAME`` | Cohere's reranker, through LangChain |
 | ``compressor:package.module:factory`` | the LangChain compressor that the factory makes |
+
+Those that ask a chat model take ``:MODEL`` behind their name, ``provider:model`` or
+``model@http://server/v1``; without it they take the one of `Models`, as ``deepera:llm`` does. NAME
+is a folder, a name on the Hugging Face hub, or, for ``dense``, a package that brings a model.
 """
 
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
 from langchain_core.documents import BaseDocumentCompressor
 from langchain_core.embeddings import Embeddings
 
+from deepera_graph.bench.chat import Chat
 from deepera_graph.bench.rankers.bm25 import BM25
 from deepera_graph.bench.rankers.compressor import Compressor
 from deepera_graph.bench.rankers.deepera import DeepEra
 from deepera_graph.bench.rankers.dense import Dense
+from deepera_graph.bench.rankers.flashrank_model import FlashRank
+from deepera_graph.bench.rankers.langchain_named import cohere, langchain_listwise
+from deepera_graph.bench.rankers.llm_listwise import ListwiseLlm
+from deepera_graph.bench.rankers.llm_pointwise import llm_pointwise
+from deepera_graph.bench.rankers.models import Models
+from deepera_graph.bench.rankers.openai_dense import dense_openai
 from deepera_graph.bench.rankers.order import FirstStage, Random
+from deepera_graph.bench.rankers.paperqa import paperqa
 from deepera_graph.bench.rankers.ranker import Ranker
+from deepera_graph.bench.rankers.rerankers_model import RerankersModel
+from deepera_graph.bench.rankers.sentence_models import CrossEncoder, dense_sentences
 from deepera_graph.errors import SettingsError
 from deepera_graph.reranker import EvidenceReranker
 
 
-def make_ranker(name: str, *, seed: int = 0) -> Ranker:
+def make_ranker(name: str, *, seed: int = 0, models: Models | None = None) -> Ranker:
     """Return the ranker that a name stands for.
 
     Args:
         name: See the module.
         seed: Of the random order.
+        models: The chat model of rankers that name none, its cache and its limits.
 
     Raises:
         SettingsError: No ranker has this name, or its factory cannot be used.
+        UnavailableError: A package, weights or a key that it needs is missing.
     """
-    head, _, tail = name.partition(":")
+    head, colon, tail = name.partition(":")
     if name == "random":
         return Random(seed)
-    if name in _WHOLE:
-        return _WHOLE[name]()
-    if tail and head in _WITH_PART:
+    if head in _ASKING and (tail or not colon):
+        return _ASKING[head]((models or Models()).chat(tail))
+    if head in _DEEPERA and tail:
+        return _deepera(tail, models or Models(), kept_only=_DEEPERA[head])
+    if head in _PLAIN and not colon:
+        return _PLAIN[head]()
+    if head in _WITH_PART and tail:
         return _WITH_PART[head](tail)
-    known = [*_WHOLE, "random", *(f"{one}:..." for one in _WITH_PART)]
-    raise SettingsError(f"ranker must be one of {', '.join(known)}, got {name!r}")
+    raise SettingsError(_unknown(name))
 
 
-def _deepera(backend: str) -> Ranker:
-    return DeepEra(EvidenceReranker(backend, content="passage"))
+def asks_a_model(name: str) -> bool:
+    """Whether the ranker of this name asks a chat model."""
+    head, _, tail = name.partition(":")
+    return head in _ASKING or (head in _DEEPERA and _is_chat_model(tail))
 
 
-def _deepera_kept(backend: str) -> Ranker:
-    return DeepEra(EvidenceReranker(backend, content="passage"), kept_only=True)
+def _unknown(name: str) -> str:
+    with_part = [f"{one}:..." for one in (*_DEEPERA, *_WITH_PART) if one not in _PLAIN]
+    known = [*_PLAIN, "random", *_ASKING, *with_part]
+    close = get_close_matches(name.partition(":")[0], [one.removesuffix(":...") for one in known])
+    hint = f"; did you mean {close[0]!r}?" if close and close[0] != name else ""
+    return f"ranker must be one of {', '.join(known)}, got {name!r}{hint}"
+
+
+def _deepera(backend: str, models: Models, *, kept_only: bool) -> Ranker:
+    if not _is_chat_model(backend):
+        reranker = EvidenceReranker(backend, content="passage")
+        return DeepEra(reranker, kept_only=kept_only)
+    chat = models.chat("" if backend == "llm" else backend)
+    reranker = EvidenceReranker(
+        chat.backend,
+        cache=models.cache,
+        content="passage",
+        max_concurrency=models.max_concurrency,
+    )
+    name = f"DeepEra {chat.name}{', kept' if kept_only else ''}"
+    return DeepEra(reranker, kept_only=kept_only, name=name, meter=models.meter)
+
+
+def _is_chat_model(backend: str) -> bool:
+    """Tell ``llm``, ``provider:model`` and ``model@http://...`` from ``package.module:factory``."""
+    head, colon, _ = backend.partition(":")
+    return backend == "llm" or "@http" in backend or (bool(colon) and "." not in head)
 
 
 def _dense(path: str) -> Ranker:
+    head, colon, tail = path.partition(":")
+    if not colon:
+        return dense_sentences(path)
+    if head == "openai":
+        return dense_openai(tail)
     made = _made(path)
     if not isinstance(made, Embeddings):
         raise SettingsError(f"{path} must return LangChain embeddings, got {made!r:.80}")
@@ -80,10 +143,25 @@ def _made(path: str) -> object:
     return factory()
 
 
-_WHOLE: Mapping[str, Callable[[], Ranker]] = {"first-stage": FirstStage, "bm25": BM25}
+_PLAIN: Mapping[str, Callable[[], Ranker]] = {
+    "first-stage": FirstStage,
+    "bm25": BM25,
+    "flashrank": FlashRank,
+    "cohere": cohere,
+}
+_DEEPERA: Mapping[str, bool] = {"deepera": False, "deepera-kept": True}
+_ASKING: Mapping[str, Callable[[Chat], Ranker]] = {
+    "llm-pointwise": llm_pointwise,
+    "llm-listwise": lambda chat: ListwiseLlm(chat, size=None),
+    "rankgpt": ListwiseLlm,
+    "paperqa": paperqa,
+    "langchain-listwise": langchain_listwise,
+}
 _WITH_PART: Mapping[str, Callable[[str], Ranker]] = {
-    "deepera": _deepera,
-    "deepera-kept": _deepera_kept,
     "dense": _dense,
+    "cross-encoder": CrossEncoder,
+    "rerankers": RerankersModel,
+    "flashrank": FlashRank,
+    "cohere": cohere,
     "compressor": _compressor,
 }

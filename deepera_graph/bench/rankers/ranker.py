@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from math import isnan
-from typing import Any, Protocol, TypedDict, runtime_checkable
+from threading import Lock
+from typing import Any, NamedTuple, Protocol, TypedDict, runtime_checkable
 
 from deepera_graph.bench.errors import RankingError
 from deepera_graph.bench.instance import Instance
@@ -30,9 +31,10 @@ Job = tuple[str, Sequence[Passage]]
 class Ranker(Protocol):
     """Orders the passages of a question.
 
-    A ranker may also have `rank_many(jobs)`, which is then used instead of `rank`; a property
-    `usage`, the running total of model calls and tokens; and `repeat(number)`, which gives the
-    ranker for one of several independent runs.
+    A ranker may also have `rank_many(jobs)`, which is then used instead of `rank`; `prepare()`,
+    which loads what it needs; `usage`, the running total of model calls and tokens; `problems`,
+    what it could not judge; `notes`, why it judged as it did; and `repeat(number)`, which gives
+    the ranker for one of several independent runs.
     """
 
     @property
@@ -68,6 +70,66 @@ class CountedRanker(Ranker, Protocol):
     @property
     def usage(self) -> Usage:
         """Model calls and tokens since the ranker was made."""
+
+
+@runtime_checkable
+class PreparedRanker(Ranker, Protocol):
+    """A ranker that has something to load, which is not to count as time of the first question."""
+
+    def prepare(self) -> None:
+        """Load it, unless that is done."""
+
+
+@runtime_checkable
+class EvidenceRanker(Ranker, Protocol):
+    """A ranker that makes evidence out of the passages, such as summaries."""
+
+    def evidence_many(self, jobs: Sequence[Job], n: int) -> list[list[str]]:
+        """Return the best *n* pieces of evidence a job, best first, in the same order."""
+
+
+class Problems:
+    """Counts the passages that a ranker could not judge, and keeps the last reason.
+
+    Such passages are never left out: they keep their first-stage order among themselves.
+    """
+
+    def __init__(self) -> None:
+        self.n_failed = 0
+        self.reason = ""
+        self._lock = Lock()
+
+    def note(self, n: int, reason: str) -> None:
+        """Note that *n* more passages could not be judged."""
+        with self._lock:
+            self.n_failed += n
+            self.reason = reason
+
+
+@runtime_checkable
+class FallibleRanker(Ranker, Protocol):
+    """A ranker that says which passages it could not judge."""
+
+    @property
+    def problems(self) -> Problems:
+        """What failed since the ranker was made."""
+
+
+class Note(NamedTuple):
+    """Why a passage got its score; `proven` tells whether it may pass a filter at all."""
+
+    reason: str
+    quote: str
+    proven: bool
+
+
+@runtime_checkable
+class NotingRanker(Ranker, Protocol):
+    """A ranker that says why."""
+
+    @property
+    def notes(self) -> Sequence[Mapping[str, Note]]:
+        """Passage id to note, one mapping a question of the last `rank` or `rank_many`."""
 
 
 @runtime_checkable

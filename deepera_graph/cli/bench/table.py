@@ -19,14 +19,26 @@ EPILOG = f"""[bold]Examples:[/bold]
 
   deepera bench table lakes.jsonl scifact/ --metrics HitRate@1,RP --json
 
+  deepera bench table lakes.jsonl --rankers deepera:llm,rankgpt,llm-pointwise --keep rankings
+  --model qwen3 --base-url http://localhost:8000/v1
+
 [bold]Data[/bold] are JSON lines with "id", "question", "passages" and "golden", the ids of the
-passages that answer; folders in the layout of BEIR (corpus.jsonl, queries.jsonl, qrels/); or
-folders of articles (passages.jsonl, questions.jsonl).
+passages that answer; folders in the layout of BEIR (corpus.jsonl, queries.jsonl, qrels/);
+folders of articles (passages.jsonl, questions.jsonl); or PubMedQA's JSON.
 
 [bold]Rankers[/bold] are first-stage, random, bm25, deepera:BACKEND, deepera-kept:BACKEND (only what
-passed the filter), dense:module:factory, compressor:module:factory, and oracle, the best order
-there can be. [bold]Metrics[/bold] are HitRate@K, RP, RP-linear, NRS@K, CDR, nDCG@K and Recall@K.
-Intervals are of 95 % over questions.
+passed the filter), and oracle, the best order there can be.
+
+A chat model (--model) is asked by deepera:llm, llm-pointwise, llm-listwise, rankgpt, paperqa and
+langchain-listwise; each takes another one as rankgpt:PROVIDER:MODEL or rankgpt:MODEL@URL.
+
+Models of other packages are dense:NAME and cross-encoder:NAME (sentence-transformers; a folder or a
+name on the Hugging Face hub), dense:openai:MODEL, rerankers:TYPE/NAME, flashrank:NAME, cohere:NAME;
+your own are dense:module:factory and compressor:module:factory. What cannot run here gets a line
+that says why.
+
+[bold]Metrics[/bold] are HitRate@K, RP, RP-linear, NRS@K, CDR, nDCG@K and Recall@K. Intervals are of
+95 % over questions.
 
 It needs more packages: pip install 'deepera-graph\\[bench]'.
 
@@ -41,7 +53,7 @@ def table(
         typer.Option(
             metavar="NAME,...",
             help="What to compare.",
-            show_default="first-stage,random,bm25,deepera:local,oracle",
+            show_default="first-stage,random,bm25,deepera:local,oracle; deepera:llm with --model",
             rich_help_panel=_MEASURE,
         ),
     ] = None,
@@ -58,7 +70,7 @@ def table(
         str,
         typer.Option(
             metavar="NAME",
-            help="Ranker the others are compared with, as the table names it.",
+            help="Ranker the others are compared with.",
             show_default="none",
             rich_help_panel=_MEASURE,
         ),
@@ -137,6 +149,28 @@ def table(
             show_default="keep none",
         ),
     ] = None,
+    retry_failed: Annotated[
+        bool,
+        typer.Option(
+            "--retry-failed", help="Rank kept questions anew of which a passage had failed."
+        ),
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop when a ranker cannot run here.")
+    ] = False,
+    model: options.ModelName = None,
+    base_url: options.BaseUrl = None,
+    api_key_env: options.KeyVariable = None,
+    max_concurrency: options.MaxConcurrency = None,
+    requests_per_minute: options.RequestsPerMinute = None,
+    tokens_per_minute: options.TokensPerMinute = None,
+    cache: options.CachePlace = None,
+    max_calls: options.MaxCalls = None,
+    max_tokens: options.MaxTokens = None,
+    max_seconds: options.MaxSeconds = None,
+    max_cost: options.MaxCost = None,
+    input_price: options.InputPrice = None,
+    output_price: options.OutputPrice = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -159,6 +193,26 @@ def table(
             out=out,
             overwrite=overwrite,
             keep=keep,
+            retry_failed=retry_failed,
+            strict=strict,
+        ),
+        work.ChatModels(
+            model=model,
+            base_url=base_url,
+            api_key_env=api_key_env,
+            max_concurrency=max_concurrency,
+            limits=options.limits_of(
+                requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute
+            ),
+            budget=options.limits_of(
+                max_calls=max_calls,
+                max_tokens=max_tokens,
+                max_seconds=max_seconds,
+                max_cost=max_cost,
+                input_price=input_price,
+                output_price=output_price,
+            ),
+            cache=cache,
         ),
         as_json=as_json,
         quiet=quiet,

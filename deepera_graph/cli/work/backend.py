@@ -91,6 +91,18 @@ def search_here() -> None:
         sys.path.append(here)
 
 
+def check_base_url(base_url: str | None) -> None:
+    """Raise `SettingsError` unless this is an address, or none was given."""
+    if base_url is not None and not re.match(r"https?://[^/]", base_url):
+        raise SettingsError(f"--base-url must start with http:// or https://, got {base_url!r}")
+
+
+def check_key_variable(variable: str | None) -> None:
+    """Raise `SettingsError` unless this variable holds a key, or none was named."""
+    if variable is not None and not os.environ.get(variable):
+        raise SettingsError(_no_key(variable))
+
+
 def _factory_kind(name: str) -> str:
     module, colon, factory = name.partition(":")
     if colon and module and factory:
@@ -105,11 +117,9 @@ def _factory_kind(name: str) -> str:
 def _llm(
     name: str, base_url: str | None, api_key_env: str | None, limits: Mapping[str, float]
 ) -> Backend:
-    if api_key_env is not None and not os.environ.get(api_key_env):
-        raise SettingsError(_no_key(api_key_env))
+    check_key_variable(api_key_env)
+    check_base_url(base_url)
     if base_url is not None:
-        if not re.match(r"https?://[^/]", base_url):
-            raise SettingsError(f"--base-url must start with http:// or https://, got {base_url!r}")
         name = "openai:" + name.removeprefix("openai:")
     elif ":" not in name:
         raise SettingsError(

@@ -9,9 +9,15 @@ import typer
 
 from deepera_graph.bench.command import Options, bench_table
 from deepera_graph.bench.table import Row, Table
+from deepera_graph.cli.exits import say
 from deepera_graph.cli.work.backend import search_here
-from deepera_graph.cli.work.terminal import progress_bar, write_json
+from deepera_graph.cli.work.bench.bars import bars
+from deepera_graph.cli.work.bench.chat_models import ChatModels
+from deepera_graph.cli.work.terminal import write_json
 from deepera_graph.errors import SettingsError
+
+_OF_THE_MODEL = "deepera:llm"
+__all__ = ["ChatModels", "Request", "run"]
 
 _RESULTS = ("results.md", "results.csv", "differences.csv", "manifest.json")
 
@@ -33,6 +39,8 @@ class Request:
     out: Path | None
     overwrite: bool
     keep: Path | None
+    retry_failed: bool = False
+    strict: bool = False
 
     def options(self) -> Options:
         """Return them as the benchmark takes them.
@@ -71,25 +79,34 @@ class Request:
             "n_resamples": self.n_resamples,
             "seed": self.seed,
             "keep": self.keep,
+            "retry_failed": self.retry_failed,
+            "strict": self.strict,
             "metrics": None if self.metrics is None else _names("--metrics", self.metrics),
         }
         return {name: value for name, value in given.items() if value is not None}
 
 
-def run(request: Request, *, as_json: bool, quiet: bool) -> None:
-    """Measure, write the results, and show the table.
+def run(request: Request, chat_models: ChatModels, *, as_json: bool, quiet: bool) -> None:
+    """Measure, write the results, and show the table; a line on stderr for what is not available.
 
     Raises:
         SettingsError: An option is out of range, or results would be lost.
+        StoreError: The cache that was asked for cannot be used.
         DatasetError: A data set cannot be read.
         RankingError: A ranker gave back no ranking.
         MetricError: A metric or the baseline is unknown.
-        BackendError: The backend of a ranker is unreachable.
+        UnavailableError, BackendError: No ranker could run, or one could not and it is strict.
+        BudgetError: The budget is spent.
     """
     request.check_out()
     search_here()
-    with progress_bar("ranking", hidden=quiet):
-        table = bench_table(request.options())
+    options = request.options()
+    if request.rankers is None and chat_models.model:
+        options = replace(options, rankers=(*options.rankers, _OF_THE_MODEL))
+    with chat_models.opened(options.rankers) as models, bars(hidden=quiet) as watch:
+        table = bench_table(replace(options, models=models), watch=watch)
+    for ranker, reason in dict.fromkeys((one.ranker, one.reason) for one in table.missing):
+        say(f"{ranker} is not available: {reason}")
     if as_json:
         write_json(_plain(table))
     elif not quiet:
@@ -118,6 +135,7 @@ def _plain(table: Table) -> dict[str, Any]:
         ],
         "rows": [_row(row, table.metrics) for row in table.rows],
         "differences": [_without_nan(one._asdict()) for one in table.differences],
+        "not_available": [one._asdict() for one in table.missing],
     }
 
 
@@ -133,6 +151,8 @@ def _row(row: Row, metrics: tuple[str, ...]) -> dict[str, Any]:
         "seconds": row.seconds,
         "calls": row.calls,
         "tokens": row.tokens,
+        "failed": row.failed,
+        "problem": row.problem,
     }
 
 
