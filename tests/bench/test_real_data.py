@@ -17,6 +17,7 @@ def percents(path, ranker, metrics=("HitRate@1", "HitRate@3", "RP")):
     return [100 * one.mean for one in table.rows[0].estimates]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
