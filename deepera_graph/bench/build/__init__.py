@@ -1,0 +1,1 @@
+"""Making benchmark questions: documents in, questions with look-alikes out."""

@@ -1,0 +1,118 @@
+"""Vectors of texts: an embedder that needs no model, and one that keeps what it computed."""
+
+import base64
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from langchain_core.embeddings import Embeddings
+from sklearn.decomposition import TruncatedSVD  # type: ignore[import-untyped]  # has no stubs
+from sklearn.feature_extraction.text import TfidfVectorizer  # type: ignore[import-untyped]  # ditto
+
+from deepera_graph.bench.errors import DatasetError
+from deepera_graph.cache.key import cache_key
+from deepera_graph.cache.store import JudgementCache
+
+DIMENSIONS = 128
+_BATCH = 256
+
+
+class LsaEmbeddings(Embeddings):
+    """Latent semantic vectors fitted to a corpus: TF-IDF, cut down to 128 dimensions.
+
+    No model, no network; the same corpus gives the same vectors. A text without a word of the
+    corpus has the zero vector.
+
+    Args:
+        texts: The corpus, at least two texts.
+
+    Raises:
+        DatasetError: The corpus has too few texts or words.
+
+    Source:
+        Deerwester et al. (1990), Indexing by latent semantic analysis; scikit-learn's
+        `TruncatedSVD` with its seed set to 0.
+    """
+
+    model = f"lsa-{DIMENSIONS}"
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._words = TfidfVectorizer(sublinear_tf=True, stop_words="english", max_df=0.5)
+        try:
+            counts = self._words.fit_transform(texts)
+        except ValueError as error:
+            raise DatasetError(f"{len(texts)} texts cannot be embedded: {error}") from error
+        size = min(DIMENSIONS, *(side - 1 for side in counts.shape))
+        if size < 1:
+            raise DatasetError(f"{len(texts)} texts are too few to be embedded")
+        self._axes = TruncatedSVD(size, random_state=0).fit(counts)
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return one vector of length 1, or 0, a text; shape (n_texts, n_dimensions)."""
+        if not texts:
+            return []
+        raw = np.asarray(self._axes.transform(self._words.transform(texts)), dtype=np.float64)
+        lengths = np.linalg.norm(raw, axis=1, keepdims=True)
+        rows: list[list[float]] = (raw / np.where(lengths > 0, lengths, 1)).tolist()
+        return rows
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return the vector of one text; shape (n_dimensions,)."""
+        return self.embed_documents([text])[0]
+
+
+class KeptEmbeddings(Embeddings):
+    """Embeddings that compute the vector of a text once and keep it.
+
+    Args:
+        embeddings: Computes what is missing, a batch at a time.
+        identity: Tells them from other embeddings.
+        cache: Where vectors are kept, in single precision.
+    """
+
+    def __init__(self, embeddings: Embeddings, identity: str, cache: JudgementCache) -> None:
+        self._embeddings, self._identity, self._cache = embeddings, identity, cache
+        self.model = identity
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return one vector a text; shape (n_texts, n_dimensions)."""
+        keys = [self._key("text", text) for text in texts]
+        found = {key: vector for key in set(keys) if (vector := self._stored(key)) is not None}
+        missing = list({key: text for key, text in zip(keys, texts, strict=True)
+                        if key not in found}.items())  # fmt: skip
+        for start in range(0, len(missing), _BATCH):
+            batch = missing[start : start + _BATCH]
+            made = self._embeddings.embed_documents([text for _, text in batch])
+            for (key, _), vector in zip(batch, made, strict=True):
+                found[key] = self._keep(key, vector)
+        return [found[key] for key in keys]
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return the vector of a question; shape (n_dimensions,)."""
+        key = self._key("question", text)
+        stored = self._stored(key)
+        return self._keep(key, self._embeddings.embed_query(text)) if stored is None else stored
+
+    def _key(self, kind: str, text: str) -> str:
+        return cache_key("vector", {kind: text}, {"embeddings": self._identity})
+
+    def _stored(self, key: str) -> list[float] | None:
+        value = self._cache.get(key)
+        return None if value is None else _floats(base64.b64decode(value["vector"]))
+
+    def _keep(self, key: str, vector: Sequence[float]) -> list[float]:
+        """Store a vector, and return it as it will be read back."""
+        data = np.asarray(vector, dtype="<f4").tobytes()
+        self._cache.put(key, "vector", {"vector": base64.b64encode(data).decode()})
+        return _floats(data)
+
+
+def lsa_about() -> dict[str, Any]:
+    """Return what these vectors depend on besides the corpus."""
+    return {"name": LsaEmbeddings.model, "library": f"scikit-learn {version('scikit-learn')}"}
+
+
+def _floats(data: bytes) -> list[float]:
+    vector: list[float] = np.frombuffer(data, dtype="<f4").tolist()
+    return vector

@@ -1,0 +1,123 @@
+"""Distractors that a model writes badly: found by their gate, written again, and recorded."""
+
+import pytest
+
+from bench.build.lake_abstracts import lake_abstracts
+from bench.build.model_script import answer, line_of, n_tries, passage_for, step_of
+from deepera_graph.bench.build.gates import GATES
+from deepera_graph.bench.build.losses import Rejected
+from deepera_graph.bench.build.reasons import IN_WORDS
+from deepera_graph.bench.jsonl import read_rows
+from deepera_graph.bench.readers.instances import read_instances
+from support.openai_server import ChatServer
+
+
+def holding_the_answer(request):
+    return f"{passage_for(request)} It was {line_of(request, 'Never mention').split('; ')[0]}."
+
+
+def off_topic(request):
+    return ("Violins from Cremona keep their varnish for centuries without cracks or stains. " * 6
+            ).replace("centuries", "ages", 1)  # fmt: skip
+
+
+def unlike(request, start):
+    return f"{start} {passage_for(request)}"
+
+
+def sample(request):
+    """The first sample shown, which is the golden passage here."""
+    block = request.messages[1]["content"]
+    return block.partition("=====\n")[2].partition("\n\n")[0]
+
+
+BAD_KINDS = {
+    "contains-answer": holding_the_answer,
+    "far-from-question": off_topic,
+    "too-short": lambda request: " ".join(passage_for(request).split()[:8]) + ".",
+    "too-long": lambda request: " ".join([passage_for(request)] * 3),
+    "label": lambda request: unlike(request, "Deceptive:"),
+    "copies-golden": sample,
+    "chatter": lambda request: unlike(request, "Sure, here is the passage:"),
+    "refusal": lambda request: unlike(request, "I cannot help with that."),
+    "says-it-is-false": lambda request: unlike(request, "This passage is false."),
+    "names-the-task": lambda request: unlike(request, "This distractor is about lakes."),
+    "markup": lambda request: unlike(request, "## Results\n"),
+    "placeholder": lambda request: unlike(request, "The share was [insert value]."),
+    "cut-off": lambda request: passage_for(request).rstrip(".") + " and the",
+    "blank": lambda request: " ",
+}
+
+
+def build_with(bad, build_lakes, **plan):
+    """Build with a writer whose first try at every distractor is bad."""
+
+    def script(request):
+        if step_of(request) == "distractor" and n_tries(request) == 0:
+            return {"text": bad(request)}
+        return answer(request)
+
+    with ChatServer(script) as server:
+        built = build_lakes(server, n_questions=2, n_distractors=1, **plan)
+        return built, list(server.requests)
+
+
+@pytest.mark.parametrize("gate", BAD_KINDS)
+def test_a_bad_distractor_is_caught_written_again_and_recorded(gate, build_lakes):
+    bad = BAD_KINDS[gate]
+    built, requests = build_with(bad, build_lakes)
+    rows = list(read_rows(built.folder / "rejected.jsonl", Rejected))
+    assert [(row.slot, row.attempt) for row in rows] == [(1, 1)] * 2
+    assert all(gate in row.reasons for row in rows)
+    retries = [one for one in requests if step_of(one) == "distractor" and n_tries(one) == 1]
+    assert len(retries) == 2
+    assert all(IN_WORDS[gate] in one.user for one in retries)
+    for one in read_instances(built.folder / "lmqg.ssli.jsonl"):
+        [text] = [context.text for context in one.contexts if context.is_distractor]
+        assert text not in {row.text for row in rows}
+    assert built.manifest["datasets"]["lmqg"]["distractors"]["rejected_by"][gate] == 2
+
+
+def test_a_distractor_like_another_is_a_duplicate(build_lakes):
+    def script(request):
+        if step_of(request) == "distractor" and n_tries(request) == 0:
+            seen.append(passage_for(request) if not seen else seen[0])
+            return {"text": seen[-1]}
+        return answer(request)
+
+    seen = []
+    with ChatServer(script) as server:
+        built = build_lakes(server, n_questions=1, n_distractors=2)
+    [row] = read_rows(built.folder / "rejected.jsonl", Rejected)
+    assert (row.slot, row.reasons) == (2, ("duplicate",))
+
+
+def test_a_question_whose_distractors_all_fail_is_dropped_with_every_try_recorded(build_lakes):
+    def script(request):
+        return {"text": "Deceptive:"} if step_of(request) == "distractor" else answer(request)
+
+    with ChatServer(script) as server:
+        built = build_lakes(
+            server, documents=lake_abstracts(9), n_questions=2, n_distractors=1, attempts=2
+        )
+    n_asked = built.manifest["datasets"]["lmqg"]["documents_asked"]
+    assert built.manifest["datasets"]["lmqg"]["questions"] == 0
+    assert built.manifest["dropped"]["lmqg"] == {"no-distractor-passed": n_asked}
+    assert built.manifest["datasets"]["lmqg"]["distractors"]["rejected"] == 2 * n_asked
+
+
+def test_a_distractor_is_one_paragraph_like_other_passages(build_lakes):
+    def script(request):
+        reply = answer(request)
+        if step_of(request) == "distractor":
+            reply["text"] = reply["text"].replace(". ", ".\n\n  ")
+        return reply
+
+    with ChatServer(script) as server:
+        built = build_lakes(server, n_questions=2)
+    for one in read_instances(built.folder / "lmqg.ssli.jsonl"):
+        assert not any("\n" in context.text for context in one.contexts if context.is_distractor)
+
+
+def test_every_gate_has_words_for_the_writer():
+    assert set(IN_WORDS) >= set(GATES)

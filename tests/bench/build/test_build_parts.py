@@ -1,0 +1,153 @@
+"""Parts of the builder: the plan, the embeddings, the guidance, the estimate, the model."""
+
+import numpy as np
+import pytest
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+
+from bench.build.lake_abstracts import lake_abstracts
+from deepera_graph.backends.llm import llm_backend
+from deepera_graph.backends.local import local_backend
+from deepera_graph.bench.build.builder import build
+from deepera_graph.bench.build.corpus import Chunk, connected_corpus, read_corpus
+from deepera_graph.bench.build.embed import KeptEmbeddings, LsaEmbeddings
+from deepera_graph.bench.build.estimate import estimate
+from deepera_graph.bench.build.fillings import FilledGuide
+from deepera_graph.bench.build.guidance import phrases_to_avoid, types_of
+from deepera_graph.bench.build.model import model_record, without_server
+from deepera_graph.bench.build.pairs import Pair
+from deepera_graph.bench.build.plan import BuildPlan
+from deepera_graph.bench.errors import DatasetError
+from deepera_graph.cache.store import JudgementCache
+from deepera_graph.errors import SettingsError
+
+
+class CountingEmbeddings(Embeddings):
+    model = "counting"
+
+    def __init__(self):
+        self.texts = []
+
+    def embed_documents(self, texts):
+        self.texts.extend(texts)
+        return [[len(text), text.count("a") + 0.1, 1.0] for text in texts]
+
+    def embed_query(self, text):
+        return self.embed_documents([text])[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_questions": 0}, "n_questions must be >= 1, got 0"),
+        ({"n_contexts": 3}, r"n_contexts must be above n_distractors \(3\), got 3"),
+        ({"settings": ("base", "hard")}, "got 'base,hard'"),
+        ({"settings": ("base", "base")}, "got 'base,base'"),
+        ({"golden": "hide"}, "got 'hide'"),
+        ({"seed": -1}, "seed must be >= 0, got -1"),
+        ({"attempts": 0}, "attempts must be >= 1, got 0"),
+        ({"min_similarity": 2.0}, r"min_similarity must be in \[-1, 1\], got 2"),
+        ({"min_group": 0}, "min_group must be >= 1, got 0"),
+    ],
+)
+def test_a_plan_out_of_range_names_the_value(changes, message):
+    with pytest.raises(SettingsError, match=message):
+        BuildPlan(**changes)
+
+
+def test_kept_embeddings_compute_a_text_once_and_give_the_same_again(tmp_path):
+    inner = CountingEmbeddings()
+    with JudgementCache(tmp_path / "kept.sqlite3") as cache:
+        first = KeptEmbeddings(inner, "counting", cache).embed_documents(["ab", "c", "ab"])
+    with JudgementCache(tmp_path / "kept.sqlite3") as cache:
+        kept = KeptEmbeddings(inner, "counting", cache)
+        assert kept.embed_documents(["ab", "c", "d"])[:2] == first[:2]
+        assert kept.embed_query("ab") == first[0]
+    assert inner.texts == ["ab", "c", "d", "ab"]
+    assert np.allclose(first, [[2, 1.1, 1], [1, 0.1, 1], [2, 1.1, 1]])
+
+
+def test_embeddings_of_ones_own_are_asked_once_for_each_text(server, build_lakes):
+    inner = CountingEmbeddings()
+    build_lakes(server, embeddings=inner, min_group=1)
+    n_asked = len(inner.texts)
+    built = build_lakes(server, embeddings=inner, min_group=1, overwrite=True)
+    assert built.manifest["embeddings"]["name"] == "CountingEmbeddings:counting"
+    assert len(inner.texts) - n_asked <= 1
+
+
+def test_lsa_finds_a_chunk_by_its_own_words():
+    texts = [one.text for one in lake_abstracts()]
+    embeddings = LsaEmbeddings(texts)
+    rows = np.array(embeddings.embed_documents(texts))
+    query = np.array(embeddings.embed_query(texts[7].split(". ")[2]))
+    assert np.allclose(np.linalg.norm(rows, axis=1), 1)
+    assert int(np.argmax(rows @ query)) == 7
+
+
+def test_lsa_of_one_text_is_an_error():
+    with pytest.raises(DatasetError, match="1 texts"):
+        LsaEmbeddings(["only this one"])
+
+
+def test_a_corpus_without_connections_is_an_error():
+    corpus = read_corpus(lake_abstracts(4), 200, [])
+    embeddings = LsaEmbeddings([chunk.text for chunk in corpus])
+    with pytest.raises(DatasetError, match="all 4 documents are weakly connected"):
+        connected_corpus(corpus, embeddings, BuildPlan(min_similarity=0.999), [])
+
+
+def test_types_of_distractors_are_used_equally_often_and_begin_by_chance():
+    types = types_of(6, 0, "q1")
+    assert sorted(types[:3]) == ["background", "irrelevant", "misleading"]
+    assert types[:3] == types[3:]
+    assert len({types_of(1, 0, f"q{number}")[0] for number in range(30)}) == 3
+
+
+def test_phrases_that_do_not_single_out_the_answer_are_not_avoided():
+    phrases = ["Trout", "40 cm", "forty centimetres", "warmth"]
+    guide = FilledGuide(type="background", focus="", avoid=phrases, length=90)
+    pair = Pair("How long do trout grow?", "40 cm", Chunk("a#1", "They grow to 40 cm.", "a"))
+    others = ["Feeding increased with warmth.", "Pike grow to 90 cm."]
+    assert phrases_to_avoid(guide, pair, others) == ["40 cm", "forty centimetres"]
+
+
+def test_the_estimate_counts_the_calls_of_a_build_that_goes_well(server, build_lakes):
+    build_lakes(server, generators=("lmqg", "guided"), min_group=1)
+    plan = BuildPlan(n_questions=6, n_contexts=8, max_tokens=120)
+    found = estimate(read_corpus(lake_abstracts(), 120, []), plan, ("lmqg", "guided"))
+    assert found.total.calls == 3 * 6 + 2 * (6 + 18)
+    assert found.total.calls <= server.calls <= found.most_calls + 20
+    assert found.n_questions == 12
+
+
+def test_the_estimate_of_tokens_is_near_what_is_sent(server, build_lakes):
+    built = build_lakes(server)
+    plan = BuildPlan(n_questions=6, n_contexts=8, max_tokens=120)
+    found = estimate(read_corpus(lake_abstracts(), 120, []), plan, ("lmqg",))
+    sent = sum(len(m["content"]) for one in server.requests for m in one.messages) / 4
+    per_call = sent / server.calls
+    assert built.n_sent == server.calls
+    assert found.total.input_tokens / found.total.calls == pytest.approx(per_call, rel=0.25)
+
+
+def test_a_model_is_told_from_others_by_name_and_options_not_by_its_server():
+    def record(url, **options):
+        backend = llm_backend("openai:small", base_url=url, **options)
+        return without_server(backend).fingerprint()["spec"], model_record(backend)
+
+    near, far = record("http://near/v1"), record("http://far/v1")
+    assert near[0] == far[0]
+    assert near[1]["server"] == "http://near/v1"
+    assert record("http://near/v1", temperature=1)[0] != near[0]
+
+
+def test_a_backend_without_a_chat_model_cannot_build(tmp_path):
+    with pytest.raises(SettingsError, match="chat model"):
+        build(lake_abstracts(), tmp_path, model=local_backend())
+
+
+def test_a_langchain_model_is_asked_in_words(tmp_path):
+    model = FakeListChatModel(responses=['{"pairs": []}'])
+    built = build(lake_abstracts(), tmp_path, model=model, generators=("lmqg",))
+    assert set(built.manifest["dropped"]["lmqg"]) == {"no-pair"}

@@ -1,0 +1,120 @@
+"""`deepera bench build` on the command line."""
+
+import json
+
+import pytest
+
+from bench.build.lake_abstracts import lake_abstracts
+from bench.build.model_script import answer
+from bench.lakes import write_jsonl
+from support.openai_server import ChatServer, Reply
+
+SMALL = ("--questions", 3, "--contexts", 8, "--generator", "lmqg")
+
+
+@pytest.fixture
+def server():
+    with ChatServer(answer) as running:
+        yield running
+
+
+@pytest.fixture
+def lakes(tmp_path):
+    rows = [one.model_dump(include={"id", "title", "text", "subject"}) for one in lake_abstracts()]
+    return write_jsonl(tmp_path / "lakes.jsonl", rows)
+
+
+@pytest.fixture
+def build(deepera, lakes, tmp_path):
+    """Runs the command on the lakes; needs the server's address unless nothing is asked."""
+
+    def run(*args, documents=lakes, url=None):
+        model = ("--model", "scripted", "--base-url", url) if url else ()
+        return deepera("bench", "build", documents, "--out", tmp_path / "out", *model, *args)
+
+    return run
+
+
+def test_data_sets_are_built_and_can_be_measured(build, server, deepera, tmp_path):
+    done = build(*SMALL, url=server.base_url)
+    assert done.exit_code == 0, done.stderr
+    assert "lmqg: 3 questions" in done.stdout
+    table = deepera("bench", "table", tmp_path / "out" / "lmqg.ssli.jsonl", "--rankers", "bm25")
+    assert "| BM25 |" in table.stdout
+
+
+def test_json_is_the_manifest(build, server, tmp_path):
+    done = build(*SMALL, "--json", url=server.base_url)
+    assert json.loads(done.stdout) == json.loads((tmp_path / "out" / "manifest.json").read_text())
+
+
+def test_a_dry_run_needs_no_model_and_writes_nothing(build, tmp_path):
+    done = build(*SMALL, "--dry-run", "--json", "--input-price", 1, "--output-price", 2)
+    found = json.loads(done.stdout)
+    assert found["steps"] == {"lmqg": 3, "guidance": 3, "distractor": 9}
+    assert (found["calls"], found["most_calls"]) == (15, 33)
+    cost = (found["input_tokens"] + 2 * found["output_tokens"]) / 1e6
+    assert found["cost"] == pytest.approx(cost)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_spent_budget_says_how_to_go_on(build, server):
+    stopped = build(*SMALL, "--max-calls", 4, url=server.base_url)
+    assert stopped.exit_code == 1
+    assert "budget reached: 4 calls" in stopped.stderr
+    assert "run it again to go on" in stopped.stderr
+    assert build(*SMALL, url=server.base_url).exit_code == 0
+
+
+def test_failed_calls_are_told_and_give_code_1(build):
+    def script(request):
+        return Reply(status=400, content="no") if request.number % 9 == 8 else answer(request)
+
+    with ChatServer(script) as server:
+        done = build(*SMALL, url=server.base_url)
+    assert done.exit_code == 1
+    assert "calls failed" in done.stderr
+
+
+def test_nobody_listening_is_code_3(build):
+    done = build(*SMALL, url="http://127.0.0.1:9/v1")
+    assert done.exit_code == 3
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        ((), "give --model"),
+        (("--generator", "lmgq", "--dry-run"), "got 'lmgq'"),
+        (("--generator", "lmqg,", "--dry-run"), "--generator must be names"),
+        (("--generator", "file:none.jsonl", "--model", "openai:x"), "none.jsonl"),
+        (("--settings", "hard", "--dry-run"), "got 'hard'"),
+        (("--questions", "0", "--dry-run"), "n_questions must be >= 1, got 0"),
+        (("--min-similarity", "7", "--dry-run"), "min_similarity must be in [-1, 1], got 7"),
+        (("--contexts", "3", "--dry-run"), "n_contexts must be above n_distractors (3), got 3"),
+        (("--max-concurrency", "0", "--model", "openai:x"), "got 0"),
+        (("--embeddings", "none:such", "--model", "openai:x"), "--embeddings none:such"),
+    ],
+)
+def test_options_that_cannot_be_are_one_line(build, args, problem, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
+    done = build(*args)
+    assert done.exit_code == 2
+    assert problem in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"garbage\n", b'{"id": "a"}\n', b"\xff\xfe"])
+def test_files_that_are_no_documents_are_one_line(build, tmp_path, content):
+    path = tmp_path / "odd.jsonl"
+    path.write_bytes(content)
+    done = build("--dry-run", documents=path)
+    assert done.exit_code == 2
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_missing_file_is_one_line(build, tmp_path):
+    done = build("--dry-run", documents=tmp_path / "missing.jsonl")
+    assert done.exit_code == 2
+    assert "missing.jsonl" in done.stderr
