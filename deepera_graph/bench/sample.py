@@ -12,6 +12,7 @@ from deepera_graph.demo.corpus import DemoQuestion, read_corpus, read_questions
 
 N_CANDIDATES = 30
 SETTINGS = ("base", "ssli")
+NAMES = tuple(f"sample-{kind}{setting}" for kind in ("", "hard-") for setting in SETTINGS)
 
 
 def sample(setting: str = "ssli", *, hard: bool = False) -> Dataset:
@@ -29,6 +30,11 @@ def sample(setting: str = "ssli", *, hard: bool = False) -> Dataset:
         raise DatasetError(f"setting must be one of {', '.join(SETTINGS)}, got {setting!r}")
     name = f"sample-{'hard-' if hard else ''}{setting}"
     return Dataset(name, lambda: _instances(name, setting, hard=hard), first_stage="BM25")
+
+
+def named_sample(name: str) -> Dataset:
+    """Return a sample by one of its `NAMES`, e.g. ``sample-hard-ssli``."""
+    return sample(name.rpartition("-")[2], hard="-hard-" in name)
 
 
 def _instances(name: str, setting: str, *, hard: bool) -> Iterator[Instance]:

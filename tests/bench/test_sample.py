@@ -1,9 +1,12 @@
 """The small data set of invented abstracts."""
 
+from pathlib import Path
+
 import pytest
 
 from deepera_graph.bench.errors import DatasetError
-from deepera_graph.bench.sample import sample
+from deepera_graph.bench.readers.detect import open_dataset
+from deepera_graph.bench.sample import NAMES, sample
 
 
 @pytest.mark.parametrize("hard", [False, True])
@@ -29,3 +32,11 @@ def test_candidates_stand_in_first_stage_order():
 def test_another_setting_is_refused():
     with pytest.raises(DatasetError, match="'easy'"):
         sample("easy")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_sample_is_found_by_its_name(name):
+    dataset = open_dataset(Path(name))
+    assert dataset.name == name
+    assert {one.dataset for one in dataset} == {name}
+    assert {one.setting for one in dataset} == {name.rpartition("-")[2]}

@@ -12,6 +12,7 @@ from deepera_graph.bench.readers.beir import read_beir
 from deepera_graph.bench.readers.instances import read_instances
 from deepera_graph.bench.readers.natural import read_natural
 from deepera_graph.bench.readers.plain import read_plain
+from deepera_graph.bench.sample import NAMES, named_sample
 
 
 def open_dataset(
@@ -21,7 +22,8 @@ def open_dataset(
 
     A folder with ``corpus.jsonl`` is a BEIR folder, one with ``passages.jsonl`` a folder of
     articles; a file with the suffix ``.json`` is PubMedQA's, whose questions get natural
-    look-alikes; another file holds instances, or plain lines with `passages`.
+    look-alikes; another file holds instances, or plain lines with `passages`. The names of
+    `deepera_graph.bench.sample` stand for the data sets that come with this package.
 
     Args:
         path: A file or a folder.
@@ -44,9 +46,11 @@ def open_dataset(
         if "passages" in _first_row(path):
             return Dataset(title, partial(read_plain, path), "order in the file")
         return Dataset(title, partial(read_instances, path), "order in the file")
+    if str(path) in NAMES:
+        return named_sample(str(path))
     raise DatasetError(
         f"{path} is no data set: expected a JSON lines file, PubMedQA's JSON, a folder with "
-        "corpus.jsonl, or a folder with passages.jsonl"
+        "corpus.jsonl, a folder with passages.jsonl, or one of " + ", ".join(NAMES)
     )
 
 

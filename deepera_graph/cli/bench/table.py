@@ -13,6 +13,8 @@ _MEASURE = "Measure"
 _DATA = "Data"
 EPILOG = f"""[bold]Examples:[/bold]
 
+  deepera bench table sample-base sample-ssli
+
   deepera bench table lakes.jsonl --rankers first-stage,random,bm25,deepera:local
 
   deepera bench table scifact/ --baseline BM25 --out results --keep rankings --limit 100
@@ -24,7 +26,9 @@ EPILOG = f"""[bold]Examples:[/bold]
 
 [bold]Data[/bold] are JSON lines with "id", "question", "passages" and "golden", the ids of the
 passages that answer; folders in the layout of BEIR (corpus.jsonl, queries.jsonl, qrels/);
-folders of articles (passages.jsonl, questions.jsonl); or PubMedQA's JSON.
+folders of articles (passages.jsonl, questions.jsonl); PubMedQA's JSON; or
+sample-base, sample-ssli, sample-hard-base and sample-hard-ssli: ten invented questions each, to
+try things on.
 
 [bold]Rankers[/bold] are first-stage, random, bm25, deepera:BACKEND, deepera-kept:BACKEND (only what
 passed the filter), and oracle, the best order there can be.
