@@ -2,10 +2,16 @@ import pytest
 
 from bench.lakes import make_dataset, make_judged
 from deepera_graph.bench.errors import MetricError
+from deepera_graph.bench.figures.bars import BarFigure
+from deepera_graph.bench.figures.curves import Curve, CurveFigure
+from deepera_graph.bench.figures.labels import label
 from deepera_graph.bench.figures.rank_figure import draw_ranks
+from deepera_graph.bench.figures.rank_map import RankMap, rank_cells
 from deepera_graph.bench.figures.rank_shares import rank_shares
+from deepera_graph.bench.figures.save import figure_bytes
 from deepera_graph.bench.rankers.order import FirstStage
 from deepera_graph.bench.run import judged_rankings
+from deepera_graph.bench.table import Estimate
 
 
 def shares():
@@ -56,3 +62,47 @@ def test_a_figure_carries_no_date(tmp_path):
 def test_figures_that_cannot_be_drawn_are_refused(tmp_path, panels, name):
     with pytest.raises(ValueError, match="a figure needs a panel and one of"):
         draw_ranks(panels, tmp_path / name)
+
+
+def curve_figure():
+    points = Curve([1, 2], [10, 20], [5, 15], [15, 25], dashed=True)
+    return CurveFigure(
+        name="c", title="t", x_label="n", y_label="percent", panels={"lakes": {"kept": points}}
+    )
+
+
+def bar_figure():
+    bars = {"trout": {"BM25": Estimate(10, 5, 15, 0), "random": Estimate(50, 40, 60, 0)}}
+    return BarFigure(name="b", title="t", x_label="percent", panels={"lakes": bars})
+
+
+def map_figure():
+    cells = rank_cells([make_judged("axb", "a", parents={"x": "a"})], n_ranks=4)
+    return RankMap(name="m", title="t", panels={"BM25": {"lakes": cells}})
+
+
+@pytest.mark.parametrize("make", [curve_figure, bar_figure, map_figure])
+def test_every_figure_is_drawn_to_the_same_bytes(make):
+    assert figure_bytes(make().draw(), ".svg") == figure_bytes(make().draw(), ".svg")
+
+
+def test_the_map_shows_the_golden_passage_of_hard_questions_last():
+    judged = [
+        make_judged("xab", "a", parents={"x": "a"}),
+        make_judged("ab", "a"),
+        make_judged("bx", "a", n=3, parents={"x": "a"}),
+    ]
+    assert rank_cells(judged, n_ranks=3).tolist() == [[3, 1, 0], [2, 3, 1], [1, 2, 0]]
+
+
+def test_names_in_a_figure_are_short_and_no_formula():
+    assert label("a $x$ lake") == r"a \$x\$ lake"
+    assert label("deep " * 20) == "deep deep deep deep deep deep d…"
+    panels = {"$" * 99: {"long name " * 20: {"$\\frac{": Estimate(1, 0, 2, 0)}}}
+    drawn = BarFigure(name="b", title="t", x_label="x", panels=panels).draw()
+    assert b"<svg" in figure_bytes(drawn, ".svg")
+
+
+def test_a_figure_of_another_kind_is_refused():
+    with pytest.raises(ValueError, match=r"a figure is one of .*, got '\.gif'"):
+        figure_bytes(curve_figure().draw(), ".gif")

@@ -1,0 +1,1 @@
+"""The experiments: one file each, all with the shape of `experiments.experiment`."""

@@ -1,0 +1,1 @@
+"""What an experiment found, written as Markdown, CSV, LaTeX and figures."""

@@ -1,0 +1,61 @@
+"""Invented questions about lakes for experiments, and rankers whose scores are known."""
+
+from bench.lakes import make_instance
+from deepera_graph.bench.dataset import Dataset
+from deepera_graph.bench.experiments.lab import Lab
+from deepera_graph.bench.experiments.setup import Setup
+from deepera_graph.bench.rankers.ranker import Note, by_score
+
+QUICK = {"n_resamples": 50, "cutoffs": (1, 2, 5)}
+
+
+class Judge:
+    """Says why; `score` gives the score of a passage in [0, 1], -1 for a failed one."""
+
+    def __init__(self, score, *, name="judge", unproven=(), version=1):
+        self.name, self.score, self.unproven = name, score, unproven
+        self.fingerprint = {"judge": name, "version": version}
+        self.asked, self.notes = [], []
+
+    def rank(self, question, passages):
+        return self.rank_many([(question, passages)])[0]
+
+    def rank_many(self, jobs):
+        self.notes = []
+        rankings = []
+        for question, passages in jobs:
+            self.asked.append(question)
+            scores = [self.score(question, int(one["id"])) for one in passages]
+            rankings.append(by_score(passages, scores))
+            self.notes.append({
+                one["id"]: Note(f"because of {one['id']}", one["text"][:9],
+                                int(one["id"]) not in self.unproven)
+                for one in passages
+            })  # fmt: skip
+        return rankings
+
+
+def fixed(*scores):
+    """Scores by place, the same for every question."""
+    return lambda question, place: scores[place - 1]
+
+
+def lakes(n_questions=4, *, setting="ssli", name=None, subject="limnology", **changes):
+    """Questions with a setting and a subject."""
+    extra = {"setting": setting, "dataset": "lakes", "subject": subject}
+    found = [
+        make_instance(number, **changes).model_copy(update=extra)
+        for number in range(1, n_questions + 1)
+    ]
+    return Dataset(name or setting, lambda: found, "by hand")
+
+
+def lab(rankers, datasets, **changes):
+    """A lab that resamples little."""
+    return Lab(rankers, datasets, Setup(**{**QUICK, **changes}))
+
+
+def column(grid, name):
+    """The cells of one column; the mean of one with an interval."""
+    place = [one.name for one in grid.columns].index(name)
+    return [getattr(row[place], "mean", row[place]) for row in grid.rows]
