@@ -19,6 +19,8 @@ WITH_JSON = (
     "bench table",
     "bench natural",
     "bench realism",
+    "bench study",
+    "bench build",
     "cache stats",
 )
 
