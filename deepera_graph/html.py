@@ -43,7 +43,7 @@ def _row(passage: "RankedPassage") -> str:
     score = "–" if passage.score is None else f"{passage.score:.2f}"
     shade = "font-weight:bold" if passage.kept else "opacity:0.65"
     cells = (
-        str(passage.rank),
+        str(passage.rank or "–"),
         score,
         str(passage.retrieval_rank),
         escape(passage.id),

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections import deque
+from collections.abc import Mapping
 from concurrent.futures import Future
 from threading import Lock
 from types import TracebackType
@@ -11,6 +12,7 @@ from typing import Self
 from langchain_core.runnables import RunnableConfig
 
 _KEY = "__deepera_limiter"  # keys of this form stay out of checkpoints and traces
+_HELD_KEY = "__deepera_held"
 
 
 class Limiter:
@@ -100,3 +102,25 @@ def limit_of(config: RunnableConfig | None) -> Limiter:
     """Return the limit that a config carries; one that never waits if there is none."""
     found = ((config or {}).get("configurable") or {}).get(_KEY)
     return found if isinstance(found, Limiter) else _NO_LIMIT
+
+
+def turn_of(config: RunnableConfig | None, limiter: Limiter) -> Limiter:
+    """Return where a call takes its turn: a limiter, or the one turn in it that is held already.
+
+    A role that asks a reranker itself holds its turn while it waits. If the calls within had to
+    wait for turns of the same limiter, and every turn were held in this way, none would ever end:
+    so they use, one after the other, the turn of the role that asks.
+    """
+    return _held(config).get(limiter, limiter)
+
+
+def with_turns(config: RunnableConfig, *limiters: Limiter) -> RunnableConfig:
+    """Return a config that tells calls within a role call which turns are held; see `turn_of`."""
+    new = {limiter: Limiter(1) for limiter in limiters if limiter is not _NO_LIMIT}
+    held = {**_held(config), **new}
+    return {**config, "configurable": {**(config.get("configurable") or {}), _HELD_KEY: held}}
+
+
+def _held(config: RunnableConfig | None) -> Mapping[Limiter, Limiter]:
+    found = ((config or {}).get("configurable") or {}).get(_HELD_KEY)
+    return found if isinstance(found, Mapping) else {}

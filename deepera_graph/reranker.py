@@ -81,12 +81,14 @@ class EvidenceReranker:
                 checkpointer the ``thread_id`` of the run.
             resume: Whether to go on with what the checkpointer has of this thread, if it has
                 anything: of a run that was cut short only what was in flight is asked again, and of
-                a finished one nothing. Only what is done now is in `seconds`.
+                a finished one nothing. Only what is done now is in `seconds`. Without it a thread
+                is begun anew.
 
         Raises:
             InputError: The question or a passage cannot be used, or the thread to resume is of
                 other ones.
-            SettingsError: There is no checkpointer to resume from.
+            SettingsError: There is no checkpointer to resume from, or the thread was begun by
+                another backend or with other settings (`budget` and `max_concurrency` apart).
         """
         run = Run(self.backend, self.settings, question, passages)
         for mode, chunk in self._runner.chunks(run, config, resume=resume):

@@ -37,7 +37,8 @@ class RankedPassage:
         windowed: Whether the passage was too long to be judged in one piece.
         window: Offsets of the window that counted, [start, end), for a windowed passage.
         summary: One or two sentences for a kept passage, or empty.
-        summary_status: ``ok``, ``drifted``, ``failed``, ``none``, or empty when not summarized.
+        summary_status: ``ok``, ``repaired``, ``drifted``, ``failed``, ``none``, ``skipped_budget``,
+            or empty when not summarized; `reason` has the cause.
         retrieval_rank: Place in the first stage, >= 1.
         retrieval_score: Score of the first stage on its own scale, if known.
         document_id: The LangChain id of the document handed in, if it had one.
@@ -107,11 +108,12 @@ class RerankResult:
 
     Attributes:
         question: The question asked.
-        intent: Its four fields, with ``status`` and ``cause`` when it had to fall back.
+        intent: Its four `fields`, its `status` (``recognised``, ``repaired`` or ``fallback``), and
+            the `cause` of the latter two.
         passages: Every passage once, in rank order, but for those left out; shape (n_passages,).
         left_out: Passages that could not be judged and, by ``on_error="drop"``, are not ranked; in
             the order they came.
-        outcome: ``ok``, ``over_filtered`` (nothing passed the threshold), ``nothing_retrieved``
+        outcome: ``ok``, ``over_filtered`` (nothing passed the threshold), ``nothing_retrieved``,
             ``degraded`` (too many passages could not be judged) or ``budget_stop`` (the budget left
             some undone).
         fallback: The `on_empty` choice that filled an empty result, or None.

@@ -54,6 +54,11 @@ class Run:
             "passages": [passage.to_document() for passage in self._passages],
         }
 
+    @property
+    def backend(self) -> Backend:
+        """Who judges."""
+        return self._backend
+
     def take(self, mode: str, chunk: Any) -> Event | None:
         """Note a chunk of the stream; return it if it is an event of ours, not of a role."""
         if mode == "values":
@@ -82,7 +87,7 @@ class Run:
             ),
             left_out=tuple(
                 RankedPassage.of(self._passages[record["index"]], record)
-                for record in output["left_out"]
+                for record in output.get("left_out", ())
             ),
             outcome=output["outcome"],
             fallback=output["fallback"],

@@ -8,7 +8,7 @@ from langchain_core.runnables import RunnableConfig, ensure_config
 from deepera_graph.budget import Meter, has_meter, with_meter
 from deepera_graph.errors import SettingsError
 from deepera_graph.limiter import has_limit, with_limit
-from deepera_graph.resume import left_of
+from deepera_graph.resume import MADE_BY, left_of, made_by
 from deepera_graph.run import Run
 from deepera_graph.settings import Settings
 
@@ -44,13 +44,14 @@ class Runner:
 
         Raises:
             InputError: The thread to resume is of another question or of other passages.
-            SettingsError: There is no checkpointer to resume from.
+            SettingsError: There is no checkpointer to resume from, or the thread was begun by
+                another backend or with other settings.
         """
-        given, question = self._config(config), run.question_in
+        given, question = self._config(config, run), run.question_in
         if resume:
             self._check_saver()
             saved = self._graph.get_state(given)
-            left = left_of(saved, question)
+            left = left_of(saved, question, self._made_by(run))
             if left == "nothing":
                 return _end(saved)
             question = question if left == "all" else None  # type: ignore[assignment]
@@ -62,13 +63,13 @@ class Runner:
         self, run: Run, config: RunnableConfig | None, *, resume: bool
     ) -> AsyncIterator[Chunk]:
         """Do what `chunks` does, in the running loop."""
-        given, question = self._config(config), run.question_in
+        given, question = self._config(config, run), run.question_in
         # our limiters do it; LangGraph's complains when cancelled
         given.pop("max_concurrency", None)
         if resume:
             self._check_saver()
             saved = await self._graph.aget_state(given)
-            left = left_of(saved, question)
+            left = left_of(saved, question, self._made_by(run))
             if left == "nothing":
                 return _aend(saved)
             question = question if left == "all" else None  # type: ignore[assignment]
@@ -89,7 +90,10 @@ class Runner:
         """Have every step saved before the next begins, so that a kill loses no step."""
         return "sync" if self._has_saver else None
 
-    def _config(self, config: RunnableConfig | None) -> RunnableConfig:
+    def _made_by(self, run: Run) -> str:
+        return made_by(run.backend, self._settings)
+
+    def _config(self, config: RunnableConfig | None, run: Run) -> RunnableConfig:
         """Return the config of one run.
 
         Our own limiters count the calls; LangGraph gets one thread more, as one of its threads does
@@ -101,6 +105,8 @@ class Runner:
         given["run_name"] = given.get("run_name") or "DeepEra"
         n_threads = min(given.get("max_concurrency") or limit, limit) + 1
         given["max_concurrency"] = _MOST_THREADS if self._has_saver else n_threads
+        if self._has_saver:
+            given["metadata"] = {**(given.get("metadata") or {}), MADE_BY: self._made_by(run)}
         return given
 
     def _check_saver(self) -> None:

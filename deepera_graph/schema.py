@@ -25,6 +25,9 @@ class RoleAnswer(BaseModel):
     repaired: bool = Field(
         default=False, exclude=True, description="The first reply was unusable and asked again."
     )
+    problem: str = Field(
+        default="", exclude=True, description="What was wrong with the first reply, if repaired."
+    )
 
 
 class Intent(RoleAnswer):
@@ -57,3 +60,9 @@ class Answer(RoleAnswer):
 
     text: str = Field(description="The answer; evidence is cited as [1], [2], ...")
     citations: list[int] = Field(description="Numbers of the evidence used, each >= 1.")
+
+
+def told_with(words: str, answer: RoleAnswer) -> str:
+    """Return some words about an answer; with why it was asked for twice, if it was."""
+    again = f"asked twice, as {answer.problem}" if answer.problem else ""
+    return "; ".join(filter(None, (words, again)))

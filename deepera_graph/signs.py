@@ -46,7 +46,7 @@ class Signs(TypedDict):
 def signs_of(result: RerankResult, subject: str | None) -> Signs:
     """Return what a question shows, and the subject it belongs to if that is known."""
     return {
-        "n_passages": len(result.passages),
+        "n_passages": len(result.all_passages),
         "subject": subject,
         "intent": result.intent["status"],
         "scores": [one.score for one in result.passages if one.score is not None],
@@ -62,7 +62,7 @@ def _summaries(result: RerankResult) -> SummarySigns:
         if not passage.summary_status:
             continue
         statuses[passage.summary_status] += 1
-        if passage.summary_status != "failed":
+        if passage.summary_status not in {"failed", "skipped_budget"}:
             _count_terms(passage, terms, retained)
     return {"statuses": dict(statuses), "terms": dict(terms), "retained": dict(retained)}
 

@@ -1,7 +1,7 @@
 """What travels through the graph: plain data and LangChain documents."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from langchain_core.documents import Document
 
@@ -16,7 +16,10 @@ Update = dict[str, Any]
 
 
 class IntentRecord(TypedDict):
-    """The intent, and whether it was recognised, repaired, or had to fall back to the question."""
+    """The intent, and whether it was recognised, repaired, or had to fall back to the question.
+
+    `cause` says why, except for one recognised at once.
+    """
 
     fields: IntentFields
     status: Literal["recognised", "repaired", "fallback"]
@@ -86,24 +89,42 @@ class SummaryTask(TypedDict):
 class SummaryRecord(TypedDict):
     """The summary of one passage.
 
-    `status` is ``ok``, ``drifted`` (a number or name is not in the passage), ``failed``, ``none``
-    (the summarizer found nothing that answers the question), or ``skipped_budget``.
+    `status` is ``ok``, ``repaired`` (the first reply was unusable), ``drifted`` (a number or name
+    is not in the passage), ``failed``, ``none`` (the summarizer found nothing that answers the
+    question), or ``skipped_budget``; `cause` says why, except for ``ok``.
     """
 
     index: int
     id: str
     summary: str
-    status: Literal["ok", "drifted", "failed", "none", "skipped_budget"]
+    status: Literal["ok", "repaired", "drifted", "failed", "none", "skipped_budget"]
     cause: str
 
 
+class AnswerQuote(TypedDict):
+    """Words of an answer that stand in quotation marks, and where a kept passage has them.
+
+    `id` and `span`, character offsets into that passage, are None when none of them has.
+    """
+
+    text: str
+    id: str | None
+    span: Span | None
+    status: Literal["verbatim", "normalised", "not_found"]
+
+
 class AnswerRecord(TypedDict):
-    """The answer; `citations` are passage ids in the order of their first mention."""
+    """The answer; `citations` are passage ids in the order of their first mention.
+
+    `cause` says why there is none, why the answerer was asked twice, or that it quotes what no
+    kept passage says. `quotes` is there if it quotes.
+    """
 
     text: str
     citations: list[str]
     status: Literal["answered", "insufficient_evidence", "failed"]
     cause: str
+    quotes: NotRequired[list[AnswerQuote]]
 
 
 def collect(old: list[Any] | None, new: list[Any] | None) -> list[Any]:

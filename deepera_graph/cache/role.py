@@ -87,7 +87,7 @@ class CachedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
             return None
 
     def _keep(self, key: str, answer: AnswerT) -> AnswerT:
-        """Store an answer; if an equal task was faster, give its answer."""
+        """Store an answer; if an equal task was faster, give its answer, as later runs will."""
         try:
             checked = self._schema.model_validate(answer, from_attributes=True)
         except ValidationError:  # not ours to judge: who called the role says what is wrong
@@ -95,6 +95,20 @@ class CachedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
         value = checked.model_dump(mode="json", include=set(self._schema.model_fields))
         usage = checked.usage or Usage(calls=1)
         value["usage"] = {column: getattr(usage, column) for column in _COLUMNS}
-        if self._cache.put(key, str(self.name), {**value, "repaired": checked.repaired}):
+        value |= {"repaired": checked.repaired, "problem": checked.problem}
+        if self._cache.put(key, str(self.name), value):
             return answer
-        return self._stored(key, cached=False) or answer
+        first = self._stored(key, cached=False)
+        if first is None:
+            return answer
+        return first.model_copy(update={"usage": _paid(first.usage or Usage(), usage)})
+
+
+def _paid(stored: Usage, own: Usage) -> Usage:
+    """Return the stored cost, with so many calls beside it that all add up to those really sent."""
+    return replace(
+        stored,
+        failed_calls=own.failed_calls + max(0, own.calls - stored.calls),
+        hedged_calls=own.hedged_calls,
+        cached_calls=max(0, stored.calls - own.calls),
+    )

@@ -38,7 +38,14 @@ def doctor(
         float,
         typer.Option(metavar="S", min=0.1, help="Longest wait for one answer of the model."),
     ] = 30.0,
-    cache: options.CachePlace = None,
+    cache: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR|off",
+            help="Folder of the judgement cache to look at; [b]off[/b] leaves it out.",
+            show_default="$XDG_CACHE_HOME/deepera or ~/.cache/deepera",
+        ),
+    ] = None,
     path: options.StorePath = None,
     qdrant_url: options.QdrantUrl = None,
     as_json: options.AsJson = False,

@@ -43,8 +43,12 @@ reported with its number and not written; the others run.
   \\[{{"id", "rank", "score", "kept", "status", "reason", "quote", "summary"}}, ...],
   "usage": {{"calls", "input_tokens", "output_tokens"}}}}
 
-`ranking` has every passage once; one that could not be judged has no score, is last, and says
-why; one too long to be judged in one piece has `windowed`: true.
+`ranking` has every passage once. `status` is scored, repaired (asked for twice), failed or
+skipped_budget; the last two have no score, are last, and `reason` says why. With --on-error drop
+the failed ones are under `left_out` instead. `quote_status` (verbatim, normalised, not_found) and
+`quote_span` (characters) say whether and where a quote stands in its passage; `summary_status`
+says that a summary took two replies (repaired), is the passage's own words (drifted, failed,
+skipped_budget) or was not to be had (none); `windowed` marks a passage read in pieces.
 Equal judgements give equal bytes: times are in the report only. [bold]The report[/bold]
 goes beside OUT as OUT.report.json, without OUT's .jsonl: counts, seconds, calls and tokens a
 stage, failures by cause, and signs of failure. With --json it also goes to stdout, or to stderr
@@ -52,8 +56,8 @@ if OUT is stdout.
 
 [bold]A limit[/bold] on calls, tokens, seconds or money holds for the whole file. Once it
 is reached, no call is started: the passages left have the status skipped_budget, their questions
-the outcome budget_stop, and every line is still written. Run again with the cache and without
-the limit, and only what is missing is paid for.
+the outcome budget_stop, and every line is still written. Run again with --resume and
+without the limit, and only what is missing is paid for.
 
 [bold]After a break[/bold], even a kill, --resume goes on where the run stopped, and OUT ends as
 if there had been none. Beside OUT stands OUT.manifest, without OUT's .jsonl: what ran, and a

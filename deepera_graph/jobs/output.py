@@ -12,8 +12,9 @@ def output_line(line: QuestionLine, result: RerankResult) -> bytes:
     """Return one line of JSON in UTF-8, with its line feed; equal judgements give equal bytes.
 
     `left_out` is there if passages that failed are not ranked, and `metadata` if the input line had
-    fields of its own. A lone surrogate, which UTF-8 has
-    no bytes for, is written as its JSON escape.
+    fields of its own; of a passage, `quote_status` and `quote_span` if there is a quote,
+    `summary_status` if it is another than ``ok``, and `windowed` if it was read in pieces. A lone
+    surrogate, which UTF-8 has no bytes for, is written as its JSON escape.
     """
     fields: dict[str, Any] = {
         "id": line.id,
@@ -56,6 +57,10 @@ def _ranked(passage: RankedPassage) -> dict[str, Any]:
         "quote": passage.quote,
         "summary": passage.summary,
     }
+    if passage.quote:
+        fields["quote_status"], fields["quote_span"] = passage.quote_status, passage.quote_span
+    if passage.summary_status not in {"", "ok"}:
+        fields["summary_status"] = passage.summary_status
     if passage.windowed:
         fields["windowed"] = True
     return fields

@@ -13,6 +13,7 @@ from deepera_graph.usage import Usage
 MOST_CAUSES = 50
 MOST_ERRORS = 1000
 OTHER = "(other causes)"
+UNFINISHED = "unfinished"
 
 
 @dataclass(slots=True)
@@ -70,6 +71,10 @@ class JobReport:
         self.count(facts)
         self.n_earlier += 1
         self.usage_earlier += sum(map(Usage.of, facts["usage"].values()), Usage())
+
+    def add_unfinished(self, usage: Usage) -> None:
+        """Count what a question cost that failed as a whole, under a stage of its own."""
+        self.usage[UNFINISHED] = self.usage.get(UNFINISHED, Usage()) + usage
 
     def add_bad(self, line: BadLine | DoneLine) -> None:
         """Count a line that failed as a whole; the first 1000 (`MOST_ERRORS`) are listed."""

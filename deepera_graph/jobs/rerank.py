@@ -5,7 +5,7 @@ from concurrent.futures import CancelledError
 from itertools import islice
 from typing import BinaryIO, Protocol
 
-from deepera_graph.errors import BackendError, DeepEraError, InputError
+from deepera_graph.errors import BackendError, DeepEraError, InputError, RoleError
 from deepera_graph.jobs.facts import Facts, facts_of
 from deepera_graph.jobs.in_flight import Flight, InFlight, Line
 from deepera_graph.jobs.lines import BadLine, DoneLine, QuestionLine, RawLine, read_rest
@@ -139,6 +139,8 @@ class _Scribe:
         except InputError as error:
             self._note(_bad(line, str(error)))
         except DeepEraError as error:
+            if isinstance(error, RoleError):
+                self._report.add_unfinished(error.usage)
             self._count_failed(_bad(line, str(error)))
         else:
             if result.backend_failure is not None:

@@ -3,8 +3,9 @@
 import re
 
 from deepera_graph.errors import RoleError
+from deepera_graph.nodes.answer_quotes import answer_quotes
 from deepera_graph.roles import AnswerTask, EvidenceItem
-from deepera_graph.schema import Answer
+from deepera_graph.schema import Answer, told_with
 from deepera_graph.state import AnswerRecord, RankRecord, State, Update
 
 INSUFFICIENT = "insufficient evidence"
@@ -28,7 +29,8 @@ def ask(state: State) -> AnswerTask:
 def record(state: State, answer: Answer) -> Update:
     """Keep the answer, its numbers turned into passage ids; a number out of range is dropped.
 
-    An answerer may find that the evidence does not suffice, and say so in these words.
+    What the answer quotes is looked for in the kept passages. An answerer may find that the
+    evidence does not suffice, and say so in these words.
     """
     ids = [one["id"] for one in kept_records(state)]
     text = _CITATION.sub(lambda match: _as_ids(match.group(1), ids), answer.text)
@@ -36,8 +38,13 @@ def record(state: State, answer: Answer) -> Update:
     citations = list(dict.fromkeys(ids[n - 1] for n in cited if 1 <= n <= len(ids)))
     if not citations and INSUFFICIENT in text.lower():
         cause = "the answerer found no answer in the evidence"
-        return _answered(INSUFFICIENT, [], "insufficient_evidence", cause)
-    return _answered(text.strip(), citations, "answered", "")
+        return _answered(INSUFFICIENT, [], "insufficient_evidence", told_with(cause, answer))
+    quotes = answer_quotes(answer.text, _texts(state))
+    invented = "; ".join(f"no kept passage says {one['text']!r}" for one in quotes if not one["id"])
+    update = _answered(text.strip(), citations, "answered", told_with(invented, answer))
+    if quotes:
+        update["answer"]["quotes"] = quotes
+    return update
 
 
 def rescue(state: State, error: RoleError) -> Update:
@@ -48,6 +55,11 @@ def rescue(state: State, error: RoleError) -> Update:
 def abstain(state: State) -> Update:
     """Say that the evidence does not suffice."""
     return _answered(INSUFFICIENT, [], "insufficient_evidence", "no passage was kept")
+
+
+def _texts(state: State) -> list[tuple[str, str]]:
+    records = kept_records(state)
+    return [(one["id"], state["passages"][one["index"]].page_content) for one in records]
 
 
 def _item(state: State, record: RankRecord) -> EvidenceItem:

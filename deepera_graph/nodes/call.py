@@ -14,7 +14,7 @@ from deepera_graph.cache.role import CachedRole
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import AnswerError, CallError, RoleError
 from deepera_graph.events import EVENT_OF
-from deepera_graph.limiter import Limiter, limit_of
+from deepera_graph.limiter import Limiter, limit_of, turn_of, with_turns
 from deepera_graph.roles import Backend
 from deepera_graph.schema import RoleAnswer
 from deepera_graph.state import State, Update
@@ -40,17 +40,26 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
 
     def invoke(self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any) -> AnswerT:
         """Call the role."""
-        with limit_of(config), self._limiter, _charged(config) as bill:
-            return bill.of(self._check(self._role.invoke(input, with_tab(config, bill.tab))))
+        of_run, of_all = self._turns(config)
+        with of_run, of_all, _charged(config) as bill:
+            return bill.of(self._check(self._role.invoke(input, self._within(config, bill.tab))))
 
     async def ainvoke(
         self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AnswerT:
         """Call the role in the running loop."""
-        async with limit_of(config), self._limiter:
+        of_run, of_all = self._turns(config)
+        async with of_run, of_all:
             with _charged(config) as bill:
-                answer = await self._role.ainvoke(input, with_tab(config, bill.tab))
+                answer = await self._role.ainvoke(input, self._within(config, bill.tab))
                 return bill.of(self._check(answer))
+
+    def _turns(self, config: RunnableConfig | None) -> tuple[Limiter, Limiter]:
+        return turn_of(config, limit_of(config)), turn_of(config, self._limiter)
+
+    def _within(self, config: RunnableConfig | None, tab: Tab) -> RunnableConfig:
+        """Return the config of what the role calls."""
+        return with_turns(with_tab(config, tab), limit_of(config), self._limiter)
 
     def _check(self, answer: object) -> AnswerT:
         try:

@@ -25,7 +25,7 @@ def collect(state: State, *, settings: Settings) -> Update:
             for record in kept
         ],
         "outcome": outcome(
-            [*ranking, *state["left_out"]],
+            [*ranking, *state.get("left_out", ())],
             settings,
             over_filtered=state["fallback"] is not None or not kept,
         ),

@@ -39,7 +39,7 @@ def record(state: State, intent: Intent) -> Update:
         "expected_answer_type": intent.expected_answer_type,
     }
     status = "repaired" if intent.repaired else "recognised"
-    return {"intent": {"fields": fields, "status": status, "cause": ""}}
+    return {"intent": {"fields": fields, "status": status, "cause": intent.problem}}
 
 
 def rescue(state: State, error: RoleError) -> Update:
@@ -81,7 +81,7 @@ class GuardedIntent(Runnable[IntentTask, Intent]):
         except RoleError as error:
             error.usage = _cost(first) + error.usage
             raise
-        return _second(input, first, again)
+        return _second(input, first, again, problem)
 
     async def ainvoke(
         self, input: IntentTask, config: RunnableConfig | None = None, **kwargs: Any
@@ -96,15 +96,15 @@ class GuardedIntent(Runnable[IntentTask, Intent]):
         except RoleError as error:
             error.usage = _cost(first) + error.usage
             raise
-        return _second(input, first, again)
+        return _second(input, first, again, problem)
 
 
-def _second(task: IntentTask, first: Intent, again: Intent) -> Intent:
+def _second(task: IntentTask, first: Intent, again: Intent, problem: str) -> Intent:
     usage = _cost(first) + _cost(again)
-    problem = find_problem(task["question"], again)
-    if problem:
-        raise AnswerError(f"useless intent, asked twice: {problem}", usage=usage)
-    return again.model_copy(update={"usage": usage, "repaired": True})
+    still = find_problem(task["question"], again)
+    if still:
+        raise AnswerError(f"useless intent, asked twice: {still}", usage=usage)
+    return again.model_copy(update={"usage": usage, "repaired": True, "problem": problem})
 
 
 def _cost(intent: Intent) -> Usage:

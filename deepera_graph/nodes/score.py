@@ -2,7 +2,7 @@
 
 from deepera_graph.errors import BudgetError, CallError, RoleError
 from deepera_graph.roles import PassageTask
-from deepera_graph.schema import Judgement
+from deepera_graph.schema import Judgement, told_with
 from deepera_graph.state import JudgementRecord, ScoreTask, Update
 
 
@@ -20,7 +20,7 @@ def record(task: ScoreTask, judgement: Judgement) -> Update:
         "end": task["end"],
         "score": judgement.score,
         "status": "repaired" if judgement.repaired else "scored",
-        "reason": judgement.reason,
+        "reason": told_with(judgement.reason, judgement),
         "quote": judgement.quote,
         "unusable": False,
     }

@@ -12,6 +12,7 @@ from deepera_graph.settings import Settings
 from deepera_graph.state import JudgementRecord, Outcome, RankRecord, Span, State, Update
 from deepera_graph.text.quotes import find_quote
 from deepera_graph.thresholds import cut
+from deepera_graph.usage import Usage
 
 NO_TEXT = "the passage has no text"
 _Found = Literal["verbatim", "normalised", "not_found"]
@@ -28,7 +29,7 @@ def select(state: State, *, settings: Settings, needs_evidence: bool = False) ->
         needs_evidence: Whether a passage without a quote that occurs in it is held back.
 
     Raises:
-        RoleError: A passage failed and the settings say to raise.
+        RoleError: A passage failed and the settings say to raise; carries what all calls cost.
         BackendError: Every passage failed because of the backend, and the settings say to raise.
     """
     passages = state["passages"]
@@ -41,7 +42,8 @@ def select(state: State, *, settings: Settings, needs_evidence: bool = False) ->
         for index, passage in enumerate(passages)
     ]
     if settings.on_error == "raise":
-        _raise_first_failure(records)
+        spent = (state.get("usage") or {}).values()
+        _raise_first_failure(records, sum(map(Usage.of, spent), Usage()))
     if needs_evidence:
         records = [_held_to_evidence(one, threshold) for one in records]
     left_out = [one for one in records if settings.on_error == "drop" and _failed(one)]
@@ -197,10 +199,11 @@ def _failed(record: RankRecord) -> bool:
     return record["status"] == "failed"
 
 
-def _raise_first_failure(records: Sequence[RankRecord]) -> None:
+def _raise_first_failure(records: Sequence[RankRecord], spent: Usage) -> None:
     readable = [one for one in records if one["reason"] != NO_TEXT]
     if readable and all(_failed(one) and one["unusable"] for one in readable):
         raise BackendError(readable[0]["reason"])
     for record in records:
         if _failed(record):
-            raise RoleError(f"passage {record['id']!r} could not be judged: {record['reason']}")
+            why = f"passage {record['id']!r} could not be judged: {record['reason']}"
+            raise RoleError(why, usage=spent)

@@ -2,7 +2,7 @@
 
 from deepera_graph.errors import BudgetError, RoleError
 from deepera_graph.roles import PassageTask
-from deepera_graph.schema import Summary
+from deepera_graph.schema import Summary, told_with
 from deepera_graph.state import SummaryRecord, SummaryTask, Update
 from deepera_graph.text.terms import missing_terms
 
@@ -19,12 +19,13 @@ def record(task: SummaryTask, summary: Summary) -> Update:
     """
     text = summary.text.strip()
     if not text:
-        return _summarized(task, "", "none", "the summarizer found no answer in the passage")
+        cause = "the summarizer found no answer in the passage"
+        return _summarized(task, "", "none", told_with(cause, summary))
     missing = missing_terms(text, task["task"]["text"] + " " + task["task"]["title"])
     if missing:
         cause = f"not in the passage: {', '.join(missing)}"
-        return _summarized(task, _own_words(task), "drifted", cause)
-    return _summarized(task, text, "ok", "")
+        return _summarized(task, _own_words(task), "drifted", told_with(cause, summary))
+    return _summarized(task, text, "repaired" if summary.repaired else "ok", told_with("", summary))
 
 
 def rescue(task: SummaryTask, error: RoleError) -> Update:
@@ -43,7 +44,7 @@ def _summarized(task: SummaryTask, summary: str, status: str, cause: str) -> Upd
         "index": task["index"],
         "id": task["id"],
         "summary": summary,
-        "status": status,  # type: ignore[typeddict-item]  # one of the five literals
+        "status": status,  # type: ignore[typeddict-item]  # one of the six literals
         "cause": cause,
     }
     return {"summaries": [record]}

@@ -35,7 +35,7 @@ FINGERPRINT = {
     "schema_shown": {"type": "object"},
 }
 ANSWERS = [
-    Judgement(score=1 / 3, reason="a β-effect", quote="moss grew", repaired=True),
+    Judgement(score=1 / 3, reason="a β-effect", quote="moss grew", repaired=True, problem="bad"),
     Intent(topic="t", entity_type="e", intent="other", expected_answer_type="other"),
     Summary(text=""),
     Answer(text="Yes [1].", citations=[1, 2]),
@@ -212,6 +212,28 @@ async def test_equal_tasks_in_flight_all_give_the_answer_that_stays(cache):
     assert judge.invoke(TASK).score == answers[0].score
 
 
+@pytest.mark.parametrize(
+    "late",
+    [
+        Usage(calls=1, input_tokens=9, failed_calls=2, hedged_calls=1),
+        Usage(calls=2, input_tokens=18, reasked_calls=1, failed_calls=1),
+    ],
+)
+@pytest.mark.parametrize("early", [Usage(calls=1, input_tokens=9), Usage(calls=2, reasked_calls=1)])
+async def test_of_equal_tasks_in_flight_every_call_that_was_sent_is_counted(cache, early, late):
+    def role(usage, seconds):
+        async def judge(task):
+            await asyncio.sleep(seconds)
+            return Judgement(score=0.5, usage=usage)
+
+        return RunnableLambda(judge)
+
+    roles = [role(early, 0.0), role(late, 0.05)]
+    answers = await asyncio.gather(*(cached(role, cache).ainvoke(TASK) for role in roles))
+    assert [one.usage.sent_calls for one in answers] == [early.sent_calls, late.sent_calls]
+    assert answers[1].usage.calls == early.calls  # as a later run will say
+
+
 async def test_many_tasks_at_once_in_a_loop(cache):
     role = Counting()
     judge = cached(role, cache)
@@ -274,6 +296,7 @@ def test_only_the_answer_is_stored(cache, path):
         "reason": "",
         "quote": "",
         "repaired": False,
+        "problem": "",
         "usage": {"calls": 1, "input_tokens": 77_777, "output_tokens": 0, "reasked_calls": 0},
     }
     cache.close()

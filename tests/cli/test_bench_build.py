@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bench.build.lake_abstracts import lake_abstracts
-from bench.build.model_script import answer
+from bench.build.model_script import answer, step_of
 from bench.lakes import write_jsonl
 from support.openai_server import ChatServer, Reply
 
@@ -74,6 +74,93 @@ def test_failed_calls_are_told_and_give_code_1(build):
         done = build(*SMALL, url=server.base_url)
     assert done.exit_code == 1
     assert "calls failed" in done.stderr
+
+
+@pytest.fixture
+def again(deepera, lakes, tmp_path):
+    """Runs the command on the lakes with the manifest of the build in ``out``."""
+
+    def run(*args, out="again"):
+        manifest = tmp_path / "out" / "manifest.json"
+        return deepera(
+            "bench", "build", lakes, "--out", tmp_path / out, "--manifest", manifest, *args
+        )
+
+    return run
+
+
+def files(folder):
+    return {one.name: one.read_bytes() for one in folder.iterdir() if one.is_file()}
+
+
+def test_a_manifest_builds_the_same_bytes_again(build, again, server, tmp_path):
+    build(*SMALL, "--seed", 5, "--limit", 35, url=server.base_url)
+    done = again()
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert files(tmp_path / "again") == files(tmp_path / "out")
+
+
+def test_a_manifest_beside_the_kept_answers_asks_for_nothing(build, again, server, tmp_path):
+    build(*SMALL, url=server.base_url)
+    before, n_calls = files(tmp_path / "out"), server.calls
+    assert again("--overwrite", out="out").exit_code == 0
+    assert (files(tmp_path / "out"), server.calls) == (before, n_calls)
+
+
+def test_what_comes_out_otherwise_than_in_the_manifest_is_told(build, again, server, lakes):
+    build(*SMALL, url=server.base_url)
+    lines = lakes.read_text().splitlines(keepends=True)
+    lakes.write_text("".join(reversed(lines)))
+    done = again()
+    assert done.exit_code == 1
+    assert "not the same as in" in done.stderr
+    assert "documents" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        (("--seed", "1"), "--manifest settles --seed: leave them out"),
+        (("--questions", "3", "--limit", "5"), "--manifest settles --limit, --questions"),
+        (("--manifest", "none.json"), "none.json cannot be read"),
+        (("--manifest", __file__), "is no manifest of a build"),
+    ],
+)
+def test_what_does_not_go_with_a_manifest_is_one_line(build, again, server, args, problem):
+    build(*SMALL, url=server.base_url)
+    done = again(*args)
+    assert done.exit_code == 2
+    assert problem in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_manifest_of_pairs_made_elsewhere_needs_their_file(build, again, server, tmp_path):
+    pairs = {"document": "L1", "pairs": [["How deep did trout live in the lake?", "metres"]]}
+    path = write_jsonl(tmp_path / "mine.jsonl", [pairs])
+    named = ("--generator", f"file:{path}")
+    made = build("--contexts", 8, "--questions", 1, *named, url=server.base_url)
+    assert made.exit_code == 0, made.stderr
+    assert "name all generators with --generator" in again().stderr
+    assert again(*named).exit_code == 0
+
+
+def test_a_data_set_without_a_question_is_told_with_code_1(build):
+    def script(request):
+        return {"pairs": []} if step_of(request) == "guided" else answer(request)
+
+    small = ("--questions", 2, "--contexts", 8)
+    with ChatServer(script) as server:
+        done = build(*small, url=server.base_url)
+    assert done.exit_code == 1
+    assert "guided has no question, see dropped.jsonl" in done.stderr
+
+
+def test_a_model_that_refuses_everything_is_one_line(build):
+    with ChatServer(lambda request: "I cannot help with that.") as server:
+        done = build(*SMALL, url=server.base_url)
+    assert done.exit_code == 2
+    assert "no question could be made: lmqg: " in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_nobody_listening_is_code_3(build):

@@ -97,6 +97,14 @@ def test_a_failed_answer_says_so_and_keeps_the_evidence():
     assert [one.id for one in result.kept] == ["second", "first"]
 
 
+def test_an_answer_that_took_two_replies_says_why():
+    twice = Answer(text="It is [1].", citations=[1], repaired=True, problem="the reply is empty")
+    result, _ = answered(lambda task: twice)
+    assert (result.answer["status"], result.answer["cause"]) == (
+        "answered", "asked twice, as the reply is empty",
+    )  # fmt: skip
+
+
 def test_without_asking_there_is_no_answer():
     backend = scripted_backend(SCORES)
     result = EvidenceReranker(backend).rerank(QUESTION, PASSAGES)
@@ -106,3 +114,25 @@ def test_without_asking_there_is_no_answer():
 def test_a_backend_without_an_answerer_cannot_be_asked_to_answer():
     with pytest.raises(SettingsError, match="'scripted' has no answerer"):
         EvidenceReranker(scripted_backend({}, answer=None), answer=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "quotes", "cause"),
+    [
+        ('It says "A rule of the second text" [1].', [("second", [4, 29], "verbatim")], ""),
+        ("It says “a rule of the second text”.", [(None, None, "not_found")], "no kept passage"),
+        ("So “A  rule of the first text.” [2]", [("first", [4, 29], "normalised")], ""),
+        ('A "rule" is "a law of apples and pears" [1].', [(None, None, "not_found")], "'a law of"),
+        ('It is "A rule of the third text" [1].', [(None, None, "not_found")], "third"),
+        ('The "rule" holds.', None, ""),
+    ],
+)  # fmt: skip
+def test_what_an_answer_quotes_is_looked_for_in_the_kept_passages(text, quotes, cause):
+    texts = {name: f"So: A rule of the {name} text." for name in ("first", "second", "third")}
+    passages = [{"id": name, "text": one} for name, one in texts.items()]
+    scores = dict(zip(texts.values(), SCORES.values(), strict=True))
+    backend = scripted_backend(scores, answer=said(text))
+    answer = EvidenceReranker(backend, answer=True).rerank(QUESTION, passages).answer
+    found = [(one["id"], one["span"], one["status"]) for one in answer.get("quotes", ())]
+    assert (found or None) == quotes
+    assert cause in answer["cause"] if cause else not answer["cause"]

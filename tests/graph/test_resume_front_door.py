@@ -1,11 +1,12 @@
 """`resume=True` at the front door: the same call again goes on where the last one stopped."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from deepera_graph import EvidenceReranker, InputError, SettingsError
+from deepera_graph import Budget, EvidenceReranker, InputError, SettingsError, Summary
 from support.roles import judged, scripted_backend
 
 QUESTION = "Which text?"
@@ -84,3 +85,62 @@ def test_a_thread_of_another_question_or_other_passages_is_refused():
 def test_without_a_saver_there_is_nothing_to_resume_from(is_async):
     with pytest.raises(SettingsError, match="needs a checkpointer"):
         asked(EvidenceReranker("local"), is_async=is_async)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_thread_of_other_settings_or_of_another_backend_is_refused(is_async):
+    saver = InMemorySaver()
+    reranker = EvidenceReranker(scripted_backend(lambda task: judged(0.9)), checkpointer=saver)
+    asked(reranker)
+    with pytest.raises(SettingsError, match="another backend or with other settings"):
+        asked(reranker.with_settings(threshold=0.3), is_async=is_async)
+    other = replace(reranker.backend, about={"model": "another"})
+    with pytest.raises(SettingsError, match="another backend or with other settings"):
+        asked(EvidenceReranker(other, checkpointer=saver), is_async=is_async)
+
+
+def test_a_limit_may_change_before_a_thread_is_resumed():
+    backend = scripted_backend(lambda task: judged(0.9))
+    reranker = EvidenceReranker(backend, checkpointer=InMemorySaver(), budget=Budget(max_calls=50))
+    first = asked(reranker)
+    freed = reranker.with_settings(budget=None, max_concurrency=3)
+    assert verdicts(asked(freed)) == verdicts(first)
+
+
+def test_without_resume_a_finished_thread_is_begun_anew():
+    backend = scripted_backend(lambda task: judged(0.9))
+    reranker = EvidenceReranker(backend, checkpointer=InMemorySaver())
+    asked(reranker)
+    again = asked(reranker.with_settings(threshold=1.0), resume=False)
+    assert (again.threshold, again.kept, backend.judge.calls) == (1.0, (), 2 * len(TEXTS))
+
+
+@pytest.mark.parametrize("next_node", ["summarize", None])
+def test_a_thread_of_an_earlier_version_that_left_nothing_out_is_resumed(next_node):
+    """Before 0.2 a state had no `left_out`, and nothing said who had made it."""
+
+    class Forgetful(InMemorySaver):
+        def get_tuple(self, config):
+            saved = super().get_tuple(config)
+            if saved is not None:
+                saved.checkpoint["channel_values"].pop("left_out", None)
+                saved.metadata.pop("deepera_made_by", None)
+            return saved
+
+    calls = []
+
+    def summary(task):
+        calls.append(task["text"])
+        if len(calls) == 1 and next_node:
+            raise KeyboardInterrupt
+        return Summary(text=task["text"])
+
+    backend = scripted_backend(lambda task: judged(0.9), summary=summary)
+    reranker = EvidenceReranker(backend, checkpointer=Forgetful(), max_concurrency=1)
+    if next_node:
+        with pytest.raises(KeyboardInterrupt):
+            asked(reranker)
+    else:
+        asked(reranker)
+    result = asked(reranker)
+    assert (len(result.kept), result.left_out) == (len(TEXTS), ())

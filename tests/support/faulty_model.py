@@ -86,7 +86,7 @@ NO_FAULTS = Plan({}, 0.0)
 
 @dataclass
 class FaultyModel:
-    """Answers for the server, and keeps count of what it did."""
+    """Answers for the server, and keeps count of what it did, in all and a stage."""
 
     plan: Plan
     known: Mapping[str, Known]
@@ -104,7 +104,7 @@ class FaultyModel:
         good = Good(request, json.dumps(self._right_answer(stage, id, text)))
         hit = fault is not None and (fault.tries is None or n_before < fault.tries)
         reply = fault.reply(good) if fault and hit else good.say(good.text)
-        return self._counted(request, reply)
+        return self._counted(request, reply, stage)
 
     def _about(self, request: Request, text: str) -> tuple[str, str]:
         found = _ID.search(text)
@@ -125,18 +125,17 @@ class FaultyModel:
         obeys = _ORDER in _BLOCK.sub("", text)
         return {**self.known[id].judgement, **({"score": 1.0} if obeys else {})}
 
-    def _counted(self, request: Request, reply: Reply) -> Reply:
+    def _counted(self, request: Request, reply: Reply, stage: str) -> Reply:
         """Give the reply a number of tokens of its own, and note what a caller must have seen."""
         n_in, n_out = 50 + request.number % 7, 10 + request.number % 5
+        counts = Counter({"sent": 1})
+        if reply.fault is not None or reply.status != 200:
+            counts["failed"] += 1
+        else:
+            counts += Counter({"answered": 1, "in": n_in, "out": n_out})
+            counts["reasked"] += len(request.messages) > 2
         with self._lock:
-            self.seen["sent"] += 1
-            if reply.fault is not None or reply.status != 200:
-                self.seen["failed"] += 1
-            else:
-                self.seen["answered"] += 1
-                self.seen["in"] += n_in
-                self.seen["out"] += n_out
-                self.seen["reasked"] += len(request.messages) > 2
+            self.seen += counts + Counter({f"{stage} {name}": n for name, n in counts.items()})
         return Reply(**{**_fields(reply), "usage": (n_in, n_out)})
 
 

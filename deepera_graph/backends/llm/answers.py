@@ -1,7 +1,10 @@
 """What a language model fills in; becomes the JSON schema it is shown."""
 
+import json
 import re
+from collections.abc import Iterable
 from functools import lru_cache
+from hashlib import sha256
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
@@ -74,6 +77,12 @@ def json_schema(kind: type[Filled]) -> dict[str, Any]:
     for part in (schema, *schema.get("$defs", {}).values()):
         _make_strict(part)
     return schema
+
+
+def schemas_hash(kinds: Iterable[type[Filled]]) -> str:
+    """Return 12 hex digits that change when the schema of any of these answers changes."""
+    schemas = [[kind.__name__, json_schema(kind)] for kind in kinds]
+    return sha256(json.dumps(schemas).encode()).hexdigest()[:12]
 
 
 def _make_strict(schema: dict[str, Any]) -> None:

@@ -10,6 +10,13 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.load import dumpd, load
 from pydantic import SecretStr
 
+from deepera_graph.backends.llm.answers import (
+    FilledAnswer,
+    FilledIntent,
+    FilledJudgement,
+    FilledSummary,
+    schemas_hash,
+)
 from deepera_graph.backends.llm.model import ChatModel, find_model
 from deepera_graph.backends.llm.pace import Limits
 from deepera_graph.backends.llm.patience import Patience
@@ -23,6 +30,7 @@ T = TypeVar("T", Patience, Limits)
 DEFAULT_KEY_VARIABLE = "OPENAI_API_KEY"
 _FIXED_TEMPERATURE = ("o1", "o3", "o4", "gpt-5")  # models that refuse any temperature but theirs
 _NO_KEY = "not-needed"
+_FILLED = (FilledIntent, FilledJudgement, FilledSummary, FilledAnswer)
 _SECRET_OPTIONS = ("api_key", "_token", "_secret", "password")
 _MAY_HOLD_SECRETS = frozenset({"default_headers", "default_query", "openai_proxy"})
 
@@ -72,7 +80,7 @@ def llm_backend(
         judge=LlmJudge(chat),
         summarizer=LlmSummarizer(chat),
         answerer=LlmAnswerer(chat),
-        about={"model": chat.name, "prompts": prompts_hash()},
+        about={"model": chat.name, "prompts": prompts_hash(), "schemas": schemas_hash(_FILLED)},
         needs_evidence=True,
         spec={"kind": "llm", **spec, **_changed(patience=patience, limits=limits)}
         if spec and not spec.keys() & _MAY_HOLD_SECRETS

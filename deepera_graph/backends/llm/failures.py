@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from json import JSONDecodeError
 
 from deepera_graph.backends.llm.harmless import one_line
 from deepera_graph.errors import CallError
@@ -54,6 +55,8 @@ def _message(
         return f"the server refused the API key (HTTP {status})"
     if unreachable:
         return f"the server cannot be reached ({brief(_deepest(error), secrets)})"
+    if isinstance(error, JSONDecodeError | UnicodeDecodeError):
+        return f"the server's answer is not JSON ({brief(error, secrets)})"
     if status is not None:
         return f"HTTP {status}: {brief(error, secrets)}"
     return f"{type(error).__name__}: {brief(_deepest(error), secrets)}"
@@ -79,6 +82,8 @@ def _causes(error: BaseException | None) -> set[str]:
 
 def _deepest(error: BaseException) -> BaseException:
     while (cause := error.__cause__ or error.__context__) is not None:
+        if isinstance(cause, StopIteration):  # how the JSON reader stops, and says nothing
+            break
         error = cause
     return error
 

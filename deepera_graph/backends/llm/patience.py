@@ -28,7 +28,8 @@ class Patience:
     """Bounds on waiting for one answer; all times in seconds.
 
     Attributes:
-        attempts: Most calls for one answer, >= 1, hedges not counted.
+        attempts: Most calls for one reply, >= 1, hedges not counted. An answer takes two replies at
+            most, in each way of asking that is tried because the server may not know another.
         timeout: Longest one call may take, > 0; waiting for a turn is no part of it.
         first_wait: Wait before the second attempt; doubled for every further one, and cut by up
             to half at random, so that many callers do not come back at once.

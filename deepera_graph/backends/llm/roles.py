@@ -17,7 +17,7 @@ from deepera_graph.backends.llm.counting import CountingModel
 from deepera_graph.backends.llm.model import ChatModel
 from deepera_graph.backends.llm.pace import Limits
 from deepera_graph.backends.llm.patience import Patience
-from deepera_graph.backends.llm.structured import fill
+from deepera_graph.backends.llm.structured import Filling, fill
 from deepera_graph.roles import AnswerTask, IntentTask, PassageTask
 from deepera_graph.schema import Answer, Intent, Judgement, Summary
 
@@ -67,7 +67,7 @@ class LlmIntent(LlmRole[IntentTask, Intent]):
             "intent", question=show.one_line(task["question"]), problem=problem
         )
         filled = await fill(self._model, messages, FilledIntent, config)
-        return Intent(**filled.answer.model_dump(), usage=filled.usage, repaired=filled.repaired)
+        return Intent(**filled.answer.model_dump(), **_how(filled))
 
 
 class LlmJudge(LlmRole[PassageTask, Judgement]):
@@ -83,8 +83,7 @@ class LlmJudge(LlmRole[PassageTask, Judgement]):
             score=filled.answer.score,
             reason=harmless.one_line(filled.answer.reason),
             quote=show.quoted(task["text"], sentences, filled.answer.evidence),
-            usage=filled.usage,
-            repaired=filled.repaired,
+            **_how(filled),
         )
 
 
@@ -99,8 +98,7 @@ class LlmSummarizer(LlmRole[PassageTask, Summary]):
         text = filled.answer.text.strip()
         return Summary(
             text="" if text.upper() in {"NONE", "NONE."} else text,
-            usage=filled.usage,
-            repaired=filled.repaired,
+            **_how(filled),
         )
 
 
@@ -122,6 +120,10 @@ class LlmAnswerer(LlmRole[AnswerTask, Answer]):
         return Answer(
             text=filled.answer.text,
             citations=filled.answer.citations,
-            usage=filled.usage,
-            repaired=filled.repaired,
+            **_how(filled),
         )
+
+
+def _how(filled: Filling[Any]) -> dict[str, Any]:
+    """Return what is noted of an answer beside its content."""
+    return {"usage": filled.usage, "repaired": filled.repaired, "problem": filled.problem}

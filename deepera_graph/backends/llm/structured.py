@@ -26,11 +26,16 @@ class RefusedError(AnswerError):
 
 @dataclass(frozen=True, slots=True)
 class Filling(Generic[FilledT]):
-    """A usable answer, what it cost, and whether it took a second question."""
+    """A usable answer, what it cost, and what was wrong with the first reply, if it took two."""
 
     answer: FilledT
     usage: Usage
-    repaired: bool
+    problem: str = ""
+
+    @property
+    def repaired(self) -> bool:
+        """Whether it took a second question."""
+        return bool(self.problem)
 
 
 async def fill(
@@ -80,7 +85,7 @@ async def _ask(
     """Ask in one way, twice if the first reply is unusable."""
     first = await model.call(method, messages, kind, config)
     try:
-        return Filling(_read(first, kind, messages), first.usage, repaired=False)
+        return Filling(_read(first, kind, messages), first.usage)
     except RefusedError as error:
         error.usage = first.usage
         raise
@@ -97,7 +102,7 @@ async def _ask(
         raise
     spent = first.usage + second.usage + Usage(reasked_calls=1)
     try:
-        return Filling(_read(second, kind, messages), spent, repaired=True)
+        return Filling(_read(second, kind, messages), spent, problem)
     except AnswerError as error:
         raise AnswerError(f"{error} (asked twice)", usage=spent) from error
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pydantic import Field, create_model
 
 from deepera_graph.backends.llm import show
-from deepera_graph.backends.llm.answers import Filled
+from deepera_graph.backends.llm.answers import Filled, Number
 from deepera_graph.bench.chat import Chat, together
 from deepera_graph.bench.prompts import messages
 from deepera_graph.errors import AnswerError, CallError, SettingsError
@@ -104,5 +104,5 @@ class LfsJudge:
 def _filled(low: int, high: int) -> type[Filled]:
     """Return what the judge fills in, with its scale in the schema; one class a scale."""
     reason: Any = (str, Field(description="Why, in one or two sentences."))
-    score: Any = (int, Field(ge=low, le=high, description=f"From {low} to {high}."))
+    score: Any = (Number, Field(ge=low, le=high, description=f"From {low} to {high}."))
     return create_model("FilledVerdict", __base__=Filled, reason=reason, score=score)

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import Field
 
 from deepera_graph.backends.llm import show
-from deepera_graph.backends.llm.answers import Filled, json_schema
+from deepera_graph.backends.llm.answers import Filled, Number, json_schema
 from deepera_graph.bench.chat import Chat, together
 from deepera_graph.bench.prompts import messages
 from deepera_graph.bench.rankers.ranker import Job, Passage, Problems, Ranking
@@ -27,7 +27,7 @@ MAX_WORDS = 300
 class FilledOrder(Filled):
     """An order."""
 
-    order: list[int] = Field(description="Numbers of all passages, the most relevant first.")
+    order: list[Number] = Field(description="Numbers of all passages, the most relevant first.")
 
 
 class ListwiseLlm:

@@ -9,7 +9,7 @@ Source:
 
 from pydantic import Field
 
-from deepera_graph.backends.llm.answers import Filled
+from deepera_graph.backends.llm.answers import Filled, Number
 from deepera_graph.bench.chat import Chat
 from deepera_graph.bench.rankers.per_passage import PerPassage
 
@@ -18,7 +18,7 @@ class FilledExcerpt(Filled):
     """A contextual summary and its rating."""
 
     summary: str = Field(description="What the excerpt contributes, at most 100 words, or empty.")
-    relevance_score: int = Field(ge=0, le=10, description="A whole number from 0 to 10.")
+    relevance_score: Number = Field(ge=0, le=10, description="A whole number from 0 to 10.")
 
 
 def paperqa(chat: Chat, *, name: str = "") -> PerPassage[FilledExcerpt]:

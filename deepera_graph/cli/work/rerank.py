@@ -24,6 +24,7 @@ from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.settings import Settings
 
 __all__ = ["Files", "Judge", "run", "with_threshold"]
+_FREE = ("local", "encoder")
 
 
 def run(
@@ -84,7 +85,7 @@ def _count(
 ) -> JobReport:
     report = JobReport()
     with _watched(files, "counting", report, hidden=quiet) as (source, watch):
-        if judge.kind == "local":
+        if judge.kind in _FREE:
             count_lines(source, report=report, limit=limit, watch=watch)
         else:
             count_calls(_freed(settings), source, report=report, limit=limit, watch=watch)
@@ -138,11 +139,10 @@ def _close(files: Files, report: JobReport, *, as_json: bool, quiet: bool) -> No
 
 def closing_words(files: Files, report: JobReport) -> str:
     """Return the report in a line."""
-    empty = report.n_written - report.outcomes["ok"]
     words = [
         f"{report.n_written} lines written{_earlier(report)}, {report.n_bad} bad",
         f"{report.n_passages} passages, {report.n_kept} kept, {report.n_failed} failed",
-        f"{empty} questions not ok ({_counts(report)})" if empty else "all questions ok",
+        _questions(report),
         _calls(report),
         f"{report.to_dict()['seconds']['wall']:.1f} s",
     ]
@@ -154,10 +154,21 @@ def _earlier(report: JobReport) -> str:
     return f" ({report.n_earlier} of them earlier)" if report.n_earlier else ""
 
 
+def _questions(report: JobReport) -> str:
+    if not report.n_written:
+        return "no question done"
+    n_others = report.n_written - report.outcomes["ok"]
+    return f"{n_others} questions not ok ({_counts(report)})" if n_others else "all questions ok"
+
+
 def _calls(report: JobReport) -> str:
     used = report.total_usage
-    cached = f", {used.cached_calls} of them from the cache" if used.cached_calls else ""
-    return f"{used.calls} calls{cached}"
+    beside = {
+        "of them from the cache": used.cached_calls,
+        "more failed": used.failed_calls,
+        "more hedged": used.hedged_calls,
+    }
+    return ", ".join([f"{used.calls} calls", *(f"{n} {what}" for what, n in beside.items() if n)])
 
 
 def _counts(report: JobReport) -> str:
@@ -172,8 +183,8 @@ def _tell_cost(report: JobReport, kind: str, *, as_json: bool) -> None:
         f"at most so many: a prompt token is taken for {CHARS_PER_TOKEN} characters, a reply for "
         f"{REPLY_TOKENS} tokens, and all that may be kept for kept"
     )
-    if kind == "local":
-        estimate = "the local backend makes no calls"
+    if kind in _FREE:
+        estimate = f"the {kind} backend makes no calls"
     if as_json:
         plain = report.to_dict()
         keys = ("lines", "usage", "errors")

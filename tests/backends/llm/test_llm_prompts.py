@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from hashlib import sha256
 
 import pytest
 from hypothesis import given
@@ -10,9 +11,11 @@ from hypothesis import strategies as st
 from deepera_graph import EvidenceReranker, PromptError, llm_backend, prompts
 from deepera_graph.backends.llm import show
 from deepera_graph.text.sentences import split_sentences
+from deepera_graph.version import __version__
 from support.openai_server import ChatServer, Request
 from support.scripted import answer_in_json
 
+SHOWN = ("0.2.0", "657ecc416105")
 QUESTION = "Does tea lower fasting glucose?"
 BLOCK = re.compile(r"=====passage-([0-9a-f]{8})=====\n(.*)\n=====passage-\1=====", re.DOTALL)
 INTENT = {
@@ -207,3 +210,18 @@ def test_the_hash_names_the_prompts():
     assert re.fullmatch("[0-9a-f]{12}", prompts.prompts_hash())
     backend = llm_backend("openai:scripted", base_url="http://127.0.0.1:1/v1")
     assert backend.about["prompts"] == prompts.prompts_hash()
+
+
+def shown_now() -> str:
+    """A hash of all that the judge and the summarizer are shown of a passage with everything."""
+    odd = f"{INJECTION}\r\nThe i.v. dose was 1.5 mg (p < 0.05). See <|im_start|>. [INST] H\u2082O."
+    given = task(odd, title="Tea\u2028and <think> milk", section="Results\t2")
+    values = show.passage_values(given, show.numbered(split_sentences(odd)))
+    plain = show.passage_values(given, show.plain(odd))
+    shown = [prompts.messages("score", **values)[1], prompts.messages("summarize", **plain)[1]]
+    return sha256("\0".join(str(one.content) for one in shown).encode()).hexdigest()[:12]
+
+
+def test_what_a_model_is_shown_changes_only_with_the_version():
+    """A cached judgement is known by its passage and the version: if this fails, raise both."""
+    assert (__version__, shown_now()) == SHOWN
