@@ -26,7 +26,8 @@ def rankings(
     """Yield the rankings of a data set, from *folder* as far as they are there.
 
     New ones are written as they are made, so a run that was stopped goes on where it was. Only one
-    process may use a folder at a time. Nothing is kept for a ranker without a fingerprint.
+    process may use a folder at a time. Nothing is kept for a ranker without a fingerprint, and
+    nothing is read back of one that could judge no passage at all.
 
     Args:
         ranker: Makes what is missing.
@@ -64,6 +65,8 @@ def _try_again(ranker: Ranker, dataset: Dataset, path: Path) -> None:
 
 def _carry_on(ranker: Ranker, dataset: Dataset, path: Path, n_questions: int) -> Iterator[Ranked]:
     done = _whole_rows(path) if path.exists() else []
+    if all(row.failed >= len(row.places) for row in done):
+        done = []
     yield from done
     if len(done) == n_questions:
         return

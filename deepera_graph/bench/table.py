@@ -166,7 +166,7 @@ class Table:
         """Say in a sentence a ranker what could not be judged."""
         notes = [
             f"{row.ranker}: {_percent(row.failed / survey.n_candidates)} % of the passages could "
-            f"not be judged and keep their first-stage order ({row.problem}).\n"
+            f"not be judged and keep their first-stage order among themselves ({row.problem}).\n"
             for row in self.rows
             if row.dataset == survey.name and row.failed
         ]

@@ -1,4 +1,4 @@
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -28,13 +28,32 @@ def test_a_chunk_above_the_limit_is_one_sentence(sentences, limit):
         assert n_tokens(chunk) <= limit or chunk in sentences
 
 
+def ways_to_cut(sentences):
+    """All ways to cut a list into runs, as lists of their sizes in tokens."""
+    sizes = [n_tokens(one) for one in sentences]
+    for n_cuts in range(len(sizes)):
+        for cuts in combinations(range(1, len(sizes)), n_cuts):
+            yield [sizes[start:end] for start, end in pairwise([0, *cuts, len(sizes)])]
+
+
 @settings(max_examples=40, deadline=None)
-@given(SENTENCES, LIMITS)
-def test_no_chunk_could_have_taken_the_next_sentence(sentences, limit):
-    found = chunks(" ".join(sentences), max_tokens=limit)
-    for chunk, following in pairwise(found):
-        first = following[: following.index(".") + 1]
-        assert n_tokens(chunk) + n_tokens(first) > limit
+@given(st.lists(WORDS.map(lambda words: " ".join(words).capitalize() + "."), min_size=1,
+                max_size=7), LIMITS)  # fmt: skip
+def test_chunks_are_as_few_as_can_be_and_then_as_even_as_can_be(sentences, limit):
+    fitting = [
+        [sum(run) for run in way]
+        for way in ways_to_cut(sentences)
+        if all(sum(run) <= limit or len(run) == 1 for run in way)
+    ]
+    found = [n_tokens(one) for one in chunks(" ".join(sentences), max_tokens=limit)]
+    fewest = min(map(len, fitting))
+    assert len(found) == fewest
+    assert max(found) == min(max(way) for way in fitting if len(way) == fewest)
+
+
+def test_no_short_remnant_is_left_at_the_end():
+    text = " ".join(f"Lake {number} was cold." for number in range(12))
+    assert [n_tokens(one) for one in chunks(text, max_tokens=50)] == [30, 30]
 
 
 @settings(max_examples=40, deadline=None)

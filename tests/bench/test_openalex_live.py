@@ -11,6 +11,7 @@ import pytest
 
 from deepera_graph.bench.errors import DatasetError
 from deepera_graph.bench.readers.openalex_live import find_works
+from deepera_graph.bench.readers.openalex_subjects import SUBJECTS, find_by_subject
 from deepera_graph.errors import BackendError, SettingsError
 
 
@@ -127,3 +128,20 @@ def test_what_is_no_work_is_named(openalex):
 def test_no_works_at_all_are_refused():
     with pytest.raises(SettingsError, match="n must be >= 1, got 0"):
         list(find_works("lakes", n=0))
+
+
+def test_works_of_each_subject_come_under_its_name_and_once(openalex):
+    both = {"biology": "C86803240", "physics": "C121332964"}
+    found = list(find_by_subject(n_each=3, subjects=both, filters={"publication_year": 2020}))
+    assert [(one.id, one.subject) for one in found] == [
+        ("W0", "biology"), ("W1", "biology"), ("W2", "biology"),
+    ]  # fmt: skip
+    asked = [query["filter"] for _, query, _ in openalex.asked]
+    assert ["concepts.id:C86803240" in one for one in asked] == [True, False]
+    assert ["concepts.id:C121332964" in one for one in asked] == [False, True]
+    assert all("publication_year:2020" in one and "has_abstract:true" in one for one in asked)
+
+
+def test_there_are_ten_subjects_unless_others_are_named():
+    assert len(set(SUBJECTS.values())) == 10
+    assert {"biology", "chemistry", "geography", "mathematics", "physics"} < set(SUBJECTS)

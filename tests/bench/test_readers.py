@@ -112,3 +112,11 @@ def test_the_kind_of_a_data_set_is_seen_from_its_files(tmp_path, beir_folder, ar
 def test_a_path_without_data_is_refused(tmp_path):
     with pytest.raises(DatasetError, match="is no data set"):
         open_dataset(Path(tmp_path))
+
+
+@pytest.mark.parametrize("content", ["", "\n \n"])
+def test_an_empty_file_is_called_empty(tmp_path, content):
+    path = tmp_path / "none.jsonl"
+    path.write_text(content)
+    with pytest.raises(DatasetError, match=r"none\.jsonl is empty"):
+        open_dataset(path)

@@ -248,7 +248,7 @@ def test_passages_that_failed_are_counted_and_told(tmp_path):
     assert (table.rows[0].failed, table.rows[0].problem) == (1 / 4, "HTTP 503")
     assert (
         "backwards: 5.0 % of the passages could not be judged and keep their first-stage order "
-        "(HTTP 503)." in table.markdown()
+        "among themselves (HTTP 503)." in table.markdown()
     )
     assert table.csv().splitlines()[1].endswith(",0.25,HTTP 503")
 
@@ -283,6 +283,19 @@ def test_a_ranker_that_judged_nothing_has_no_numbers(tmp_path):
 
     table = run([AllFail(), BM25()], [make_dataset(3)], Plan(**QUICK))
     assert table.missing == (("lakes", "backwards", "no passage could be judged: IndexError"),)
+
+
+def test_a_ranker_that_judged_nothing_is_asked_anew(tmp_path):
+    class Gone(Failing):
+        def rank(self, question, passages):
+            self.problems.note(len(passages), "HTTP 503")
+            return by_score(passages, [0] * len(passages))
+
+    plan, data = Plan(keep=tmp_path, **QUICK), make_dataset(3)
+    assert run([Gone(), BM25()], [data], plan).missing
+    back = Counting()
+    assert not run([back], [data], plan).missing
+    assert len(back.asked) == 3
 
 
 def test_rankings_kept_before_failures_were_counted_are_still_read(tmp_path):

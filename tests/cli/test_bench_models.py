@@ -185,7 +185,9 @@ def test_failed_calls_are_counted_and_can_be_tried_again(table, tmp_path):
         assert "LLM pointwise tiny: 33.3 % of the passages could not be judged" in first.stdout
         assert "| LLM pointwise tiny | 0.0 [0.0, 0.0]" in first.stdout
         broken = False
-        assert table(*args).stdout == first.stdout
+        again = table(*args)
+        assert again.stdout == first.stdout
+        assert "--retry-failed ranks them anew" in again.stderr
         assert "| LLM pointwise tiny | 100.0 " in table(*args, "--retry-failed").stdout
         assert "| LLM pointwise tiny | 100.0 " in table(*args).stdout
 

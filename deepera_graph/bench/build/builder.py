@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # h
 from deepera_graph.backends.llm import io_loop
 from deepera_graph.bench.build import outputs
 from deepera_graph.bench.build.ask import Asker
-from deepera_graph.bench.build.collect import Collected, collect, shuffled
+from deepera_graph.bench.build.collect import Collected, check_not_in_vain, collect, shuffled
 from deepera_graph.bench.build.corpus import Corpus, check_not_empty, connected_corpus, read_corpus
 from deepera_graph.bench.build.document import Document
 from deepera_graph.bench.build.embed import KeptEmbeddings, LsaEmbeddings, lsa_about
@@ -103,7 +103,8 @@ def build(
 
     Raises:
         SettingsError: A setting is out of range, or results would be lost.
-        DatasetError: There is nothing to make questions of.
+        DatasetError: There is nothing to make questions of, or no question could be made; the
+            message says why. What was built there before stays.
         BudgetError: The budget is spent.
         BackendError: The model can be asked nothing.
         StoreError: The folder cannot be used.
@@ -169,6 +170,7 @@ class _Job:
             collected = {one.name: self._collect(one, corpus, search) for one in makers}
         finally:
             search.close()
+        check_not_in_vain(collected)
         losses = [*self._losses, *(loss for one in collected.values() for loss in one.losses)]
         manifest = build_manifest(
             self._plan,

@@ -1,7 +1,8 @@
 """As many questions as are wanted: documents in a seeded order, a wave of them at a time."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from random import Random
@@ -11,9 +12,11 @@ from deepera_graph.bench.build.draft import Draft
 from deepera_graph.bench.build.losses import Loss, Rejected
 from deepera_graph.bench.build.pairs import folded
 from deepera_graph.bench.build.questions import Drafter, Outcome
+from deepera_graph.bench.errors import DatasetError
 from deepera_graph.errors import BudgetError
 
 MAX_WAVE = 256
+_SHOWN = 200  # characters of an example in a message
 
 
 @dataclass(slots=True)
@@ -76,6 +79,27 @@ def shuffled(documents: Sequence[Document], seed: int, name: str) -> list[Docume
     order = list(documents)
     Random(f"{seed} documents {name}").shuffle(order)
     return order
+
+
+def check_not_in_vain(collected: Mapping[str, Collected]) -> None:
+    """Raise `DatasetError` if no data set has a question; it names the reasons with an example."""
+    if any(one.drafts for one in collected.values()):
+        return
+    told = "; ".join(f"{name}: {_why_none(one)}" for name, one in collected.items())
+    raise DatasetError(f"no question could be made: {told}")
+
+
+def _why_none(one: Collected) -> str:
+    """Say what became of the documents, e.g. ``7 asked about, unusable-reply 7 (L3: ...)``."""
+    counts = Counter(loss.reason for loss in one.losses).most_common()
+    reasons = ", ".join(f"{reason} {n}" for reason, n in counts)
+    often = counts[0][0] if counts else ""
+    first = next((loss for loss in one.losses if loss.reason == often), None)
+    example = f" ({first.document}: {first.detail[:_SHOWN] or first.reason})" if first else ""
+    gates = Counter(reason.partition(":")[0] for row in one.rejected for reason in row.reasons)
+    rejected = ", ".join(f"{gate} {n}" for gate, n in gates.most_common())
+    tail = f"; distractors rejected: {rejected}" if rejected else ""
+    return f"{one.n_documents} documents asked about, {reasons or 'none gave any'}{example}{tail}"
 
 
 @dataclass(slots=True)

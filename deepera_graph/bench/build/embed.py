@@ -38,11 +38,15 @@ class LsaEmbeddings(Embeddings):
     model = f"lsa-{DIMENSIONS}"
 
     def __init__(self, texts: Sequence[str]) -> None:
+        if len(texts) < 2:
+            raise DatasetError(f"at least 2 chunks of text are needed, got {len(texts)}")
         self._words = TfidfVectorizer(sublinear_tf=True, stop_words="english", max_df=0.5)
         try:
             counts = self._words.fit_transform(texts)
         except ValueError as error:
-            raise DatasetError(f"{len(texts)} texts cannot be embedded: {error}") from error
+            raise DatasetError(
+                f"{len(texts)} chunks cannot be embedded: no word tells one from another"
+            ) from error
         size = min(DIMENSIONS, *(side - 1 for side in counts.shape))
         if size < 1:
             raise DatasetError(f"{len(texts)} texts are too few to be embedded")

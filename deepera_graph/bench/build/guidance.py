@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from random import Random
+from statistics import median
 from typing import get_args
 
 from deepera_graph.backends.llm import show
@@ -19,7 +20,12 @@ STEP = "guidance"
 
 
 async def guides(
-    asker: Asker, pair: Pair, shown: Sequence[str], *, types: Sequence[DistractorType], length: int
+    asker: Asker,
+    pair: Pair,
+    shown: Sequence[str],
+    *,
+    types: Sequence[DistractorType],
+    lengths: Sequence[int],
 ) -> list[FilledGuide]:
     """Return one guide for each of *types*.
 
@@ -31,7 +37,7 @@ async def guides(
         pair: Question and answer.
         shown: The passages nearest to the question, best first; shape (3,) or shorter.
         types: Types wanted, in order.
-        length: Words a typical passage has.
+        lengths: Words each of them should have; shape of *types*.
 
     Raises:
         AnswerError: There is no guide.
@@ -50,7 +56,7 @@ async def guides(
         types=", ".join(types),
         question=show.one_line(pair.question),
         answer=show.one_line(pair.answer),
-        length=str(length),
+        lengths=", ".join(map(str, lengths)),
         passages=block,
         marker=show.marker(block),
     )
@@ -65,6 +71,27 @@ def types_of(n: int, seed: int, question: str) -> list[DistractorType]:
     known = list(get_args(DistractorType))
     Random(f"{seed} types {question}").shuffle(known)
     return [known[place % len(known)] for place in range(n)]
+
+
+def lengths_of(
+    n: int, seed: int, question: str, *, natural: Sequence[int], least: float, most: float
+) -> list[int]:
+    """Return how many words each of *n* distractors should have: as many as natural passages have.
+
+    Were all as long as the median passage, their length alone would give them away.
+
+    Args:
+        n: How many.
+        seed: Of the choice, together with *question*.
+        question: Id of the question.
+        natural: Words of each natural passage of the pool; not empty.
+        least: Least length wanted, as a multiple of the median of *natural*.
+        most: Most length wanted, likewise.
+    """
+    typical = max(1.0, median(natural))
+    fitting = [one for one in natural if least * typical <= one <= most * typical]
+    chance = Random(f"{seed} lengths {question}")
+    return [chance.choice(fitting) if fitting else round(typical) for _ in range(n)]
 
 
 def phrases_to_avoid(guide: FilledGuide, pair: Pair, others: Sequence[str]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from statistics import median
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
@@ -11,7 +10,13 @@ from deepera_graph.bench.build.ask import Asker
 from deepera_graph.bench.build.draft import Distractor, Draft
 from deepera_graph.bench.build.fillings import FilledGuide, FilledPassage
 from deepera_graph.bench.build.gates import Candidate, failed_gates
-from deepera_graph.bench.build.guidance import N_SHOWN, guides, phrases_to_avoid, types_of
+from deepera_graph.bench.build.guidance import (
+    N_SHOWN,
+    guides,
+    lengths_of,
+    phrases_to_avoid,
+    types_of,
+)
 from deepera_graph.bench.build.losses import Rejected
 from deepera_graph.bench.build.plan import BuildPlan
 from deepera_graph.bench.build.prompts import PACKAGE
@@ -21,7 +26,7 @@ from deepera_graph.errors import AnswerError
 from deepera_graph.prompts import messages_of, text_of
 
 STEP = "distractor"
-_NEAR = (0.8, 1.25)  # a guide's length counts within these multiples of the typical one
+_FIFTH = 0.2  # what a writer may add to the length asked for, or leave out
 _NO_TEXT = "unusable-reply"
 
 
@@ -40,11 +45,6 @@ class Nature:
     similarities: tuple[float, ...]
     shown: tuple[str, ...]
     samples: tuple[str, ...]
-
-    @property
-    def typical_length(self) -> int:
-        """Words of the median passage."""
-        return max(1, round(median(self.lengths)))
 
 
 @dataclass(slots=True)
@@ -77,13 +77,24 @@ class DistractorWriter:
         """
         nature = _nature(draft)
         types = types_of(self._plan.n_distractors, self._plan.seed, draft.id)
-        planned = await guides(
-            self._asker, draft.pair, nature.shown, types=types, length=nature.typical_length
-        )
+        lengths = self._lengths(draft, nature)
+        planned = await guides(self._asker, draft.pair, nature.shown, types=types, lengths=lengths)
         written = _Written()
-        for slot, guide in enumerate(planned, start=1):
-            await self._fill_slot(draft, slot, guide, nature, written)
+        for slot, (guide, length) in enumerate(zip(planned, lengths, strict=True), start=1):
+            await self._fill_slot(draft, slot, _as_long(guide, length), nature, written)
         return written.distractors, written.rejected
+
+    def _lengths(self, draft: Draft, nature: Nature) -> list[int]:
+        """Draw lengths that leave the writer a fifth before a gate rejects the passage."""
+        gates, plan = self._plan.gates, self._plan
+        return lengths_of(
+            plan.n_distractors,
+            plan.seed,
+            draft.id,
+            natural=nature.lengths,
+            least=gates.min_length / (1 - _FIFTH),
+            most=gates.max_length / (1 + _FIFTH),
+        )
 
     async def _fill_slot(
         self, draft: Draft, slot: int, guide: FilledGuide, nature: Nature, written: _Written
@@ -144,7 +155,6 @@ def _nature(draft: Draft) -> Nature:
 
 def _messages(draft: Draft, guide: FilledGuide, nature: Nature) -> list[BaseMessage]:
     block = "\n\n".join(map(show.plain, nature.shown))
-    low, high = (round(bound * nature.typical_length) for bound in _NEAR)
     return messages_of(
         PACKAGE,
         STEP,
@@ -152,10 +162,16 @@ def _messages(draft: Draft, guide: FilledGuide, nature: Nature) -> list[BaseMess
         type=guide.type,
         focus=show.one_line(guide.focus),
         avoid="; ".join(phrases_to_avoid(guide, draft.pair, nature.samples)),
-        length=str(min(max(guide.length, low), high)),
+        length=str(guide.length),
         samples=block,
         marker=show.marker(block),
     )
+
+
+def _as_long(guide: FilledGuide, length: int) -> FilledGuide:
+    """Return a guide with the length that was asked for, unless its own is near that."""
+    near = abs(guide.length - length) <= _FIFTH * length
+    return guide if near else guide.model_copy(update={"length": length})
 
 
 def _again(reasons: Sequence[str]) -> str:

@@ -110,8 +110,10 @@ def _deepera(backend: str, models: Models, *, kept_only: bool) -> Ranker:
 
 
 def _is_chat_model(backend: str) -> bool:
-    """Tell ``llm``, ``provider:model`` and ``model@http://...`` from ``package.module:factory``."""
+    """Tell ``llm``, ``provider:model`` and ``model@http://...`` from other backends."""
     head, colon, _ = backend.partition(":")
+    if head == "encoder":
+        return False
     return backend == "llm" or "@http" in backend or (bool(colon) and "." not in head)
 
 

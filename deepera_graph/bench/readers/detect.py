@@ -55,7 +55,9 @@ def open_dataset(
 
 
 def _first_row(path: Path) -> dict[str, object]:
-    number, line = next(read_lines(path), (1, b""))
+    number, line = next(read_lines(path), (0, b""))
+    if not number:
+        raise DatasetError(f"{path} is empty")
     try:
         row = json.loads(line)
     except ValueError as error:

@@ -8,6 +8,7 @@ import typer
 from deepera_graph.cli import options
 from deepera_graph.cli.exits import CODES
 from deepera_graph.cli.extras import needing
+from deepera_graph.cli.given import given_options
 
 _MAKE = "What is made"
 _CORPUS = "Corpus"
@@ -28,6 +29,9 @@ are like no others are left out, the model makes questions, the nearest chunks a
 pool, and the model writes look-alikes of the answer that must pass gates. Written are
 GENERATOR.SETTING.jsonl for `deepera bench table`, manifest.json, dropped.jsonl and rejected.jsonl.
 
+With --manifest a build is made again; with FOLDER/work of the first one beside it nothing is asked,
+and the bytes are the same.
+
 A build that ends early goes on where it was when the same command is run again: answers are kept
 in FOLDER/work, by prompt, model and options, whatever the server's address.
 
@@ -37,6 +41,7 @@ It needs more packages: pip install 'deepera-graph\\[bench]'.
 
 
 def build(
+    ctx: typer.Context,
     documents: Annotated[Path, typer.Argument(metavar="DOCUMENTS", help="A file or a folder.")],
     *,
     out: Annotated[
@@ -134,6 +139,17 @@ def build(
             rich_help_panel=_CORPUS,
         ),
     ] = None,
+    manifest: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Build again what an earlier manifest.json describes: its settings, generators, "
+            "number of documents, and its model unless --model is given; what comes out otherwise "
+            "is told, with code 1.",
+            show_default=False,
+            rich_help_panel=_MAKE,
+        ),
+    ] = None,
     max_calls: options.MaxCalls = None,
     max_tokens: options.MaxTokens = None,
     max_seconds: options.MaxSeconds = None,
@@ -154,46 +170,44 @@ def build(
     with needing("bench build", "bench"):
         from deepera_graph.cli.work.bench import build as work  # noqa: PLC0415 - keeps --help quick
 
-    work.run(
-        work.Request(
-            documents=documents,
-            out=out,
-            limit=limit,
-            generators=generator,
-            settings=settings,
-            embeddings=embeddings,
-            max_concurrency=max_concurrency,
-            plan={
-                "n_questions": questions,
-                "seed": seed,
-                "n_contexts": contexts,
-                "n_distractors": distractors,
-                "per_document": per_document,
-                "max_tokens": max_chunk,
-                "golden": golden,
-                "attempts": attempts,
-                "min_similarity": min_similarity,
-                "min_group": min_group,
-            },
-            budget=options.limits_of(
-                max_calls=max_calls,
-                max_tokens=max_tokens,
-                max_seconds=max_seconds,
-                max_cost=max_cost,
-                input_price=input_price,
-                output_price=output_price,
-            ),
-            overwrite=overwrite,
+    request = work.Request(
+        documents=documents,
+        out=out,
+        limit=limit,
+        generators=generator,
+        settings=settings,
+        embeddings=embeddings,
+        max_concurrency=max_concurrency,
+        plan={
+            "n_questions": questions,
+            "seed": seed,
+            "n_contexts": contexts,
+            "n_distractors": distractors,
+            "per_document": per_document,
+            "max_tokens": max_chunk,
+            "golden": golden,
+            "attempts": attempts,
+            "min_similarity": min_similarity,
+            "min_group": min_group,
+        },
+        budget=options.limits_of(
+            max_calls=max_calls,
+            max_tokens=max_tokens,
+            max_seconds=max_seconds,
+            max_cost=max_cost,
+            input_price=input_price,
+            output_price=output_price,
         ),
-        work.Writer(
-            model=model,
-            base_url=base_url,
-            api_key_env=api_key_env,
-            limits=options.limits_of(
-                requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute
-            ),
-        ),
-        dry_run=dry_run,
-        as_json=as_json,
-        quiet=quiet,
+        overwrite=overwrite,
     )
+    writer = work.Writer(
+        model=model,
+        base_url=base_url,
+        api_key_env=api_key_env,
+        limits=options.limits_of(
+            requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute
+        ),
+    )
+    if manifest is not None:
+        request, writer = work.as_before(manifest, request, writer, given_options(ctx))
+    work.run(request, writer, dry_run=dry_run, as_json=as_json, quiet=quiet)

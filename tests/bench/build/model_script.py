@@ -67,10 +67,11 @@ def _pairs(passage):
 
 def _guidance(request):
     types = re.search(r"order of types: (.*)\.", request.messages[-1]["content"]).group(1)
+    lengths = line_of(request, "Lengths in words, in the same order").split(", ")
     return {
         "guides": [
             {"type": one, "focus": f"{one} {n} of {line_of(request, 'Question')}", "avoid": [],
-             "length": int(line_of(request, "Typical length of a passage").split()[0])}
+             "length": int(lengths[n])}
             for n, one in enumerate(types.split(", "))
         ]
     }  # fmt: skip

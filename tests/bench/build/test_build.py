@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from bench.build.lake_abstracts import lake_abstracts
+from bench.build.lake_abstracts import lake_abstract, lake_abstracts
 from bench.build.model_script import answer, step_of
 from bench.lakes import SHARED_DATA
 from deepera_graph.bench.build.builder import build
@@ -175,6 +175,25 @@ def test_fewer_documents_than_questions_give_what_there_is(server, build_lakes):
 def test_an_empty_corpus_is_an_error(server, build_lakes):
     with pytest.raises(DatasetError, match="none of 0 documents"):
         build_lakes(server, documents=[])
+
+
+def test_a_model_that_refuses_everything_ends_the_build_with_the_reason(build_lakes, tmp_path):
+    refusing = ChatServer(lambda request: "I cannot help with that.")
+    with refusing, pytest.raises(DatasetError) as caught:
+        build_lakes(refusing, generators=("lmqg", "guided"))
+    for part in ("lmqg: ", "guided: ", "documents asked about, unusable-reply", "(L"):
+        assert part in str(caught.value)
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_a_build_in_vain_leaves_the_one_that_is_there(server, build_lakes, tmp_path):
+    build_lakes(server)
+    before = files(tmp_path / "out")
+    others = [lake_abstract(number, seed=1) for number in range(40)]
+    silent = ChatServer(lambda request: {"pairs": []})
+    with silent, pytest.raises(DatasetError, match="no-pair"):
+        build_lakes(silent, documents=others, overwrite=True)
+    assert files(tmp_path / "out") == before
 
 
 def test_instructions_in_a_document_stay_inside_its_block(server, build_lakes):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from bench.build.model_script import answer, block_of, line_of, step_of
+from bench.build.lake_abstracts import lake_abstracts
+from bench.build.model_script import answer, block_of, line_of, n_tries, step_of
 from deepera_graph.bench.readers.instances import read_instances
 from support.openai_server import ChatServer
 
@@ -57,16 +58,52 @@ def test_plans_are_taken_for_the_type_that_was_asked_for(build_lakes):
 
 
 def test_guidance_without_a_plan_drops_the_question(build_lakes):
+    victims = []
+
     def script(request):
-        return {"guides": []} if step_of(request) == "guidance" else answer(request)
+        asked = request.messages[1]["content"]
+        if step_of(request) == "guidance" and (not victims or asked in victims):
+            victims.append(asked)
+            return {"guides": []}
+        return answer(request)
 
     built, _ = build_with(script, build_lakes)
-    assert built.manifest["datasets"]["lmqg"]["questions"] == 0
-    assert set(built.manifest["dropped"]["lmqg"]) == {"unusable-reply"}
+    assert built.manifest["datasets"]["lmqg"]["questions"] == 2
+    assert built.manifest["dropped"]["lmqg"] == {"unusable-reply": 1}
 
 
-@pytest.mark.parametrize(("length", "low", "high"), [(5, 30, 70), (-1, 30, 70), (9999, 70, 120)])
-def test_an_odd_length_is_brought_near_that_of_natural_passages(build_lakes, length, low, high):
+def wanted(requests):
+    """Words asked for: those of the guidance, then those of each passage, by question."""
+    planned = {
+        line_of(one, "Question"): line_of(one, "Lengths in words, in the same order").split(", ")
+        for one in requests
+        if step_of(one) == "guidance"
+    }
+    asked = {question: [] for question in planned}
+    for one in requests:
+        if step_of(one) == "distractor" and n_tries(one) == 0:
+            asked[line_of(one, "Question")].append(line_of(one, "Words").split()[-1])
+    return planned, asked
+
+
+def test_distractors_are_to_be_as_long_as_natural_passages_of_their_pool(build_lakes):
+    lakes = [
+        one.model_copy(update={"text": one.text + " It was so in every year." * (number % 7)})
+        for number, one in enumerate(lake_abstracts())
+    ]
+    built, requests = build_with(
+        answer, build_lakes, documents=lakes, n_distractors=5, max_tokens=300
+    )
+    planned, asked = wanted(requests)
+    assert planned == asked
+    for made in read_instances(built.folder / "lmqg.base.jsonl"):
+        natural = {str(len(one.text.split())) for one in made.contexts}
+        assert set(planned[made.question]) <= natural
+        assert len(set(planned[made.question])) > 1
+
+
+@pytest.mark.parametrize("length", [5, -1, 9999])
+def test_a_plan_of_another_length_is_brought_back_to_the_one_asked_for(build_lakes, length):
     def script(request):
         reply = answer(request)
         if step_of(request) == "guidance":
@@ -74,8 +111,20 @@ def test_an_odd_length_is_brought_near_that_of_natural_passages(build_lakes, len
         return reply
 
     _, requests = build_with(script, build_lakes)
-    asked = [line_of(one, "Words") for one in requests if step_of(one) == "distractor"]
-    assert all(low <= int(words.split()[-1]) <= high for words in asked)
+    planned, asked = wanted(requests)
+    assert planned == asked
+
+
+def test_a_plan_of_nearly_the_length_asked_for_is_kept(build_lakes):
+    def script(request):
+        reply = answer(request)
+        if step_of(request) == "guidance":
+            reply["guides"] = [{**one, "length": one["length"] + 3} for one in reply["guides"]]
+        return reply
+
+    _, requests = build_with(script, build_lakes)
+    planned, asked = wanted(requests)
+    assert asked == {q: [str(int(one) + 3) for one in ones] for q, ones in planned.items()}
 
 
 def test_the_guided_generator_shows_its_notes_beside_the_passage(build_lakes):
@@ -86,10 +135,14 @@ def test_the_guided_generator_shows_its_notes_beside_the_passage(build_lakes):
 
 
 def test_a_document_without_results_gives_no_question(build_lakes):
+    victims = []
+
     def script(request):
-        if step_of(request) == "extract":
+        if step_of(request) == "extract" and (not victims or block_of(request) in victims):
+            victims.append(block_of(request))
             return {"methods": "Some.", "results": " ", "significance": ""}
         return answer(request)
 
     built, _ = build_with(script, build_lakes, generators=("guided",))
-    assert set(built.manifest["dropped"]["guided"]) == {"no-results"}
+    assert built.manifest["datasets"]["guided"]["questions"] == 2
+    assert built.manifest["dropped"]["guided"] == {"no-results": 1}

@@ -13,7 +13,7 @@ from deepera_graph.bench.build.corpus import Chunk, connected_corpus, read_corpu
 from deepera_graph.bench.build.embed import KeptEmbeddings, LsaEmbeddings
 from deepera_graph.bench.build.estimate import estimate
 from deepera_graph.bench.build.fillings import FilledGuide
-from deepera_graph.bench.build.guidance import phrases_to_avoid, types_of
+from deepera_graph.bench.build.guidance import lengths_of, phrases_to_avoid, types_of
 from deepera_graph.bench.build.model import model_record, without_server
 from deepera_graph.bench.build.pairs import Pair
 from deepera_graph.bench.build.plan import BuildPlan
@@ -86,8 +86,13 @@ def test_lsa_finds_a_chunk_by_its_own_words():
 
 
 def test_lsa_of_one_text_is_an_error():
-    with pytest.raises(DatasetError, match="1 texts"):
+    with pytest.raises(DatasetError, match="at least 2 chunks of text are needed, got 1"):
         LsaEmbeddings(["only this one"])
+
+
+def test_lsa_of_texts_with_the_same_words_is_an_error():
+    with pytest.raises(DatasetError, match="2 chunks cannot be embedded: no word tells"):
+        LsaEmbeddings(["lake.", "lake!"])
 
 
 def test_a_corpus_without_connections_is_an_error():
@@ -149,5 +154,17 @@ def test_a_backend_without_a_chat_model_cannot_build(tmp_path):
 
 def test_a_langchain_model_is_asked_in_words(tmp_path):
     model = FakeListChatModel(responses=['{"pairs": []}'])
-    built = build(lake_abstracts(), tmp_path, model=model, generators=("lmqg",))
-    assert set(built.manifest["dropped"]["lmqg"]) == {"no-pair"}
+    with pytest.raises(DatasetError, match=r"no question could be made: lmqg: .* no-pair"):
+        build(lake_abstracts(), tmp_path, model=model, generators=("lmqg",))
+
+
+def test_lengths_are_drawn_from_natural_ones_within_bounds():
+    natural = [10, 90, 100, 110, 300]
+    drawn = lengths_of(50, 0, "q1", natural=natural, least=0.5, most=2)
+    assert set(drawn) == {90, 100, 110}
+    assert drawn == lengths_of(50, 0, "q1", natural=natural, least=0.5, most=2)
+    assert drawn != lengths_of(50, 1, "q1", natural=natural, least=0.5, most=2)
+
+
+def test_where_no_natural_length_is_within_bounds_the_median_counts():
+    assert lengths_of(2, 0, "q1", natural=[10, 20], least=0.9, most=1.1) == [15, 15]

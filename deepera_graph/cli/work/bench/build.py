@@ -1,7 +1,7 @@
 """What `deepera bench build` does."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,9 @@ from deepera_graph.bench.readers.documents import read_documents
 from deepera_graph.budget import Budget
 from deepera_graph.cli.exits import INTERRUPTED, SOME_FAILED, say
 from deepera_graph.cli.work.backend import Judge, search_here
+from deepera_graph.cli.work.bench.build_view import problems_of, summary, tell_estimate
+from deepera_graph.cli.work.bench.names import split_names
+from deepera_graph.cli.work.bench.rebuild import Earlier
 from deepera_graph.cli.work.place import Place
 from deepera_graph.cli.work.terminal import progress_bar, write_json
 from deepera_graph.errors import BackendError, BudgetError, SettingsError
@@ -66,6 +69,7 @@ class Request:
     plan: Mapping[str, Any]
     budget: Mapping[str, float]
     overwrite: bool
+    earlier: Earlier | None = None
 
     def checked_plan(self) -> BuildPlan:
         """Return the plan.
@@ -73,11 +77,14 @@ class Request:
         Raises:
             SettingsError: A setting is out of range.
         """
-        return BuildPlan(settings=_names("--settings", self.settings), **self.plan)
+        if self.earlier is not None:
+            return self.earlier.plan
+        settings: Any = split_names("--settings", self.settings)
+        return BuildPlan(settings=settings, **self.plan)
 
     def generator_names(self) -> tuple[str, ...]:
         """Return the generators, as they were named."""
-        return _names("--generator", self.generators)
+        return split_names("--generator", self.generators)
 
     def calls_at_once(self) -> int:
         """Return the most calls in flight."""
@@ -86,6 +93,31 @@ class Request:
     def read(self) -> Iterator[Document]:
         """Read the documents, one by one."""
         return islice(read_documents(self.documents), self.limit)
+
+
+def as_before(
+    path: Path, request: Request, writer: Writer, given: Collection[str]
+) -> tuple[Request, Writer]:
+    """Return a request and its writer with what the manifest of an earlier build says.
+
+    Args:
+        path: The manifest.
+        request: What it does not settle is taken from here.
+        writer: Its model counts if one is named.
+        given: Options on the command line, e.g. ``--seed``.
+
+    Raises:
+        SettingsError: It is no manifest, or an option contradicts it.
+    """
+    earlier = Earlier.read(path)
+    earlier.check_options(given)
+    generators = request.generators if "--generator" in given else ",".join(earlier.generators)
+    model = writer.model or earlier.model
+    server = writer.base_url or (None if writer.model else earlier.server)
+    return (
+        replace(request, earlier=earlier, generators=generators, limit=earlier.n_documents),
+        replace(writer, model=model, base_url=server),
+    )
 
 
 def run(request: Request, writer: Writer, *, dry_run: bool, as_json: bool, quiet: bool) -> None:
@@ -98,7 +130,7 @@ def run(request: Request, writer: Writer, *, dry_run: bool, as_json: bool, quiet
     """
     plan, budget = request.checked_plan(), Budget(**request.budget)  # type: ignore[arg-type]  # as given
     if dry_run:
-        _tell_estimate(_estimate(request, plan), budget, as_json=as_json)
+        tell_estimate(_estimate(request, plan), budget, as_json=as_json)
         return
     outputs.check(request.out, overwrite=request.overwrite)
     search_here()
@@ -106,9 +138,11 @@ def run(request: Request, writer: Writer, *, dry_run: bool, as_json: bool, quiet
     if as_json:
         write_json(built.manifest)
     elif not quiet:
-        typer.echo(_summary(built), nl=False)
-    if built.n_failed:
-        say(f"{built.n_failed} calls failed; run it again with --overwrite to try these again")
+        typer.echo(summary(built), nl=False)
+    problems = problems_of(built, request.earlier)
+    for problem in problems:
+        say(problem)
+    if problems:
         raise typer.Exit(SOME_FAILED)
 
 
@@ -150,57 +184,3 @@ def _build(
 def _estimate(request: Request, plan: BuildPlan) -> BuildEstimate:
     corpus = read_corpus(request.read(), plan.max_tokens, [])
     return estimate(corpus, plan, request.generator_names())
-
-
-def _tell_estimate(found: BuildEstimate, budget: Budget, *, as_json: bool) -> None:
-    priced = None not in (budget.input_price, budget.output_price)
-    cost = budget.cost(found.total) if priced else None
-    if as_json:
-        write_json(
-            {
-                "documents": found.n_documents,
-                "questions": found.n_questions,
-                "calls": found.total.calls,
-                "most_calls": found.most_calls,
-                "input_tokens": found.total.input_tokens,
-                "output_tokens": found.total.output_tokens,
-                "steps": {step: used.calls for step, used in found.usage.items()},
-                "cost": cost,
-            }
-        )
-        return
-    steps = ", ".join(f"{step} {used.calls}" for step, used in found.usage.items())
-    money = "" if cost is None else f", about {cost:.2f} of money"
-    typer.echo(
-        f"{found.n_questions} questions from {found.n_documents} documents: "
-        f"{found.total.calls} calls ({steps}), at most {found.most_calls} if look-alikes are "
-        f"rejected; about {found.total.input_tokens} prompt and {found.total.output_tokens} "
-        f"answer tokens{money}"
-    )
-
-
-def _summary(built: Built) -> str:
-    lines = [_dataset_line(name, record) for name, record in built.manifest["datasets"].items()]
-    n_dropped = sum(sum(reasons.values()) for reasons in built.manifest["dropped"].values())
-    lines.append(f"{n_dropped} documents and questions dropped, see {outputs.DROPPED}")
-    lines.append(f"{built.n_sent} calls; written to {built.folder}")
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _dataset_line(name: str, record: Mapping[str, Any]) -> str:
-    wanted, got = record["wanted"], record["questions"]
-    text = f"{name}: {got} questions" + ("" if got == wanted else f" of {wanted} wanted")
-    ceiling = record["golden"]["ceiling_of_retrieval"]
-    if ceiling is not None:
-        text += f", golden passage retrieved for {ceiling:.1%}"
-    if "distractors" in record:
-        made = record["distractors"]
-        text += f", {made['passed']} look-alikes passed, {made['rejected']} tries rejected"
-    return text
-
-
-def _names(option: str, text: str) -> tuple[Any, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names):
-        raise SettingsError(f"{option} must be names with commas between them, got {text!r}")
-    return names

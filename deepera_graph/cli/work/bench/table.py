@@ -13,8 +13,9 @@ from deepera_graph.cli.exits import say
 from deepera_graph.cli.work.backend import search_here
 from deepera_graph.cli.work.bench.bars import bars
 from deepera_graph.cli.work.bench.chat_models import ChatModels
+from deepera_graph.cli.work.bench.names import split_names
+from deepera_graph.cli.work.bench.outputs import check_folder
 from deepera_graph.cli.work.terminal import write_json
-from deepera_graph.errors import SettingsError
 
 _OF_THE_MODEL = "deepera:llm"
 __all__ = ["ChatModels", "Request", "run"]
@@ -57,20 +58,12 @@ class Request:
             n_candidates=self.n_candidates,
         )
         plan = replace(plain.plan, **self._plan())
-        rankers = plain.rankers if self.rankers is None else _names("--rankers", self.rankers)
+        rankers = plain.rankers if self.rankers is None else split_names("--rankers", self.rankers)
         return replace(plain, plan=plan, rankers=rankers)
 
     def check_out(self) -> None:
         """Raise `SettingsError` if results would be lost, or cannot be written."""
-        if self.out is None:
-            return
-        if self.out.exists() and not self.out.is_dir():
-            raise SettingsError(f"--out must be a folder, got the file {str(self.out)!r}")
-        for name in _RESULTS:
-            if (self.out / name).exists() and not self.overwrite:
-                raise SettingsError(
-                    f"{str(self.out / name)!r} exists; give --overwrite to replace it"
-                )
+        check_folder(self.out, _RESULTS, overwrite=self.overwrite)
 
     def _plan(self) -> dict[str, Any]:
         given: dict[str, Any] = {
@@ -81,7 +74,7 @@ class Request:
             "keep": self.keep,
             "retry_failed": self.retry_failed,
             "strict": self.strict,
-            "metrics": None if self.metrics is None else _names("--metrics", self.metrics),
+            "metrics": None if self.metrics is None else split_names("--metrics", self.metrics),
         }
         return {name: value for name, value in given.items() if value is not None}
 
@@ -107,17 +100,12 @@ def run(request: Request, chat_models: ChatModels, *, as_json: bool, quiet: bool
         table = bench_table(replace(options, models=models), watch=watch)
     for ranker, reason in dict.fromkeys((one.ranker, one.reason) for one in table.missing):
         say(f"{ranker} is not available: {reason}")
+    if request.keep is not None and any(row.failed for row in table.rows):
+        say("passages that could not be judged are kept as such; --retry-failed ranks them anew")
     if as_json:
         write_json(_plain(table))
     elif not quiet:
         typer.echo(f"{table.overview()}\n{table.markdown()}", nl=False)
-
-
-def _names(option: str, text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names):
-        raise SettingsError(f"{option} must be names with commas between them, got {text!r}")
-    return names
 
 
 def _plain(table: Table) -> dict[str, Any]:
