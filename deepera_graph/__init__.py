@@ -7,6 +7,7 @@ from deepera_graph.version import __version__
 
 if TYPE_CHECKING:
     from deepera_graph.backends import load_backend
+    from deepera_graph.backends.encoder import encoder_backend
     from deepera_graph.backends.llm import llm_backend
     from deepera_graph.backends.local import local_backend
     from deepera_graph.backends.mixed import mixed_backend, screened_backend
@@ -67,6 +68,7 @@ _HOME = {
     "Summary": "schema",
     "Usage": "usage",
     "build_graph": "graph",
+    "encoder_backend": "backends.encoder",
     "llm_backend": "backends.llm",
     "load_backend": "backends",
     "local_backend": "backends.local",
@@ -106,6 +108,7 @@ __all__ = [
     "Usage",
     "__version__",
     "build_graph",
+    "encoder_backend",
     "llm_backend",
     "load_backend",
     "local_backend",

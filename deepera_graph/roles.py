@@ -13,7 +13,9 @@ from langchain_core.runnables import Runnable
 from deepera_graph.errors import SettingsError
 from deepera_graph.schema import Answer, AnswerType, Intent, IntentKind, Judgement, Summary
 
-_OF_NO_EFFECT = frozenset({"api_key_env", "patience", "limits", "timeout", "max_retries"})
+_OF_NO_EFFECT = frozenset(
+    {"api_key_env", "batch_size", "limits", "max_retries", "patience", "threads", "timeout"}
+)
 
 
 class IntentFields(TypedDict):

@@ -3,6 +3,7 @@
 | name | backend |
 |---|---|
 | ``local`` | `deepera_graph.backends.local`: rules, no model, no key |
+| ``encoder:MODEL`` | `deepera_graph.backends.encoder`: a cross-encoder, by file, folder or name |
 | ``provider:model`` | `deepera_graph.backends.llm`: any chat model, e.g. ``openai:gpt-5-mini`` |
 | ``package.module:factory`` | what the factory of yours returns |
 """
@@ -35,12 +36,15 @@ def _load_named(name: str) -> Backend:
     if name == "local":
         return _load_spec({"kind": "local"})
     head, colon, tail = name.partition(":")
+    if head == "encoder" and tail:
+        return _load_spec({"kind": "encoder", "model": tail})
     if colon and head and tail:
         if "." in head:
             return _load_spec({"kind": "factory", "path": name})
         return _load_spec({"kind": "llm", "model": name})
     raise SettingsError(
-        f"backend must be 'local', 'provider:model' or 'package.module:factory', got {name!r}"
+        "backend must be 'local', 'encoder:MODEL', 'provider:model' or 'package.module:factory', "
+        f"got {name!r}"
     )
 
 
@@ -58,6 +62,12 @@ def _local(spec: dict[str, Any]) -> Backend:
 
 def _llm(spec: dict[str, Any]) -> Backend:
     made: Backend = import_module("deepera_graph.backends.llm").llm_backend_from_spec(spec)
+    return made
+
+
+def _encoder(spec: dict[str, Any]) -> Backend:
+    module = import_module("deepera_graph.backends.encoder")
+    made: Backend = module.encoder_backend_from_spec(spec)
     return made
 
 
@@ -80,6 +90,7 @@ def _factory(spec: dict[str, Any]) -> Backend:
 
 _BUILDERS = {
     "local": _local,
+    "encoder": _encoder,
     "llm": _llm,
     "mixed": _mixed,
     "screened": _screened,

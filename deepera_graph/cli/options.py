@@ -55,8 +55,9 @@ BackendName = Annotated[
     str | None,
     typer.Option(
         "--backend",
-        metavar="local|llm|MODULE:FACTORY",
+        metavar="local|llm|encoder:MODEL|MODULE:FACTORY",
         help="[b]local[/b]: rules, no model and no key. [b]llm[/b]: a chat model, see --model. "
+        "[b]encoder:MODEL[/b]: a cross-encoder, by ONNX file, folder or name. "
         "Or a function of yours that returns a Backend; the current directory is searched too.",
         show_default="llm with --model, else local",
         rich_help_panel=_JUDGE,

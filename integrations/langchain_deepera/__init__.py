@@ -1,20 +1,22 @@
-"""DeepEra in LangChain: a document compressor, a retriever and a tool that pick evidence."""
+"""DeepEra in LangChain: a compressor, a retriever, a cross-encoder and a tool for evidence."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from langchain_deepera.compressor import DeepEraCompressor
+    from langchain_deepera.cross_encoder import EvidenceCrossEncoder
     from langchain_deepera.retriever import DeepEraRetriever
     from langchain_deepera.tool import create_evidence_tool
 
 _HOME = {
     "DeepEraCompressor": "compressor",
     "DeepEraRetriever": "retriever",
+    "EvidenceCrossEncoder": "cross_encoder",
     "create_evidence_tool": "tool",
 }
 
-__all__ = ["DeepEraCompressor", "DeepEraRetriever", "create_evidence_tool"]
+__all__ = ["DeepEraCompressor", "DeepEraRetriever", "EvidenceCrossEncoder", "create_evidence_tool"]
 
 
 def __getattr__(name: str) -> Any:  # langgraph takes over a second to import

@@ -117,7 +117,10 @@ def write_model(
     graph = helper.make_graph(
         nodes,
         "tiny",
-        [helper.make_tensor_value_info((rename or {}).get(one, one), kind, shape) for one in inputs],
+        [
+            helper.make_tensor_value_info((rename or {}).get(one, one), kind, shape)
+            for one in inputs
+        ],
         [helper.make_tensor_value_info("logits", TensorProto.FLOAT, None)],
         [numpy_helper.from_array(array, name) for name, array in numbers.items()],
     )

@@ -15,7 +15,7 @@ from deepera_graph.errors import DeepEraError, SettingsError
 from deepera_graph.roles import Backend
 
 T = TypeVar("T")
-_KNOWN = ("local", "llm")
+_KNOWN = ("local", "llm", "encoder:MODEL")
 _PLAIN_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,39}")
 
 
@@ -31,7 +31,7 @@ class Judge:
 
     @property
     def kind(self) -> str:
-        """``local``, ``llm`` or ``factory``.
+        """``local``, ``llm``, ``encoder`` or ``factory``.
 
         Raises:
             SettingsError: The options do not go together, or no backend has this name.
@@ -50,7 +50,7 @@ class Judge:
             return name
         if for_llm:
             raise SettingsError(f"{for_llm[0]} goes with --backend llm, not with {name!r}")
-        return "local" if name == "local" else _factory_kind(name)
+        return "local" if name == "local" else _named_kind(name)
 
     def build(self) -> Backend:
         """Build the backend.
@@ -64,6 +64,8 @@ class Judge:
         if kind == "llm":
             return _llm(str(self.model), self.base_url, self.api_key_env, self.limits)
         path = str(self.name)
+        if kind == "encoder":
+            return load_backend(path)
         return call_foreign(
             f"--backend {path}", lambda: load_backend({"kind": "factory", "path": path})
         )
@@ -103,14 +105,17 @@ def check_key_variable(variable: str | None) -> None:
         raise SettingsError(_no_key(variable))
 
 
-def _factory_kind(name: str) -> str:
+def _named_kind(name: str) -> str:
     module, colon, factory = name.partition(":")
+    if module == "encoder" and factory:
+        return "encoder"
     if colon and module and factory:
         return "factory"
     close = get_close_matches(name, _KNOWN, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     raise SettingsError(
-        f"--backend must be 'local', 'llm' or 'package.module:factory', got {name!r}{hint}"
+        "--backend must be 'local', 'llm', 'encoder:MODEL' or 'package.module:factory', "
+        f"got {name!r}{hint}"
     )
 
 

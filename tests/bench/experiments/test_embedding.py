@@ -55,7 +55,7 @@ def test_every_embedding_has_a_row_a_share(tmp_path):
     (grid,) = found.grids
     assert column(grid, "embeddings") == ["bm25", "bm25", "fake", "fake"]
     assert all(0 <= one <= 1 for one in column(grid, "NRS@10"))
-    assert "ssli: lsa is left out: 16 texts cannot be embedded" in found.findings[0]
+    assert "ssli: lsa is left out: 16 chunks cannot be embedded" in found.findings[0]
     assert "base: left out" in found.findings[2]
     assert [one.name for one in found.drawings] == ["nrs", "cdr"]
     assert embedding.run(made).grids == found.grids

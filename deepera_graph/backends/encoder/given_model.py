@@ -1,0 +1,71 @@
+"""A model that the caller made: anything that predicts, scores or ranks."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from deepera_graph.backends.encoder.logits import logits_of
+from deepera_graph.backends.encoder.pairs import Pair, Reading
+from deepera_graph.backends.encoder.sentence_model import BATCH_SIZE, logits_alone
+from deepera_graph.errors import AnswerError, SettingsError
+from deepera_graph.usage import Usage
+
+_METHODS = ("predict", "rank", "score")
+
+
+class GivenModel:
+    """A live object, asked by the first of these methods that it has.
+
+    | method | object |
+    |---|---|
+    | ``predict(pairs)`` | a `CrossEncoder` of sentence-transformers, or like it |
+    | ``rank(query=, docs=, doc_ids=)`` | a model of the `rerankers` package (Clavié 2024) |
+    | ``score(pairs)`` | a `BaseCrossEncoder` of LangChain |
+
+    What it costs is not known: a pair counts as one call.
+
+    Raises:
+        SettingsError: It has none of them.
+    """
+
+    is_local = False
+    mixes = False
+    batch_size = BATCH_SIZE
+    max_tokens: int | None = None
+
+    def __init__(self, model: Any) -> None:
+        method = next((one for one in _METHODS if callable(getattr(model, one, None))), None)
+        if method is None:
+            raise SettingsError(
+                "model must be a name, a path, or an object with predict(pairs), score(pairs) or "
+                f"rank(query, docs, doc_ids), got {model!r:.80}"
+            )
+        self._model, self._method = model, method
+        self._options = logits_alone(model) if method == "predict" else {}
+        self.name = str(getattr(model, "model_name", None) or type(model).__name__)
+        self.version = "a live object"
+
+    def read(self, pairs: Sequence[Pair]) -> list[Reading]:
+        """Return the number that the object gives to each pair."""
+        if self._method == "rank":
+            return [Reading(value) for value in self._ranked(pairs)]
+        found = getattr(self._model, self._method)(list(pairs), **self._options)
+        return [Reading(value) for value in logits_of(found, len(pairs))]
+
+    def renew(self) -> None:
+        """Do nothing: the object is the caller's."""
+
+    def _ranked(self, pairs: Sequence[Pair]) -> list[float]:
+        places: dict[str, list[int]] = {}
+        for place, (question, _) in enumerate(pairs):
+            places.setdefault(question, []).append(place)
+        values: dict[int, float] = {}
+        for question, own in places.items():
+            docs = [pairs[place][1] for place in own]
+            found = self._model.rank(query=question, docs=docs, doc_ids=own)
+            for one in found.results:
+                if one.score is None:
+                    raise AnswerError("the model ranks, but gives no scores", usage=Usage())
+                values[one.document.doc_id] = float(one.score)
+        if missing := len(pairs) - len(values):
+            raise AnswerError(f"the model left out {missing} of {len(pairs)}", usage=Usage())
+        return [values[place] for place in range(len(pairs))]
