@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 
 from answers import Form, Verdict
-from faults import FAULTS, Call, Fault, good
 from loopback import Reply, Request, texts
 from questions import Question
+
+from faults import FAULTS, Call, Fault, good
 
 _CODE = re.compile(r"F\d\dQ\d\dP\d\d")
 _SECRET_LINE = re.compile(r"^.*[0-9a-f]{8}.*$", re.MULTILINE)

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 
-from faults import FAULTS
 from loopback import ChatServer
 from model import ScriptedModel
 from outcomes import OUTCOMES, Ranking, classify, counts, summary
 from questions import Question, make_question, plain_id
 from rivals import RIVALS, Rival
+
+from faults import FAULTS
 
 QUESTION_SECONDS = 60.0
 _AT_ONCE = 16
