@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from threading import Thread
 
 from loopback import ChatServer
@@ -26,6 +27,9 @@ from faults import FAULTS
 QUESTION_SECONDS = 60.0
 _AT_ONCE = 16
 _NO_FAULT = "no fault"
+MIXED = "20 % mixed"
+_MIXED_QUESTIONS = 20
+_HIT_EVERY = 5
 
 
 @dataclass(slots=True)
@@ -61,12 +65,15 @@ def measure(
     Raises:
         RuntimeError: The rival does not rank as the scripted model says, with no fault at all.
     """
-    places = {name: place for place, name in enumerate(FAULTS, start=1)}
+    places = {name: place for place, name in enumerate([*FAULTS, MIXED], start=1)}
     plan = [_NO_FAULT, *(name for name in faults if _applies(rival, name))]
+    n_asked = dict.fromkeys(plan, n_questions)
+    if MIXED in faults:
+        n_asked |= {MIXED: _MIXED_QUESTIONS, _NO_FAULT: max(n_questions, _MIXED_QUESTIONS)}
     attempts = {
         name: [
-            Attempt(_question(places.get(name, 0), number, n_passages, name))
-            for number in range(n_questions)
+            Attempt(_question(places.get(name, 0), number, n_passages, _hit(rival, name, number)))
+            for number in range(n_asked[name])
         ]
         for name in plan
     }
@@ -79,7 +86,7 @@ def measure(
         return {
             name: [
                 one.outcome(first.ranking or [])
-                for one, first in zip(attempts[name], expected, strict=True)
+                for one, first in zip(attempts[name], expected, strict=False)
             ]
             if name in attempts
             else ["–"]
@@ -105,7 +112,7 @@ def main() -> None:
     """Read the options, measure, print."""
     options = _options()
     chosen = [rival for rival in RIVALS if options.only.lower() in rival.name.lower()]
-    faults = options.faults.split(",") if options.faults else list(FAULTS)
+    faults = options.faults.split(",") if options.faults else [*FAULTS, MIXED]
     logging.disable()
     rows: dict[str, dict[str, list[str]] | str] = {}
     versions: list[str] = []
@@ -131,6 +138,14 @@ def _quietly(
                 return measure(rival, faults, options.questions, options.passages)
             except RuntimeError as error:
                 return f"not measured: {error}"
+
+
+def _hit(rival: Rival, column: str, number: int) -> str:
+    """Return the fault of a question; of those of the mixed column one in five has one, drawn."""
+    if column != MIXED:
+        return column
+    usual = [name for name in FAULTS if _applies(rival, name)]
+    return Random(number).choice(usual) if number % _HIT_EVERY == 0 else _NO_FAULT
 
 
 def _question(place: int, number: int, n_passages: int, fault: str) -> Question:
@@ -184,8 +199,8 @@ def _options() -> argparse.Namespace:
     if not (1 <= options.questions <= 99 and 4 <= options.passages <= 99):
         parser.error("questions must be 1 to 99, passages 4 to 99")
     for fault in filter(None, options.faults.split(",")):
-        if fault not in FAULTS:
-            parser.error(f"no fault {fault!r}; faults are {', '.join(FAULTS)}")
+        if fault not in (*FAULTS, MIXED):
+            parser.error(f"no fault {fault!r}; faults are {', '.join((*FAULTS, MIXED))}")
     return options
 
 

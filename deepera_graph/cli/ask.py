@@ -55,6 +55,7 @@ def ask(
     model: options.ModelName = None,
     base_url: options.BaseUrl = None,
     api_key_env: options.KeyVariable = None,
+    domain: options.DomainName = None,
     max_concurrency: options.MaxConcurrency = None,
     requests_per_minute: options.RequestsPerMinute = None,
     tokens_per_minute: options.TokensPerMinute = None,
@@ -92,6 +93,7 @@ def ask(
             model=model,
             base_url=base_url,
             api_key_env=api_key_env,
+            domain=domain,
             limits=options.limits_of(
                 requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute
             ),

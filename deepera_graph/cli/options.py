@@ -94,6 +94,17 @@ KeyVariable = Annotated[
         rich_help_panel=_JUDGE,
     ),
 ]
+DomainName = Annotated[
+    str | None,
+    typer.Option(
+        "--domain",
+        metavar="NAME|FILE",
+        help="Field whose rules are added to the prompts of a chat model: law, medicine, finance, "
+        "or a TOML file of yours.",
+        show_default="science in general",
+        rich_help_panel=_JUDGE,
+    ),
+]
 MaxConcurrency = Annotated[
     int | None,
     typer.Option(

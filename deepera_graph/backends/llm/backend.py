@@ -22,6 +22,7 @@ from deepera_graph.backends.llm.pace import Limits
 from deepera_graph.backends.llm.patience import Patience
 from deepera_graph.backends.llm.roles import LlmAnswerer, LlmIntent, LlmJudge, LlmSummarizer
 from deepera_graph.backends.llm.secrets import holds_password
+from deepera_graph.domains import Domain, load_domain
 from deepera_graph.errors import SettingsError
 from deepera_graph.prompts import prompts_hash
 from deepera_graph.roles import Backend
@@ -42,6 +43,7 @@ def llm_backend(
     api_key_env: str | None = None,
     patience: Patience | Mapping[str, Any] | None = None,
     limits: Limits | Mapping[str, Any] | None = None,
+    domain: Domain | Mapping[str, Any] | str | None = None,
     **options: Any,
 ) -> Backend:
     """Have a chat model recognise intents, judge, summarize and answer.
@@ -53,6 +55,9 @@ def llm_backend(
         patience: How long to wait and what to try again; its fields by name, or the defaults.
         limits: What the server allows (calls at once, requests and tokens a minute), for all
             rerankers on this model together; its fields by name, or no limits.
+        domain: Field whose rules are added to the prompts: ``"law"``, ``"medicine"``,
+            ``"finance"``, a TOML file, or a `deepera_graph.domains.Domain`; none for science in
+            general.
         options: Passed to a model given by name. The default is temperature 0, where the model
             takes one.
 
@@ -74,15 +79,22 @@ def llm_backend(
         made, spec = model, _dumped(model)
     patience, limits = _of(Patience, patience), _of(Limits, limits)
     chat = ChatModel(made, patience, limits)
+    field = None if domain is None else load_domain(domain)
+    written = {"domain": field.to_dict()} if field else {}
     return Backend(
         name="llm",
-        intent=LlmIntent(chat),
-        judge=LlmJudge(chat),
-        summarizer=LlmSummarizer(chat),
-        answerer=LlmAnswerer(chat),
-        about={"model": chat.name, "prompts": prompts_hash(), "schemas": schemas_hash(_FILLED)},
+        intent=LlmIntent(chat, field),
+        judge=LlmJudge(chat, field),
+        summarizer=LlmSummarizer(chat, field),
+        answerer=LlmAnswerer(chat, field),
+        about={
+            "model": chat.name,
+            "prompts": prompts_hash(),
+            "schemas": schemas_hash(_FILLED),
+            **written,
+        },
         needs_evidence=True,
-        spec={"kind": "llm", **spec, **_changed(patience=patience, limits=limits)}
+        spec={"kind": "llm", **spec, **written, **_changed(patience=patience, limits=limits)}
         if spec and not spec.keys() & _MAY_HOLD_SECRETS
         else None,
     )
@@ -93,7 +105,12 @@ def llm_backend_from_spec(spec: Mapping[str, Any]) -> Backend:
     options = dict(spec)
     if "dump" in options:
         model = _loaded(options["dump"])
-        return llm_backend(model, patience=options.get("patience"), limits=options.get("limits"))
+        return llm_backend(
+            model,
+            patience=options.get("patience"),
+            limits=options.get("limits"),
+            domain=options.get("domain"),
+        )
     return llm_backend(options.pop("model"), **options)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Coroutine
 from typing import Any, Generic, Self, TypeVar
 
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from deepera_graph import prompts
@@ -18,6 +19,7 @@ from deepera_graph.backends.llm.model import ChatModel
 from deepera_graph.backends.llm.pace import Limits
 from deepera_graph.backends.llm.patience import Patience
 from deepera_graph.backends.llm.structured import Filling, fill
+from deepera_graph.domains import Domain
 from deepera_graph.roles import AnswerTask, IntentTask, PassageTask
 from deepera_graph.schema import Answer, Intent, Judgement, Summary
 
@@ -28,8 +30,8 @@ AnswerT = TypeVar("AnswerT")
 class LlmRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
     """A role whose work runs in the loop of the model calls."""
 
-    def __init__(self, model: ChatModel) -> None:
-        self._model = model
+    def __init__(self, model: ChatModel, domain: Domain | None = None) -> None:
+        self._model, self._domain = model, domain
 
     @property
     def model(self) -> ChatModel:
@@ -48,7 +50,12 @@ class LlmRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
 
     def counting(self) -> Self:
         """Return this role on a model that counts its prompts and is never asked."""
-        return type(self)(ChatModel(CountingModel(), Patience(), Limits()))
+        return type(self)(ChatModel(CountingModel(), Patience(), Limits()), self._domain)
+
+    def _messages(self, node: str, /, **values: str) -> list[BaseMessage]:
+        """Fill the templates of a node, with the rules of the field."""
+        filled = prompts.messages(node, **values)
+        return self._domain.added_to(node, filled) if self._domain else filled
 
     def _play(self, task: TaskT, config: RunnableConfig | None) -> Coroutine[Any, Any, AnswerT]:
         raise NotImplementedError
@@ -63,7 +70,7 @@ class LlmIntent(LlmRole[IntentTask, Intent]):
             if task["problem"]
             else ""
         )
-        messages = prompts.messages(
+        messages = self._messages(
             "intent", question=show.one_line(task["question"]), problem=problem
         )
         filled = await fill(self._model, messages, FilledIntent, config)
@@ -76,9 +83,7 @@ class LlmJudge(LlmRole[PassageTask, Judgement]):
     async def _play(self, task: PassageTask, config: RunnableConfig | None) -> Judgement:
         sentences = show.sentences_of(task)
         values = show.passage_values(task, show.numbered(sentences))
-        filled = await fill(
-            self._model, prompts.messages("score", **values), FilledJudgement, config
-        )
+        filled = await fill(self._model, self._messages("score", **values), FilledJudgement, config)
         return Judgement(
             score=filled.answer.score,
             reason=harmless.one_line(filled.answer.reason),
@@ -93,7 +98,7 @@ class LlmSummarizer(LlmRole[PassageTask, Summary]):
     async def _play(self, task: PassageTask, config: RunnableConfig | None) -> Summary:
         values = show.passage_values(task, show.plain(task["text"]))
         filled = await fill(
-            self._model, prompts.messages("summarize", **values), FilledSummary, config
+            self._model, self._messages("summarize", **values), FilledSummary, config
         )
         text = filled.answer.text.strip()
         return Summary(
@@ -109,7 +114,7 @@ class LlmAnswerer(LlmRole[AnswerTask, Answer]):
         block = show.evidence_block(task["evidence"])
         question = show.one_line(task["question"])
         form = show.intent_values(task["intent"])["expected_answer_type"]
-        messages = prompts.messages(
+        messages = self._messages(
             "answer",
             question=question,
             expected_answer_type=form,

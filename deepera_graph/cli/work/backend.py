@@ -28,6 +28,7 @@ class Judge:
     base_url: str | None
     api_key_env: str | None
     limits: Mapping[str, float] = field(default_factory=dict)
+    domain: str | None = None
 
     @property
     def kind(self) -> str:
@@ -40,6 +41,7 @@ class Judge:
             "--model": self.model,
             "--base-url": self.base_url,
             "--api-key-env": self.api_key_env,
+            "--domain": self.domain,
             **{f"--{name.replace('_', '-')}": value for name, value in self.limits.items()},
         }
         for_llm = [option for option, value in given.items() if value is not None]
@@ -62,7 +64,7 @@ class Judge:
         if kind == "local":
             return load_backend("local")
         if kind == "llm":
-            return _llm(str(self.model), self.base_url, self.api_key_env, self.limits)
+            return _llm(self)
         path = str(self.name)
         if kind == "encoder":
             return load_backend(path)
@@ -119,12 +121,11 @@ def _named_kind(name: str) -> str:
     )
 
 
-def _llm(
-    name: str, base_url: str | None, api_key_env: str | None, limits: Mapping[str, float]
-) -> Backend:
-    check_key_variable(api_key_env)
-    check_base_url(base_url)
-    if base_url is not None:
+def _llm(judge: Judge) -> Backend:
+    name = str(judge.model)
+    check_key_variable(judge.api_key_env)
+    check_base_url(judge.base_url)
+    if judge.base_url is not None:
         name = "openai:" + name.removeprefix("openai:")
     elif ":" not in name:
         raise SettingsError(
@@ -133,7 +134,13 @@ def _llm(
         )
     return call_foreign(
         f"--model {name}",
-        lambda: llm_backend(name, base_url=base_url, api_key_env=api_key_env, limits=limits),
+        lambda: llm_backend(
+            name,
+            base_url=judge.base_url,
+            api_key_env=judge.api_key_env,
+            limits=judge.limits,
+            domain=judge.domain,
+        ),
     )
 
 
