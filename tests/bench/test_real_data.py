@@ -35,6 +35,7 @@ def test_first_stage_order_of_instance_files_is_the_retrievers():
     assert found == pytest.approx((6.0, 35.3, 27.2), abs=0.1)
 
 
+@pytest.mark.slow
 def test_bm25_over_the_scifact_corpus_is_where_others_have_it():
     (ndcg,) = percents("scifact", FirstStage(), ("nDCG@10",))
     assert 66 <= ndcg <= 69

@@ -127,7 +127,8 @@ def test_one_run_may_be_killed_again_and_again(begin, end, whole, server, tmp_pa
     assert (out.read_bytes(), counted(report_of(out))) == whole
 
 
-@pytest.mark.parametrize("n_kills", KILLS)
+@pytest.mark.slow
+@pytest.mark.parametrize("n_kills", [20])
 def test_without_a_cache_only_questions_in_flight_are_repeated(
     begin, end, whole, server, tmp_path, n_kills
 ):

@@ -65,8 +65,14 @@ def n_committed(database):
         return states.execute(count).fetchone()[0]
 
 
-@pytest.mark.parametrize("way", ["sync", "async"])
-@pytest.mark.parametrize("n_kills", [1, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("n_kills", "way"),
+    [
+        (1, "async"),
+        pytest.param(20, "sync", marks=pytest.mark.slow),
+        pytest.param(20, "async", marks=pytest.mark.slow),
+    ],
+)
 def test_only_calls_in_flight_are_repeated(start, end, server, tmp_path, n_kills, way):
     whole = end("whole", way)
     assert server.calls == N_CALLS
