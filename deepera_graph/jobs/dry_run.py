@@ -23,16 +23,20 @@ def count_calls(
     source: BinaryIO,
     *,
     report: JobReport,
+    domain: str | None = None,
     limit: int | None = None,
     watch: Watch = lambda line: None,
 ) -> None:
     """Add up what a language model would be asked; `report.usage` has calls and tokens a stage.
 
     As every passage is kept, the summaries are the most there can be. Second tries are not
-    counted.
+    counted; the rules of the field are.
+
+    Raises:
+        SettingsError: There is no such field.
     """
     plain = {**settings.to_dict(), "max_concurrency": AT_ONCE}
-    reranker = EvidenceReranker(llm_backend(CountingModel()), **plain)
+    reranker = EvidenceReranker(llm_backend(CountingModel(), domain=domain), **plain)
     rerank_lines(reranker, source, None, report=report, limit=limit, watch=watch)
 
 

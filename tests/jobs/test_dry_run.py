@@ -61,3 +61,12 @@ def test_bad_lines_are_found(make_file, make_line):
         report = JobReport()
         count(make_file(b"{", make_line("q2", ""), make_line("q3", "fine")), report=report)
         assert (report.n_written, report.n_bad) == (1, 2)
+
+
+def test_the_rules_of_a_field_are_counted(make_file, make_line):
+    tokens = []
+    for domain in (None, "law"):
+        report = JobReport()
+        count_calls(Settings(), make_file(make_line("q1", "one")), report=report, domain=domain)
+        tokens.append(report.total_usage.input_tokens)
+    assert tokens[1] > tokens[0]

@@ -88,7 +88,14 @@ def _count(
         if judge.kind in _FREE:
             count_lines(source, report=report, limit=limit, watch=watch)
         else:
-            count_calls(_freed(settings), source, report=report, limit=limit, watch=watch)
+            count_calls(
+                _freed(settings),
+                source,
+                report=report,
+                domain=judge.domain,
+                limit=limit,
+                watch=watch,
+            )
     return report
 
 
