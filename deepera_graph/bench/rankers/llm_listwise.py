@@ -15,11 +15,11 @@ from deepera_graph.backends.llm import show
 from deepera_graph.backends.llm.answers import Filled, Number, json_schema
 from deepera_graph.bench.chat import Chat, together
 from deepera_graph.bench.prompts import messages
-from deepera_graph.bench.rankers.ranker import Job, Passage, Problems, Ranking
+from deepera_graph.bench.rankers.chat_ranker import EXAMPLE, ChatRanker
+from deepera_graph.bench.rankers.ranker import Job, Passage, Ranking
 from deepera_graph.bench.rankers.shown import one_line
 from deepera_graph.bench.rankers.windows import SIZE, STEP, slide
 from deepera_graph.errors import AnswerError, CallError, SettingsError
-from deepera_graph.usage import Usage
 
 MAX_WORDS = 300
 
@@ -30,7 +30,7 @@ class FilledOrder(Filled):
     order: list[Number] = Field(description="Numbers of all passages, the most relevant first.")
 
 
-class ListwiseLlm:
+class ListwiseLlm(ChatRanker):
     """Ranks by the orders that a chat model gives.
 
     A window whose call fails stays as it is, and its passages are counted as failed.
@@ -59,9 +59,9 @@ class ListwiseLlm:
             raise SettingsError(f"step must be from 1 to size - 1 = {size - 1}, got {step}")
         if max_words < 1:
             raise SettingsError(f"max_words must be >= 1, got {max_words}")
-        self.name = name or f"{'LLM listwise' if size is None else 'RankGPT'} {chat.name}"
-        self.problems = Problems()
-        self._chat, self._size, self._step, self._max_words = chat, size, step, max_words
+        kind = "LLM listwise" if size is None else "RankGPT"
+        super().__init__(chat, name or f"{kind} {chat.name}")
+        self._size, self._step, self._max_words = size, step, max_words
 
     @property
     def fingerprint(self) -> Mapping[str, Any] | None:
@@ -71,24 +71,10 @@ class ListwiseLlm:
         return {
             "kind": "llm listwise",
             "model": self._chat.fingerprint,
-            "prompt": [one.content for one in self._messages("$question", [_EXAMPLE])],
+            "prompt": [one.content for one in self._messages("$question", [EXAMPLE])],
             "answer": json_schema(FilledOrder),
             "windows": [self._size, self._step, self._max_words],
         }
-
-    @property
-    def usage(self) -> Usage:
-        """Model calls and tokens so far."""
-        return self._chat.usage
-
-    def rank(self, question: str, passages: Sequence[Passage]) -> Ranking:
-        """Return all passages in the model's order, with minus the rank as score.
-
-        Raises:
-            BackendError: No call can succeed.
-            BudgetError: The budget is spent.
-        """
-        return self.rank_many([(question, passages)])[0]
 
     def rank_many(self, jobs: Sequence[Job]) -> list[Ranking]:
         """Do what `rank` does for many questions at once; the windows of one follow each other."""
@@ -126,6 +112,3 @@ class ListwiseLlm:
                 n=str(len(passages)),
             )
         )
-
-
-_EXAMPLE = Passage(id="1", text="$text", title="$title", section="$section")

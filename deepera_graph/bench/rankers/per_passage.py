@@ -7,22 +7,21 @@ from deepera_graph.backends.llm import show
 from deepera_graph.backends.llm.answers import Filled, json_schema
 from deepera_graph.bench.chat import Chat, together
 from deepera_graph.bench.prompts import messages
+from deepera_graph.bench.rankers.chat_ranker import EXAMPLE, ChatRanker
 from deepera_graph.bench.rankers.ranker import (
     Job,
     Passage,
-    Problems,
     Ranking,
     by_score,
 )
 from deepera_graph.bench.rankers.shown import one_block
 from deepera_graph.errors import AnswerError, CallError
-from deepera_graph.usage import Usage
 
 FilledT = TypeVar("FilledT", bound=Filled)
 FAILED = -1.0
 
 
-class PerPassage(Generic[FilledT]):
+class PerPassage(ChatRanker, Generic[FilledT]):
     """Ranks by what a chat model says of each passage; ties stay in first-stage order.
 
     A passage that cannot be rated ranks last, with the score -1, and is counted.
@@ -44,9 +43,8 @@ class PerPassage(Generic[FilledT]):
         kind: type[FilledT],
         score: Callable[[FilledT], float],
     ) -> None:
-        self.name = name
-        self.problems = Problems()
-        self._chat, self._node, self._kind, self._score = chat, node, kind, score
+        super().__init__(chat, name)
+        self._node, self._kind, self._score = node, kind, score
 
     @property
     def fingerprint(self) -> Mapping[str, Any] | None:
@@ -56,23 +54,9 @@ class PerPassage(Generic[FilledT]):
         return {
             "kind": f"llm {self._node}",
             "model": self._chat.fingerprint,
-            "prompt": [one.content for one in self._messages("$question", _EXAMPLE)],
+            "prompt": [one.content for one in self._messages("$question", EXAMPLE)],
             "answer": json_schema(self._kind),
         }
-
-    @property
-    def usage(self) -> Usage:
-        """Model calls and tokens so far."""
-        return self._chat.usage
-
-    def rank(self, question: str, passages: Sequence[Passage]) -> Ranking:
-        """Return all passages by their rating.
-
-        Raises:
-            BackendError: No call can succeed.
-            BudgetError: The budget is spent.
-        """
-        return self.rank_many([(question, passages)])[0]
 
     def rank_many(self, jobs: Sequence[Job]) -> list[Ranking]:
         """Do what `rank` does for many questions at once."""
@@ -98,6 +82,3 @@ class PerPassage(Generic[FilledT]):
                 passage=block,
             )
         )
-
-
-_EXAMPLE = Passage(id="1", text="$text", title="$title", section="$section")
