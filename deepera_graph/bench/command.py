@@ -7,16 +7,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from deepera_graph.bench.dataset import Dataset
-from deepera_graph.bench.errors import UnavailableError
-from deepera_graph.bench.rankers.absent import Absent
-from deepera_graph.bench.rankers.models import Models
-from deepera_graph.bench.rankers.named import make_ranker
+from deepera_graph.bench.chosen import Chosen, described
 from deepera_graph.bench.rankers.ranker import Ranker
-from deepera_graph.bench.readers.detect import open_dataset
 from deepera_graph.bench.run import METRICS, ORACLE, Plan, Watch, run
 from deepera_graph.bench.table import Table
-from deepera_graph.errors import SettingsError
 from deepera_graph.version import __version__
 
 RANKERS = ("first-stage", "random", "bm25", "deepera:local", "oracle")
@@ -32,36 +26,19 @@ def default_rankers() -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What the caller asked for.
+class Options(Chosen):
+    """What the caller asked for, beside the data.
 
     Attributes:
-        data: Files and folders, see `deepera_graph.bench.readers.detect`; not empty.
         rankers: Names, see `deepera_graph.bench.rankers.named`; ``oracle`` adds the ceiling.
         plan: Metrics, repeats, resamples, seed, and where rankings are kept. Its baseline may be
             named as in *rankers*, or as in the table.
-        models: The chat model of rankers that name none, its cache and its limits.
         out: Folder for the results; None writes nothing.
-        limit: Only the first so many questions of each data set, >= 1; None takes all.
-        split: Which judgements of a BEIR folder.
-        n_candidates: Documents a query of a BEIR folder keeps, >= 1.
     """
 
-    data: tuple[Path, ...]
     rankers: tuple[str, ...] = field(default_factory=default_rankers)
     plan: Plan = field(default_factory=lambda: Plan(metrics=(*METRICS, "nDCG@10")))
-    models: Models = field(default_factory=Models)
     out: Path | None = None
-    limit: int | None = None
-    split: str = "test"
-    n_candidates: int = 100
-
-    def __post_init__(self) -> None:
-        if not self.data:
-            raise SettingsError("data must name at least one file or folder")
-        for name, value in (("limit", self.limit), ("n_candidates", self.n_candidates)):
-            if value is not None and value < 1:
-                raise SettingsError(f"{name} must be >= 1, got {value}")
 
 
 def bench_table(options: Options, *, watch: Watch = lambda step: None) -> Table:
@@ -83,7 +60,11 @@ def bench_table(options: Options, *, watch: Watch = lambda step: None) -> Table:
             strict.
         BudgetError: The budget is spent.
     """
-    named = {one: _ranker(one, options) for one in options.rankers if one != ORACLE}
+    named = {
+        one: options.ranker(one, seed=options.plan.seed, strict=options.plan.strict)
+        for one in options.rankers
+        if one != ORACLE
+    }
     rankers = list(named.values())
     baseline = options.plan.baseline
     plan = replace(
@@ -91,25 +72,11 @@ def bench_table(options: Options, *, watch: Watch = lambda step: None) -> Table:
         oracle=options.plan.oracle or ORACLE in options.rankers,
         baseline=named[baseline].name if baseline in named else baseline,
     )
-    datasets = [_dataset(path, options) for path in options.data]
+    datasets = options.datasets()
     table = run(rankers, datasets, plan, watch=watch)
     if options.out is not None:
         _write(options.out, table, _manifest(table, rankers, options, plan))
     return table
-
-
-def _ranker(name: str, options: Options) -> Ranker:
-    try:
-        return make_ranker(name, seed=options.plan.seed, models=options.models)
-    except UnavailableError as error:
-        if options.plan.strict:
-            raise
-        return Absent(name, str(error))
-
-
-def _dataset(path: Path, options: Options) -> Dataset:
-    dataset = open_dataset(path, split=options.split, n_candidates=options.n_candidates)
-    return dataset if options.limit is None else dataset.first(options.limit)
 
 
 def _write(folder: Path, table: Table, manifest: dict[str, Any]) -> None:
@@ -135,16 +102,7 @@ def _manifest(table: Table, rankers: list[Ranker], options: Options, plan: Plan)
         "n_resamples": plan.n_resamples,
         "seed": plan.seed,
         "limit": options.limit,
-        "datasets": {
-            one.name: {
-                "questions": one.n_questions,
-                "candidates": one.n_candidates,
-                "ceiling": one.ceiling,
-                "first_stage": one.first_stage,
-                "sha256": one.fingerprint,
-            }
-            for one in table.surveys
-        },
+        "datasets": described(table.surveys),
         "rankers": {one.name: one.fingerprint for one in rankers},
         "not_available": [one._asdict() for one in table.missing],
     }

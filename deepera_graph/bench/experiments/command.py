@@ -6,19 +6,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from deepera_graph.bench.dataset import Dataset
-from deepera_graph.bench.errors import UnavailableError
+from deepera_graph.bench.chosen import Chosen, described
 from deepera_graph.bench.experiments.experiment import Experiment, ExperimentResult
 from deepera_graph.bench.experiments.lab import Lab, NoFilterError
 from deepera_graph.bench.experiments.setup import Setup
 from deepera_graph.bench.experiments.write.folder import write_experiment
-from deepera_graph.bench.rankers.absent import Absent
-from deepera_graph.bench.rankers.models import Models
-from deepera_graph.bench.rankers.named import make_ranker
-from deepera_graph.bench.rankers.ranker import Ranker
-from deepera_graph.bench.readers.detect import open_dataset
 from deepera_graph.bench.run import Watch
-from deepera_graph.errors import SettingsError
 from deepera_graph.thresholds import threshold_to_plain
 from deepera_graph.version import __version__
 
@@ -27,33 +20,16 @@ _LIBRARIES = ("numpy", "matplotlib", "ir_measures", "bm25s", "PyStemmer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StudyOptions:
-    """What the caller asked for.
+class StudyOptions(Chosen):
+    """What the caller asked for, beside the data.
 
     Attributes:
-        data: Files and folders, see `deepera_graph.bench.readers.detect`; not empty.
         rankers: Names, see `deepera_graph.bench.rankers.named`.
         setup: How to measure.
-        models: The chat model of rankers that name none, its cache and its limits.
-        limit: Only the first so many questions of each data set, >= 1; None takes all.
-        split: Which judgements of a BEIR folder.
-        n_candidates: Documents a query of a BEIR folder keeps, >= 1.
     """
 
-    data: tuple[Path, ...]
     rankers: tuple[str, ...] = RANKERS
     setup: Setup = field(default_factory=Setup)
-    models: Models = field(default_factory=Models)
-    limit: int | None = None
-    split: str = "test"
-    n_candidates: int = 100
-
-    def __post_init__(self) -> None:
-        if not self.data:
-            raise SettingsError("data must name at least one file or folder")
-        for name, value in (("limit", self.limit), ("n_candidates", self.n_candidates)):
-            if value is not None and value < 1:
-                raise SettingsError(f"{name} must be >= 1, got {value}")
 
 
 def open_lab(options: StudyOptions, *, watch: Watch = lambda step: None) -> Lab:
@@ -65,8 +41,11 @@ def open_lab(options: StudyOptions, *, watch: Watch = lambda step: None) -> Lab:
         MetricError: A name is used twice.
         UnavailableError: A ranker is not available, and the setup is strict.
     """
-    datasets = [_dataset(path, options) for path in options.data]
-    rankers = [_ranker(name, options) for name in options.rankers]
+    datasets = options.datasets()
+    rankers = [
+        options.ranker(name, seed=options.setup.seed, strict=options.setup.strict)
+        for name in options.rankers
+    ]
     return Lab(rankers, datasets, options.setup, watch=watch)
 
 
@@ -138,33 +117,10 @@ def manifest(lab: Lab) -> dict[str, Any]:
             "n_resamples": setup.n_resamples,
             "seed": setup.seed,
         },
-        "datasets": {
-            one.name: {
-                "questions": one.survey.n_questions,
-                "candidates": one.survey.n_candidates,
-                "ceiling": one.survey.ceiling,
-                "first_stage": one.survey.first_stage,
-                "sha256": one.survey.fingerprint,
-            }
-            for one in lab.materials()
-        },
+        "datasets": described(one.survey for one in lab.materials()),
         "rankers": {one.name: one.fingerprint for one in lab.rankers},
         "not_available": [
             {"dataset": dataset, "ranker": ranker, "reason": reason}
             for (dataset, ranker), reason in lab.missing.items()
         ],
     }
-
-
-def _dataset(path: Path, options: StudyOptions) -> Dataset:
-    dataset = open_dataset(path, split=options.split, n_candidates=options.n_candidates)
-    return dataset if options.limit is None else dataset.first(options.limit)
-
-
-def _ranker(name: str, options: StudyOptions) -> Ranker:
-    try:
-        return make_ranker(name, seed=options.setup.seed, models=options.models)
-    except UnavailableError as error:
-        if options.setup.strict:
-            raise
-        return Absent(name, str(error))
