@@ -7,25 +7,28 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from deepera_graph import Budget, EvidenceReranker, InputError, SettingsError, Summary
-from support.roles import judged, scripted_backend
+from support.roles import first_sentence, judged, scripted_backend
 
 QUESTION = "Which text?"
 TEXTS = [f"Text {n}." for n in range(6)]
 CONFIG = {"configurable": {"thread_id": "one"}}
 
 
-class Judge:
-    """Scores 0.9; the first time it meets the fourth text it is interrupted."""
+class Summarizer:
+    """Takes the first sentence; the first time it is asked it is interrupted.
+
+    It is the only call of its stage, so whatever was judged before it has been saved. What is in
+    flight at a kill, and may be repeated, is counted in `test_kill`.
+    """
 
     def __init__(self):
-        self.judged, self.interrupted = [], False
+        self.interrupted = False
 
     def __call__(self, task):
-        if task["text"] == "Text 3." and not self.interrupted:
+        if not self.interrupted:
             self.interrupted = True
             raise KeyboardInterrupt
-        self.judged.append(task["text"])
-        return judged(0.9)
+        return first_sentence(task)
 
 
 def asked(reranker, texts=TEXTS, *, question=QUESTION, is_async=False, resume=True):
@@ -40,17 +43,23 @@ def verdicts(result):
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_only_what_is_missing_is_asked(is_async):
-    judge = Judge()
-    reranker = EvidenceReranker(
-        scripted_backend(judge), checkpointer=InMemorySaver(), max_concurrency=1
-    )
+    seen = []
+
+    def judge(task):
+        seen.append(task["text"])
+        return judged(0.9)
+
+    backend = scripted_backend(judge, summary=Summarizer())
+    reranker = EvidenceReranker(backend, checkpointer=InMemorySaver(), top_n=1)
     with pytest.raises(KeyboardInterrupt):
         asked(reranker)
-    done = len(judge.judged)
+    done = len(seen)
     result = asked(reranker, is_async=is_async)
     assert done > 0
-    assert sorted(judge.judged) == TEXTS
-    whole = EvidenceReranker(scripted_backend(lambda task: judged(0.9))).rerank(QUESTION, TEXTS)
+    assert sorted(seen) == TEXTS
+    assert backend.intent.calls == 1
+    plain = scripted_backend(lambda task: judged(0.9))
+    whole = EvidenceReranker(plain, top_n=1).rerank(QUESTION, TEXTS)
     assert verdicts(result) == verdicts(whole)
     assert result.usage == whole.usage
 
