@@ -7,9 +7,10 @@ from deepera_graph.version import __version__
 
 if TYPE_CHECKING:
     from deepera_graph.backends import load_backend
+    from deepera_graph.backends.cascade import cascade_judge
     from deepera_graph.backends.encoder import encoder_backend
     from deepera_graph.backends.llm import llm_backend
-    from deepera_graph.backends.local import local_backend
+    from deepera_graph.backends.local import local_backend, local_model
     from deepera_graph.backends.mixed import mixed_backend, screened_backend
     from deepera_graph.budget import Budget
     from deepera_graph.cache.store import JudgementCache
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.result import RankedPassage, RerankResult
     from deepera_graph.roles import Backend
-    from deepera_graph.schema import Answer, Intent, Judgement, Summary
+    from deepera_graph.schema import Answer, Intent, Judgement, Summary, Survey
     from deepera_graph.settings import Settings
     from deepera_graph.thresholds import Calibrated, Gap, PerIntent, Quantile
     from deepera_graph.usage import Usage
@@ -66,12 +67,15 @@ _HOME = {
     "SettingsError": "errors",
     "StoreError": "errors",
     "Summary": "schema",
+    "Survey": "schema",
     "Usage": "usage",
     "build_graph": "graph",
+    "cascade_judge": "backends.cascade",
     "encoder_backend": "backends.encoder",
     "llm_backend": "backends.llm",
     "load_backend": "backends",
     "local_backend": "backends.local",
+    "local_model": "backends.local",
     "mixed_backend": "backends.mixed",
     "screened_backend": "backends.mixed",
 }
@@ -105,13 +109,16 @@ __all__ = [
     "SettingsError",
     "StoreError",
     "Summary",
+    "Survey",
     "Usage",
     "__version__",
     "build_graph",
+    "cascade_judge",
     "encoder_backend",
     "llm_backend",
     "load_backend",
     "local_backend",
+    "local_model",
     "mixed_backend",
     "screened_backend",
 ]

@@ -1,15 +1,22 @@
 """Where the graph goes next."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 
 from langchain_core.documents import Document
 from langgraph.graph import END
 from langgraph.types import Send
 
-from deepera_graph.passages import windows
 from deepera_graph.roles import IntentFields, PassageTask
 from deepera_graph.settings import Settings
-from deepera_graph.state import ScoreTask, State, SummaryTask
+from deepera_graph.shown import Window, judged_windows, shown_text
+from deepera_graph.state import ScoreGroup, ScoreTask, State, SummaryTask
+from deepera_graph.thresholds import cut
+
+MOST_CHARACTERS = 24_000  # of a group: about 6 000 tokens, which leaves room in 8 192
+_Key = tuple[str, str, str]
+_key = itemgetter("title", "section", "text")
 
 
 def any_passages(state: State) -> str:
@@ -17,27 +24,64 @@ def any_passages(state: State) -> str:
     return "intent" if state["passages"] else "select"
 
 
-def one_per_window(state: State, *, settings: Settings) -> Sequence[Send] | str:
-    """One score task for every passage, several for a very long one."""
-    fields = state["intent"]["fields"]
-    sends = [
-        Send("score", _score_task(state["question"], fields, passage, index, window))
-        for index, passage in enumerate(state["passages"])
-        for window in windows(passage.page_content, settings.max_passage_chars)
-        if passage.page_content[slice(*window)].strip()
+def any_windows(state: State, *, settings: Settings) -> str:
+    """A survey of nothing needs no call at all."""
+    return "survey" if judged_windows(state["passages"], settings.max_passage_chars) else "select"
+
+
+def one_per_window(
+    state: State, *, settings: Settings, with_summaries: bool = False
+) -> Sequence[Send] | str:
+    """One score task for every passage, several for a very long one; with its notes, if any.
+
+    *with_summaries* says that the judge can give the summary along with its score.
+    """
+    tasks = _score_tasks(state, settings, with_summaries=with_summaries)
+    return [Send("score", task) for task in tasks] or "select"
+
+
+def one_per_group(
+    state: State,
+    *,
+    settings: Settings,
+    group_size: int,
+    with_summaries: bool = False,
+    takes_place: Callable[[PassageTask], bool] = lambda task: True,
+) -> Sequence[Send] | str:
+    """One task for every *group_size* distinct texts at most; equal texts are in one group.
+
+    The same texts make the same groups. They are sorted, as for a survey: neither the place of one
+    nor how often it came in tells the judge anything. Those that take no place in a call, by
+    *takes_place*, are one group more, of any size.
+    """
+    members: dict[_Key, list[ScoreTask]] = defaultdict(list)
+    for task in _score_tasks(state, settings, with_summaries=with_summaries):
+        members[_key(task["task"])].append(task)
+    placed = sorted(key for key, own in members.items() if takes_place(own[0]["task"]))
+    apart = sorted(members.keys() - set(placed))
+    groups: list[ScoreGroup] = [
+        {"members": [task for key in keys for task in members[key]]}
+        for keys in (*_grouped(placed, group_size), apart)
+        if keys
     ]
-    return sends or "select"
+    return [Send("score", group) for group in groups] or "select"
 
 
 def any_kept(state: State, *, settings: Settings) -> Sequence[Send] | str:
-    """The filter edge: summarize what was kept; with nothing kept, answer or end."""
+    """The filter edge: summarize what was kept, where the judge has not done it already.
+
+    With nothing kept, answer or end.
+    """
     kept = [record for record in state["ranking"] if record["kept"]]
     if not kept:
         return last_step(state, settings=settings)
     if settings.content == "passage":
         return "collect"
+    done = {summary["index"] for summary in state.get("summaries", ())}
     sends = []
     for record in kept:
+        if record["index"] in done:
+            continue
         passage = state["passages"][record["index"]]
         start, end = record["window"] or (0, len(passage.page_content))
         summary_task: SummaryTask = {
@@ -49,7 +93,7 @@ def any_kept(state: State, *, settings: Settings) -> Sequence[Send] | str:
             ),
         }
         sends.append(Send("summarize", summary_task))
-    return sends
+    return sends or "collect"
 
 
 def last_step(state: State, *, settings: Settings) -> str:
@@ -59,30 +103,68 @@ def last_step(state: State, *, settings: Settings) -> str:
     return "answer" if any(record["kept"] for record in state["ranking"]) else "abstain"
 
 
+def _score_tasks(state: State, settings: Settings, *, with_summaries: bool) -> list[ScoreTask]:
+    found = judged_windows(state["passages"], settings.max_passage_chars)
+    notes = state.get("notes")
+    pairs = zip(found, notes, strict=True) if notes else ((window, None) for window in found)
+    floor = _lowest_kept(state, settings) if with_summaries else None
+    return [_score_task(state, window, own, floor) for window, own in pairs]
+
+
+def _grouped(keys: Sequence[_Key], size: int) -> list[list[_Key]]:
+    """Cut into runs of about equal length, none longer than *size* or `MOST_CHARACTERS`."""
+    n_runs = max(1, -(-len(keys) // size))
+    longest = -(-len(keys) // n_runs)
+    runs: list[list[_Key]] = []
+    n_characters = 0
+    for key in keys:
+        n_own = sum(map(len, key))
+        if not runs or len(runs[-1]) == longest or n_characters + n_own > MOST_CHARACTERS:
+            runs.append([])
+            n_characters = 0
+        runs[-1].append(key)
+        n_characters += n_own
+    return runs
+
+
+def _lowest_kept(state: State, settings: Settings) -> float | None:
+    """Return the lowest score that may be kept; None if no summary is wanted, or none can be kept.
+
+    A rule that goes by the scores has not seen them yet: its floor counts.
+    """
+    if settings.content == "passage":
+        return None
+    lowest = cut(settings.threshold, [], state["intent"]["fields"]["intent"])
+    return lowest if lowest <= 1 else None
+
+
 def _score_task(
-    question: str,
-    fields: IntentFields,
-    passage: Document,
-    index: int,
-    window: tuple[int, int],
+    state: State, window: Window, notes: Mapping[str, float] | None, summary_from: float | None
 ) -> ScoreTask:
-    start, end = window
+    index, start, end = window
+    passage = state["passages"][index]
+    task = _passage_task(state["question"], state["intent"]["fields"], passage, start, end)
+    if notes is not None:
+        task["notes"] = notes
+    if summary_from is not None:
+        task["summary_from"] = summary_from
     return {
         "index": index,
         "id": passage.id or str(index + 1),
         "start": start,
         "end": end,
-        "task": _passage_task(question, fields, passage, start, end),
+        "task": task,
     }
 
 
 def _passage_task(
     question: str, fields: IntentFields, passage: Document, start: int, end: int
 ) -> PassageTask:
+    shown = shown_text(passage, start, end)
     return {
         "question": question,
         "intent": fields,
-        "text": passage.page_content[start:end],
-        "title": str(passage.metadata.get("title") or ""),
-        "section": str(passage.metadata.get("section") or ""),
+        "text": shown["text"],
+        "title": shown["title"],
+        "section": shown["section"],
     }

@@ -8,6 +8,7 @@ DeepEraError
 │   ├── AnswerError  the role replied, but unusably
 │   ├── CallError    the role could not be reached, or refused the call
 │   └── BudgetError  the role was not called, as the budget is spent
+├── WorkerError      a worker of an engine was lost over a task, again and again
 ├── BackendError     nothing could be judged: the backend is unreachable or refuses the key
 └── StoreError       a passage store is missing, locked or unreachable
 """
@@ -80,6 +81,10 @@ class CallError(RoleError):
 
 class BudgetError(RoleError):
     """The role was not called, as the budget is spent; the message names the limit."""
+
+
+class WorkerError(DeepEraError):
+    """A task could not be done: every worker that had it in hand was lost."""
 
 
 class BackendError(DeepEraError):

@@ -17,7 +17,7 @@ class Estimate:
         n_questions: Questions counted, >= 0.
         n_passages: Their passages together, >= 0.
         usage: Calls and tokens a stage, for every passage that may be kept kept. A token is taken
-            for 4 characters of prompt, and a reply for 60 tokens.
+            for 4 characters of prompt, and a verdict or a summary in a reply for 60 tokens.
         tokens_known: Whether all tokens are counted; the roles of one's own count calls alone.
         cost: Money, in the currency of the budget's prices; None without both prices.
     """

@@ -1,8 +1,9 @@
-"""What the graph says while it runs, one event a node, as plain data.
+"""What the graph says while it runs, as plain data.
 
 | event | keys |
 |---|---|
 | ``intent`` | ``intent`` (four fields), ``status`` |
+| ``surveyed`` | ``status``, ``cause``; if the backend has a surveyor |
 | ``scored`` | ``id``, ``score`` in [0, 1] or None, ``status``, ``reason`` |
 | ``selected`` | ``threshold``, ``kept`` (ids), ``outcome`` |
 | ``summarized`` | ``id``, ``summary``, ``status`` |
@@ -13,7 +14,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from deepera_graph.state import Update
+from deepera_graph.state import JudgementRecord, SummaryRecord, Update
 
 Event = dict[str, Any]
 
@@ -23,9 +24,18 @@ def _intent(update: Update) -> Event:
     return {"event": "intent", "intent": record["fields"], "status": record["status"]}
 
 
-def _scored(update: Update) -> Event:
-    record = update["judgements"][0]
-    return {"event": "scored", **{key: record[key] for key in ("id", "score", "status", "reason")}}
+def _surveyed(update: Update) -> Event:
+    return {"event": "surveyed", **update["survey"]}
+
+
+def _scored(record: JudgementRecord) -> Event:
+    return {
+        "event": "scored",
+        "id": record["id"],
+        "score": record["score"],
+        "status": record["status"],
+        "reason": record["reason"],
+    }
 
 
 def _selected(update: Update) -> Event:
@@ -38,9 +48,13 @@ def _selected(update: Update) -> Event:
     }
 
 
-def _summarized(update: Update) -> Event:
-    record = update["summaries"][0]
-    return {"event": "summarized", **{key: record[key] for key in ("id", "summary", "status")}}
+def _summarized(record: SummaryRecord) -> Event:
+    return {
+        "event": "summarized",
+        "id": record["id"],
+        "summary": record["summary"],
+        "status": record["status"],
+    }
 
 
 def _answered(update: Update) -> Event:
@@ -48,10 +62,16 @@ def _answered(update: Update) -> Event:
     return {"event": "answered", **{key: record[key] for key in ("text", "citations", "status")}}
 
 
-EVENT_OF: dict[str, Callable[[Update], Event]] = {
+_EVENT_OF: dict[str, Callable[[Update], Event]] = {
     "intent": _intent,
-    "score": _scored,
+    "survey": _surveyed,
     "select": _selected,
-    "summarize": _summarized,
     "answer": _answered,
 }
+
+
+def events_of(node: str, update: Update) -> list[Event]:
+    """Return what a node has to say: on the stage, on each judgement, on each summary."""
+    told = [_EVENT_OF[node](update)] if node in _EVENT_OF else []
+    told += map(_scored, update.get("judgements", ()))
+    return [*told, *map(_summarized, update.get("summaries", ()))]

@@ -1,7 +1,8 @@
 """The whole pipeline.
 
-receive -> intent -> score (one branch a passage) -> select -> summarize (one branch a kept
-passage) -> collect -> answer, if asked for. Nothing kept: select -> abstain or the end.
+receive -> intent -> survey, if the backend has a surveyor -> score (one branch a passage, or a
+group of them) -> select -> summarize (one branch a kept passage that its judge has not summarized)
+-> collect -> answer, if asked for. Nothing kept: select -> abstain or the end.
 """
 
 from functools import partial
@@ -10,16 +11,24 @@ from typing import TYPE_CHECKING, Any
 from langgraph.graph import END, START, StateGraph
 
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.edges import any_kept, any_passages, last_step, one_per_window
+from deepera_graph.edges import (
+    any_kept,
+    any_passages,
+    any_windows,
+    last_step,
+    one_per_group,
+    one_per_window,
+)
 from deepera_graph.errors import SettingsError
 from deepera_graph.limiter import Limiter
-from deepera_graph.nodes import answer, intent, score, summarize
-from deepera_graph.nodes.call import RoleNode, announced, checked_role
+from deepera_graph.nodes import answer, intent, score, score_group, summarize, survey
+from deepera_graph.nodes.call import RoleNode, announced
+from deepera_graph.nodes.checked import checked_groups, checked_role
 from deepera_graph.nodes.collect import collect
 from deepera_graph.nodes.receive import receive
 from deepera_graph.nodes.select import select
-from deepera_graph.roles import Backend
-from deepera_graph.schema import Answer, Intent, Judgement, Summary
+from deepera_graph.roles import Backend, JudgesGroups, gives_summaries, takes_place_of
+from deepera_graph.schema import Answer, Intent, Judgement, Summary, Survey
 from deepera_graph.settings import Settings
 from deepera_graph.state import Output, Question, State
 
@@ -57,7 +66,7 @@ def build_graph(
     checked = partial(checked_role, limiter=limiter, cache=cache, backend=backend)
     graph = StateGraph(State, input_schema=Question, output_schema=Output)
 
-    graph.add_node("receive", receive)
+    graph.add_node("receive", receive if backend.surveyor is None else survey.receive_unsurveyed)
     graph.add_node(
         "intent",
         RoleNode(
@@ -69,17 +78,39 @@ def build_graph(
             run_name=lambda state: "recognise intent",
         ),
     )
-    graph.add_node(
-        "score",
-        RoleNode(
-            "score",
-            ask=score.ask,
-            role=checked("judge", backend.judge, Judgement),
-            record=score.record,
-            rescue=score.rescue,
-            run_name=lambda task: f"score {task['index'] + 1}",
-        ),
+    fan_out = partial(
+        one_per_window, settings=settings, with_summaries=gives_summaries(backend.judge)
     )
+    if isinstance(backend.judge, JudgesGroups):
+        fan_out = partial(
+            one_per_group,
+            group_size=backend.judge.group_size,
+            takes_place=takes_place_of(backend.judge),
+            **fan_out.keywords,
+        )
+        graph.add_node(
+            "score",
+            RoleNode(
+                "score",
+                ask=score_group.ask,
+                role=checked_groups(backend.judge, limiter=limiter, cache=cache, backend=backend),
+                record=score_group.record,
+                rescue=score_group.rescue,
+                run_name=lambda group: f"score {len(group['members'])} passages",
+            ),
+        )
+    else:
+        graph.add_node(
+            "score",
+            RoleNode(
+                "score",
+                ask=score.ask,
+                role=checked("judge", backend.judge, Judgement),
+                record=score.record,
+                rescue=score.rescue,
+                run_name=lambda task: f"score {task['index'] + 1}",
+            ),
+        )
     needs_evidence = settings.require_evidence
     if needs_evidence is None:
         needs_evidence = backend.needs_evidence
@@ -100,9 +131,25 @@ def build_graph(
 
     graph.add_edge(START, "receive")
     graph.add_conditional_edges("receive", any_passages, ["intent", "select"])
-    graph.add_conditional_edges(
-        "intent", partial(one_per_window, settings=settings), ["score", "select"]
-    )
+    before_score = "intent"
+    if backend.surveyor is not None:
+        before_score = "survey"
+        surveyor = checked("surveyor", backend.surveyor, Survey, find_problem=survey.find_problem)
+        graph.add_node(
+            "survey",
+            RoleNode(
+                "survey",
+                ask=partial(survey.ask, settings=settings),
+                role=surveyor,
+                record=partial(survey.record, settings=settings),
+                rescue=survey.rescue,
+                run_name=lambda state: "survey passages",
+            ),
+        )
+        graph.add_conditional_edges(
+            "intent", partial(any_windows, settings=settings), ["survey", "select"]
+        )
+    graph.add_conditional_edges(before_score, fan_out, ["score", "select"])
     graph.add_edge("score", "select")  # waits for every branch
     nothing_kept = "abstain" if settings.answer else END
     graph.add_conditional_edges(

@@ -17,9 +17,12 @@ def result_html(result: "RerankResult") -> str:
     dropped, failed = result.dropped, result.failed
     fields = result.intent["fields"]
     intent = f"{fields['intent']} · {fields['entity_type']}" if fields["topic"] else "not known"
+    survey = result.survey["status"] if result.survey else ""
+    without = f"survey: <b>{survey}</b> · " if survey in {"failed", "skipped_budget"} else ""
     head = (
         f"<p><b>{escape(result.question)}</b><br>intent: {escape(intent)} · "
-        f"outcome: <b>{result.outcome}</b> · kept {len(result.kept)}, dropped {len(dropped)}, "
+        f"{without}outcome: <b>{result.outcome}</b> · "
+        f"kept {len(result.kept)}, dropped {len(dropped)}, "
         f"failed {len(failed)} at threshold {result.threshold:g} · "
         f"{result.total_usage.calls} calls, {result.seconds.get('total', 0):.2f} s</p>"
     )

@@ -11,7 +11,14 @@ from pydantic_core import to_jsonable_python
 from deepera_graph.documents import kept_document
 from deepera_graph.html import result_html
 from deepera_graph.passages import Passage
-from deepera_graph.state import AnswerRecord, IntentRecord, Outcome, PassageStatus, RankRecord
+from deepera_graph.state import (
+    AnswerRecord,
+    IntentRecord,
+    Outcome,
+    PassageStatus,
+    RankRecord,
+    SurveyRecord,
+)
 from deepera_graph.usage import Usage
 
 FORMAT = 1
@@ -119,9 +126,12 @@ class RerankResult:
         fallback: The `on_empty` choice that filled an empty result, or None.
         threshold: The lowest score kept, in [0, 1], as applied to this question.
         answer: The answer with its citations, if one was asked for.
-        usage: Calls and tokens a stage (``intent``, ``score``, ``summarize``, ``answer``).
+        usage: Calls and tokens a stage (``intent``, ``survey``, ``score``, ``summarize``,
+            ``answer``).
         seconds: Wall time a stage, and ``total``.
         manifest: Backend, settings, prompt hash and versions.
+        survey: Its `status` (``read``, ``repaired``; ``failed`` or ``skipped_budget`` if the
+            passages were judged without notes; ``none``) and `cause`; None without a surveyor.
     """
 
     question: str
@@ -135,6 +145,7 @@ class RerankResult:
     seconds: Mapping[str, float]
     manifest: Mapping[str, Any]
     left_out: tuple[RankedPassage, ...] = ()
+    survey: SurveyRecord | None = None
 
     @property
     def all_passages(self) -> tuple[RankedPassage, ...]:

@@ -26,6 +26,8 @@ def made_by(backend: Backend, settings: Settings) -> str:
     plain = settings.to_dict()
     about = {"name": backend.name, "about": dict(backend.about)}
     judge = about if backend.spec is None else backend.fingerprint()
+    if backend.surveyor is not None:
+        judge = {**judge, "surveyor": True}
     whole = [judge, {name: plain[name] for name in plain if name not in _OF_NO_EFFECT}]
     return sha256(json.dumps(whole, sort_keys=True, default=str).encode()).hexdigest()[:16]
 

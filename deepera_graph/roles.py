@@ -4,14 +4,23 @@ A role is any LangChain `Runnable`. It sees the question, the intent and, of a p
 title and section: never an id, a position, a score, a label or other metadata.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any, NotRequired, Protocol, TypedDict, runtime_checkable
 
 from langchain_core.runnables import Runnable
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.schema import Answer, AnswerType, Intent, IntentKind, Judgement, Summary
+from deepera_graph.schema import (
+    Answer,
+    AnswerType,
+    GroupJudgement,
+    Intent,
+    IntentKind,
+    Judgement,
+    Summary,
+    Survey,
+)
 
 _OF_NO_EFFECT = frozenset(
     {"api_key_env", "batch_size", "limits", "max_retries", "patience", "threads", "timeout"}
@@ -37,14 +46,75 @@ class IntentTask(TypedDict):
     problem: str
 
 
-class PassageTask(TypedDict):
-    """What the relevance judge and the evidence summarizer are given; `title` may be empty."""
+class PassageText(TypedDict):
+    """One passage as the roles see it; `title` and `section` may be empty."""
 
-    question: str
-    intent: IntentFields
     text: str
     title: str
     section: str
+
+
+class SurveyTask(TypedDict):
+    """What the surveyor is given: what will be judged of a question, all of it together.
+
+    `passages` are distinct, not empty, and in an order of their own: neither the place of one nor
+    how often it came in tells anything.
+    """
+
+    question: str
+    intent: IntentFields
+    passages: list[PassageText]
+
+
+class PassageTask(PassageText):
+    """What the relevance judge and the evidence summarizer are given.
+
+    The judge is given `notes`, too, if a surveyor has read the passages: what it found for this
+    one. A judge does without them when they are missing or empty. A judge that can give the summary
+    along with its score is given `summary_from`, the lowest score in [0, 1] for which it is wanted;
+    where that is missing, none is.
+    """
+
+    question: str
+    intent: IntentFields
+    notes: NotRequired[Mapping[str, float]]
+    summary_from: NotRequired[float]
+
+
+class GroupTask(TypedDict):
+    """What a judge of groups is given: passages of one question, distinct, at least one.
+
+    Their order tells nothing, as for `SurveyTask`.
+    """
+
+    tasks: list[PassageTask]
+
+
+@runtime_checkable
+class JudgesGroups(Protocol):
+    """A relevance judge that can judge several passages of a question in one call.
+
+    `group_size` is the most passages a call, >= 1.
+    """
+
+    group_size: int
+
+    def of_groups(self) -> Runnable[GroupTask, GroupJudgement]:
+        """Return the role that judges a group: a judgement a passage, or why there is none."""
+
+
+def gives_summaries(judge: object) -> bool:
+    """Whether a relevance judge says (`gives_summaries`) that it can give a summary along."""
+    return bool(getattr(judge, "gives_summaries", False))
+
+
+def takes_place_of(judge: object) -> Callable[[PassageTask], bool]:
+    """Return what a judge of groups says (`takes_place`) of which passages need one in a call.
+
+    By default all do. What needs none is judged apart, in a group of any size.
+    """
+    found: Callable[[PassageTask], bool] = getattr(judge, "takes_place", lambda task: True)
+    return found
 
 
 class EvidenceItem(TypedDict):
@@ -69,7 +139,8 @@ class AnswerTask(TypedDict):
 class Backend:
     """The roles that judge passages, and how to build them again.
 
-    `dataclasses.replace` mixes roles: ``replace(local_backend(), summarizer=llm.summarizer)``.
+    `dataclasses.replace` mixes roles: ``replace(local_backend(), summarizer=llm.summarizer)``. Who
+    takes another judge takes its surveyor, or None, with it.
 
     Attributes:
         name: Short name for people, e.g. ``"local"``.
@@ -77,6 +148,8 @@ class Backend:
         judge: Scores one passage.
         summarizer: Shortens one kept passage.
         answerer: Answers from the kept evidence; None when the backend cannot.
+        surveyor: Reads all passages of a question together, and gives each of them notes for this
+            backend's judge and no other; None when the judge needs none.
         about: What the manifest records: model, prompt hash, what kind of judge it is.
         spec: Plain data that builds this backend again; None if it was made from live objects.
         needs_evidence: Whether its judge must show a quote for a passage to pass, unless the
@@ -88,6 +161,7 @@ class Backend:
     judge: Runnable[PassageTask, Judgement]
     summarizer: Runnable[PassageTask, Summary]
     answerer: Runnable[AnswerTask, Answer] | None = None
+    surveyor: Runnable[SurveyTask, Survey] | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
     spec: Mapping[str, Any] | None = None
     needs_evidence: bool = False

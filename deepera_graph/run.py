@@ -20,6 +20,7 @@ from deepera_graph.version import __version__
 
 _STAGE_OF = {
     "intent": "intent",
+    "surveyed": "survey",
     "scored": "score",
     "selected": "select",
     "summarized": "summarize",
@@ -81,6 +82,7 @@ class Run:
         return RerankResult(
             question=output["question"],
             intent=output["intent"],
+            survey=output.get("survey"),
             passages=tuple(
                 RankedPassage.of(self._passages[record["index"]], record)
                 for record in output["ranking"]

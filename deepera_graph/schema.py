@@ -1,9 +1,10 @@
-"""What the roles fill in: an intent, a judgement, a summary, an answer."""
+"""What the roles fill in: an intent, a survey, a judgement, a summary, an answer."""
 
-from typing import Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from deepera_graph.errors import BudgetError, CallError, RoleError
 from deepera_graph.usage import Usage
 
 IntentKind = Literal[
@@ -41,12 +42,49 @@ class Intent(RoleAnswer):
     expected_answer_type: AnswerType = Field(description="What form the answer has.")
 
 
+class Survey(RoleAnswer):
+    """What the passages of one question show when they are seen together."""
+
+    notes: list[dict[str, Annotated[float, Field(strict=True)]]] = Field(
+        description="Finite numbers by name, one set a passage, in the order given."
+    )
+
+
 class Judgement(RoleAnswer):
     """How far one passage gives direct evidence for one question."""
 
     score: float = Field(ge=0, le=1, strict=True, description="Relevance as evidence, in [0, 1].")
     reason: str = Field(default="", description="Why, in a few words.")
     quote: str = Field(default="", description="The evidence, in the passage's own words.")
+    summary: str = Field(
+        default="", description="A summary given along with the score; empty if there is none."
+    )
+
+
+class Unjudged(RoleAnswer):
+    """Why one passage of a group has no judgement."""
+
+    cause: str = Field(description="What went wrong.")
+    is_skipped: bool = Field(default=False, description="It was not asked: the budget is spent.")
+    unusable: bool = Field(default=False, description="No passage can succeed; see `CallError`.")
+
+    @classmethod
+    def of(cls, error: RoleError) -> Self:
+        """Write an error down, with what it cost."""
+        return cls(
+            cause=str(error),
+            is_skipped=isinstance(error, BudgetError),
+            unusable=isinstance(error, CallError) and error.unusable,
+            usage=error.usage,
+        )
+
+
+class GroupJudgement(RoleAnswer):
+    """Verdicts on passages that were judged in one call; `usage` is what they cost together."""
+
+    verdicts: list[Judgement | Unjudged] = Field(
+        description="One a passage, in the order given; their `usage` adds up to that of all."
+    )
 
 
 class Summary(RoleAnswer):

@@ -1,7 +1,7 @@
 """What one question adds to the signs of failure: plain data, so that it can be kept in a file."""
 
 from collections import Counter
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.text.terms import missing_terms
@@ -28,6 +28,7 @@ class Signs(TypedDict):
         n_passages: How many were ranked.
         subject: What it belongs to, if that is known.
         intent: Status of its intent.
+        survey: Status of its survey, if the backend has a surveyor.
         scores: Of the passages judged, in rank order, each in [0, 1].
         threshold: The lowest score kept, as applied.
         n_kept: Passages that passed the filter, without those that `on_empty` filled in.
@@ -37,6 +38,7 @@ class Signs(TypedDict):
     n_passages: int
     subject: str | None
     intent: str
+    survey: NotRequired[str]
     scores: list[float]
     threshold: float
     n_kept: int
@@ -45,7 +47,7 @@ class Signs(TypedDict):
 
 def signs_of(result: RerankResult, subject: str | None) -> Signs:
     """Return what a question shows, and the subject it belongs to if that is known."""
-    return {
+    signs: Signs = {
         "n_passages": len(result.all_passages),
         "subject": subject,
         "intent": result.intent["status"],
@@ -54,6 +56,9 @@ def signs_of(result: RerankResult, subject: str | None) -> Signs:
         "n_kept": 0 if result.fallback else len(result.kept),
         "summaries": _summaries(result),
     }
+    if result.survey is not None:
+        signs["survey"] = result.survey["status"]
+    return signs
 
 
 def _summaries(result: RerankResult) -> SummarySigns:

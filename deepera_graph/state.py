@@ -26,6 +26,18 @@ class IntentRecord(TypedDict):
     cause: str
 
 
+class SurveyRecord(TypedDict):
+    """How the survey of the passages went.
+
+    `status` is ``read``, ``repaired`` (the first reply was unusable), ``failed`` or
+    ``skipped_budget`` (after both the passages are judged without notes), or ``none`` (there was
+    nothing to judge); `cause` says why, except for ``read``.
+    """
+
+    status: Literal["read", "repaired", "failed", "skipped_budget", "none"]
+    cause: str
+
+
 class ScoreTask(TypedDict):
     """One window of one passage, on its way to the judge; only `task` reaches the role."""
 
@@ -36,8 +48,17 @@ class ScoreTask(TypedDict):
     task: PassageTask
 
 
+class ScoreGroup(TypedDict):
+    """Windows of one question that are judged together."""
+
+    members: list[ScoreTask]
+
+
 class JudgementRecord(TypedDict):
-    """The verdict on one window; `score` is None when the call failed."""
+    """The verdict on one window; `score` is None when the call failed.
+
+    `summary` is there if the judge gave one along with its score.
+    """
 
     index: int
     id: str
@@ -48,6 +69,7 @@ class JudgementRecord(TypedDict):
     reason: str
     quote: str
     unusable: bool
+    summary: NotRequired[str]
 
 
 class RankRecord(TypedDict):
@@ -147,7 +169,7 @@ class Output(TypedDict):
     """What comes out.
 
     `documents` are the kept passages, best first; `left_out` are the failed ones that the settings
-    take out of the ranking.
+    take out of the ranking. `survey` is there if the backend has a surveyor.
     """
 
     question: str
@@ -159,12 +181,18 @@ class Output(TypedDict):
     outcome: Outcome
     fallback: str | None
     answer: AnswerRecord | None
+    survey: NotRequired[SurveyRecord]
     usage: Annotated[dict[str, UsageRecord], merge_usage]
 
 
 class State(Output):
-    """Everything that travels."""
+    """Everything that travels.
+
+    `notes` is there if the backend has a surveyor: one set of notes for each of `judged_windows`,
+    in their order; empty if the survey failed.
+    """
 
     passages: list[Document]
+    notes: NotRequired[list[dict[str, float]]]
     judgements: Annotated[list[JudgementRecord], collect]
     summaries: Annotated[list[SummaryRecord], collect]

@@ -1,8 +1,9 @@
-"""Who judges: the local rules, a language model, or your own roles; and how to name them.
+"""Who judges: this machine, a language model, or your own roles; and how to name them.
 
 | name | backend |
 |---|---|
-| ``local`` | `deepera_graph.backends.local`: rules, no model, no key |
+| ``local`` | `deepera_graph.backends.local`: a small trained judge, no download, no key |
+| ``rules`` | `deepera_graph.backends.local`: hand-written rules, nothing to load |
 | ``encoder:MODEL`` | `deepera_graph.backends.encoder`: a cross-encoder, by file, folder or name |
 | ``provider:model`` | `deepera_graph.backends.llm`: any chat model, e.g. ``openai:gpt-5-mini`` |
 | ``package.module:factory`` | what the factory of yours returns |
@@ -35,6 +36,8 @@ def load_backend(backend: "Backend | str | Mapping[str, Any]") -> Backend:
 def _load_named(name: str) -> Backend:
     if name == "local":
         return _load_spec({"kind": "local"})
+    if name == "rules":
+        return _load_spec({"kind": "local", "judge": "rules"})
     head, colon, tail = name.partition(":")
     if head == "encoder" and tail:
         return _load_spec({"kind": "encoder", "model": tail})
@@ -43,8 +46,8 @@ def _load_named(name: str) -> Backend:
             return _load_spec({"kind": "factory", "path": name})
         return _load_spec({"kind": "llm", "model": name})
     raise SettingsError(
-        "backend must be 'local', 'encoder:MODEL', 'provider:model' or 'package.module:factory', "
-        f"got {name!r}"
+        "backend must be 'local', 'rules', 'encoder:MODEL', 'provider:model' or "
+        f"'package.module:factory', got {name!r}"
     )
 
 
@@ -56,7 +59,8 @@ def _load_spec(spec: dict[str, Any]) -> Backend:
 
 
 def _local(spec: dict[str, Any]) -> Backend:
-    made: Backend = import_module("deepera_graph.backends.local").local_backend()
+    module = import_module("deepera_graph.backends.local")
+    made: Backend = module.local_backend_from_spec(spec)
     return made
 
 
@@ -84,6 +88,13 @@ def _screened(spec: dict[str, Any]) -> Backend:
     return made
 
 
+def _cascade(spec: dict[str, Any]) -> Backend:
+    made: Backend = import_module("deepera_graph.backends.cascade").cascade_judge(
+        load_backend(spec["local"]), load_backend(spec["llm"]), keep=spec["keep"]
+    )
+    return made
+
+
 def _factory(spec: dict[str, Any]) -> Backend:
     return _call_factory(str(spec["path"]))
 
@@ -94,6 +105,7 @@ _BUILDERS = {
     "llm": _llm,
     "mixed": _mixed,
     "screened": _screened,
+    "cascade": _cascade,
     "factory": _factory,
 }
 

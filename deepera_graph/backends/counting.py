@@ -6,12 +6,13 @@ from typing import Any, Protocol, runtime_checkable
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from deepera_graph.roles import Backend, PassageTask
-from deepera_graph.schema import Answer, Intent, Judgement, RoleAnswer, Summary
+from deepera_graph.roles import Backend, PassageTask, SurveyTask
+from deepera_graph.schema import Answer, Intent, Judgement, RoleAnswer, Summary, Survey
 from deepera_graph.usage import Usage
 
 _ROLES: Mapping[str, RoleAnswer] = {
     "intent": Intent(topic="any", entity_type="", intent="other", expected_answer_type="other"),
+    "surveyor": Survey(notes=[]),
     "judge": Judgement(score=1.0),
     "summarizer": Summary(text="counted"),
     "answerer": Answer(text="counted", citations=[]),
@@ -27,22 +28,28 @@ class Countable(Protocol):
 
 
 class Unasked(Runnable[Any, Any]):
-    """Stands in for a role of unknown cost: one call a task, its tokens not known."""
+    """Stands in for a role that is not asked: by default one call a task, its tokens not known."""
 
-    def __init__(self, answer: RoleAnswer) -> None:
-        self._answer = answer
+    def __init__(self, answer: RoleAnswer, *, usage: Usage | None = None) -> None:
+        self._answer, self._usage = answer, Usage(calls=1) if usage is None else usage
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> RoleAnswer:
         """Return the answer that makes the most calls follow."""
-        question = input.get("question", "") if isinstance(self._answer, Intent) else ""
-        named = {"entity_type": question} if question else {}
-        return self._answer.model_copy(update={"usage": Usage(calls=1), **named})
+        return self._answer.model_copy(update={"usage": self._usage, **self._fitting(input)})
 
     async def ainvoke(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> RoleAnswer:
         """Do what `invoke` does, in the running loop."""
         return self.invoke(input)
+
+    def _fitting(self, task: Any) -> dict[str, Any]:
+        """Return what an answer must have of its task to be a usable one."""
+        if isinstance(self._answer, Intent) and task.get("question"):
+            return {"entity_type": task["question"]}
+        if isinstance(self._answer, Survey):
+            return {"notes": [{} for _ in task["passages"]]}
+        return {}
 
 
 def counting_backend(backend: Backend) -> Backend:
@@ -59,6 +66,11 @@ def counting_backend(backend: Backend) -> Backend:
 def counting_judge(judge: Runnable[PassageTask, Judgement]) -> Runnable[PassageTask, Judgement]:
     """Return the counting twin of a judge alone."""
     return _counting(judge, _ROLES["judge"])
+
+
+def counting_surveyor(surveyor: Runnable[SurveyTask, Survey]) -> Runnable[SurveyTask, Survey]:
+    """Return the counting twin of a surveyor alone."""
+    return _counting(surveyor, _ROLES["surveyor"])
 
 
 def tokens_known(backend: Backend) -> bool:

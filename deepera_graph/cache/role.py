@@ -69,6 +69,14 @@ class CachedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
         key = self._key(input)
         return self._stored(key) or self._keep(key, await self._role.ainvoke(input, config))
 
+    def find(self, task: TaskT) -> AnswerT | None:
+        """Return the answer to a task that the cache has, if it has one."""
+        return self._stored(self._key(task))
+
+    def keep(self, task: TaskT, answer: AnswerT) -> AnswerT:
+        """Keep an answer that was got elsewhere; return the one that was stored first."""
+        return self._keep(self._key(task), answer)
+
     def _key(self, task: TaskT) -> str:
         return cache_key(str(self.name), task, self._fingerprint)
 

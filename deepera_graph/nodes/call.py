@@ -1,6 +1,6 @@
 """The one place where a role is called: limit, check, translate errors, both sync and async."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -10,18 +10,14 @@ from langgraph.errors import GraphBubbleUp
 from pydantic import ValidationError
 
 from deepera_graph.budget import Tab, meter_of, with_tab
-from deepera_graph.cache.role import CachedRole
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import AnswerError, CallError, RoleError
-from deepera_graph.events import EVENT_OF
+from deepera_graph.events import events_of
 from deepera_graph.limiter import Limiter, limit_of, turn_of, with_turns
-from deepera_graph.roles import Backend
 from deepera_graph.schema import RoleAnswer
 from deepera_graph.state import State, Update
 from deepera_graph.usage import Usage, UsageRecord
 
 TaskT = TypeVar("TaskT")
-MappingT = TypeVar("MappingT", bound=Mapping[str, Any])
 AnswerT = TypeVar("AnswerT", bound=RoleAnswer)
 StateT = TypeVar("StateT")
 
@@ -29,20 +25,35 @@ StateT = TypeVar("StateT")
 class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
     """A role that holds the limit while it is called, and answers in its schema or raises.
 
+    Args:
+        role: Any Runnable.
+        schema: What it answers in.
+        limiter: Where its calls take their turns.
+        find_problem: Says why an answer does not fit its task, or nothing.
+
     Raises:
-        AnswerError: The role gave something its schema refuses.
+        AnswerError: The role gave something its schema refuses, or that does not fit the task.
         BudgetError: The role was not called, as the budget is spent.
         CallError: The role raised anything else; its message names the error.
     """
 
-    def __init__(self, role: Runnable[TaskT, Any], schema: type[AnswerT], limiter: Limiter) -> None:
+    def __init__(
+        self,
+        role: Runnable[TaskT, Any],
+        schema: type[AnswerT],
+        limiter: Limiter,
+        *,
+        find_problem: Callable[[TaskT, AnswerT], str] = lambda task, answer: "",
+    ) -> None:
         self._role, self._schema, self._limiter = role, schema, limiter
+        self._find_problem = find_problem
 
     def invoke(self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any) -> AnswerT:
         """Call the role."""
         of_run, of_all = self._turns(config)
         with of_run, of_all, _charged(config) as bill:
-            return bill.of(self._check(self._role.invoke(input, self._within(config, bill.tab))))
+            answer = self._role.invoke(input, self._within(config, bill.tab))
+            return bill.of(self._check(input, answer))
 
     async def ainvoke(
         self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any
@@ -52,7 +63,7 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
         async with of_run, of_all:
             with _charged(config) as bill:
                 answer = await self._role.ainvoke(input, self._within(config, bill.tab))
-                return bill.of(self._check(answer))
+                return bill.of(self._check(input, answer))
 
     def _turns(self, config: RunnableConfig | None) -> tuple[Limiter, Limiter]:
         return turn_of(config, limit_of(config)), turn_of(config, self._limiter)
@@ -61,7 +72,7 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
         """Return the config of what the role calls."""
         return with_turns(with_tab(config, tab), limit_of(config), self._limiter)
 
-    def _check(self, answer: object) -> AnswerT:
+    def _check(self, task: TaskT, answer: object) -> AnswerT:
         try:
             checked = (
                 answer
@@ -71,7 +82,10 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
         except ValidationError as error:
             raise AnswerError(_brief(error), usage=Usage(calls=1)) from error
         if checked.usage is None:
-            return checked.model_copy(update={"usage": Usage(calls=1)})
+            checked = checked.model_copy(update={"usage": Usage(calls=1)})
+        problem = self._find_problem(task, checked)
+        if problem:
+            raise AnswerError(problem, usage=checked.usage)
         return checked
 
 
@@ -114,9 +128,15 @@ class RoleNode(Runnable[StateT, Update], Generic[StateT, TaskT, AnswerT]):
         return {**(config or {}), "run_name": self._run_name(state)}
 
     def _told(self, update: Update, usage: Usage | None) -> Update:
-        get_stream_writer()(EVENT_OF[str(self.name)](update))
+        _tell(str(self.name), update)
         record: dict[str, UsageRecord] = {str(self.name): (usage or Usage()).record()}
         return {**update, "usage": record}
+
+
+def _tell(name: str, update: Update) -> None:
+    write = get_stream_writer()
+    for event in events_of(name, update):
+        write(event)
 
 
 class PlainNode(Protocol):
@@ -132,32 +152,10 @@ def announced(name: str, node: PlainNode) -> PlainNode:
 
     def run(state: State) -> Update:
         update = node(state)
-        get_stream_writer()(EVENT_OF[name](update))
+        _tell(name, update)
         return update
 
     return run
-
-
-def checked_role(
-    name: str,
-    role: Runnable[MappingT, Any],
-    schema: type[AnswerT],
-    *,
-    limiter: Limiter,
-    cache: JudgementCache | None,
-    backend: Backend,
-) -> Runnable[MappingT, AnswerT]:
-    """Return a role that is checked and limited, behind the cache if there is one.
-
-    Raises:
-        SettingsError: There is a cache, and the backend cannot be told from others.
-    """
-    checked = CheckedRole(role, schema, limiter)
-    if cache is None:
-        return checked
-    return CachedRole(
-        checked, name=name, schema=schema, cache=cache, fingerprint=backend.fingerprint()
-    )
 
 
 class _Bill:

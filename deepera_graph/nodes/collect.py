@@ -28,6 +28,7 @@ def collect(state: State, *, settings: Settings) -> Update:
             [*ranking, *state.get("left_out", ())],
             settings,
             over_filtered=state["fallback"] is not None or not kept,
+            survey=state.get("survey"),
         ),
     }
 

@@ -7,9 +7,18 @@ from typing import Literal
 from langchain_core.documents import Document
 
 from deepera_graph.errors import BackendError, RoleError
+from deepera_graph.nodes.given import given_summaries
 from deepera_graph.passages import retrieval_place
 from deepera_graph.settings import Settings
-from deepera_graph.state import JudgementRecord, Outcome, RankRecord, Span, State, Update
+from deepera_graph.state import (
+    JudgementRecord,
+    Outcome,
+    RankRecord,
+    Span,
+    State,
+    SurveyRecord,
+    Update,
+)
 from deepera_graph.text.quotes import find_quote
 from deepera_graph.thresholds import cut
 from deepera_graph.usage import Usage
@@ -49,21 +58,36 @@ def select(state: State, *, settings: Settings, needs_evidence: bool = False) ->
     left_out = [one for one in records if settings.on_error == "drop" and _failed(one)]
     ordered = _by_score([one for one in records if one not in left_out])
     kept, fallback = _keep(ordered, threshold, settings, needs_evidence=needs_evidence)
+    ranking = _ranked(kept, ordered)
     return {
-        "ranking": _ranked(kept, ordered),
+        "ranking": ranking,
+        "summaries": given_summaries(state, ranking) if settings.content == "summary" else [],
         "left_out": left_out,
         "documents": [],
         "threshold": threshold,
-        "outcome": outcome(records, settings, over_filtered=fallback is not None or not kept),
+        "outcome": outcome(
+            records,
+            settings,
+            over_filtered=fallback is not None or not kept,
+            survey=state.get("survey"),
+        ),
         "fallback": fallback,
     }
 
 
-def outcome(records: Sequence[RankRecord], settings: Settings, *, over_filtered: bool) -> Outcome:
+def outcome(
+    records: Sequence[RankRecord],
+    settings: Settings,
+    *,
+    over_filtered: bool,
+    survey: SurveyRecord | None = None,
+) -> Outcome:
     """Name how the run went; a run with too many failures is degraded whatever it kept."""
     if not records:
         return "nothing_retrieved"
-    if any("skipped_budget" in (one["status"], one["summary_status"]) for one in records):
+    statuses: list[str] = [survey["status"]] if survey else []
+    statuses += [status for one in records for status in (one["status"], one["summary_status"])]
+    if "skipped_budget" in statuses:
         return "budget_stop"
     n_failed = sum(record["score"] is None for record in records)
     if n_failed / len(records) > settings.max_failed_share:

@@ -18,16 +18,17 @@ FINGERPRINT = {"model": "m", "temperature": 0.1, "stop": None, "seed": 7, "strea
 KEY = "a8acbd79ac0cf1bace7af8e10a87c0ed0927ad903bfde4ea5536323342870a3d"
 
 characters = st.characters(codec=None)
+names = st.text(characters, max_size=5)
 scalars = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(characters)
 )
 finite = scalars.filter(lambda value: not isinstance(value, float) or abs(value) != float("inf"))
 values = st.recursive(
     finite,
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(characters), inner),
-    max_leaves=8,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=5,
 )
-objects = st.dictionaries(st.text(characters), values, max_size=5)
+objects = st.dictionaries(names, values, max_size=3)
 
 
 def reordered(value):

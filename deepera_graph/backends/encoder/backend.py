@@ -67,7 +67,7 @@ def encoder_backend(
         "quote": quote or None,
     }
     spec = _spec(model, options) if isinstance(model, str) else None
-    local = local_backend()
+    local = local_backend("rules")
     judge = EncoderJudge(
         found,
         Scoring(found.name, scale, curve, Usage() if found.is_local else Usage(calls=1)),

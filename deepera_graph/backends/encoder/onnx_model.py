@@ -13,7 +13,9 @@ from deepera_graph.backends.encoder.packages import foreign, needed
 from deepera_graph.backends.encoder.pairs import Pair, Reading
 from deepera_graph.backends.encoder.tokens import PairTokenizer, Tokens
 from deepera_graph.backends.encoder.weights import files_hash
+from deepera_graph.backends.threads import threads_here
 from deepera_graph.errors import SettingsError
+from deepera_graph.telemetry import send_nothing
 
 _KNOWN_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 _WHOLE_NUMBERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
@@ -37,7 +39,7 @@ class OnnxModel:
     Args:
         path: The file.
         max_tokens: See `PairTokenizer`.
-        threads: Threads of one call, >= 1; by default one a core.
+        threads: Threads of one call, >= 1; by default those of OMP_NUM_THREADS, else one a core.
 
     Raises:
         SettingsError: A package is not installed, a file is missing or damaged, or the model takes
@@ -49,6 +51,7 @@ class OnnxModel:
     def __init__(
         self, path: Path, *, max_tokens: int | None = None, threads: int | None = None
     ) -> None:
+        send_nothing()
         self._runtime = needed("onnxruntime", extra="onnx")
         self._path, self._threads = path, threads
         vocabulary = _beside(path, "tokenizer.json")
@@ -88,7 +91,7 @@ class OnnxModel:
 
     def _load(self) -> Any:
         options = self._runtime.SessionOptions()
-        options.intra_op_num_threads = self._threads or 0
+        options.intra_op_num_threads = threads_here(self._threads)
         options.log_severity_level = 3
         # Threads that spin gain a fifth on idle cores, and lose half where cores are shared.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")

@@ -1,5 +1,5 @@
-"""A language model in all four roles: any LangChain chat model, one call a passage."""
+"""A language model in all four roles: any LangChain chat model."""
 
-from deepera_graph.backends.llm.backend import llm_backend, llm_backend_from_spec
+from deepera_graph.backends.llm.backend import Mode, llm_backend, llm_backend_from_spec
 
-__all__ = ["llm_backend", "llm_backend_from_spec"]
+__all__ = ["Mode", "llm_backend", "llm_backend_from_spec"]

@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 
 from deepera_graph.schema import AnswerType, IntentKind
 
+_NOT_SHOWN = frozenset({"title", "default"})
 _DIGITS = re.compile(r"-?[0-9]{1,9}")
 
 
@@ -67,16 +68,20 @@ class FilledAnswer(Filled):
         return text
 
 
-@lru_cache(maxsize=32)
-def json_schema(kind: type[Filled]) -> dict[str, Any]:
+@lru_cache(maxsize=64)
+def json_schema(kind: type[Filled], *, bounded: bool = True) -> dict[str, Any]:
     """Return the JSON schema of an answer, every field required, in the order of the class.
 
     It is made once and shared: do not change it.
+
+    Args:
+        kind: What is filled in.
+        bounded: Whether the lengths of texts are bounded, where the class says how.
     """
     schema = kind.model_json_schema()
     for part in (schema, *schema.get("$defs", {}).values()):
         _make_strict(part)
-    return schema
+    return schema if bounded else _unbounded(schema)
 
 
 def schemas_hash(kinds: Iterable[type[Filled]]) -> str:
@@ -85,13 +90,20 @@ def schemas_hash(kinds: Iterable[type[Filled]]) -> str:
     return sha256(json.dumps(schemas).encode()).hexdigest()[:12]
 
 
+def _unbounded(part: Any) -> Any:
+    if isinstance(part, dict):
+        return {name: _unbounded(one) for name, one in part.items() if name != "maxLength"}
+    return [_unbounded(one) for one in part] if isinstance(part, list) else part
+
+
 def _make_strict(schema: dict[str, Any]) -> None:
     """Forbid other fields than those of an object, and leave out what only people read."""
     for unwanted in ("title", "description"):
         schema.pop(unwanted, None)
     if "properties" in schema:
         schema["additionalProperties"] = False
+        schema["required"] = list(schema["properties"])
         schema["properties"] = {
-            name: {key: value for key, value in field.items() if key != "title"}
+            name: {key: value for key, value in field.items() if key not in _NOT_SHOWN}
             for name, field in schema["properties"].items()
         }

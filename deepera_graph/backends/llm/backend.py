@@ -4,13 +4,15 @@ import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.load import dumpd, load
 from pydantic import SecretStr
 
+from deepera_graph.backends.llm import fused, grouped
 from deepera_graph.backends.llm.answers import (
+    Filled,
     FilledAnswer,
     FilledIntent,
     FilledJudgement,
@@ -22,16 +24,34 @@ from deepera_graph.backends.llm.pace import Limits
 from deepera_graph.backends.llm.patience import Patience
 from deepera_graph.backends.llm.roles import LlmAnswerer, LlmIntent, LlmJudge, LlmSummarizer
 from deepera_graph.backends.llm.secrets import holds_password
+from deepera_graph.backends.llm.verdicts import (
+    FilledFused,
+    FilledFusedGroup,
+    FilledGroup,
+    FilledVerdict,
+)
 from deepera_graph.domains import Domain, load_domain
 from deepera_graph.errors import SettingsError
-from deepera_graph.prompts import prompts_hash
+from deepera_graph.prompts import hash_of, prompts_hash
 from deepera_graph.roles import Backend
 
 T = TypeVar("T", Patience, Limits)
+Mode = Literal["separate", "fused", "grouped"]
+GROUP_SIZE = 10
 DEFAULT_KEY_VARIABLE = "OPENAI_API_KEY"
 _FIXED_TEMPERATURE = ("o1", "o3", "o4", "gpt-5")  # models that refuse any temperature but theirs
 _NO_KEY = "not-needed"
 _FILLED = (FilledIntent, FilledJudgement, FilledSummary, FilledAnswer)
+_FILLED_IN: dict[Mode, tuple[type[Filled], ...]] = {
+    "separate": (),
+    "fused": (FilledVerdict, FilledFused),
+    "grouped": (FilledVerdict, FilledFused, FilledGroup, FilledFusedGroup),
+}
+_PROMPTS_OF: dict[Mode, tuple[str, ...]] = {
+    "separate": (),
+    "fused": (fused.PROMPTS,),
+    "grouped": (fused.PROMPTS, grouped.PROMPTS),
+}
 _SECRET_OPTIONS = ("api_key", "_token", "_secret", "password")
 _MAY_HOLD_SECRETS = frozenset({"default_headers", "default_query", "openai_proxy"})
 
@@ -44,6 +64,8 @@ def llm_backend(
     patience: Patience | Mapping[str, Any] | None = None,
     limits: Limits | Mapping[str, Any] | None = None,
     domain: Domain | Mapping[str, Any] | str | None = None,
+    mode: Mode = "separate",
+    group_size: int | None = None,
     **options: Any,
 ) -> Backend:
     """Have a chat model recognise intents, judge, summarize and answer.
@@ -58,12 +80,18 @@ def llm_backend(
         domain: Field whose rules are added to the prompts: ``"law"``, ``"medicine"``,
             ``"finance"``, a TOML file, or a `deepera_graph.domains.Domain`; none for science in
             general.
+        mode: What one call does. ``"separate"``: a score, or a summary. ``"fused"``: the score of a
+            passage and, where it is high enough to be kept, its summary. ``"grouped"``: the same
+            for several passages of a question.
+        group_size: Most passages a call of ``"grouped"``, >= 2; 10 if None.
         options: Passed to a model given by name. The default is temperature 0, where the model
             takes one.
 
     Raises:
-        SettingsError: The model cannot be made: unknown provider, missing key or package.
+        SettingsError: The model cannot be made: unknown provider, missing key or package; or the
+            mode is unknown, or the size of a group out of range or given to another mode.
     """
+    size = _group_size(mode, group_size)
     spec: dict[str, Any] | None
     if isinstance(model, str):
         _refuse_secrets(options, base_url)
@@ -80,17 +108,21 @@ def llm_backend(
     patience, limits = _of(Patience, patience), _of(Limits, limits)
     chat = ChatModel(made, patience, limits)
     field = None if domain is None else load_domain(domain)
-    written = {"domain": field.to_dict()} if field else {}
+    written: dict[str, Any] = {"domain": field.to_dict()} if field else {}
+    if mode != "separate":
+        written["mode"] = mode
+    if size is not None:
+        written["group_size"] = size
     return Backend(
         name="llm",
         intent=LlmIntent(chat, field),
-        judge=LlmJudge(chat, field),
+        judge=_judge(mode, chat, field, size),
         summarizer=LlmSummarizer(chat, field),
         answerer=LlmAnswerer(chat, field),
         about={
             "model": chat.name,
-            "prompts": prompts_hash(),
-            "schemas": schemas_hash(_FILLED),
+            "prompts": "+".join([prompts_hash(), *map(hash_of, _PROMPTS_OF[mode])]),
+            "schemas": schemas_hash((*_FILLED, *_FILLED_IN[mode])),
             **written,
         },
         needs_evidence=True,
@@ -110,8 +142,30 @@ def llm_backend_from_spec(spec: Mapping[str, Any]) -> Backend:
             patience=options.get("patience"),
             limits=options.get("limits"),
             domain=options.get("domain"),
+            mode=options.get("mode", "separate"),
+            group_size=options.get("group_size"),
         )
     return llm_backend(options.pop("model"), **options)
+
+
+def _group_size(mode: str, size: int | None) -> int | None:
+    """Return the size of a group, None for a mode without."""
+    if mode not in get_args(Mode):
+        raise SettingsError(f"mode must be one of {', '.join(get_args(Mode))}, got {mode!r}")
+    if mode != "grouped":
+        if size is not None:
+            raise SettingsError(f"group_size goes with mode 'grouped', not with {mode!r}")
+        return None
+    found: object = GROUP_SIZE if size is None else size
+    if isinstance(found, bool) or not isinstance(found, int) or found < 2:
+        raise SettingsError(f"group_size must be a whole number >= 2, got {found!r}")
+    return found
+
+
+def _judge(mode: Mode, chat: ChatModel, domain: Domain | None, size: int | None) -> LlmJudge:
+    if size is not None:
+        return grouped.GroupedJudge(chat, domain, size)
+    return fused.FusedJudge(chat, domain) if mode == "fused" else LlmJudge(chat, domain)
 
 
 def _of(kind: type[T], value: T | Mapping[str, Any] | None) -> T:

@@ -55,12 +55,17 @@ class Ladder:
         self.reached(method)
 
 
-def body_options(method: Method, kind: type[Filled]) -> dict[str, Any]:
+def body_options(method: Method, kind: type[Filled], *, bounded: bool = True) -> dict[str, Any]:
     """Return what goes into the body of an OpenAI-style request.
 
     It is sent past the client library, whose own parsing raises and then loses the tokens.
+
+    Args:
+        method: How to ask.
+        kind: What is to be filled in.
+        bounded: Whether the server takes a schema that bounds the length of a text.
     """
-    name, schema = kind.__name__, json_schema(kind)
+    name, schema = kind.__name__, json_schema(kind, bounded=bounded or method != "json_schema")
     if method == "json_schema":
         form = {"name": name, "strict": True, "schema": schema}
         return {"response_format": {"type": "json_schema", "json_schema": form}}

@@ -1,6 +1,7 @@
 """A chat model: found by name, called within its limits, in a way that its server can do."""
 
 import asyncio
+import re
 import weakref
 from collections.abc import Awaitable, Mapping, Sequence
 from importlib import import_module
@@ -35,6 +36,10 @@ from deepera_graph.budget import Tab, tab_of
 from deepera_graph.errors import CallError, SettingsError
 from deepera_graph.usage import Usage
 
+# OpenAI's own servers refuse a strict schema with `maxLength`:
+# https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
+_REFUSES_BOUNDS = re.compile(r"^https?://[^/]*\b(?:openai\.com|azure\.com)(?::\d+)?(?:/|$)")
+
 
 class ChatModel:
     """Calls one chat model from the loop of the model calls.
@@ -51,6 +56,7 @@ class ChatModel:
         self._identity = f"{self.name} {_address(model)}"
         self._limits = limits
         self._is_openai = _is_openai(model)
+        self._takes_bounds = not _REFUSES_BOUNDS.search(_address(model))
         self._sync_only = _has_only_sync_client(model)
         self._secrets = secrets_of(model)
         self._model = _with_own_client(model)
@@ -123,7 +129,7 @@ class ChatModel:
         if self._is_openai:
             body = {
                 **(getattr(self._model, "extra_body", None) or {}),
-                **body_options(method, kind),
+                **body_options(method, kind, bounded=self._takes_bounds),
             }
             options: dict[str, Any] = {"extra_body": body} if body else {}
             if self._sync_only:

@@ -66,12 +66,13 @@ def parse(text: str, kind: type[FilledT], shown: str = "") -> FilledT:
         )
     if not values:
         raise EmptyAnswerError("the reply is an empty object")
-    if _squeezed(written) in _squeezed(shown):
+    if squeezed(written) in squeezed(shown):
         raise UnusableReplyError("the reply repeats an object that it was shown")
-    return _validated(values, kind)
+    return validated(values, kind)
 
 
-def _squeezed(text: str) -> str:
+def squeezed(text: str) -> str:
+    """Return a text without white space."""
     return "".join(text.split())
 
 
@@ -93,7 +94,12 @@ def _is_a_broken_answer(piece: Piece, kind: type[Filled]) -> bool:
     return piece.is_cut or bool(re.search(rf"\b(?:{fields})\b[\"']?\s*[:=]", piece.text))
 
 
-def _validated(values: dict[str, Any], kind: type[FilledT]) -> FilledT:
+def validated(values: dict[str, Any], kind: type[FilledT]) -> FilledT:
+    """Read the fields of an answer; a score may be written as text.
+
+    Raises:
+        UnusableReplyError: They break the schema.
+    """
     plain = {name: _number(value) if name == "score" else value for name, value in values.items()}
     try:
         return kind.model_validate(plain)

@@ -27,16 +27,8 @@ TaskT = TypeVar("TaskT")
 AnswerT = TypeVar("AnswerT")
 
 
-class LlmRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
+class LoopRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
     """A role whose work runs in the loop of the model calls."""
-
-    def __init__(self, model: ChatModel, domain: Domain | None = None) -> None:
-        self._model, self._domain = model, domain
-
-    @property
-    def model(self) -> ChatModel:
-        """The model that plays the role."""
-        return self._model
 
     def invoke(self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any) -> AnswerT:
         """Play the role, waiting in this thread."""
@@ -48,6 +40,21 @@ class LlmRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
         """Play the role, waiting in the running loop."""
         return await io_loop.arun(self._play(input, config))
 
+    def _play(self, task: TaskT, config: RunnableConfig | None) -> Coroutine[Any, Any, AnswerT]:
+        raise NotImplementedError
+
+
+class LlmRole(LoopRole[TaskT, AnswerT], Generic[TaskT, AnswerT]):
+    """A role played by a chat model."""
+
+    def __init__(self, model: ChatModel, domain: Domain | None = None) -> None:
+        self._model, self._domain = model, domain
+
+    @property
+    def model(self) -> ChatModel:
+        """The model that plays the role."""
+        return self._model
+
     def counting(self) -> Self:
         """Return this role on a model that counts its prompts and is never asked."""
         return type(self)(ChatModel(CountingModel(), Patience(), Limits()), self._domain)
@@ -56,9 +63,6 @@ class LlmRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
         """Fill the templates of a node, with the rules of the field."""
         filled = prompts.messages(node, **values)
         return self._domain.added_to(node, filled) if self._domain else filled
-
-    def _play(self, task: TaskT, config: RunnableConfig | None) -> Coroutine[Any, Any, AnswerT]:
-        raise NotImplementedError
 
 
 class LlmIntent(LlmRole[IntentTask, Intent]):
@@ -74,7 +78,7 @@ class LlmIntent(LlmRole[IntentTask, Intent]):
             "intent", question=show.one_line(task["question"]), problem=problem
         )
         filled = await fill(self._model, messages, FilledIntent, config)
-        return Intent(**filled.answer.model_dump(), **_how(filled))
+        return Intent(**filled.answer.model_dump(), **how(filled))
 
 
 class LlmJudge(LlmRole[PassageTask, Judgement]):
@@ -88,7 +92,7 @@ class LlmJudge(LlmRole[PassageTask, Judgement]):
             score=filled.answer.score,
             reason=harmless.one_line(filled.answer.reason),
             quote=show.quoted(task["text"], sentences, filled.answer.evidence),
-            **_how(filled),
+            **how(filled),
         )
 
 
@@ -100,11 +104,7 @@ class LlmSummarizer(LlmRole[PassageTask, Summary]):
         filled = await fill(
             self._model, self._messages("summarize", **values), FilledSummary, config
         )
-        text = filled.answer.text.strip()
-        return Summary(
-            text="" if text.upper() in {"NONE", "NONE."} else text,
-            **_how(filled),
-        )
+        return Summary(text=summary_of(filled.answer.text), **how(filled))
 
 
 class LlmAnswerer(LlmRole[AnswerTask, Answer]):
@@ -125,10 +125,16 @@ class LlmAnswerer(LlmRole[AnswerTask, Answer]):
         return Answer(
             text=filled.answer.text,
             citations=filled.answer.citations,
-            **_how(filled),
+            **how(filled),
         )
 
 
-def _how(filled: Filling[Any]) -> dict[str, Any]:
+def summary_of(said: str) -> str:
+    """Return a summary; one that says NONE is empty."""
+    text = said.strip()
+    return "" if text.upper() in {"NONE", "NONE."} else text
+
+
+def how(filled: Filling[Any]) -> dict[str, Any]:
     """Return what is noted of an answer beside its content."""
     return {"usage": filled.usage, "repaired": filled.repaired, "problem": filled.problem}

@@ -1,5 +1,6 @@
 """How a passage is shown to a model: numbered sentences in a block that it cannot close."""
 
+from collections.abc import Sequence
 from hashlib import sha256
 
 from deepera_graph.backends.llm import harmless
@@ -54,6 +55,27 @@ def passage_values(task: PassageTask, passage: str) -> dict[str, str]:
     return {**beside, "marker": marker(block, *beside.values()), "passage": block}
 
 
+def group_values(tasks: Sequence[PassageTask], passages: Sequence[str]) -> dict[str, str]:
+    """Return the values of a prompt about several passages of a question, numbered from 1.
+
+    One mark opens them all; it stands in none of them, so that none can begin another.
+    """
+    texts = [_headed(task, text) for task, text in zip(tasks, passages, strict=True)]
+    beside = {"question": one_line(tasks[0]["question"]), **intent_values(tasks[0]["intent"])}
+    mark = marker("\n\n".join(texts), *beside.values())
+    blocks = [f"====={number}-{mark}=====\n{text}" for number, text in enumerate(texts, start=1)]
+    return {**beside, "passages": "\n".join([*blocks, f"=====end-{mark}====="])}
+
+
+def summary_wanted(task: PassageTask) -> str:
+    """Say from which score on a summary is wanted, with two digits, rounded down."""
+    if "summary_from" not in task:
+        return "none is wanted"
+    lowest = task["summary_from"]
+    near = round(lowest, 2)
+    return f"from a score of {near if near <= lowest else near - 0.01:.2g}"
+
+
 def quoted(text: str, sentences: list[Sentence], numbers: list[int]) -> str:
     """Cut the evidence out of the passage: from the first to the last sentence of its best run.
 
@@ -82,6 +104,13 @@ def evidence_block(items: list[EvidenceItem]) -> str:
 def sentences_of(task: PassageTask) -> list[Sentence]:
     """Return the sentences of a passage; at least one, as its text is not blank."""
     return split_sentences(task["text"])
+
+
+def _headed(task: PassageTask, passage: str) -> str:
+    """Put title and section before a passage, as far as it has them."""
+    heads = (("Title", task["title"]), ("Section", task["section"]))
+    lines = [f"{name}: {one_line(value)}" for name, value in heads if value.strip()]
+    return "\n".join([*lines, passage])
 
 
 def _best(item: EvidenceItem) -> str:

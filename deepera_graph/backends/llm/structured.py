@@ -24,6 +24,10 @@ class RefusedError(AnswerError):
     """The model, or a filter of its provider, refused to answer."""
 
 
+class CutOffError(UnusableReplyError):
+    """The reply ended at the limit of its tokens."""
+
+
 @dataclass(frozen=True, slots=True)
 class Filling(Generic[FilledT]):
     """A usable answer, what it cost, and what was wrong with the first reply, if it took two."""
@@ -50,7 +54,8 @@ async def fill(
     support a method of asking, the next one is tried, and stays: see `Ladder`.
 
     Raises:
-        AnswerError: Both replies were unusable, or the model refused; carries what they cost.
+        AnswerError: Both replies were unusable, or the model refused; carries what they cost. If
+            the last was cut off, a `CutOffError` is its cause.
         CallError: The server could not be reached or refused; carries what was spent.
         BudgetError: The budget allows no further call; carries what was spent.
     """
@@ -116,7 +121,7 @@ def _read(reply: Reply, kind: type[FilledT], messages: Sequence[BaseMessage]) ->
         if not reply.cut_off:
             raise
         limit = "the reply was cut off at its limit of tokens"
-        raise UnusableReplyError(f"{limit}: {error}", told=limit) from error
+        raise CutOffError(f"{limit}: {error}", told=limit) from error
 
 
 def _may_be_the_method(error: RoleError) -> bool:

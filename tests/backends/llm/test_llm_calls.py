@@ -12,6 +12,7 @@ from support.scripted import answer_in_json
 
 QUESTION = "Does tea lower fasting glucose?"
 PASSAGES = [f"Tea trial {n} had {n + 20} adults." for n in range(30)]
+FEW = PASSAGES[:9]  # the seven that are kept, and two
 SCORES = {f"Tea trial {n} ": 0.9 for n in range(7)}
 KEPT = [str(n + 1) for n in range(7)]
 WITHIN = 0.6  # seconds for 30 passages at 0.1 s a call: three stages, one after the other
@@ -27,10 +28,10 @@ def made(server: ChatServer, **settings: object) -> EvidenceReranker:
     )
 
 
-def rerank(reranker: EvidenceReranker, is_async: bool):
+def rerank(reranker: EvidenceReranker, is_async: bool, passages: list[str] = PASSAGES):
     if is_async:
-        return asyncio.run(reranker.arerank(QUESTION, PASSAGES))
-    return reranker.rerank(QUESTION, PASSAGES)
+        return asyncio.run(reranker.arerank(QUESTION, passages))
+    return reranker.rerank(QUESTION, passages)
 
 
 @pytest.fixture(autouse=True)
@@ -62,16 +63,16 @@ def test_it_takes_one_call_for_the_intent_one_a_passage_and_one_a_kept_passage(i
 
 def test_an_answer_is_one_call_more_and_no_summaries_are_none(is_async):
     with ChatServer(answer) as server:
-        rerank(made(server, content="passage"), is_async)
-        assert server.calls == 31
+        rerank(made(server, content="passage"), is_async, FEW)
+        assert server.calls == 1 + len(FEW)
         server.reset_counts()
-        rerank(made(server, threshold=0.99), is_async)
-        assert server.calls == 31
+        rerank(made(server, threshold=0.99), is_async, FEW)
+        assert server.calls == 1 + len(FEW)
 
 
 def test_tokens_are_those_the_server_counted(is_async):
     with ChatServer(answer) as server:
-        result = rerank(made(server), is_async)
+        result = rerank(made(server), is_async, FEW)
         words = sum(
             len(str(message["content"]).split())
             for request in server.requests
@@ -84,18 +85,19 @@ def test_tokens_are_those_the_server_counted(is_async):
 @pytest.mark.parametrize(("is_async", "limit"), [(False, 2), (False, 30), (True, 1), (True, 30)])
 def test_never_more_than_the_limit_is_in_flight(is_async, limit):
     with ChatServer(answer, latency=0.02) as server:
-        rerank(made(server, max_concurrency=limit), is_async)
+        passages = PASSAGES if limit > 2 else FEW
+        rerank(made(server, max_concurrency=limit), is_async, passages)
         assert min(limit, 2) <= server.max_in_flight <= limit
 
 
 def test_the_limit_holds_for_all_questions_together(is_async):
-    jobs = [(f"Does tea {n} lower it?", PASSAGES[:8]) for n in range(6)]
+    jobs = [(f"Does tea {n} lower it?", PASSAGES[:8]) for n in range(3)]
     with ChatServer(answer, latency=0.01) as server:
         reranker = made(server, max_concurrency=5)
         results = asyncio.run(reranker.abatch(jobs)) if is_async else reranker.batch(jobs)
         assert server.max_in_flight <= 5
         kept = sum(len(result.kept) for result in results)
-        assert server.calls == 6 * (1 + 8) + kept == 6 * 9 + 42
+        assert server.calls == 3 * (1 + 8) + kept == 3 * 9 + 21
 
 
 def test_no_more_than_sixteen_are_in_flight_by_default(is_async):
@@ -156,16 +158,16 @@ async def test_the_loop_of_the_caller_goes_on_while_calls_are_out():
 def test_one_reranker_serves_loop_after_loop_and_threads_in_between():
     with ChatServer(answer) as server:
         reranker = made(server)
-        expected = reranker.rerank(QUESTION, PASSAGES)
+        expected = reranker.rerank(QUESTION, FEW)
         for _ in range(3):
             for result in (
-                asyncio.run(reranker.arerank(QUESTION, PASSAGES)),
-                reranker.rerank(QUESTION, PASSAGES),
+                asyncio.run(reranker.arerank(QUESTION, FEW)),
+                reranker.rerank(QUESTION, FEW),
             ):
                 assert result.passages == expected.passages
                 assert result.usage == expected.usage
                 assert not result.failed
-        assert server.calls == 7 * 38
+        assert server.calls == 7 * (1 + len(FEW) + len(KEPT))
 
 
 def test_many_loops_in_many_threads_share_one_reranker():
@@ -181,7 +183,7 @@ def test_many_loops_in_many_threads_share_one_reranker():
 def test_the_whole_result_is_the_same_sync_and_async():
     with ChatServer(answer) as server:
         reranker = made(server, answer=False)
-        sync, not_sync = rerank(reranker, False), rerank(reranker, True)
+        sync, not_sync = rerank(reranker, False, FEW), rerank(reranker, True, FEW)
     assert (sync.intent, sync.passages, sync.usage) == (
         not_sync.intent, not_sync.passages, not_sync.usage,
     )  # fmt: skip
@@ -194,12 +196,12 @@ def test_an_answer_cites_what_was_kept(is_async):
         return answer(request)
 
     with ChatServer(with_answer) as server:
-        result = rerank(made(server, answer=True), is_async)
+        result = rerank(made(server, answer=True), is_async, FEW)
         assert kinds(server)[-1] == "answer"
         evidence = server.requests[-1].user
     assert result.answer["text"] == "It may [2], not ."
     assert result.answer["citations"] == ["2", "1"]
     assert "[7] (none): Tea trial 6 had 26 adults." in evidence
     assert result.usage["answer"].calls == 1
-    assert result.total_usage.calls == 39
+    assert result.total_usage.calls == 1 + len(FEW) + len(KEPT) + 1
     assert result.total_usage + Usage() == result.total_usage

@@ -68,11 +68,12 @@ class Gullible:
 
     def __call__(self, request: Request) -> Reply:
         role = next(name for start, name in ROLES.items() if request.system.startswith(start))
-        if obeys(request.messages):
+        would_obey = obeys(request.messages)
+        if would_obey:
             self.obeyed.append(str(request.messages))
         if self.first_is_prose and len(request.messages) == 2 and role != "intent":
             return Reply(content=f"It says: {request.user[-400:]}")  # quotes what it was shown
-        score = OBEYED if obeys(request.messages) else 0.85
+        score = OBEYED if would_obey else 0.85
         return Reply(content=json.dumps(self._answers(score)[role]))
 
     def _answers(self, score: float) -> dict[str, dict[str, Any]]:

@@ -1,7 +1,14 @@
-"""Every malformed reply, in every way of asking, in every role: what the table says, or nothing."""
+"""Every malformed reply, in every way of asking, in every role: what the table says, or nothing.
+
+Each way of asking is tried in a loop or without one, in turn from reply to reply; in both, where
+the test is slow.
+"""
 
 import re
+from collections.abc import Sequence
+from itertools import product
 from typing import Any
+from zlib import crc32
 
 import pytest
 from langchain_core.language_models import BaseChatModel
@@ -40,6 +47,7 @@ INTENT = {
 }  # fmt: skip
 PASSAGE = {"question": QUESTION, "intent": INTENT, "text": TEXT, "title": "", "section": ""}
 ITEM = {"text": TEXT, "summary": "", "quote": "", "title": "", "section": ""}
+Way = tuple[str, bool]  # how it is asked, and whether in a loop
 PLAYERS: dict[Role, Any] = {
     "intent": (LlmIntent, {"question": QUESTION, "problem": ""}),
     "score": (LlmJudge, PASSAGE),
@@ -47,6 +55,7 @@ PLAYERS: dict[Role, Any] = {
     "answer": (LlmAnswerer, {"question": QUESTION, "intent": INTENT, "evidence": [ITEM]}),
 }
 METHODS = ["json_schema", "tools", "tools-answered-in-text", "json_object", "text"]
+EVERY_WAY = list(product(METHODS, (True, False)))
 TOKENS = {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}
 
 
@@ -110,17 +119,23 @@ async def played(role: Role, method: str, replies: list[str], is_async: bool) ->
         return error, told
 
 
-async def check(role: Role, reply: str, expected: dict[str, Any] | str) -> None:
+def some_ways(reply: str) -> list[Way]:
+    """Every method, one of them without a loop; which one differs from reply to reply."""
+    place = crc32(reply.encode("utf-8", "surrogatepass")) % len(METHODS)
+    return [(method, method != METHODS[place]) for method in METHODS]
+
+
+async def check(
+    role: Role, reply: str, expected: dict[str, Any] | str, ways: Sequence[Way] = ()
+) -> None:
     if expected == GOOD:
         expected = GOOD_VALUES[role]
-    for method in METHODS:
-        for is_async in (True, False):
-            if isinstance(expected, dict):
-                await check_value(role, method, reply, expected, is_async)
-            else:
-                await check_failure(role, method, reply, is_async)
-                if is_async:
-                    await check_second(role, method, reply)
+    for method, is_async in ways or some_ways(reply):
+        if isinstance(expected, dict):
+            await check_value(role, method, reply, expected, is_async)
+        else:
+            await check_failure(role, method, reply, is_async)
+            await check_second(role, method, reply, is_async)
 
 
 async def check_value(
@@ -142,9 +157,9 @@ async def check_failure(role: Role, method: str, reply: str, is_async: bool) -> 
     assert {way for _, way in told._asked} == {method.partition("-")[0]}
 
 
-async def check_second(role: Role, method: str, reply: str) -> None:
+async def check_second(role: Role, method: str, reply: str, is_async: bool) -> None:
     """A good second reply counts, and it was told what was wrong in our words alone."""
-    got, told = await played(role, method, [reply, TEXTS[role]["GOOD"]], is_async=True)
+    got, told = await played(role, method, [reply, TEXTS[role]["GOOD"]], is_async)
     assert {name: getattr(got, name) for name in GOOD_VALUES[role]} == GOOD_VALUES[role]
     assert (got.repaired, got.usage.calls, got.usage.reasked_calls) == (True, 2, 1)
     assert got.usage.tokens == 20
@@ -162,6 +177,16 @@ async def check_second(role: Role, method: str, reply: str) -> None:
 )
 async def test_a_form(role: Role, reply: str, expected: str) -> None:
     await check(role, filled_in(reply, role), expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("role", ROLES)
+async def test_every_row_in_every_way_in_a_loop_and_without(role: Role) -> None:
+    for _, reply, expected in FORMS:
+        await check(role, filled_in(reply, role), expected, EVERY_WAY)
+    for owner, _, reply, expected in FIELDS:
+        if owner == role:
+            await check(role, reply, expected, EVERY_WAY)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def asked(task, question, passages):
 
 @pytest.mark.parametrize("role", ["intent", "judge", "summarizer", "answerer"])
 def test_sync_async_and_pickled_roles_agree_and_cost_nothing(task, question, passages, role):
-    runnable = getattr(local_backend(), role)
+    runnable = getattr(local_backend("rules"), role)
     given = asked(task, question, passages)[role]
     first = runnable.invoke(given)
     assert asyncio.run(runnable.ainvoke(given)) == first
@@ -35,24 +35,24 @@ def test_sync_async_and_pickled_roles_agree_and_cost_nothing(task, question, pas
 
 def test_roles_leave_their_input_alone(task, question, passages):
     given = asked(task, question, passages)
-    local_backend().judge.invoke(given["judge"])
-    local_backend().answerer.invoke(given["answerer"])
+    local_backend("rules").judge.invoke(given["judge"])
+    local_backend("rules").answerer.invoke(given["answerer"])
     assert given == asked(task, question, passages)
 
 
 def test_the_backend_says_what_it_is():
-    backend = local_backend()
+    backend = local_backend("rules")
     assert backend.name == "local"
     assert backend.about["judge"] == "rules"
     assert "does not understand" in backend.about["note"]
 
 
 def test_the_backend_is_built_again_from_its_spec():
-    assert load_backend(local_backend().spec).name == "local"
+    assert load_backend(local_backend("rules").spec).name == "local"
 
 
 def test_thirty_passages_take_well_under_a_second(task, question, passages):
-    judge = local_backend().judge
+    judge = local_backend("rules").judge
     text = " ".join([passages["result"], passages["methods"], passages["background"]] * 2)
     judge.invoke(task(question, text))
     before = time.perf_counter()
@@ -64,7 +64,7 @@ def test_thirty_passages_take_well_under_a_second(task, question, passages):
 def test_no_model_library_is_loaded():
     code = (
         "import sys, deepera_graph.backends.local as local\n"
-        "local.local_backend().intent.invoke({'question': 'Why?', 'problem': ''})\n"
+        "local.local_backend('rules').intent.invoke({'question': 'Why?', 'problem': ''})\n"
         "names = ('numpy', 'sklearn', 'torch', 'openai', 'langgraph')\n"
         "sys.exit(str([name for name in names if name in sys.modules]) "
         "if any(name in sys.modules for name in names) else 0)"

@@ -1,0 +1,65 @@
+"""Survey node: all passages of a question seen together, with notes on each for its judge."""
+
+from operator import itemgetter
+
+from deepera_graph.errors import BudgetError, RoleError
+from deepera_graph.nodes.receive import receive
+from deepera_graph.roles import PassageText, SurveyTask
+from deepera_graph.schema import Survey
+from deepera_graph.settings import Settings
+from deepera_graph.shown import judged_windows, shown_text
+from deepera_graph.state import State, SurveyRecord, Update
+
+_Key = tuple[str, str, str]
+_key = itemgetter("title", "section", "text")
+
+
+def receive_unsurveyed(state: State) -> Update:
+    """Begin as without a surveyor, and forget the survey of an earlier turn, too.
+
+    Raises:
+        InputError: The question is blank, or a passage cannot be used.
+    """
+    none: SurveyRecord = {"status": "none", "cause": "nothing to judge"}
+    return {**receive(state), "survey": none, "notes": []}
+
+
+def ask(state: State, *, settings: Settings) -> SurveyTask:
+    """Show the surveyor what is judged, each text once, sorted: no place, no id, no count."""
+    distinct = {_key(text): text for text in _texts(state, settings)}
+    return {
+        "question": state["question"],
+        "intent": state["intent"]["fields"],
+        "passages": [distinct[key] for key in sorted(distinct)],
+    }
+
+
+def record(state: State, survey: Survey, *, settings: Settings) -> Update:
+    """Keep the notes, one set for every window that is judged; equal windows have equal ones."""
+    keys: list[_Key] = [_key(text) for text in _texts(state, settings)]
+    notes_of = dict(zip(sorted(set(keys)), survey.notes, strict=True))
+    status = "repaired" if survey.repaired else "read"
+    return {
+        "survey": {"status": status, "cause": survey.problem},
+        "notes": [{name: float(value) for name, value in notes_of[key].items()} for key in keys],
+    }
+
+
+def rescue(state: State, error: RoleError) -> Update:
+    """Go on without notes: a judge does without them."""
+    status = "skipped_budget" if isinstance(error, BudgetError) else "failed"
+    return {"survey": {"status": status, "cause": str(error)}, "notes": []}
+
+
+def find_problem(task: SurveyTask, survey: Survey) -> str:
+    """Say why a survey does not fit its passages, or nothing."""
+    n_notes, n_passages = len(survey.notes), len(task["passages"])
+    if n_notes == n_passages:
+        return ""
+    return f"unusable answer: {n_notes} notes on {n_passages} passages"
+
+
+def _texts(state: State, settings: Settings) -> list[PassageText]:
+    passages = state["passages"]
+    found = judged_windows(passages, settings.max_passage_chars)
+    return [shown_text(passages[one.place], one.start, one.end) for one in found]

@@ -1,0 +1,1 @@
+"""Prompts of a judge of several passages at once; filled as those around it."""
