@@ -195,7 +195,7 @@ class EvidenceReranker:
     @property
     def questions_at_once(self) -> int:
         """How many questions of a batch are worked on at the same time, >= 1."""
-        return min(self.settings.max_concurrency, _MOST_QUESTIONS_AT_ONCE)
+        return most_questions_at_once(self.settings)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that `from_dict` reads; it holds no secret.
@@ -211,13 +211,13 @@ class EvidenceReranker:
         return {"backend": dict(self.backend.spec), "settings": self.settings.to_dict()}
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+    def from_dict(cls, plain: Mapping[str, Any], *, cache: JudgementCache | None = None) -> Self:
         """Build what `to_dict` wrote down; clients are made anew.
 
         Raises:
             SettingsError: A setting or the backend cannot be read.
         """
-        return cls(load_backend(plain["backend"]), **plain["settings"])
+        return cls(load_backend(plain["backend"]), cache=cache, **plain["settings"])
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.backend.spec is not None:
@@ -255,6 +255,11 @@ class EvidenceReranker:
             backend, settings, checkpointer=checkpointer or False, cache=cache, limiter=limiter
         )
         self._runner = Runner(self.graph, settings, has_saver=checkpointer is not None)
+
+
+def most_questions_at_once(settings: Settings) -> int:
+    """Return how many questions of a batch are worked on at the same time, >= 1."""
+    return min(settings.max_concurrency, _MOST_QUESTIONS_AT_ONCE)
 
 
 def _from_dict(cls: type[EvidenceReranker], plain: Mapping[str, Any]) -> EvidenceReranker:

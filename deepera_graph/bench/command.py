@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from deepera_graph.bench.chosen import Chosen, described
+from deepera_graph.bench.rank import Ranked
 from deepera_graph.bench.rankers.ranker import Ranker
 from deepera_graph.bench.run import METRICS, ORACLE, Plan, Watch, run
+from deepera_graph.bench.spread import Chunk, spread
 from deepera_graph.bench.table import Table
+from deepera_graph.engines.engine import Engine
 from deepera_graph.version import __version__
 
 RANKERS = ("first-stage", "random", "bm25", "deepera:local", "oracle")
@@ -41,7 +44,12 @@ class Options(Chosen):
     out: Path | None = None
 
 
-def bench_table(options: Options, *, watch: Watch = lambda step: None) -> Table:
+def bench_table(
+    options: Options,
+    *,
+    watch: Watch = lambda step: None,
+    engine: Engine[Chunk, list[Ranked]] | None = None,
+) -> Table:
     """Measure, and write ``results.md``, ``results.csv``, ``differences.csv`` and a manifest.
 
     Nothing written depends on when or where it was made; the same kept rankings give the same
@@ -50,6 +58,8 @@ def bench_table(options: Options, *, watch: Watch = lambda step: None) -> Table:
     Args:
         options: What is asked for.
         watch: Told whenever a question is ranked.
+        engine: What ranks, within its block, of a `RankingWork` of the same rankers, seed and
+            models; this process if None.
 
     Raises:
         SettingsError: An option is wrong.
@@ -65,6 +75,8 @@ def bench_table(options: Options, *, watch: Watch = lambda step: None) -> Table:
         for one in options.rankers
         if one != ORACLE
     }
+    if engine is not None:
+        named = {name: spread(ranker, name, engine) for name, ranker in named.items()}
     rankers = list(named.values())
     baseline = options.plan.baseline
     plan = replace(

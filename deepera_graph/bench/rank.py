@@ -1,9 +1,9 @@
 """Rank every question of a data set, in order, a few at a time."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict
 
@@ -52,6 +52,14 @@ class Ranked(BaseModel):
     unproven: list[int] = []
 
 
+@runtime_checkable
+class SpreadRanker(Ranker, Protocol):
+    """A ranker that is handed all questions, a few at a time, and ranks them where it will."""
+
+    def rank_chunks(self, chunks: Iterable[list[Instance]]) -> Iterator[list[Ranked]]:
+        """Yield what it does with each few, in the same order."""
+
+
 def rank_dataset(ranker: Ranker, dataset: Dataset, *, skip: int = 0) -> Iterator[Ranked]:
     """Yield what the ranker does with each question; texts of a few questions are in memory.
 
@@ -65,13 +73,22 @@ def rank_dataset(ranker: Ranker, dataset: Dataset, *, skip: int = 0) -> Iterator
         DatasetError: The data cannot be read.
     """
     rest = islice(iter(dataset), skip, None)
-    while chunk := list(islice(rest, QUESTIONS_AT_ONCE)):
-        if isinstance(ranker, PreparedRanker):
-            ranker.prepare()
-        yield from _rank_chunk(ranker, chunk)
+    chunks = iter(lambda: list(islice(rest, QUESTIONS_AT_ONCE)), [])
+    if isinstance(ranker, SpreadRanker):
+        yield from chain.from_iterable(ranker.rank_chunks(chunks))
+        return
+    for chunk in chunks:
+        yield from rank_chunk(ranker, chunk)
 
 
-def _rank_chunk(ranker: Ranker, instances: Sequence[Instance]) -> Iterator[Ranked]:
+def rank_chunk(ranker: Ranker, instances: Sequence[Instance]) -> Iterator[Ranked]:
+    """Yield what the ranker does with a few questions, ranked together.
+
+    Raises:
+        RankingError: The ranker gave back no ranking of what it was shown.
+    """
+    if isinstance(ranker, PreparedRanker):
+        ranker.prepare()
     jobs: list[Job] = [(one.question, passages_of(one)) for one in instances]
     before, failed_before = _usage(ranker), _problems(ranker).n_failed
     start = perf_counter()

@@ -3,12 +3,15 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from deepera_graph.budget import Meter, with_meter
 from deepera_graph.calibration.judged import JudgedQuestion
 from deepera_graph.calibration.labelled import Labels, read_questions
+from deepera_graph.engines.local import LocalEngine
 from deepera_graph.errors import BackendError, DeepEraError, InputError
 from deepera_graph.jobs.in_flight import Flight, InFlight
-from deepera_graph.jobs.lines import BadLine
+from deepera_graph.jobs.lines import BadLine, QuestionLine
 from deepera_graph.reranker import EvidenceReranker
+from deepera_graph.result import RerankResult
 
 Watch = Callable[[JudgedQuestion], None]
 
@@ -38,15 +41,23 @@ def judge(
     scoring = reranker.with_settings(
         threshold=1.0, content="passage", on_empty="empty", on_error="keep_last", answer=False
     )
+    config = with_meter({}, Meter(scoring.settings.budget))
+
+    async def rerank(line: QuestionLine) -> RerankResult:
+        return await scoring.arerank(line.question, line.passages, config=config)
+
     judged = []
-    with InFlight(scoring, read_questions(path)) as flights:
+    engine = LocalEngine(rerank, scoring.questions_at_once)
+    with InFlight[RerankResult, BadLine](engine, read_questions(path)) as flights:
         for item in flights:
             judged.append(_taken(item, path, labels))
             watch(judged[-1])
     return judged
 
 
-def _taken(item: Flight | BadLine, path: Path, labels: Mapping[str, Labels]) -> JudgedQuestion:
+def _taken(
+    item: Flight[RerankResult] | BadLine, path: Path, labels: Mapping[str, Labels]
+) -> JudgedQuestion:
     if isinstance(item, BadLine):
         raise InputError(f"{path}, line {item.number}: {item.error}")
     line = item.line

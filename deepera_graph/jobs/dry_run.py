@@ -1,10 +1,14 @@
 """What a run would cost: the run itself, with a model that counts its prompts and says yes."""
 
+from collections.abc import Mapping
 from itertools import islice
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
+from deepera_graph.backends.cascade import cascade_judge
+from deepera_graph.backends.counting import counting_backend
 from deepera_graph.backends.llm import llm_backend
 from deepera_graph.backends.llm.counting import CHARS_PER_TOKEN, REPLY_TOKENS, CountingModel
+from deepera_graph.backends.local import local_backend
 from deepera_graph.errors import InputError
 from deepera_graph.jobs.in_flight import Line
 from deepera_graph.jobs.lines import BadLine, read_lines
@@ -24,19 +28,25 @@ def count_calls(
     *,
     report: JobReport,
     domain: str | None = None,
+    calls: Mapping[str, Any] | None = None,
+    cascade: int | None = None,
     limit: int | None = None,
     watch: Watch = lambda line: None,
 ) -> None:
     """Add up what a language model would be asked; `report.usage` has calls and tokens a stage.
 
     As every passage is kept, the summaries are the most there can be. Second tries are not
-    counted; the rules of the field are.
+    counted; the rules of the field are. *calls* says what a call does: `mode` and `group_size` of
+    `llm_backend`. With *cascade* the model reads so many passages a question at most.
 
     Raises:
-        SettingsError: There is no such field.
+        SettingsError: There is no such field, or no such mode.
     """
     plain = {**settings.to_dict(), "max_concurrency": AT_ONCE}
-    reranker = EvidenceReranker(llm_backend(CountingModel(), domain=domain), **plain)
+    backend = llm_backend(CountingModel(), domain=domain, **(calls or {}))
+    if cascade is not None:
+        backend = counting_backend(cascade_judge(local_backend(), backend, cascade))
+    reranker = EvidenceReranker(backend, **plain)
     rerank_lines(reranker, source, None, report=report, limit=limit, watch=watch)
 
 

@@ -1,20 +1,21 @@
 """Reranking of a file, line by line, in constant memory."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError
 from itertools import islice
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
+from deepera_graph.engines.engine import Engine
+from deepera_graph.engines.local import LocalEngine
 from deepera_graph.errors import BackendError, DeepEraError, InputError, RoleError
-from deepera_graph.jobs.facts import Facts, facts_of
+from deepera_graph.jobs.facts import Facts
 from deepera_graph.jobs.in_flight import Flight, InFlight, Line
+from deepera_graph.jobs.judging import Judged, judging
 from deepera_graph.jobs.lines import BadLine, DoneLine, QuestionLine, RawLine, read_rest
-from deepera_graph.jobs.output import output_line
 from deepera_graph.jobs.progress import Progress
 from deepera_graph.jobs.report import JobReport
 from deepera_graph.jobs.uninterrupted import uninterrupted
 from deepera_graph.reranker import EvidenceReranker
-from deepera_graph.result import RerankResult
 
 Watch = Callable[[Line | DoneLine], None]
 
@@ -39,6 +40,7 @@ def rerank_lines(
     report: JobReport,
     limit: int | None = None,
     watch: Watch = lambda line: None,
+    engine: Engine[QuestionLine, Judged] | None = None,
 ) -> None:
     """Rerank every question of a file; a bad line is reported and the others run.
 
@@ -54,6 +56,7 @@ def rerank_lines(
         report: Counts what happens, also if this raises.
         limit: Most lines read; all if None.
         watch: Called with every line that is done, also with the bad ones.
+        engine: What judges the lines as *reranker* would, not begun yet; this process if None.
 
     Raises:
         BackendError: No passage of a question could be judged because the backend cannot be
@@ -62,9 +65,10 @@ def rerank_lines(
         OSError: *source* or *out* fails.
     """
     progress = out if isinstance(out, Progress) else _NoProgress(out)
-    scribe = _Scribe(progress, report, watch)
+    scribe = _Scribe(progress, report, watch, reranker.settings.to_dict())
     lines = islice(read_rest(source, progress.done), limit)
-    with InFlight[BadLine | DoneLine](reranker, lines) as flights:
+    used = engine or LocalEngine(judging(reranker), reranker.questions_at_once)
+    with InFlight[Judged, BadLine | DoneLine](used, lines) as flights:
         try:
             for item in flights:
                 scribe.take(item)
@@ -112,10 +116,17 @@ class _NoProgress:
 class _Scribe:
     """Writes what is done, and counts it."""
 
-    def __init__(self, out: Progress | _NoProgress, report: JobReport, watch: Watch) -> None:
+    def __init__(
+        self,
+        out: Progress | _NoProgress,
+        report: JobReport,
+        watch: Watch,
+        settings: Mapping[str, Any],
+    ) -> None:
         self._out, self._report, self._watch = out, report, watch
+        self._settings = settings  # of the whole run, not of a worker's part
 
-    def take(self, item: Flight | BadLine | DoneLine) -> None:
+    def take(self, item: Flight[Judged] | BadLine | DoneLine) -> None:
         """Wait for one line and write it."""
         if isinstance(item, Flight):
             self._take_question(item)
@@ -124,7 +135,7 @@ class _Scribe:
         else:
             self._note(item)
 
-    def take_finished(self, flights: InFlight[BadLine | DoneLine]) -> None:
+    def take_finished(self, flights: InFlight[Judged, BadLine | DoneLine]) -> None:
         """Write what is done already and was not to blame."""
         for item in flights.finished():
             try:
@@ -132,10 +143,10 @@ class _Scribe:
             except (BackendError, CancelledError):
                 continue
 
-    def _take_question(self, item: Flight) -> None:
+    def _take_question(self, item: Flight[Judged]) -> None:
         line = item.line
         try:
-            result = item.future.result()
+            judged = item.future.result()
         except InputError as error:
             self._note(_bad(line, str(error)))
         except DeepEraError as error:
@@ -143,16 +154,15 @@ class _Scribe:
                 self._report.add_unfinished(error.usage)
             self._count_failed(_bad(line, str(error)))
         else:
-            if result.backend_failure is not None:
-                raise BackendError(f"line {line.number}: {result.backend_failure}")
-            self._write(line, result)
+            if judged.backend_failure is not None:
+                raise BackendError(f"line {line.number}: {judged.backend_failure}")
+            self._write(line, judged)
 
-    def _write(self, line: QuestionLine, result: RerankResult) -> None:
-        data, facts = output_line(line, result), facts_of(result, line.subject)
+    def _write(self, line: QuestionLine, judged: Judged) -> None:
         with uninterrupted():
-            self._out.add(line, data, facts)
-            self._report.count(facts)
-            self._report.manifest = dict(result.manifest)
+            self._out.add(line, judged.data, judged.facts)
+            self._report.count(judged.facts)
+            self._report.manifest = {**judged.manifest, "settings": self._settings}
         self._watch(line)
 
     def _keep(self, line: DoneLine) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Self
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_qdrant import QdrantVectorStore
+from qdrant_client import models
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.retrieval.collection import Mode, open_collection
@@ -20,6 +21,7 @@ from deepera_graph.retrieval.filters import build_filter
 from deepera_graph.retrieval.points import build_points, read_point
 from deepera_graph.retrieval.ranking import build_probes, rank_points
 
+Build = Callable[[Iterable[list[Document]]], Iterable[list[models.PointStruct]]]
 LARGE = 20_000
 _SLOW = "%d passages in an embedded store: every search reads all of them, a Qdrant server does not"
 _logger = logging.getLogger(__name__)
@@ -98,6 +100,7 @@ class PassageStore:
         *,
         batch_size: int = 256,
         on_progress: Callable[[int], None] | None = None,
+        build: Build | None = None,
     ) -> int:
         """Index passages as they come; return how many were written.
 
@@ -109,6 +112,7 @@ class PassageStore:
             passages: Read one batch at a time.
             batch_size: Passages written at once, >= 1.
             on_progress: Called after each batch with the passages written so far.
+            build: Makes the points of batches elsewhere, in order; here if None.
 
         Raises:
             InputError: A passage has no text, or metadata that is no JSON; earlier batches stay.
@@ -116,11 +120,10 @@ class PassageStore:
         """
         _check_at_least_one("batch_size", batch_size)
         written = 0
-        for batch in _batches(passages, batch_size):
-            points = build_points(self.vectorstore, batch)
+        for points in (build or self._build)(_batches(passages, batch_size)):
             with self._open(), quiet():
                 self.vectorstore.client.upsert(self.vectorstore.collection_name, points=points)
-            written += len(batch)
+            written += len(points)
             if on_progress is not None:
                 on_progress(written)
         self._hint_if_large()
@@ -172,6 +175,9 @@ class PassageStore:
         """Let go of the folder or the connection; passages in memory are gone."""
         self._closed = True
         self.vectorstore.client.close()
+
+    def _build(self, batches: Iterable[list[Document]]) -> Iterator[list[models.PointStruct]]:
+        return (build_points(self.vectorstore, batch) for batch in batches)
 
     def _hint_if_large(self) -> None:
         if self._embedded and not self._hinted and self.count() > LARGE:

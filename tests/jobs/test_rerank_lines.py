@@ -211,7 +211,7 @@ def test_a_line_is_answered_before_the_next_one_is_there(make_line):
 
 
 def test_a_file_is_not_read_far_ahead(make_file, make_line):
-    source = make_file(*(make_line(f"q{n}", GOOD_TEXT) for n in range(500)))
+    source = make_file(*(make_line(f"q{n}", GOOD_TEXT) for n in range(150)))
     read_at_first = []
 
     def watch(line):

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from deepera_graph.backends.llm import llm_backend
+from deepera_graph.backends.llm import Mode, llm_backend
 from deepera_graph.backends.llm.pace import Limits
 from deepera_graph.bench.chat import MAX_CONCURRENCY, Chat
 from deepera_graph.bench.errors import UnavailableError
@@ -51,11 +51,12 @@ class Models:
         object.__setattr__(self, "limiter", Limiter(self.max_concurrency))
         object.__setattr__(self, "meter", Meter(self.budget))
 
-    def chat(self, named: str = "") -> Chat:
+    def chat(self, named: str = "", *, mode: Mode = "separate") -> Chat:
         """Return the model that a ranker names, or the one for all.
 
         Args:
             named: ``provider:model`` or ``model@http://...``; empty for the one for all.
+            mode: Of its backend, see `llm_backend`.
 
         Raises:
             SettingsError: No model is named, or not in this form.
@@ -64,7 +65,11 @@ class Models:
         model, base_url = self._parsed(named)
         try:
             backend = llm_backend(
-                model, base_url=base_url, api_key_env=self.api_key_env, limits=self.limits
+                model,
+                base_url=base_url,
+                api_key_env=self.api_key_env,
+                limits=self.limits,
+                mode=mode,
             )
         except SettingsError as error:
             raise UnavailableError(str(error)) from error

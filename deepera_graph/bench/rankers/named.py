@@ -5,7 +5,8 @@
 | ``first-stage`` | the order the passages came in |
 | ``random`` | a seeded shuffle |
 | ``bm25`` | BM25 over the passages of the question |
-| ``deepera:BACKEND`` | DeepEra, all passages ranked, e.g. ``deepera:local``, ``deepera:llm`` |
+| ``deepera:BACKEND`` | DeepEra, all passages ranked, e.g. ``deepera:rules``, ``deepera:llm`` |
+| ``deepera:fused``, ``deepera:grouped`` | as ``deepera:llm``, in this mode, with its summaries |
 | ``deepera-kept:BACKEND`` | DeepEra, only what passed its filter |
 | ``llm-pointwise`` | a plain LLM judge, one call a passage |
 | ``llm-listwise`` | an LLM that sorts all passages in one call |
@@ -22,7 +23,8 @@
 | ``compressor:package.module:factory`` | the LangChain compressor that the factory makes |
 
 Those that ask a chat model take ``:MODEL`` behind their name, ``provider:model`` or
-``model@http://server/v1``; without it they take the one of `Models`, as ``deepera:llm`` does. NAME
+``model@http://server/v1``, as ``deepera:fused:MODEL`` does; without it they take the one of
+`Models`, as ``deepera:llm`` does. NAME
 is a folder, a name on the Hugging Face hub, or, for ``dense``, a package that brings a model.
 """
 
@@ -34,6 +36,7 @@ from typing import Any
 from langchain_core.documents import BaseDocumentCompressor
 from langchain_core.embeddings import Embeddings
 
+from deepera_graph.backends.llm import Mode
 from deepera_graph.bench.chat import Chat
 from deepera_graph.bench.rankers.bm25 import BM25
 from deepera_graph.bench.rankers.compressor import Compressor
@@ -52,6 +55,8 @@ from deepera_graph.bench.rankers.rerankers_model import RerankersModel
 from deepera_graph.bench.rankers.sentence_models import CrossEncoder, dense_sentences
 from deepera_graph.errors import SettingsError
 from deepera_graph.reranker import EvidenceReranker
+
+_RULES = "rules"
 
 
 def make_ranker(name: str, *, seed: int = 0, models: Models | None = None) -> Ranker:
@@ -97,21 +102,32 @@ def _unknown(name: str) -> str:
 def _deepera(backend: str, models: Models, *, kept_only: bool) -> Ranker:
     if not _is_chat_model(backend):
         reranker = EvidenceReranker(backend, content="passage")
-        return DeepEra(reranker, kept_only=kept_only)
-    chat = models.chat("" if backend == "llm" else backend)
+        made = DeepEra(reranker, kept_only=kept_only)
+        if backend == _RULES:  # its backend has the name of the trained judge's
+            made.name = made.name.replace("local", _RULES)
+        return made
+    mode, _, model = backend.partition(":")
+    if mode in _MODES:
+        chat = models.chat(model, mode=_MODES[mode])
+    else:
+        chat = models.chat("" if backend == "llm" else backend)
     reranker = EvidenceReranker(
         chat.backend,
         cache=models.cache,
-        content="passage",
+        content="summary" if mode in _MODES else "passage",  # a fused judge writes both at once
         max_concurrency=models.max_concurrency,
     )
-    name = f"DeepEra {chat.name}{', kept' if kept_only else ''}"
+    name = ", ".join(
+        [f"DeepEra {chat.name}", *([mode] if mode in _MODES else []), *["kept"] * kept_only]
+    )
     return DeepEra(reranker, kept_only=kept_only, name=name, meter=models.meter)
 
 
 def _is_chat_model(backend: str) -> bool:
     """Tell ``llm``, ``provider:model`` and ``model@http://...`` from other backends."""
     head, colon, _ = backend.partition(":")
+    if head in _MODES:
+        return True
     if head == "encoder":
         return False
     return backend == "llm" or "@http" in backend or (bool(colon) and "." not in head)
@@ -151,6 +167,7 @@ _PLAIN: Mapping[str, Callable[[], Ranker]] = {
     "flashrank": FlashRank,
     "cohere": cohere,
 }
+_MODES: Mapping[str, Mode] = {"fused": "fused", "grouped": "grouped"}
 _DEEPERA: Mapping[str, bool] = {"deepera": False, "deepera-kept": True}
 _ASKING: Mapping[str, Callable[[Chat], Ranker]] = {
     "llm-pointwise": llm_pointwise,
