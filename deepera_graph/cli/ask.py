@@ -56,6 +56,9 @@ def ask(
     base_url: options.BaseUrl = None,
     api_key_env: options.KeyVariable = None,
     domain: options.DomainName = None,
+    mode: options.CallMode = None,
+    group_size: options.GroupSize = None,
+    cascade: options.Cascade = None,
     max_concurrency: options.MaxConcurrency = None,
     requests_per_minute: options.RequestsPerMinute = None,
     tokens_per_minute: options.TokensPerMinute = None,
@@ -94,6 +97,9 @@ def ask(
             base_url=base_url,
             api_key_env=api_key_env,
             domain=domain,
+            mode=mode,
+            group_size=group_size,
+            cascade=cascade,
             limits=options.limits_of(
                 requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute
             ),

@@ -48,7 +48,7 @@ def demo(
         bool,
         typer.Option(
             "--hard",
-            help="Use the corpus written against judges that match words, as the local one does.",
+            help="Use the corpus written against judges that match words, as the rules do.",
         ),
     ] = False,
     backend: options.BackendName = None,

@@ -7,6 +7,7 @@ import typer
 from deepera_graph.cli import ask, cache, calibrate, demo, doctor, index, rerank
 from deepera_graph.cli.bench.app import app as bench_app
 from deepera_graph.cli.exits import CODES, INTERRUPTED, Commands, leave
+from deepera_graph.cli.judge.app import app as judge_app
 from deepera_graph.cli.quiet import quiet_dropped_coroutines
 from deepera_graph.version import __version__
 
@@ -23,6 +24,8 @@ _EPILOG = f"""[bold]Examples:[/bold]
   deepera calibrate labelled.jsonl -o curve.json
 
   deepera bench table lakes.jsonl --rankers first-stage,bm25,deepera:local
+
+  deepera judge evaluate --data labelled.jsonl
 
   deepera cache stats
 
@@ -49,6 +52,7 @@ app.command(epilog=ask.EPILOG)(ask.ask)
 app.command(epilog=calibrate.EPILOG)(calibrate.calibrate)
 app.command(epilog=doctor.EPILOG)(doctor.doctor)
 app.add_typer(bench_app, name="bench")
+app.add_typer(judge_app, name="judge")
 app.add_typer(cache.app, name="cache")
 
 

@@ -9,6 +9,7 @@ _JUDGE = "Who judges"
 _FILTER = "What is kept"
 _COST = "What it may cost"
 _STORE = "Store"
+_ENGINE = "Where it runs"
 _COLLECTION = typer.Option(
     "--collection",
     "-c",
@@ -43,9 +44,10 @@ EmbeddingsName = Annotated[
     str | None,
     typer.Option(
         "--embeddings",
-        metavar="MODULE:FACTORY|openai:MODEL",
-        help="A function that returns LangChain Embeddings, or a model of OpenAI. A collection "
-        "made with embeddings is searched with the same.",
+        metavar="local|openai:MODEL|MODULE:FACTORY",
+        help="[b]local[/b]: those of the local judge, no key. Or a model of OpenAI, or a function "
+        "that returns LangChain Embeddings. A collection made with embeddings is searched with "
+        "the same.",
         show_default=False,
         rich_help_panel=_STORE,
     ),
@@ -55,8 +57,9 @@ BackendName = Annotated[
     str | None,
     typer.Option(
         "--backend",
-        metavar="local|llm|encoder:MODEL|MODULE:FACTORY",
-        help="[b]local[/b]: rules, no model and no key. [b]llm[/b]: a chat model, see --model. "
+        metavar="local|rules|llm|encoder:MODEL|MODULE:FACTORY",
+        help="[b]local[/b]: a small trained judge, no key. [b]rules[/b]: hand-written rules, "
+        "nothing to load. [b]llm[/b]: a chat model, see --model. "
         "[b]encoder:MODEL[/b]: a cross-encoder, by ONNX file, folder or name. "
         "Or a function of yours that returns a Backend; the current directory is searched too.",
         show_default="llm with --model, else local",
@@ -102,6 +105,37 @@ DomainName = Annotated[
         help="Field whose rules are added to the prompts of a chat model: law, medicine, finance, "
         "or a TOML file of yours.",
         show_default="science in general",
+        rich_help_panel=_JUDGE,
+    ),
+]
+CallMode = Annotated[
+    Literal["separate", "fused", "grouped"] | None,
+    typer.Option(
+        "--mode",
+        help="What one call to a chat model does. [b]separate[/b]: a score, or a summary. "
+        "[b]fused[/b]: a score and, if it passes, the summary. [b]grouped[/b]: the same for "
+        "several passages, see --group-size.",
+        show_default="separate",
+        rich_help_panel=_JUDGE,
+    ),
+]
+GroupSize = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="With --mode grouped: most passages a call, 2 or more.",
+        show_default="10",
+        rich_help_panel=_JUDGE,
+    ),
+]
+Cascade = Annotated[
+    int | None,
+    typer.Option(
+        metavar="KEEP",
+        min=1,
+        help="Have the local judge read all passages, and the chat model the best KEEP of each "
+        "question alone, e.g. 30 of 500.",
+        show_default="the chat model reads all",
         rich_help_panel=_JUDGE,
     ),
 ]
@@ -271,6 +305,34 @@ NoSummaries = Annotated[
         "--no-summaries",
         help="Keep passages as they are, and save a call for each.",
         rich_help_panel=_FILTER,
+    ),
+]
+EngineName = Annotated[
+    Literal["local", "ray"],
+    typer.Option(
+        "--engine",
+        help="[b]local[/b]: this process. [b]ray[/b]: worker processes, here or on a cluster, "
+        "with the same results (needs deepera-graph\\[ray]).",
+        rich_help_panel=_ENGINE,
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="With --engine ray: worker processes, one CPU each. Limits are divided among them.",
+        show_default="one a CPU, at most 16",
+        rich_help_panel=_ENGINE,
+    ),
+]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        metavar="auto|HOST:PORT",
+        help="With --engine ray: a Ray cluster that this machine is part of.",
+        show_default="a cluster of this machine alone, for this run",
+        rich_help_panel=_ENGINE,
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON for programs.")]

@@ -19,9 +19,13 @@ EPILOG = f"""[bold]Examples:[/bold]
 
   deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --max-calls 5000
 
+  deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --cascade 30
+
   deepera rerank questions.jsonl -o ranked.jsonl --backend my_judges:build --threshold 0.7
 
   deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --resume
+
+  deepera rerank questions.jsonl -o ranked.jsonl --engine ray --workers 8
 
   zcat questions.jsonl.gz | deepera rerank - | jq .outcome
 
@@ -49,6 +53,7 @@ the failed ones are under `left_out` instead. `quote_status` (verbatim, normalis
 `quote_span` (characters) say whether and where a quote stands in its passage; `summary_status`
 says that a summary took two replies (repaired), is the passage's own words (drifted, failed,
 skipped_budget) or was not to be had (none); `windowed` marks a passage read in pieces.
+`survey`, of a judge that is told how the passages look together, says whether that failed.
 Equal judgements give equal bytes: times are in the report only. [bold]The report[/bold]
 goes beside OUT as OUT.report.json, without OUT's .jsonl: counts, seconds, calls and tokens a
 stage, failures by cause, and signs of failure. With --json it also goes to stdout, or to stderr
@@ -67,6 +72,12 @@ count anew, and lines may be added at the end of IN. Done again are questions wi
 budget_stop, those that failed as a whole, those in flight when the run stopped, and bad lines
 that were mended. A torn last line is cut. The report is of the whole file; its `earlier` has
 what was done before, and only `wall` is of this run alone. With nothing there, it begins.
+
+[bold]With --engine ray[/bold] worker processes judge, and OUT, its manifest and the report are the
+same: a run begun with one engine can go on with the other. Each worker has an equal part of
+--max-concurrency, of the limits a minute and of the budget; what one does not use, no other gets.
+A worker that is lost is replaced, and what it had in hand is judged again; a line over which three
+are lost is reported. Keys are read where the workers are.
 
 {CODES} When the backend cannot be reached, or after Ctrl-C, the lines finished by then are kept."""
 
@@ -123,6 +134,9 @@ def rerank(
     base_url: options.BaseUrl = None,
     api_key_env: options.KeyVariable = None,
     domain: options.DomainName = None,
+    mode: options.CallMode = None,
+    group_size: options.GroupSize = None,
+    cascade: options.Cascade = None,
     max_concurrency: options.MaxConcurrency = None,
     requests_per_minute: options.RequestsPerMinute = None,
     tokens_per_minute: options.TokensPerMinute = None,
@@ -141,6 +155,9 @@ def rerank(
     on_empty: options.OnEmpty = None,
     on_error: options.OnError = None,
     no_summaries: options.NoSummaries = False,
+    engine: options.EngineName = "local",
+    workers: options.Workers = None,
+    ray_address: options.RayAddress = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -155,6 +172,9 @@ def rerank(
             base_url=base_url,
             api_key_env=api_key_env,
             domain=domain,
+            mode=mode,
+            group_size=group_size,
+            cascade=cascade,
             limits=options.limits_of(
                 requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute
             ),
@@ -182,6 +202,7 @@ def rerank(
             probability,
         ),
         cache=cache,
+        engine=work.EngineChoice(name=engine, workers=workers, address=ray_address),
         limit=limit,
         dry_run=dry_run,
         as_json=as_json,

@@ -1,11 +1,12 @@
-"""A question and a passage that plainly answers it, to see whether a backend judges."""
+"""A question, a passage that plainly answers it and a look-alike, to see if a backend judges."""
 
 import time
 
 from deepera_graph.doctor.finding import Finding
-from deepera_graph.errors import BackendError, RoleError
-from deepera_graph.roles import Backend, PassageTask
-from deepera_graph.schema import Judgement
+from deepera_graph.errors import AnswerError, BackendError, RoleError
+from deepera_graph.nodes.survey import find_problem
+from deepera_graph.roles import Backend, PassageTask, PassageText, SurveyTask
+from deepera_graph.schema import Judgement, Survey
 
 _LOW = 0.5
 TASK: PassageTask = {
@@ -25,15 +26,50 @@ TASK: PassageTask = {
     "section": "Results",
 }
 
+LOOK_ALIKE: PassageText = {
+    "text": (
+        "Whether biochar raises the water-holding capacity of sandy soil is debated. "
+        "We set out to measure it on farms of the region."
+    ),
+    "title": TASK["title"],
+    "section": "Background",
+}
+
 
 def judge_sample(name: str, backend: Backend) -> Finding:
     """Have a backend judge the sample; a low score of plain evidence is a warning."""
     started = time.monotonic()
     try:
-        judgement = backend.judge.invoke(TASK)
+        judgement = backend.judge.invoke(_with_notes(backend))
     except (RoleError, BackendError) as error:
         return Finding(name, "fail", str(error), "see the findings above; others would fail, too")
     return _verdict(name, judgement, time.monotonic() - started)
+
+
+def _with_notes(backend: Backend) -> PassageTask:
+    """Return the task with the notes of the backend's surveyor, if it has one.
+
+    Raises:
+        AnswerError: The notes do not fit the passages.
+        RoleError: The surveyor failed.
+    """
+    if backend.surveyor is None:
+        return TASK
+    sample: PassageText = {
+        "text": TASK["text"],
+        "title": TASK["title"],
+        "section": TASK["section"],
+    }
+    asked: SurveyTask = {
+        "question": TASK["question"],
+        "intent": TASK["intent"],
+        "passages": [sample, LOOK_ALIKE],
+    }
+    survey = Survey.model_validate(backend.surveyor.invoke(asked), from_attributes=True)
+    problem = find_problem(asked, survey)
+    if problem:
+        raise AnswerError(problem)
+    return {**TASK, "notes": survey.notes[0]}
 
 
 def _verdict(name: str, judgement: Judgement, seconds: float) -> Finding:

@@ -10,6 +10,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from deepera_graph.doctor.finding import Finding
+from deepera_graph.telemetry import send_nothing
 from deepera_graph.version import __version__
 
 OURS = "deepera-graph"
@@ -19,14 +20,18 @@ _NEEDED = {
     "langchain-core": "langchain_core.runnables",
     "langchain-openai": "langchain_openai",
     "langchain-qdrant": "langchain_qdrant",
+    "numpy": "numpy",
+    "onnxruntime": "onnxruntime",
     "openai": "openai",
     "pydantic": "pydantic",
     "qdrant-client": "qdrant_client",
+    "tokenizers": "tokenizers",
 }
 
 
 def look() -> Iterator[Finding]:
     """Yield one finding a package: its version, whether it is in range and can be imported."""
+    send_nothing()
     yield _python()
     yield Finding(OURS, "ok", __version__)
     for name, module in _NEEDED.items():

@@ -1,4 +1,4 @@
-"""DeepEra in LangChain: a compressor, a retriever, a cross-encoder and a tool for evidence."""
+"""DeepEra in LangChain: compressor, retriever, cross-encoder, embeddings, a tool for evidence."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from langchain_deepera.compressor import DeepEraCompressor
     from langchain_deepera.cross_encoder import EvidenceCrossEncoder
+    from langchain_deepera.embeddings import EvidenceEmbeddings
     from langchain_deepera.retriever import DeepEraRetriever
     from langchain_deepera.tool import create_evidence_tool
 
@@ -13,10 +14,17 @@ _HOME = {
     "DeepEraCompressor": "compressor",
     "DeepEraRetriever": "retriever",
     "EvidenceCrossEncoder": "cross_encoder",
+    "EvidenceEmbeddings": "embeddings",
     "create_evidence_tool": "tool",
 }
 
-__all__ = ["DeepEraCompressor", "DeepEraRetriever", "EvidenceCrossEncoder", "create_evidence_tool"]
+__all__ = [
+    "DeepEraCompressor",
+    "DeepEraRetriever",
+    "EvidenceCrossEncoder",
+    "EvidenceEmbeddings",
+    "create_evidence_tool",
+]
 
 
 def __getattr__(name: str) -> Any:  # langgraph takes over a second to import

@@ -10,7 +10,11 @@ from deepera_graph import Backend, DeepEraError, EvidenceReranker, RerankResult
 class EvidenceCrossEncoder(BaseCrossEncoder):
     """Scores pairs of question and text as evidence, wherever LangChain takes a cross-encoder.
 
-    ``CrossEncoderReranker(model=EvidenceCrossEncoder("encoder:my-model"), top_n=5)``
+    ``CrossEncoderReranker(model=EvidenceCrossEncoder(), top_n=5)``
+
+    The scores are those of `EvidenceReranker` on the same texts. A judge that looks at all passages
+    of a question together, as the trained local one does, sees all texts of a call that have the
+    same question: give it those of a question in one call, as LangChain does.
 
     Args:
         backend: Who judges: a `Backend`, or its name.

@@ -61,7 +61,7 @@ def analytic(error):
     return sum(chances) / N_QUESTIONS, half
 
 
-def measured(error, n_questions=N_QUESTIONS):
+def measured(error, n_questions):
     instances = [
         make_instance(number, n=N_PASSAGES, golden=(golden_place(number),))
         for number in range(n_questions)
@@ -75,7 +75,8 @@ def measured(error, n_questions=N_QUESTIONS):
 @pytest.mark.parametrize("error", [0, 0.1, 0.3])
 def test_hit_rate_lies_in_the_interval_of_the_analytic_value(error):
     expected, half = analytic(error)
-    assert abs(measured(error) - expected) <= half + 1e-9
+    n_questions = N_QUESTIONS if error else N_QUESTIONS // 5  # without errors there is no chance
+    assert abs(measured(error, n_questions) - expected) <= half + 1e-9
 
 
 def test_the_analytic_value_is_right_for_two_passages():

@@ -291,7 +291,7 @@ def test_a_model_of_live_objects_has_no_fingerprint():
 
 @pytest.mark.parametrize(
     "name", ["llm-pointwise", "llm-listwise", "rankgpt", "paperqa", "langchain-listwise",
-             "deepera:llm", "deepera-kept:llm"],
+             "deepera:llm", "deepera-kept:llm", "deepera:fused", "deepera-kept:grouped"],
 )  # fmt: skip
 def test_the_model_is_named_once_or_in_the_name_of_the_ranker(name):
     models = Models(model="tiny", base_url="http://127.0.0.1:9/v1")
@@ -309,6 +309,7 @@ def test_the_model_is_named_once_or_in_the_name_of_the_ranker(name):
     [
         ("rankgpt", "needs one, e.g. --model NAME"),
         ("deepera:llm", "needs one, e.g. --model NAME"),
+        ("deepera:fused", "needs one, e.g. --model NAME"),
         ("rankgpt:tiny", "e.g. openai:tiny, or 'model@http://server'"),
         ("rankgpt:", "got 'rankgpt:'"),
         ("rankgtp:openai:x", "did you mean 'rankgpt'"),

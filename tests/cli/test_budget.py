@@ -11,6 +11,14 @@ from support.faulty_model import FaultyModel, Plan, question
 from support.openai_server import ChatServer
 
 N_LINES = 6
+LIMITS = {
+    "calls": (("--max-calls", "9"), "budget reached: 9 calls"),
+    "tokens": (("--max-tokens", "500"), "budget reached: 500 tokens"),
+    "money": (
+        ("--max-cost", "5", "--input-price", "10000", "--output-price", "10000"),
+        "budget reached: 5 of money",
+    ),
+}
 
 
 @pytest.fixture
@@ -105,22 +113,21 @@ def test_a_limit_that_cannot_be_is_one_line(deepera, questions, args, problem):
     assert problem in result.stderr
 
 
-@pytest.mark.parametrize("fault", ["prose, lasting", "429 Retry-After, once"])
 @pytest.mark.parametrize(
-    ("args", "reason"),
+    ("fault", "limit"),
     [
-        (("--max-calls", "9"), "budget reached: 9 calls"),
-        (("--max-tokens", "500"), "budget reached: 500 tokens"),
-        (
-            ("--max-cost", "5", "--input-price", "10000", "--output-price", "10000"),
-            "budget reached: 5 of money",
-        ),
+        ("prose, lasting", "calls"),
+        ("prose, lasting", "tokens"),
+        ("prose, lasting", "money"),
+        ("429 Retry-After, once", "calls"),
+        pytest.param("429 Retry-After, once", "tokens", marks=pytest.mark.slow),
+        pytest.param("429 Retry-After, once", "money", marks=pytest.mark.slow),
     ],
-    ids=["calls", "tokens", "money"],
 )
 def test_repeated_questions_and_retries_stop_at_the_limit_too(
-    deepera, questions, read, tmp_path, args, reason, fault
+    deepera, questions, read, tmp_path, fault, limit
 ):
+    args, reason = LIMITS[limit]
     plan = Plan({fault: EVERY[fault]}, 1.0)
     known = [plan.passages(number, 6) for number in range(3)]
     model = FaultyModel(plan, {one.id: one for some in known for one in some})

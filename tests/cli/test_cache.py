@@ -33,18 +33,16 @@ def test_a_second_run_makes_no_call_and_writes_equal_bytes(rerank, server, tmp_p
     assert f"{CALLS} calls, {CALLS} of them from the cache" in result.stderr
 
 
-def test_another_process_has_the_same_cache(start, questions, server, tmp_path):
-    outs = []
-    for name in ("one.jsonl", "two.jsonl"):
-        process = start(
-            "rerank", questions(line()), "-o", tmp_path / name, "--model", "any",
-            "--base-url", server.base_url,
-        )  # fmt: skip
-        _, err = process.communicate(timeout=60)
-        assert process.returncode == 0, err
-        outs.append((tmp_path / name).read_bytes())
+def test_another_process_has_the_same_cache(rerank, start, questions, server, tmp_path):
+    _, first = rerank()
+    process = start(
+        "rerank", questions(line()), "-o", tmp_path / "two.jsonl", "--model", "any",
+        "--base-url", server.base_url,
+    )  # fmt: skip
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
     assert server.calls == CALLS
-    assert outs[0] == outs[1]
+    assert (tmp_path / "two.jsonl").read_bytes() == first
 
 
 def test_off_keeps_no_answer(rerank, server, tmp_path):
@@ -85,7 +83,7 @@ def test_code_known_by_name_alone_has_one_if_a_folder_is_named(deepera, question
     assert json.loads(result.stdout)["answers"] == CALLS
 
 
-def test_a_factory_of_a_chat_model_has_one(start, questions, server, tmp_path):
+def test_a_factory_of_a_chat_model_has_one(deepera, questions, server, tmp_path, monkeypatch):
     code = f"""
 from deepera_graph.backends.llm import llm_backend
 
@@ -94,10 +92,11 @@ def build():
     return llm_backend("openai:any", base_url={server.base_url!r})
 """
     (tmp_path / "chats.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
     for _ in range(2):
-        process = start("rerank", questions(line()), "--backend", "chats:build")
-        _, err = process.communicate(timeout=60)
-        assert process.returncode == 0, err
+        result = deepera("rerank", questions(line()), "--backend", "chats:build")
+        assert result.exit_code == 0, result.output
+        del sys.modules["chats"]
     assert server.calls == CALLS
 
 

@@ -1,4 +1,4 @@
-"""How `deepera` ends as a process: exit codes, what is kept, what is not printed."""
+"""How `deepera` ends: exit codes, what is kept, what is not printed; mostly as a process."""
 
 import json
 import os
@@ -135,16 +135,15 @@ def test_a_factory_is_found_in_the_current_directory(tmp_path, questions, enviro
     assert json.loads(result.stdout)["ranking"][0]["id"] == "b"
 
 
-def test_an_unreachable_server_leaves_code_3(start, questions, tmp_path):
+def test_an_unreachable_server_leaves_code_3(deepera, questions, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     url = f"http://127.0.0.1:{port}/v1"
     out = tmp_path / "out.jsonl"
-    process = start("rerank", questions(line()), "-o", out, "--model", "any", "--base-url", url)
-    code, _, err = finish(process, 60)
-    assert code == 3
-    assert "line 1: the server cannot be reached" in err
-    assert "Traceback" not in err
+    result = deepera("rerank", questions(line()), "-o", out, "--model", "any", "--base-url", url)
+    assert result.exit_code == 3
+    assert "line 1: the server cannot be reached" in result.stderr
+    assert "Traceback" not in result.stderr
     assert not out.exists()
 
 
@@ -167,27 +166,13 @@ def test_a_refused_key_leaves_code_3_and_is_not_printed(start, questions, tmp_pa
         assert b"verysecret" not in file.read_bytes()
 
 
-def test_a_server_that_answers_is_called_once_a_passage(start, questions, tmp_path, read):
-    def answer(request):
-        return {
-            "topic": "diet",
-            "entity_type": request.user[:200],
-            "intent": "other",
-            "expected_answer_type": "other",
-            "reason": "scripted",
-            "evidence": [1],
-            "score": 0.9 if "lowered" in request.user else 0.1,
-            "text": "Green tea lowered fasting glucose.",
-        }
-
-    with ChatServer(answer) as server:
-        out = tmp_path / "out.jsonl"
-        process = start(
-            "rerank", questions(line()), "-o", out, "--model", "org/model:7b",
-            "--base-url", server.base_url,
-        )  # fmt: skip
-        code, _, err = finish(process, 60)
-    assert code == 0, err
+def test_a_server_that_answers_is_called_once_a_passage(deepera, questions, server, tmp_path, read):
+    out = tmp_path / "out.jsonl"
+    url = server.base_url
+    result = deepera(
+        "rerank", questions(line()), "-o", out, "--model", "org/model:7b", "--base-url", url
+    )
+    assert result.exit_code == 0, result.output
     assert server.requests[0].model == "org/model:7b"
     assert server.calls == 1 + len(PASSAGES) + 1
     (ranked,) = read(out)

@@ -126,11 +126,14 @@ def test_an_answer_without_evidence_says_so(deepera, source):
     assert "no answer (insufficient evidence" in result.stdout
 
 
-def test_embeddings_of_a_factory_make_a_hybrid_collection(start, source):
+def test_embeddings_of_a_factory_make_a_hybrid_collection(deepera, start, source, monkeypatch):
     (source.parent / "my_embeddings.py").write_text(EMBEDDINGS, encoding="utf-8")
     args = ("--embeddings", "my_embeddings:build", "--collection", "papers", "--path", "store")
-    out, err = start("index", source, *args, "--json").communicate(timeout=60)
-    assert json.loads(out)["mode"] == "hybrid", err
+    monkeypatch.chdir(source.parent)
+    monkeypatch.syspath_prepend(source.parent)
+    result = deepera("index", source, *args, "--json")
+    del sys.modules["my_embeddings"]
+    assert json.loads(result.stdout)["mode"] == "hybrid", result.output
     out, err = start("ask", QUESTION, *args, "--json").communicate(timeout=60)
     assert len(json.loads(out)["passages"]) == 3, err
 

@@ -114,6 +114,34 @@ def test_a_dry_run_speaks_json(deepera, questions):
     assert plain["usage"]["stages"]["score"]["calls"] == 3
 
 
+@pytest.mark.parametrize(
+    ("options", "stages"),
+    [
+        (("--mode", "separate"), {"intent": 1, "score": 3, "summarize": 3}),
+        (("--mode", "fused"), {"intent": 1, "score": 3}),
+        (("--mode", "grouped"), {"intent": 1, "score": 1}),
+        (("--mode", "grouped", "--group-size", "2"), {"intent": 1, "score": 2}),
+    ],
+)
+def test_a_dry_run_counts_the_calls_of_a_mode(deepera, questions, options, stages):
+    args = ("--model", "openai:any", "--dry-run", "--json", *options)
+    plain = json.loads(deepera("rerank", questions(line("q1")), *args).stdout)
+    assert {name: used["calls"] for name, used in plain["usage"]["stages"].items()} == stages
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--model", "openai:any", "--mode", "fused", "--group-size", "2"), "not with 'fused'"),
+        (("--backend", "local", "--mode", "fused"), "--mode goes with --backend llm"),
+        (("--backend", "local", "--group-size", "2"), "--group-size goes with --backend llm"),
+    ],
+)
+def test_a_mode_that_makes_no_sense_is_refused(deepera, questions, options, message):
+    result = deepera("rerank", questions(line("q1")), *options, "--dry-run")
+    assert (result.exit_code, message in result.stderr) == (2, True)
+
+
 def test_a_dry_run_of_the_local_backend_takes_no_calls(deepera, questions):
     plain = json.loads(deepera("rerank", questions(line("q1"), b"{"), "--dry-run", "--json").stdout)
     assert plain["usage"]["calls"] == 0

@@ -4,12 +4,18 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 
+from deepera_graph import AnswerError, CallError, Survey, local_backend
 from deepera_graph.cache.place import FILE_NAME, open_cache
 from deepera_graph.doctor import Finding, examine
+from deepera_graph.doctor import local as local_checks
 from deepera_graph.doctor import versions as version_checks
 from deepera_graph.doctor.finding import HIDDEN
+from deepera_graph.doctor.sample import judge_sample
 from deepera_graph.retrieval.store import open_store
+from support.roles import ScriptedRole
+from support.surveys import surveyed
 
 
 def by_name(**options):
@@ -39,6 +45,28 @@ def test_every_failure_and_warning_has_one_line_of_advice(tmp_path):
     for one in failed:
         assert one.advice
         assert "\n" not in one.found + one.advice
+
+
+def test_a_surveyor_is_tried_and_its_notes_reach_the_judge():
+    found = judge_sample("x", surveyed())
+    assert (found.status, found.found[:38]) == ("warn", "a passage that is plain evidence score")
+    for broken in (lambda task: AnswerError("torn"), lambda task: Survey(notes=[])):
+        assert judge_sample("x", surveyed(broken)).status == "fail"
+
+
+def test_weights_that_cannot_be_loaded_are_a_failure_that_names_the_rules(monkeypatch):
+    backend = local_backend("rules")
+    monkeypatch.setattr(local_checks, "load_backend", lambda name: replace(backend, judge=Torn()))
+    [found] = local_checks.look()
+    assert (found.status, found.found) == ("fail", "encoder.onnx has another checksum")
+    assert "--backend rules" in found.advice
+
+
+class Torn(ScriptedRole):
+    """A judge whose weights are damaged."""
+
+    def __init__(self):
+        super().__init__(lambda task: CallError("encoder.onnx has another checksum"))
 
 
 def test_a_cache_in_use_is_counted_and_unchanged(tmp_path):

@@ -9,7 +9,7 @@ from support.faulty_model import NO_FAULTS, FaultyModel, Known, question
 from support.openai_server import ChatServer, Reply, Request
 
 N_PASSAGES = 32
-QUICK, LATE, SLOW = 0.02, 1.0, 4.0
+QUICK, LATE, SLOW = 0.02, 0.6, 4.0
 Script = Callable[[Request, Reply, int], Reply]
 
 

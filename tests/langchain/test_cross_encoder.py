@@ -15,6 +15,7 @@ from deepera_graph import (
 )
 from langchain_deepera import EvidenceCrossEncoder
 from support.roles import scripted_backend
+from support.surveys import TEXTS, run, scores, surveyed
 
 SCORES = {"low": 0.1, "high": 0.9, "middle": 0.5}
 
@@ -43,6 +44,15 @@ def test_scores_are_those_of_the_reranker():
     expected = {one.text: one.score for one in ranked.passages}
     found = EvidenceCrossEncoder("local").score([(question, text) for text in texts])
     assert found == [expected[text] for text in texts]
+
+
+def test_all_texts_of_a_question_are_surveyed_together():
+    texts = [*TEXTS, TEXTS[0]]
+    expected = dict(sorted(scores(run(surveyed(), texts)).items()))
+    backend = surveyed()
+    pairs = [("Which?", text) for text in texts] + [("Which lake?", TEXTS[2])]
+    assert EvidenceCrossEncoder(backend).score(pairs) == [*expected.values(), 1.0]
+    assert [len(task["passages"]) for task in backend.surveyor.tasks] == [3, 1]
 
 
 def test_no_pairs_are_no_scores():

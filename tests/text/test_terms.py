@@ -166,7 +166,7 @@ def test_changed_digits_are_missing():
 
 @pytest.mark.parametrize("unit", ["A ", "5 ", "5-", "A-", "1 200 ", "a\n", ". ", "5, ", "E. coli "])
 def test_a_hostile_text_takes_no_more_than_linear_time(unit):
-    text = unit * (50_000 // len(unit))
-    began = time.perf_counter()
+    text = unit * (25_000 // len(unit))
+    began = time.thread_time()
     missing_terms(text, text)
-    assert time.perf_counter() - began < 5
+    assert time.thread_time() - began < 1.25

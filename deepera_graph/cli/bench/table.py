@@ -15,6 +15,8 @@ EPILOG = f"""[bold]Examples:[/bold]
 
   deepera bench table sample-base sample-ssli
 
+  deepera bench table lakes.jsonl --engine ray --workers 8
+
   deepera bench table lakes.jsonl --rankers first-stage,random,bm25,deepera:local
 
   deepera bench table scifact/ --baseline BM25 --out results --keep rankings --limit 100
@@ -33,8 +35,9 @@ try things on.
 [bold]Rankers[/bold] are first-stage, random, bm25, deepera:BACKEND, deepera-kept:BACKEND (only what
 passed the filter), and oracle, the best order there can be.
 
-A chat model (--model) is asked by deepera:llm, llm-pointwise, llm-listwise, rankgpt, paperqa and
-langchain-listwise; each takes another one as rankgpt:PROVIDER:MODEL or rankgpt:MODEL@URL.
+A chat model (--model) is asked by deepera:llm (deepera:fused and deepera:grouped are its modes with
+fewer calls), llm-pointwise, llm-listwise, rankgpt, paperqa and langchain-listwise; each takes
+another one as rankgpt:PROVIDER:MODEL or rankgpt:MODEL@URL.
 
 Models of other packages are dense:NAME and cross-encoder:NAME (sentence-transformers; a folder or a
 name on the Hugging Face hub), dense:openai:MODEL, rerankers:TYPE/NAME, flashrank:NAME, cohere:NAME;
@@ -176,6 +179,9 @@ def table(
     max_cost: options.MaxCost = None,
     input_price: options.InputPrice = None,
     output_price: options.OutputPrice = None,
+    engine: options.EngineName = "local",
+    workers: options.Workers = None,
+    ray_address: options.RayAddress = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -219,6 +225,7 @@ def table(
             ),
             cache=cache,
         ),
+        engine=work.EngineChoice(name=engine, workers=workers, address=ray_address),
         as_json=as_json,
         quiet=quiet,
     )

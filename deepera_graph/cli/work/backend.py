@@ -7,15 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from deepera_graph.backends import load_backend
-from deepera_graph.backends.llm import llm_backend
+from deepera_graph.backends.cascade import cascade_judge
+from deepera_graph.backends.llm import Mode, llm_backend
 from deepera_graph.errors import DeepEraError, SettingsError
 from deepera_graph.roles import Backend
 
 T = TypeVar("T")
-_KNOWN = ("local", "llm", "encoder:MODEL")
+_KNOWN = ("local", "rules", "llm", "encoder:MODEL")
+_LOCAL = ("local", "rules")
 _PLAIN_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,39}")
 
 
@@ -29,6 +31,15 @@ class Judge:
     api_key_env: str | None
     limits: Mapping[str, float] = field(default_factory=dict)
     domain: str | None = None
+    mode: Mode | None = None
+    group_size: int | None = None
+    cascade: int | None = None
+
+    @property
+    def calls(self) -> dict[str, Any]:
+        """What a call does, as far as that was said: options of `llm_backend`."""
+        given = {"mode": self.mode, "group_size": self.group_size}
+        return {name: value for name, value in given.items() if value is not None}
 
     @property
     def kind(self) -> str:
@@ -42,6 +53,9 @@ class Judge:
             "--base-url": self.base_url,
             "--api-key-env": self.api_key_env,
             "--domain": self.domain,
+            "--mode": self.mode,
+            "--group-size": self.group_size,
+            "--cascade": self.cascade,
             **{f"--{name.replace('_', '-')}": value for name, value in self.limits.items()},
         }
         for_llm = [option for option, value in given.items() if value is not None]
@@ -52,7 +66,7 @@ class Judge:
             return name
         if for_llm:
             raise SettingsError(f"{for_llm[0]} goes with --backend llm, not with {name!r}")
-        return "local" if name == "local" else _named_kind(name)
+        return "local" if name in _LOCAL else _named_kind(name)
 
     def build(self) -> Backend:
         """Build the backend.
@@ -62,15 +76,24 @@ class Judge:
         """
         kind = self.kind
         if kind == "local":
-            return load_backend("local")
+            return load_backend(self.name or "local")
         if kind == "llm":
-            return _llm(self)
+            return cascaded(_llm(self), self.cascade)
         path = str(self.name)
         if kind == "encoder":
             return load_backend(path)
         return call_foreign(
             f"--backend {path}", lambda: load_backend({"kind": "factory", "path": path})
         )
+
+
+def cascaded(backend: Backend, keep: int | None) -> Backend:
+    """Put the local judge in front of a backend, which reads the best *keep* then; None: do not.
+
+    Raises:
+        SettingsError: *keep* is not at least 1.
+    """
+    return backend if keep is None else cascade_judge(load_backend("local"), backend, keep)
 
 
 def call_foreign(what: str, build: Callable[[], T]) -> T:
@@ -116,8 +139,8 @@ def _named_kind(name: str) -> str:
     close = get_close_matches(name, _KNOWN, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     raise SettingsError(
-        "--backend must be 'local', 'llm', 'encoder:MODEL' or 'package.module:factory', "
-        f"got {name!r}{hint}"
+        "--backend must be 'local', 'rules', 'llm', 'encoder:MODEL' or "
+        f"'package.module:factory', got {name!r}{hint}"
     )
 
 
@@ -140,6 +163,7 @@ def _llm(judge: Judge) -> Backend:
             api_key_env=judge.api_key_env,
             limits=judge.limits,
             domain=judge.domain,
+            **judge.calls,
         ),
     )
 

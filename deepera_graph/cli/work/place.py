@@ -16,6 +16,8 @@ from deepera_graph.retrieval.store import PassageStore, open_store
 
 SERVER_KEY_VARIABLE = "QDRANT_API_KEY"
 _OPENAI = "openai"
+_LOCAL = "local"
+_OF_LOCAL = "langchain_deepera:EvidenceEmbeddings"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +60,11 @@ class Place:
         """
         if self.embeddings is None:
             return None
-        head, colon, tail = self.embeddings.partition(":")
+        name = _OF_LOCAL if self.embeddings == _LOCAL else self.embeddings
+        head, colon, tail = name.partition(":")
         if not colon or not head or not tail:
             raise SettingsError(
-                "--embeddings must be 'package.module:factory' or 'openai:model', "
+                "--embeddings must be 'local', 'package.module:factory' or 'openai:model', "
                 f"got {self.embeddings!r}"
             )
         if head == _OPENAI:

@@ -9,21 +9,24 @@ import typer
 
 from deepera_graph.cli.exits import INTERRUPTED, OK, SOME_FAILED, say
 from deepera_graph.cli.work.backend import Judge
+from deepera_graph.cli.work.engine import EngineChoice
 from deepera_graph.cli.work.files import Files
 from deepera_graph.cli.work.judgements import judgements_of
 from deepera_graph.cli.work.terminal import json_bytes, progress_bar, write_bytes
 from deepera_graph.cli.work.threshold import with_threshold
+from deepera_graph.engines.engine import Engine
 from deepera_graph.errors import BackendError
 from deepera_graph.jobs.dry_run import CHARS_PER_TOKEN, REPLY_TOKENS, count_calls, count_lines
 from deepera_graph.jobs.identity import identity_of
 from deepera_graph.jobs.in_flight import Line
-from deepera_graph.jobs.lines import BadLine, DoneLine
+from deepera_graph.jobs.judging import Judged, JudgingWork
+from deepera_graph.jobs.lines import BadLine, DoneLine, QuestionLine
 from deepera_graph.jobs.report import JobReport
 from deepera_graph.jobs.rerank import Watch, rerank_lines
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.settings import Settings
 
-__all__ = ["Files", "Judge", "run", "with_threshold"]
+__all__ = ["EngineChoice", "Files", "Judge", "run", "with_threshold"]
 _FREE = ("local", "encoder")
 
 
@@ -33,6 +36,7 @@ def run(
     settings: dict[str, Any],
     *,
     cache: str | None,
+    engine: EngineChoice,
     limit: int | None,
     dry_run: bool,
     as_json: bool,
@@ -46,6 +50,7 @@ def run(
         BackendError: The backend is unreachable; finished lines are written.
     """
     checked = Settings.of(settings)
+    engine.check()
     files.check_resume(dry_run=dry_run)
     files.check_source()
     if dry_run:
@@ -57,7 +62,9 @@ def run(
         try:
             with judgements_of(backend, cache) as judgements:
                 reranker = EvidenceReranker(backend, cache=judgements, **checked.to_dict())
-                _rerank(reranker, files, report, limit=limit, quiet=quiet)
+                work = None if engine.is_local else JudgingWork.of(reranker, judgements)
+                used = None if work is None else engine.engine(work)
+                _rerank(reranker, files, report, used, limit=limit, quiet=quiet)
         except KeyboardInterrupt as error:
             say(f"interrupted; {_written(files, report)}")
             raise typer.Exit(INTERRUPTED) from error
@@ -71,13 +78,19 @@ def run(
 
 
 def _rerank(
-    reranker: EvidenceReranker, files: Files, report: JobReport, *, limit: int | None, quiet: bool
+    reranker: EvidenceReranker,
+    files: Files,
+    report: JobReport,
+    engine: Engine[QuestionLine, Judged] | None,
+    *,
+    limit: int | None,
+    quiet: bool,
 ) -> None:
     with (
         files.open_out(identity_of(reranker)) as out,
         _watched(files, "reranking", report, hidden=quiet) as (source, watch),
     ):
-        rerank_lines(reranker, source, out, report=report, limit=limit, watch=watch)
+        rerank_lines(reranker, source, out, report=report, limit=limit, watch=watch, engine=engine)
 
 
 def _count(
@@ -93,6 +106,8 @@ def _count(
                 source,
                 report=report,
                 domain=judge.domain,
+                calls=judge.calls,
+                cascade=judge.cascade,
                 limit=limit,
                 watch=watch,
             )
@@ -187,8 +202,8 @@ def _tell_cost(report: JobReport, kind: str, *, as_json: bool) -> None:
     """Write the estimate to stdout."""
     total = report.total_usage
     estimate = (
-        f"at most so many: a prompt token is taken for {CHARS_PER_TOKEN} characters, a reply for "
-        f"{REPLY_TOKENS} tokens, and all that may be kept for kept"
+        f"at most so many: a prompt token is taken for {CHARS_PER_TOKEN} characters, a verdict "
+        f"or a summary in a reply for {REPLY_TOKENS} tokens, and all that may be kept for kept"
     )
     if kind in _FREE:
         estimate = f"the {kind} backend makes no calls"

@@ -1,0 +1,1 @@
+"""Options of `deepera judge` and its commands."""

@@ -1,0 +1,44 @@
+"""What `deepera judge train` does."""
+
+import typer
+
+from deepera_graph.cli.work.bench.names import split_names
+from deepera_graph.cli.work.bench.outputs import check_folder
+from deepera_graph.cli.work.judge.stages import stages
+from deepera_graph.cli.work.terminal import write_json
+from deepera_graph.judge.model import SUMS
+from deepera_graph.judge.train.folder import HEAD, TRAINED_ON
+from deepera_graph.judge.train.make import Made, Plan, make
+
+__all__ = ["Plan", "names", "run"]
+
+
+def names(option: str, text: str | None) -> tuple[str, ...] | None:
+    """Return the names that an option was given; None if it was not given."""
+    return None if text is None else split_names(option, text)
+
+
+def run(plan: Plan, *, overwrite: bool, as_json: bool, quiet: bool) -> None:
+    """Train, and say what came out.
+
+    Raises:
+        SettingsError: An option is wrong, weights would be lost, or a package is missing.
+        DatasetError, InputError: The data cannot be read or trained on.
+    """
+    check_folder(plan.out, (HEAD, TRAINED_ON, SUMS), overwrite=overwrite)
+    with stages(hidden=quiet) as log:
+        made = make(plan, log)
+    if as_json:
+        write_json(made.plain())
+    elif not quiet:
+        typer.echo(_told(made))
+
+
+def _told(made: Made) -> str:
+    sets = ", ".join(f"{name} {n}" for name, n in made.sets.items())
+    lines = [f"{made.out}: trained on {sum(made.sets.values())} questions ({sets})"]
+    lines += [
+        f"held out, {name}: MAP@10 {100 * value:.1f}{', chosen' if name == made.recipe else ''}"
+        for name, value in made.found.items()
+    ]
+    return "\n".join(lines)

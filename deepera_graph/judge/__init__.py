@@ -1,0 +1,1 @@
+"""The trained local judge: does a passage hold evidence on exactly this question?"""

@@ -1,0 +1,117 @@
+"""How alike texts are in their words, numbers and abbreviations, weighed by rarity."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from math import log
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+_TOKEN = re.compile(r"[a-z]+|\d+(?:\.\d+)?|[α-ω]")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_ABBREVIATION = re.compile(r"\b[A-Z][A-Za-z]*[A-Z0-9][A-Za-z0-9-]*\b")
+_ASKING = re.compile(
+    r"(?:who|what|when|where|which|why|how|whose|is|are|was|were|does|do|did|can|could|should|"
+    r"would|will|has|have|had|may|might)\b",
+    re.IGNORECASE,
+)
+
+
+def as_claim(question: str) -> bool:
+    """Tell whether a question is a claim to be checked: no question mark, no asking word first."""
+    text = question.strip()
+    return not text.endswith("?") and not _ASKING.match(text)
+
+
+class Counts:
+    """How many background passages a token is in.
+
+    Args:
+        n_passages: Number of passages counted.
+        counts: Token to number of passages; a token that is missing counts as in none.
+    """
+
+    def __init__(self, n_passages: int, counts: Mapping[str, int]) -> None:
+        self.n_passages, self.counts = n_passages, counts
+
+    def weights(self, text: str) -> dict[str, float]:
+        """Return each token's weight: how often it occurs, damped, times how rare it is.
+
+        Source:
+            ``(1 + ln tf) * ln((N + 1) / (df + 0.5))``, Salton and Buckley (1988), table 1.
+        """
+        found = Counter(tokens_of(text))
+        return {
+            token: (1 + log(n)) * log((self.n_passages + 1) / (self.counts.get(token, 0) + 0.5))
+            for token, n in found.items()
+        }
+
+
+def tokens_of(text: str) -> list[str]:
+    """Return words in lower case and numbers."""
+    return _TOKEN.findall(text.lower().replace("·", "."))
+
+
+def likeness(counts: Counts, question: str, texts: Sequence[str]) -> tuple[Floats, Floats]:
+    """Return how alike the texts are, and how like the question each is.
+
+    Returns:
+        Cosines of weighted tokens, shapes (n, n) and (n,), in [0, 1].
+    """
+    rows = [counts.weights(text) for text in texts]
+    return _cosines(rows, counts.weights(question))
+
+
+def likeness_here(counts: Counts, question: str, texts: Sequence[str]) -> tuple[Floats, Floats]:
+    """Do what `likeness` does, where tokens common among these very texts weigh less.
+
+    A token's weight is multiplied by ``ln((n + 1) / df)``, over the *n* texts at hand.
+    """
+    rows = [counts.weights(text) for text in texts]
+    n_with = Counter(token for row in rows for token in row)
+    n = len(rows) + 1
+    here = [{token: w * log(n / n_with[token]) for token, w in row.items()} for row in rows]
+    asked = counts.weights(question)
+    return _cosines(here, {token: w * log(n / (n_with[token] + 0.5)) for token, w in asked.items()})
+
+
+def shared_numbers(texts: Sequence[str]) -> Floats:
+    """Return how many numbers of two digits or more each two texts share, shape (n, n)."""
+    return _shared([frozenset(x for x in _NUMBER.findall(one) if len(x) > 1) for one in texts])[0]
+
+
+def shared_abbreviations(texts: Sequence[str]) -> Floats:
+    """Return the share of the fewer abbreviations that each two texts share, shape (n, n)."""
+    found = [frozenset(_ABBREVIATION.findall(one)) for one in texts]
+    both, sizes = _shared(found)
+    fewer = np.minimum(sizes[:, None], sizes[None])
+    return np.asarray(both / (1 + fewer), np.float64)
+
+
+def _cosines(
+    rows: Sequence[Mapping[str, float]], asked: Mapping[str, float]
+) -> tuple[Floats, Floats]:
+    place: dict[str, int] = {}
+    for row in (*rows, asked):
+        for token in row:
+            place.setdefault(token, len(place))
+    table = np.zeros((len(rows) + 1, max(len(place), 1)))
+    for table_row, row in zip(table, (*rows, asked), strict=True):
+        table_row[[place[token] for token in row]] = list(row.values())
+    length = np.linalg.norm(table, axis=1, keepdims=True)
+    table /= np.where(length > 0, length, 1)
+    cosines = table @ table.T
+    return cosines[:-1, :-1], cosines[-1, :-1]
+
+
+def _shared(sets: Sequence[frozenset[str]]) -> tuple[Floats, Floats]:
+    place: dict[str, int] = {}
+    for one in sets:
+        for token in sorted(one):
+            place.setdefault(token, len(place))
+    table = np.zeros((len(sets), max(len(place), 1)))
+    for row, one in zip(table, sets, strict=True):
+        row[[place[token] for token in one]] = 1
+    return table @ table.T, table.sum(axis=1)

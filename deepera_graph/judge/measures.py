@@ -1,0 +1,227 @@
+"""What one passage shows for one question, in numbers, whatever the other passages are."""
+
+from dataclasses import dataclass
+from math import log
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepera_graph.backends.local.measures import Measures as RuleMeasures
+from deepera_graph.backends.local.measures import study
+from deepera_graph.judge.encoder import Encoded, Floats, unit
+from deepera_graph.judge.likeness import as_claim
+from deepera_graph.judge.results_role import ResultsRole
+from deepera_graph.roles import PassageTask
+from deepera_graph.text.sentences import split_sentences
+
+_FOUND = 0.6  # a question token has its counterpart from this cosine on
+
+
+class Measures(NamedTuple):
+    """One passage in numbers.
+
+    "Match" is late interaction (ColBERT, Khattab and Zaharia 2020, section 3): each question token
+    takes the passage token most like it. "Role" is the log odds that a text reports results.
+
+    Attributes:
+        cosine: Of question and passage.
+        match: Mean over the question's tokens of the best cosine with a passage token.
+        match_least: The same for the question token that is matched worst.
+        match_least3: Mean of the three matched worst.
+        found: Share of the question's tokens matched at 0.6 or better.
+        sentence_cosine: Of question and the sentence closest to it.
+        sentence_cosine_mean: Mean over the sentences.
+        first_cosine: Of question and first sentence.
+        last_cosine: Of question and last sentence.
+        sentence_match: Match of the sentence that is matched best.
+        sentence_match_mean: Mean over the sentences.
+        length: Natural logarithm of the number of characters.
+        n_sentences: Number of sentences.
+        grounding: Mean grounding of the sentences, by the rules.
+        grounding_spread: Its standard deviation.
+        strength, grounded_coverage, grounded_strength, opening, closing, peak, names: Those of the
+            rules judge.
+        is_question: 1 for a question, 0 for a claim.
+        question_length: Number of the question's tokens.
+        role: Of the passage.
+        role_best, role_mean, role_first, role_last: Of its sentences.
+        role_of_match, role_of_cosine: Of the sentence with the best match, and cosine.
+        result_cosine, result_match: Best product of a sentence's cosine or match and the
+            probability that it reports results.
+    """
+
+    cosine: float
+    match: float
+    match_least: float
+    match_least3: float
+    found: float
+    sentence_cosine: float
+    sentence_cosine_mean: float
+    first_cosine: float
+    last_cosine: float
+    sentence_match: float
+    sentence_match_mean: float
+    length: float
+    n_sentences: float
+    grounding: float
+    grounding_spread: float
+    strength: float
+    grounded_coverage: float
+    grounded_strength: float
+    opening: float
+    closing: float
+    peak: float
+    names: float
+    is_question: float
+    question_length: float
+    role: float
+    role_best: float
+    role_mean: float
+    role_first: float
+    role_last: float
+    role_of_match: float
+    role_of_cosine: float
+    result_cosine: float
+    result_match: float
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A passage, whatever the question.
+
+    Attributes:
+        tokens: Vectors of its tokens, of length 1, shape (n_tokens, n_dimensions).
+        vector: Of the whole text, of length 1, shape (n_dimensions,).
+        parts: Which tokens each sentence has, shape (n_sentences, n_tokens).
+        sentences: Vectors of its sentences, of length 1, shape (n_sentences, n_dimensions).
+    """
+
+    tokens: Floats
+    vector: Floats
+    parts: NDArray[np.bool_]
+    sentences: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A passage for one question, but for what the results role says.
+
+    Attributes:
+        plain: The measures before `role`, shape (n_plain,).
+        vector: See `View`.
+        sentences: See `View`.
+        cosines: Of question and each sentence, shape (n_sentences,).
+        matches: Match of each sentence, shape (n_sentences,).
+    """
+
+    plain: tuple[float, ...]
+    vector: Floats
+    sentences: Floats
+    cosines: Floats
+    matches: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A passage as read for a question.
+
+    Attributes:
+        measures: Its numbers.
+        vector: Of the whole text, of length 1, shape (n_dimensions,).
+        best: Place of the sentence that is the best evidence, among those of the text.
+    """
+
+    measures: Measures
+    vector: Floats
+    best: int
+
+
+def shown(title: str, text: str) -> str:
+    """Return what is encoded of a passage."""
+    return f"{title}. {text}" if title else text
+
+
+def view(title: str, text: str, passage: Encoded) -> View:
+    """Find the sentences of an encoded passage; *text* is not blank."""
+    before = len(shown(title, "")) if title else 0
+    parts = np.stack(_parts(before, text, passage))
+    return View(
+        tokens=passage.units,
+        vector=passage.mean,
+        parts=parts,
+        sentences=unit(np.stack([passage.tokens[part].mean(axis=0) for part in parts])),
+    )
+
+
+def look(question: Encoded, task: PassageTask, passage: View) -> Look:
+    """Compare a passage with a question.
+
+    Args:
+        question: The task's question.
+        task: What is judged; its text is not blank.
+        passage: The task's title and text.
+    """
+    asked = question.units[1:-1] if len(question.units) > 2 else question.units
+    likeness = asked @ passage.tokens.T
+    matched = likeness.max(axis=1)
+    worst = np.sort(matched)
+    cosines = passage.sentences @ question.mean
+    matches = np.array([likeness[:, part].max(axis=1).mean() for part in passage.parts])
+    grounding, by_rules = _by_rules(task)
+    plain = (
+        float(question.mean @ passage.vector),
+        float(matched.mean()),
+        float(worst[0]),
+        float(worst[:3].mean()),
+        float((matched > _FOUND).mean()),
+        float(cosines.max()),
+        float(cosines.mean()),
+        float(cosines[0]),
+        float(cosines[-1]),
+        float(matches.max()),
+        float(matches.mean()),
+        log(max(len(shown(task["title"], task["text"])), 1)),
+        float(len(passage.parts)),
+        float(grounding.mean()),
+        float(grounding.std()),
+        *by_rules,
+        0.0 if as_claim(task["question"]) else 1.0,
+        float(len(asked)),
+    )
+    return Look(plain, passage.vector, passage.sentences, cosines, matches)
+
+
+def read(found: Look, role: ResultsRole) -> Read:
+    """Add what the results role says."""
+    roles = role.of_sentences(found.sentences)
+    results = 1 / (1 + np.exp(-roles))
+    evidence = found.matches * results
+    by_role = (
+        float(role.of_passages(found.vector[None])[0]),
+        float(roles.max()),
+        float(roles.mean()),
+        float(roles[0]),
+        float(roles[-1]),
+        float(roles[found.matches.argmax()]),
+        float(roles[found.cosines.argmax()]),
+        float((found.cosines * results).max()),
+        float(evidence.max()),
+    )
+    measures = Measures._make((*found.plain, *by_role))
+    return Read(measures, found.vector, int(evidence.argmax()))
+
+
+def _parts(before: int, text: str, passage: Encoded) -> list[NDArray[np.bool_]]:
+    """Return the tokens of each sentence; all tokens for one that has none of its own."""
+    parts = [passage.part(before + one.start, before + one.end) for one in split_sentences(text)]
+    whole = np.ones(len(passage.tokens), np.bool_)
+    return [part if part.any() else whole for part in parts] or [whole]
+
+
+def _by_rules(task: PassageTask) -> tuple[Floats, tuple[float, ...]]:
+    found = study(task)
+    if found is None:
+        return np.zeros(1, np.float32), (0.0,) * len(RuleMeasures._fields)
+    groundings = np.array([one.grounding for one in found.readings], np.float32)
+    return groundings, tuple(found.measures)

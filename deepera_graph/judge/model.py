@@ -1,0 +1,176 @@
+"""The trained judge: encoder and head, with the weights that this package ships."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import file_digest
+from pathlib import Path
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepera_graph.errors import SettingsError
+from deepera_graph.judge.encoder import Encoded, Encoder
+from deepera_graph.judge.head import Head
+from deepera_graph.judge.measures import Look, look, read, shown, view
+from deepera_graph.judge.reasons import reason
+from deepera_graph.roles import PassageTask, PassageText, SurveyTask
+from deepera_graph.schema import Judgement
+from deepera_graph.text.sentences import split_sentences
+from deepera_graph.usage import Usage
+
+SHIPPED = Path(__file__).parent / "weights"
+FILES = ("encoder.onnx", "tokenizer.json", "head.json")
+SUMS = "SHA256SUMS"
+DIGITS = 4
+_AT_ONCE = 64
+
+
+class Encodes(Protocol):
+    """What the judge asks of an encoder."""
+
+    def encode(self, texts: Sequence[str]) -> list[Encoded]:
+        """Return the vectors of each text."""
+
+
+class EvidenceModel:
+    """Tells how likely a passage is evidence on a question.
+
+    It may be used from several threads at once, and in forked children.
+
+    Args:
+        encoder: Makes vectors of texts.
+        head: What training found, for this encoder.
+        version: Names the weights.
+    """
+
+    def __init__(self, encoder: Encodes, head: Head, version: str = "unsaved") -> None:
+        self._encoder, self.head, self.version = encoder, head, version
+
+    @classmethod
+    def load(cls, folder: Path | None = None, *, threads: int | None = None) -> Self:
+        """Read weights from a folder, and check them.
+
+        Args:
+            folder: Holds ``encoder.onnx``, ``tokenizer.json``, ``head.json`` and ``SHA256SUMS``;
+                those of this package if None.
+            threads: Texts encoded at once, >= 1; one a core if None.
+
+        Raises:
+            SettingsError: A file is missing, or is not what its checksum says.
+        """
+        place = SHIPPED if folder is None else folder
+        version = check(place)
+        encoder, tokenizer, head = (place / name for name in FILES)
+        try:
+            return cls(Encoder(encoder, tokenizer, threads=threads), Head.load(head), version)
+        except (KeyError, TypeError, ValueError) as error:
+            raise SettingsError(f"{head} is no head of a judge of this version: {error}") from error
+
+    def survey(self, task: SurveyTask) -> list[dict[str, float]]:
+        """Judge all passages of a question together.
+
+        Returns:
+            Notes for each passage: `evidence`, the probability that it is evidence; `topic`, how
+            likely it is on topic by its own words; `results`, the probability that it reports
+            results; `support`, how likely it is of one study with another passage on topic, left
+            out where there is no other; `sentence`, the place of its best sentence.
+        """
+        passages = task["passages"]
+        if not passages:
+            return []
+        looks = self._looks(task, passages)
+        reads = [read(one, self.head.role) for one in looks]
+        texts = [shown(one["title"], one["text"]) for one in passages]
+        found = self.head.judge(task["question"], texts, reads)
+        rows = zip(found.evidence, found.topic, found.results, found.support, reads, strict=True)
+        return [
+            {
+                "evidence": round(float(evidence), DIGITS),
+                "topic": round(float(topic), DIGITS),
+                "results": round(float(results), DIGITS),
+                **({} if np.isnan(support) else {"support": round(float(support), DIGITS)}),
+                "sentence": float(one.best),
+            }
+            for evidence, topic, results, support, one in rows
+        ]
+
+    def judge(self, task: PassageTask) -> Judgement:
+        """Judge one passage: from the notes of its survey, or, without, as if it were alone.
+
+        A blank text scores 0.
+        """
+        if not task["text"].strip():
+            return Judgement(score=0.0, reason="the passage has no text", usage=Usage())
+        notes = task.get("notes") or self._alone(task)
+        sentences = [one.text for one in split_sentences(task["text"])]
+        place = int(notes["sentence"])
+        return Judgement(
+            score=notes["evidence"],
+            reason=reason(notes),
+            quote=sentences[place] if place < len(sentences) else "",
+            usage=Usage(),
+        )
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return vectors of length 1, shape (n_texts, 384); the more alike, the closer."""
+        found = [one.mean for one in self._encoder.encode(texts)]
+        return np.stack(found) if found else np.zeros((0, 384), np.float32)
+
+    def _alone(self, task: PassageTask) -> dict[str, float]:
+        return self.survey(
+            {
+                "question": task["question"],
+                "intent": task["intent"],
+                "passages": [
+                    {"text": task["text"], "title": task["title"], "section": task["section"]}
+                ],
+            }
+        )[0]
+
+    def _looks(self, task: SurveyTask, passages: Sequence[PassageText]) -> list[Look]:
+        """Encode and compare passages, some at a time: their tokens' vectors are large."""
+        question = self._encoder.encode([task["question"]])[0]
+        looks = []
+        for start in range(0, len(passages), _AT_ONCE):
+            some = passages[start : start + _AT_ONCE]
+            encoded = self._encoder.encode([shown(one["title"], one["text"]) for one in some])
+            for one, vectors in zip(some, encoded, strict=True):
+                asked: PassageTask = {
+                    "question": task["question"],
+                    "intent": task["intent"],
+                    "text": one["text"],
+                    "title": one["title"],
+                    "section": one["section"],
+                }
+                looks.append(look(question, asked, view(one["title"], one["text"], vectors)))
+        return looks
+
+
+@lru_cache(maxsize=16)
+def check(folder: Path) -> str:
+    """Compare the files of a folder with their checksums, once.
+
+    Returns:
+        The first 16 hexadecimal digits of the checksum of the checksums.
+
+    Raises:
+        SettingsError: A file is missing, has no checksum, or is not what it says.
+    """
+    sums = folder / SUMS
+    if not sums.is_file():
+        raise SettingsError(f"{folder} holds no {SUMS}, so it is no folder of judge weights")
+    lines = sums.read_text(encoding="utf-8").splitlines()
+    told = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    for name in FILES:
+        if name not in told or not (folder / name).is_file():
+            raise SettingsError(f"{folder} lacks {name}, or its checksum in {SUMS}")
+    for name, digest in told.items():
+        if name in FILES and _digest(folder / name) != digest:
+            raise SettingsError(f"{folder / name} is damaged: it does not match {SUMS}")
+    return _digest(sums)[:16]
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,154 @@
+"""The work of `deepera judge train`: data in, a folder of weights out."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from deepera_graph.errors import InputError
+from deepera_graph.judge.head import Head
+from deepera_graph.judge.model import SHIPPED
+from deepera_graph.judge.train.data import N_NEGATIVES, read_pools
+from deepera_graph.judge.train.fit import fit
+from deepera_graph.judge.train.folder import (
+    copy_encoder,
+    encoder_files,
+    head_of,
+    write_head,
+    write_sums,
+)
+from deepera_graph.judge.train.folds import held_out
+from deepera_graph.judge.train.judge import head_scorer
+from deepera_graph.judge.train.log import Log, log_to, silent
+from deepera_graph.judge.train.look_alikes import VARIANTS, varied
+from deepera_graph.judge.train.looking import looking
+from deepera_graph.judge.train.material import Material
+from deepera_graph.judge.train.packages import needed
+from deepera_graph.judge.train.pool import Pool
+from deepera_graph.judge.train.scored import Scorer
+from deepera_graph.judge.train.select import best
+from deepera_graph.judge.train.trained_on import write_trained_on
+
+LOG = "train.jsonl"
+OURS = "plain"  # what the shipped weights are trained with
+RECIPES: Mapping[str, tuple[str, ...]] = {
+    OURS: (),
+    **{f"with {name}": (name,) for name in VARIANTS},
+    "with all variants": tuple(VARIANTS),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to train on, and how.
+
+    Attributes:
+        data: See `read_pools`; not empty.
+        out: Folder for the weights; it is made.
+        encoder: Folder whose encoder and tokenizer are used; that of the shipped weights if None.
+        sets: Only these sets of the data; None takes all.
+        split: Judgements of a BEIR folder.
+        n_candidates: Documents BM25 finds there for a query, >= 1.
+        validation: Share of the groups of questions that decides between recipes, in (0, 1); None
+            asks for no decision.
+        seed: Of the fit; the same data, seed and machine give the same weights.
+        keep: Where vectors are kept for the next time; None keeps none.
+    """
+
+    data: tuple[Path, ...]
+    out: Path
+    encoder: Path | None = None
+    sets: tuple[str, ...] | None = None
+    split: str = "train"
+    n_candidates: int = N_NEGATIVES
+    validation: float | None = None
+    seed: int = 0
+    keep: Path | None = None
+
+
+class Made(NamedTuple):
+    """What came out of a training.
+
+    Attributes:
+        out: The folder.
+        sets: Questions trained on, by set.
+        recipe: Variants of pools that were trained on, too.
+        found: MAP@10 on the questions held out, in [0, 1], by recipe; empty if none were.
+    """
+
+    out: Path
+    sets: Mapping[str, int]
+    recipe: str
+    found: Mapping[str, float]
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {**self._asdict(), "out": str(self.out)}
+
+
+def make(plan: Plan, log: Log = silent) -> Made:
+    """Train a judge and write it into a folder that `EvidenceModel.load` reads.
+
+    Beside the weights there are a log (``train.jsonl``) and a record of what was trained on. What
+    the data cannot teach is taken from the judge whose encoder is used, if there is one.
+
+    Raises:
+        DatasetError: The data cannot be read.
+        InputError: Nothing in it can be trained on.
+        SettingsError: An option is wrong, a package is missing, or there is no encoder.
+    """
+    needed("lightgbm")
+    source = plan.encoder or SHIPPED
+    files = encoder_files(source)
+    pools = trainable(
+        read_pools(plan.data, split=plan.split, n_candidates=plan.n_candidates, sets=plan.sets)
+    )
+    sides = None if plan.validation is None else held_out(pools, plan.validation, seed=plan.seed)
+    base = head_of(source)
+    plan.out.mkdir(parents=True, exist_ok=True)
+    copy_encoder(source, plan.out)
+    with log_to(plan.out / LOG, log) as told, looking(files, plan.keep) as material:
+        sets = Counter(pool.set for pool in pools)
+        told({"step": "data", "questions": sets, "passages": sum(len(p.passages) for p in pools)})
+        learn = partial(fit, encoder=material, seed=plan.seed, log=told, base=base)
+        recipe, found = (OURS, {}) if sides is None else _decide(*sides, learn, material, told)
+        head = learn(varied(pools, kinds=RECIPES[recipe], seed=plan.seed))
+        told({"step": "done", "recipe": recipe})
+    write_head(plan.out, head)
+    write_trained_on(plan.out, pools, seed=plan.seed)
+    write_sums(plan.out)
+    return Made(plan.out, sets, recipe, found)
+
+
+def trainable(pools: Sequence[Pool]) -> list[Pool]:
+    """Return the pools that count in training.
+
+    Raises:
+        InputError: There are none, or none has evidence and something else.
+    """
+    found = [pool for pool in pools if pool.weight]
+    if not any(0 < sum(pool.labels) < len(pool.labels) for pool in found):
+        raise InputError(
+            "nothing to train on: no question has both a golden passage and another one among "
+            f"its candidates ({len(pools)} questions read)"
+        )
+    return found
+
+
+def _decide(
+    train: Sequence[Pool],
+    validation: Sequence[Pool],
+    learn: Callable[[Sequence[Pool]], Head],
+    material: Material,
+    log: Log,
+) -> tuple[str, Mapping[str, float]]:
+    """Return the recipe whose judge ranks the questions held out best, and what all reach."""
+    candidates: dict[str, Scorer] = {}
+    for recipe, kinds in RECIPES.items():
+        log({"step": "recipe", "recipe": recipe, "train": len(train), "held_out": len(validation)})
+        candidates[recipe] = head_scorer(learn(varied(train, kinds=kinds)), material)
+    chosen, found = best(candidates, validation)
+    log({"step": "chosen", "recipe": chosen, "MAP@10": found})
+    return chosen, found

@@ -1,0 +1,70 @@
+"""How good a judge is with fewer of its trees."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from deepera_graph.judge.head import Head, Ranking
+from deepera_graph.judge.train.fit import fit
+from deepera_graph.judge.train.folds import N_FOLDS, folds
+from deepera_graph.judge.train.judge import head_scorer
+from deepera_graph.judge.train.learning_curve import Point, point
+from deepera_graph.judge.train.log import Log, silent
+from deepera_graph.judge.train.material import Material
+from deepera_graph.judge.train.pool import Pool
+from deepera_graph.judge.train.scored import Scored, score
+
+SIZES = (10, 25, 50, 100, 200, 350)
+
+
+def tree_curve(
+    pools: Sequence[Pool],
+    material: Material,
+    *,
+    sizes: Sequence[int] = SIZES,
+    base: Head | None = None,
+    n_folds: int = N_FOLDS,
+    seed: int = 0,
+    log: Log = silent,
+) -> list[Point]:
+    """Return a point a number of trees, cross-validated; each fold is fitted once.
+
+    Probabilities are those of all trees, so only ranks are to be looked at.
+
+    Args:
+        pools: What is measured, and trained on.
+        material: Looks at pools.
+        sizes: Numbers of trees, >= 1, rising.
+        base: See `fit`.
+        n_folds: >= 2.
+        seed: Of the folds and the fits.
+        log: Told of each fold.
+
+    Raises:
+        SettingsError: There are too few groups for the folds.
+        InputError: The pools cannot teach something.
+    """
+    fold_of = folds(pools, n_folds=n_folds, seed=seed)
+    scored: dict[int, list[Scored]] = {size: [] for size in sizes}
+    for fold in range(n_folds):
+        sides = list(zip(pools, fold_of, strict=True))
+        train = [one for one, its in sides if its != fold]
+        test = [one for one, its in sides if its == fold]
+        log({"step": "tree curve", "fold": fold, "train": len(train)})
+        head = fit(train, material, seed=seed, log=log, base=base)
+        for size in sizes:
+            scored[size] += score(test, head_scorer(first_trees(head, size), material), log)
+    return [point(float(size), found, seed) for size, found in scored.items()]
+
+
+def first_trees(head: Head, size: int) -> Head:
+    """Return the head with only the first so many trees of each ranking."""
+    return replace(head, question=_first(head.question, size), claim=_first(head.claim, size))
+
+
+def _first(ranking: Ranking, size: int) -> Ranking:
+    together, alone = ranking.together, ranking.alone
+    return replace(
+        ranking,
+        together=replace(together, roots=together.roots[:size]),
+        alone=replace(alone, roots=alone.roots[:size]),
+    )
