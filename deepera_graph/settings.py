@@ -42,7 +42,7 @@ class Settings:
         budget: What one call of the front door may cost, all questions of a batch together; its
             fields by name, or None for no limit.
         require_evidence: Whether a passage only passes with a quote that occurs in it; None leaves
-            it to the backend: yes for a language model, no for the local rules and your own roles.
+            it to the backend: yes for a language model, no for the local judges and your own roles.
 
     Raises:
         SettingsError: A value is out of range.

@@ -1,6 +1,7 @@
 """The encoder: a text becomes vectors of its tokens, by onnxruntime; no torch is needed."""
 
 import os
+import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ Floats = NDArray[np.float32]
 Offsets = NDArray[np.int64]
 Ids = NDArray[np.int64]
 MOST_TOKENS = 256
+_LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -80,20 +82,28 @@ class Encoder:
     ) -> None:
         self._model, self._tokenizer, self.max_tokens = model, tokenizer, max_tokens
         self._threads = threads or _cores()
+        self.renew()
         _ALIVE.add(self)
 
+    def open(self) -> None:
+        """Read the files, which is otherwise done at first use."""
+        _ = self._words, self._session
+
     def encode(self, texts: Sequence[str]) -> list[Encoded]:
-        """Return the vectors of each text; a blank one has those of its marks alone."""
+        """Return the vectors of each text; a blank one has those of its marks alone.
+
+        A lone surrogate, which no encoding of Unicode has, counts as U+FFFD.
+        """
         if len(texts) <= 1:
             return [self._one(text) for text in texts]
         return list(self._pool.map(self._one, texts))
 
     def renew(self) -> None:
-        """Forget the threads; for a forked child, which has none of them."""
-        self.__dict__.pop("_pool", None)
+        """Have threads of its own; a forked child has none of its parent's."""
+        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="deepera-encoder")
 
     def _one(self, text: str) -> Encoded:
-        found = self._words.encode(text)
+        found = self._words.encode(_LONE_SURROGATE.sub("\ufffd", text))
         ids, offsets = np.array(found.ids, np.int64), np.array(found.offsets, np.int64)
         if len(ids) <= self.max_tokens:
             return Encoded(self._run(ids), offsets)
@@ -123,10 +133,6 @@ class Encoder:
             "token_type_ids": np.zeros_like(row),
         }
         return np.asarray(self._session.run(None, given)[0][0], np.float32)
-
-    @cached_property
-    def _pool(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(self._threads, thread_name_prefix="deepera-encoder")
 
     @cached_property
     def _words(self) -> Any:

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.judge.likeness import Counts, as_claim
-from deepera_graph.judge.measures import Read
+from deepera_graph.judge.measures import Measures, Read
 from deepera_graph.judge.results_role import ResultsRole
 from deepera_graph.judge.surroundings import SURROUNDINGS, Company, company, surroundings
 from deepera_graph.judge.trees import Trees
 
 Floats = NDArray[np.float64]
-SUPPORT = SURROUNDINGS.index("support")
+SUPPORT, TOPIC = SURROUNDINGS.index("support"), SURROUNDINGS.index("topic")
+_OF_BEST = [Measures._fields.index(name) for name in ("cosine", "match", "strength")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,47 @@ def seen(ranks: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
+class Presence:
+    """Tells how likely there is evidence among some passages at all: a logistic regression.
+
+    Attributes:
+        weights: For what `best_of` gives.
+        start: Added to it.
+    """
+
+    weights: Sequence[float]
+    start: float
+
+    def probability(self, ranks: Floats, found: Company, around: Floats) -> float:
+        """Return the probability for the passages of one question, in [0, 1]."""
+        total = float(best_of(ranks, found, around) @ np.array(self.weights)) + self.start
+        return float(probability(np.array(total)))
+
+
+def best_of(ranks: Floats, found: Company, around: Floats) -> Floats:
+    """Return what `Presence` sees: the passage that is ranked first, and its lead.
+
+    Returns:
+        Shape (8,): its rank value, its lead over the second (at most 3), how likely it is on
+        topic, of one study with a passage on topic (0 where there is no other), and a report of
+        results; its `cosine`, `match` and `strength`.
+    """
+    first = int(ranks.argmax())
+    lead = seen(ranks)[first, 1]
+    support = np.nan_to_num(around[first, SUPPORT])
+    return np.array(
+        [
+            ranks[first],
+            lead,
+            np.nan_to_num(around[first, TOPIC]),
+            support,
+            found.results[first],
+            *found.measures[first, _OF_BEST],
+        ]
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Ranking:
     """How one kind of question is ranked: for passages in company, and for one alone."""
 
@@ -61,6 +103,7 @@ class Ranking:
     alone: Trees
     scale: Scale
     scale_alone: Scale
+    presence: Presence
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +160,15 @@ class Head:
         topics = probability(self.topic.log_odds(found.topic()))
         around = surroundings(found, topics, self.link)
         ranking = self.claim if as_claim(question) else self.question
+        support = around[:, SUPPORT]
         if np.isnan(around).all():
-            ranks, scale = ranking.alone.log_odds(found.alone()), ranking.scale_alone
+            ranks = ranking.alone.log_odds(found.alone())
+            evidence = ranking.scale_alone.probabilities(ranks)
         else:
             ranks = ranking.together.log_odds(np.column_stack([found.measures, around]))
-            scale = ranking.scale
-        support = around[:, SUPPORT]
-        return Found(scale.probabilities(ranks), topics, support, found.results)
+            there = ranking.presence.probability(ranks, found, around)
+            evidence = ranking.scale.probabilities(ranks) * there
+        return Found(evidence, topics, support, found.results)
 
     def plain(self) -> dict[str, Any]:
         """Return the head as plain data."""
@@ -172,10 +217,11 @@ def _plain_ranking(ranking: Ranking) -> dict[str, Any]:
         "alone": ranking.alone.plain(),
         "scale": _plain_scale(ranking.scale),
         "scale_alone": _plain_scale(ranking.scale_alone),
+        "presence": _plain_scale(ranking.presence),
     }
 
 
-def _plain_scale(scale: Scale) -> dict[str, Any]:
+def _plain_scale(scale: Scale | Presence) -> dict[str, Any]:
     return {"weights": list(scale.weights), "start": scale.start}
 
 
@@ -185,4 +231,5 @@ def _ranking(plain: Mapping[str, Any]) -> Ranking:
         alone=Trees.of(plain["alone"]),
         scale=Scale(plain["scale"]["weights"], plain["scale"]["start"]),
         scale_alone=Scale(plain["scale_alone"]["weights"], plain["scale_alone"]["start"]),
+        presence=Presence(plain["presence"]["weights"], plain["presence"]["start"]),
     )

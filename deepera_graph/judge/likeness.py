@@ -3,13 +3,16 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from math import log
+from math import log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
+from deepera_graph.judge.products import products
+
 Floats = NDArray[np.float64]
 _TOKEN = re.compile(r"[a-z]+|\d+(?:\.\d+)?|[α-ω]")
+_TOKENS_AT_ONCE = 4096
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _ABBREVIATION = re.compile(r"\b[A-Z][A-Za-z]*[A-Z0-9][A-Za-z0-9-]*\b")
 _ASKING = re.compile(
@@ -22,7 +25,7 @@ _ASKING = re.compile(
 def as_claim(question: str) -> bool:
     """Tell whether a question is a claim to be checked: no question mark, no asking word first."""
     text = question.strip()
-    return not text.endswith("?") and not _ASKING.match(text)
+    return not text.endswith(("?", "？", "؟")) and not _ASKING.match(text)
 
 
 class Counts:
@@ -67,7 +70,8 @@ def likeness(counts: Counts, question: str, texts: Sequence[str]) -> tuple[Float
 def likeness_here(counts: Counts, question: str, texts: Sequence[str]) -> tuple[Floats, Floats]:
     """Do what `likeness` does, where tokens common among these very texts weigh less.
 
-    A token's weight is multiplied by ``ln((n + 1) / df)``, over the *n* texts at hand.
+    A token's weight is multiplied by ``ln((n + 1) / df)``, over the *n* texts at hand; with
+    ``df + 0.5`` for the question, whose tokens may be in none.
     """
     rows = [counts.weights(text) for text in texts]
     n_with = Counter(token for row in rows for token in row)
@@ -83,7 +87,11 @@ def shared_numbers(texts: Sequence[str]) -> Floats:
 
 
 def shared_abbreviations(texts: Sequence[str]) -> Floats:
-    """Return the share of the fewer abbreviations that each two texts share, shape (n, n)."""
+    """Return how many abbreviations each two texts share, by one more than the fewer of them has.
+
+    Returns:
+        Shape (n, n), in [0, 1).
+    """
     found = [frozenset(_ABBREVIATION.findall(one)) for one in texts]
     both, sizes = _shared(found)
     fewer = np.minimum(sizes[:, None], sizes[None])
@@ -93,17 +101,38 @@ def shared_abbreviations(texts: Sequence[str]) -> Floats:
 def _cosines(
     rows: Sequence[Mapping[str, float]], asked: Mapping[str, float]
 ) -> tuple[Floats, Floats]:
-    place: dict[str, int] = {}
-    for row in (*rows, asked):
-        for token in row:
-            place.setdefault(token, len(place))
-    table = np.zeros((len(rows) + 1, max(len(place), 1)))
-    for table_row, row in zip(table, (*rows, asked), strict=True):
-        table_row[[place[token] for token in row]] = list(row.values())
-    length = np.linalg.norm(table, axis=1, keepdims=True)
-    table /= np.where(length > 0, length, 1)
-    cosines = table @ table.T
+    both = (*rows, asked)
+    length = np.array([sqrt(sum(weight * weight for weight in row.values())) for row in both])
+    cosines = _products(both)
+    np.fill_diagonal(cosines, length * length)
+    length[length == 0] = 1
+    cosines /= length[:, None]
+    cosines /= length
     return cosines[:-1, :-1], cosines[-1, :-1]
+
+
+def _products(rows: Sequence[Mapping[str, float]]) -> Floats:
+    """Return the inner product of each two rows, shape (n, n); of one with itself, a part of it.
+
+    Tokens of one row alone add nothing between two, and a table of all others would be large: the
+    sum is taken over some of them at a time.
+    """
+    n_with = Counter(token for row in rows for token in row)
+    place = {token: i for i, token in enumerate(token for token, n in n_with.items() if n > 1)}
+    cells = [
+        (i, place[token], weight)
+        for i, row in enumerate(rows)
+        for token, weight in row.items()
+        if token in place
+    ]
+    row_of, column, weight = np.array(cells, np.float64).reshape(-1, 3).T
+    found = np.zeros((len(rows), len(rows)))
+    for first in range(0, len(place), _TOKENS_AT_ONCE):
+        here = (column >= first) & (column < first + _TOKENS_AT_ONCE)
+        table = np.zeros((len(rows), min(_TOKENS_AT_ONCE, len(place) - first)))
+        table[row_of[here].astype(np.int64), (column[here] - first).astype(np.int64)] = weight[here]
+        found += products(table, table)
+    return found
 
 
 def _shared(sets: Sequence[frozenset[str]]) -> tuple[Floats, Floats]:
@@ -114,4 +143,4 @@ def _shared(sets: Sequence[frozenset[str]]) -> tuple[Floats, Floats]:
     table = np.zeros((len(sets), max(len(place), 1)))
     for row, one in zip(table, sets, strict=True):
         row[[place[token] for token in one]] = 1
-    return table @ table.T, table.sum(axis=1)
+    return products(table, table), table.sum(axis=1)

@@ -11,6 +11,7 @@ from deepera_graph.backends.local.measures import Measures as RuleMeasures
 from deepera_graph.backends.local.measures import study
 from deepera_graph.judge.encoder import Encoded, Floats, unit
 from deepera_graph.judge.likeness import as_claim
+from deepera_graph.judge.products import products
 from deepera_graph.judge.results_role import ResultsRole
 from deepera_graph.roles import PassageTask
 from deepera_graph.text.sentences import split_sentences
@@ -163,14 +164,14 @@ def look(question: Encoded, task: PassageTask, passage: View) -> Look:
         passage: The task's title and text.
     """
     asked = question.units[1:-1] if len(question.units) > 2 else question.units
-    likeness = asked @ passage.tokens.T
+    likeness = products(asked, passage.tokens)
     matched = likeness.max(axis=1)
     worst = np.sort(matched)
-    cosines = passage.sentences @ question.mean
+    cosines = products(passage.sentences, question.mean[None])[:, 0]
     matches = np.array([likeness[:, part].max(axis=1).mean() for part in passage.parts])
     grounding, by_rules = _by_rules(task)
     plain = (
-        float(question.mean @ passage.vector),
+        float(products(question.mean[None], passage.vector[None])[0, 0]),
         float(matched.mean()),
         float(worst[0]),
         float(worst[:3].mean()),

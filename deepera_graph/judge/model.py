@@ -1,7 +1,6 @@
 """The trained judge: encoder and head, with the weights that this package ships."""
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
 from hashlib import file_digest
 from pathlib import Path
 from typing import Protocol, Self
@@ -23,7 +22,7 @@ SHIPPED = Path(__file__).parent / "weights"
 FILES = ("encoder.onnx", "tokenizer.json", "head.json")
 SUMS = "SHA256SUMS"
 DIGITS = 4
-_AT_ONCE = 64
+_CHARACTERS_AT_ONCE = 100_000
 
 
 class Encodes(Protocol):
@@ -57,15 +56,17 @@ class EvidenceModel:
             threads: Texts encoded at once, >= 1; one a core if None.
 
         Raises:
-            SettingsError: A file is missing, or is not what its checksum says.
+            SettingsError: A file is missing, is not what its checksum says, or cannot be used.
+            ImportError: onnxruntime or tokenizers cannot be imported.
         """
         place = SHIPPED if folder is None else folder
         version = check(place)
         encoder, tokenizer, head = (place / name for name in FILES)
         try:
-            return cls(Encoder(encoder, tokenizer, threads=threads), Head.load(head), version)
-        except (KeyError, TypeError, ValueError) as error:
+            trained = Head.load(head)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise SettingsError(f"{head} is no head of a judge of this version: {error}") from error
+        return cls(_opened(Encoder(encoder, tokenizer, threads=threads), place), trained, version)
 
     def survey(self, task: SurveyTask) -> list[dict[str, float]]:
         """Judge all passages of a question together.
@@ -132,8 +133,7 @@ class EvidenceModel:
         """Encode and compare passages, some at a time: their tokens' vectors are large."""
         question = self._encoder.encode([task["question"]])[0]
         looks = []
-        for start in range(0, len(passages), _AT_ONCE):
-            some = passages[start : start + _AT_ONCE]
+        for some in _some_at_a_time(passages):
             encoded = self._encoder.encode([shown(one["title"], one["text"]) for one in some])
             for one, vectors in zip(some, encoded, strict=True):
                 asked: PassageTask = {
@@ -147,9 +147,8 @@ class EvidenceModel:
         return looks
 
 
-@lru_cache(maxsize=16)
 def check(folder: Path) -> str:
-    """Compare the files of a folder with their checksums, once.
+    """Compare the files of a folder with their checksums.
 
     Returns:
         The first 16 hexadecimal digits of the checksum of the checksums.
@@ -160,7 +159,7 @@ def check(folder: Path) -> str:
     sums = folder / SUMS
     if not sums.is_file():
         raise SettingsError(f"{folder} holds no {SUMS}, so it is no folder of judge weights")
-    lines = sums.read_text(encoding="utf-8").splitlines()
+    lines = sums.read_text(encoding="utf-8", errors="replace").splitlines()
     told = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
     for name in FILES:
         if name not in told or not (folder / name).is_file():
@@ -169,6 +168,30 @@ def check(folder: Path) -> str:
         if name in FILES and _digest(folder / name) != digest:
             raise SettingsError(f"{folder / name} is damaged: it does not match {SUMS}")
     return _digest(sums)[:16]
+
+
+def _opened(encoder: Encoder, folder: Path) -> Encoder:
+    try:
+        encoder.open()
+    except (ImportError, OSError):
+        raise
+    except Exception as error:  # both libraries raise kinds of their own
+        raise SettingsError(f"{folder} holds no encoder that can be used: {error}") from error
+    return encoder
+
+
+def _some_at_a_time(passages: Sequence[PassageText]) -> Iterator[list[PassageText]]:
+    """Yield passages in order, as many together as have few characters; at least one."""
+    some: list[PassageText] = []
+    n_characters = 0
+    for one in passages:
+        n_own = len(one["title"]) + len(one["text"])
+        if some and n_characters + n_own > _CHARACTERS_AT_ONCE:
+            yield some
+            some, n_characters = [], 0
+        some.append(one)
+        n_characters += n_own
+    yield some
 
 
 def _digest(path: Path) -> str:

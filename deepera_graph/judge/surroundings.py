@@ -20,6 +20,7 @@ from deepera_graph.judge.likeness import (
     shared_numbers,
 )
 from deepera_graph.judge.measures import Measures, Read
+from deepera_graph.judge.products import products
 from deepera_graph.judge.trees import Trees
 
 Floats = NDArray[np.float64]
@@ -56,7 +57,7 @@ class Company:
         words: Likeness of their words.
         words_here: The same, with weight on what is rare among them.
         numbers: Numbers that two share.
-        abbreviations: Share of the abbreviations that two share.
+        abbreviations: How many abbreviations two share, see `shared_abbreviations`.
         asked: Likeness of question and passage.
         asked_here: The same, with weight on what is rare among the passages.
     """
@@ -135,7 +136,7 @@ def company(counts: Counts, question: str, texts: Sequence[str], reads: Sequence
     words_here, asked_here = likeness_here(counts, question, texts)
     return Company(
         measures=np.array([one.measures for one in reads], np.float64),
-        cosines=np.asarray(vectors @ vectors.T, np.float64),
+        cosines=np.asarray(products(vectors, vectors), np.float64),
         words=words,
         words_here=words_here,
         numbers=shared_numbers(texts),

@@ -16,7 +16,8 @@ class Trees:
 
     Attributes:
         roots: Node each tree begins with, shape (n_trees,).
-        feature: Number that a node asks for, shape (n_nodes,); -1 at a leaf.
+        feature: Number that a node asks for, shape (n_nodes,); a leaf leads to itself, whatever it
+            asks for.
         limit: At most this goes left.
         missing_left: Whether a missing number goes left.
         left: Node on the left.

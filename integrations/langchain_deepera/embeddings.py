@@ -18,7 +18,7 @@ class EvidenceEmbeddings(Embeddings):
     Args:
         weights: Folder of other weights, as ``deepera judge train`` writes; those that come with
             the package if None.
-        threads: Texts read at once, >= 1; one a core if None.
+        threads: Texts read at once, >= 1; if None, those of OMP_NUM_THREADS, else one a core.
     """
 
     def __init__(self, weights: str | Path | None = None, *, threads: int | None = None) -> None:

@@ -9,7 +9,7 @@ import pytest
 from deepera_graph.settings import Settings
 from deepera_graph.version import __version__
 
-COMMANDS = ("demo", "rerank", "index", "ask", "calibrate", "bench", "cache")
+COMMANDS = ("demo", "rerank", "index", "ask", "calibrate", "bench", "cache", "judge")
 WITH_JSON = (
     "demo",
     "rerank",

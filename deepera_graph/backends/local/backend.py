@@ -16,7 +16,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.roles import Backend
 
 JudgeKind = Literal["trained", "rules"]
-DEFAULT: JudgeKind = "rules"
+DEFAULT: JudgeKind = "trained"
 JUDGE_VERSION = "1"
 _RULES = {
     "judge": "rules",

@@ -48,7 +48,7 @@ class Weights:
 
     Attributes:
         folder: Of the weights, absolute; None for those that come with the package.
-        threads: Texts read at once, >= 1; one a core if None.
+        threads: Texts read at once, >= 1; if None, those of OMP_NUM_THREADS, else one a core.
     """
 
     folder: str | None = None
@@ -86,7 +86,7 @@ def local_model(weights: str | Path | None = None, *, threads: int | None = None
 
     Args:
         weights: Folder of weights; those that come with the package if None.
-        threads: Texts read at once, >= 1; one a core if None.
+        threads: Texts read at once, >= 1; if None, those of OMP_NUM_THREADS, else one a core.
 
     Raises:
         SettingsError: There are no weights, they are damaged, or *threads* is out of range.
@@ -105,7 +105,7 @@ def find_weights(folder: str | Path | None, threads: int | None) -> Weights:
         raise SettingsError(f"threads must be a whole number >= 1, got {threads!r}")
     if folder is None:
         return Weights(threads=threads)
-    place = Path(folder).expanduser()
+    place = Path(os.path.expanduser(folder))  # noqa: PTH111 - Path's own fails on a stranger's home
     if not place.is_dir():
         raise SettingsError(f"weights must be a folder, got {str(folder)!r}")
     return Weights(str(place.resolve()), threads)

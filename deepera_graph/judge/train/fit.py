@@ -8,10 +8,14 @@ same group: groups are cut in two halves, and each half is read by models fitted
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from functools import partial
 from zlib import crc32
 
+import numpy as np
+from numpy.typing import NDArray
+
 from deepera_graph.errors import InputError
-from deepera_graph.judge.head import Head
+from deepera_graph.judge.head import Head, probability
 from deepera_graph.judge.model import Encodes
 from deepera_graph.judge.surroundings import surroundings
 from deepera_graph.judge.train.fit_counts import fit_counts
@@ -24,6 +28,8 @@ from deepera_graph.judge.train.material import Material
 from deepera_graph.judge.train.packages import needed
 from deepera_graph.judge.train.pool import Pool
 from deepera_graph.judge.train.row import Row
+
+Floats = NDArray[np.float64]
 
 
 def fit(
@@ -61,21 +67,31 @@ def fit(
             "no pool tells results from aims, methods or background of the same paper, and there "
             "is no judge to take that from"
         )
-    rows = [
-        Row(one, material.company(one, counts, role), crc32(one.pool.group.encode()) % 2)
-        for one in looked
+    rows = [Row(one, material.company(one, counts, role), _half(one.pool)) for one in looked]
+    bare = [
+        Row(one, material.company(one, counts, role), _half(one.pool))
+        for one in material.look(_without_evidence(used))
     ]
     learns = any(own_parts(row.pool) is not None for row in rows)
     if not learns and base is None:
         raise InputError("no pool holds other parts of the paper that answers its question")
     topics, topic = fit_topics(rows, seed, log, base if not learns else None)
     links, link = fit_links(rows, seed, log, base if not learns else None)
-    around = [
-        surroundings(row.company, values, links[row.half])
-        for row, values in zip(rows, topics, strict=True)
-    ]
-    question = fit_ranking(rows, around, claims=False, seed=seed, log=log, without=without)
-    claim = fit_ranking(rows, around, claims=True, seed=seed, log=log, without=without)
+
+    def around(some: Sequence[Row]) -> list[Floats]:
+        return [
+            surroundings(
+                row.company,
+                probability(topics[row.half].log_odds(row.company.topic())),
+                links[row.half],
+            )
+            for row in some
+        ]
+
+    rank = partial(
+        fit_ranking, rows, around(rows), bare, around(bare), seed=seed, log=log, without=without
+    )
+    question, claim = rank(claims=False), rank(claims=True)
     either = question or claim
     if either is None:
         raise InputError("no question has both evidence and something else among its passages")
@@ -88,3 +104,13 @@ def fit(
         claim=claim or (base.claim if base else either),
         about={"questions": dict(Counter(pool.set for pool in used)), "seed": seed},
     )
+
+
+def _half(pool: Pool) -> int:
+    return crc32(pool.group.encode()) % 2
+
+
+def _without_evidence(pools: Sequence[Pool]) -> list[Pool]:
+    """Return the pools that have evidence and other passages, without the evidence."""
+    kept = [(pool, tuple(one for one in pool.passages if not one.label)) for pool in pools]
+    return [pool.with_passages(rest) for pool, rest in kept if 1 < len(rest) < len(pool.passages)]

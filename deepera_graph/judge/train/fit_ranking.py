@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from deepera_graph.judge.head import Ranking, Scale, seen
 from deepera_graph.judge.measures import Measures
 from deepera_graph.judge.surroundings import ALONE, SURROUNDINGS
+from deepera_graph.judge.train.fit_presence import fit_presence
 from deepera_graph.judge.train.grow import grow
 from deepera_graph.judge.train.log import Log, silent
 from deepera_graph.judge.train.packages import needed
@@ -26,13 +27,26 @@ _DIGITS = 6
 def fit_ranking(
     rows: Sequence[Row],
     around: Sequence[Floats],
+    bare: Sequence[Row],
+    bare_around: Sequence[Floats],
     *,
     claims: bool,
     seed: int,
     log: Log,
     without: Collection[str],
 ) -> Ranking | None:
-    """Fit what ranks the passages of questions, or of claims; None if nothing teaches it."""
+    """Fit what ranks the passages of questions, or of claims; None if nothing teaches it.
+
+    Args:
+        rows: Pools.
+        around: Their surroundings.
+        bare: The same pools without their evidence.
+        bare_around: Their surroundings.
+        claims: Whether claims are fitted, or questions.
+        seed: The same pools and seed give the same.
+        log: Told of each step.
+        without: Names of measures to do without.
+    """
     places = [
         place
         for place, row in enumerate(rows)
@@ -45,18 +59,35 @@ def fit_ranking(
         without = {*without, *(name for name in (*TOGETHER, *ALONE) if name not in FOR_CLAIMS)}
     rising = [claims and name in FOR_CLAIMS for name in TOGETHER]
     rising_alone = [claims and name in FOR_CLAIMS for name in ALONE]
-    together = [
-        _masked(np.column_stack([rows[p].company.measures, around[p]]), TOGETHER, without)
-        for p in places
-    ]
+    near = [around[place] for place in places]
+    together = _together(chosen, near, without)
     alone = [_masked(rows[place].company.alone(), ALONE, without) for place in places]
     kind = "claim" if claims else "question"
+    halves = _halves(chosen, together, seed, rising)
+    left = [place for place, row in enumerate(bare) if row.looked.is_claim == claims]
+    bare, bare_around = [bare[p] for p in left], [bare_around[p] for p in left]
     return Ranking(
         _rank(chosen, together, seed, rising, _told(log, kind, "together")),
         _rank(chosen, alone, seed, rising_alone, _told(log, kind, "alone")),
-        _scale(chosen, together, seed, rising, log, alone=False),
-        _scale(chosen, alone, seed, rising_alone, log, alone=True),
+        _scale(chosen, together, halves, log, alone=False),
+        _scale(chosen, alone, _halves(chosen, alone, seed, rising_alone), log, alone=True),
+        fit_presence(
+            [*chosen, *bare],
+            [*together, *_together(bare, bare_around, without)],
+            [*near, *bare_around],
+            halves,
+            log,
+        ),
     )
+
+
+def _together(
+    rows: Sequence[Row], around: Sequence[Floats], without: Collection[str]
+) -> list[Floats]:
+    return [
+        _masked(np.column_stack([row.company.measures, near]), TOGETHER, without)
+        for row, near in zip(rows, around, strict=True)
+    ]
 
 
 def _masked(rows: Floats, names: Sequence[str], without: Collection[str]) -> Floats:
@@ -91,31 +122,32 @@ def _rank(
     )
 
 
+def _halves(
+    rows: Sequence[Row], numbers: Sequence[Floats], seed: int, rising: Sequence[bool]
+) -> dict[int, Trees]:
+    """Return what ranks the pools of each half, fitted on the other, or on all if it is empty."""
+    found = {}
+    for half in (0, 1):
+        other = [place for place, row in enumerate(rows) if row.half != half] or range(len(rows))
+        found[half] = _rank([rows[p] for p in other], [numbers[p] for p in other], seed, rising)
+    return found
+
+
 def _scale(
     rows: Sequence[Row],
     numbers: Sequence[Floats],
-    seed: int,
-    rising: Sequence[bool],
+    halves: Mapping[int, Trees],
     log: Log,
     *,
     alone: bool,
 ) -> Scale:
     """Fit probabilities to ranks that models of the other half gave."""
-    found: list[Floats] = []
-    labels: list[Any] = []
-    weights: list[Any] = []
-    halves = {row.half for row in rows}
-    for half in sorted(halves):
-        train = [place for place, row in enumerate(rows) if row.half != half or len(halves) < 2]
-        trees = _rank([rows[p] for p in train], [numbers[p] for p in train], seed, rising)
-        for row, its in zip(rows, numbers, strict=True):
-            if row.half == half:
-                ranks = trees.log_odds(its)
-                found.append(_lone(ranks) if alone else seen(ranks))
-                labels.append(row.looked.labels)
-                weights.append(np.full(len(ranks), row.pool.weight))
+    ranks = [halves[row.half].log_odds(its) for row, its in zip(rows, numbers, strict=True)]
+    found = [_lone(one) if alone else seen(one) for one in ranks]
+    labels = np.concatenate([row.looked.labels for row in rows])
+    weights = np.concatenate([np.full(len(row.looked.labels), row.pool.weight) for row in rows])
     model = needed("sklearn.linear_model").LogisticRegression(C=100.0, max_iter=2000)
-    model.fit(np.concatenate(found), np.concatenate(labels), np.concatenate(weights))
+    model.fit(np.concatenate(found), labels, weights)
     log({"step": "scale", "weights": [round(float(x), 3) for x in model.coef_[0]]})
     return Scale(tuple(_rounded(model.coef_[0]).tolist()), round(float(model.intercept_[0]), 6))
 

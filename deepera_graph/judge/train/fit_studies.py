@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.errors import InputError
-from deepera_graph.judge.head import Head, probability
+from deepera_graph.judge.head import Head
 from deepera_graph.judge.train.grow import grow
 from deepera_graph.judge.train.lessons import is_article, is_plain, own_parts
 from deepera_graph.judge.train.log import Log
@@ -21,10 +21,10 @@ TOPIC_ROUNDS, LINK_ROUNDS = 150, 100
 
 def fit_topics(
     rows: Sequence[Row], seed: int, log: Log, base: Head | None
-) -> tuple[list[Floats], Trees]:
-    """Return how likely each passage is on topic, and the model of it."""
+) -> tuple[tuple[Trees, Trees], Trees]:
+    """Return models of whether a passage is on topic: for either half, and of all."""
     if base is not None:
-        return [probability(base.topic.log_odds(r.company.topic())) for r in rows], base.topic
+        return (base.topic, base.topic), base.topic
     taught = []
     for row in rows:
         own = own_parts(row.pool) if is_plain(row.pool) else None
@@ -39,14 +39,10 @@ def fit_topics(
                     row.looked.labels[golden_first] > 0,
                 )
             )
-    halves = [
-        _binary([one for one in taught if one[0] != half] or taught, TOPIC_ROUNDS, seed)
-        for half in (0, 1)
-    ]
-    whole = _binary(taught, TOPIC_ROUNDS, seed)
+    first = _binary([one for one in taught if one[0] != 0] or taught, TOPIC_ROUNDS, seed)
+    second = _binary([one for one in taught if one[0] != 1] or taught, TOPIC_ROUNDS, seed)
     log({"step": "topic", "pools": len(taught), "passages": sum(len(x) for _, x, _ in taught)})
-    found = [probability(halves[row.half].log_odds(row.company.topic())) for row in rows]
-    return found, whole
+    return (first, second), _binary(taught, TOPIC_ROUNDS, seed)
 
 
 def fit_links(

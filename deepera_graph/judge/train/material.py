@@ -20,6 +20,7 @@ from deepera_graph.judge.likeness import (
 )
 from deepera_graph.judge.measures import Look, View, look, read, shown, view
 from deepera_graph.judge.model import Encodes
+from deepera_graph.judge.products import products
 from deepera_graph.judge.results_role import ResultsRole
 from deepera_graph.judge.surroundings import Company
 from deepera_graph.judge.train.log import Log, silent
@@ -77,7 +78,7 @@ class Material:
         for n_done, pool in enumerate(pools, start=1):
             looks = self._of(pool)
             vectors = np.stack([one.vector for one in looks])
-            cosines = np.asarray(vectors @ vectors.T, np.float64)
+            cosines = np.asarray(products(vectors, vectors), np.float64)
             found.append(Looked(pool, looks, cosines, np.array(pool.labels)))
             if n_done % _EVERY == 0 or n_done == len(pools):
                 log({"step": "look", "done": n_done, "of": len(pools)})

@@ -50,7 +50,9 @@ def test_models_of_other_forms_are_read_alike(folder, changes):
     assert values(OnnxModel(folder / "model.onnx")) == pytest.approx(expected, **CLOSE)
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=6))
 def test_a_pair_scores_the_same_in_any_company(folder, twin, drawn):
     model = OnnxModel(folder / "model.onnx", max_tokens=48)

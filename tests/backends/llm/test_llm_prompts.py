@@ -15,7 +15,7 @@ from deepera_graph.version import __version__
 from support.openai_server import ChatServer, Request
 from support.scripted import answer_in_json
 
-SHOWN = ("0.2.0", "657ecc416105")
+SHOWN = ("0.3.0", "657ecc416105")
 QUESTION = "Does tea lower fasting glucose?"
 BLOCK = re.compile(r"=====passage-([0-9a-f]{8})=====\n(.*)\n=====passage-\1=====", re.DOTALL)
 INTENT = {

@@ -1,0 +1,48 @@
+"""Fits whether there is evidence among some passages at all."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepera_graph.judge.head import Presence, best_of
+from deepera_graph.judge.train.log import Log
+from deepera_graph.judge.train.packages import needed
+from deepera_graph.judge.train.row import Row
+from deepera_graph.judge.trees import Trees
+
+Floats = NDArray[np.float64]
+SHARE_WITHOUT = 0.1  # of questions for which nothing that was found is evidence; an assumption
+_DIGITS = 6
+
+
+def fit_presence(
+    rows: Sequence[Row],
+    numbers: Sequence[Floats],
+    around: Sequence[Floats],
+    halves: Mapping[int, Trees],
+    log: Log,
+) -> Presence:
+    """Fit it to pools with evidence, and to the same pools without.
+
+    Args:
+        rows: Pools, some of which have evidence.
+        numbers: What each is ranked by.
+        around: Surroundings of each.
+        halves: What ranks the pools of each half, fitted on the other.
+        log: Told of the outcome.
+    """
+    seen, there, weights = [], [], []
+    for row, its, near in zip(rows, numbers, around, strict=True):
+        seen.append(best_of(halves[row.half].log_odds(its), row.company, near))
+        has = bool(row.looked.labels.any())
+        there.append(has)
+        weights.append(row.pool.weight * (1 if has else SHARE_WITHOUT / (1 - SHARE_WITHOUT)))
+    if len(set(there)) < 2:
+        return Presence((0.0,) * len(seen[0]), 20.0)  # nothing to tell apart: always there
+    spread = np.maximum(np.std(seen, axis=0), 1e-6)
+    model = needed("sklearn.linear_model").LogisticRegression(C=1.0, max_iter=2000)
+    model.fit(np.stack(seen) / spread, there, weights)
+    log({"step": "presence", "pools": len(seen), "with evidence": int(sum(there))})
+    found = np.round(model.coef_[0] / spread, _DIGITS).tolist()
+    return Presence(tuple(found), round(float(model.intercept_[0]), _DIGITS))
