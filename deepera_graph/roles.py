@@ -36,6 +36,16 @@ class IntentFields(TypedDict):
     expected_answer_type: AnswerType
 
 
+def intent_fields(intent: Intent) -> IntentFields:
+    """Return what the other roles see of an intent."""
+    return {
+        "topic": intent.topic,
+        "entity_type": intent.entity_type,
+        "intent": intent.intent,
+        "expected_answer_type": intent.expected_answer_type,
+    }
+
+
 class IntentTask(TypedDict):
     """What the intent recognizer is given.
 

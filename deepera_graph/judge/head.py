@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from deepera_graph.judge.likeness import Counts, as_claim
 from deepera_graph.judge.measures import Measures, Read
+from deepera_graph.judge.odds import probability
 from deepera_graph.judge.results_role import ResultsRole
 from deepera_graph.judge.surroundings import SURROUNDINGS, Company, company, surroundings
 from deepera_graph.judge.trees import Trees
@@ -35,7 +36,7 @@ class Scale:
     def probabilities(self, ranks: Floats) -> Floats:
         """Return how likely each passage is evidence, in [0, 1]."""
         total = seen(ranks) @ np.array(self.weights) + self.start
-        return np.asarray(1 / (1 + np.exp(-total)), np.float64)
+        return probability(np.asarray(total, np.float64))
 
 
 def seen(ranks: Floats) -> Floats:
@@ -204,11 +205,6 @@ class Head:
         """Write the head to a file."""
         text = json.dumps(self.plain(), separators=(",", ":"), sort_keys=True)
         file.write_text(text + "\n", encoding="utf-8")
-
-
-def probability(log_odds: Floats) -> Floats:
-    """Return the probability for log odds."""
-    return np.asarray(1 / (1 + np.exp(-log_odds)), np.float64)
 
 
 def _plain_ranking(ranking: Ranking) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import log, sqrt
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from deepera_graph.judge.products import products
 
 Floats = NDArray[np.float64]
+Weights = Mapping[str, float]
 _TOKEN = re.compile(r"[a-z]+|\d+(?:\.\d+)?|[α-ω]")
 _TOKENS_AT_ONCE = 4096
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -57,28 +59,35 @@ def tokens_of(text: str) -> list[str]:
     return _TOKEN.findall(text.lower().replace("·", "."))
 
 
-def likeness(counts: Counts, question: str, texts: Sequence[str]) -> tuple[Floats, Floats]:
-    """Return how alike the texts are, and how like the question each is.
+class Words(NamedTuple):
+    """How alike texts are in their words, and how like the question.
 
-    Returns:
-        Cosines of weighted tokens, shapes (n, n) and (n,), in [0, 1].
+    Attributes:
+        between: Cosines of weighted tokens, shape (n, n), in [0, 1].
+        asked: The same for question and text, shape (n,).
+        between_here: As `between`, where tokens common among these very texts weigh less.
+        asked_here: As `asked`, likewise.
+        numbers: See `shared_numbers`.
+        abbreviations: See `shared_abbreviations`.
     """
-    rows = [counts.weights(text) for text in texts]
-    return _cosines(rows, counts.weights(question))
+
+    between: Floats
+    asked: Floats
+    between_here: Floats
+    asked_here: Floats
+    numbers: Floats
+    abbreviations: Floats
 
 
-def likeness_here(counts: Counts, question: str, texts: Sequence[str]) -> tuple[Floats, Floats]:
-    """Do what `likeness` does, where tokens common among these very texts weigh less.
-
-    A token's weight is multiplied by ``ln((n + 1) / df)``, over the *n* texts at hand; with
-    ``df + 0.5`` for the question, whose tokens may be in none.
-    """
-    rows = [counts.weights(text) for text in texts]
-    n_with = Counter(token for row in rows for token in row)
-    n = len(rows) + 1
-    here = [{token: w * log(n / n_with[token]) for token, w in row.items()} for row in rows]
-    asked = counts.weights(question)
-    return _cosines(here, {token: w * log(n / (n_with[token] + 0.5)) for token, w in asked.items()})
+def compare_words(counts: Counts, question: str, texts: Sequence[str]) -> Words:
+    """Compare texts with each other and with the question, each weighed once."""
+    rows, asked = [counts.weights(text) for text in texts], counts.weights(question)
+    return Words(
+        *_cosines(rows, asked),
+        *_cosines(*_weighed_here(rows, asked)),
+        shared_numbers(texts),
+        shared_abbreviations(texts),
+    )
 
 
 def shared_numbers(texts: Sequence[str]) -> Floats:
@@ -98,9 +107,18 @@ def shared_abbreviations(texts: Sequence[str]) -> Floats:
     return np.asarray(both / (1 + fewer), np.float64)
 
 
-def _cosines(
-    rows: Sequence[Mapping[str, float]], asked: Mapping[str, float]
-) -> tuple[Floats, Floats]:
+def _weighed_here(rows: Sequence[Weights], asked: Weights) -> tuple[Sequence[Weights], Weights]:
+    """Multiply a token's weight by ``ln((n + 1) / df)``, over the *n* texts at hand.
+
+    For the question, whose tokens may be in none, it is ``df + 0.5``.
+    """
+    n_with = Counter(token for row in rows for token in row)
+    n = len(rows) + 1
+    here = [{token: w * log(n / n_with[token]) for token, w in row.items()} for row in rows]
+    return here, {token: w * log(n / (n_with[token] + 0.5)) for token, w in asked.items()}
+
+
+def _cosines(rows: Sequence[Weights], asked: Weights) -> tuple[Floats, Floats]:
     both = (*rows, asked)
     length = np.array([sqrt(sum(weight * weight for weight in row.values())) for row in both])
     cosines = _products(both)
@@ -111,7 +129,7 @@ def _cosines(
     return cosines[:-1, :-1], cosines[-1, :-1]
 
 
-def _products(rows: Sequence[Mapping[str, float]]) -> Floats:
+def _products(rows: Sequence[Weights]) -> Floats:
     """Return the inner product of each two rows, shape (n, n); of one with itself, a part of it.
 
     Tokens of one row alone add nothing between two, and a table of all others would be large: the

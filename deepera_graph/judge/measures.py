@@ -11,6 +11,7 @@ from deepera_graph.backends.local.measures import Measures as RuleMeasures
 from deepera_graph.backends.local.measures import study
 from deepera_graph.judge.encoder import Encoded, Floats, unit
 from deepera_graph.judge.likeness import as_claim
+from deepera_graph.judge.odds import probability
 from deepera_graph.judge.products import products
 from deepera_graph.judge.results_role import ResultsRole
 from deepera_graph.roles import PassageTask
@@ -196,7 +197,7 @@ def look(question: Encoded, task: PassageTask, passage: View) -> Look:
 def read(found: Look, role: ResultsRole) -> Read:
     """Add what the results role says."""
     roles = role.of_sentences(found.sentences)
-    results = 1 / (1 + np.exp(-roles))
+    results = probability(roles)
     evidence = found.matches * results
     by_role = (
         float(role.of_passages(found.vector[None])[0]),

@@ -165,9 +165,9 @@ def check(folder: Path) -> str:
         if name not in told or not (folder / name).is_file():
             raise SettingsError(f"{folder} lacks {name}, or its checksum in {SUMS}")
     for name, digest in told.items():
-        if name in FILES and _digest(folder / name) != digest:
+        if name in FILES and sha256_of(folder / name) != digest:
             raise SettingsError(f"{folder / name} is damaged: it does not match {SUMS}")
-    return _digest(sums)[:16]
+    return sha256_of(sums)[:16]
 
 
 def _opened(encoder: Encoder, folder: Path) -> Encoder:
@@ -194,6 +194,7 @@ def _some_at_a_time(passages: Sequence[PassageText]) -> Iterator[list[PassageTex
     yield some
 
 
-def _digest(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, 64 hexadecimal digits."""
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()

@@ -12,14 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.judge.likeness import (
-    Counts,
-    likeness,
-    likeness_here,
-    shared_abbreviations,
-    shared_numbers,
-)
+from deepera_graph.judge.likeness import Counts, Words, compare_words
 from deepera_graph.judge.measures import Measures, Read
+from deepera_graph.judge.odds import probability
 from deepera_graph.judge.products import products
 from deepera_graph.judge.trees import Trees
 
@@ -74,7 +69,7 @@ class Company:
     @property
     def results(self) -> Floats:
         """Probability that each passage reports results, shape (n,)."""
-        return np.asarray(1 / (1 + np.exp(-self.measures[:, _ROLE])), np.float64)
+        return probability(self.measures[:, _ROLE])
 
     @property
     def others(self) -> NDArray[np.bool_]:
@@ -131,18 +126,21 @@ def company(counts: Counts, question: str, texts: Sequence[str], reads: Sequence
         texts: What is encoded of each passage, at least one.
         reads: Each passage as read for the question.
     """
+    return company_of(compare_words(counts, question, texts), reads)
+
+
+def company_of(words: Words, reads: Sequence[Read]) -> Company:
+    """Do what `company` does, where the words are compared already."""
     vectors = np.stack([one.vector for one in reads])
-    words, asked = likeness(counts, question, texts)
-    words_here, asked_here = likeness_here(counts, question, texts)
     return Company(
         measures=np.array([one.measures for one in reads], np.float64),
         cosines=np.asarray(products(vectors, vectors), np.float64),
-        words=words,
-        words_here=words_here,
-        numbers=shared_numbers(texts),
-        abbreviations=shared_abbreviations(texts),
-        asked=asked,
-        asked_here=asked_here,
+        words=words.between,
+        words_here=words.between_here,
+        numbers=words.numbers,
+        abbreviations=words.abbreviations,
+        asked=words.asked,
+        asked_here=words.asked_here,
     )
 
 
@@ -219,7 +217,7 @@ def _studies(
     n = len(topics)
     to = np.argsort(-topics, kind="stable")[:N_TOPICAL]
     pairs = found.links(to)
-    links = _probability(link.log_odds(pairs.reshape(n * len(to), -1))).reshape(n, len(to))
+    links = probability(link.log_odds(pairs.reshape(n * len(to), -1))).reshape(n, len(to))
     links = np.where(others[:, to], links, 0.0)
     support = links * topics[to][None]
     strongest, any_of_them = support.max(axis=1), 1 - np.prod(1 - support, axis=1)
@@ -251,7 +249,3 @@ def _most_of_others(values: Floats) -> Floats:
     greatest = np.full(len(values), values[order[0]])
     greatest[order[0]] = values[order[1]]
     return greatest
-
-
-def _probability(log_odds: Floats) -> Floats:
-    return np.asarray(1 / (1 + np.exp(-log_odds)), np.float64)

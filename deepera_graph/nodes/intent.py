@@ -6,7 +6,7 @@ from typing import Any
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from deepera_graph.errors import AnswerError, RoleError
-from deepera_graph.roles import IntentFields, IntentTask
+from deepera_graph.roles import IntentFields, IntentTask, intent_fields
 from deepera_graph.schema import Intent
 from deepera_graph.state import State, Update
 from deepera_graph.text.words import STOP_WORDS
@@ -32,14 +32,8 @@ def ask(state: State) -> IntentTask:
 
 def record(state: State, intent: Intent) -> Update:
     """Keep the intent."""
-    fields: IntentFields = {
-        "topic": intent.topic,
-        "entity_type": intent.entity_type,
-        "intent": intent.intent,
-        "expected_answer_type": intent.expected_answer_type,
-    }
     status = "repaired" if intent.repaired else "recognised"
-    return {"intent": {"fields": fields, "status": status, "cause": intent.problem}}
+    return {"intent": {"fields": intent_fields(intent), "status": status, "cause": intent.problem}}
 
 
 def rescue(state: State, error: RoleError) -> Update:

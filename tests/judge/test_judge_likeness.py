@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from deepera_graph.judge import likeness as of_likeness
 from deepera_graph.judge.likeness import (
     Counts,
-    likeness,
-    likeness_here,
+    compare_words,
     shared_abbreviations,
     shared_numbers,
 )
@@ -20,6 +19,18 @@ COUNTS = Counts(50, {"rust": 9, "shade": 3, "12": 1, "the": 50})
 WORDS = ("rust", "shade", "the", "The", "12", "3.5", "HbA1c", "β", "leaf", ".", "!?", "咖啡", "\0")
 TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), max_size=7)
 QUESTIONS = st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join)
+
+
+def likeness(counts, question, texts):
+    words = compare_words(counts, question, texts)
+    return words.between, words.asked
+
+
+def likeness_here(counts, question, texts):
+    words = compare_words(counts, question, texts)
+    return words.between_here, words.asked_here
+
+
 BOTH = pytest.mark.parametrize("measure", [likeness, likeness_here])
 
 

@@ -20,7 +20,7 @@ from deepera_graph.backends.local.grounding import HIGHEST_COUNT
 from deepera_graph.backends.local.intent import recognize
 from deepera_graph.backends.local.logistic import fit_logistic
 from deepera_graph.backends.local.measures import Measures, study
-from deepera_graph.roles import IntentFields, PassageTask
+from deepera_graph.roles import PassageTask, intent_fields
 from deepera_graph.text.sentences import split_sentences
 from deepera_graph.text.words import words
 
@@ -91,13 +91,7 @@ def _cue_row(sentence: str) -> list[float]:
 
 def _tasks(instance: Instance) -> Iterator[tuple[PassageTask, bool]]:
     question = instance["question"]
-    intent = recognize({"question": question, "problem": ""})
-    fields = IntentFields(
-        topic=intent.topic,
-        entity_type=intent.entity_type,
-        intent=intent.intent,
-        expected_answer_type=intent.expected_answer_type,
-    )
+    fields = intent_fields(recognize({"question": question, "problem": ""}))
     for passage in instance["contexts"]:
         task = PassageTask(
             question=question, intent=fields, text=passage["text"], title="", section=""

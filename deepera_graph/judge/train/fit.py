@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.errors import InputError
-from deepera_graph.judge.head import Head, probability
+from deepera_graph.judge.head import Head
 from deepera_graph.judge.model import Encodes
+from deepera_graph.judge.odds import probability
 from deepera_graph.judge.surroundings import surroundings
 from deepera_graph.judge.train.fit_counts import fit_counts
 from deepera_graph.judge.train.fit_ranking import fit_ranking

@@ -2,12 +2,11 @@
 
 import shutil
 from collections.abc import Iterable
-from hashlib import file_digest
 from pathlib import Path
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.judge.head import Head
-from deepera_graph.judge.model import FILES, SUMS, check
+from deepera_graph.judge.model import FILES, SUMS, check, sha256_of
 
 ENCODER, TOKENIZER, HEAD = FILES
 TRAINED_ON = "trained_on.json"
@@ -75,12 +74,6 @@ def write_sums(folder: Path, names: Iterable[str] = (ENCODER, TOKENIZER, HEAD, T
     """Write the checksums of those files that are there, as ``sha256sum`` does."""
     there = [name for name in sorted(names) if (folder / name).is_file()]
     write_text(folder, SUMS, "".join(f"{sha256_of(folder / name)}  {name}\n" for name in there))
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file, 64 hexadecimal digits."""
-    with path.open("rb") as file:
-        return file_digest(file, "sha256").hexdigest()
 
 
 def read_sums(folder: Path) -> dict[str, str]:

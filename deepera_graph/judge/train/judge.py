@@ -13,7 +13,7 @@ from deepera_graph.judge.train.log import Log
 from deepera_graph.judge.train.material import Material
 from deepera_graph.judge.train.pool import Passage, Pool
 from deepera_graph.judge.train.scored import Scorer
-from deepera_graph.roles import IntentFields, PassageText
+from deepera_graph.roles import PassageText, intent_fields
 
 
 def learner(material: Material, base: Head | None = None) -> Learn:
@@ -54,7 +54,7 @@ def model_scorer(model: EvidenceModel) -> Scorer:
     """
 
     def score(pool: Pool) -> list[float]:
-        intent = _intent(pool.question)
+        intent = intent_fields(recognize({"question": pool.question, "problem": ""}))
         texts: dict[tuple[str, str], PassageText] = {
             bare: {"text": one.text, "title": one.title, "section": ""}
             for bare, one in _by_text(pool)
@@ -86,13 +86,3 @@ def _by_text(pool: Pool) -> list[tuple[tuple[str, str], Passage]]:
 
 def _bare(passage: Passage) -> tuple[str, str]:
     return passage.text, passage.title
-
-
-def _intent(question: str) -> IntentFields:
-    found = recognize({"question": question, "problem": ""})
-    return {
-        "topic": found.topic,
-        "entity_type": found.entity_type,
-        "intent": found.intent,
-        "expected_answer_type": found.expected_answer_type,
-    }

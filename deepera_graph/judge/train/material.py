@@ -3,30 +3,21 @@
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.backends.local.intent import recognize
 from deepera_graph.judge.encoder import Encoded, Floats
-from deepera_graph.judge.likeness import (
-    Counts,
-    as_claim,
-    likeness,
-    likeness_here,
-    shared_abbreviations,
-    shared_numbers,
-)
+from deepera_graph.judge.likeness import Counts, Words, as_claim, compare_words
 from deepera_graph.judge.measures import Look, View, look, read, shown, view
 from deepera_graph.judge.model import Encodes
-from deepera_graph.judge.products import products
 from deepera_graph.judge.results_role import ResultsRole
-from deepera_graph.judge.surroundings import Company
+from deepera_graph.judge.surroundings import Company, company_of
 from deepera_graph.judge.train.log import Log, silent
 from deepera_graph.judge.train.pool import Passage, Pool
 from deepera_graph.judge.train.shelf import Key, Shelf
-from deepera_graph.roles import IntentFields, PassageTask
+from deepera_graph.roles import IntentFields, PassageTask, intent_fields
 
 _EVERY = 50
 _ROOM = 2**30  # bytes of token vectors held, as questions of one set share passages
@@ -39,13 +30,11 @@ class Looked:
     Attributes:
         pool: The pool.
         looks: Each passage.
-        cosines: Of the passages' vectors, shape (n, n).
         labels: 1 for evidence, shape (n,).
     """
 
     pool: Pool
     looks: Sequence[Look]
-    cosines: NDArray[np.float64]
     labels: NDArray[np.int64]
 
     @property
@@ -70,16 +59,13 @@ class Material:
         self._sentences: dict[tuple[str, str], tuple[Floats, Floats]] = {}
         self._questions: dict[str, tuple[Encoded, IntentFields]] = {}
         self._counts: Counts | None = None  # that `_words` were weighed by
-        self._words: dict[int, tuple[NDArray[Any], ...]] = {}
+        self._words: dict[tuple[str, tuple[Passage, ...]], Words] = {}
 
     def look(self, pools: Sequence[Pool], log: Log = silent) -> list[Looked]:
         """Return the pools with their passages looked at."""
         found = []
         for n_done, pool in enumerate(pools, start=1):
-            looks = self._of(pool)
-            vectors = np.stack([one.vector for one in looks])
-            cosines = np.asarray(products(vectors, vectors), np.float64)
-            found.append(Looked(pool, looks, cosines, np.array(pool.labels)))
+            found.append(Looked(pool, self._of(pool), np.array(pool.labels)))
             if n_done % _EVERY == 0 or n_done == len(pools):
                 log({"step": "look", "done": n_done, "of": len(pools)})
         return found
@@ -87,17 +73,7 @@ class Material:
     def company(self, looked: Looked, counts: Counts, role: ResultsRole) -> Company:
         """Return the passages of a pool compared with each other, as the judge compares them."""
         reads = [read(one, role) for one in looked.looks]
-        words, asked, here, asked_here, numbers, abbreviations = self._likeness(looked.pool, counts)
-        return Company(
-            measures=np.array([one.measures for one in reads], np.float64),
-            cosines=looked.cosines,
-            words=words,
-            words_here=here,
-            numbers=numbers,
-            abbreviations=abbreviations,
-            asked=asked,
-            asked_here=asked_here,
-        )
+        return company_of(self._compare_words(looked.pool, counts), reads)
 
     def _of(self, pool: Pool) -> list[Look]:
         missing = self._not_yet(pool)
@@ -151,28 +127,17 @@ class Material:
 
     def _question(self, question: str) -> tuple[Encoded, IntentFields]:
         if question not in self._questions:
-            found = recognize({"question": question, "problem": ""})
-            intent: IntentFields = {
-                "topic": found.topic,
-                "entity_type": found.entity_type,
-                "intent": found.intent,
-                "expected_answer_type": found.expected_answer_type,
-            }
+            intent = intent_fields(recognize({"question": question, "problem": ""}))
             self._questions[question] = (self._encoder.encode([question])[0], intent)
         return self._questions[question]
 
-    def _likeness(self, pool: Pool, counts: Counts) -> tuple[NDArray[Any], ...]:
+    def _compare_words(self, pool: Pool, counts: Counts) -> Words:
         if counts is not self._counts:
             self._counts, self._words = counts, {}
-        key = hash((pool.question, pool.passages))
+        key = pool.question, pool.passages
         if key not in self._words:
             texts = [shown(one.title, one.text) for one in pool.passages]
-            self._words[key] = (
-                *likeness(counts, pool.question, texts),
-                *likeness_here(counts, pool.question, texts),
-                shared_numbers(texts),
-                shared_abbreviations(texts),
-            )
+            self._words[key] = compare_words(counts, pool.question, texts)
         return self._words[key]
 
 

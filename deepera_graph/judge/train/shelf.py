@@ -10,7 +10,7 @@ import numpy as np
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.judge.measures import Look
-from deepera_graph.judge.train.folder import sha256_of
+from deepera_graph.judge.model import sha256_of
 
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS pairs "
