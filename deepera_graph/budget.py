@@ -83,6 +83,12 @@ class Meter:
             self._check(self._calls_reached() or self._reached())
             self._in_flight += 1
 
+    @property
+    def reached(self) -> str:
+        """The limit that keeps another call from starting, in words; empty if none does."""
+        with self._lock:
+            return self._calls_reached() or self._reached()
+
     def check(self, *, after: float = 0.0) -> None:
         """Make sure that a call admitted before may still start, *after* seconds from now.
 

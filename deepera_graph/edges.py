@@ -2,21 +2,21 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from operator import itemgetter
 
 from langchain_core.documents import Document
 from langgraph.graph import END
 from langgraph.types import Send
 
-from deepera_graph.roles import IntentFields, PassageTask
+from deepera_graph.roles import PROMISE, IntentFields, PassageTask
 from deepera_graph.settings import Settings
 from deepera_graph.shown import Window, judged_windows, shown_text
 from deepera_graph.state import ScoreGroup, ScoreTask, State, SummaryTask
 from deepera_graph.thresholds import cut
+from deepera_graph.waves import all_of
 
 MOST_CHARACTERS = 24_000  # of a group: about 6 000 tokens, which leaves room in 8 192
+Choose = Callable[[State, Sequence[ScoreTask]], Sequence[ScoreTask]]
 _Key = tuple[str, str, str]
-_key = itemgetter("title", "section", "text")
 
 
 def any_passages(state: State) -> str:
@@ -30,13 +30,14 @@ def any_windows(state: State, *, settings: Settings) -> str:
 
 
 def one_per_window(
-    state: State, *, settings: Settings, with_summaries: bool = False
+    state: State, *, settings: Settings, with_summaries: bool = False, choose: Choose = all_of
 ) -> Sequence[Send] | str:
     """One score task for every passage, several for a very long one; with its notes, if any.
 
-    *with_summaries* says that the judge can give the summary along with its score.
+    *with_summaries* says that the judge can give the summary along with its score; *choose* says
+    which tasks are next.
     """
-    tasks = _score_tasks(state, settings, with_summaries=with_summaries)
+    tasks = choose(state, _score_tasks(state, settings, with_summaries=with_summaries))
     return [Send("score", task) for task in tasks] or "select"
 
 
@@ -46,6 +47,7 @@ def one_per_group(
     settings: Settings,
     group_size: int,
     with_summaries: bool = False,
+    choose: Choose = all_of,
     takes_place: Callable[[PassageTask], bool] = lambda task: True,
 ) -> Sequence[Send] | str:
     """One task for every *group_size* distinct texts at most; equal texts are in one group.
@@ -55,8 +57,8 @@ def one_per_group(
     *takes_place*, are one group more, of any size.
     """
     members: dict[_Key, list[ScoreTask]] = defaultdict(list)
-    for task in _score_tasks(state, settings, with_summaries=with_summaries):
-        members[_key(task["task"])].append(task)
+    for task in choose(state, _score_tasks(state, settings, with_summaries=with_summaries)):
+        members[text_of(task)].append(task)
     placed = sorted(key for key, own in members.items() if takes_place(own[0]["task"]))
     apart = sorted(members.keys() - set(placed))
     groups: list[ScoreGroup] = [
@@ -65,6 +67,12 @@ def one_per_group(
         if keys
     ]
     return [Send("score", group) for group in groups] or "select"
+
+
+def text_of(task: ScoreTask) -> _Key:
+    """Return what a judge of groups is shown of a window: equal ones take one place."""
+    shown = task["task"]
+    return shown["title"], shown["section"], shown["text"]
 
 
 def any_kept(state: State, *, settings: Settings) -> Sequence[Send] | str:
@@ -144,17 +152,21 @@ def _score_task(
     index, start, end = window
     passage = state["passages"][index]
     task = _passage_task(state["question"], state["intent"]["fields"], passage, start, end)
-    if notes is not None:
-        task["notes"] = notes
-    if summary_from is not None:
-        task["summary_from"] = summary_from
-    return {
+    score_task: ScoreTask = {
         "index": index,
         "id": passage.id or str(index + 1),
         "start": start,
         "end": end,
         "task": task,
     }
+    if notes is not None:
+        task["notes"] = notes
+    if notes is not None and PROMISE in notes:
+        task["notes"] = {name: value for name, value in notes.items() if name != PROMISE}
+        score_task["promise"] = notes[PROMISE]
+    if summary_from is not None:
+        task["summary_from"] = summary_from
+    return score_task
 
 
 def _passage_task(

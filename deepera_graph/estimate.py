@@ -13,6 +13,8 @@ from deepera_graph.usage import Usage
 class Estimate:
     """The most that questions may cost if every reply is usable; second tries are not counted.
 
+    With `enough` among the settings fewer passages may be asked about: all of them are counted.
+
     Attributes:
         n_questions: Questions counted, >= 0.
         n_passages: Their passages together, >= 0.

@@ -4,7 +4,7 @@
 |---|---|
 | ``intent`` | ``intent`` (four fields), ``status`` |
 | ``surveyed`` | ``status``, ``cause``; if the backend has a surveyor |
-| ``scored`` | ``id``, ``score`` in [0, 1] or None, ``status``, ``reason`` |
+| ``scored`` | ``id``, ``score`` in [0, 1] or None, ``status`` (``not_needed``, too), ``reason`` |
 | ``selected`` | ``threshold``, ``kept`` (ids), ``outcome`` |
 | ``summarized`` | ``id``, ``summary``, ``status`` |
 | ``answered`` | ``text``, ``citations`` (ids), ``status`` |

@@ -2,35 +2,31 @@
 
 receive -> intent -> survey, if the backend has a surveyor -> score (one branch a passage, or a
 group of them) -> select -> summarize (one branch a kept passage that its judge has not summarized)
--> collect -> answer, if asked for. Nothing kept: select -> abstain or the end.
+-> collect -> answer, if asked for. Nothing kept: select -> abstain or the end. In waves: score ->
+wave -> score, until nothing is left or the rest is not asked about -> select.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langgraph.graph import END, START, StateGraph
 
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.edges import (
-    any_kept,
-    any_passages,
-    any_windows,
-    last_step,
-    one_per_group,
-    one_per_window,
-)
+from deepera_graph.edges import any_kept, any_passages, any_windows, last_step
 from deepera_graph.errors import SettingsError
 from deepera_graph.limiter import Limiter
-from deepera_graph.nodes import answer, intent, score, score_group, summarize, survey
+from deepera_graph.nodes import answer, intent, summarize, survey, wave
 from deepera_graph.nodes.call import RoleNode, announced
-from deepera_graph.nodes.checked import checked_groups, checked_role
+from deepera_graph.nodes.checked import checked_role
 from deepera_graph.nodes.collect import collect
 from deepera_graph.nodes.receive import receive
 from deepera_graph.nodes.select import select
-from deepera_graph.roles import Backend, JudgesGroups, gives_summaries, takes_place_of
-from deepera_graph.schema import Answer, Intent, Judgement, Summary, Survey
+from deepera_graph.roles import Backend, ReadsAhead
+from deepera_graph.schema import Answer, Intent, Summary, Survey
+from deepera_graph.scoring import score_edge, score_node
 from deepera_graph.settings import Settings
-from deepera_graph.state import Output, Question, State
+from deepera_graph.state import Output, Question, State, Update
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -46,6 +42,8 @@ def build_graph(
     limiter: Limiter | None = None,
 ) -> "CompiledStateGraph[State, None, Question, Output]":
     """Compile the DeepEra state machine for one backend (DeepEra, algorithm 1).
+
+    A wave is two steps of LangGraph's `recursion_limit`.
 
     Args:
         backend: The roles to call.
@@ -66,7 +64,7 @@ def build_graph(
     checked = partial(checked_role, limiter=limiter, cache=cache, backend=backend)
     graph = StateGraph(State, input_schema=Question, output_schema=Output)
 
-    graph.add_node("receive", receive if backend.surveyor is None else survey.receive_unsurveyed)
+    graph.add_node("receive", _begin(backend, settings, has_cache=cache is not None))
     graph.add_node(
         "intent",
         RoleNode(
@@ -78,42 +76,8 @@ def build_graph(
             run_name=lambda state: "recognise intent",
         ),
     )
-    fan_out = partial(
-        one_per_window, settings=settings, with_summaries=gives_summaries(backend.judge)
-    )
-    if isinstance(backend.judge, JudgesGroups):
-        fan_out = partial(
-            one_per_group,
-            group_size=backend.judge.group_size,
-            takes_place=takes_place_of(backend.judge),
-            **fan_out.keywords,
-        )
-        graph.add_node(
-            "score",
-            RoleNode(
-                "score",
-                ask=score_group.ask,
-                role=checked_groups(backend.judge, limiter=limiter, cache=cache, backend=backend),
-                record=score_group.record,
-                rescue=score_group.rescue,
-                run_name=lambda group: f"score {len(group['members'])} passages",
-            ),
-        )
-    else:
-        graph.add_node(
-            "score",
-            RoleNode(
-                "score",
-                ask=score.ask,
-                role=checked("judge", backend.judge, Judgement),
-                record=score.record,
-                rescue=score.rescue,
-                run_name=lambda task: f"score {task['index'] + 1}",
-            ),
-        )
-    needs_evidence = settings.require_evidence
-    if needs_evidence is None:
-        needs_evidence = backend.needs_evidence
+    graph.add_node("score", score_node(backend, limiter=limiter, cache=cache))
+    needs_evidence = settings.needs_evidence(by_default=backend.needs_evidence)
     select_node = partial(select, settings=settings, needs_evidence=needs_evidence)
     graph.add_node("select", announced("select", select_node))
     graph.add_node(
@@ -149,8 +113,15 @@ def build_graph(
         graph.add_conditional_edges(
             "intent", partial(any_windows, settings=settings), ["survey", "select"]
         )
-    graph.add_conditional_edges(before_score, fan_out, ["score", "select"])
-    graph.add_edge("score", "select")  # waits for every branch
+    to_score = score_edge(backend, settings)
+    graph.add_conditional_edges(before_score, to_score, ["score", "select"])
+    if settings.passages_a_wave is None:
+        graph.add_edge("score", "select")  # waits for every branch
+    else:
+        close = partial(wave.close, settings=settings, needs_evidence=needs_evidence)
+        graph.add_node("wave", partial(close, has_cache=cache is not None))
+        graph.add_edge("score", "wave")
+        graph.add_conditional_edges("wave", to_score, ["score", "select"])
     nothing_kept = "abstain" if settings.answer else END
     graph.add_conditional_edges(
         "select", partial(any_kept, settings=settings), ["summarize", "collect", nothing_kept]
@@ -177,3 +148,13 @@ def build_graph(
         graph.add_edge("answer", END)
         graph.add_edge("abstain", END)
     return graph.compile(checkpointer=checkpointer, name="DeepEra")
+
+
+def _begin(backend: Backend, settings: Settings, *, has_cache: bool) -> Callable[..., Update]:
+    """Return the first node; a surveyor reads ahead in it, unless its survey may be cached."""
+    if backend.surveyor is None:
+        return receive
+    begin = partial(survey.receive_unsurveyed, settings=settings)
+    if isinstance(backend.surveyor, ReadsAhead) and not has_cache:
+        return partial(begin, read_ahead=backend.surveyor.read_ahead)
+    return begin

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
 _STYLE = "text-align:left;vertical-align:top"
 _SHOWN_DROPPED = 5
+_SHOWN_UNASKED = 1  # all for the same reason
 _SHOWN_CHARS = 240
 
 
@@ -19,17 +20,19 @@ def result_html(result: "RerankResult") -> str:
     intent = f"{fields['intent']} · {fields['entity_type']}" if fields["topic"] else "not known"
     survey = result.survey["status"] if result.survey else ""
     without = f"survey: <b>{survey}</b> · " if survey in {"failed", "skipped_budget"} else ""
+    unasked = f", not needed {len(result.not_needed)}" if result.not_needed else ""
     head = (
         f"<p><b>{escape(result.question)}</b><br>intent: {escape(intent)} · "
         f"{without}outcome: <b>{result.outcome}</b> · "
         f"kept {len(result.kept)}, dropped {len(dropped)}, "
-        f"failed {len(failed)} at threshold {result.threshold:g} · "
+        f"failed {len(failed)}{unasked} at threshold {result.threshold:g} · "
         f"{result.total_usage.calls} calls, {result.seconds.get('total', 0):.2f} s</p>"
     )
     rows = [*_rows(result.kept), *_rows(dropped[:_SHOWN_DROPPED]), *_rows(failed)]
     hidden = len(dropped) - _SHOWN_DROPPED
     if hidden > 0:
         rows.append(f"<tr><td colspan='6'>and {hidden} more dropped</td></tr>")
+    rows += _rows(result.not_needed[:_SHOWN_UNASKED])
     titles = "".join(
         f"<th style='{_STYLE}'>{title}</th>"
         for title in ("rank", "score", "was", "id", "passage", "why")

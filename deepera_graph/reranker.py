@@ -172,7 +172,9 @@ class EvidenceReranker:
         Raises:
             InputError: A question or a passage cannot be used.
         """
-        settings = replace(self.settings, threshold=0.0, budget=None, require_evidence=False)
+        settings = replace(
+            self.settings.asking_all(), threshold=0.0, budget=None, require_evidence=False
+        )
         twin = self._sibling(counting_backend(self.backend), settings, Limiter(_COUNTED_AT_ONCE))
         known = tokens_known(self.backend)
         return Estimate.of(twin.batch(jobs), self.settings.budget, tokens_known=known)

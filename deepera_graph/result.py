@@ -35,7 +35,8 @@ class RankedPassage:
         rank: Place in the ranking, from 1 without gaps; 0 for a passage left out of it.
         score: Relevance as evidence, in [0, 1]; None when the passage could not be judged.
         kept: Whether it passed the filter.
-        status: ``scored``, ``repaired``, ``failed`` or ``skipped_budget``; `reason` has the cause.
+        status: ``scored``, ``repaired``, ``failed``, ``skipped_budget`` or ``not_needed`` (there
+            was enough without it); `reason` has the cause.
         reason: Why, in a few words.
         quote: The evidence in the passage's words, or empty.
         quote_span: Character offsets of the quote, [start, end); None if it is not in the passage.
@@ -165,7 +166,13 @@ class RerankResult:
     @property
     def failed(self) -> tuple[RankedPassage, ...]:
         """The passages that could not be judged; `reason` says why."""
-        return (*(one for one in self.passages if one.score is None), *self.left_out)
+        unjudged = (one for one in self.passages if one.score is None)
+        return (*(one for one in unjudged if one.status != "not_needed"), *self.left_out)
+
+    @property
+    def not_needed(self) -> tuple[RankedPassage, ...]:
+        """The passages that nobody was asked about, as there was enough; best first stage first."""
+        return tuple(one for one in self.passages if one.status == "not_needed")
 
     @property
     def total_usage(self) -> Usage:
@@ -227,6 +234,8 @@ class RerankResult:
         scored = [(one.id, one.score) for one in self.kept[:3] if one.score is not None]
         best = ", ".join(f"{name}={score:.2f}" for name, score in scored)
         counts = f"{len(self.kept)} kept, {len(self.dropped)} dropped, {len(self.failed)} failed"
+        if self.not_needed:
+            counts += f", {len(self.not_needed)} not needed"
         tail = f"; best {best}" if best else ""
         return f"<RerankResult {self.outcome}: {counts}{tail}; {self.question[:60]!r}>"
 

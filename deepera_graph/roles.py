@@ -4,7 +4,7 @@ A role is any LangChain `Runnable`. It sees the question, the intent and, of a p
 title and section: never an id, a position, a score, a label or other metadata.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NotRequired, Protocol, TypedDict, runtime_checkable
 
@@ -22,6 +22,7 @@ from deepera_graph.schema import (
     Survey,
 )
 
+PROMISE = "promise"  # among notes: how likely a passage is evidence; its judge is not told
 _OF_NO_EFFECT = frozenset(
     {"api_key_env", "batch_size", "limits", "max_retries", "patience", "threads", "timeout"}
 )
@@ -68,7 +69,8 @@ class SurveyTask(TypedDict):
     """What the surveyor is given: what will be judged of a question, all of it together.
 
     `passages` are distinct, not empty, and in an order of their own: neither the place of one nor
-    how often it came in tells anything.
+    how often it came in tells anything. Among the notes it gives, `PROMISE` puts passages in order
+    where they are judged in waves: the highest first.
     """
 
     question: str
@@ -113,15 +115,28 @@ class JudgesGroups(Protocol):
         """Return the role that judges a group: a judgement a passage, or why there is none."""
 
 
+@runtime_checkable
+class ReadsAhead(Protocol):
+    """A surveyor that can begin before the intent is known."""
+
+    def read_ahead(self, passages: Sequence[PassageText]) -> None:
+        """Begin to read passages, in the background, and return at once.
+
+        The survey is asked for soon, most likely. Nothing is lost if it is not, or if reading
+        fails: the survey then says so.
+        """
+
+
 def gives_summaries(judge: object) -> bool:
     """Whether a relevance judge says (`gives_summaries`) that it can give a summary along."""
     return bool(getattr(judge, "gives_summaries", False))
 
 
 def takes_place_of(judge: object) -> Callable[[PassageTask], bool]:
-    """Return what a judge of groups says (`takes_place`) of which passages need one in a call.
+    """Return what a judge says (`takes_place`) of which passages need one in a call or a wave.
 
-    By default all do. What needs none is judged apart, in a group of any size.
+    By default all do. What needs none is judged apart, in a group of any size, and with the first
+    wave.
     """
     found: Callable[[PassageTask], bool] = getattr(judge, "takes_place", lambda task: True)
     return found

@@ -1,5 +1,6 @@
 """How the graph is driven: the config of a run, its chunks, and where a run goes on."""
 
+import sys
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from langgraph.types import Durability, StateSnapshot
 
 _MOST_THREADS = 10_000  # started one by one, as branches need them
+_STEPS_APART = 8  # receive, intent, survey, select, summarize, collect, answer, and the end
 _MODES: list[Any] = ["custom", "values"]
 Chunk = tuple[str, Any]
 
@@ -105,9 +107,16 @@ class Runner:
         given["run_name"] = given.get("run_name") or "DeepEra"
         n_threads = min(given.get("max_concurrency") or limit, limit) + 1
         given["max_concurrency"] = _MOST_THREADS if self._has_saver else n_threads
+        given["recursion_limit"] = max(given["recursion_limit"], self._n_steps(run))
         if self._has_saver:
             given["metadata"] = {**(given.get("metadata") or {}), MADE_BY: self._made_by(run)}
         return given
+
+    def _n_steps(self, run: Run) -> int:
+        """Return how many steps the graph may take: two a wave, and those before and after."""
+        size = self._settings.passages_a_wave or sys.maxsize
+        n_waves = -(-len(run.question_in["passages"]) // size)
+        return _STEPS_APART + 2 * n_waves
 
     def _check_saver(self) -> None:
         if not self._has_saver:

@@ -1,12 +1,14 @@
 """What the caller can turn; checked when made."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, Self, get_args
 
 from deepera_graph.budget import Budget
 from deepera_graph.errors import SettingsError
 from deepera_graph.thresholds import (
+    Gap,
+    Quantile,
     Threshold,
     check_share,
     threshold_from_plain,
@@ -17,6 +19,7 @@ Order = Literal["score", "retrieval"]
 Content = Literal["summary", "passage"]
 OnEmpty = Literal["empty", "top1", "topn", "original"]
 OnError = Literal["keep_last", "drop", "raise"]
+FEWEST_A_WAVE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +46,20 @@ class Settings:
             fields by name, or None for no limit.
         require_evidence: Whether a passage only passes with a quote that occurs in it; None leaves
             it to the backend: yes for a language model, no for the local judges and your own roles.
+        enough: Once so many passages, >= 1, are surely above the threshold, those that have not
+            been asked about yet are not; None asks about all. Needs a threshold that is known
+            before all scores are: neither `Gap` nor `Quantile`.
+        enough_margin: How far above the threshold a score is sure, in [0, 1]; see `sure_from`.
+        wave_size: Passages asked about at the same time, >= 1; between two waves the run may stop.
+            None is all at once, or with `enough` what `passages_a_wave` says.
 
     Raises:
         SettingsError: A value is out of range.
 
     Source:
-        Threshold 0.8 and 30 candidates: DeepEra, section 3; cut-off 10: its figure 7.
+        Threshold 0.8 and 30 candidates: DeepEra, section 3; cut-off 10: its figure 7. The margin,
+        half the way from that threshold to 1, and the size of waves are ours; what sizes save is
+        in docs/language-models.md.
     """
 
     threshold: Threshold = 0.8
@@ -63,6 +74,9 @@ class Settings:
     answer: bool = False
     budget: Budget | None = None
     require_evidence: bool | None = None
+    enough: int | None = None
+    enough_margin: float = 0.1
+    wave_size: int | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.budget, Mapping):
@@ -78,6 +92,7 @@ class Settings:
         _check_choice("on_error", self.on_error, get_args(OnError))
         _check_choice("answer", self.answer, (True, False))
         _check_choice("require_evidence", self.require_evidence, (True, False, None))
+        self._check_waves()
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
@@ -92,12 +107,44 @@ class Settings:
                 raise SettingsError(f"unknown setting {name!r}; settings are {', '.join(known)}")
         return cls(**values)
 
+    @property
+    def passages_a_wave(self) -> int | None:
+        """Passages asked about at the same time, >= 1; None is all.
+
+        With `enough` and no `wave_size`: twice as many as are enough, and `FEWEST_A_WAVE` at least.
+        It never depends on how much may be done at once, so that results do not either.
+        """
+        if self.wave_size is not None or self.enough is None:
+            return self.wave_size
+        return max(FEWEST_A_WAVE, 2 * self.enough)
+
+    def needs_evidence(self, *, by_default: bool) -> bool:
+        """Whether a passage needs a quote to pass, with a backend that says so *by_default*."""
+        return by_default if self.require_evidence is None else self.require_evidence
+
+    def asking_all(self) -> Self:
+        """Return these settings with no passage left unasked, in the same waves."""
+        return replace(self, enough=None, wave_size=self.passages_a_wave)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that `of` reads."""
         plain = asdict(self)
         plain["threshold"] = threshold_to_plain(self.threshold)
         plain["budget"] = self.budget and self.budget.to_dict()
         return plain
+
+    def _check_waves(self) -> None:
+        check_share("enough_margin", self.enough_margin)
+        if self.wave_size is not None:
+            _check_at_least("wave_size", self.wave_size, 1)
+        if self.enough is None:
+            return
+        _check_at_least("enough", self.enough, 1)
+        if isinstance(self.threshold, Gap | Quantile):
+            raise SettingsError(
+                f"enough needs a threshold that is known before all scores are, got the rule "
+                f"{self.threshold.kind!r}"
+            )
 
 
 def _budget(values: Mapping[str, Any]) -> Budget:

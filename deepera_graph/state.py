@@ -9,7 +9,7 @@ from deepera_graph.passages import PassageLike
 from deepera_graph.roles import IntentFields, PassageTask
 from deepera_graph.usage import UsageRecord, merge_usage
 
-PassageStatus = Literal["scored", "repaired", "failed", "skipped_budget"]
+PassageStatus = Literal["scored", "repaired", "failed", "skipped_budget", "not_needed"]
 Outcome = Literal["ok", "over_filtered", "nothing_retrieved", "degraded", "budget_stop"]
 Span = list[int]
 Update = dict[str, Any]
@@ -39,13 +39,17 @@ class SurveyRecord(TypedDict):
 
 
 class ScoreTask(TypedDict):
-    """One window of one passage, on its way to the judge; only `task` reaches the role."""
+    """One window of one passage, on its way to the judge; only `task` reaches the role.
+
+    `promise` is there if a surveyor told it: how likely the window is evidence.
+    """
 
     index: int
     id: str
     start: int
     end: int
     task: PassageTask
+    promise: NotRequired[float]
 
 
 class ScoreGroup(TypedDict):
@@ -55,7 +59,7 @@ class ScoreGroup(TypedDict):
 
 
 class JudgementRecord(TypedDict):
-    """The verdict on one window; `score` is None when the call failed.
+    """The verdict on one window; `score` is None when the call failed, or there was none.
 
     `summary` is there if the judge gave one along with its score.
     """

@@ -27,7 +27,7 @@ WORDS = (
     *("mice", "tissue", "binding", "pathway", "expression", "months", "significant"),
 )
 QUESTION = "Does treatment with the higher dose lower mortality compared with placebo?"
-N_WORDS = 122  # with punctuation and marks, about 128 tokens
+N_WORDS = 108  # with punctuation and marks, 128 tokens on average
 
 
 def passages(n: int, seed: int) -> list[str]:
@@ -48,7 +48,9 @@ def judge() -> Callable[[Sequence[str]], None]:
 
     def run(texts: Sequence[str]) -> None:
         shown = [{"text": text, "title": "", "section": ""} for text in texts]
-        model.survey({"question": QUESTION, "intent": intent, "passages": shown})
+        notes = model.survey({"question": QUESTION, "intent": intent, "passages": shown})
+        for one, note in zip(shown, notes, strict=True):
+            model.judge({"question": QUESTION, "intent": intent, "notes": note, **one})
 
     return run
 

@@ -24,7 +24,7 @@ def deepera(
     made = package.llm_backend("openai:m", base_url=url, timeout=CALL_SECONDS, **backend)
     if change is not None:
         made = change(made)
-    reranker = package.EvidenceReranker(made, **{"max_concurrency": at_once, **settings})
+    reranker = package.EvidenceReranker(made, **{"max_concurrency": 2 * at_once, **settings})
 
     async def rank(question: str, passages: Passages) -> list[str]:
         items = [{"id": code, "text": text} for code, text in passages.items()]
@@ -44,12 +44,33 @@ def _mode(
     return Ranker(name, ("deepera-graph", "langchain-openai"), made)
 
 
+def _cascade(backend: Any, keep: int = 30) -> Any:
+    """Let the local judge read all passages, and *backend* the best *keep* of them."""
+    package = import_module("deepera_graph")
+    return package.cascade_judge(package.local_backend(), backend, keep=keep)
+
+
+def _intent_by_rules(backend: Any) -> Any:
+    """Read the question without a call, so that judging need not wait."""
+    package = import_module("deepera_graph")
+    rules = package.local_backend("rules")
+    return package.mixed_backend(intent=rules, judge=backend, summarizer=backend)
+
+
 MODES = {
     "deepera-separate": _mode("DeepEra, separate"),
     "deepera-separate-text": _mode(
         "DeepEra, separate, no summaries", settings={"content": "passage"}
     ),
     "deepera-fused": _mode("DeepEra, fused", {"mode": "fused"}),
+    "deepera-fused-rules": _mode(
+        "DeepEra, fused, intent by rules", {"mode": "fused"}, change=_intent_by_rules
+    ),
     "deepera-grouped": _mode("DeepEra, grouped by 10", {"mode": "grouped"}),
-    "deepera-grouped-5": _mode("DeepEra, grouped by 5", {"mode": "grouped", "group_size": 5}),
+    "deepera-cascade": _mode("DeepEra, cascade of 30, fused", {"mode": "fused"}, change=_cascade),
+    "deepera-cascade-20": _mode(
+        "DeepEra, cascade of 20, grouped by 10",
+        {"mode": "grouped"},
+        change=partial(_cascade, keep=20),
+    ),
 }

@@ -25,7 +25,7 @@ _REASON = (
 _FIXED = {
     "topic": "plant science",
     "intent": "causal inference",
-    "expected_answer_type": "categorical",
+    "form": "categorical",
 }
 _LABELS = ("id", "index", "number", "passage", "label", "document")
 
@@ -123,7 +123,7 @@ class Oracle:
         ends = (prompt.find(". ", place), prompt.find("\n", place))
         end = min((one + 1 for one in ends if one >= 0), default=len(prompt))
         sentence = prompt[start:end].strip()
-        numbered = re.match(r"\[(\d+)\] ", sentence)
+        numbered = re.match(r"(\d+): ", sentence)
         if numbered is None:
             return Shown(label, self._worth[code], sentence, 1)
         return Shown(label, self._worth[code], sentence[numbered.end() :], int(numbered[1]))
@@ -188,7 +188,7 @@ class _Form:
         limit = schema.get("maxLength")
         if "reason" in name:
             return self.reason[:limit]
-        if name == "entity_type":
+        if name == "entities":
             return self.entities
         if name in _LABELS and one is not None:
             return str(one.label)

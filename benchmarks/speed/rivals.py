@@ -98,7 +98,7 @@ def paper_qa(url: str, at_once: int) -> Rank:
     settings = package.Settings(
         summary_llm="openai/m",
         summary_llm_config=served,
-        answer={"evidence_retrieval": False, "max_concurrent_requests": at_once},
+        answer={"evidence_retrieval": False, "max_concurrent_requests": 2 * at_once},
     )
     model = settings.get_summary_llm()
     embedding = settings.get_embedding_model()  # made, and not asked: nothing is retrieved

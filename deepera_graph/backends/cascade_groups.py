@@ -53,10 +53,6 @@ class GroupedCascade(CascadeJudge):
         local, llm = counting_judge(self._local), counting_judge(self._llm)
         return build_cascade_judge(local, llm, self._keep, unread_summary=COUNTED)
 
-    def takes_place(self, task: PassageTask) -> bool:
-        """Whether a passage is judged in a group; all are if the survey failed."""
-        return survey_of(task).get(PICKED) != 0
-
     def of_groups(self) -> Runnable[GroupTask, GroupJudgement]:
         """Return the role that judges a group."""
         return CascadeGroups(self, self._groups)

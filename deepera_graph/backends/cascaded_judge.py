@@ -42,6 +42,10 @@ class CascadeJudge(Runnable[PassageTask, Judgement]):
         local, llm = counting_judge(self._local), counting_judge(self._llm)
         return CascadeJudge(local, llm, self._keep, unread_summary=COUNTED)
 
+    def takes_place(self, task: PassageTask) -> bool:
+        """Whether a passage may cost the careful judge a call; all may if the survey failed."""
+        return survey_of(task).get(PICKED) != 0
+
     def invoke(
         self, input: PassageTask, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Judgement:

@@ -1,7 +1,7 @@
 """One survey for several judges: each gets the notes made for it, and no others."""
 
 from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -9,7 +9,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from deepera_graph.backends.counting import counting_surveyor
 from deepera_graph.errors import AnswerError, RoleError
 from deepera_graph.nodes.survey import find_problem
-from deepera_graph.roles import PassageTask, SurveyTask
+from deepera_graph.roles import PROMISE, PassageTask, PassageText, ReadsAhead, SurveyTask
 from deepera_graph.schema import Survey
 from deepera_graph.usage import Usage
 
@@ -49,6 +49,12 @@ class JointSurveyor(Runnable[SurveyTask, Survey]):
         """Return this surveyor as it costs, asking nothing."""
         return JointSurveyor({part: counting_surveyor(s) for part, s in self._surveyors.items()})
 
+    def read_ahead(self, passages: Sequence[PassageText]) -> None:
+        """Have those begin that can."""
+        for surveyor in self._surveyors.values():
+            if isinstance(surveyor, ReadsAhead):
+                surveyor.read_ahead(passages)
+
     def invoke(
         self, input: SurveyTask, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Survey:
@@ -84,10 +90,15 @@ def _checked(task: SurveyTask, answer: object) -> Survey:
     return survey
 
 
+def _named(part: str, name: str) -> str:
+    """Name a note after its part; `PROMISE` is for the graph, and keeps its name."""
+    return name if name == PROMISE else f"{part}.{name}"
+
+
 def _joined(found: Mapping[str, Survey]) -> Survey:
     """Put the notes of all parts on each passage together; all have as many."""
     named = (
-        [{f"{part}.{name}": value for name, value in notes.items()} for notes in survey.notes]
+        [{_named(part, name): value for name, value in notes.items()} for notes in survey.notes]
         for part, survey in found.items()
     )
     return Survey(

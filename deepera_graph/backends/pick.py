@@ -8,7 +8,7 @@ from deepera_graph.backends.counting import counting_judge, counting_surveyor
 from deepera_graph.errors import AnswerError, BudgetError, CallError, RoleError
 from deepera_graph.many import ado_many, do_many
 from deepera_graph.nodes.survey import find_problem
-from deepera_graph.roles import PassageTask, SurveyTask
+from deepera_graph.roles import PROMISE, PassageTask, PassageText, ReadsAhead, SurveyTask
 from deepera_graph.schema import Judgement, Survey
 from deepera_graph.usage import Usage
 
@@ -38,10 +38,11 @@ def failure_of(error: Exception) -> RoleError:
 class Picker(Runnable[SurveyTask, Survey]):
     """Has a judge score all passages, with the notes of its own surveyor, and picks the best.
 
-    A picked passage gets the note ``picked`` 1, and no other, so that what is made of it does not
-    depend on the others. Any other gets ``picked`` 0 and its ``score``; one that the judge failed
-    on gets no notes. Of equal scores, the text that comes first in the alphabet wins: neither the
-    place of a passage nor how often it came in counts.
+    A picked passage gets the note ``picked`` 1, and no other that its judge is told, so that what
+    is made of it does not depend on the others; its score is its `PROMISE`. Any other gets
+    ``picked`` 0 and its ``score``; one that the judge failed on gets no notes. Of equal scores, the
+    text that comes first in the alphabet wins: neither the place of a passage nor how often it came
+    in counts.
 
     Args:
         surveyor: Of the judge; None if it needs none.
@@ -68,6 +69,11 @@ class Picker(Runnable[SurveyTask, Survey]):
         """Return this surveyor as it costs; it picks the longest passages, which cost most."""
         surveyor = None if self._surveyor is None else counting_surveyor(self._surveyor)
         return Picker(surveyor, counting_judge(self._judge), self._n, worth=by_length)
+
+    def read_ahead(self, passages: Sequence[PassageText]) -> None:
+        """Have the judge's own surveyor begin, if it can."""
+        if isinstance(self._surveyor, ReadsAhead):
+            self._surveyor.read_ahead(passages)
 
     def invoke(
         self, input: SurveyTask, config: RunnableConfig | None = None, **kwargs: object
@@ -161,7 +167,9 @@ def _raise_if_vain(verdicts: Sequence[Verdict], usage: Usage) -> None:
 def _notes(verdict: Verdict, is_picked: bool) -> dict[str, float]:
     if isinstance(verdict, RoleError):
         return {}
-    return {PICKED: 1.0} if is_picked else {PICKED: 0.0, SCORE: verdict.score}
+    if is_picked:
+        return {PICKED: 1.0, PROMISE: verdict.score}
+    return {PICKED: 0.0, SCORE: verdict.score}
 
 
 def _cost(answer: Judgement | Survey | RoleError) -> Usage:

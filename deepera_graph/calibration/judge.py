@@ -39,7 +39,12 @@ def judge(
             reached or refuses the key.
     """
     scoring = reranker.with_settings(
-        threshold=1.0, content="passage", on_empty="empty", on_error="keep_last", answer=False
+        threshold=1.0,
+        content="passage",
+        on_empty="empty",
+        on_error="keep_last",
+        answer=False,
+        enough=None,
     )
     config = with_meter({}, Meter(scoring.settings.budget))
 

@@ -99,6 +99,11 @@ def _scored(item: Any, labels: Labels) -> tuple[str, float | None]:
     if not isinstance(name, str) or name not in labels:
         raise InputError(f"passage {name!r} is not labelled")
     if score is None:
+        if item.get("status") == "not_needed":
+            raise InputError(
+                f"passage {name!r} was not asked about; take a run without --enough, as thresholds "
+                "are measured over all passages"
+            )
         return name, None
     if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
         raise InputError(f"passage {name!r}: score must be in [0, 1], got {score!r:.80}")

@@ -205,6 +205,27 @@ MaxSeconds = Annotated[
         rich_help_panel=_COST,
     ),
 ]
+Enough = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Ask about the passages of a question in waves, first stage's best first, and stop "
+        "once N are surely above the threshold: 0.1 over it, or half the way to 1 if that is less. "
+        "The rest gets no score, and the status not_needed.",
+        show_default="ask about all",
+        rich_help_panel=_COST,
+    ),
+]
+WaveSize = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Passages of a question asked about at the same time. The fewer, the fewer calls "
+        "--enough makes in vain, and the longer it takes.",
+        show_default="all; with --enough twice as many as that, 8 or more",
+        rich_help_panel=_COST,
+    ),
+]
 MaxCost = Annotated[
     float | None,
     typer.Option(

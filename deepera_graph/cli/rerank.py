@@ -21,6 +21,8 @@ EPILOG = f"""[bold]Examples:[/bold]
 
   deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --cascade 30
 
+  deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --enough 3
+
   deepera rerank questions.jsonl -o ranked.jsonl --backend my_judges:build --threshold 0.7
 
   deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --resume
@@ -47,12 +49,13 @@ reported with its number and not written; the others run.
   \\[{{"id", "rank", "score", "kept", "status", "reason", "quote", "summary"}}, ...],
   "usage": {{"calls", "input_tokens", "output_tokens"}}}}
 
-`ranking` has every passage once. `status` is scored, repaired (asked for twice), failed or
-skipped_budget; the last two have no score, are last, and `reason` says why. With --on-error drop
-the failed ones are under `left_out` instead. `quote_status` (verbatim, normalised, not_found) and
-`quote_span` (characters) say whether and where a quote stands in its passage; `summary_status`
-says that a summary took two replies (repaired), is the passage's own words (drifted, failed,
-skipped_budget) or was not to be had (none); `windowed` marks a passage read in pieces.
+`ranking` has every passage once. `status` is scored, repaired (asked for twice), not_needed (there
+was --enough without it), failed or skipped_budget; the last three have no score, are last, and
+`reason` says why. With --on-error drop the failed ones are under `left_out` instead.
+`quote_status` (verbatim, normalised, not_found) and `quote_span` (characters) say whether and where
+a quote stands in its passage; `summary_status` says that a summary took two replies (repaired), is
+the passage's own words (drifted, failed, skipped_budget) or was not to be had (none); `windowed`
+marks a passage read in pieces.
 `survey`, of a judge that is told how the passages look together, says whether that failed.
 Equal judgements give equal bytes: times are in the report only. [bold]The report[/bold]
 goes beside OUT as OUT.report.json, without OUT's .jsonl: counts, seconds, calls and tokens a
@@ -154,6 +157,8 @@ def rerank(
     order: options.Order = None,
     on_empty: options.OnEmpty = None,
     on_error: options.OnError = None,
+    enough: options.Enough = None,
+    wave_size: options.WaveSize = None,
     no_summaries: options.NoSummaries = False,
     engine: options.EngineName = "local",
     workers: options.Workers = None,
@@ -188,6 +193,8 @@ def rerank(
                 order=order,
                 on_empty=on_empty,
                 on_error=on_error,
+                enough=enough,
+                wave_size=wave_size,
                 budget=options.limits_of(
                     max_calls=max_calls,
                     max_tokens=max_tokens,

@@ -2,13 +2,16 @@
 
 import os
 import re
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
+from itertools import accumulate
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import Any, TypeVar
 from weakref import WeakSet
 
 import numpy as np
@@ -19,7 +22,13 @@ from deepera_graph.telemetry import send_nothing
 Floats = NDArray[np.float32]
 Offsets = NDArray[np.int64]
 Ids = NDArray[np.int64]
+Part = slice | NDArray[np.bool_]  # which tokens; a slice where they lie side by side
 MOST_TOKENS = 256
+MOST_AHEAD = 250_000  # characters; the vectors of 400, about 100 tokens, take 150 KB
+ON_CPU = ("CPUExecutionProvider",)
+_PLACES_AT_ONCE = 64
+_SLOWER = ["SkipLayerNormFusion"]  # its kernel takes longer than the two steps that it fuses
+UsedT = TypeVar("UsedT")
 _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
@@ -46,15 +55,33 @@ class Encoded:
         """Vector of the whole text, of length 1, shape (n_dimensions,)."""
         return unit(self.tokens.mean(axis=0))
 
-    def part(self, start: int, end: int) -> NDArray[np.bool_]:
-        """Tell which tokens lie within characters *start* to *end*, shape (n_tokens,)."""
-        first, last = self.offsets[:, 0], self.offsets[:, 1]
-        return (first >= start) & (last <= end) & (last > first)
+    def parts(self, places: Sequence[tuple[int, int]]) -> list[Part]:
+        """Tell which tokens lie within each two characters, start and end; all, if none do."""
+        found: list[Part] = []
+        for start in range(0, len(places), _PLACES_AT_ONCE):
+            found += self._parts(places[start : start + _PLACES_AT_ONCE])
+        return found
+
+    def _parts(self, places: Sequence[tuple[int, int]]) -> list[Part]:
+        starts, ends = np.array(places, np.int64).T[:, :, None]
+        first, last = self.offsets.T
+        inside = (first >= starts) & (last <= ends) & (last > first)
+        n_inside = inside.sum(axis=1)
+        begin = inside.argmax(axis=1)
+        end = inside.shape[1] - inside[:, ::-1].argmax(axis=1)
+        rows = zip(begin, end, n_inside, inside, strict=True)
+        return [_part(int(a), int(b), int(n), row) for a, b, n, row in rows]
+
+
+def _part(begin: int, end: int, n_inside: int, inside: NDArray[np.bool_]) -> Part:
+    if not n_inside:
+        return slice(None)
+    return slice(begin, end) if end - begin == n_inside else inside.copy()
 
 
 def unit(vectors: Floats) -> Floats:
     """Return vectors scaled to length 1, along the last axis."""
-    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    length = np.sqrt(np.add.reduce(vectors * vectors, axis=-1, keepdims=True))
     return np.asarray(vectors / np.maximum(length, 1e-12), dtype=np.float32)
 
 
@@ -70,6 +97,8 @@ class Encoder:
         tokenizer: Its ``tokenizer.json``.
         threads: Calls at once, >= 1; one a core if None.
         max_tokens: Most tokens a call, marks included; a longer text is encoded in pieces.
+        providers: Of onnxruntime, the first that works is used; on a CPU vectors are those that
+            the shipped judge was trained on.
     """
 
     def __init__(
@@ -79,8 +108,10 @@ class Encoder:
         *,
         threads: int | None = None,
         max_tokens: int = MOST_TOKENS,
+        providers: Sequence[str] = ON_CPU,
     ) -> None:
         self._model, self._tokenizer, self.max_tokens = model, tokenizer, max_tokens
+        self._providers = list(providers)
         self._threads = threads or _cores()
         self.renew()
         _ALIVE.add(self)
@@ -89,18 +120,63 @@ class Encoder:
         """Read the files, which is otherwise done at first use."""
         _ = self._words, self._session
 
+    @property
+    def provider(self) -> str:
+        """Where it runs."""
+        return str(self._session.get_providers()[0])
+
     def encode(self, texts: Sequence[str]) -> list[Encoded]:
         """Return the vectors of each text; a blank one has those of its marks alone.
 
         A lone surrogate, which no encoding of Unicode has, counts as U+FFFD.
         """
+        return self.each(texts, lambda _, encoded: encoded)
+
+    def each(self, texts: Sequence[str], use: Callable[[int, Encoded], UsedT]) -> list[UsedT]:
+        """Encode each text, and use its vectors in the thread that has made them.
+
+        So all threads share the work, and no vectors are held longer than they are used.
+
+        Args:
+            texts: Encoded as by `encode`; long ones first, so that no thread waits long at the end.
+            use: Is given a text's place and its vectors; called from several threads at once.
+
+        Returns:
+            What *use* has returned for each text, in the order of the texts.
+        """
         if len(texts) <= 1:
-            return [self._one(text) for text in texts]
-        return list(self._pool.map(self._one, texts))
+            return [use(place, self._made(text)) for place, text in enumerate(texts)]
+        order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+        found = self._pool.map(lambda place: (place, use(place, self._made(texts[place]))), order)
+        return [one for _, one in sorted(found, key=itemgetter(0))]
+
+    def read_ahead(self, texts: Sequence[str]) -> None:
+        """Begin to encode texts that will soon be asked for; return at once.
+
+        At most `MOST_AHEAD` characters wait to be asked for: of these texts the first; older ones
+        are given up.
+        """
+        sizes = accumulate(map(len, texts))
+        with self._lock:
+            for text, n_characters in zip(texts, sizes, strict=True):
+                if n_characters <= MOST_AHEAD and text not in self._begun:
+                    self._begun[text] = self._pool.submit(self._one, text)
+            n_waiting = sum(map(len, self._begun))
+            while n_waiting > MOST_AHEAD:
+                oldest = next(iter(self._begun))
+                n_waiting -= len(oldest)
+                self._begun.pop(oldest).cancel()
 
     def renew(self) -> None:
         """Have threads of its own; a forked child has none of its parent's."""
+        self._lock, self._begun = Lock(), dict[str, Future[Encoded]]()
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="deepera-encoder")
+
+    def _made(self, text: str) -> Encoded:
+        """Encode a text, or take what was begun ahead; wait only for what is being done."""
+        with self._lock:
+            begun = self._begun.pop(text, None)
+        return self._one(text) if begun is None or begun.cancel() else begun.result()
 
     def _one(self, text: str) -> Encoded:
         found = self._words.encode(_LONE_SURROGATE.sub("\ufffd", text))
@@ -150,7 +226,7 @@ class Encoder:
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
         return onnxruntime.InferenceSession(
-            str(self._model), options, providers=["CPUExecutionProvider"]
+            str(self._model), options, providers=self._providers, disabled_optimizers=_SLOWER
         )
 
 

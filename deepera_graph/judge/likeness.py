@@ -16,7 +16,7 @@ Weights = Mapping[str, float]
 _TOKEN = re.compile(r"[a-z]+|\d+(?:\.\d+)?|[α-ω]")
 _TOKENS_AT_ONCE = 4096
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_ABBREVIATION = re.compile(r"\b[A-Z][A-Za-z]*[A-Z0-9][A-Za-z0-9-]*\b")
+_ABBREVIATION = re.compile(r"[A-Z](?<!\w[A-Z])[A-Za-z]*[A-Z0-9][A-Za-z0-9-]*\b")
 _ASKING = re.compile(
     r"(?:who|what|when|where|which|why|how|whose|is|are|was|were|does|do|did|can|could|should|"
     r"would|will|has|have|had|may|might)\b",

@@ -1,5 +1,6 @@
 """What one passage shows for one question, in numbers, whatever the other passages are."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from deepera_graph.backends.local.measures import Measures as RuleMeasures
 from deepera_graph.backends.local.measures import study
-from deepera_graph.judge.encoder import Encoded, Floats, unit
+from deepera_graph.judge.encoder import Encoded, Floats, Part, unit
 from deepera_graph.judge.likeness import as_claim
 from deepera_graph.judge.odds import probability
 from deepera_graph.judge.products import products
@@ -95,13 +96,13 @@ class View:
     Attributes:
         tokens: Vectors of its tokens, of length 1, shape (n_tokens, n_dimensions).
         vector: Of the whole text, of length 1, shape (n_dimensions,).
-        parts: Which tokens each sentence has, shape (n_sentences, n_tokens).
+        parts: Which tokens each sentence has.
         sentences: Vectors of its sentences, of length 1, shape (n_sentences, n_dimensions).
     """
 
     tokens: Floats
     vector: Floats
-    parts: NDArray[np.bool_]
+    parts: Sequence[Part]
     sentences: Floats
 
 
@@ -147,13 +148,12 @@ def shown(title: str, text: str) -> str:
 def view(title: str, text: str, passage: Encoded) -> View:
     """Find the sentences of an encoded passage; *text* is not blank."""
     before = len(shown(title, "")) if title else 0
-    parts = np.stack(_parts(before, text, passage))
-    return View(
-        tokens=passage.units,
-        vector=passage.mean,
-        parts=parts,
-        sentences=unit(np.stack([passage.tokens[part].mean(axis=0) for part in parts])),
-    )
+    places = [(before + one.start, before + one.end) for one in split_sentences(text)]
+    parts = passage.parts(places) or [slice(None)]
+    owns = [passage.tokens[part] for part in parts]
+    sums = np.stack([np.add.reduce(own, axis=0) for own in owns])
+    means = np.asarray(sums / np.array([[len(own)] for own in owns]), np.float32)
+    return View(tokens=passage.units, vector=passage.mean, parts=parts, sentences=unit(means))
 
 
 def look(question: Encoded, task: PassageTask, passage: View) -> Look:
@@ -169,23 +169,24 @@ def look(question: Encoded, task: PassageTask, passage: View) -> Look:
     matched = likeness.max(axis=1)
     worst = np.sort(matched)
     cosines = products(passage.sentences, question.mean[None])[:, 0]
-    matches = np.array([likeness[:, part].max(axis=1).mean() for part in passage.parts])
+    best = np.stack([likeness[:, part].max(axis=1) for part in passage.parts])
+    matches = best.mean(axis=1)
     grounding, by_rules = _by_rules(task)
     plain = (
         float(products(question.mean[None], passage.vector[None])[0, 0]),
-        float(matched.mean()),
+        _mean(matched),
         float(worst[0]),
-        float(worst[:3].mean()),
-        float((matched > _FOUND).mean()),
+        _mean(worst[:3]),
+        float(np.count_nonzero(matched > _FOUND) / len(matched)),
         float(cosines.max()),
-        float(cosines.mean()),
+        _mean(cosines),
         float(cosines[0]),
         float(cosines[-1]),
         float(matches.max()),
-        float(matches.mean()),
+        _mean(matches),
         log(max(len(shown(task["title"], task["text"])), 1)),
         float(len(passage.parts)),
-        float(grounding.mean()),
+        _mean(grounding),
         float(grounding.std()),
         *by_rules,
         0.0 if as_claim(task["question"]) else 1.0,
@@ -202,7 +203,7 @@ def read(found: Look, role: ResultsRole) -> Read:
     by_role = (
         float(role.of_passages(found.vector[None])[0]),
         float(roles.max()),
-        float(roles.mean()),
+        _mean(roles),
         float(roles[0]),
         float(roles[-1]),
         float(roles[found.matches.argmax()]),
@@ -214,11 +215,9 @@ def read(found: Look, role: ResultsRole) -> Read:
     return Read(measures, found.vector, int(evidence.argmax()))
 
 
-def _parts(before: int, text: str, passage: Encoded) -> list[NDArray[np.bool_]]:
-    """Return the tokens of each sentence; all tokens for one that has none of its own."""
-    parts = [passage.part(before + one.start, before + one.end) for one in split_sentences(text)]
-    whole = np.ones(len(passage.tokens), np.bool_)
-    return [part if part.any() else whole for part in parts] or [whole]
+def _mean(values: Floats | NDArray[np.float64]) -> float:
+    """Return what `values.mean()` does, in a third of its time."""
+    return float(np.add.reduce(values) / len(values))
 
 
 def _by_rules(task: PassageTask) -> tuple[Floats, tuple[float, ...]]:

@@ -1,9 +1,9 @@
 """The trained judge: encoder and head, with the weights that this package ships."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import file_digest
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ SHIPPED = Path(__file__).parent / "weights"
 FILES = ("encoder.onnx", "tokenizer.json", "head.json")
 SUMS = "SHA256SUMS"
 DIGITS = 4
-_CHARACTERS_AT_ONCE = 100_000
+UsedT = TypeVar("UsedT")
 
 
 class Encodes(Protocol):
@@ -30,6 +30,12 @@ class Encodes(Protocol):
 
     def encode(self, texts: Sequence[str]) -> list[Encoded]:
         """Return the vectors of each text."""
+
+    def each(self, texts: Sequence[str], use: Callable[[int, Encoded], UsedT]) -> list[UsedT]:
+        """Use the vectors of each text as soon as they are there; see `Encoder.each`."""
+
+    def read_ahead(self, texts: Sequence[str]) -> None:
+        """Begin to encode texts; see `Encoder.read_ahead`."""
 
 
 class EvidenceModel:
@@ -66,7 +72,7 @@ class EvidenceModel:
             trained = Head.load(head)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise SettingsError(f"{head} is no head of a judge of this version: {error}") from error
-        return cls(_opened(Encoder(encoder, tokenizer, threads=threads), place), trained, version)
+        return cls(opened(Encoder(encoder, tokenizer, threads=threads), place), trained, version)
 
     def survey(self, task: SurveyTask) -> list[dict[str, float]]:
         """Judge all passages of a question together.
@@ -95,6 +101,10 @@ class EvidenceModel:
             }
             for evidence, topic, results, support, one in rows
         ]
+
+    def read_ahead(self, passages: Sequence[PassageText]) -> None:
+        """Begin to encode passages of which a survey will be asked for soon; return at once."""
+        self._encoder.read_ahead([shown(one["title"], one["text"]) for one in passages])
 
     def judge(self, task: PassageTask) -> Judgement:
         """Judge one passage: from the notes of its survey, or, without, as if it were alone.
@@ -130,21 +140,21 @@ class EvidenceModel:
         )[0]
 
     def _looks(self, task: SurveyTask, passages: Sequence[PassageText]) -> list[Look]:
-        """Encode and compare passages, some at a time: their tokens' vectors are large."""
+        """Encode passages, and compare each with the question at once: its vectors are large."""
         question = self._encoder.encode([task["question"]])[0]
-        looks = []
-        for some in _some_at_a_time(passages):
-            encoded = self._encoder.encode([shown(one["title"], one["text"]) for one in some])
-            for one, vectors in zip(some, encoded, strict=True):
-                asked: PassageTask = {
-                    "question": task["question"],
-                    "intent": task["intent"],
-                    "text": one["text"],
-                    "title": one["title"],
-                    "section": one["section"],
-                }
-                looks.append(look(question, asked, view(one["title"], one["text"], vectors)))
-        return looks
+
+        def compare(place: int, vectors: Encoded) -> Look:
+            one = passages[place]
+            asked: PassageTask = {
+                "question": task["question"],
+                "intent": task["intent"],
+                "text": one["text"],
+                "title": one["title"],
+                "section": one["section"],
+            }
+            return look(question, asked, view(one["title"], one["text"], vectors))
+
+        return self._encoder.each([shown(one["title"], one["text"]) for one in passages], compare)
 
 
 def check(folder: Path) -> str:
@@ -170,7 +180,13 @@ def check(folder: Path) -> str:
     return sha256_of(sums)[:16]
 
 
-def _opened(encoder: Encoder, folder: Path) -> Encoder:
+def opened(encoder: Encoder, folder: Path) -> Encoder:
+    """Have an encoder read its files.
+
+    Raises:
+        SettingsError: It cannot use them.
+        ImportError: onnxruntime or tokenizers cannot be imported.
+    """
     try:
         encoder.open()
     except (ImportError, OSError):
@@ -178,20 +194,6 @@ def _opened(encoder: Encoder, folder: Path) -> Encoder:
     except Exception as error:  # both libraries raise kinds of their own
         raise SettingsError(f"{folder} holds no encoder that can be used: {error}") from error
     return encoder
-
-
-def _some_at_a_time(passages: Sequence[PassageText]) -> Iterator[list[PassageText]]:
-    """Yield passages in order, as many together as have few characters; at least one."""
-    some: list[PassageText] = []
-    n_characters = 0
-    for one in passages:
-        n_own = len(one["title"]) + len(one["text"])
-        if some and n_characters + n_own > _CHARACTERS_AT_ONCE:
-            yield some
-            some, n_characters = [], 0
-        some.append(one)
-        n_characters += n_own
-    yield some
 
 
 def sha256_of(path: Path) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 NumberT = TypeVar("NumberT", np.float32, np.float64)
-MOST_ALONE = 2_000_000  # multiplications; beyond, threads are worth it
+MOST_ALONE = 8_000_000  # multiplications; beyond, threads are worth it
 
 
 def products(left: NDArray[NumberT], right: NDArray[NumberT]) -> NDArray[NumberT]:

@@ -27,7 +27,7 @@ N_PLAIN = _ROLE  # the measures before it do not depend on the results role
 
 SURROUNDINGS = (
     *("near_cosine", "near_words", "wide_cosine", "wide_words"),
-    *("first_cosine", "first_words", "top_cosine", "top_words"),
+    *("topmost_cosine", "topmost_words", "top_cosine", "top_words"),
     *("neighbour_cosine", "neighbour_words", "neighbour_topic"),
     *("lead", "lead_second", "words_lead", "words", "others_best"),
     *("by_topic_cosine", "by_topic_words", "by_words_words"),

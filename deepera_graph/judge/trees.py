@@ -72,15 +72,25 @@ class Trees:
         Args:
             rows: Shape (n_rows, n_features); NaN where a number is missing.
         """
-        place = np.broadcast_to(self.roots, (len(rows), len(self.roots))).copy()
-        at = np.arange(len(rows))[:, None]
+        cells = np.ascontiguousarray(rows).ravel()
+        missing = np.isnan(cells)
+        has_missing = bool(missing.any())
+        below = np.column_stack([self.right, self.left]).ravel()
+        is_inner = self.left != np.arange(len(self.left))
+        leaves = np.tile(self.roots, len(rows))  # to be, of each row's trees one after the other
+        path, node = np.arange(len(leaves)), leaves
+        row = np.repeat(np.arange(len(rows)) * rows.shape[1], len(self.roots))
         for _ in range(self.depth):
-            number = rows[at, self.feature[place]]
-            to_left = np.where(
-                np.isnan(number), self.missing_left[place], number <= self.limit[place]
-            )
-            place = np.where(to_left, self.left[place], self.right[place])
-        return np.asarray(self.start + self.value[place].sum(axis=1), np.float64)
+            cell = self.feature.take(node) + row
+            to_left = cells.take(cell) <= self.limit.take(node)
+            if has_missing:
+                to_left |= missing.take(cell) & self.missing_left.take(node)
+            node = below.take(2 * node + to_left)
+            leaves[path] = node
+            goes_on = is_inner.take(node)
+            path, node, row = path[goes_on], node[goes_on], row[goes_on]
+        found = self.value[leaves.reshape(len(rows), len(self.roots))].sum(axis=1)
+        return np.asarray(self.start + found, np.float64)
 
 
 def mean(ensembles: Sequence[Trees]) -> Trees:

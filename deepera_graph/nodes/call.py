@@ -128,12 +128,13 @@ class RoleNode(Runnable[StateT, Update], Generic[StateT, TaskT, AnswerT]):
         return {**(config or {}), "run_name": self._run_name(state)}
 
     def _told(self, update: Update, usage: Usage | None) -> Update:
-        _tell(str(self.name), update)
+        tell(str(self.name), update)
         record: dict[str, UsageRecord] = {str(self.name): (usage or Usage()).record()}
         return {**update, "usage": record}
 
 
-def _tell(name: str, update: Update) -> None:
+def tell(name: str, update: Update) -> None:
+    """Write what a node has to say to the stream of events."""
     write = get_stream_writer()
     for event in events_of(name, update):
         write(event)
@@ -152,7 +153,7 @@ def announced(name: str, node: PlainNode) -> PlainNode:
 
     def run(state: State) -> Update:
         update = node(state)
-        _tell(name, update)
+        tell(name, update)
         return update
 
     return run

@@ -2,29 +2,26 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 from langchain_core.documents import Document
 
 from deepera_graph.errors import BackendError, RoleError
 from deepera_graph.nodes.given import given_summaries
+from deepera_graph.nodes.place import passes, placed
 from deepera_graph.passages import retrieval_place
 from deepera_graph.settings import Settings
 from deepera_graph.state import (
     JudgementRecord,
     Outcome,
     RankRecord,
-    Span,
     State,
     SurveyRecord,
     Update,
 )
-from deepera_graph.text.quotes import find_quote
 from deepera_graph.thresholds import cut
 from deepera_graph.usage import Usage
 
 NO_TEXT = "the passage has no text"
-_Found = Literal["verbatim", "normalised", "not_found"]
 
 
 def select(state: State, *, settings: Settings, needs_evidence: bool = False) -> Update:
@@ -82,15 +79,19 @@ def outcome(
     over_filtered: bool,
     survey: SurveyRecord | None = None,
 ) -> Outcome:
-    """Name how the run went; a run with too many failures is degraded whatever it kept."""
+    """Name how the run went; a run with too many failures is degraded whatever it kept.
+
+    What was not needed is no failure, and does not hide the share of those that are.
+    """
     if not records:
         return "nothing_retrieved"
     statuses: list[str] = [survey["status"]] if survey else []
     statuses += [status for one in records for status in (one["status"], one["summary_status"])]
     if "skipped_budget" in statuses:
         return "budget_stop"
-    n_failed = sum(record["score"] is None for record in records)
-    if n_failed / len(records) > settings.max_failed_share:
+    needed = [record for record in records if record["status"] != "not_needed"]
+    n_failed = sum(record["score"] is None for record in needed)
+    if needed and n_failed / len(needed) > settings.max_failed_share:
         return "degraded"
     return "over_filtered" if over_filtered else "ok"
 
@@ -114,10 +115,7 @@ def _joined(
     rank, score = retrieval_place(passage, index)
     text = passage.page_content
     passing = [
-        one
-        for one in judgements
-        if _value(one["score"]) >= threshold
-        and (not needs_evidence or (one["quote"] and _placed(text, one)[1]))
+        one for one in judgements if passes(text, one, threshold, needs_evidence=needs_evidence)
     ]
     best = _best_window(judgements, passing)
     whole = best is None or (best["start"], best["end"]) == (0, len(text))
@@ -140,7 +138,7 @@ def _joined(
         summary_status="",
     )
     if best and best["quote"]:
-        record["quote_status"], record["quote_span"] = _placed(text, best)
+        record["quote_status"], record["quote_span"] = placed(text, best)
     return record
 
 
@@ -161,25 +159,20 @@ def _best_window(
     return min(candidates, key=lambda one: (-_value(one["score"]), one["start"]), default=None)
 
 
-def _placed(text: str, judgement: JudgementRecord) -> tuple[_Found, Span | None]:
-    """Find a quote in the window it was read in: word for word, or but for typography."""
-    quote, start, end = judgement["quote"], judgement["start"], judgement["end"]
-    place = text.find(quote, start, end)
-    if place >= 0:
-        return "verbatim", [place, place + len(quote)]
-    found = find_quote(text, quote, start=start, end=end)
-    if found.start is None or found.end is None:
-        return found.status, None
-    return found.status, [found.start, found.end]
-
-
 def _value(score: float | None) -> float:
     return -1.0 if score is None else score
 
 
 def _by_score(records: Sequence[RankRecord]) -> list[RankRecord]:
+    """Put the best first; of those without a score, the ones that need none before the failed."""
     return sorted(
-        records, key=lambda one: (-_value(one["score"]), one["retrieval_rank"], one["index"])
+        records,
+        key=lambda one: (
+            -_value(one["score"]),
+            one["score"] is None and one["status"] != "not_needed",
+            one["retrieval_rank"],
+            one["index"],
+        ),
     )
 
 

@@ -3,8 +3,10 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 LONGEST = 800
+_LONGEST_HELD = 20_000  # characters
 _STOP = re.compile(
     r"(?<![.!?…。])[.!?…。]++[\"'”’)\]]*+(?=\s|$|[A-Z])"  # a full stop, even with no space after it
     r"|\n[ \t]*\n"  # an empty line
@@ -46,6 +48,13 @@ def split_sentences(text: str, *, longest: int = LONGEST) -> list[Sentence]:
     list item do. A sentence above *longest* characters, >= 2, is cut at a semicolon, a comma or a
     space. Takes time linear in the length. A blank text has none.
     """
+    if len(text) > _LONGEST_HELD:
+        return list(_split.__wrapped__(text, longest))
+    return list(_split(text, longest))
+
+
+@lru_cache(maxsize=64)  # a passage is read several times in turn
+def _split(text: str, longest: int) -> tuple[Sentence, ...]:
     sentences: list[Sentence] = []
     start = 0
     for end in _ends(text):
@@ -54,7 +63,7 @@ def split_sentences(text: str, *, longest: int = LONGEST) -> list[Sentence]:
             if sentence.text:
                 sentences.append(sentence)
         start = end
-    return sentences
+    return tuple(sentences)
 
 
 def _ends(text: str) -> Iterator[int]:
@@ -67,21 +76,23 @@ def _ends(text: str) -> Iterator[int]:
 
 
 def _is_end(text: str, start: int, stop: "re.Match[str]") -> bool:
-    if stop.group()[0] == "\n":
+    begin, end = stop.span()
+    mark = text[begin]
+    if mark == "\n":
         return True
-    before = text[max(start, stop.start() - _BEFORE) : stop.start()]
-    after = text[stop.end() : stop.end() + _BEFORE]
+    before = text[max(start, begin - _BEFORE) : begin]
+    after = text[end : end + _BEFORE]
     if after[:1].isalpha():
         return bool(_GLUED.search(before) and _GLUED_NEXT.match(after))
     rest = after.lstrip()
     if rest[:1].islower():
         return False
-    return stop.group()[0] != "." or not _is_abbreviation(before, rest)
+    return mark != "." or not _is_abbreviation(before, rest)
 
 
 def _is_abbreviation(before: str, rest: str) -> bool:
-    last = before.rsplit(maxsplit=1)[-1] if before.strip() else ""
-    word = last.lstrip("([\"'“‘").lower()
+    last = before.rsplit(maxsplit=1)[-1:] or [""]
+    word = last[0].lstrip("([\"'“‘").lower()
     if word in _NEVER_LAST or _is_list_number(before, word):
         return True
     if word in _SELDOM_LAST or _is_initial(word):
@@ -91,11 +102,13 @@ def _is_abbreviation(before: str, rest: str) -> bool:
 
 
 def _is_initial(word: str) -> bool:
+    if len(word) > 1 and word[1] != ".":
+        return False
     return bool(word) and all(len(part) == 1 and part.isalpha() for part in word.split("."))
 
 
 def _is_list_number(before: str, word: str) -> bool:
-    return before.strip() == word and word.isdigit() and len(word) <= 2
+    return len(word) <= 2 and word.isdigit() and before.strip() == word
 
 
 def _pieces(text: str, start: int, end: int, longest: int) -> Iterator[tuple[int, int]]:
@@ -115,7 +128,8 @@ def _cut(text: str, start: int, end: int) -> int:
 
 
 def _stripped(text: str, start: int, end: int) -> Sentence:
-    piece = text[start:end]
-    start += len(piece) - len(piece.lstrip())
-    piece = piece.strip()
+    piece = text[start:end].rstrip()
+    n_characters = len(piece)
+    piece = piece.lstrip()
+    start += n_characters - len(piece)
     return Sentence(start, start + len(piece), piece)

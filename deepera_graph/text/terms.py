@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import lru_cache
 
 from deepera_graph.text.words import STOP_WORDS
 
@@ -42,6 +43,7 @@ _SYMBOL = re.compile(r"[A-Za-z]\s?[<>=≤≥]")
 _INITIAL = re.compile(r"[A-Z]\. [a-z]")
 _PLURAL = re.compile(r"(?<=[a-z]{2})s$|(?<=[A-Z]{2})s$")
 _SHORT = {"CI": "confidence interval", "SD": "standard deviation", "OR": "odds ratio"}
+_SHARE_OF_NOTHING = re.compile(r"[%‰](?:(?<=(?<![\d\s]).)|(?<=(?<![\d\s])\s.))")  # no number before
 _Token = re.Match[str]
 _OPENING = re.compile(r"[.!?;:…\n][\s\"'(\[“‘*•–-]*(?:\(?\d{1,2}[.)]\s+)?$")
 _SUBSTANCE = re.compile(
@@ -85,7 +87,7 @@ class _Known:
 
     def __init__(self, passage: str) -> None:
         text = _visible(passage)
-        self.names = set(re.findall(r"(?<![\d\s])\s?([%‰])", text))
+        self.names = set(_SHARE_OF_NOTHING.findall(text))
         self.units: dict[str, set[str]] = defaultdict(set)
         self.comparisons: dict[str, set[str]] = defaultdict(set)
         self.species: dict[str, set[str]] = defaultdict(set)
@@ -99,7 +101,10 @@ class _Known:
         before: _Token | None = None
         for token, unit in _read(text):
             parts = _parts(token)
-            self.names.update("".join(parts[start:end]) for start, end in _runs(parts))
+            if len(parts) == 1:
+                self.names.add(parts[0])
+            else:
+                self.names.update("".join(parts[start:end]) for start, end in _runs(parts))
             if before and text[before.end() : token.start()].isspace():
                 self.names.add(_parts(before)[-1] + parts[0])
             species = before and _species(text, before, token)
@@ -178,22 +183,32 @@ def _common_unit(unit: str) -> str:
 
 def _values(token: _Token) -> list[str]:
     """Return a number's common form; for ``1 200``, which may be two numbers, all three."""
-    number = (token["number"] or "").lower()
+    number = token["number"]
+    return list(_number_values(number.lower())) if number else []
+
+
+@lru_cache(maxsize=4096)
+def _number_values(number: str) -> tuple[str, ...]:
     value = re.sub(_POWER, lambda raised: "^" + unicodedata.normalize("NFKC", raised[0]), number)
     value = "".join(value.translate(_SIGNS).split())
     if re.fullmatch(r"-?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?", value):
         value = value.replace(",", "")
     value = _VALUES.get(value, re.sub(r"^(-?)\.", r"\g<1>0.", value))
     pieces = number.split()
-    return [value, *pieces] if len(pieces) > 1 else [value] if value else []
+    return (value, *pieces) if len(pieces) > 1 else (value,) if value else ()
 
 
 def _parts(token: _Token) -> list[str]:
     if token["number"]:
         return _values(token)[:1]
-    name = unicodedata.normalize("NFKC", token["name"].translate(_SIGNS)).translate(_GREEK)
+    return list(_name_parts(token["name"]))
+
+
+@lru_cache(maxsize=4096)
+def _name_parts(written: str) -> tuple[str, ...]:
+    name = unicodedata.normalize("NFKC", written.translate(_SIGNS)).translate(_GREEK)
     parts = [part for part in re.split("[-']", name) if part and part != "s"] or [name]
-    return [part if part.lower() in STOP_WORDS else _PLURAL.sub("", part) for part in parts]
+    return tuple(part if part.lower() in STOP_WORDS else _PLURAL.sub("", part) for part in parts)
 
 
 def _runs(parts: list[str]) -> Iterator[tuple[int, int]]:

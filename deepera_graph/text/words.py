@@ -84,10 +84,12 @@ def words(text: str) -> list[str]:
         text = unicodedata.normalize("NFKC", text)
     found: list[str] = []
     for token in _TOKEN.findall(text):
-        if token.isalnum():
-            found.append(_plain(token))
-        else:
+        if not token.isalnum():
             found.extend(_parts(token))
+        elif token.isascii():
+            found.append(token.lower())
+        else:
+            found.append(_plain(token))
     return found
 
 

@@ -18,14 +18,16 @@ class EvidenceCrossEncoder(BaseCrossEncoder):
 
     Args:
         backend: Who judges: a `Backend`, or its name.
-        settings: See `deepera_graph.Settings`; nothing is filtered or summarized here.
+        settings: See `deepera_graph.Settings`; nothing is filtered or summarized here, and every
+            text gets a score, whatever is `enough`.
 
     Raises:
         SettingsError: The backend cannot be built, or a setting is out of range.
     """
 
     def __init__(self, backend: Backend | str = "local", **settings: Any) -> None:
-        self._reranker = EvidenceReranker(backend, **{"content": "passage", **settings})
+        asked = {"content": "passage", **settings, "enough": None}
+        self._reranker = EvidenceReranker(backend, **asked)
 
     def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
         """Return the score of each (question, text), in [0, 1], in the same order.

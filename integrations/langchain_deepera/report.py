@@ -16,6 +16,11 @@ def evidence_text(result: RerankResult) -> str:
             f"{len(result.failed)} of {len(result.all_passages)} passages could not be judged "
             f"({_one_line(result.failed[0].reason)}), so evidence may have been missed."
         )
+    if result.not_needed:
+        lines.append(
+            f"{len(result.not_needed)} of {len(result.all_passages)} passages were not read, as "
+            "there was enough evidence without them."
+        )
     lines += [_evidence_line(number, one) for number, one in enumerate(result.kept, start=1)]
     return "\n".join(lines)
 

@@ -10,6 +10,12 @@ from oracle import Oracle, UnknownPromptError
 from texts import make_question, make_questions
 from tokens import quarters
 
+from deepera_graph.backends.llm.answers import FilledIntent
+from deepera_graph.backends.llm.methods import body_options
+from deepera_graph.backends.llm.show import numbered
+from deepera_graph.backends.llm.verdicts import FilledFused
+from deepera_graph.text.sentences import split_sentences
+
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "speed"
 
 
@@ -68,6 +74,22 @@ def test_the_oracle_answers_in_the_form_asked_for_and_knows_what_is_relevant() -
     assert {list(question.passages)[n - 1] for n in best[:2]} == question.relevant
     with pytest.raises(UnknownPromptError, match="asks like this"):
         oracle.answer({}, "What is this?")
+
+
+def test_the_oracle_fills_in_our_own_forms() -> None:
+    question = make_question(7, 1, 10)
+    oracle = Oracle(make_questions(7, 1, 10), quarters)
+    asked = oracle.answer(body_options("json_schema", FilledIntent), f"Question: {question.text}")
+    intent = FilledIntent.model_validate_json(asked.text)
+    assert intent.entity_type == question.entities
+    assert (intent.intent, intent.expected_answer_type) == ("causal inference", "categorical")
+    for code, text in question.passages.items():
+        sentences = split_sentences(text)
+        shown = f"Question: {question.text}\n\n=====\n{numbered(sentences)}\n====="
+        said = oracle.answer(body_options("json_schema", FilledFused), shown).text
+        verdict = FilledFused.model_validate_json(said)
+        quotes = [sentences[number - 1].text for number in verdict.evidence]
+        assert quotes == ([verdict.summary] if code in question.relevant else [])
 
 
 def test_a_reason_is_as_long_as_its_schema_allows() -> None:

@@ -199,6 +199,11 @@ def test_a_missing_file_is_named(tmp_path, backend):
         pytest.param(
             {"id": "q0", "ranking": [{"id": "a", "score": 1}] * 2}, "used twice", id="twice"
         ),
+        pytest.param(
+            {"id": "q0", "ranking": [{"id": "a", "score": None, "status": "not_needed"}]},
+            "take a run without --enough",
+            id="unasked",
+        ),
     ],
 )
 def test_a_bad_output_line_is_named(source, ranked, line, message):

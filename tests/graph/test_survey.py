@@ -5,6 +5,7 @@ import io
 import json
 import math
 import pickle
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -14,12 +15,14 @@ from langchain_core.documents import Document
 from deepera_graph import (
     AnswerError,
     EvidenceReranker,
+    JudgementCache,
     RerankResult,
     Settings,
     Survey,
     Usage,
     build_graph,
 )
+from deepera_graph.budget import Budget, Meter, with_meter
 from deepera_graph.diagnostics import Diagnostics
 from deepera_graph.edges import one_per_window
 from deepera_graph.jobs.report import JobReport
@@ -177,6 +180,34 @@ def test_a_second_turn_with_nothing_to_judge_forgets_the_survey_of_the_first(pas
     assert [one["survey"]["status"] for one in (first, second)] == ["read", "none"]
     assert graph.get_state(config).values["notes"] == []
     assert backend.surveyor.calls == 1
+
+
+@pytest.mark.parametrize("has_cache", [False, True])
+def test_a_surveyor_may_read_ahead_while_the_intent_is_asked_for_unless_it_is_known(has_cache):
+    told = []
+    backend = surveyed()
+    backend.surveyor.read_ahead = lambda passages: told.append((backend.intent.calls, passages))
+    cache = JudgementCache() if has_cache else None
+    backend = replace(backend, spec={"kind": "told ahead"})
+    EvidenceReranker(backend, cache=cache).rerank(QUESTION, [*TEXTS, TEXTS[0]])
+    [task] = backend.surveyor.tasks
+    assert sorted(text["text"] for _, texts in told for text in texts) == (
+        [] if has_cache else sorted(TEXTS)
+    )
+    assert has_cache or told == [(0, told[0][1])]
+    assert [one["text"] for one in task["passages"]] == sorted(TEXTS)
+
+
+def test_nothing_is_read_ahead_once_the_budget_is_spent():
+    told = []
+    backend = surveyed()
+    backend.surveyor.read_ahead = told.append
+    meter = Meter(Budget(max_calls=1))
+    asked = {"question": QUESTION, "passages": TEXTS}
+    for n_told in (1, 1):
+        build_graph(backend).invoke(asked, with_meter({}, meter))
+        assert len(told) == n_told
+        meter.add(Usage(calls=1))
 
 
 def test_every_branch_carries_its_own_notes_alone():

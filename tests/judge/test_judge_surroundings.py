@@ -6,10 +6,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from deepera_graph.judge.head import Head, Presence, Ranking, Scale, best_of, seen
+from deepera_graph.judge.head import Head
 from deepera_graph.judge.likeness import Counts
 from deepera_graph.judge.measures import Measures, Read
+from deepera_graph.judge.odds import log_odds
+from deepera_graph.judge.ranking import (
+    Lone,
+    OnePaper,
+    Presence,
+    Ranking,
+    Scale,
+    best_of,
+    pool_numbers,
+    seen,
+)
 from deepera_graph.judge.results_role import ResultsRole
+from deepera_graph.judge.standing import SEEN
 from deepera_graph.judge.surroundings import SURROUNDINGS, company, surroundings
 from deepera_graph.judge.trees import Trees
 
@@ -59,14 +71,19 @@ def head():
     beside = one_split(len(Measures._fields) + SURROUNDINGS.index("support"), 0.5, -1, 2)
     scale, scale_alone = Scale([1.2, 0.3, -0.4], -0.5), Scale([0.9, 0, 0], -1.0)
     there = Presence([0.2, 0.5, 1.0, 0.4, -0.3, 0.1, 0.2, 0.6], 0.3)
+    spread = one_split(SEEN.index("cosine, spread"), 0.5, -1, 1)
     random = np.random.default_rng(5)
     return Head(
         counts=COUNTS,
         role=ResultsRole(random.normal(size=12), 0.1, random.normal(size=12), -0.2),
         topic=TOPIC,
         link=LINK,
-        question=Ranking(beside, own, scale, scale_alone, there),
-        claim=Ranking(own, one_split(0, 0.2, -1, 1), scale_alone, scale, there),
+        question=Ranking(beside, scale, there),
+        article=Ranking(spread, scale, there),
+        claim=Ranking(own, scale_alone, there),
+        question_alone=Lone(own, scale_alone),
+        claim_alone=Lone(one_split(0, 0.2, -1, 1), scale),
+        one_paper=OnePaper([2.0, -1.0, 3.0, 0.5, 0.1], -1.0),
         about={"seed": 0},
     )
 
@@ -130,13 +147,39 @@ def test_questions_and_claims_have_rankings_of_their_own(head):
 
 def test_presence_lowers_all_scores_of_a_pool_alike(head):
     texts, reads = pool(9)
-    sure = replace(head.question, presence=Presence([0.0] * 8, 50.0))
-    doubtful = replace(head.question, presence=Presence([0.0] * 8, 0.0))
+    sure = replace(head.claim, presence=Presence([0.0] * 8, 50.0))
+    doubtful = replace(head.claim, presence=Presence([0.0] * 8, 0.0))
     scores = [
-        replace(head, question=one).judge(QUESTION, texts, reads).evidence
+        replace(head, claim=one).judge("Shade reduces rust", texts, reads).evidence
         for one in (sure, doubtful)
     ]
     assert scores[1] == pytest.approx(scores[0] / 2)
+
+
+def test_both_rankings_have_the_part_in_a_judgement_that_each_may_be_right(head):
+    texts, reads = pool(24)
+
+    def judged(start):
+        one_paper = OnePaper([0.0] * 5, start)
+        return replace(head, one_paper=one_paper).judge(QUESTION, texts, reads).evidence
+
+    several, one, doubtful = judged(-50.0), judged(50.0), judged(0.0)
+    assert not np.array_equal(several, one)
+    assert log_odds(doubtful) == pytest.approx((log_odds(several) + log_odds(one)) / 2)
+
+
+def test_a_few_passages_are_never_taken_for_one_paper():
+    sure = OnePaper([0.0] * 5, 50.0)
+    parts = [sure.probability(around(*pool(n))) for n in (2, 10, 12, 15, 20, 40)]
+    assert parts == pytest.approx([0, 0, 0.2, 0.5, 1, 1])
+
+
+def test_a_copy_beside_one_text_does_not_hide_what_the_pool_is_like():
+    texts, reads = pool(3)
+    found = around([*texts, texts[0]], [*reads, reads[0]])
+    lone = found.copy()
+    lone[0] = np.nan
+    assert pool_numbers(lone).tolist() == pool_numbers(found).tolist()
 
 
 def test_presence_looks_at_the_passage_that_is_ranked_first():

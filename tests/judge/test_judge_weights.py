@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from deepera_graph import SettingsError, local_backend, local_model
-from deepera_graph.backends.local.weights import Weights
+from deepera_graph.backends.local.weights import Weights, find_weights
+from deepera_graph.judge import model
 from deepera_graph.judge.model import FILES, SUMS, EvidenceModel, check
 from support.tiny_encoder import make_tokenizer
 
@@ -82,6 +83,24 @@ def test_a_head_of_another_kind_is_a_settings_error(folder, head):
     seal(folder)
     with pytest.raises(SettingsError, match=r"head\.json is no head of a judge"):
         EvidenceModel.load(folder)
+
+
+@shipped
+def test_damaged_weights_are_read_once_and_again_when_they_are_mended(folder, monkeypatch):
+    weights = find_weights(folder, None)
+    (folder / "head.json").write_text("[]")
+    n_checked = []
+    monkeypatch.setattr(model, "check", lambda place: n_checked.append(place) or check(place))
+    told = set()
+    for _ in range(3):
+        with pytest.raises(SettingsError, match=r"head\.json is damaged") as caught:
+            weights.model()
+        told.add(str(caught.value))
+    assert len(told) == len(n_checked) == 1
+    for name in FILES:
+        (folder / name).write_bytes((Weights().place() / name).read_bytes())
+    seal(folder)
+    assert weights.model().version == weights.version()
 
 
 @shipped

@@ -20,8 +20,8 @@ INTENT = {
 Json = dict[str, Any]
 Change = Callable[[list[Json]], Any]
 _BED = re.compile(r"\bBed (\d+) was kept wet\b")
-_OPENED = re.compile(r"^=====(\d+)-[0-9a-f]{8}=====\n", re.MULTILINE)
-_NEXT = re.compile(r"^=====\w+-[0-9a-f]{8}=====", re.MULTILINE)
+_OPENED = re.compile(r"^=====(\d+)\n", re.MULTILINE)
+_NEXT = re.compile(r"^=====", re.MULTILINE)
 
 
 def bed(number: int) -> str:

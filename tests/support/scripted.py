@@ -111,7 +111,7 @@ def _summary(task: PassageTask) -> Summary:
 
 def answer_in_json(scores: Scores, system: str, user: str) -> dict[str, Any]:
     """Answer a prompt of the LLM backend: an intent, a verdict by look-up, or a whole passage."""
-    if "entity_type" in system:
+    if "You read" in system:
         return {
             "topic": "nutrition",
             "entity_type": f"subject: {user}",
@@ -120,7 +120,7 @@ def answer_in_json(scores: Scores, system: str, user: str) -> dict[str, Any]:
         }
     if "score" in system:
         return {"reason": "scripted", "evidence": [1], "score": look_up(scores, user)}
-    return {"text": re.findall(r"\n\n([^=]+)\n=====", user)[-1]}
+    return {"text": re.findall(r"=====\n(?:Title: .*\n)?([^=]+)\n=====", user)[-1]}
 
 
 class ScriptedChat(BaseChatModel):

@@ -63,3 +63,9 @@ def test_two_hundred_thousand_characters_take_no_time(unit):
     before = time.perf_counter()
     split_sentences(text)
     assert time.perf_counter() - before < 2
+
+
+def test_a_list_that_is_changed_does_not_change_the_next():
+    first = split_sentences("Ice melts. Snow does too.")
+    first.clear()
+    assert texts("Ice melts. Snow does too.") == ["Ice melts.", "Snow does too."]

@@ -7,7 +7,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from deepera_graph.schema import AnswerType, IntentKind
 
@@ -32,12 +32,21 @@ class Filled(BaseModel):
 
 
 class FilledIntent(Filled):
-    """What a question asks for."""
+    """What a question asks for.
+
+    Its names are short in the reply, for which all judging waits; the long ones are read, too.
+    """
 
     topic: str = Field(description="The scientific domain.")
-    entity_type: str = Field(description="The central entities as 'kind: name', '; ' between them.")
+    entity_type: str = Field(
+        validation_alias=AliasChoices("entities", "entity_type"),
+        description="The central entities as 'kind: name', '; ' between them.",
+    )
     intent: IntentKind = Field(description="What kind of relation is asked about.")
-    expected_answer_type: AnswerType = Field(description="What form the answer has.")
+    expected_answer_type: AnswerType = Field(
+        validation_alias=AliasChoices("form", "expected_answer_type"),
+        description="What form the answer has.",
+    )
 
 
 class FilledJudgement(Filled):
@@ -82,6 +91,12 @@ def json_schema(kind: type[Filled], *, bounded: bool = True) -> dict[str, Any]:
     for part in (schema, *schema.get("$defs", {}).values()):
         _make_strict(part)
     return schema if bounded else _unbounded(schema)
+
+
+@lru_cache(maxsize=64)
+def names_of(kind: type[Filled]) -> frozenset[str]:
+    """Return the names by which the fields of an answer are known: our own, and those shown."""
+    return frozenset(kind.model_fields) | frozenset(json_schema(kind)["properties"])
 
 
 def schemas_hash(kinds: Iterable[type[Filled]]) -> str:

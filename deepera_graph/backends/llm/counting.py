@@ -12,7 +12,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 CHARS_PER_TOKEN = 4
 REPLY_TOKENS = 60
 LONGEST_QUESTION = 500
-_MEMBER = re.compile(r"^=====(\d+)-[0-9a-f]{8}=====$", re.MULTILINE)
+_MEMBER = re.compile(r"^=====(\d+)$", re.MULTILINE)
 _SUMMARY = re.compile(r"^Summary: from ", re.MULTILINE)
 
 

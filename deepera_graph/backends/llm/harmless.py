@@ -27,6 +27,7 @@ _SQUARE = re.compile(
     re.IGNORECASE,
 )
 _RULE = re.compile("[=＝]{5,}")  # what our own marker lines begin with
+_ORDINARY = re.compile(r"(?:[\n -;>-Z\\-~]|=(?!=)|< )*+")  # printable ASCII of which no rule speaks
 _INSTEAD = "\ufffd"
 
 
@@ -36,6 +37,8 @@ def plain(text: str) -> str:
     Line breaks stay; white space of other kinds becomes a space. A rule of equals signs, as in our
     marker lines, becomes one of dashes.
     """
+    if _ORDINARY.fullmatch(text):
+        return text
     seen = "".join(
         one if one == "\n" or unicodedata.category(one) not in _UNSEEN else _stand_in(one)
         for one in text

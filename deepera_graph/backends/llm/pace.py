@@ -139,8 +139,10 @@ def pace_of(identity: str, limits: Limits) -> Pace:
     key = os.getpid(), identity
     if key not in _paces:
         _paces[key] = Pace(limits)
-    _paces[key].limits = _paces[key].limits.stricter(limits)
-    return _paces[key]
+    pace = _paces[key]
+    if pace.limits is not limits:
+        pace.limits = pace.limits.stricter(limits)
+    return pace
 
 
 def _slot(booked: float) -> float:

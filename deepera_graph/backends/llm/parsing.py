@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from deepera_graph.backends.llm.answers import Filled
+from deepera_graph.backends.llm.answers import Filled, names_of
 from deepera_graph.backends.llm.objects import Piece, Spoken, spoken
 from deepera_graph.errors import AnswerError
 
@@ -58,7 +58,7 @@ def parse(text: str, kind: type[FilledT], shown: str = "") -> FilledT:
         problem = "the reply holds no complete JSON object"
         shown = said.words or said.pieces[0].text
         raise UnusableReplyError(f"{problem}: {shown[:_SHOWN]!r}", told=problem)
-    fitting = {one: value for one, value in found.items() if kind.model_fields.keys() & value}
+    fitting = {one: value for one, value in found.items() if names_of(kind) & value.keys()}
     written, values = next(iter((fitting or found).items()))
     if any(one != values for one in (fitting or found).values()):
         raise UnusableReplyError(
@@ -88,7 +88,7 @@ def _refuse_unclear(said: Spoken, kind: type[Filled]) -> None:
 
 
 def _is_a_broken_answer(piece: Piece, kind: type[Filled]) -> bool:
-    fields = "|".join(kind.model_fields)
+    fields = "|".join(names_of(kind))
     if piece.value is not None:
         return False
     return piece.is_cut or bool(re.search(rf"\b(?:{fields})\b[\"']?\s*[:=]", piece.text))

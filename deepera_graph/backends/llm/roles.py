@@ -69,11 +69,8 @@ class LlmIntent(LlmRole[IntentTask, Intent]):
     """Reads a question."""
 
     async def _play(self, task: IntentTask, config: RunnableConfig | None) -> Intent:
-        problem = (
-            f"\n\nYour first reading was useless: {show.one_line(task['problem'])}"
-            if task["problem"]
-            else ""
-        )
+        useless = show.one_line(task["problem"]).replace("entity_type", "entities")
+        problem = f"\n\nYour first reading was useless: {useless}" if task["problem"] else ""
         messages = self._messages(
             "intent", question=show.one_line(task["question"]), problem=problem
         )

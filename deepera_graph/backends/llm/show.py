@@ -9,6 +9,7 @@ from deepera_graph.text.sentences import Sentence, split_sentences
 
 NOT_KNOWN = "(not known: judge by the question alone)"
 NONE = "(none)"
+OPENING = "====="  # of a passage of a group, before its number
 
 
 def marker(text: str, *beside: str) -> str:
@@ -37,7 +38,7 @@ def one_line(text: str) -> str:
 def numbered(sentences: list[Sentence]) -> str:
     """Write every sentence on a line of its own, with its number from 1."""
     return "\n".join(
-        f"[{number}] {harmless.one_line(one.text)}" for number, one in enumerate(sentences, start=1)
+        f"{number}: {harmless.one_line(one.text)}" for number, one in enumerate(sentences, start=1)
     )
 
 
@@ -50,7 +51,7 @@ def intent_values(fields: IntentFields) -> dict[str, str]:
 
 def passage_values(task: PassageTask, passage: str) -> dict[str, str]:
     """Return the values of a prompt about one passage; title and section are data like its text."""
-    block = f"Title: {one_line(task['title'])}\nSection: {one_line(task['section'])}\n\n{passage}"
+    block = _headed(task, passage)
     beside = {"question": one_line(task["question"]), **intent_values(task["intent"])}
     return {**beside, "marker": marker(block, *beside.values()), "passage": block}
 
@@ -58,13 +59,18 @@ def passage_values(task: PassageTask, passage: str) -> dict[str, str]:
 def group_values(tasks: Sequence[PassageTask], passages: Sequence[str]) -> dict[str, str]:
     """Return the values of a prompt about several passages of a question, numbered from 1.
 
-    One mark opens them all; it stands in none of them, so that none can begin another.
+    A passage begins after a line of equals signs and its number. No passage can begin another: its
+    lines begin with the number of a sentence, or with the name of a head, and a rule of equals
+    signs in it has become one of dashes.
+
+    Args:
+        tasks: Of one question.
+        passages: Each as `numbered` writes it.
     """
     texts = [_headed(task, text) for task, text in zip(tasks, passages, strict=True)]
     beside = {"question": one_line(tasks[0]["question"]), **intent_values(tasks[0]["intent"])}
-    mark = marker("\n\n".join(texts), *beside.values())
-    blocks = [f"====={number}-{mark}=====\n{text}" for number, text in enumerate(texts, start=1)]
-    return {**beside, "passages": "\n".join([*blocks, f"=====end-{mark}====="])}
+    block = "\n".join(f"{OPENING}{number}\n{text}" for number, text in enumerate(texts, start=1))
+    return {**beside, "marker": marker(block, *beside.values()), "passages": block}
 
 
 def summary_wanted(task: PassageTask) -> str:
@@ -73,7 +79,7 @@ def summary_wanted(task: PassageTask) -> str:
         return "none is wanted"
     lowest = task["summary_from"]
     near = round(lowest, 2)
-    return f"from a score of {near if near <= lowest else near - 0.01:.2g}"
+    return f"from {near if near <= lowest else near - 0.01:.2g}"
 
 
 def quoted(text: str, sentences: list[Sentence], numbers: list[int]) -> str:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from deepera_graph.text.words import STOP_WORDS, words
 
 LONGEST_RUN = 7
-_ACRONYM = re.compile(r"\b[A-Z][a-z]{0,2}[A-Z0-9][A-Za-z0-9]{0,5}\b")
+_ACRONYM = re.compile(r"[A-Z](?<!\w[A-Z])[a-z]{0,2}[A-Z0-9][A-Za-z0-9]{0,5}\b")
 
 
 def find_acronyms(text: str) -> list[str]:

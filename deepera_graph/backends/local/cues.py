@@ -85,18 +85,25 @@ CUE_WORDS: Mapping[str, str] = {
 }
 CUE_NAMES = (*CUE_WORDS, "statistic", "percentage", "figure", "intention", "passive", "active")
 
+# Alternatives begin with a letter and look back from there for the beginning of the word: a search
+# skips all other letters then, and is several times as fast as with `\b` first.
+_P_VALUE = r"\s?(?:[-‐]?values?)?\s?(?:[<>=≤≥]|&lt;|&gt;)"
+_PLANNED = (
+    r"(?i:o (?:investigate|examine|evaluate|assess|determine|explore|test|compare|describe|identify"
+    r"|clarify|study|establish|analy[sz]e|ascertain|verify|report|review|estimate|measure|find)\b)"
+)
+_WANTED = r"(?i:e (?:hypothesi[sz]ed?|aim|sought|wanted)\b)"
 _STATISTIC = re.compile(
-    r"\b[pP]\s?(?:[-‐]?values?)?\s?(?:[<>=≤≥]|&lt;|&gt;)"
-    r"|\b(?:CI|OR|RR|HR|SD|SEM|aOR|IQR|AUC|BLEU|F1)\b"
-    r"|\bodds ratio|\bhazard ratio|\brelative risk|±|\+/-|\br\s?=\s?-?\.?\d|\bversus\b|\bvs?\b\.?"
+    rf"p(?<!\wp){_P_VALUE}|P(?<!\wP){_P_VALUE}"
+    r"|C(?<!\wC)I\b|O(?<!\wO)R\b|R(?<!\wR)R\b|H(?<!\wH)R\b|S(?<!\wS)(?:D|EM)\b|a(?<!\wa)OR\b"
+    r"|I(?<!\wI)QR\b|A(?<!\wA)UC\b|B(?<!\wB)LEU\b|F(?<!\wF)1\b"
+    r"|o(?<!\wo)dds ratio|h(?<!\wh)azard ratio|r(?<!\wr)(?:elative risk|\s?=\s?-?\.?\d)"
+    r"|±|\+/-|v(?<!\wv)(?:ersus\b|s?\b\.?)"
 )
 _PERCENTAGE = re.compile(r"\d\s?(?:%|percent|per cent)")
 _FIGURE = re.compile(r"\d+(?:[.,·]\d+)*")
 _INTENTION = re.compile(
-    r"\bto (?:investigate|examine|evaluate|assess|determine|explore|test|compare|describe|identify"
-    r"|clarify|study|establish|analy[sz]e|ascertain|verify|report|review|estimate|measure|find)\b"
-    r"|\bwe (?:hypothesi[sz]ed?|aim|sought|wanted)\b|\?",
-    re.IGNORECASE,
+    rf"t(?<!\wt){_PLANNED}|T(?<!\wT){_PLANNED}|w(?<!\ww){_WANTED}|W(?<!\wW){_WANTED}|\?"
 )
 _PASSIVE = re.compile(r"\b(?:was|were|been|be|being|are|is) (?:\w+ly |then |also )?\w{2,}ed\b")
 _ACTIVE = re.compile(

@@ -45,7 +45,10 @@ CUE_WEIGHTS = {
 # definition or a procedure a sentence of that kind fits a little better than others.
 WITHOUT_FIGURE = 0.5
 FITTING, OTHER = 0.7, 0.55
-_WEIGHTS = tuple(CUE_WEIGHTS[name] for name in CUE_NAMES)
+_PULLS = tuple(
+    tuple(CUE_WEIGHTS[name] * math.log1p(count) for count in range(HIGHEST_COUNT + 1))
+    for name in CUE_NAMES
+)
 _FIGURE = CUE_NAMES.index("figure")
 _METHOD = CUE_NAMES.index("method")
 _DEFINITION = re.compile(
@@ -95,13 +98,10 @@ def result_grounding(cues: Sequence[int]) -> float:
         cues: Counts in the order of `CUE_NAMES`; what exceeds 3 does not count.
     """
     total = INTERCEPT
-    for weight, count in zip(_WEIGHTS, cues, strict=True):
+    for pulls, count in zip(_PULLS, cues, strict=True):
         if count:
-            total += weight * _LOGARITHMS[min(count, HIGHEST_COUNT)]
+            total += pulls[count if count < HIGHEST_COUNT else HIGHEST_COUNT]
     return logistic(total)
-
-
-_LOGARITHMS = tuple(math.log1p(count) for count in range(HIGHEST_COUNT + 1))
 
 
 def _read(sentence: Sentence, kind: Sought) -> Reading:

@@ -1,13 +1,16 @@
 """The roles of the trained judge: a surveyor that reads all passages, a judge that reads one."""
 
 import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from threading import Thread
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from deepera_graph.backends.counting import Unasked
 from deepera_graph.backends.local.weights import PoolModel, Weights
 from deepera_graph.errors import CallError, DeepEraError
-from deepera_graph.roles import PassageTask, SurveyTask
+from deepera_graph.roles import PassageTask, PassageText, ReadsAhead, SurveyTask
 from deepera_graph.schema import Judgement, Survey
 from deepera_graph.usage import Usage
 
@@ -33,6 +36,19 @@ class TrainedSurveyor(Runnable[SurveyTask, Survey]):
             CallError: The weights cannot be loaded.
         """
         return Survey(notes=_loaded(self._weights).survey(input), usage=_FREE)
+
+    def read_ahead(self, passages: Sequence[PassageText]) -> None:
+        """Begin to read passages while the intent is not known.
+
+        A process that ends waits for it: one that ends while onnxruntime loads is aborted.
+        """
+        Thread(target=self._begin, args=(list(passages),), daemon=False).start()
+
+    def _begin(self, passages: Sequence[PassageText]) -> None:
+        with suppress(CallError, RuntimeError):  # the survey says so; or the process is ending
+            model = _loaded(self._weights)
+            if isinstance(model, ReadsAhead):
+                model.read_ahead(passages)
 
     async def ainvoke(
         self, input: SurveyTask, config: RunnableConfig | None = None, **kwargs: object

@@ -11,13 +11,15 @@ from threading import Lock
 from typing import Any, Protocol
 
 from deepera_graph.backends.threads import threads_here
-from deepera_graph.errors import SettingsError
+from deepera_graph.errors import DeepEraError, SettingsError
 from deepera_graph.roles import PassageTask, SurveyTask
 from deepera_graph.schema import Judgement
 
 SUMS = "SHA256SUMS"
 _MODEL = "deepera_graph.judge.model"
 _DIGITS = 16
+
+_Stamp = tuple[tuple[str, int, int], ...]  # name, bytes and last change of each file
 
 
 class PoolModel(Protocol):
@@ -112,22 +114,47 @@ def find_weights(folder: str | Path | None, threads: int | None) -> Weights:
 
 
 class _Shared:
-    """The models of this process; a forked child keeps them, and has a lock of its own."""
+    """The models of this process; a forked child keeps them, and has a lock of its own.
+
+    Weights that could not be loaded are not tried again, which would read them for every passage,
+    until a file of theirs has changed.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._models: dict[Weights, PoolModel] = {}
+        self._failed: dict[Weights, tuple[_Stamp, Exception]] = {}
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._renew)
 
     def model(self, weights: Weights) -> PoolModel:
         with self._lock:
             if weights not in self._models:
-                self._models[weights] = _load(weights)
+                self._models[weights] = self._load(weights)
             return self._models[weights]
+
+    def _load(self, weights: Weights) -> PoolModel:
+        stamp = _stamp(weights.place())
+        found, error = self._failed.get(weights, (None, None))
+        if error is not None and found == stamp:
+            raise error.with_traceback(None)
+        try:
+            return _load(weights)
+        except (DeepEraError, ImportError, OSError) as failure:
+            self._failed[weights] = stamp, failure
+            raise
 
     def _renew(self) -> None:
         self._lock = Lock()
+
+
+def _stamp(folder: Path) -> _Stamp:
+    """Return what changes whenever a file of the folder does."""
+    try:
+        found = [(one.name, one.stat()) for one in folder.iterdir()]
+    except OSError:
+        return ()
+    return tuple(sorted((name, stat.st_size, stat.st_mtime_ns) for name, stat in found))
 
 
 def _load(weights: Weights) -> PoolModel:

@@ -93,7 +93,7 @@ class DeepEra:
         return self._usage
 
     def rank(self, question: str, passages: Sequence[Passage]) -> Ranking:
-        """Return the passages in DeepEra's order, with scores in [0, 1]; -1 for a failed one.
+        """Return the passages in DeepEra's order, with scores in [0, 1]; -1 for one without.
 
         Raises:
             BackendError: Nothing can be judged: no connection, wrong key, unknown model.
@@ -147,8 +147,8 @@ class DeepEra:
             self.problems.note(len(failed), failed[0].reason)
 
     def _note(self, result: RerankResult) -> dict[str, Note]:
-        needed = self._reranker.settings.require_evidence
-        needed = self._reranker.backend.needs_evidence if needed is None else needed
+        by_default = self._reranker.backend.needs_evidence
+        needed = self._reranker.settings.needs_evidence(by_default=by_default)
         return {
             one.id: Note(one.reason, one.quote, not needed or one.quote_span is not None)
             for one in result.all_passages

@@ -110,6 +110,7 @@ def evaluate(
     quiet: options.Quiet = False,
 ) -> None:
     """Measure a judge on labelled passages, with intervals."""
+    given.check(data)
     with needing("judge evaluate", "train"):
         from deepera_graph.cli.work.judge import evaluate as work  # noqa: PLC0415 - quick --help
 

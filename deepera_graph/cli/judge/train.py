@@ -23,11 +23,14 @@ EPILOG = f"""[bold]Examples:[/bold]
 {given.ABOUT_DATA}
 
 [bold]Training[/bold] fits trees over measures of frozen vectors, so no GPU is needed: about a
-minute per thousand questions, most of it reading. In a BEIR folder the documents that BM25 finds
+minute per thousand questions, most of it reading. (With onnxruntime-gpu installed, reading is tried
+on the GPU; the log says where it ran.) In a BEIR folder the documents that BM25 finds
 and nobody judged golden are the negatives. The same data, seed and machine give the same bytes.
 What the data cannot teach - which passages are aims, methods or background of the same paper - is
 taken from the judge whose encoder is used. `local_backend(weights=FOLDER)` judges with the result;
-FOLDER also gets a log and a record of what was trained on.
+FOLDER also gets a log, figures of it (how good fewer trees are, on questions they were not grown
+on), and a record of what was trained on. Nothing there is replaced before training is done: an
+interrupted one leaves train.jsonl.part, and weights that were there as they were.
 
 It needs more packages: pip install 'deepera-graph\\[train]'.
 
@@ -57,6 +60,14 @@ def train(
             show_default="choose nothing",
         ),
     ] = None,
+    learning_curve: Annotated[
+        bool,
+        typer.Option(
+            "--learning-curve",
+            help="Also fit on 10, 25, 50 and 100 % of the questions, three folds each, "
+            "for a figure.",
+        ),
+    ] = False,
     sets: given.Sets = None,
     split: Annotated[
         str,
@@ -80,6 +91,7 @@ def train(
     quiet: options.Quiet = False,
 ) -> None:
     """Train a judge on labelled passages."""
+    given.check(data)
     with needing("judge train", "train"):
         from deepera_graph.cli.work.judge import train as work  # noqa: PLC0415 - quick --help
 
@@ -94,6 +106,7 @@ def train(
             validation=validation,
             seed=seed,
             keep=keep,
+            learning_curve=learning_curve,
         ),
         overwrite=overwrite,
         as_json=as_json,

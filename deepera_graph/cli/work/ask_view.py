@@ -64,9 +64,10 @@ def _show_advice(console: Console, result: RerankResult) -> None:
 
 def _show_counts(console: Console, result: RerankResult) -> None:
     used = result.total_usage
+    unasked = f", {len(result.not_needed)} not needed" if result.not_needed else ""
     words = (
         f"{result.outcome}: {len(result.kept)} kept, {len(result.dropped)} dropped, "
-        f"{len(result.failed)} failed; {used.calls} calls; {result.seconds['total']:.1f} s"
+        f"{len(result.failed)} failed{unasked}; {used.calls} calls; {result.seconds['total']:.1f} s"
     )
     if result.failed:
         words += f"; first failure: {result.failed[0].reason}"

@@ -55,7 +55,7 @@ def run(
     files.check_source()
     if dry_run:
         report = _count(files, judge, checked, limit=limit, quiet=quiet)
-        _tell_cost(report, judge.kind, as_json=as_json)
+        _tell_cost(report, judge.kind, as_json=as_json, all_asked=checked.enough is None)
     else:
         files.check_outputs()
         backend, report = judge.build(), JobReport()
@@ -116,7 +116,7 @@ def _count(
 
 def _freed(settings: Settings) -> Settings:
     """Take the limits off, so that all there may be is counted."""
-    return replace(settings, budget=None, threshold=0.0)
+    return replace(settings.asking_all(), budget=None, threshold=0.0)
 
 
 @contextmanager
@@ -163,7 +163,8 @@ def closing_words(files: Files, report: JobReport) -> str:
     """Return the report in a line."""
     words = [
         f"{report.n_written} lines written{_earlier(report)}, {report.n_bad} bad",
-        f"{report.n_passages} passages, {report.n_kept} kept, {report.n_failed} failed",
+        f"{report.n_passages} passages, {report.n_kept} kept, {report.n_failed} failed"
+        f"{_not_needed(report)}",
         _questions(report),
         _calls(report),
         f"{report.to_dict()['seconds']['wall']:.1f} s",
@@ -174,6 +175,11 @@ def closing_words(files: Files, report: JobReport) -> str:
 
 def _earlier(report: JobReport) -> str:
     return f" ({report.n_earlier} of them earlier)" if report.n_earlier else ""
+
+
+def _not_needed(report: JobReport) -> str:
+    n = report.statuses["not_needed"]
+    return f", {n} not needed" if n else ""
 
 
 def _questions(report: JobReport) -> str:
@@ -198,13 +204,15 @@ def _counts(report: JobReport) -> str:
     return ", ".join(f"{n} {name}" for name, n in others.items())
 
 
-def _tell_cost(report: JobReport, kind: str, *, as_json: bool) -> None:
+def _tell_cost(report: JobReport, kind: str, *, as_json: bool, all_asked: bool) -> None:
     """Write the estimate to stdout."""
     total = report.total_usage
     estimate = (
         f"at most so many: a prompt token is taken for {CHARS_PER_TOKEN} characters, a verdict "
         f"or a summary in a reply for {REPLY_TOKENS} tokens, and all that may be kept for kept"
     )
+    if not all_asked:
+        estimate += "; with --enough fewer passages may be asked about"
     if kind in _FREE:
         estimate = f"the {kind} backend makes no calls"
     if as_json:

@@ -11,7 +11,7 @@ from deepera_graph.judge.train.ablate import Ablation, Kind, ablate
 from deepera_graph.judge.train.cross_validate import cross_validated
 from deepera_graph.judge.train.data import N_CANDIDATES, read_pools
 from deepera_graph.judge.train.evaluate import Evaluation, evaluate
-from deepera_graph.judge.train.folder import encoder_files, head_of
+from deepera_graph.judge.train.folder import encoder_files
 from deepera_graph.judge.train.folds import N_FOLDS
 from deepera_graph.judge.train.judge import learner, model_scorer
 from deepera_graph.judge.train.learning_curve import Point, learning_curve
@@ -24,7 +24,7 @@ from deepera_graph.judge.train.packages import needed
 from deepera_graph.judge.train.pool import Pool
 from deepera_graph.judge.train.scored import score
 from deepera_graph.judge.train.signals import SIGNALS
-from deepera_graph.judge.train.trained_on import seen, trained_questions
+from deepera_graph.judge.train.trained_on import seen, trained_questions, unknowing
 from deepera_graph.judge.train.tree_curve import tree_curve
 
 
@@ -80,20 +80,19 @@ class Subject:
         return pools
 
     @contextmanager
-    def material(self) -> Iterator[Material]:
+    def material(self, log: Log) -> Iterator[Material]:
         """Give what looks at pools with the encoder of the weights.
 
         Raises:
             SettingsError: There is no encoder, or lightgbm is missing.
         """
         needed("lightgbm")
-        with looking(encoder_files(self.folder), self.keep) as material:
+        with looking(encoder_files(self.folder), self.keep, log) as material:
             yield material
 
     def base(self, pools: Sequence[Pool]) -> Head | None:
         """Return the judge that gives what the data cannot teach; None if it knows a question."""
-        known = seen(pools, trained_questions(self.folder))
-        return None if known else head_of(self.folder)
+        return unknowing(self.folder, pools)
 
 
 def assess(subject: Subject, log: Log = silent) -> Evaluation:
@@ -124,7 +123,7 @@ def assess_fits(subject: Subject, log: Log = silent) -> Evaluation:
         SettingsError: There is no encoder, or an option is wrong.
     """
     pools = subject.pools(to_train=True)
-    with subject.material() as material:
+    with subject.material(log) as material:
         learn = learner(material, subject.base(pools))
         scored = cross_validated(pools, learn, n_folds=subject.n_folds, seed=subject.seed, log=log)
     how = (
@@ -142,7 +141,7 @@ def assess_parts(subject: Subject, kinds: Collection[Kind], log: Log = silent) -
         SettingsError: There is no encoder, or an option is wrong.
     """
     pools = subject.pools(to_train=True)
-    with subject.material() as material:
+    with subject.material(log) as material:
         return ablate(
             pools,
             learner(material, subject.base(pools)),
@@ -162,7 +161,7 @@ def assess_sizes(subject: Subject, log: Log = silent) -> tuple[list[Point], list
         SettingsError: There is no encoder, or an option is wrong.
     """
     pools = subject.pools(to_train=True)
-    with subject.material() as material:
+    with subject.material(log) as material:
         base = subject.base(pools)
         learn = learner(material, base)
         n_folds, seed = subject.n_folds, subject.seed

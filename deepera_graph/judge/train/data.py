@@ -110,7 +110,7 @@ def known_sources(folder: Path) -> dict[str, Source]:
         "written": Source(path=pubmed / "written.jsonl", read=read_instances),
         "control": Source(path=pubmed / "written_control.jsonl", read=read_instances),
         "evidence_inference": Source(
-            path=folder / "evidence_inference", read=read_articles, weight=0.05, is_articles=True
+            path=folder / "evidence_inference", read=read_articles, is_articles=True
         ),
         "scifact_train": Source(path=scifact, read=trial, weight=0.5, adds_golden=True),
         "scifact_test": Source(

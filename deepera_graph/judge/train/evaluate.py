@@ -11,6 +11,7 @@ from deepera_graph.judge.train.measure import (
     RANKS,
     TAU,
     Bin,
+    best_metrics,
     calibration_metrics,
     kept_metrics,
     operating_curve,
@@ -31,6 +32,7 @@ class SetResult:
             promise then.
         metrics: Rank metrics and what the threshold keeps, by name, with intervals of 95 %.
         curve: What other thresholds keep.
+        best: What is left of the evidence when only the best so many passages go on to a reader.
         bins: Probabilities against shares of evidence.
         calibration: Brier score and calibration error.
     """
@@ -40,6 +42,7 @@ class SetResult:
     n_trained_on: int
     metrics: Mapping[str, Interval]
     curve: Mapping[float, Mapping[str, Interval]]
+    best: Mapping[int, Mapping[str, Interval]]
     bins: Sequence[Bin]
     calibration: Mapping[str, float]
 
@@ -106,6 +109,7 @@ def _measure(scored: Sequence[Scored], tau: float, n_trained_on: int, seed: int)
         n_trained_on=n_trained_on,
         metrics={**rank_metrics(scored, seed=seed), **kept_metrics(scored, tau, seed=seed)},
         curve=operating_curve(scored, seed=seed),
+        best=best_metrics(scored, seed=seed),
         bins=reliability(scored),
         calibration=calibration_metrics(scored),
     )
@@ -118,6 +122,7 @@ def _plain_set(one: SetResult) -> dict[str, Any]:
         "trained_on": one.n_trained_on,
         "metrics": _plain_metrics(one.metrics),
         "curve": [{"tau": tau, **_plain_metrics(its)} for tau, its in one.curve.items()],
+        "best": [{"keep": cut, **_plain_metrics(its)} for cut, its in one.best.items()],
         "reliability": [part._asdict() for part in one.bins],
         "calibration": dict(one.calibration),
     }

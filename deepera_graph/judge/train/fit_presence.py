@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.judge.head import Presence, best_of
+from deepera_graph.judge.ranking import Presence, best_of
 from deepera_graph.judge.train.log import Log
 from deepera_graph.judge.train.packages import needed
 from deepera_graph.judge.train.row import Row

@@ -1,17 +1,22 @@
 """Fits what ranks the passages of a question, and turns ranks into probabilities."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.judge.head import Ranking, Scale, seen
-from deepera_graph.judge.measures import Measures
-from deepera_graph.judge.surroundings import ALONE, SURROUNDINGS
+from deepera_graph.judge.ranking import Lone, Ranking, Scale, seen
+from deepera_graph.judge.standing import ABOVE, SEEN
+from deepera_graph.judge.surroundings import ALONE
+from deepera_graph.judge.train.by_trees import BY_TREES, by_trees
 from deepera_graph.judge.train.fit_presence import fit_presence
 from deepera_graph.judge.train.grow import grow
+from deepera_graph.judge.train.lessons import is_article
 from deepera_graph.judge.train.log import Log, silent
+from deepera_graph.judge.train.near import Near
 from deepera_graph.judge.train.packages import needed
 from deepera_graph.judge.train.row import Row
 from deepera_graph.judge.train.signals import FOR_CLAIMS
@@ -19,86 +24,138 @@ from deepera_graph.judge.trees import Trees, mean
 
 Floats = NDArray[np.float64]
 RANK_ROUNDS = 350
-N_SEEDS = 3  # ensembles whose mean ranks
-TOGETHER = (*Measures._fields, *SURROUNDINGS)
 _DIGITS = 6
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of question that has a ranking of its own.
+
+    Attributes:
+        name: For the log.
+        takes: Tells whether a pool is of this kind.
+        n_ensembles: Whose mean ranks, >= 1.
+        share: Of the numbers, those that a tree may look at, in (0, 1]. The fewer, the more the
+            trees differ: that is what many numbers that say nearly the same are good for.
+        only: The only signals to look at, of which more may only help, as does a greater distance
+            from the mean; None looks at all.
+    """
+
+    name: str
+    takes: Callable[[Row], bool]
+    share: float
+    n_ensembles: int = 3
+    only: Collection[str] | None = None
+
+    def sees(self, name: str, without: Collection[str] = ()) -> bool:
+        """Tell whether this kind looks at a number, out of `ALONE` or `SEEN`."""
+        signal, _, standing = name.partition(", ")
+        if signal in without:
+            return False
+        return self.only is None or (signal in self.only and standing != ABOVE)
+
+    def rising(self, names: Sequence[str]) -> list[bool] | None:
+        """Tell which of some numbers may only help; None if that goes for none of them."""
+        return None if self.only is None else [self.sees(name) for name in names]
+
+
+QUESTION = Kind(
+    name="question",
+    takes=lambda row: not row.looked.is_claim and not is_article(row.pool),
+    share=0.1,
+    n_ensembles=6,
+)
+ARTICLE = Kind(
+    name="article", takes=lambda row: not row.looked.is_claim and is_article(row.pool), share=0.2
+)
+CLAIM = Kind(name="claim", takes=lambda row: row.looked.is_claim, share=0.3, only=FOR_CLAIMS)
+ONE_CLAIM = replace(CLAIM, n_ensembles=1)
+ONE_QUESTION = Kind(
+    name="question", takes=lambda row: not row.looked.is_claim, share=0.7, n_ensembles=1
+)
+
+
 def fit_ranking(
-    rows: Sequence[Row],
-    around: Sequence[Floats],
-    bare: Sequence[Row],
-    bare_around: Sequence[Floats],
+    pools: Sequence[Near],
+    bare: Sequence[Near],
+    kind: Kind,
     *,
-    claims: bool,
     seed: int,
     log: Log,
-    without: Collection[str],
+    without: Collection[str] = (),
+    tells_course: bool = False,
 ) -> Ranking | None:
-    """Fit what ranks the passages of questions, or of claims; None if nothing teaches it.
+    """Fit what ranks the passages of one kind of question; None if nothing teaches it.
 
     Args:
-        rows: Pools.
-        around: Their surroundings.
+        pools: Pools of all kinds.
         bare: The same pools without their evidence.
-        bare_around: Their surroundings.
-        claims: Whether claims are fitted, or questions.
+        kind: What kind is fitted.
         seed: The same pools and seed give the same.
         log: Told of each step.
         without: Names of measures to do without.
+        tells_course: Whether the log is told how good the ranking is with fewer trees.
     """
-    places = [
-        place
-        for place, row in enumerate(rows)
-        if row.looked.is_claim == claims and 0 < row.looked.labels.sum() < len(row.looked.labels)
-    ]
-    if not places:
+    chosen = [one for one in pools if kind.takes(one.row) and _teaches(one.row)]
+    if not chosen:
         return None
-    chosen = [rows[place] for place in places]
-    if claims:
-        without = {*without, *(name for name in (*TOGETHER, *ALONE) if name not in FOR_CLAIMS)}
-    rising = [claims and name in FOR_CLAIMS for name in TOGETHER]
-    rising_alone = [claims and name in FOR_CLAIMS for name in ALONE]
-    near = [around[place] for place in places]
-    together = _together(chosen, near, without)
-    alone = [_masked(rows[place].company.alone(), ALONE, without) for place in places]
-    kind = "claim" if claims else "question"
-    halves = _halves(chosen, together, seed, rising)
-    left = [place for place, row in enumerate(bare) if row.looked.is_claim == claims]
-    bare, bare_around = [bare[p] for p in left], [bare_around[p] for p in left]
+    empty = [one for one in bare if kind.takes(one.row)]
+    rows = [one.row for one in chosen]
+    kept = [kind.sees(name, without) for name in SEEN]
+    numbers, empties = ([_masked(one.numbers, kept) for one in some] for some in (chosen, empty))
+    rank = partial(_rank, kind=kind, seed=seed, rising=kind.rising(SEEN))
+    halves = _halves(rows, numbers, rank)
+    if tells_course:
+        points = by_trees(rows, numbers, halves, n_ensembles=kind.n_ensembles, seed=seed)
+        log({"step": BY_TREES, "kind": kind.name, "points": [one.plain() for one in points]})
+    trees = rank(rows, numbers, log=_told(log, kind.name, "together"))
     return Ranking(
-        _rank(chosen, together, seed, rising, _told(log, kind, "together")),
-        _rank(chosen, alone, seed, rising_alone, _told(log, kind, "alone")),
-        _scale(chosen, together, halves, log, alone=False),
-        _scale(chosen, alone, _halves(chosen, alone, seed, rising_alone), log, alone=True),
+        trees,
+        _scale(rows, numbers, halves, log, alone=False),
         fit_presence(
-            [*chosen, *bare],
-            [*together, *_together(bare, bare_around, without)],
-            [*near, *bare_around],
+            [*rows, *(one.row for one in empty)],
+            [*numbers, *empties],
+            [one.around for one in (*chosen, *empty)],
             halves,
             log,
         ),
     )
 
 
-def _together(
-    rows: Sequence[Row], around: Sequence[Floats], without: Collection[str]
-) -> list[Floats]:
-    return [
-        _masked(np.column_stack([row.company.measures, near]), TOGETHER, without)
-        for row, near in zip(rows, around, strict=True)
-    ]
+def fit_alone(
+    rows: Sequence[Row],
+    kind: Kind,
+    *,
+    seed: int,
+    log: Log,
+    without: Collection[str] = (),
+) -> Lone | None:
+    """Fit what judges a passage that has no other beside it; None if nothing teaches it."""
+    chosen = [row for row in rows if kind.takes(row) and _teaches(row)]
+    if not chosen:
+        return None
+    kept = [kind.sees(name, without) for name in ALONE]
+    numbers = [_masked(row.company.alone(), kept) for row in chosen]
+    rank = partial(_rank, kind=kind, seed=seed, rising=kind.rising(ALONE))
+    halves = _halves(chosen, numbers, rank)
+    trees = rank(chosen, numbers, log=_told(log, kind.name, "alone"))
+    return Lone(trees, _scale(chosen, numbers, halves, log, alone=True))
 
 
-def _masked(rows: Floats, names: Sequence[str], without: Collection[str]) -> Floats:
-    """Return rows in which some signals say nothing."""
-    kept = np.array([name not in without for name in names])
-    return np.asarray(np.where(kept[None], rows, 0.0), np.float64)
+def _masked(numbers: Floats, kept: Sequence[bool]) -> Floats:
+    """Return numbers of which some say nothing."""
+    return np.asarray(np.where(np.array(kept)[None], numbers, 0.0), np.float64)
+
+
+def _teaches(row: Row) -> bool:
+    return bool(0 < row.looked.labels.sum() < len(row.looked.labels))
 
 
 def _rank(
     rows: Sequence[Row],
     numbers: Sequence[Floats],
+    *,
+    kind: Kind,
     seed: int,
     rising: Sequence[bool] | None,
     log: Log = silent,
@@ -113,23 +170,24 @@ def _rank(
                 ),
                 sizes=[len(row.looked.labels) for row in rows],
                 rounds=RANK_ROUNDS,
-                seed=N_SEEDS * seed + number,
+                seed=kind.n_ensembles * seed + number,
+                share=kind.share,
                 rising=rising,
                 log=log,
             )
-            for number in range(N_SEEDS)
+            for number in range(kind.n_ensembles)
         ]
     )
 
 
 def _halves(
-    rows: Sequence[Row], numbers: Sequence[Floats], seed: int, rising: Sequence[bool]
+    rows: Sequence[Row], numbers: Sequence[Floats], rank: Callable[..., Trees]
 ) -> dict[int, Trees]:
     """Return what ranks the pools of each half, fitted on the other, or on all if it is empty."""
     found = {}
     for half in (0, 1):
         other = [place for place, row in enumerate(rows) if row.half != half] or range(len(rows))
-        found[half] = _rank([rows[p] for p in other], [numbers[p] for p in other], seed, rising)
+        found[half] = rank([rows[p] for p in other], [numbers[p] for p in other])
     return found
 
 

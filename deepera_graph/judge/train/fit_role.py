@@ -11,8 +11,17 @@ from deepera_graph.judge.train.lessons import role_of
 from deepera_graph.judge.train.log import Log, silent
 from deepera_graph.judge.train.material import Looked
 from deepera_graph.judge.train.packages import needed
+from deepera_graph.judge.train.parts import N_PARTS, beside, part_of
 
 _DIGITS = 6
+
+
+def fit_roles(looked: Sequence[Looked], whole: ResultsRole) -> list[ResultsRole]:
+    """Return, for each part, what was fitted on the others; *whole* where they teach nothing."""
+    return [
+        fit_role(beside(looked, part, lambda one: part_of(one.pool))) or whole
+        for part in range(N_PARTS)
+    ]
 
 
 def fit_role(looked: Sequence[Looked], log: Log = silent) -> ResultsRole | None:

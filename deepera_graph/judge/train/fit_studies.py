@@ -1,6 +1,7 @@
 """Fits whether a passage is on topic, and whether two passages are of one study."""
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -11,46 +12,46 @@ from deepera_graph.judge.head import Head
 from deepera_graph.judge.train.grow import grow
 from deepera_graph.judge.train.lessons import is_article, is_plain, own_parts
 from deepera_graph.judge.train.log import Log
+from deepera_graph.judge.train.parts import N_PARTS, beside
 from deepera_graph.judge.train.row import Row
 from deepera_graph.judge.trees import Trees
 
 Floats = NDArray[np.float64]
 TOP_CLAIM = 20  # passages of a claim that teach what is on topic
 TOPIC_ROUNDS, LINK_ROUNDS = 150, 100
+_Taught = tuple[int, Floats, Any]  # part, numbers, labels
 
 
 def fit_topics(
     rows: Sequence[Row], seed: int, log: Log, base: Head | None
-) -> tuple[tuple[Trees, Trees], Trees]:
-    """Return models of whether a passage is on topic: for either half, and of all."""
+) -> tuple[Sequence[Trees], Trees]:
+    """Return models of whether a passage is on topic: for each part, and of all."""
     if base is not None:
-        return (base.topic, base.topic), base.topic
+        return [base.topic] * N_PARTS, base.topic
     taught = []
     for row in rows:
         own = own_parts(row.pool) if is_plain(row.pool) else None
         if own is not None:
-            taught.append((row.half, row.company.topic(), own))
+            taught.append((row.part, row.company.topic(), own))
         elif row.looked.is_claim and not is_article(row.pool):
             golden_first = np.argsort(-row.looked.labels, kind="stable")[:TOP_CLAIM]
             taught.append(
                 (
-                    row.half,
+                    row.part,
                     row.company.topic()[golden_first],
                     row.looked.labels[golden_first] > 0,
                 )
             )
-    first = _binary([one for one in taught if one[0] != 0] or taught, TOPIC_ROUNDS, seed)
-    second = _binary([one for one in taught if one[0] != 1] or taught, TOPIC_ROUNDS, seed)
     log({"step": "topic", "pools": len(taught), "passages": sum(len(x) for _, x, _ in taught)})
-    return (first, second), _binary(taught, TOPIC_ROUNDS, seed)
+    return _by_part(taught, TOPIC_ROUNDS, seed), _binary(taught, TOPIC_ROUNDS, seed)
 
 
 def fit_links(
     rows: Sequence[Row], seed: int, log: Log, base: Head | None
-) -> tuple[tuple[Trees, Trees], Trees]:
-    """Return models of whether two passages are of one study: for either half, and of all."""
+) -> tuple[Sequence[Trees], Trees]:
+    """Return models of whether two passages are of one study: for each part, and of all."""
     if base is not None:
-        return (base.link, base.link), base.link
+        return [base.link] * N_PARTS, base.link
     taught = []
     for row in rows:
         own = own_parts(row.pool) if is_plain(row.pool) else None
@@ -60,14 +61,16 @@ def fit_links(
         pairs = row.company.links(np.arange(n))
         either = (own[:, None] | own[None]) & ~np.eye(n, dtype=np.bool_)
         both = own[:, None] & own[None]
-        taught.append((row.half, pairs[either], both[either]))
-    first = _binary([one for one in taught if one[0] != 0] or taught, LINK_ROUNDS, seed)
-    second = _binary([one for one in taught if one[0] != 1] or taught, LINK_ROUNDS, seed)
+        taught.append((row.part, pairs[either], both[either]))
     log({"step": "link", "pools": len(taught), "pairs": sum(len(x) for _, x, _ in taught)})
-    return (first, second), _binary(taught, LINK_ROUNDS, seed)
+    return _by_part(taught, LINK_ROUNDS, seed), _binary(taught, LINK_ROUNDS, seed)
 
 
-def _binary(taught: Sequence[tuple[int, Floats, Any]], rounds: int, seed: int) -> Trees:
+def _by_part(taught: Sequence[_Taught], rounds: int, seed: int) -> list[Trees]:
+    return [_binary(beside(taught, part, itemgetter(0)), rounds, seed) for part in range(N_PARTS)]
+
+
+def _binary(taught: Sequence[_Taught], rounds: int, seed: int) -> Trees:
     if not taught:
         raise InputError("no pool tells the paper that answers from others, as none is plain text")
     return grow(

@@ -38,7 +38,9 @@ def copy_encoder(source: Path, target: Path) -> None:
     for file in encoder_files(source):
         aim = target / file.name
         if not (aim.exists() and aim.samefile(file)):
-            shutil.copyfile(file, aim)
+            beside = target / f"{file.name}.part"
+            shutil.copyfile(file, beside)
+            beside.replace(aim)
 
 
 def write_text(folder: Path, name: str, text: str) -> None:

@@ -11,12 +11,12 @@ from deepera_graph.judge.train.packages import needed
 from deepera_graph.judge.trees import Trees
 
 Floats = NDArray[np.float64]
+LEAF = 40  # fewest passages in a leaf
 CHOSEN: Mapping[str, Any] = {
     "learning_rate": 0.05,
     "num_leaves": 15,
-    "min_data_in_leaf": 40,
+    "min_data_in_leaf": LEAF,
     "lambda_l2": 5.0,
-    "feature_fraction": 0.7,
     "lambdarank_truncation_level": 5,
 }
 _SAME_EVERY_TIME: Mapping[str, Any] = {
@@ -34,6 +34,7 @@ def grow(
     *,
     rounds: int,
     seed: int,
+    share: float = 0.7,
     weights: Floats | None = None,
     sizes: Sequence[int] | None = None,
     rising: Sequence[bool] | None = None,
@@ -46,6 +47,7 @@ def grow(
         labels: 0 or 1, shape (n_rows,).
         rounds: Number of trees.
         seed: The same rows and seed give the same trees.
+        share: Of the features, those that a tree may look at, in (0, 1].
         weights: What each row counts; all count the same if None.
         sizes: Rows of each question, one after the other: grow what ranks them (LambdaMART, Burges
             2010). None: grow what gives the log odds of 1.
@@ -56,6 +58,7 @@ def grow(
     data = lightgbm.Dataset(rows, labels, weight=weights, group=sizes)
     objective = "binary" if sizes is None else "lambdarank"
     given = {**CHOSEN, **_SAME_EVERY_TIME, "objective": objective, "seed": seed}
+    given["feature_fraction"] = share
     if rising is not None:
         given["monotone_constraints"] = [int(one) for one in rising]
     model = lightgbm.train(given, data, rounds)

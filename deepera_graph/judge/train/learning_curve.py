@@ -1,7 +1,7 @@
 """How good a judge gets with more questions to learn from."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -9,10 +9,11 @@ from deepera_graph.bench.metrics.resample import Interval
 from deepera_graph.judge.train.folds import N_FOLDS, folds
 from deepera_graph.judge.train.learn import Learn
 from deepera_graph.judge.train.log import Log, silent
-from deepera_graph.judge.train.measure import rank_metrics
+from deepera_graph.judge.train.measure import N_RESAMPLES, rank_metrics
 from deepera_graph.judge.train.pool import Pool
 from deepera_graph.judge.train.scored import Scored, score
 
+LEARNING_CURVE = "learning curve"
 SHARES = (0.1, 0.25, 0.5, 1.0)
 
 
@@ -31,6 +32,15 @@ class Point(NamedTuple):
                 for name, its in self.metrics.items()
             },
         }
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> Self:
+        """Return the point of its plain form."""
+        sets = {
+            name: {metric: Interval(**one) for metric, one in its.items()}
+            for name, its in plain["sets"].items()
+        }
+        return cls(plain["size"], sets)
 
 
 def learning_curve(
@@ -67,19 +77,24 @@ def learning_curve(
             sides = list(zip(pools, fold_of, strict=True))
             train = _part([one for one, its in sides if its != fold and one.weight], share, seed)
             sizes.append(len(train))
-            log({"step": "learning curve", "share": share, "fold": fold, "train": len(train)})
+            log(
+                {"step": "part of the questions", "share": share, "fold": fold, "train": len(train)}
+            )
             scorer = learn(train, seed=seed, log=log)
             scored += score([one for one, its in sides if its == fold], scorer, log)
         points.append(point(float(np.mean(sizes)), scored, seed))
     return points
 
 
-def point(size: float, scored: Sequence[Scored], seed: int) -> Point:
+def point(
+    size: float, scored: Sequence[Scored], seed: int, *, n_resamples: int = N_RESAMPLES
+) -> Point:
     """Return the rank metrics of each set at one size."""
-    sets = dict.fromkeys(one.pool.set for one in scored)
+    by_set: dict[str, list[Scored]] = {}
+    for one in scored:
+        by_set.setdefault(one.pool.set, []).append(one)
     metrics = {
-        name: rank_metrics([one for one in scored if one.pool.set == name], seed=seed)
-        for name in sets
+        name: rank_metrics(its, n_resamples=n_resamples, seed=seed) for name, its in by_set.items()
     }
     return Point(size, metrics)
 

@@ -11,6 +11,7 @@ from deepera_graph.errors import InputError
 from deepera_graph.judge.head import Head
 from deepera_graph.judge.model import SHIPPED
 from deepera_graph.judge.train.data import N_NEGATIVES, read_pools
+from deepera_graph.judge.train.figures import save_figures, training_figures
 from deepera_graph.judge.train.fit import fit
 from deepera_graph.judge.train.folder import (
     copy_encoder,
@@ -20,8 +21,10 @@ from deepera_graph.judge.train.folder import (
     write_sums,
 )
 from deepera_graph.judge.train.folds import held_out
-from deepera_graph.judge.train.judge import head_scorer
-from deepera_graph.judge.train.log import Log, log_to, silent
+from deepera_graph.judge.train.grow import LEAF
+from deepera_graph.judge.train.judge import head_scorer, learner
+from deepera_graph.judge.train.learning_curve import LEARNING_CURVE, learning_curve
+from deepera_graph.judge.train.log import DONE, Log, log_to, silent
 from deepera_graph.judge.train.look_alikes import VARIANTS, varied
 from deepera_graph.judge.train.looking import looking
 from deepera_graph.judge.train.material import Material
@@ -29,9 +32,10 @@ from deepera_graph.judge.train.packages import needed
 from deepera_graph.judge.train.pool import Pool
 from deepera_graph.judge.train.scored import Scorer
 from deepera_graph.judge.train.select import best
-from deepera_graph.judge.train.trained_on import write_trained_on
+from deepera_graph.judge.train.trained_on import unknowing, write_trained_on
 
 LOG = "train.jsonl"
+_FOLDS = 3  # of the learning curve: twelve fits, as much work as four trainings
 OURS = "plain"  # what the shipped weights are trained with
 RECIPES: Mapping[str, tuple[str, ...]] = {
     OURS: (),
@@ -55,6 +59,7 @@ class Plan:
             asks for no decision.
         seed: Of the fit; the same data, seed and machine give the same weights.
         keep: Where vectors are kept for the next time; None keeps none.
+        learning_curve: Whether judges are fitted on parts of the questions, too, for a figure.
     """
 
     data: tuple[Path, ...]
@@ -66,6 +71,7 @@ class Plan:
     validation: float | None = None
     seed: int = 0
     keep: Path | None = None
+    learning_curve: bool = False
 
 
 class Made(NamedTuple):
@@ -91,8 +97,10 @@ class Made(NamedTuple):
 def make(plan: Plan, log: Log = silent) -> Made:
     """Train a judge and write it into a folder that `EvidenceModel.load` reads.
 
-    Beside the weights there are a log (``train.jsonl``) and a record of what was trained on. What
-    the data cannot teach is taken from the judge whose encoder is used, if there is one.
+    Beside the weights there are a log (``train.jsonl``), its figures, and a record of what was
+    trained on. Until all is fitted, nothing is written but ``train.jsonl.part``: an interrupted
+    training leaves older weights as they are. What the data cannot teach is taken from the judge
+    whose encoder is used, if there is one.
 
     Raises:
         DatasetError: The data cannot be read.
@@ -108,17 +116,21 @@ def make(plan: Plan, log: Log = silent) -> Made:
     sides = None if plan.validation is None else held_out(pools, plan.validation, seed=plan.seed)
     base = head_of(source)
     plan.out.mkdir(parents=True, exist_ok=True)
-    copy_encoder(source, plan.out)
-    with log_to(plan.out / LOG, log) as told, looking(files, plan.keep) as material:
+    with log_to(plan.out / LOG, log) as told, looking(files, plan.keep, told) as material:
         sets = Counter(pool.set for pool in pools)
         told({"step": "data", "questions": sets, "passages": sum(len(p.passages) for p in pools)})
         learn = partial(fit, encoder=material, seed=plan.seed, log=told, base=base)
         recipe, found = (OURS, {}) if sides is None else _decide(*sides, learn, material, told)
-        head = learn(varied(pools, kinds=RECIPES[recipe], seed=plan.seed))
-        told({"step": "done", "recipe": recipe})
+        head = learn(varied(pools, kinds=RECIPES[recipe], seed=plan.seed), tells_course=True)
+        _check_splits(head, len(pools))
+        told({"step": DONE, "recipe": recipe})
+        if plan.learning_curve:
+            _curve(plan, pools, material, told)
+    copy_encoder(source, plan.out)
     write_head(plan.out, head)
     write_trained_on(plan.out, pools, seed=plan.seed)
     write_sums(plan.out)
+    save_figures(plan.out, training_figures(plan.out / LOG))
     return Made(plan.out, sets, recipe, found)
 
 
@@ -135,6 +147,23 @@ def trainable(pools: Sequence[Pool]) -> list[Pool]:
             f"its candidates ({len(pools)} questions read)"
         )
     return found
+
+
+def _check_splits(head: Head, n_questions: int) -> None:
+    """Raise `InputError` if some trees are bare leaves, and so rank all passages alike."""
+    rankings = (head.question, head.article, head.claim, head.question_alone, head.claim_alone)
+    if not all(one.trees.depth for one in rankings):
+        raise InputError(
+            f"too little to learn from: over {n_questions} questions no measure tells golden "
+            f"passages from others often enough (a leaf of a tree needs {LEAF} passages)"
+        )
+
+
+def _curve(plan: Plan, pools: Sequence[Pool], material: Material, log: Log) -> None:
+    """Log what judges reach that are fitted on parts of the questions, by cross-validation."""
+    learn = learner(material, unknowing(plan.encoder or SHIPPED, pools))
+    points = learning_curve(pools, learn, n_folds=_FOLDS, seed=plan.seed, log=log)
+    log({"step": LEARNING_CURVE, "points": [one.plain() for one in points]})
 
 
 def _decide(

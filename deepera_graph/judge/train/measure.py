@@ -1,7 +1,7 @@
 """How good scores are: ranks, what a threshold keeps, and how far probabilities hold."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from ir_measures import AP
@@ -18,10 +18,13 @@ from deepera_graph.judge.train.scored import Scored
 
 RANKS = ("HitRate@1", "HitRate@3", "RP", "nDCG@10")
 KEPT = ("kept", "precision", "any golden", "empty")
+BEST = ("golden", "any golden")
+CUTS = (5, 10, 20, 30)
 TAU = 0.8
 TAUS = tuple(step / 20 for step in range(1, 20))
 N_RESAMPLES = 2000
 N_BINS = 10
+ColumnT = TypeVar("ColumnT")
 _CUT = 10
 
 
@@ -104,6 +107,32 @@ def operating_curve(
     return {tau: kept_metrics(scored, tau, n_resamples=500, seed=seed) for tau in taus}
 
 
+def best_metrics(
+    scored: Sequence[Scored], cuts: Sequence[int] = CUTS, *, seed: int = 0
+) -> dict[int, dict[str, Interval]]:
+    """Return what is left when only the best so many passages of each question go on to a reader.
+
+    `golden`: share of the golden passages among the candidates that are among the best; `any
+    golden`: share of the questions, out of those with a golden candidate, that keep one.
+
+    Args:
+        scored: Not empty.
+        cuts: Passages a question that go on, >= 1; of equal scores the first of the pool.
+        seed: Of the intervals.
+    """
+    ranked = [
+        np.asarray(one.pool.labels, np.float64)[np.argsort(-one.scores, kind="stable")]
+        for one in scored
+    ]
+    golden = np.array([labels.sum() for labels in ranked])
+    has = (golden > 0).astype(np.float64)
+    left = {cut: np.array([labels[:cut].sum() for labels in ranked]) for cut in cuts}
+    columns = {(cut, "golden"): (its, golden) for cut, its in left.items()}
+    columns |= {(cut, "any golden"): (np.minimum(its, 1.0), has) for cut, its in left.items()}
+    found = _intervals(scored, columns, N_RESAMPLES, seed)
+    return {cut: {name: found[cut, name] for name in BEST} for cut in cuts}
+
+
 def reliability(scored: Sequence[Scored]) -> list[Bin]:
     """Return how often passages are evidence whose probability is about the same, in ten bins."""
     values, truth = _flat(scored)
@@ -162,10 +191,10 @@ def _flat(scored: Sequence[Scored]) -> tuple[Floats, Floats]:
 
 def _intervals(
     scored: Sequence[Scored],
-    columns: Mapping[str, tuple[Floats, Floats]],
+    columns: Mapping[ColumnT, tuple[Floats, Floats]],
     n_resamples: int,
     seed: int,
-) -> dict[str, Interval]:
+) -> dict[ColumnT, Interval]:
     """Return sums of the first over sums of the second, with intervals over groups."""
     names = {one.pool.group: 0 for one in scored}
     place = {group: number for number, group in enumerate(names)}

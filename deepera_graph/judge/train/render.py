@@ -14,14 +14,28 @@ _CURVE = ("kept", "precision", "any golden", "empty")
 def markdown(evaluation: Evaluation) -> str:
     """Return the tables: all sets, then of each its operating curve and its reliability.
 
+    Between them, what share of the golden passages is among the best so many of their question, as
+    a pre-filter would keep them.
+
     Shares are times 100; a kept count is passages a question. Intervals are of 95 %, by bootstrap
     over groups of questions.
     """
     parts = [evaluation.how, "", *_overview(evaluation)]
+    parts += ["", "## What a pre-filter keeps", "", *_best(evaluation)]
     for name, one in evaluation.sets.items():
         parts += ["", f"## {name}", "", *_curve(one), "", *_reliability(one.bins), ""]
         parts.append(", ".join(f"{key} {value:.3f}" for key, value in one.calibration.items()))
     return "\n".join(parts) + "\n"
+
+
+def _best(evaluation: Evaluation) -> list[str]:
+    """Return a table of the golden passages that are among the best of their question."""
+    cuts = list(dict.fromkeys(cut for one in evaluation.sets.values() for cut in one.best))
+    rows = [
+        [name, *(cell("golden", one.best[cut]["golden"]) for cut in cuts)]
+        for name, one in evaluation.sets.items()
+    ]
+    return table(["golden passages among the best", *map(str, cuts)], rows)
 
 
 def overview(evaluation: Evaluation) -> str:

@@ -14,12 +14,17 @@ class Row:
     Attributes:
         looked: Its passages as looked at.
         company: Its passages compared with each other.
-        half: 0 or 1: what is fitted on one half of the groups reads the other.
+        part: See `deepera_graph.judge.train.parts`.
     """
 
     looked: Looked
     company: Company
-    half: int
+    part: int
+
+    @property
+    def half(self) -> int:
+        """0 or 1: what is fitted on one half of the groups reads the other."""
+        return self.part % 2
 
     @property
     def pool(self) -> Pool:

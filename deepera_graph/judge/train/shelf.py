@@ -22,7 +22,7 @@ _FIND = (
     "WHERE pairs.key = ? AND texts.key = ?"
 )
 
-_FORMAT = "2"  # to be raised whenever `deepera_graph.judge.measures.look` gives other numbers
+_FORMAT = "3"  # to be raised whenever `deepera_graph.judge.measures.look` gives other numbers
 
 Key = tuple[str, str, str]  # question, title, text
 

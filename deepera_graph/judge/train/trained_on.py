@@ -7,7 +7,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.judge.train.folder import TRAINED_ON, write_text
+from deepera_graph.judge.head import Head
+from deepera_graph.judge.train.folder import TRAINED_ON, head_of, write_text
 from deepera_graph.judge.train.groups import question_key
 from deepera_graph.judge.train.pool import Pool
 from deepera_graph.version import __version__
@@ -47,6 +48,15 @@ def trained_questions(folder: Path) -> frozenset[str]:
 def seen(pools: Sequence[Pool], known: frozenset[str]) -> Mapping[str, int]:
     """Return, by set, how many questions are among the known ones."""
     return Counter(pool.set for pool in pools if question_key(pool.question) in known)
+
+
+def unknowing(folder: Path, pools: Sequence[Pool]) -> Head | None:
+    """Return the judge of a folder; None if there is none, or it was trained on one of the pools.
+
+    Raises:
+        SettingsError: A file is not what its checksum says, or of another version.
+    """
+    return None if seen(pools, trained_questions(folder)) else head_of(folder)
 
 
 def _version(name: str) -> str:

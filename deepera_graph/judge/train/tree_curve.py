@@ -2,9 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
-from deepera_graph.judge.head import Head, Ranking
+from deepera_graph.judge.head import Head
+from deepera_graph.judge.ranking import Lone, Ranking
+from deepera_graph.judge.train.by_trees import SIZES, between
 from deepera_graph.judge.train.fit import fit
+from deepera_graph.judge.train.fit_ranking import RANK_ROUNDS
 from deepera_graph.judge.train.folds import N_FOLDS, folds
 from deepera_graph.judge.train.judge import head_scorer
 from deepera_graph.judge.train.learning_curve import Point, point
@@ -13,7 +17,7 @@ from deepera_graph.judge.train.material import Material
 from deepera_graph.judge.train.pool import Pool
 from deepera_graph.judge.train.scored import Scored, score
 
-SIZES = (10, 25, 50, 100, 200, 350)
+RankingT = TypeVar("RankingT", Ranking, Lone)
 
 
 def tree_curve(
@@ -57,14 +61,17 @@ def tree_curve(
 
 
 def first_trees(head: Head, size: int) -> Head:
-    """Return the head with only the first so many trees of each ranking."""
-    return replace(head, question=_first(head.question, size), claim=_first(head.claim, size))
-
-
-def _first(ranking: Ranking, size: int) -> Ranking:
-    together, alone = ranking.together, ranking.alone
+    """Return the head with only the first so many trees of each ensemble of each ranking."""
     return replace(
-        ranking,
-        together=replace(together, roots=together.roots[:size]),
-        alone=replace(alone, roots=alone.roots[:size]),
+        head,
+        question=_first(head.question, size),
+        article=_first(head.article, size),
+        claim=_first(head.claim, size),
+        question_alone=_first(head.question_alone, size),
+        claim_alone=_first(head.claim_alone, size),
     )
+
+
+def _first(ranking: RankingT, size: int) -> RankingT:
+    n_ensembles = len(ranking.trees.roots) // RANK_ROUNDS
+    return replace(ranking, trees=between(ranking.trees, 0, size, n_ensembles))

@@ -45,7 +45,7 @@ def is_async(request):
 
 
 def kinds(server: ChatServer) -> list[str]:
-    names = {"entity_type": "intent", "You judge": "score", "You shorten": "summary"}
+    names = {"You read": "intent", "You judge": "score", "You shorten": "summary"}
     return [
         next((name for mark, name in names.items() if mark in request.system), "answer")
         for request in server.requests

@@ -173,7 +173,7 @@ def test_a_refusal_is_a_failure_with_its_words():
 
 def test_an_intent_that_cannot_be_had_does_not_stop_the_judge():
     def answer(request: Request):
-        return "no idea" if "entity_type" in request.system else ordinary(request)
+        return "no idea" if "You read" in request.system else ordinary(request)
 
     result, requests = rerank(answer)
     assert result.intent["status"] == "fallback"

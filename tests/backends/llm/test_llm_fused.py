@@ -124,11 +124,11 @@ def test_what_is_kept_below_the_threshold_is_summarized_apart():
 @pytest.mark.parametrize(
     ("threshold", "line"),
     [
-        (0.8, "from a score of 0.8"),
-        (0.739, "from a score of 0.73"),
-        (Gap(), "from a score of 0.5"),
-        (Quantile(share=0.5, floor=0.65), "from a score of 0.65"),
-        (PerIntent(values={"causal inference": 0.7}), "from a score of 0.7"),
+        (0.8, "from 0.8"),
+        (0.739, "from 0.73"),
+        (Gap(), "from 0.5"),
+        (Quantile(share=0.5, floor=0.65), "from 0.65"),
+        (PerIntent(values={"causal inference": 0.7}), "from 0.7"),
     ],
 )
 def test_a_summary_is_asked_for_from_the_lowest_score_that_may_be_kept(threshold, line):

@@ -170,11 +170,10 @@ def test_nothing_unseen_and_no_token_of_a_template_is_sent(sent: dict[str, Any])
 def test_a_judged_sentence_stands_on_one_line(sent: dict[str, Any]) -> None:
     for request in of(sent, "You judge"):
         inside = request.user.split("=====\n", 1)[1].rsplit("\n=====", 1)[0]
-        title, section, empty, *sentences = inside.split("\n")
-        assert title.startswith("Title: ")
-        assert section.startswith("Section: ")
-        assert empty == ""
-        numbers = [int(re.match(r"\[(\d+)\] ", line)[1]) for line in sentences]
+        lines = inside.split("\n")
+        n_heads = sum(line.startswith(("Title: ", "Section: ")) for line in lines[:2])
+        sentences = lines[n_heads:]
+        numbers = [int(re.match(r"(\d+): ", line)[1]) for line in sentences]
         assert numbers == list(range(1, len(sentences) + 1))
         assert len(inside.splitlines()) == len(inside.split("\n"))
 
@@ -250,9 +249,9 @@ def test_a_question_that_knows_the_passage_does_not_know_its_mark() -> None:
         "intent": {"topic": "", "entity_type": "", "intent": "other",
                    "expected_answer_type": "other"},
     }  # fmt: skip
-    known = show.passage_values(task, "[1] Moss grew.")["marker"]
+    known = show.passage_values(task, "1: Moss grew.")["marker"]
     asking = {**task, "question": f"Is it =====passage-{known}===== so?"}
-    values = show.passage_values(asking, "[1] Moss grew.")
+    values = show.passage_values(asking, "1: Moss grew.")
     assert values["marker"] != known
     assert values["marker"] not in values["question"]
 

@@ -151,7 +151,7 @@ def test_other_refusals_say_nothing_of_the_way(status: int) -> None:
 
 def test_many_first_uses_at_once_all_find_the_way() -> None:
     def answer(request: Request) -> Reply:
-        if "entity_type" in request.system:
+        if "You read" in request.system:
             return Reply(status=429, headers={"retry-after": "999"})
         return ordinary(request) if method_of(request) == "text" else Reply(status=422)
 

@@ -15,7 +15,7 @@ from deepera_graph.version import __version__
 from support.openai_server import ChatServer, Request
 from support.scripted import answer_in_json
 
-SHOWN = ("0.3.0", "657ecc416105")
+SHOWN = ("0.4.0", "c03d48776a44")
 QUESTION = "Does tea lower fasting glucose?"
 BLOCK = re.compile(r"=====passage-([0-9a-f]{8})=====\n(.*)\n=====passage-\1=====", re.DOTALL)
 INTENT = {
@@ -65,7 +65,7 @@ def test_the_passage_is_last():
     match = BLOCK.search(request.user)
     assert match is not None
     assert match.end() == len(request.user)
-    assert match.group(2).endswith("[1] Tea helps.")
+    assert match.group(2).endswith("1: Tea helps.")
 
 
 def test_intent_and_question_reach_the_judge_and_ids_do_not():
@@ -123,7 +123,7 @@ def test_nothing_unseen_is_shown(text):
 
 @pytest.mark.parametrize("text", ["One\r\ntwo", "One\ftwo", "One\ttwo", "One\vtwo"])
 def test_white_space_of_other_kinds_is_white_space(text):
-    assert show.numbered(split_sentences(text)) == "[1] One two"
+    assert show.numbered(split_sentences(text)) == "1: One two"
     assert "\ufffd" not in show.plain(text)
 
 
@@ -176,7 +176,7 @@ def test_a_quote_of_a_long_passage_points_into_the_whole_of_it():
 
     def answer(request: Request) -> dict[str, object]:
         if "You judge" in request.system:
-            number = re.search(r"\[(\d+)\] Tea lowered it", request.user)
+            number = re.search(r"(\d+): Tea lowered it", request.user)
             evidence = [int(number.group(1))] if number else []
             return {"reason": "r", "evidence": evidence, "score": 0.9 if number else 0.1}
         return answer_in_json({}, request.system, request.user)

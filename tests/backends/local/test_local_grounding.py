@@ -99,3 +99,17 @@ def test_section_labels_weigh(section, sign):
 )
 def test_names_in_a_question(question, names):
     assert find_names(question) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "cue", "count"),
+    [
+        ("p<0.05, P = .1 and p-value &lt; 1, not xp < 2 or p of 3", "statistic", 3),
+        ("CI, OR, aOR, SEM and SD, not CIA, xOR, or, SE", "statistic", 5),
+        ("odds ratio, relative risks, r = -.3, ± 2, +/-2, not for = 3", "statistic", 5),
+        ("5 vs. 4 versus 3 v 2, not 1 vsx or xv", "statistic", 3),
+        ("To TEST it we AIM to find, not onto test, to testify?", "intention", 4),
+    ],
+)
+def test_a_cue_is_a_word_of_its_own(text, cue, count):
+    assert count_cues(text, words(text))[CUE_NAMES.index(cue)] == count

@@ -6,6 +6,7 @@ import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
+from queue import Queue
 from types import SimpleNamespace
 
 import pytest
@@ -66,6 +67,18 @@ def test_one_model_serves_all_backends_threads_and_copies(folder):
 def test_no_call_runs_in_the_thread_of_the_event_loop(folder):
     run(local_backend("trained", weights=folder), is_async=True)
     assert threading.current_thread() not in local_model(folder).used_in
+
+
+def test_a_process_does_not_end_while_a_thread_loads_to_read_ahead(folder, monkeypatch):
+    told = Queue()
+    monkeypatch.setattr(
+        EvidenceModel,
+        "read_ahead",
+        lambda self, passages: told.put((passages, threading.current_thread().daemon)),
+        raising=False,
+    )
+    local_backend("trained", weights=folder).surveyor.read_ahead(TEXTS)
+    assert told.get(timeout=5) == (TEXTS, False)
 
 
 def test_the_judge_does_without_notes(folder):

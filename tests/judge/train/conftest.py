@@ -11,8 +11,8 @@ from support.tiny_encoder import DEPTH, OPSET, make_tokenizer
 
 @pytest.fixture
 def lines(tmp_path):
-    """A file of twelve questions."""
-    return write_lines(tmp_path / "lines.jsonl", instance_lines(12))
+    """A file of forty questions."""
+    return write_lines(tmp_path / "lines.jsonl", instance_lines(40))
 
 
 @pytest.fixture

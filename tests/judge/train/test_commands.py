@@ -1,27 +1,34 @@
 """`deepera judge`: from data to weights to figures, and what can go wrong."""
 
 import json
+import shutil
 import sys
 
 import pytest
 
-from support.pools import write_lines
+from support.pools import instance_lines, write_lines
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory):
+    """Where weights are that are made once, and copied for each test."""
+    return tmp_path_factory.mktemp("once") / "trained"
 
 
 @pytest.fixture
-def trained(deepera, lines, weights, tmp_path):
+def trained(deepera, lines, weights, tmp_path, once):
     """Weights that `deepera judge train` made."""
-    out = tmp_path / "trained"
-    result = deepera("judge", "train", "--data", lines, "-o", out, "--encoder", weights)
-    assert result.exit_code == 0, result.stderr
-    return out
+    if not once.exists():
+        result = deepera("judge", "train", "--data", lines, "-o", once, "--encoder", weights)
+        assert result.exit_code == 0, result.stderr
+    return shutil.copytree(once, tmp_path / "trained")
 
 
 def test_training_twice_gives_the_same_bytes(deepera, lines, weights, trained, tmp_path):
     again = tmp_path / "again"
     options = ("--encoder", weights, "--keep", tmp_path / "keep", "--json")
     result = deepera("judge", "train", "--data", lines, "-o", again, *options)
-    assert json.loads(result.stdout)["sets"] == {"lines": 12}
+    assert json.loads(result.stdout)["sets"] == {"lines": 40}
     for name in ("head.json", "trained_on.json", "SHA256SUMS", "encoder.onnx", "tokenizer.json"):
         assert (again / name).read_bytes() == (trained / name).read_bytes(), name
 
@@ -30,9 +37,9 @@ def test_an_evaluation_says_what_was_trained_on(deepera, lines, trained, tmp_pat
     out = tmp_path / "report"
     result = deepera("judge", "evaluate", "--data", lines, "--weights", trained, "-o", out)
     assert result.exit_code == 0, result.stderr
-    assert "trained on 12 of the 12 questions" in result.stdout
+    assert "trained on 40 of the 40 questions" in result.stdout
     plain = json.loads((out / "evaluation.json").read_text())
-    assert plain["sets"]["lines"]["trained_on"] == 12
+    assert plain["sets"]["lines"]["trained_on"] == 40
     assert 0 <= plain["sets"]["lines"]["metrics"]["HitRate@1"]["mean"] <= 1
     assert {one.suffix for one in out.iterdir()} == {".md", ".json", ".svg", ".png"}
 
@@ -57,6 +64,52 @@ def test_a_damaged_judge_is_not_exported(deepera, trained, tmp_path):
     result = deepera("judge", "export", "--weights", trained, "-o", tmp_path / "exported")
     assert result.exit_code == 2
     assert "head.json' is missing or not what SHA256SUMS says" in result.stderr
+
+
+def test_a_training_leaves_a_log_and_a_figure_of_it(trained):
+    rows = [json.loads(one) for one in (trained / "train.jsonl").read_text().splitlines()]
+    assert {"step": "encoder", "runs on": "CPUExecutionProvider"}.items() <= rows[0].items()
+    [grown] = [row["points"] for row in rows if row["step"] == "by trees"]
+    assert [one["size"] for one in grown] == [10, 25, 50, 100, 200, 350]
+    assert "lines, questions" in (trained / "trees.svg").read_text()
+    assert not (trained / "train.jsonl.part").exists()
+
+
+@pytest.mark.slow
+def test_a_learning_curve_is_drawn_when_asked_for(deepera, lines, weights, tmp_path):
+    options = ("--encoder", weights, "--learning-curve")
+    result = deepera("judge", "train", "--data", lines, "-o", tmp_path / "out", *options)
+    assert result.exit_code == 0, result.stderr
+    rows = [json.loads(one) for one in (tmp_path / "out" / "train.jsonl").read_text().splitlines()]
+    [learned] = [row["points"] for row in rows if row["step"] == "learning curve"]
+    assert [one["size"] for one in learned] == sorted(one["size"] for one in learned)
+    assert "lines" in (tmp_path / "out" / "learning.svg").read_text()
+
+
+def test_an_interrupted_training_leaves_older_weights_as_they_were(
+    deepera, trained, tmp_path, monkeypatch
+):
+    from deepera_graph.judge.train import make
+
+    def interrupt(*args, **options):
+        raise KeyboardInterrupt
+
+    before = {one.name: one.read_bytes() for one in trained.iterdir()}
+    other = write_lines(tmp_path / "other.jsonl", instance_lines(30))
+    monkeypatch.setattr(make, "fit", interrupt)
+    given = ("--data", other, "-o", trained, "--encoder", trained, "--overwrite")
+    assert deepera("judge", "train", *given).exit_code == 130
+    assert (trained / "train.jsonl.part").read_text().count("\n") == 2
+    assert {name: (trained / name).read_bytes() for name in before} == before
+
+
+def test_what_teaches_nothing_makes_no_weights(deepera, weights, tmp_path):
+    few = write_lines(tmp_path / "few.jsonl", instance_lines(3))
+    out = tmp_path / "out"
+    result = deepera("judge", "train", "--data", few, "-o", out, "--encoder", weights)
+    assert result.exit_code == 2
+    assert "too little to learn from: over 3 questions" in result.stderr
+    assert [one.name for one in out.iterdir()] == ["train.jsonl.part"]
 
 
 def test_weights_are_not_lost_by_accident(deepera, lines, weights, trained):
@@ -119,6 +172,15 @@ def test_what_is_wrong_is_said_in_one_line(
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_a_path_that_leads_nowhere_is_told_before_a_missing_package(deepera, monkeypatch):
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    monkeypatch.setitem(sys.modules, "deepera_graph.cli.work.judge", None)
+    for command in (("train", "-o", "out"), ("evaluate",)):
+        result = deepera("judge", *command, "--data", "nowhere")
+        assert result.exit_code == 2
+        assert "nowhere is no data set: there is no such file or folder" in result.stderr
 
 
 @pytest.mark.parametrize(("package", "args"), [

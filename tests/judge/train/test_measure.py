@@ -9,6 +9,7 @@ import pytest
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.judge.train.evaluate import evaluate
 from deepera_graph.judge.train.measure import (
+    best_metrics,
     calibration_metrics,
     kept_metrics,
     mean_average_precision,
@@ -113,3 +114,9 @@ def test_a_threshold_out_of_range_is_refused(three, tau):
 def test_scores_that_are_none_are_refused(scores, message):
     with pytest.raises(InputError, match=message):
         scored("a", [1, 0], scores)
+
+
+def test_what_a_pre_filter_keeps_is_counted_over_the_candidates(three):
+    found = best_metrics(three, (1, 2, 3))
+    assert [its["golden"].mean for its in found.values()] == pytest.approx([1 / 3, 2 / 3, 1])
+    assert [its["any golden"].mean for its in found.values()] == pytest.approx([1 / 3, 2 / 3, 1])

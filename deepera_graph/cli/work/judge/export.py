@@ -20,6 +20,7 @@ class Request:
 
     out: Path
     base: Path | None
+    bits: int
     weights: Path | None
     overwrite: bool
 
@@ -39,7 +40,12 @@ def run(request: Request, *, as_json: bool, quiet: bool) -> None:
         copy_judge(request.weights, request.out)
     else:
         with stages(hidden=quiet) as log:
-            export_encoder(request.out, request.base, watch=lambda step: log({"step": step}))
+            export_encoder(
+                request.out,
+                request.base,
+                bits=request.bits,
+                watch=lambda step: log({"step": step}),
+            )
     sums = read_sums(request.out)
     if as_json:
         write_json({"out": str(request.out), "sha256": sums})

@@ -35,4 +35,6 @@ def described(event: Mapping[str, Any]) -> str:
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, list):
+        return str(len(value))
     return f"{value:.4g}" if isinstance(value, float) else str(value)
