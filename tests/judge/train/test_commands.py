@@ -155,6 +155,11 @@ def test_weights_are_not_lost_by_accident(deepera, lines, weights, trained):
         ),
         (["export", "-o", "out", "--weights", "BASE"], "no trained judge"),
         (["export", "-o", "out", "--weights", "BASE", "--base", "BASE"], "not both"),
+        (["export", "-o", "out", "--bits", "4"], "bits must be one of 8, 32, got 4"),
+        (
+            ["export", "-o", "out", "--weights", "BASE", "--bits", "32"],
+            "--bits is for base weights",
+        ),
         (["export", "-o", "out", "--base", "BASE"], "config.json and tokenizer.json are needed"),
         (["evaluate", "--data", "EMPTY"], "empty.jsonl is empty"),
         (["evaluate", "--data", "UNANSWERED"], "no passage is golden"),

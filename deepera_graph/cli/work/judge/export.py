@@ -10,7 +10,7 @@ from deepera_graph.cli.work.judge.stages import stages
 from deepera_graph.cli.work.terminal import write_json
 from deepera_graph.errors import SettingsError
 from deepera_graph.judge.model import SUMS
-from deepera_graph.judge.train.export import export_encoder
+from deepera_graph.judge.train.export import ROUNDED, export_encoder
 from deepera_graph.judge.train.folder import ENCODER, HEAD, TOKENIZER, copy_judge, read_sums
 
 
@@ -34,6 +34,8 @@ def run(request: Request, *, as_json: bool, quiet: bool) -> None:
     """
     if request.base is not None and request.weights is not None:
         raise SettingsError("give --base or --weights, not both")
+    if request.weights is not None and request.bits != ROUNDED:
+        raise SettingsError("--bits is for base weights: a trained judge is copied as it is")
     check_folder(request.out, (ENCODER, TOKENIZER, HEAD, SUMS), overwrite=request.overwrite)
     request.out.mkdir(parents=True, exist_ok=True)
     if request.weights is not None:
