@@ -16,6 +16,7 @@ Floats = NDArray[np.float64]
 FEWEST, MANY = 10, 20  # passages; of 320 articles trained on, three have fewer than 15
 _SUPPORT, _TOPIC = SURROUNDINGS.index("support"), SURROUNDINGS.index("topic")
 _POOL = [i for i, name in enumerate(SURROUNDINGS) if name.startswith("pool_")]
+N_POOL = len(_POOL)
 _OF_BEST = [Measures._fields.index(name) for name in ("cosine", "match", "strength")]
 
 
@@ -84,8 +85,8 @@ def best_of(ranks: Floats, found: Company, around: Floats) -> Floats:
 
     Returns:
         Shape (8,): its rank value, its lead over the second (at most 3), how likely it is on
-        topic, of one study with a passage on topic (0 where there is no other), and a report of
-        results; its `cosine`, `match` and `strength`.
+        topic, of one study with a passage on topic (both 0 where there is no other), and a report
+        of results; its `cosine`, `match` and `strength`.
     """
     first = int(ranks.argmax())
     lead = seen(ranks)[first, 1]
@@ -119,7 +120,11 @@ class OnePaper(Line):
 
 
 def pool_numbers(around: Floats) -> Floats:
-    """Return what `OnePaper` sees: numbers that all passages of a question share, shape (5,)."""
+    """Return what `OnePaper` sees: numbers that all passages of a question share, shape (N_POOL,).
+
+    Args:
+        around: Shape (n, len(SURROUNDINGS)); not all of it NaN.
+    """
     known = np.flatnonzero(~np.isnan(around[:, _POOL[0]]))[0]  # a passage without others has none
     return np.asarray(around[known, _POOL], np.float64)
 

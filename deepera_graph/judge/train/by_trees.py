@@ -29,8 +29,8 @@ def by_trees(
 ) -> list[Point]:
     """Return a point a number of trees: ranks of each half by trees fitted on the other.
 
-    What the trees see (results role, counts) was fitted on all, so the course of the curve counts
-    and not its level.
+    What the trees see was in part fitted on both halves (word counts on all pools; role, topic and
+    studies on all parts but a pool's own), so the course of the curve counts and not its level.
 
     Args:
         rows: Pools.

@@ -1,4 +1,4 @@
-"""The encoder of the judge from its base weights: ONNX, in eight bits."""
+"""The encoder of the judge from its base weights: ONNX, in eight bits or 32."""
 
 import logging
 import warnings

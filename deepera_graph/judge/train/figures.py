@@ -61,7 +61,8 @@ def trees_figure(points: Sequence[Point], metric: str = METRIC) -> CurveFigure:
 def training_figures(log: Path, metric: str = METRIC) -> list[CurveFigure]:
     """Return what the log of a training holds points of: by trees, and by questions if asked for.
 
-    Questions and claims are ranked by trees of their own, and shown apart.
+    Questions over several papers, over one, and claims are ranked by trees of their own, and shown
+    apart.
 
     Args:
         log: A finished one.

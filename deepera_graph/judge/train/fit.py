@@ -57,8 +57,10 @@ def fit(
         seed: The same pools, seed and machine give the same head.
         log: Told of each step.
         without: Signals that the ranking does without, out of the values of `SIGNALS`.
-        base: Gives what the pools cannot teach: counts, role, topic and link where no pool says
-            which passages are aims, methods or background of the same paper.
+        base: Gives what the pools cannot teach: counts where no set is large; role, topic and link
+            where no pool says which passages are aims, methods or background of the same paper;
+            rankings of kinds of questions that are not among the pools. Without it a ranking of
+            another kind stands in.
         tells_course: Whether the log is told how good the rankings are with fewer trees.
 
     Raises:
@@ -126,8 +128,8 @@ def fit(
         role=role,
         topic=topic,
         link=link,
-        question=question or (base.question if base else article or any_of_them),
-        article=article or (base.article if base else question or any_of_them),
+        question=question or (base.question if base else any_of_them),
+        article=article or (base.article if base else any_of_them),
         claim=claim or (base.claim if base else any_of_them),
         question_alone=one_question or (base.question_alone if base else one),
         claim_alone=one_claim or (base.claim_alone if base else one),
@@ -137,6 +139,6 @@ def fit(
 
 
 def _without_evidence(pools: Sequence[Pool]) -> list[Pool]:
-    """Return the pools that have evidence and other passages, without the evidence."""
+    """Return the pools that have evidence and two other passages or more, without the evidence."""
     kept = [(pool, tuple(one for one in pool.passages if not one.label)) for pool in pools]
     return [pool.with_passages(rest) for pool, rest in kept if 1 < len(rest) < len(pool.passages)]

@@ -7,13 +7,12 @@ from numpy.typing import NDArray
 
 from deepera_graph.judge.ranking import Presence, best_of
 from deepera_graph.judge.train.log import Log
-from deepera_graph.judge.train.packages import needed
+from deepera_graph.judge.train.regress import regress
 from deepera_graph.judge.train.row import Row
 from deepera_graph.judge.trees import Trees
 
 Floats = NDArray[np.float64]
 SHARE_WITHOUT = 0.1  # of questions for which nothing that was found is evidence; an assumption
-_DIGITS = 6
 
 
 def fit_presence(
@@ -40,9 +39,6 @@ def fit_presence(
         weights.append(row.pool.weight * (1 if has else SHARE_WITHOUT / (1 - SHARE_WITHOUT)))
     if len(set(there)) < 2:
         return Presence((0.0,) * len(seen[0]), 20.0)  # nothing to tell apart: always there
-    spread = np.maximum(np.std(seen, axis=0), 1e-6)
-    model = needed("sklearn.linear_model").LogisticRegression(C=1.0, max_iter=2000)
-    model.fit(np.stack(seen) / spread, there, weights)
+    found = Presence(*regress(np.stack(seen), there, weights))
     log({"step": "presence", "pools": len(seen), "with evidence": int(sum(there))})
-    found = np.round(model.coef_[0] / spread, _DIGITS).tolist()
-    return Presence(tuple(found), round(float(model.intercept_[0]), _DIGITS))
+    return found

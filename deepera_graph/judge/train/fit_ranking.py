@@ -34,9 +34,9 @@ class Kind:
     Attributes:
         name: For the log.
         takes: Tells whether a pool is of this kind.
-        n_ensembles: Whose mean ranks, >= 1.
         share: Of the numbers, those that a tree may look at, in (0, 1]. The fewer, the more the
             trees differ: that is what many numbers that say nearly the same are good for.
+        n_ensembles: Whose mean ranks, >= 1.
         only: The only signals to look at, of which more may only help, as does a greater distance
             from the mean; None looks at all.
     """
@@ -93,7 +93,7 @@ def fit_ranking(
         kind: What kind is fitted.
         seed: The same pools and seed give the same.
         log: Told of each step.
-        without: Names of measures to do without.
+        without: Names of measures and surroundings to do without.
         tells_course: Whether the log is told how good the ranking is with fewer trees.
     """
     chosen = [one for one in pools if kind.takes(one.row) and _teaches(one.row)]
@@ -130,7 +130,10 @@ def fit_alone(
     log: Log,
     without: Collection[str] = (),
 ) -> Lone | None:
-    """Fit what judges a passage that has no other beside it; None if nothing teaches it."""
+    """Fit what judges a passage that has no other beside it; None if nothing teaches it.
+
+    For the arguments see `fit_ranking`.
+    """
     chosen = [row for row in rows if kind.takes(row) and _teaches(row)]
     if not chosen:
         return None
@@ -207,7 +210,10 @@ def _scale(
     model = needed("sklearn.linear_model").LogisticRegression(C=100.0, max_iter=2000)
     model.fit(np.concatenate(found), labels, weights)
     log({"step": "scale", "weights": [round(float(x), 3) for x in model.coef_[0]]})
-    return Scale(tuple(_rounded(model.coef_[0]).tolist()), round(float(model.intercept_[0]), 6))
+    return Scale(
+        tuple(np.round(model.coef_[0], _DIGITS).tolist()),
+        round(float(model.intercept_[0]), _DIGITS),
+    )
 
 
 def _lone(ranks: Floats) -> Floats:
@@ -219,7 +225,3 @@ def _told(log: Log, kind: str, what: str) -> Log:
         log({**event, "kind": kind, "ranks": what})
 
     return told
-
-
-def _rounded(values: Any) -> Floats:
-    return np.asarray(np.round(values, _DIGITS), np.float64)

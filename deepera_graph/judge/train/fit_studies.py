@@ -72,7 +72,10 @@ def _by_part(taught: Sequence[_Taught], rounds: int, seed: int) -> list[Trees]:
 
 def _binary(taught: Sequence[_Taught], rounds: int, seed: int) -> Trees:
     if not taught:
-        raise InputError("no pool tells the paper that answers from others, as none is plain text")
+        raise InputError(
+            "no pool tells the paper that answers from others, as each has look-alikes that were "
+            "written to mislead"
+        )
     return grow(
         np.concatenate([x for _, x, _ in taught]),
         np.concatenate([y for *_, y in taught]).astype(np.int64),

@@ -11,8 +11,8 @@ from deepera_graph.judge.train.packages import needed
 from deepera_graph.judge.trees import Trees
 
 Floats = NDArray[np.float64]
-LEAF = 40  # fewest passages in a leaf
-CHOSEN: Mapping[str, Any] = {
+LEAF = 40  # fewest passages, or pairs of them, in a leaf
+_CHOSEN: Mapping[str, Any] = {
     "learning_rate": 0.05,
     "num_leaves": 15,
     "min_data_in_leaf": LEAF,
@@ -57,17 +57,21 @@ def grow(
     lightgbm = needed("lightgbm")
     data = lightgbm.Dataset(rows, labels, weight=weights, group=sizes)
     objective = "binary" if sizes is None else "lambdarank"
-    given = {**CHOSEN, **_SAME_EVERY_TIME, "objective": objective, "seed": seed}
+    given = {**_CHOSEN, **_SAME_EVERY_TIME, "objective": objective, "seed": seed}
     given["feature_fraction"] = share
     if rising is not None:
         given["monotone_constraints"] = [int(one) for one in rising]
     model = lightgbm.train(given, data, rounds)
     log({"step": "trees", "objective": objective, "rows": len(rows), "rounds": rounds})
-    return trees_of(model.dump_model(), rows.shape[1])
+    return trees_of(model.dump_model(), rounds)
 
 
-def trees_of(model: Mapping[str, Any], n_features: int) -> Trees:
-    """Return the trees of a LightGBM model, as it dumps itself."""
+def trees_of(model: Mapping[str, Any], n_trees: int) -> Trees:
+    """Return the trees of a LightGBM model, as it dumps itself.
+
+    It leaves out those that find nothing to split; a leaf of 0 stands for each, so that ensembles
+    of as many rounds have as many trees.
+    """
     roots: list[int] = []
     nodes: list[tuple[int, float, bool, int, int, float]] = []
     deepest = 0
@@ -91,6 +95,8 @@ def trees_of(model: Mapping[str, Any], n_features: int) -> Trees:
 
     for tree in model["tree_info"]:
         roots.append(add(tree["tree_structure"], 0))
+    if len(roots) < n_trees:
+        roots += [add({"leaf_value": 0.0}, 0)] * (n_trees - len(roots))
     feature, limit, missing_left, left, right, value = zip(*nodes, strict=True)
     return Trees(
         roots=np.array(roots),

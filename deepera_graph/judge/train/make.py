@@ -150,7 +150,7 @@ def trainable(pools: Sequence[Pool]) -> list[Pool]:
 
 
 def _check_splits(head: Head, n_questions: int) -> None:
-    """Raise `InputError` if some trees are bare leaves, and so rank all passages alike."""
+    """Raise `InputError` if the trees of a ranking are bare leaves, and so rank all alike."""
     rankings = (head.question, head.article, head.claim, head.question_alone, head.claim_alone)
     if not all(one.trees.depth for one in rankings):
         raise InputError(
