@@ -9,7 +9,7 @@ import pytest
 from deepera_graph.judge.head import Head
 from deepera_graph.judge.likeness import Counts
 from deepera_graph.judge.measures import Measures, Read
-from deepera_graph.judge.odds import log_odds
+from deepera_graph.judge.odds import log_odds, probability
 from deepera_graph.judge.ranking import (
     Lone,
     OnePaper,
@@ -166,6 +166,12 @@ def test_both_rankings_have_the_part_in_a_judgement_that_each_may_be_right(head)
     several, one, doubtful = judged(-50.0), judged(50.0), judged(0.0)
     assert not np.array_equal(several, one)
     assert log_odds(doubtful) == pytest.approx((log_odds(several) + log_odds(one)) / 2)
+
+
+def test_log_odds_undo_probabilities_and_are_finite_for_what_is_certain():
+    odds = np.array([-9.0, 0.0, 2.5])
+    assert log_odds(probability(odds)) == pytest.approx(odds)
+    assert log_odds(np.array([0.0, 1.0])) == pytest.approx([-13.8155, 13.8155], abs=1e-3)
 
 
 def test_a_few_passages_are_never_taken_for_one_paper():

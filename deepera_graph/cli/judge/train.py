@@ -22,8 +22,8 @@ EPILOG = f"""[bold]Examples:[/bold]
 
 {given.ABOUT_DATA}
 
-[bold]Training[/bold] fits trees over measures of frozen vectors, so no GPU is needed: about a
-minute per thousand questions, most of it reading. (With onnxruntime-gpu installed, reading is tried
+[bold]Training[/bold] fits trees over measures of frozen vectors, so no GPU is needed: about five
+minutes per thousand questions, most of it reading. (With onnxruntime-gpu installed, reading is tried
 on the GPU; the log says where it ran.) In a BEIR folder the documents that BM25 finds
 and nobody judged golden are the negatives. The same data, seed and machine give the same bytes.
 What the data cannot teach - which passages are aims, methods or background of the same paper - is
