@@ -23,8 +23,8 @@ EPILOG = f"""[bold]Examples:[/bold]
 {given.ABOUT_DATA}
 
 [bold]Training[/bold] fits trees over measures of frozen vectors, so no GPU is needed: about five
-minutes per thousand questions, most of it reading. (With onnxruntime-gpu installed, reading is tried
-on the GPU; the log says where it ran.) In a BEIR folder the documents that BM25 finds
+minutes per thousand questions, most of it reading. (With onnxruntime-gpu installed, reading is
+tried on the GPU; the log says where it ran.) In a BEIR folder the documents that BM25 finds
 and nobody judged golden are the negatives. The same data, seed and machine give the same bytes.
 What the data cannot teach - which passages are aims, methods or background of the same paper - is
 taken from the judge whose encoder is used. `local_backend(weights=FOLDER)` judges with the result;
