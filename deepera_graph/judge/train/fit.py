@@ -22,6 +22,7 @@ from deepera_graph.judge.train.fit_ranking import (
     ARTICLE,
     CLAIM,
     ONE_CLAIM,
+    ONE_OF_ARTICLE,
     ONE_QUESTION,
     QUESTION,
     fit_alone,
@@ -119,7 +120,7 @@ def fit(
     )
     alone = partial(fit_alone, rows, seed=seed, log=log, without=without)
     question, article, claim = rank(QUESTION), rank(ARTICLE), rank(CLAIM)
-    one_question, one_claim = alone(ONE_QUESTION), alone(ONE_CLAIM)
+    one_question, one_claim = alone(ONE_QUESTION) or alone(ONE_OF_ARTICLE), alone(ONE_CLAIM)
     any_of_them, one = question or article or claim, one_question or one_claim
     if any_of_them is None or one is None:
         raise InputError("no question has both evidence and something else among its passages")
