@@ -78,10 +78,7 @@ def evaluate(
         ),
     ] = False,
     sets: given.Sets = None,
-    split: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="Judgements of a BEIR folder.", rich_help_panel="Data"),
-    ] = "test",
+    split: given.Split = "test",
     candidates: Annotated[
         int,
         typer.Option(

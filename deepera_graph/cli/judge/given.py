@@ -30,6 +30,9 @@ Sets = Annotated[
         rich_help_panel=_DATA,
     ),
 ]
+Split = Annotated[
+    str, typer.Option(metavar="NAME", help="Judgements of a BEIR folder.", rich_help_panel=_DATA)
+]
 Seed = Annotated[int, typer.Option(metavar="S", min=0, help="Of splits, fits and intervals.")]
 Keep = Annotated[
     Path | None,

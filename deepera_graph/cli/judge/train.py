@@ -69,10 +69,7 @@ def train(
         ),
     ] = False,
     sets: given.Sets = None,
-    split: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="Judgements of a BEIR folder.", rich_help_panel="Data"),
-    ] = "train",
+    split: given.Split = "train",
     candidates: Annotated[
         int,
         typer.Option(
