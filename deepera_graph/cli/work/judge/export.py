@@ -37,7 +37,6 @@ def run(request: Request, *, as_json: bool, quiet: bool) -> None:
     if request.weights is not None and request.bits != ROUNDED:
         raise SettingsError("--bits is for base weights: a trained judge is copied as it is")
     check_folder(request.out, (ENCODER, TOKENIZER, HEAD, SUMS), overwrite=request.overwrite)
-    request.out.mkdir(parents=True, exist_ok=True)
     if request.weights is not None:
         copy_judge(request.weights, request.out)
     else:
