@@ -94,14 +94,19 @@ class View:
     """A passage, whatever the question.
 
     Attributes:
-        tokens: Vectors of its tokens, of length 1, shape (n_tokens, n_dimensions).
-        vector: Of the whole text, of length 1, shape (n_dimensions,).
-        parts: Which tokens each sentence has.
+        tokens: Vectors of its tokens, of length 1, shape (n_tokens, n_dimensions): those of the
+            text, and after them those of the title.
+        vector: Of title and text, of length 1, shape (n_dimensions,).
+        body: Of the text alone.
+        n_in_text: Number of the text's tokens.
+        parts: Which of them each sentence has.
         sentences: Vectors of its sentences, of length 1, shape (n_sentences, n_dimensions).
     """
 
     tokens: Floats
     vector: Floats
+    body: Floats
+    n_in_text: int
     parts: Sequence[Part]
     sentences: Floats
 
@@ -113,6 +118,7 @@ class Look:
     Attributes:
         plain: The measures before `role`, shape (n_plain,).
         vector: See `View`.
+        body: See `View`.
         sentences: See `View`.
         cosines: Of question and each sentence, shape (n_sentences,).
         matches: Match of each sentence, shape (n_sentences,).
@@ -120,6 +126,7 @@ class Look:
 
     plain: tuple[float, ...]
     vector: Floats
+    body: Floats
     sentences: Floats
     cosines: Floats
     matches: Floats
@@ -131,7 +138,7 @@ class Read:
 
     Attributes:
         measures: Its numbers.
-        vector: Of the whole text, of length 1, shape (n_dimensions,).
+        vector: Of title and text, of length 1, shape (n_dimensions,).
         best: Place of the sentence that is the best evidence, among those of the text.
     """
 
@@ -141,19 +148,40 @@ class Read:
 
 
 def shown(title: str, text: str) -> str:
-    """Return what is encoded of a passage."""
+    """Return a passage as one text."""
     return f"{title}. {text}" if title else text
 
 
-def view(title: str, text: str, passage: Encoded) -> View:
-    """Find the sentences of an encoded passage; *text* is not blank."""
-    before = len(shown(title, "")) if title else 0
-    places = [(before + one.start, before + one.end) for one in split_sentences(text)]
-    parts = passage.parts(places) or [slice(None)]
-    owns = [passage.tokens[part] for part in parts]
+def view(text: str, body: Encoded, title: Encoded | None = None) -> View:
+    """Find the sentences of an encoded passage.
+
+    Title and text are encoded apart: whether a text reports results is read off its vectors, and
+    a title that the encoder saw beside it would hide that.
+
+    Args:
+        text: Not blank.
+        body: The text, encoded.
+        title: The title, encoded; None if there is none.
+    """
+    places = [(one.start, one.end) for one in split_sentences(text)]
+    parts = body.parts(places) or [slice(None)]
+    owns = [body.tokens[part] for part in parts]
     sums = np.stack([np.add.reduce(own, axis=0) for own in owns])
     means = np.asarray(sums / np.array([[len(own)] for own in owns]), np.float32)
-    return View(tokens=passage.units, vector=passage.mean, parts=parts, sentences=unit(means))
+    if title is None:
+        tokens, vector = body.units, body.mean
+    else:
+        named = title.tokens[1:-1]  # without its marks
+        tokens = np.concatenate([body.units, title.units[1:-1]])
+        vector = unit(np.concatenate([body.tokens, named]).mean(axis=0))
+    return View(
+        tokens=tokens,
+        vector=vector,
+        body=body.mean,
+        n_in_text=len(body.tokens),
+        parts=parts,
+        sentences=unit(means),
+    )
 
 
 def look(question: Encoded, task: PassageTask, passage: View) -> Look:
@@ -169,7 +197,8 @@ def look(question: Encoded, task: PassageTask, passage: View) -> Look:
     matched = likeness.max(axis=1)
     worst = np.sort(matched)
     cosines = products(passage.sentences, question.mean[None])[:, 0]
-    best = np.stack([likeness[:, part].max(axis=1) for part in passage.parts])
+    in_text = likeness[:, : passage.n_in_text]
+    best = np.stack([in_text[:, part].max(axis=1) for part in passage.parts])
     matches = best.mean(axis=1)
     grounding, by_rules = _by_rules(task)
     plain = (
@@ -192,7 +221,7 @@ def look(question: Encoded, task: PassageTask, passage: View) -> Look:
         0.0 if as_claim(task["question"]) else 1.0,
         float(len(asked)),
     )
-    return Look(plain, passage.vector, passage.sentences, cosines, matches)
+    return Look(plain, passage.vector, passage.body, passage.sentences, cosines, matches)
 
 
 def read(found: Look, role: ResultsRole) -> Read:
@@ -201,7 +230,7 @@ def read(found: Look, role: ResultsRole) -> Read:
     results = probability(roles)
     evidence = found.matches * results
     by_role = (
-        float(role.of_passages(found.vector[None])[0]),
+        float(role.of_passages(found.body[None])[0]),
         float(roles.max()),
         _mean(roles),
         float(roles[0]),

@@ -104,7 +104,8 @@ class EvidenceModel:
 
     def read_ahead(self, passages: Sequence[PassageText]) -> None:
         """Begin to encode passages of which a survey will be asked for soon; return at once."""
-        self._encoder.read_ahead([shown(one["title"], one["text"]) for one in passages])
+        texts = (text for one in passages for text in (one["title"], one["text"]) if text)
+        self._encoder.read_ahead(list(dict.fromkeys(texts)))
 
     def judge(self, task: PassageTask) -> Judgement:
         """Judge one passage: from the notes of its survey, or, without, as if it were alone.
@@ -141,7 +142,9 @@ class EvidenceModel:
 
     def _looks(self, task: SurveyTask, passages: Sequence[PassageText]) -> list[Look]:
         """Encode passages, and compare each with the question at once: its vectors are large."""
-        question = self._encoder.encode([task["question"]])[0]
+        names = list(dict.fromkeys(one["title"] for one in passages if one["title"]))
+        question, *encoded = self._encoder.encode([task["question"], *names])
+        titles = dict(zip(names, encoded, strict=True))
 
         def compare(place: int, vectors: Encoded) -> Look:
             one = passages[place]
@@ -152,9 +155,9 @@ class EvidenceModel:
                 "title": one["title"],
                 "section": one["section"],
             }
-            return look(question, asked, view(one["title"], one["text"], vectors))
+            return look(question, asked, view(one["text"], vectors, titles.get(one["title"])))
 
-        return self._encoder.each([shown(one["title"], one["text"]) for one in passages], compare)
+        return self._encoder.each([one["text"] for one in passages], compare)
 
 
 def check(folder: Path) -> str:

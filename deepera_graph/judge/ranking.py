@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from math import log
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from deepera_graph.judge.trees import Trees
 
 Floats = NDArray[np.float64]
 FEWEST, MANY = 10, 20  # passages; of 320 articles trained on, three have fewer than 15
+MOST_COUNTED = 40  # passages; most questions trained on have 30 to 45
 _SUPPORT, _TOPIC = SURROUNDINGS.index("support"), SURROUNDINGS.index("topic")
 _POOL = [i for i, name in enumerate(SURROUNDINGS) if name.startswith("pool_")]
 N_POOL = len(_POOL)
@@ -25,10 +27,12 @@ class Line:
     """A logistic regression.
 
     Attributes:
-        weights: A number for each that it sees.
+        SEEN: How many numbers it sees.
+        weights: What each of them weighs.
         start: Added to their sum.
     """
 
+    SEEN: ClassVar[int]
     weights: Sequence[float]
     start: float
 
@@ -38,7 +42,9 @@ class Line:
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Self:
-        """Return it of its plain form."""
+        """Return it of its plain form; a `ValueError` if it sees another number of things."""
+        if len(plain["weights"]) != cls.SEEN:
+            raise ValueError(f"{cls.__name__} sees {cls.SEEN} numbers, not {len(plain['weights'])}")
         return cls(plain["weights"], plain["start"])
 
     def _probability(self, numbers: Floats) -> Floats:
@@ -50,6 +56,8 @@ class Line:
 class Scale(Line):
     """Turns the ranks of one question's passages into probabilities; it sees what `seen` gives."""
 
+    SEEN = 4
+
     def probabilities(self, ranks: Floats) -> Floats:
         """Return how likely each passage is evidence, in [0, 1]."""
         return self._probability(seen(ranks))
@@ -59,21 +67,32 @@ def seen(ranks: Floats) -> Floats:
     """Return what the scale sees of each passage: its rank value, and its lead over the others.
 
     Returns:
-        Shape (n, 3): the value; how far it is above the best other, at most 3; how far below, at
-        most 3. The latter two are 0 for a passage alone.
+        Shape (n, 4): the value; how far it is above the best other, at most 3; how far below, at
+        most 3; `size` of n. All but the value are 0 for a passage alone.
     """
     if len(ranks) < 2:
-        return np.column_stack([ranks, np.zeros((len(ranks), 2))])
+        return np.column_stack([ranks, np.zeros((len(ranks), 3))])
     order = np.argsort(-ranks, kind="stable")
     best = np.full(len(ranks), ranks[order[0]])
     best[order[0]] = ranks[order[1]]
     lead = ranks - best
-    return np.column_stack([ranks, np.clip(lead, 0, 3), np.clip(-lead, 0, 3)])
+    sizes = np.full(len(ranks), size(len(ranks)))
+    return np.column_stack([ranks, np.clip(lead, 0, 3), np.clip(-lead, 0, 3), sizes])
+
+
+def size(n: int) -> float:
+    """Return what a number of passages counts as: its natural logarithm, at most that of 40.
+
+    Few questions are trained on with more, so what more would say is not known.
+    """
+    return log(min(n, MOST_COUNTED))
 
 
 @dataclass(frozen=True, slots=True)
 class Presence(Line):
     """Tells how likely there is evidence among some passages at all; it sees `best_of`."""
+
+    SEEN = 9
 
     def probability(self, ranks: Floats, found: Company, around: Floats) -> float:
         """Return the probability for the passages of one question, in [0, 1]."""
@@ -84,9 +103,9 @@ def best_of(ranks: Floats, found: Company, around: Floats) -> Floats:
     """Return what `Presence` sees: the passage that is ranked first, and its lead.
 
     Returns:
-        Shape (8,): its rank value, its lead over the second (at most 3), how likely it is on
+        Shape (9,): its rank value, its lead over the second (at most 3), how likely it is on
         topic, of one study with a passage on topic (both 0 where there is no other), and a report
-        of results; its `cosine`, `match` and `strength`.
+        of results; its `cosine`, `match` and `strength`; `size` of the number of passages.
     """
     first = int(ranks.argmax())
     lead = seen(ranks)[first, 1]
@@ -99,6 +118,7 @@ def best_of(ranks: Floats, found: Company, around: Floats) -> Floats:
             support,
             found.results[first],
             *found.measures[first, _OF_BEST],
+            size(len(ranks)),
         ]
     )
 
@@ -110,6 +130,8 @@ class OnePaper(Line):
     A paper has many passages, and a few on one subject look like one paper's, too. So up to
     `FEWEST` are never taken for one, and from `MANY` on the regression alone decides.
     """
+
+    SEEN = N_POOL
 
     def probability(self, around: Floats) -> float:
         """Return the probability for the passages of one question, in [0, 1]."""

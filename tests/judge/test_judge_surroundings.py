@@ -19,6 +19,7 @@ from deepera_graph.judge.ranking import (
     best_of,
     pool_numbers,
     seen,
+    size,
 )
 from deepera_graph.judge.results_role import ResultsRole
 from deepera_graph.judge.standing import SEEN
@@ -69,8 +70,8 @@ def around(texts, reads):
 def head():
     own = one_split(1, 0.0, -1.5, 0.7)
     beside = one_split(len(Measures._fields) + SURROUNDINGS.index("support"), 0.5, -1, 2)
-    scale, scale_alone = Scale([1.2, 0.3, -0.4], -0.5), Scale([0.9, 0, 0], -1.0)
-    there = Presence([0.2, 0.5, 1.0, 0.4, -0.3, 0.1, 0.2, 0.6], 0.3)
+    scale, scale_alone = Scale([1.2, 0.3, -0.4, 0.1], -0.5), Scale([0.9, 0, 0, 0], -1.0)
+    there = Presence([0.2, 0.5, 1.0, 0.4, -0.3, 0.1, 0.2, 0.6, -0.1], 0.3)
     spread = one_split(SEEN.index("cosine, spread"), 0.5, -1, 1)
     random = np.random.default_rng(5)
     return Head(
@@ -119,8 +120,10 @@ def test_the_lead_is_over_the_best_other_and_ends_at_three():
     found = seen(np.array([1.0, 3.0, 2.0, -4.0]))
     assert found[:, 1].tolist() == [0, 1, 0, 0]
     assert found[:, 2].tolist() == [2, 0, 1, 3]
-    assert seen(np.array([1.0])).tolist() == [[1, 0, 0]]
-    assert seen(np.array([2.0, 2.0]))[:, 1:].tolist() == [[0, 0], [0, 0]]
+    assert found[:, 3] == pytest.approx(np.log(4))
+    assert seen(np.array([1.0])).tolist() == [[1, 0, 0, 0]]
+    assert [size(n) for n in (1, 40, 41, 1000)] == pytest.approx([0, *[np.log(40)] * 3])
+    assert seen(np.array([2.0, 2.0]))[:, 1:3].tolist() == [[0, 0], [0, 0]]
 
 
 @pytest.mark.parametrize("question", [QUESTION, "Shade reduces rust"])
@@ -147,8 +150,8 @@ def test_questions_and_claims_have_rankings_of_their_own(head):
 
 def test_presence_lowers_all_scores_of_a_pool_alike(head):
     texts, reads = pool(9)
-    sure = replace(head.claim, presence=Presence([0.0] * 8, 50.0))
-    doubtful = replace(head.claim, presence=Presence([0.0] * 8, 0.0))
+    sure = replace(head.claim, presence=Presence([0.0] * 9, 50.0))
+    doubtful = replace(head.claim, presence=Presence([0.0] * 9, 0.0))
     scores = [
         replace(head, claim=one).judge("Shade reduces rust", texts, reads).evidence
         for one in (sure, doubtful)
@@ -195,3 +198,12 @@ def test_presence_looks_at_the_passage_that_is_ranked_first():
     shown = best_of(ranks, found, around(texts, reads))
     assert shown[:2] == pytest.approx([2.0, 1.5])
     assert shown[5] == pytest.approx(reads[1].measures.cosine)
+    assert shown[-1] == pytest.approx(np.log(5))
+
+
+def test_a_head_whose_parts_see_other_numbers_is_refused(head):
+    plain = head.plain()
+    for name, part in (("scale", "Scale"), ("presence", "Presence")):
+        shorter = {**plain["question"][name], "weights": plain["question"][name]["weights"][:-1]}
+        with pytest.raises(ValueError, match=f"{part} sees"):
+            Head.of({**plain, "question": {**plain["question"], name: shorter}})

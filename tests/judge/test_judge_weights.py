@@ -154,3 +154,32 @@ def test_a_text_has_one_vector_in_any_company():
     assert np.linalg.norm(together, axis=1) == pytest.approx(np.ones(5), abs=1e-5)
     for text, vector in zip(texts, together, strict=True):
         assert np.array_equal(local_model().embed([text])[0], vector)
+
+
+@shipped
+def test_a_title_says_nothing_about_whether_its_text_reports_results():
+    title = "A protocol for studying leaf rust in shaded and open coffee plots"
+    bare, titled = (
+        local_model().survey(
+            {
+                "question": QUESTION,
+                "intent": INTENT,
+                "passages": [passage(RESULT, name), passage("We planned to count rust.", name)],
+            }
+        )
+        for name in ("", title)
+    )
+    assert [one["results"] for one in bare] == [one["results"] for one in titled]
+    assert [one["topic"] for one in bare] != [one["topic"] for one in titled]
+
+
+@shipped
+def test_the_titles_of_passages_are_read_ahead_too(monkeypatch):
+    judge = EvidenceModel.load(threads=1)
+    passages = [passage(f"{RESULT} {number}", "One title") for number in range(4)]
+    judge.read_ahead(passages)
+    judge._encoder._pool.submit(int).result()  # the only thread has done what came before
+    read = []
+    monkeypatch.setattr(judge._encoder, "_one", read.append)
+    judge._encoder.encode(["One title", *(one["text"] for one in passages)])
+    assert read == []

@@ -77,6 +77,21 @@ def evaluate(
             rich_help_panel=_FITS,
         ),
     ] = False,
+    first: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N,...",
+            help="Also measure over the first N candidates; not where all are of one article.",
+            show_default="all passages",
+        ),
+    ] = None,
+    joined: Annotated[
+        bool,
+        typer.Option(
+            "--joined",
+            help="Also measure questions that are asked twice with the evidence of both.",
+        ),
+    ] = False,
     sets: given.Sets = None,
     split: given.Split = "test",
     candidates: Annotated[
@@ -120,6 +135,8 @@ def evaluate(
             folds=folds,
             ablate=ablate,
             learning_curve=learning_curve,
+            first=first,
+            joined=joined,
             sets=sets,
             split=split,
             n_candidates=candidates,

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from deepera_graph.judge.head import Head
@@ -11,8 +11,10 @@ from deepera_graph.judge.train.ablate import Ablation, Kind, ablate
 from deepera_graph.judge.train.cross_validate import cross_validated
 from deepera_graph.judge.train.data import N_CANDIDATES, read_pools
 from deepera_graph.judge.train.evaluate import Evaluation, evaluate
+from deepera_graph.judge.train.few import first
 from deepera_graph.judge.train.folder import encoder_files
 from deepera_graph.judge.train.folds import N_FOLDS
+from deepera_graph.judge.train.joined import joined
 from deepera_graph.judge.train.judge import learner, model_scorer
 from deepera_graph.judge.train.learning_curve import Point, learning_curve
 from deepera_graph.judge.train.log import Log, silent
@@ -43,6 +45,8 @@ class Subject:
         n_folds: Of a cross-validation, >= 2.
         seed: Of folds, fits and intervals.
         keep: Where vectors are kept for the next time; None keeps none.
+        first: Numbers of passages, >= 1: questions are also measured over their first ones.
+        joined: Whether questions that several sets ask are also measured with all their evidence.
     """
 
     data: tuple[Path, ...]
@@ -54,6 +58,8 @@ class Subject:
     n_folds: int = N_FOLDS
     seed: int = 0
     keep: Path | None = None
+    first: tuple[int, ...] = ()
+    joined: bool = False
 
     @property
     def folder(self) -> Path:
@@ -79,6 +85,13 @@ class Subject:
             trainable(pools)
         return pools
 
+    def measured(self, pools: Sequence[Pool]) -> list[Pool]:
+        """Return the pools and what else they are measured as, in sets of their own."""
+        also = [(one, f"first {n}") for n in self.first for one in first(pools, n)]
+        if self.joined:
+            also += [(one, "joined") for one in joined(pools)]
+        return [*pools, *(replace(one, set=f"{one.set}, {how}", weight=0.0) for one, how in also)]
+
     @contextmanager
     def material(self, log: Log) -> Iterator[Material]:
         """Give what looks at pools with the encoder of the weights.
@@ -103,13 +116,16 @@ def assess(subject: Subject, log: Log = silent) -> Evaluation:
         SettingsError: The weights cannot be loaded, or an option is wrong.
     """
     pools = subject.pools(to_train=False)
+    measured = subject.measured(pools)
     model = EvidenceModel.load(subject.weights)
-    known = seen(pools, trained_questions(subject.folder))
-    scored = list(score(pools, model_scorer(model), log))
+    trained_on = trained_questions(subject.folder)
+    known = seen(measured, trained_on)
+    scored = list(score(measured, model_scorer(model), log))
     how = f"Weights {model.version}, as they are."
     if known:
+        n_known = sum(seen(pools, trained_on).values())
         how += (
-            f" They were trained on {sum(known.values())} of the {len(pools)} questions, whose "
+            f" They were trained on {n_known} of the {len(pools)} questions, whose "
             "figures promise nothing: cross-validate instead."
         )
     return evaluate(scored, how=how, tau=subject.tau, trained_on=known, seed=subject.seed)
@@ -125,7 +141,9 @@ def assess_fits(subject: Subject, log: Log = silent) -> Evaluation:
     pools = subject.pools(to_train=True)
     with subject.material(log) as material:
         learn = learner(material, subject.base(pools))
-        scored = cross_validated(pools, learn, n_folds=subject.n_folds, seed=subject.seed, log=log)
+        scored = cross_validated(
+            subject.measured(pools), learn, n_folds=subject.n_folds, seed=subject.seed, log=log
+        )
     how = (
         f"Judges fitted on the other {subject.n_folds - 1} of {subject.n_folds} folds, split by "
         f"groups of questions, seed {subject.seed}."

@@ -105,7 +105,8 @@ def known_sources(folder: Path) -> dict[str, Source]:
     pubmed, scifact = folder / "pubmedqa_dev", folder / "scifact"
     trial, search = partial(read_beir, split="train", n_candidates=N_NEGATIVES), read_beir
     found = {
-        "base": Source(path=pubmed / "base.jsonl", read=read_instances),
+        # twice, as all others of PubMedQA hold other parts of the paper that answers
+        "base": Source(path=pubmed / "base.jsonl", read=read_instances, weight=2.0),
         "natural": Source(path=pubmed / "natural.jsonl", read=read_instances, weight=1.5),
         "written": Source(path=pubmed / "written.jsonl", read=read_instances),
         "control": Source(path=pubmed / "written_control.jsonl", read=read_instances),
@@ -176,6 +177,7 @@ def _pool(
         group=group,
         weight=source.weight,
         golden_outside=len(instance.golden_outside) - (len(passages) - len(instance.contexts)),
+        of_one_paper=source.is_articles,
     )
 
 

@@ -2,9 +2,10 @@
 
 One after the other: background counts; the results role; whether a passage is on topic; whether
 two passages are of one study; and from all of it the rank of a passage among those of its question:
-for questions over several papers, for questions over one paper, and for claims. What a later model
-is fitted on never comes from a model that saw the same group: groups are cut in parts, and each
-part is read by models fitted on the others.
+for questions over several papers, for questions over one paper, and for claims; at last, what
+probability a rank stands for. Pools of few passages (`few`) teach probabilities alone. What a
+later model is fitted on never comes from a model that saw the same group: groups are cut in parts,
+and each part is read by models fitted on the others.
 """
 
 from collections import Counter
@@ -16,6 +17,7 @@ from deepera_graph.judge.head import Head
 from deepera_graph.judge.model import Encodes
 from deepera_graph.judge.odds import probability
 from deepera_graph.judge.surroundings import surroundings
+from deepera_graph.judge.train.few import few
 from deepera_graph.judge.train.fit_counts import fit_counts
 from deepera_graph.judge.train.fit_one_paper import NEVER, fit_one_paper
 from deepera_graph.judge.train.fit_ranking import (
@@ -30,6 +32,7 @@ from deepera_graph.judge.train.fit_ranking import (
 )
 from deepera_graph.judge.train.fit_role import fit_role, fit_roles
 from deepera_graph.judge.train.fit_studies import fit_links, fit_topics
+from deepera_graph.judge.train.joined import joined
 from deepera_graph.judge.train.lessons import own_parts
 from deepera_graph.judge.train.log import Log, silent
 from deepera_graph.judge.train.material import Looked, Material
@@ -70,9 +73,11 @@ def fit(
     """
     needed("lightgbm")
     material = encoder if isinstance(encoder, Material) else Material(encoder)
-    used = [pool for pool in pools if pool.weight]
-    looked = material.look(used, log)
-    counts = fit_counts(used) or (base.counts if base else fit_counts(used, fewest=0))
+    own = [pool for pool in pools if pool.weight]
+    more = joined(own)
+    short = list(few([*own, *more], seed))
+    looked = material.look([*own, *more], log)
+    counts = fit_counts(own) or (base.counts if base else fit_counts(own, fewest=0))
     role = fit_role(looked, log) or (base.role if base else None)
     if counts is None or role is None:
         raise InputError(
@@ -88,7 +93,7 @@ def fit(
             for one, part in zip(some, places, strict=True)
         ]
 
-    rows, bare = compared(looked), compared(material.look(_without_evidence(used)))
+    rows = compared(looked)
     learns = any(own_parts(row.pool) is not None for row in rows)
     if not learns and base is None:
         raise InputError("no pool holds other parts of the paper that answers its question")
@@ -108,11 +113,16 @@ def fit(
             for row in some
         ]
 
-    beside, beside_bare = near(rows), near(bare)
+    def found(pools: Sequence[Pool]) -> list[Near]:
+        return near(compared(material.look(pools)))
+
+    beside = near(rows)
     rank = partial(
         fit_ranking,
         beside,
-        beside_bare,
+        n_own=len(own),
+        few=found(short),
+        bare=found(_without_evidence([*own, *short])),
         seed=seed,
         log=log,
         without=without,
@@ -135,7 +145,7 @@ def fit(
         question_alone=one_question or (base.question_alone if base else one),
         claim_alone=one_claim or (base.claim_alone if base else one),
         one_paper=fit_one_paper(beside) or (base.one_paper if base else NEVER),
-        about={"questions": dict(Counter(pool.set for pool in used)), "seed": seed},
+        about={"questions": dict(Counter(pool.set for pool in own)), "seed": seed},
     )
 
 

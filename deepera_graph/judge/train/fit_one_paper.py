@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from deepera_graph.judge.ranking import N_POOL, OnePaper, pool_numbers
-from deepera_graph.judge.train.lessons import is_article
 from deepera_graph.judge.train.near import Near
 from deepera_graph.judge.train.regress import regress
 
@@ -18,7 +17,7 @@ def fit_one_paper(pools: Sequence[Near]) -> OnePaper | None:
     Both kinds count the same in all, however many there are of each.
     """
     asked = [one for one in pools if not one.row.looked.is_claim and one.has_others]
-    kinds = [is_article(one.row.pool) for one in asked]
+    kinds = [one.row.pool.of_one_paper for one in asked]
     if len(set(kinds)) < 2:
         return None
     numbers = np.stack([pool_numbers(one.around) for one in asked])

@@ -14,7 +14,6 @@ from deepera_graph.judge.surroundings import ALONE
 from deepera_graph.judge.train.by_trees import BY_TREES, by_trees
 from deepera_graph.judge.train.fit_presence import fit_presence
 from deepera_graph.judge.train.grow import grow
-from deepera_graph.judge.train.lessons import is_article
 from deepera_graph.judge.train.log import Log, silent
 from deepera_graph.judge.train.near import Near
 from deepera_graph.judge.train.packages import needed
@@ -61,12 +60,11 @@ class Kind:
 
 QUESTION = Kind(
     name="question",
-    takes=lambda row: not row.looked.is_claim and not is_article(row.pool),
+    takes=lambda row: not row.looked.is_claim and not row.pool.of_one_paper,
     share=0.1,
-    n_ensembles=6,
 )
 ARTICLE = Kind(
-    name="article", takes=lambda row: not row.looked.is_claim and is_article(row.pool), share=0.2
+    name="article", takes=lambda row: not row.looked.is_claim and row.pool.of_one_paper, share=0.2
 )
 CLAIM = Kind(name="claim", takes=lambda row: row.looked.is_claim, share=0.3, only=FOR_CLAIMS)
 ONE_CLAIM = replace(CLAIM, n_ensembles=1)
@@ -77,9 +75,11 @@ ONE_OF_ARTICLE = replace(ARTICLE, share=0.7, n_ensembles=1)
 
 def fit_ranking(
     pools: Sequence[Near],
-    bare: Sequence[Near],
     kind: Kind,
     *,
+    n_own: int,
+    few: Sequence[Near],
+    bare: Sequence[Near],
     seed: int,
     log: Log,
     without: Collection[str] = (),
@@ -89,8 +89,12 @@ def fit_ranking(
 
     Args:
         pools: Pools of all kinds.
-        bare: The same pools without their evidence.
         kind: What kind is fitted.
+        n_own: How many of them, the first ones, are as they were read; the others, with more
+            evidence, are no part of the course.
+        few: The same questions over a few passages: from them it is learned how probabilities
+            depend on the number of passages, not what ranks them.
+        bare: The questions, and those over few passages, without their evidence.
         seed: The same pools and seed give the same.
         log: Told of each step.
         without: Names of measures and surroundings to do without.
@@ -99,25 +103,29 @@ def fit_ranking(
     chosen = [one for one in pools if kind.takes(one.row) and _teaches(one.row)]
     if not chosen:
         return None
-    empty = [one for one in bare if kind.takes(one.row)]
+    short, empty = ([one for one in some if kind.takes(one.row)] for some in (few, bare))
     rows = [one.row for one in chosen]
     kept = [kind.sees(name, without) for name in SEEN]
-    numbers, empties = ([_masked(one.numbers, kept) for one in some] for some in (chosen, empty))
+    numbers, shorts, empties = (
+        [_masked(one.numbers, kept) for one in some] for some in (chosen, short, empty)
+    )
     rank = partial(_rank, kind=kind, seed=seed, rising=kind.rising(SEEN))
     halves = _halves(rows, numbers, rank)
     if tells_course:
-        points = by_trees(rows, numbers, halves, n_ensembles=kind.n_ensembles, seed=seed)
+        n = sum(kind.takes(one.row) and _teaches(one.row) for one in pools[:n_own])
+        points = by_trees(rows[:n], numbers[:n], halves, n_ensembles=kind.n_ensembles, seed=seed)
         log({"step": BY_TREES, "kind": kind.name, "points": [one.plain() for one in points]})
     trees = rank(rows, numbers, log=_told(log, kind.name, "together"))
+    scaled = [*rows, *(one.row for one in short)]
     return Ranking(
         trees,
-        _scale(rows, numbers, halves, log, alone=False),
+        _scale(scaled, [*numbers, *shorts], halves, log, alone=False),
         fit_presence(
-            [*rows, *(one.row for one in empty)],
-            [*numbers, *empties],
-            [one.around for one in (*chosen, *empty)],
-            halves,
-            log,
+            [*scaled, *(one.row for one in empty)],
+            [*numbers, *shorts, *empties],
+            [one.around for one in (*chosen, *short, *empty)],
+            halves=halves,
+            log=log,
         ),
     )
 
@@ -202,11 +210,14 @@ def _scale(
     *,
     alone: bool,
 ) -> Scale:
-    """Fit probabilities to ranks that models of the other half gave."""
-    ranks = [halves[row.half].log_odds(its) for row, its in zip(rows, numbers, strict=True)]
+    """Fit probabilities to ranks that models of the other half gave; to pools with evidence."""
+    taught = [(row, its) for row, its in zip(rows, numbers, strict=True) if row.looked.labels.any()]
+    ranks = [halves[row.half].log_odds(its) for row, its in taught]
     found = [_lone(one) if alone else seen(one) for one in ranks]
-    labels = np.concatenate([row.looked.labels for row in rows])
-    weights = np.concatenate([np.full(len(row.looked.labels), row.pool.weight) for row in rows])
+    labels = np.concatenate([row.looked.labels for row, _ in taught])
+    weights = np.concatenate(
+        [np.full(len(row.looked.labels), row.pool.weight) for row, _ in taught]
+    )
     model = needed("sklearn.linear_model").LogisticRegression(C=100.0, max_iter=2000)
     model.fit(np.concatenate(found), labels, weights)
     log({"step": "scale", "weights": [round(float(x), 3) for x in model.coef_[0]]})
@@ -217,7 +228,7 @@ def _scale(
 
 
 def _lone(ranks: Floats) -> Floats:
-    return np.column_stack([ranks, np.zeros((len(ranks), 2))])
+    return np.column_stack([ranks, np.zeros((len(ranks), Scale.SEEN - 1))])
 
 
 def _told(log: Log, kind: str, what: str) -> Log:

@@ -36,7 +36,7 @@ def fit_role(looked: Sequence[Looked], log: Log = silent) -> ResultsRole | None:
             taught = role_of(one.pool, passage.kind, passage.label)
             if taught is not None:
                 label, weight = taught
-                vectors.setdefault(passage.text, (seen.vector, seen.sentences, label, weight))
+                vectors.setdefault(passage.text, (seen.body, seen.sentences, label, weight))
     labels = {label for *_, label, _ in vectors.values()}
     if len(labels) < 2:
         return None

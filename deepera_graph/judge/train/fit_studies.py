@@ -10,15 +10,16 @@ from numpy.typing import NDArray
 from deepera_graph.errors import InputError
 from deepera_graph.judge.head import Head
 from deepera_graph.judge.train.grow import grow
-from deepera_graph.judge.train.lessons import is_article, is_plain, own_parts
+from deepera_graph.judge.train.lessons import is_plain, own_parts
 from deepera_graph.judge.train.log import Log
 from deepera_graph.judge.train.parts import N_PARTS, beside
 from deepera_graph.judge.train.row import Row
-from deepera_graph.judge.trees import Trees
+from deepera_graph.judge.trees import Trees, mean
 
 Floats = NDArray[np.float64]
 TOP_CLAIM = 20  # passages of a claim that teach what is on topic
 TOPIC_ROUNDS, LINK_ROUNDS = 150, 100
+N_ENSEMBLES = 3  # whose mean says so: one alone changes with the order of its pools
 _Taught = tuple[int, Floats, Any]  # part, numbers, labels
 
 
@@ -33,7 +34,7 @@ def fit_topics(
         own = own_parts(row.pool) if is_plain(row.pool) else None
         if own is not None:
             taught.append((row.part, row.company.topic(), own))
-        elif row.looked.is_claim and not is_article(row.pool):
+        elif row.looked.is_claim and not row.pool.of_one_paper:
             golden_first = np.argsort(-row.looked.labels, kind="stable")[:TOP_CLAIM]
             taught.append(
                 (
@@ -76,9 +77,11 @@ def _binary(taught: Sequence[_Taught], rounds: int, seed: int) -> Trees:
             "no pool tells the paper that answers from others, as each has look-alikes that were "
             "written to mislead"
         )
-    return grow(
-        np.concatenate([x for _, x, _ in taught]),
-        np.concatenate([y for *_, y in taught]).astype(np.int64),
-        rounds=rounds,
-        seed=seed,
+    numbers = np.concatenate([x for _, x, _ in taught])
+    labels = np.concatenate([y for *_, y in taught]).astype(np.int64)
+    return mean(
+        [
+            grow(numbers, labels, rounds=rounds, seed=N_ENSEMBLES * seed + number)
+            for number in range(N_ENSEMBLES)
+        ]
     )

@@ -4,17 +4,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.judge.train.look_alikes import negative_type
-from deepera_graph.judge.train.pool import OTHER_PAPER, Pool
+from deepera_graph.judge.train.pool import Pool
 
 ARTICLE_WEIGHT = 0.3  # of article sections in the results role, beside labelled passages
 _NO_RESULTS = frozenset(("aims", "methods", "background"))
 _SIBLINGS = frozenset((*_NO_RESULTS, "speculation", "other part"))
 _WRITTEN = frozenset(("misleading_outcome", "misleading_scope", "speculative"))
-
-
-def is_article(pool: Pool) -> bool:
-    """Tell whether all passages of a pool are of one paper."""
-    return not any(one.kind == OTHER_PAPER for one in pool.passages)
 
 
 def is_plain(pool: Pool) -> bool:
@@ -27,13 +22,13 @@ def own_parts(pool: Pool) -> NDArray[np.bool_] | None:
 
     It can where parts of that paper are in the pool beside the evidence, and other papers too.
     """
-    if is_article(pool):
+    if pool.of_one_paper:
         return None
     siblings = [not one.label and negative_type(one.kind) in _SIBLINGS for one in pool.passages]
     if not any(siblings):
         return None
-    labels = np.array(pool.labels, np.bool_)
-    return np.asarray(np.array(siblings) | labels, np.bool_)
+    own = np.array(siblings, np.bool_) | np.array(pool.labels, np.bool_)
+    return None if own.all() else np.asarray(own, np.bool_)
 
 
 def role_of(pool: Pool, kind: str, label: int) -> tuple[int, float] | None:
@@ -43,7 +38,7 @@ def role_of(pool: Pool, kind: str, label: int) -> tuple[int, float] | None:
     its labels then speak of the topic.
     """
     type_ = negative_type(kind)
-    if is_article(pool):
+    if pool.of_one_paper:
         if label or type_ == "other outcome":
             return 1, ARTICLE_WEIGHT
         return (0, ARTICLE_WEIGHT) if type_ in _NO_RESULTS else None

@@ -7,6 +7,7 @@ from operator import attrgetter
 
 import numpy as np
 
+from deepera_graph.judge.train.chance import chance
 from deepera_graph.judge.train.pool import OTHER_PAPER, Passage, Pool
 
 FEWEST_LEFT = 5
@@ -111,8 +112,7 @@ def _variants(
 ) -> Iterator[Pool]:
     for kind in kinds:
         for pool in filter(attrgetter("weight"), pools):
-            drawn = int.from_bytes(f"{pool.set}\n{pool.id}\n{kind}".encode(), "big")
-            variant = VARIANTS[kind](pool, np.random.default_rng([seed, drawn]))
+            variant = VARIANTS[kind](pool, chance(seed, pool, kind))
             if variant is not None:
                 yield replace(variant, id=f"{pool.id} ({kind})", weight=pool.weight * weight)
 

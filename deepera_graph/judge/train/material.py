@@ -56,7 +56,7 @@ class Material:
         self._looks: dict[Key, Look] = {}
         self._views: OrderedDict[tuple[str, str], View] = OrderedDict()
         self._held = 0  # bytes
-        self._sentences: dict[tuple[str, str], tuple[Floats, Floats]] = {}
+        self._texts: dict[tuple[str, str], tuple[Floats, Floats, Floats]] = {}
         self._questions: dict[str, tuple[Encoded, IntentFields]] = {}
         self._counts: Counts | None = None  # that `_words` were weighed by
         self._words: dict[tuple[str, tuple[Passage, ...]], Words] = {}
@@ -109,9 +109,12 @@ class Material:
     def _view(self, passages: Sequence[Passage]) -> list[View]:
         """Return what passages are whatever the question; the latest are held for the next one."""
         new = [one for one in passages if (one.title, one.text) not in self._views]
-        encoded = self._encoder.encode([shown(one.title, one.text) for one in new])
+        names = list(dict.fromkeys(one.title for one in new if one.title))
+        titles = dict(zip(names, self._encoder.encode(names), strict=True))
+        encoded = self._encoder.encode([one.text for one in new])
         for one, vectors in zip(new, encoded, strict=True):
-            seen = self._views[one.title, one.text] = view(one.title, one.text, vectors)
+            seen = view(one.text, vectors, titles.get(one.title))
+            self._views[one.title, one.text] = seen
             self._held += seen.tokens.nbytes
         found = [self._views[one.title, one.text] for one in passages]
         for one in passages:
@@ -122,8 +125,9 @@ class Material:
 
     def _remember(self, looks: Mapping[Key, Look]) -> None:
         for key, one in looks.items():
-            vector, sentences = self._sentences.setdefault(key[1:], (one.vector, one.sentences))
-            self._looks[key] = replace(one, vector=vector, sentences=sentences)
+            own = (one.vector, one.body, one.sentences)
+            vector, body, sentences = self._texts.setdefault(key[1:], own)
+            self._looks[key] = replace(one, vector=vector, body=body, sentences=sentences)
 
     def _question(self, question: str) -> tuple[Encoded, IntentFields]:
         if question not in self._questions:

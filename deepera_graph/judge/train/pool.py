@@ -38,6 +38,7 @@ class Pool:
         group: Folds are split by it: questions that share it are never on both sides.
         weight: How much the pool counts in training, >= 0; 0 is for measuring alone.
         golden_outside: Golden passages that the first stage missed, >= 0.
+        of_one_paper: Whether all candidates are parts of one paper.
 
     Raises:
         InputError: There is no passage, a label is neither 0 nor 1, or a number is out of range.
@@ -50,6 +51,7 @@ class Pool:
     group: str
     weight: float = 1.0
     golden_outside: int = 0
+    of_one_paper: bool = False
 
     def __post_init__(self) -> None:
         if not self.passages:

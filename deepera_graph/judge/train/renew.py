@@ -13,7 +13,7 @@ def renewed(target: Path, names: Sequence[str]) -> Iterator[Path]:
 
     The empty folder has a hidden name and is inside *target*, or, where there is no such folder,
     inside the nearest one above it that is there: that is on the same file system, and can be
-    written to. After an error or Ctrl-C it is gone, and *target* is as it was.
+    written to. After an error or a Ctrl-C it is gone, and *target* is as it was.
 
     A folder that was not there appears by one rename, with all its files. In one that was, older
     files are set aside, the last of *names* first, and newer ones moved in, the last of *names*
@@ -59,7 +59,7 @@ def _swap(fresh: Path, target: Path, names: Sequence[str]) -> None:
         _move(order, older, target)
         older.rmdir()
         raise
-    shutil.rmtree(older)
+    shutil.rmtree(older, ignore_errors=True)
 
 
 def _move(names: Iterable[str], source: Path, target: Path) -> None:

@@ -15,14 +15,15 @@ from deepera_graph.judge.model import sha256_of
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS pairs "
     "(key BLOB PRIMARY KEY, plain BLOB, cosines BLOB, matches BLOB)",
-    "CREATE TABLE IF NOT EXISTS texts (key BLOB PRIMARY KEY, vector BLOB, sentences BLOB)",
+    "CREATE TABLE IF NOT EXISTS texts "
+    "(key BLOB PRIMARY KEY, vector BLOB, body BLOB, sentences BLOB)",
 )
 _FIND = (
-    "SELECT plain, cosines, matches, vector, sentences FROM pairs, texts "
+    "SELECT plain, cosines, matches, vector, body, sentences FROM pairs, texts "
     "WHERE pairs.key = ? AND texts.key = ?"
 )
 
-_FORMAT = "3"  # to be raised whenever `deepera_graph.judge.measures.look` gives other numbers
+_FORMAT = "4"  # to be raised whenever `deepera_graph.judge.measures.look` gives other numbers
 
 Key = tuple[str, str, str]  # question, title, text
 
@@ -58,10 +59,10 @@ class Shelf:
             pair, text = _names(key)
             plain = np.array(one.plain, np.float64).tobytes()
             pairs.append((pair, plain, one.cosines.tobytes(), one.matches.tobytes()))
-            texts.append((text, one.vector.tobytes(), one.sentences.tobytes()))
+            texts.append((text, *(x.tobytes() for x in (one.vector, one.body, one.sentences))))
         with self._rows:
             self._rows.executemany("INSERT OR REPLACE INTO pairs VALUES (?, ?, ?, ?)", pairs)
-            self._rows.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?, ?)", texts)
+            self._rows.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?, ?, ?)", texts)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -101,13 +102,14 @@ def _digest(text: str) -> bytes:
     return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-def _thawed(plain: bytes, cosines: bytes, matches: bytes, vector: bytes, sentences: bytes) -> Look:
-    each = np.frombuffer(sentences, np.float32)
-    whole = np.frombuffer(vector, np.float32)
+def _thawed(plain: bytes, *arrays: bytes) -> Look:
+    """Return the look of a row, its columns in the order of `_FIND`."""
+    cosines, matches, vector, body, sentences = (np.frombuffer(one, np.float32) for one in arrays)
     return Look(
         plain=tuple(np.frombuffer(plain, np.float64).tolist()),
-        vector=whole,
-        sentences=each.reshape(-1, len(whole)),
-        cosines=np.frombuffer(cosines, np.float32),
-        matches=np.frombuffer(matches, np.float32),
+        vector=vector,
+        body=body,
+        sentences=sentences.reshape(-1, len(vector)),
+        cosines=cosines,
+        matches=matches,
     )

@@ -51,6 +51,32 @@ def test_a_cross_validation_trains_on_no_question_it_measures(deepera, lines, we
     assert json.loads(result.stdout)["sets"]["lines"]["trained_on"] == 0
 
 
+def test_fewer_passages_and_joined_evidence_are_measured_as_sets_of_their_own(
+    deepera, trained, tmp_path
+):
+    rows = [
+        *instance_lines(12),
+        *({**one, "id": f"{one['id']} again"} for one in instance_lines(12)),
+    ]
+    for number, one in enumerate(rows[12:]):
+        one["contexts"][2]["text"] = (
+            f"In year {number} there was {number + 3}% more of it than before."
+        )
+    lines = write_lines(tmp_path / "asked twice.jsonl", rows)
+    options = ("--weights", trained, "--first", "2,4,2", "--joined", "--json")
+    result = deepera("judge", "evaluate", "--data", lines, *options)
+    assert result.exit_code == 0, result.stderr
+    sets = json.loads(result.stdout)["sets"]
+    assert {name.rpartition(", ")[2]: one["questions"] for name, one in sets.items()} == {
+        "asked twice": 24,
+        "first 2": 24,
+        "first 4": 24,
+        "joined": 24,
+    }
+    found = {name: one["metrics"]["any golden"]["mean"] for name, one in sets.items()}
+    assert found["asked twice, first 2"] == 0  # the evidence comes third
+
+
 def test_an_exported_judge_is_what_was_trained(deepera, trained, tmp_path):
     out = tmp_path / "exported"
     result = deepera("judge", "export", "--weights", trained, "-o", out)
@@ -136,6 +162,10 @@ def test_weights_are_not_lost_by_accident(deepera, lines, weights, trained):
         (["train", "--data", "DATA", "-o", "out", "--encoder", "BASE", "--sets", "a"], "got 'a'"),
         (["evaluate", "--data", "DATA", "--folds", "3"], "--folds goes with --cross-validate"),
         (["evaluate", "--data", "DATA", "--tau", "1.2"], "--tau must be in [0, 1], got 1.2"),
+        (
+            ["evaluate", "--data", "DATA", "--first", "4,0"],
+            "--first must be numbers in [1, 999999], got '0'",
+        ),
         (
             ["evaluate", "--data", "DATA", "--cross-validate", "--ablate", "words"],
             "--ablate must be among signals, data, negatives, got 'words'",

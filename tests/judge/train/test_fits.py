@@ -13,6 +13,7 @@ from deepera_graph.judge.train.fit_one_paper import NEVER, fit_one_paper
 from deepera_graph.judge.train.fit_presence import fit_presence
 from deepera_graph.judge.train.fit_ranking import ARTICLE, CLAIM, QUESTION
 from deepera_graph.judge.train.grow import grow, trees_of
+from deepera_graph.judge.train.lessons import own_parts
 from deepera_graph.judge.train.log import silent
 from deepera_graph.judge.train.material import Looked
 from deepera_graph.judge.train.near import Near
@@ -33,7 +34,8 @@ def leaves(*values):
 
 def near(name, n=24, *, kind="other paper", cosine=0.0):
     """A pool whose first passage is golden, and in which passages are this alike."""
-    one = pool(name, [1, *[0] * (n - 1)], kinds=[kind] * n)
+    article = kind != "other paper"
+    one = pool(name, [1, *[0] * (n - 1)], kinds=[kind] * n, of_one_paper=article)
     table, each = np.zeros((n, n)), np.zeros(n)
     company = Company(
         np.zeros((n, len(Measures._fields))), table, table, table, table, table, each, each
@@ -119,11 +121,33 @@ def test_where_nothing_shows_what_is_missing_evidence_is_always_taken_to_be_ther
         [one.row for one in some],
         [one.numbers for one in some],
         [one.around for one in some],
-        {0: ranks, 1: ranks},
-        silent,
+        halves={0: ranks, 1: ranks},
+        log=silent,
     )
     shown = found.probability(np.zeros(24), some[0].row.company, some[0].around)
     assert shown == pytest.approx(1)
+
+
+def test_one_question_in_ten_is_taken_to_have_no_evidence():
+    some = [near(f"roofs {number}") for number in range(8)]
+    for one in some[4:]:
+        one.row.looked.labels[:] = 0
+    ranks = leaves(0.0)
+    found = fit_presence(
+        [one.row for one in some],
+        [one.numbers for one in some],
+        [one.around for one in some],
+        halves={0: ranks, 1: ranks},
+        log=silent,
+    )
+    shown = found.probability(np.zeros(24), some[0].row.company, some[0].around)
+    assert shown == pytest.approx(0.9)
+
+
+def test_where_all_passages_are_of_the_paper_that_answers_none_tells_it_from_others():
+    kinds = ["methods", "", "other paper"]
+    assert own_parts(pool("a", [0, 1, 0], kinds=kinds)).tolist() == [True, True, False]
+    assert own_parts(pool("a", [0, 1], kinds=kinds[:2])) is None
 
 
 def test_the_unit_of_a_number_changes_no_probability():

@@ -36,8 +36,8 @@ def test_the_card_tells_the_trees_and_questions_that_the_head_has(card):
     n_trees = [len(one.trees.roots) for one in (head.question, head.article, head.claim)]
     n_ensembles = [one.n_ensembles for one in (QUESTION, ARTICLE, CLAIM)]
     assert n_trees == [RANK_ROUNDS * one for one in n_ensembles]
-    assert n_ensembles == [6, 3, 3]
-    assert f"six ensembles of {RANK_ROUNDS} trees" in card
+    assert n_ensembles == [3, 3, 3]
+    assert f"three ensembles of {RANK_ROUNDS} trees" in card
     sets = json.loads((SHIPPED / "trained_on.json").read_text(encoding="utf-8"))["sets"]
     assert sets == head.about["questions"]
     for name in ("base", "written", "evidence_inference", "scifact_train"):

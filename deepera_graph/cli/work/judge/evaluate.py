@@ -1,6 +1,7 @@
 """What `deepera judge evaluate` does."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +48,8 @@ class Request:
     folds: int | None
     ablate: str | None
     learning_curve: bool
+    first: str | None
+    joined: bool
     sets: str | None
     split: str
     n_candidates: int
@@ -81,7 +84,21 @@ class Request:
             n_folds=self.folds or N_FOLDS,
             seed=self.seed,
             keep=self.keep,
+            first=self.sizes(),
+            joined=self.joined,
         )
+
+    def sizes(self) -> tuple[int, ...]:
+        """Return the numbers of passages that questions are also measured over.
+
+        Raises:
+            SettingsError: One is no number of passages.
+        """
+        found = names("--first", self.first) or ()
+        for one in found:
+            if not re.fullmatch(r"[1-9][0-9]{0,5}", one):
+                raise SettingsError(f"--first must be numbers in [1, 999999], got {one!r}")
+        return tuple(dict.fromkeys(map(int, found)))
 
     def kinds(self) -> tuple[Kind, ...]:
         """Return what sorts of parts are removed.
