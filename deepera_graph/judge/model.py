@@ -1,6 +1,6 @@
 """The trained judge: encoder and head, with the weights that this package ships."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import file_digest
 from pathlib import Path
 from typing import Protocol, Self, TypeVar
@@ -36,6 +36,12 @@ class Encodes(Protocol):
 
     def read_ahead(self, texts: Sequence[str]) -> None:
         """Begin to encode texts; see `Encoder.read_ahead`."""
+
+
+def encode_once(encoder: Encodes, texts: Iterable[str]) -> dict[str, Encoded]:
+    """Return the vectors of each distinct text."""
+    distinct = list(dict.fromkeys(texts))
+    return dict(zip(distinct, encoder.encode(distinct), strict=True))
 
 
 class EvidenceModel:
@@ -142,9 +148,9 @@ class EvidenceModel:
 
     def _looks(self, task: SurveyTask, passages: Sequence[PassageText]) -> list[Look]:
         """Encode passages, and compare each with the question at once: its vectors are large."""
-        names = list(dict.fromkeys(one["title"] for one in passages if one["title"]))
-        question, *encoded = self._encoder.encode([task["question"], *names])
-        titles = dict(zip(names, encoded, strict=True))
+        named = (one["title"] for one in passages if one["title"])
+        encoded = encode_once(self._encoder, [task["question"], *named])
+        question = encoded[task["question"]]
 
         def compare(place: int, vectors: Encoded) -> Look:
             one = passages[place]
@@ -155,7 +161,8 @@ class EvidenceModel:
                 "title": one["title"],
                 "section": one["section"],
             }
-            return look(question, asked, view(one["text"], vectors, titles.get(one["title"])))
+            title = encoded[one["title"]] if one["title"] else None
+            return look(question, asked, view(one["text"], vectors, title))
 
         return self._encoder.each([one["text"] for one in passages], compare)
 

@@ -119,8 +119,8 @@ def fit(
     beside = near(rows)
     rank = partial(
         fit_ranking,
-        beside,
-        n_own=len(own),
+        beside[: len(own)],
+        joined=beside[len(own) :],
         few=found(short),
         bare=found(_without_evidence([*own, *short])),
         seed=seed,

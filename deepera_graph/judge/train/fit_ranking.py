@@ -19,7 +19,7 @@ from deepera_graph.judge.train.near import Near
 from deepera_graph.judge.train.packages import needed
 from deepera_graph.judge.train.row import Row
 from deepera_graph.judge.train.signals import FOR_CLAIMS
-from deepera_graph.judge.trees import Trees, mean
+from deepera_graph.judge.trees import Trees
 
 Floats = NDArray[np.float64]
 RANK_ROUNDS = 350
@@ -77,7 +77,7 @@ def fit_ranking(
     pools: Sequence[Near],
     kind: Kind,
     *,
-    n_own: int,
+    joined: Sequence[Near],
     few: Sequence[Near],
     bare: Sequence[Near],
     seed: int,
@@ -90,8 +90,7 @@ def fit_ranking(
     Args:
         pools: Pools of all kinds.
         kind: What kind is fitted.
-        n_own: How many of them, the first ones, are as they were read; the others, with more
-            evidence, are no part of the course.
+        joined: Some of them with more evidence; they are no part of the course.
         few: The same questions over a few passages: from them it is learned how probabilities
             depend on the number of passages, not what ranks them.
         bare: The questions, and those over few passages, without their evidence.
@@ -100,9 +99,13 @@ def fit_ranking(
         without: Names of measures and surroundings to do without.
         tells_course: Whether the log is told how good the ranking is with fewer trees.
     """
-    chosen = [one for one in pools if kind.takes(one.row) and _teaches(one.row)]
-    if not chosen:
+    own, more = (
+        [one for one in some if kind.takes(one.row) and _teaches(one.row)]
+        for some in (pools, joined)
+    )
+    if not own:
         return None
+    chosen = [*own, *more]
     short, empty = ([one for one in some if kind.takes(one.row)] for some in (few, bare))
     rows = [one.row for one in chosen]
     kept = [kind.sees(name, without) for name in SEEN]
@@ -112,7 +115,7 @@ def fit_ranking(
     rank = partial(_rank, kind=kind, seed=seed, rising=kind.rising(SEEN))
     halves = _halves(rows, numbers, rank)
     if tells_course:
-        n = sum(kind.takes(one.row) and _teaches(one.row) for one in pools[:n_own])
+        n = len(own)
         points = by_trees(rows[:n], numbers[:n], halves, n_ensembles=kind.n_ensembles, seed=seed)
         log({"step": BY_TREES, "kind": kind.name, "points": [one.plain() for one in points]})
     trees = rank(rows, numbers, log=_told(log, kind.name, "together"))
@@ -171,23 +174,17 @@ def _rank(
     rising: Sequence[bool] | None,
     log: Log = silent,
 ) -> Trees:
-    return mean(
-        [
-            grow(
-                np.concatenate(numbers),
-                np.concatenate([row.looked.labels for row in rows]),
-                weights=np.concatenate(
-                    [np.full(len(row.looked.labels), row.pool.weight) for row in rows]
-                ),
-                sizes=[len(row.looked.labels) for row in rows],
-                rounds=RANK_ROUNDS,
-                seed=kind.n_ensembles * seed + number,
-                share=kind.share,
-                rising=rising,
-                log=log,
-            )
-            for number in range(kind.n_ensembles)
-        ]
+    return grow(
+        np.concatenate(numbers),
+        np.concatenate([row.looked.labels for row in rows]),
+        weights=np.concatenate([np.full(len(row.looked.labels), row.pool.weight) for row in rows]),
+        sizes=[len(row.looked.labels) for row in rows],
+        rounds=RANK_ROUNDS,
+        seed=seed,
+        n_ensembles=kind.n_ensembles,
+        share=kind.share,
+        rising=rising,
+        log=log,
     )
 
 

@@ -14,7 +14,7 @@ from deepera_graph.judge.train.lessons import is_plain, own_parts
 from deepera_graph.judge.train.log import Log
 from deepera_graph.judge.train.parts import N_PARTS, beside
 from deepera_graph.judge.train.row import Row
-from deepera_graph.judge.trees import Trees, mean
+from deepera_graph.judge.trees import Trees
 
 Floats = NDArray[np.float64]
 TOP_CLAIM = 20  # passages of a claim that teach what is on topic
@@ -77,11 +77,10 @@ def _binary(taught: Sequence[_Taught], rounds: int, seed: int) -> Trees:
             "no pool tells the paper that answers from others, as each has look-alikes that were "
             "written to mislead"
         )
-    numbers = np.concatenate([x for _, x, _ in taught])
-    labels = np.concatenate([y for *_, y in taught]).astype(np.int64)
-    return mean(
-        [
-            grow(numbers, labels, rounds=rounds, seed=N_ENSEMBLES * seed + number)
-            for number in range(N_ENSEMBLES)
-        ]
+    return grow(
+        np.concatenate([x for _, x, _ in taught]),
+        np.concatenate([y for *_, y in taught]).astype(np.int64),
+        rounds=rounds,
+        seed=seed,
+        n_ensembles=N_ENSEMBLES,
     )

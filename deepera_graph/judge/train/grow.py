@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from deepera_graph.judge.train.log import Log, silent
 from deepera_graph.judge.train.packages import needed
-from deepera_graph.judge.trees import Trees
+from deepera_graph.judge.trees import Trees, mean
 
 Floats = NDArray[np.float64]
 LEAF = 40  # fewest passages, or pairs of them, in a leaf
@@ -34,36 +34,40 @@ def grow(
     *,
     rounds: int,
     seed: int,
+    n_ensembles: int = 1,
     share: float = 0.7,
     weights: Floats | None = None,
     sizes: Sequence[int] | None = None,
     rising: Sequence[bool] | None = None,
     log: Log = silent,
 ) -> Trees:
-    """Grow an ensemble.
+    """Grow an ensemble, or several and take their mean.
 
     Args:
         rows: Shape (n_rows, n_features); NaN where a number is missing.
         labels: 0 or 1, shape (n_rows,).
         rounds: Number of trees.
         seed: The same rows and seed give the same trees.
+        n_ensembles: Whose mean is returned, each of a seed of its own; >= 1.
         share: Of the features, those that a tree may look at, in (0, 1].
         weights: What each row counts; all count the same if None.
         sizes: Rows of each question, one after the other: grow what ranks them (LambdaMART, Burges
             2010). None: grow what gives the log odds of 1.
         rising: Which features may only raise what is predicted, shape (n_features,); none if None.
-        log: Told at the end.
+        log: Told at the end of each.
     """
     lightgbm = needed("lightgbm")
-    data = lightgbm.Dataset(rows, labels, weight=weights, group=sizes)
     objective = "binary" if sizes is None else "lambdarank"
-    given = {**_CHOSEN, **_SAME_EVERY_TIME, "objective": objective, "seed": seed}
-    given["feature_fraction"] = share
+    given = {**_CHOSEN, **_SAME_EVERY_TIME, "objective": objective, "feature_fraction": share}
     if rising is not None:
         given["monotone_constraints"] = [int(one) for one in rising]
-    model = lightgbm.train(given, data, rounds)
-    log({"step": "trees", "objective": objective, "rows": len(rows), "rounds": rounds})
-    return trees_of(model.dump_model(), rounds)
+    grown = []
+    for number in range(n_ensembles):
+        data = lightgbm.Dataset(rows, labels, weight=weights, group=sizes)
+        model = lightgbm.train({**given, "seed": n_ensembles * seed + number}, data, rounds)
+        log({"step": "trees", "objective": objective, "rows": len(rows), "rounds": rounds})
+        grown.append(trees_of(model.dump_model(), rounds))
+    return mean(grown)
 
 
 def trees_of(model: Mapping[str, Any], n_trees: int) -> Trees:

@@ -11,7 +11,7 @@ from deepera_graph.backends.local.intent import recognize
 from deepera_graph.judge.encoder import Encoded, Floats
 from deepera_graph.judge.likeness import Counts, Words, as_claim, compare_words
 from deepera_graph.judge.measures import Look, View, look, read, shown, view
-from deepera_graph.judge.model import Encodes
+from deepera_graph.judge.model import Encodes, encode_once
 from deepera_graph.judge.results_role import ResultsRole
 from deepera_graph.judge.surroundings import Company, company_of
 from deepera_graph.judge.train.log import Log, silent
@@ -109,8 +109,7 @@ class Material:
     def _view(self, passages: Sequence[Passage]) -> list[View]:
         """Return what passages are whatever the question; the latest are held for the next one."""
         new = [one for one in passages if (one.title, one.text) not in self._views]
-        names = list(dict.fromkeys(one.title for one in new if one.title))
-        titles = dict(zip(names, self._encoder.encode(names), strict=True))
+        titles = encode_once(self._encoder, (one.title for one in new if one.title))
         encoded = self._encoder.encode([one.text for one in new])
         for one, vectors in zip(new, encoded, strict=True):
             seen = view(one.text, vectors, titles.get(one.title))
