@@ -3,18 +3,9 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from deepera_graph.version import __version__
-
 if TYPE_CHECKING:
-    from deepera_graph.backends import load_backend
-    from deepera_graph.backends.cascade import cascade_judge
-    from deepera_graph.backends.encoder import encoder_backend
-    from deepera_graph.backends.llm import llm_backend
-    from deepera_graph.backends.local import local_backend, local_model
-    from deepera_graph.backends.mixed import mixed_backend, screened_backend
     from deepera_graph.budget import Budget
     from deepera_graph.cache.store import JudgementCache
-    from deepera_graph.curve import Curve
     from deepera_graph.errors import (
         AnswerError,
         BackendError,
@@ -27,29 +18,35 @@ if TYPE_CHECKING:
         SettingsError,
         StoreError,
     )
-    from deepera_graph.estimate import Estimate
-    from deepera_graph.graph import build_graph
+    from deepera_graph.judges import load_backend
+    from deepera_graph.judges.cascade import cascade_judge, mixed_backend, screened_backend
+    from deepera_graph.judges.cross_encoder.backend import encoder_backend
+    from deepera_graph.judges.llm.backend import llm_backend
+    from deepera_graph.judges.trained.backend import local_backend, local_model
     from deepera_graph.passages import Passage
-    from deepera_graph.reranker import EvidenceReranker
+    from deepera_graph.pipeline.graph import build_graph
+    from deepera_graph.reranker import Estimate, EvidenceReranker
     from deepera_graph.result import RankedPassage, RerankResult
-    from deepera_graph.roles import Backend
-    from deepera_graph.schema import Answer, Intent, Judgement, Summary, Survey
+    from deepera_graph.schema import Answer, Backend, Intent, Judgement, Summary, Survey
     from deepera_graph.settings import Settings
-    from deepera_graph.thresholds import Calibrated, Gap, PerIntent, Quantile
+    from deepera_graph.thresholds import Calibrated, Curve, Gap, PerIntent, Quantile
     from deepera_graph.usage import Usage
+
+
+__version__ = "0.5.0"
 
 _HOME = {
     "Answer": "schema",
     "AnswerError": "errors",
-    "Backend": "roles",
+    "Backend": "schema",
     "BackendError": "errors",
     "Budget": "budget",
     "BudgetError": "errors",
     "CallError": "errors",
     "Calibrated": "thresholds",
-    "Curve": "curve",
+    "Curve": "thresholds",
     "DeepEraError": "errors",
-    "Estimate": "estimate",
+    "Estimate": "reranker",
     "EvidenceReranker": "reranker",
     "Gap": "thresholds",
     "InputError": "errors",
@@ -69,15 +66,15 @@ _HOME = {
     "Summary": "schema",
     "Survey": "schema",
     "Usage": "usage",
-    "build_graph": "graph",
-    "cascade_judge": "backends.cascade",
-    "encoder_backend": "backends.encoder",
-    "llm_backend": "backends.llm",
-    "load_backend": "backends",
-    "local_backend": "backends.local",
-    "local_model": "backends.local",
-    "mixed_backend": "backends.mixed",
-    "screened_backend": "backends.mixed",
+    "build_graph": "pipeline.graph",
+    "cascade_judge": "judges.cascade",
+    "encoder_backend": "judges.cross_encoder.backend",
+    "llm_backend": "judges.llm.backend",
+    "load_backend": "judges",
+    "local_backend": "judges.trained.backend",
+    "local_model": "judges.trained.backend",
+    "mixed_backend": "judges.cascade",
+    "screened_backend": "judges.cascade",
 }
 
 __all__ = [

@@ -4,8 +4,8 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 
 from deepera_graph import AnswerError, EvidenceReranker, Intent, Judgement, Summary
-from deepera_graph.diagnostics import MOST_SUBJECTS, OTHER, Diagnostics, Histogram
-from deepera_graph.roles import Backend
+from deepera_graph.jobs.report import MOST_SUBJECTS, OTHER, Diagnostics, Histogram
+from deepera_graph.schema import Backend
 
 QUESTION = "Does green tea lower glucose?"
 

@@ -17,14 +17,12 @@ from pathlib import Path
 from langchain_core.documents import Document
 from pydantic import BaseModel, Field
 
-from deepera_graph.bench.candidates import CorpusBM25, Found
-from deepera_graph.bench.jsonl import read_rows
-from deepera_graph.bench.metrics.judged import Judged
-from deepera_graph.bench.metrics.named import compute
-from deepera_graph.bench.metrics.resample import bootstrap
-from deepera_graph.bench.metrics.values import Values
-from deepera_graph.bench.readers.beir import Search, read_beir
-from deepera_graph.retrieval.fusion import fuse
+from deepera_graph.bench.data.instance import read_rows
+from deepera_graph.bench.data.readers import Search, read_beir
+from deepera_graph.bench.metrics.ranking import Judged, compute
+from deepera_graph.bench.metrics.statistics import Values, bootstrap
+from deepera_graph.bench.rankers.lexical import CorpusBM25, Found
+from deepera_graph.retrieval.search import fuse
 from deepera_graph.retrieval.store import PassageStore, open_store
 from langchain_deepera import EvidenceEmbeddings
 

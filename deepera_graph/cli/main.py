@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
+from deepera_graph import __version__
 from deepera_graph.cli import ask, cache, calibrate, demo, doctor, index, rerank
 from deepera_graph.cli.bench.app import app as bench_app
 from deepera_graph.cli.exits import CODES, INTERRUPTED, Commands, leave
 from deepera_graph.cli.judge.app import app as judge_app
 from deepera_graph.cli.quiet import quiet_dropped_coroutines
-from deepera_graph.version import __version__
 
 _EPILOG = f"""[bold]Examples:[/bold]
 

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from deepera_graph import prompts
-from deepera_graph.backends.llm import show
-from deepera_graph.backends.llm.answers import Filled, FilledJudgement
-from deepera_graph.backends.llm.methods import NOT_SUPPORTED, Method
-from deepera_graph.backends.llm.model import ChatModel
-from deepera_graph.backends.llm.parsing import parse
+from deepera_graph.chat.client import NOT_SUPPORTED, ChatModel, Method
+from deepera_graph.chat.parsing import parse
+from deepera_graph.chat.schema import Filled, FilledJudgement
 from deepera_graph.doctor.finding import Finding
 from deepera_graph.doctor.sample import TASK
 from deepera_graph.errors import AnswerError, CallError
+from deepera_graph.judges.llm import prompt as show
 
 IN_WORDS: dict[Method, str] = {
     "json_schema": "JSON schema",

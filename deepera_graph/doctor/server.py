@@ -3,17 +3,18 @@
 import os
 from collections.abc import Iterator, Sequence
 
-from deepera_graph.backends.llm import io_loop, llm_backend
-from deepera_graph.backends.llm.model import ChatModel
-from deepera_graph.backends.llm.patience import Patience
-from deepera_graph.backends.llm.roles import LlmJudge
+from deepera_graph.chat import io_loop
+from deepera_graph.chat.client import ChatModel
+from deepera_graph.chat.retry import Patience
 from deepera_graph.doctor.address import Address, look_at_address
 from deepera_graph.doctor.finding import Finding
 from deepera_graph.doctor.key import DEFAULT_VARIABLE, look_at_key
 from deepera_graph.doctor.methods import IN_WORDS, SIMPLEST, Trial, try_methods
 from deepera_graph.doctor.sample import judge_sample
 from deepera_graph.errors import CallError, SettingsError
-from deepera_graph.roles import Backend
+from deepera_graph.judges.llm.backend import llm_backend
+from deepera_graph.judges.llm.roles import LlmJudge
+from deepera_graph.schema import Backend
 
 _ANSWERS, _STRUCTURED = "model answers", "structured answers"
 _JUDGEMENT = "judgement of the model"

@@ -8,7 +8,7 @@ from pathlib import Path
 from deepera_graph.doctor.finding import Finding
 from deepera_graph.doctor.folder import why_unwritable
 from deepera_graph.errors import DeepEraError, StoreError
-from deepera_graph.retrieval.connection import IN_MEMORY, connect, place_of, reaching
+from deepera_graph.retrieval.store import IN_MEMORY, connect, place_of, reaching
 
 _NAME = "passage store"
 _LOCK_HINT = "another process"

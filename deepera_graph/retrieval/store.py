@@ -2,24 +2,163 @@
 
 import asyncio
 import logging
+import re
+import sqlite3
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from itertools import islice
+from json import JSONDecodeError
 from pathlib import Path
 from threading import Lock
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_qdrant import QdrantVectorStore
-from qdrant_client import models
+from qdrant_client import QdrantClient, models
+from qdrant_client.common.client_exceptions import QdrantException
+from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.retrieval.collection import Mode, open_collection
-from deepera_graph.retrieval.connection import connect, place_of, quiet, reaching
-from deepera_graph.retrieval.filters import build_filter
-from deepera_graph.retrieval.points import build_points, read_point
-from deepera_graph.retrieval.ranking import build_probes, rank_points
+from deepera_graph.retrieval.search import (
+    build_filter,
+    build_points,
+    build_probes,
+    rank_points,
+    read_point,
+)
+
+IN_MEMORY = ":memory:"
+TIMEOUT = 30
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_LOGIN = re.compile(r"(?<=//)[^/]*@|^[^/]*@")
+_REFUSED = (401, 403)
+
+
+def place_of(path: str | Path | None, url: str | None) -> str:
+    """Return how messages name where a store is.
+
+    Raises:
+        SettingsError: Both a folder and a server are given.
+    """
+    if url is not None and path is not None:
+        raise SettingsError(
+            f"a store is in a folder or on a server, got {str(path)!r} and {_shown(url)}"
+        )
+    if url is not None:
+        return f"the Qdrant server at {_shown(url)}"
+    return "memory" if path in (None, IN_MEMORY) else f"the folder {str(path)!r}"
+
+
+def connect(
+    path: str | Path | None, url: str | None, *, api_key: str | None, must_exist: bool
+) -> QdrantClient:
+    """Open the client; a server is not asked anything yet (its timeout is 30 s a request).
+
+    Open only folders you trust: Qdrant keeps pickled Python objects in them.
+
+    Raises:
+        SettingsError: The address is malformed.
+        StoreError: The folder is missing although *must_exist*, in use, or no store.
+    """
+    with quiet():
+        if url is not None:
+            return _connect_to_server(url, api_key)
+        if path is None or path == IN_MEMORY:
+            return QdrantClient(location=IN_MEMORY)
+        return _open_folder(Path(path), must_exist=must_exist)
+
+
+@contextmanager
+def reaching(place: str) -> Iterator[None]:
+    """Turn what Qdrant's client raises, here or there, into a `StoreError` that names the place."""
+    try:
+        yield
+    except UnexpectedResponse as error:
+        if error.status_code in _REFUSED:
+            raise StoreError(f"{place} refuses the API key (HTTP {error.status_code})") from error
+        detail = error.content[:200].decode("utf-8", "replace")
+        raise StoreError(f"{place} answered HTTP {error.status_code}: {detail}") from error
+    except ResponseHandlingException as error:
+        raise StoreError(f"{place} gave no usable answer: {error.source!s:.200}") from error
+    except JSONDecodeError as error:
+        raise StoreError(f"{place} gave no usable answer: it is not JSON") from error
+    except (QdrantException, sqlite3.Error) as error:
+        raise StoreError(f"{place} refused the request: {error}") from error
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence Qdrant's hint that its embedded mode is slow when large; the store says so itself."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Local mode is not recommended")
+        yield
+
+
+def _connect_to_server(url: str, api_key: str | None) -> QdrantClient:
+    with warnings.catch_warnings():
+        if _host(url) in _LOOPBACK:
+            warnings.filterwarnings("ignore", message="Api key is used with an insecure connection")
+        try:
+            return QdrantClient(
+                url=url, api_key=api_key, timeout=TIMEOUT, check_compatibility=False
+            )
+        except ValueError as error:
+            raise SettingsError(f"{_shown(url)!r} is no address of a Qdrant server") from error
+
+
+def _shown(url: str) -> str:
+    """Leave out a user name and password."""
+    return _LOGIN.sub("", url)
+
+
+def _host(url: str) -> str | None:
+    try:
+        return urlsplit(url if "//" in url else f"//{url}").hostname
+    except ValueError:
+        return None
+
+
+def _open_folder(folder: Path, *, must_exist: bool) -> QdrantClient:
+    if must_exist and not (folder / "meta.json").is_file():
+        raise StoreError(f"there is no passage store in the folder {str(folder)!r}")
+    try:
+        _refuse_if_locked(folder)
+        return QdrantClient(path=str(folder))
+    except RuntimeError as error:  # locked between the check and the opening
+        raise _in_use(folder) from error
+    except (OSError, ValueError, KeyError, TypeError, sqlite3.Error) as error:
+        raise StoreError(
+            f"the folder {str(folder)!r} cannot be opened as a passage store: {error}"
+        ) from error
+
+
+def _refuse_if_locked(folder: Path) -> None:
+    """Look at the lock before Qdrant does, which reads all passages first."""
+    lock = folder / ".lock"
+    if not lock.exists():
+        return
+    import portalocker  # noqa: PLC0415 - its import fails on read-only systems, without need here
+
+    with lock.open("r+") as file:
+        try:
+            portalocker.lock(
+                file, portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING
+            )
+        except portalocker.exceptions.LockException as error:
+            raise _in_use(folder) from error
+        portalocker.unlock(file)
+
+
+def _in_use(folder: Path) -> StoreError:
+    return StoreError(
+        f"another process has the passage store in the folder {str(folder)!r} open; "
+        "to share one store between processes use a Qdrant server (--qdrant-url)"
+    )
+
 
 Build = Callable[[Iterable[list[Document]]], Iterable[list[models.PointStruct]]]
 LARGE = 20_000
@@ -141,7 +280,7 @@ class PassageStore:
         Args:
             question: Any text; it is never parsed as a query language.
             k: Most passages returned, >= 1.
-            where: Conditions on metadata, see `deepera_graph.retrieval.filters.build_filter`.
+            where: Conditions on metadata, see `deepera_graph.retrieval.search.build_filter`.
 
         Raises:
             InputError: The question is blank.

@@ -3,9 +3,8 @@
 import json
 from pathlib import Path
 
-from deepera_graph.bench.dataset import Dataset
-from deepera_graph.bench.instance import Context, Instance
-from deepera_graph.bench.metrics.judged import Judged
+from deepera_graph.bench.data.instance import Context, Dataset, Instance
+from deepera_graph.bench.metrics.ranking import Judged
 
 SHARED_DATA = Path(__file__).parents[3] / "shared" / "data"
 

@@ -4,9 +4,9 @@ import re
 import sys
 from pathlib import Path
 
-from deepera_graph.bench.rankers.bm25 import BM25
-from deepera_graph.bench.rankers.order import FirstStage
-from deepera_graph.bench.readers.detect import open_dataset
+from deepera_graph.bench.data.readers import open_dataset
+from deepera_graph.bench.rankers.base import FirstStage
+from deepera_graph.bench.rankers.lexical import BM25
 from deepera_graph.bench.run import Plan, run
 
 plan = Plan(n_resamples=100, keep=Path(sys.argv[2]), oracle=True)

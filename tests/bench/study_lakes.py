@@ -1,10 +1,9 @@
 """Invented questions about lakes for experiments, and rankers whose scores are known."""
 
 from bench.lakes import make_instance
-from deepera_graph.bench.dataset import Dataset
-from deepera_graph.bench.experiments.lab import Lab
-from deepera_graph.bench.experiments.setup import Setup
-from deepera_graph.bench.rankers.ranker import Note, by_score
+from deepera_graph.bench.data.instance import Dataset
+from deepera_graph.bench.rankers.base import Note, by_score
+from deepera_graph.bench.studies.base import Lab, Setup
 
 QUICK = {"n_resamples": 50, "cutoffs": (1, 2, 5)}
 

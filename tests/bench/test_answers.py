@@ -5,15 +5,19 @@ import re
 import pytest
 
 from bench.lakes import make_dataset, make_instance
-from deepera_graph.bench.answers.generator import ChatGenerator, Extractive, FunctionGenerator
-from deepera_graph.bench.answers.judge import LfsJudge, ToJudge
-from deepera_graph.bench.answers.study import answer_scores
-from deepera_graph.bench.chat import Chat
-from deepera_graph.bench.dataset import Dataset
-from deepera_graph.bench.errors import DatasetError, MetricError
-from deepera_graph.bench.metrics.lfs import lfs
+from deepera_graph.bench.data.instance import Dataset, DatasetError, MetricError
+from deepera_graph.bench.metrics.answers import (
+    ChatGenerator,
+    Extractive,
+    FunctionGenerator,
+    LfsJudge,
+    ToJudge,
+    answer_scores,
+    lfs,
+)
+from deepera_graph.bench.rankers.base import FirstStage
 from deepera_graph.bench.rankers.deepera import DeepEra
-from deepera_graph.bench.rankers.order import FirstStage
+from deepera_graph.bench.rankers.llm import Chat
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.reranker import EvidenceReranker

@@ -3,10 +3,10 @@ import math
 import pytest
 
 from bench.lakes import make_dataset
-from deepera_graph.bench.changes import changes
-from deepera_graph.bench.errors import MetricError
-from deepera_graph.bench.rankers.order import FirstStage
+from deepera_graph.bench.data.instance import MetricError
+from deepera_graph.bench.rankers.base import FirstStage
 from deepera_graph.bench.run import Plan, run
+from deepera_graph.bench.table import changes
 
 
 def table():

@@ -7,13 +7,13 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_openai import ChatOpenAI
 from pydantic import Field
 
-from deepera_graph.backends.llm.answers import Filled
-from deepera_graph.backends.local import local_backend
-from deepera_graph.bench.chat import Chat, together
-from deepera_graph.bench.rankers.models import Models
+from deepera_graph.bench.rankers.llm import Chat, together
+from deepera_graph.bench.rankers.named import Models
 from deepera_graph.budget import Budget
 from deepera_graph.cache.store import JudgementCache
+from deepera_graph.chat.schema import Filled
 from deepera_graph.errors import AnswerError, BackendError, BudgetError, SettingsError
+from deepera_graph.judges.trained.backend import local_backend
 from support.openai_server import ChatServer, Reply
 
 PATIENCE = {"attempts": 1, "first_wait": 0.01}

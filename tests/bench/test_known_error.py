@@ -9,7 +9,7 @@ from langchain_core.runnables import RunnableLambda
 
 from bench.lakes import make_instance
 from deepera_graph import Judgement
-from deepera_graph.bench.dataset import Dataset
+from deepera_graph.bench.data.instance import Dataset
 from deepera_graph.bench.rankers.deepera import DeepEra
 from deepera_graph.bench.run import Plan, run
 from deepera_graph.reranker import EvidenceReranker

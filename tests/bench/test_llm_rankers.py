@@ -7,14 +7,10 @@ import pytest
 from langchain_openai import ChatOpenAI
 
 from bench.test_rankers import TEXTS, order, shown
-from deepera_graph.bench.chat import Chat
-from deepera_graph.bench.rankers.langchain_named import langchain_listwise
-from deepera_graph.bench.rankers.llm_listwise import ListwiseLlm
-from deepera_graph.bench.rankers.llm_pointwise import llm_pointwise
-from deepera_graph.bench.rankers.models import Models
-from deepera_graph.bench.rankers.named import make_ranker
-from deepera_graph.bench.rankers.paperqa import paperqa
-from deepera_graph.bench.rankers.ranker import Ranker
+from deepera_graph.bench.rankers.base import Ranker
+from deepera_graph.bench.rankers.external import langchain_listwise
+from deepera_graph.bench.rankers.llm import Chat, ListwiseLlm, llm_pointwise, paperqa
+from deepera_graph.bench.rankers.named import Models, make_ranker
 from deepera_graph.budget import Budget
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import BackendError, BudgetError, SettingsError

@@ -4,10 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deepera_graph.bench.metrics.answers import answer_overlaps, answer_tokens, token_overlap
-from deepera_graph.bench.metrics.judged import Judged
-from deepera_graph.bench.metrics.lfs import lfs
-from deepera_graph.bench.metrics.named import compute
+from deepera_graph.bench.metrics.answers import answer_overlaps, answer_tokens, lfs, token_overlap
+from deepera_graph.bench.metrics.ranking import Judged, compute
 
 IDS = [f"p{number}" for number in range(12)]
 QUICK = settings(max_examples=60, deadline=None)

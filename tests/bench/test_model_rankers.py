@@ -12,15 +12,14 @@ import pytest
 
 from bench.lakes import make_dataset
 from bench.test_rankers import TEXTS, order, shown
-from deepera_graph.bench import command
-from deepera_graph.bench.errors import RankingError, UnavailableError
-from deepera_graph.bench.rankers.absent import Absent
-from deepera_graph.bench.rankers.bm25 import BM25
+from deepera_graph.bench import run as command
+from deepera_graph.bench.data.instance import RankingError, UnavailableError
+from deepera_graph.bench.rankers.base import Absent, Ranker, foreign
+from deepera_graph.bench.rankers.lexical import BM25
 from deepera_graph.bench.rankers.named import make_ranker
-from deepera_graph.bench.rankers.optional import foreign, weights
-from deepera_graph.bench.rankers.ranker import Ranker
 from deepera_graph.bench.run import Plan, run
 from deepera_graph.errors import BackendError, SettingsError
+from deepera_graph.judges.cross_encoder.models import weights
 
 QUICK = {"n_resamples": 50, "metrics": ("HitRate@1",)}
 SENTENCE_MODELS = """

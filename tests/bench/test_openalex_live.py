@@ -9,9 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 import pyalex
 import pytest
 
-from deepera_graph.bench.errors import DatasetError
-from deepera_graph.bench.readers.openalex_live import find_works
-from deepera_graph.bench.readers.openalex_subjects import SUBJECTS, find_by_subject
+from deepera_graph.bench.data.documents import SUBJECTS, find_by_subject, find_works
+from deepera_graph.bench.data.instance import DatasetError
 from deepera_graph.errors import BackendError, SettingsError
 
 

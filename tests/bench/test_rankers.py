@@ -4,15 +4,21 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
 from bench.lakes import make_dataset, make_instance
-from deepera_graph.bench.errors import RankingError
-from deepera_graph.bench.rank import rank_dataset
-from deepera_graph.bench.rankers.bm25 import BM25
-from deepera_graph.bench.rankers.compressor import Compressor
+from deepera_graph.bench.data.instance import RankingError
+from deepera_graph.bench.rankers.base import (
+    FirstStage,
+    Passage,
+    Random,
+    Ranker,
+    passages_of,
+    texts_of,
+)
 from deepera_graph.bench.rankers.deepera import DeepEra
-from deepera_graph.bench.rankers.dense import Dense
+from deepera_graph.bench.rankers.embedding import Dense
+from deepera_graph.bench.rankers.external import Compressor
+from deepera_graph.bench.rankers.lexical import BM25
 from deepera_graph.bench.rankers.named import make_ranker
-from deepera_graph.bench.rankers.order import FirstStage, Random
-from deepera_graph.bench.rankers.ranker import Passage, Ranker, passages_of, texts_of
+from deepera_graph.bench.run import rank_dataset
 from deepera_graph.errors import SettingsError
 from deepera_graph.reranker import EvidenceReranker
 from support.scripted import Script

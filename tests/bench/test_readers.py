@@ -3,13 +3,10 @@ from pathlib import Path
 import pytest
 
 from bench.lakes import make_instance, write_jsonl
-from deepera_graph.bench.candidates import Found
-from deepera_graph.bench.errors import DatasetError
-from deepera_graph.bench.jsonl import write_rows
-from deepera_graph.bench.readers.articles import read_articles
-from deepera_graph.bench.readers.beir import read_beir
-from deepera_graph.bench.readers.detect import open_dataset
-from deepera_graph.bench.readers.plain import read_plain
+from deepera_graph.bench.data.documents import read_articles
+from deepera_graph.bench.data.instance import DatasetError, write_rows
+from deepera_graph.bench.data.readers import open_dataset, read_beir, read_plain
+from deepera_graph.bench.rankers.lexical import Found
 
 
 def test_beir_candidates_are_what_the_first_stage_finds(beir_folder):

@@ -4,16 +4,17 @@ from itertools import product
 import numpy as np
 import pytest
 
-from deepera_graph.bench.errors import MetricError
-from deepera_graph.bench.metrics.resample import (
+from deepera_graph.bench.data.instance import MetricError
+from deepera_graph.bench.metrics.statistics import (
+    Values,
+    average,
     bootstrap,
     bootstraps,
     paired_bootstrap,
     permutation_test,
     permutation_tests,
+    spread,
 )
-from deepera_graph.bench.metrics.spread import average, spread
-from deepera_graph.bench.metrics.values import Values
 
 
 def coins(n, share, seed=0):

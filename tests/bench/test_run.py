@@ -7,15 +7,11 @@ from io import StringIO
 import pytest
 
 from bench.lakes import make_dataset, make_instance
-from deepera_graph.bench.command import Options, bench_table
-from deepera_graph.bench.dataset import Dataset
-from deepera_graph.bench.errors import DatasetError, MetricError
-from deepera_graph.bench.jsonl import write_rows
-from deepera_graph.bench.rankers.bm25 import BM25
-from deepera_graph.bench.rankers.order import FirstStage, Random
-from deepera_graph.bench.rankers.ranker import Problems, by_score
-from deepera_graph.bench.run import Plan, run
-from deepera_graph.bench.survey import survey
+from deepera_graph.bench.data.instance import Dataset, DatasetError, MetricError, write_rows
+from deepera_graph.bench.metrics.ranking import survey
+from deepera_graph.bench.rankers.base import FirstStage, Problems, Random, by_score
+from deepera_graph.bench.rankers.lexical import BM25
+from deepera_graph.bench.run import Options, Plan, bench_table, run
 from deepera_graph.errors import SettingsError
 
 QUICK = {"n_resamples": 200}

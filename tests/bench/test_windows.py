@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from deepera_graph.bench.rankers.windows import repaired, slide, windows
+from deepera_graph.bench.rankers.llm import repaired, slide, windows
 
 QUICK = settings(max_examples=80, deadline=None)
 SIZES = st.integers(2, 25).flatmap(lambda size: st.tuples(st.just(size), st.integers(1, size - 1)))

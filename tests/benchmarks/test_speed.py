@@ -10,10 +10,10 @@ from oracle import Oracle, UnknownPromptError
 from texts import make_question, make_questions
 from tokens import quarters
 
-from deepera_graph.backends.llm.answers import FilledIntent
-from deepera_graph.backends.llm.methods import body_options
-from deepera_graph.backends.llm.show import numbered
-from deepera_graph.backends.llm.verdicts import FilledFused
+from deepera_graph.chat.client import body_options
+from deepera_graph.chat.schema import FilledIntent
+from deepera_graph.judges.llm.prompt import numbered
+from deepera_graph.judges.llm.replies import FilledFused
 from deepera_graph.text.sentences import split_sentences
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "speed"

@@ -11,9 +11,9 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from deepera_graph.cache import role as role_module
 from deepera_graph.cache.role import CachedRole
 from deepera_graph.cache.store import JudgementCache
+from deepera_graph.concurrency import Limiter
 from deepera_graph.errors import AnswerError, CallError, SettingsError, StoreError
-from deepera_graph.limiter import Limiter
-from deepera_graph.nodes.call import CheckedRole
+from deepera_graph.pipeline.call import CheckedRole
 from deepera_graph.schema import Answer, Intent, Judgement, Summary
 from deepera_graph.usage import Usage
 

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from deepera_graph import __version__
 from deepera_graph.settings import Settings
-from deepera_graph.version import __version__
 
 COMMANDS = ("demo", "rerank", "index", "ask", "calibrate", "bench", "cache", "judge")
 WITH_JSON = (

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from deepera_graph import EvidenceReranker, llm_backend
-from deepera_graph.backends.llm.door import Door
+from deepera_graph.chat.retry import Door
 from deepera_graph.errors import BackendError, CallError
 from deepera_graph.jobs.report import JobReport
 from deepera_graph.jobs.rerank import rerank_lines

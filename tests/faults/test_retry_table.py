@@ -10,12 +10,12 @@ from email.utils import format_datetime
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from deepera_graph.backends.llm import io_loop
-from deepera_graph.backends.llm.answers import FilledSummary
-from deepera_graph.backends.llm.model import ChatModel, find_model
-from deepera_graph.backends.llm.pace import Limits
-from deepera_graph.backends.llm.patience import Patience
-from deepera_graph.backends.llm.structured import Filling, fill
+from deepera_graph.chat import io_loop
+from deepera_graph.chat.client import ChatModel, find_model
+from deepera_graph.chat.rate_limit import Limits
+from deepera_graph.chat.retry import Patience
+from deepera_graph.chat.schema import FilledSummary
+from deepera_graph.chat.structured import Filling, fill
 from deepera_graph.errors import CallError
 from support.openai_server import ChatServer, Reply, Request
 

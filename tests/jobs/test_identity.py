@@ -6,7 +6,7 @@ import pytest
 
 from deepera_graph import EvidenceReranker
 from deepera_graph.errors import SettingsError
-from deepera_graph.jobs.identity import differences, identity_of
+from deepera_graph.jobs.files import differences, identity_of
 from support.scripted import Script
 
 

@@ -18,9 +18,8 @@ from langchain_core.runnables import RunnableLambda
 
 from deepera_graph import EvidenceReranker, Judgement
 from deepera_graph.errors import SettingsError
-from deepera_graph.jobs.identity import identity_of
+from deepera_graph.jobs.files import Progress, identity_of
 from deepera_graph.jobs.lines import BadLine
-from deepera_graph.jobs.progress import Progress
 from deepera_graph.jobs.report import JobReport
 from deepera_graph.jobs.rerank import rerank_lines
 from support.scripted import Script

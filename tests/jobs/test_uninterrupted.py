@@ -6,7 +6,7 @@ from threading import Thread
 
 import pytest
 
-from deepera_graph.jobs.uninterrupted import uninterrupted
+from deepera_graph.jobs.rerank import uninterrupted
 
 
 def interrupt():

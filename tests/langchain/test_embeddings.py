@@ -6,9 +6,9 @@ import pytest
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from deepera_graph import SettingsError, local_model
-from deepera_graph.backends.local import weights
-from deepera_graph.backends.local.weights import SUMS
 from deepera_graph.cli.work.place import Place
+from deepera_graph.judges.trained import backend as weights
+from deepera_graph.judges.trained.backend import SUMS
 from deepera_graph.retrieval.store import open_store
 from langchain_deepera import EvidenceEmbeddings
 from support.stand_in import EvidenceModel

@@ -2,7 +2,7 @@
 
 import json
 
-from deepera_graph.judge.train.pool import GOLDEN, OTHER_PAPER, Passage, Pool
+from deepera_graph.training.data import GOLDEN, OTHER_PAPER, Passage, Pool
 
 SUBJECTS = ("copper roofs", "harbour lamps", "wet summers", "old keepers", "green crusts")
 

@@ -10,13 +10,12 @@ from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from deepera_graph.bench.rankers.ranker import Job, Note, Passage, Problems, Ranking
+from deepera_graph.bench.rankers.base import Job, Note, Passage, Problems, Ranking
 from deepera_graph.budget import Meter, with_meter
 from deepera_graph.errors import AnswerError, BackendError, BudgetError
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RankedPassage, RerankResult
-from deepera_graph.roles import Backend, IntentTask
-from deepera_graph.schema import Intent
+from deepera_graph.schema import Backend, Intent, IntentTask
 from deepera_graph.usage import Usage
 
 _FAILED = -1.0

@@ -9,11 +9,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
-from deepera_graph.backends import load_backend
-from deepera_graph.backends.cascade import cascade_judge
-from deepera_graph.backends.llm import Mode, llm_backend
 from deepera_graph.errors import DeepEraError, SettingsError
-from deepera_graph.roles import Backend
+from deepera_graph.judges import load_backend
+from deepera_graph.judges.cascade import cascade_judge
+from deepera_graph.judges.llm.backend import Mode, llm_backend
+from deepera_graph.schema import Backend
 
 T = TypeVar("T")
 _KNOWN = ("local", "rules", "llm", "encoder:MODEL")

@@ -7,9 +7,14 @@ from typing import Any
 
 import typer
 
-from deepera_graph.cache.place import FILE_NAME, OFF, default_cache_folder, open_cache
-from deepera_graph.cache.stats import CacheStats
-from deepera_graph.cache.store import JudgementCache
+from deepera_graph.cache.store import (
+    FILE_NAME,
+    OFF,
+    CacheStats,
+    JudgementCache,
+    default_cache_folder,
+    open_cache,
+)
 from deepera_graph.cli.work.terminal import write_json
 from deepera_graph.errors import SettingsError
 

@@ -8,17 +8,14 @@ from typing import Any
 
 import typer
 
-from deepera_graph.calibration.command import Ranked, calibrate
-from deepera_graph.calibration.fit import check_method
-from deepera_graph.calibration.judge import Watch
-from deepera_graph.calibration.judged import JudgedQuestion
-from deepera_graph.calibration.render import report_lines
+from deepera_graph.bench.calibrate import JudgedQuestion, Watch, check_method
+from deepera_graph.bench.calibrate_report import Ranked, calibrate, report_lines
 from deepera_graph.cli.work.backend import Judge
 from deepera_graph.cli.work.judgements import judgements_of
 from deepera_graph.cli.work.terminal import progress_bar, write_json
-from deepera_graph.curve import Method
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.reranker import EvidenceReranker
+from deepera_graph.thresholds import Method
 
 __all__ = ["Fit", "Judge", "Source", "run"]
 

@@ -9,8 +9,7 @@ from deepera_graph.cli.work.backend import Judge
 from deepera_graph.cli.work.demo_view import show_trial
 from deepera_graph.cli.work.terminal import output_console, progress_bar, write_json
 from deepera_graph.cli.work.threshold import with_threshold
-from deepera_graph.demo.corpus import DemoQuestion, read_questions
-from deepera_graph.demo.trial import Trial, run_trials
+from deepera_graph.demo import DemoQuestion, Trial, read_questions, run_trials
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.reranker import EvidenceReranker
 

@@ -9,8 +9,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from deepera_graph.demo.corpus import GOLDEN
-from deepera_graph.demo.trial import Trial
+from deepera_graph.demo import GOLDEN, Trial
 from deepera_graph.result import RankedPassage
 
 N_BEFORE = 5

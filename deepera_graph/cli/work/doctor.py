@@ -10,7 +10,8 @@ from rich.text import Text
 from deepera_graph.cli.exits import OK, SOME_FAILED, UNREACHABLE
 from deepera_graph.cli.work.data_folder import data_folder
 from deepera_graph.cli.work.terminal import output_console, write_json
-from deepera_graph.doctor import Finding, examine
+from deepera_graph.doctor.examine import examine
+from deepera_graph.doctor.finding import Finding
 from deepera_graph.errors import SettingsError
 
 _LOOK = {"ok": "green", "warn": "yellow", "fail": "bold red", "skipped": "dim"}

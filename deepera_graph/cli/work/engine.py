@@ -4,10 +4,8 @@ import os
 from dataclasses import dataclass
 from typing import Literal
 
-from deepera_graph.engines.engine import DoneT, TaskT, Work
-from deepera_graph.engines.ray_cluster import check_address, find_ray
-from deepera_graph.engines.ray_engine import RayEngine
 from deepera_graph.errors import SettingsError
+from deepera_graph.jobs.ray import DoneT, RayEngine, TaskT, Work, check_address, find_ray
 
 _MOST_WORKERS = 16  # as many calls as are in flight by default
 

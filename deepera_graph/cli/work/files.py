@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.jobs.progress import Progress
+from deepera_graph.jobs.files import Progress
 
 STANDARD = "-"
 REPORT_SUFFIX = ".report.json"

@@ -10,10 +10,9 @@ from deepera_graph.cli.exits import SOME_FAILED, say
 from deepera_graph.cli.work.engine import EngineChoice
 from deepera_graph.cli.work.place import Place
 from deepera_graph.cli.work.terminal import progress_bar, write_json
-from deepera_graph.engines.in_order import in_order
 from deepera_graph.errors import InputError
-from deepera_graph.retrieval.building import BuildingWork
-from deepera_graph.retrieval.sources import read_passages
+from deepera_graph.jobs.ray import in_order
+from deepera_graph.retrieval.sources import BuildingWork, read_passages
 from deepera_graph.retrieval.store import Build, PassageStore
 
 __all__ = ["EngineChoice", "Place", "run"]

@@ -4,11 +4,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from deepera_graph.cache.place import open_cache
-from deepera_graph.cache.store import JudgementCache
+from deepera_graph.cache.store import JudgementCache, open_cache
 from deepera_graph.cli.exits import say
 from deepera_graph.errors import StoreError
-from deepera_graph.roles import Backend
+from deepera_graph.schema import Backend
 
 
 @contextmanager

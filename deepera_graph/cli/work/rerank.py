@@ -14,15 +14,21 @@ from deepera_graph.cli.work.files import Files
 from deepera_graph.cli.work.judgements import judgements_of
 from deepera_graph.cli.work.terminal import json_bytes, progress_bar, write_bytes
 from deepera_graph.cli.work.threshold import with_threshold
-from deepera_graph.engines.engine import Engine
 from deepera_graph.errors import BackendError
-from deepera_graph.jobs.dry_run import CHARS_PER_TOKEN, REPLY_TOKENS, count_calls, count_lines
-from deepera_graph.jobs.identity import identity_of
-from deepera_graph.jobs.in_flight import Line
-from deepera_graph.jobs.judging import Judged, JudgingWork
+from deepera_graph.jobs.files import identity_of
 from deepera_graph.jobs.lines import BadLine, DoneLine, QuestionLine
+from deepera_graph.jobs.ray import Engine
 from deepera_graph.jobs.report import JobReport
-from deepera_graph.jobs.rerank import Watch, rerank_lines
+from deepera_graph.jobs.rerank import (
+    Judged,
+    JudgingWork,
+    Line,
+    Watch,
+    count_calls,
+    count_lines,
+    rerank_lines,
+)
+from deepera_graph.judges.llm.roles import CHARS_PER_TOKEN, REPLY_TOKENS
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.settings import Settings
 

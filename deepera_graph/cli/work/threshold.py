@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from deepera_graph.curve import Curve
 from deepera_graph.errors import SettingsError
-from deepera_graph.thresholds import Calibrated, Gap, PerIntent, Quantile, Threshold
+from deepera_graph.thresholds import Calibrated, Curve, Gap, PerIntent, Quantile, Threshold
 
 _FORMS = "a number from 0 to 1, gap[:FLOOR], quantile:SHARE[:FLOOR] or KIND=T,...,default=T"
 

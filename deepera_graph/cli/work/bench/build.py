@@ -9,12 +9,17 @@ from typing import Any
 import typer
 
 from deepera_graph.bench.build import outputs
-from deepera_graph.bench.build.builder import CALLS_AT_ONCE, Built, Progress, build
-from deepera_graph.bench.build.corpus import read_corpus
-from deepera_graph.bench.build.document import Document
-from deepera_graph.bench.build.estimate import BuildEstimate, estimate
+from deepera_graph.bench.build.builder import (
+    CALLS_AT_ONCE,
+    BuildEstimate,
+    Built,
+    Progress,
+    build,
+    estimate,
+)
+from deepera_graph.bench.build.corpus import Document, read_corpus
 from deepera_graph.bench.build.plan import BuildPlan
-from deepera_graph.bench.readers.documents import read_documents
+from deepera_graph.bench.data.documents import read_documents
 from deepera_graph.budget import Budget
 from deepera_graph.cli.exits import INTERRUPTED, SOME_FAILED, say
 from deepera_graph.cli.work.backend import Judge, search_here
@@ -24,7 +29,7 @@ from deepera_graph.cli.work.bench.rebuild import Earlier
 from deepera_graph.cli.work.place import Place
 from deepera_graph.cli.work.terminal import progress_bar, write_json
 from deepera_graph.errors import BackendError, BudgetError, SettingsError
-from deepera_graph.roles import Backend
+from deepera_graph.schema import Backend
 
 _GO_ON = "what was answered is kept, run it again to go on"
 

@@ -6,8 +6,7 @@ from typing import Any
 import typer
 
 from deepera_graph.bench.build import outputs
-from deepera_graph.bench.build.builder import Built
-from deepera_graph.bench.build.estimate import BuildEstimate
+from deepera_graph.bench.build.builder import BuildEstimate, Built
 from deepera_graph.budget import Budget
 from deepera_graph.cli.work.bench.rebuild import Earlier
 from deepera_graph.cli.work.terminal import write_json

@@ -4,12 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from deepera_graph.bench.chat import MAX_CONCURRENCY
-from deepera_graph.bench.rankers.models import Models
-from deepera_graph.bench.rankers.named import asks_a_model
+from deepera_graph.bench.rankers.llm import MAX_CONCURRENCY
+from deepera_graph.bench.rankers.named import Models, asks_a_model
 from deepera_graph.budget import Budget
-from deepera_graph.cache.place import open_cache
-from deepera_graph.cache.store import JudgementCache
+from deepera_graph.cache.store import JudgementCache, open_cache
 from deepera_graph.cli.exits import say
 from deepera_graph.cli.work.backend import check_base_url, check_key_variable
 from deepera_graph.errors import SettingsError, StoreError

@@ -9,9 +9,8 @@ from typing import Any
 import typer
 
 from deepera_graph.bench.build.natural import natural_instances
-from deepera_graph.bench.instance import Instance
-from deepera_graph.bench.jsonl import write_rows
-from deepera_graph.bench.readers.natural import open_natural
+from deepera_graph.bench.data.documents import open_natural
+from deepera_graph.bench.data.instance import Instance, write_rows
 from deepera_graph.cli.work.backend import search_here
 from deepera_graph.cli.work.bench.outputs import check_file
 from deepera_graph.cli.work.place import Place

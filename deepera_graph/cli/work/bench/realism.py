@@ -5,9 +5,8 @@ from pathlib import Path
 
 import typer
 
-from deepera_graph.bench.readers.detect import open_dataset
-from deepera_graph.bench.realism.render import markdown, plain
-from deepera_graph.bench.realism.report import Realism, realism
+from deepera_graph.bench.data.readers import open_dataset
+from deepera_graph.bench.realism_report import Realism, markdown, plain, realism
 from deepera_graph.cli.exits import SOME_FAILED
 from deepera_graph.cli.work.bench.names import split_names
 from deepera_graph.cli.work.bench.outputs import check_folder

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from deepera_graph.bench.build.embed import LsaEmbeddings
-from deepera_graph.bench.build.generators import DEFAULT
+from deepera_graph.bench.build.corpus import LsaEmbeddings
 from deepera_graph.bench.build.plan import BuildPlan
+from deepera_graph.bench.build.questions import DEFAULT
 from deepera_graph.errors import SettingsError
 
 _COMPARED = ("package", "embeddings", "prompts", "generators", "documents", "files")

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from deepera_graph.bench.experiments.command import fresh_lab, open_lab
-from deepera_graph.bench.experiments.experiment import Experiment
-from deepera_graph.bench.experiments.named import EXPERIMENTS
-from deepera_graph.bench.report.command import report
+from deepera_graph.bench.report import report
+from deepera_graph.bench.studies.base import Experiment
+from deepera_graph.bench.studies.run import EXPERIMENTS, fresh_lab, open_lab
 from deepera_graph.cli.exits import say
 from deepera_graph.cli.work.backend import search_here
 from deepera_graph.cli.work.bench.bars import bars

@@ -6,12 +6,9 @@ from typing import Any
 
 import typer
 
-from deepera_graph.bench.experiments.command import fresh_lab, open_lab, run_experiments
-from deepera_graph.bench.experiments.experiment import Cell, Experiment, ExperimentResult
-from deepera_graph.bench.experiments.lab import Lab
-from deepera_graph.bench.experiments.named import EXPERIMENTS
-from deepera_graph.bench.experiments.write.folder import MANIFEST
-from deepera_graph.bench.experiments.write.markdown import markdown
+from deepera_graph.bench.studies.base import Cell, Experiment, ExperimentResult, Lab
+from deepera_graph.bench.studies.run import EXPERIMENTS, fresh_lab, open_lab, run_experiments
+from deepera_graph.bench.studies.write import MANIFEST, markdown
 from deepera_graph.bench.table import Estimate
 from deepera_graph.cli.exits import say
 from deepera_graph.cli.work.backend import search_here

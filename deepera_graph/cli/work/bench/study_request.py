@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from deepera_graph.bench.experiments.command import StudyOptions
-from deepera_graph.bench.experiments.models import (
+from deepera_graph.bench.rankers.named import Models
+from deepera_graph.bench.studies.base import SEARCHERS, Setup
+from deepera_graph.bench.studies.run import (
+    StudyOptions,
     answer_judge_of,
     as_ranker_names,
     embeddings_of,
     generator_of,
 )
-from deepera_graph.bench.experiments.setup import SEARCHERS, Setup
-from deepera_graph.bench.rankers.models import Models
 from deepera_graph.cli.work.bench.chat_models import ChatModels
 from deepera_graph.cli.work.bench.names import split_names
 from deepera_graph.cli.work.threshold import read_threshold

@@ -9,10 +9,7 @@ from typing import Any
 
 import typer
 
-from deepera_graph.bench.command import Options, bench_table
-from deepera_graph.bench.plan import ORACLE
-from deepera_graph.bench.rank import Ranked
-from deepera_graph.bench.spread import Chunk, RankingWork
+from deepera_graph.bench.run import ORACLE, Chunk, Options, Ranked, RankingWork, bench_table
 from deepera_graph.bench.table import Row, Table
 from deepera_graph.cli.exits import say
 from deepera_graph.cli.work.backend import search_here
@@ -22,7 +19,7 @@ from deepera_graph.cli.work.bench.names import split_names
 from deepera_graph.cli.work.bench.outputs import check_folder
 from deepera_graph.cli.work.engine import EngineChoice
 from deepera_graph.cli.work.terminal import write_json
-from deepera_graph.engines.engine import Engine
+from deepera_graph.jobs.ray import Engine
 
 _OF_THE_MODEL = "deepera:llm"
 __all__ = ["ChatModels", "EngineChoice", "Request", "run"]

@@ -9,30 +9,25 @@ from typing import Any, cast
 
 import typer
 
-from deepera_graph.bench.figures.curves import CurveFigure
+from deepera_graph.bench.figures import CurveFigure
 from deepera_graph.cli.work.bench.outputs import check_folder
 from deepera_graph.cli.work.judge.stages import stages
 from deepera_graph.cli.work.judge.train import names
 from deepera_graph.cli.work.terminal import write_json
 from deepera_graph.errors import SettingsError
-from deepera_graph.judge.train.ablate import KINDS, Kind, ablation_table
-from deepera_graph.judge.train.assess import (
-    Subject,
-    assess,
-    assess_fits,
-    assess_parts,
-    assess_sizes,
-)
-from deepera_graph.judge.train.figures import (
+from deepera_graph.training.ablate import (
+    KINDS,
+    Kind,
+    ablation_table,
     learning_figure,
     operating_figure,
     reliability_figure,
     save_figures,
     trees_figure,
 )
-from deepera_graph.judge.train.folds import N_FOLDS
-from deepera_graph.judge.train.log import Log
-from deepera_graph.judge.train.render import markdown, overview
+from deepera_graph.training.assess import Subject, assess, assess_fits, assess_parts, assess_sizes
+from deepera_graph.training.evaluate import N_FOLDS, markdown, overview
+from deepera_graph.training.log import Log
 
 _TABLES, _NUMBERS, _PARTS = "evaluation.md", "evaluation.json", "ablation.md"
 

@@ -9,9 +9,16 @@ from deepera_graph.cli.work.bench.outputs import check_folder
 from deepera_graph.cli.work.judge.stages import stages
 from deepera_graph.cli.work.terminal import write_json
 from deepera_graph.errors import SettingsError
-from deepera_graph.judge.model import SUMS
-from deepera_graph.judge.train.export import ROUNDED, export_encoder
-from deepera_graph.judge.train.folder import ENCODER, HEAD, TOKENIZER, copy_judge, read_sums
+from deepera_graph.judges.trained.model import SUMS
+from deepera_graph.training.weights import (
+    ENCODER,
+    HEAD,
+    ROUNDED,
+    TOKENIZER,
+    copy_judge,
+    export_encoder,
+    read_sums,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

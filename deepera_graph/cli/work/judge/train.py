@@ -6,9 +6,9 @@ from deepera_graph.cli.work.bench.names import split_names
 from deepera_graph.cli.work.bench.outputs import check_folder
 from deepera_graph.cli.work.judge.stages import stages
 from deepera_graph.cli.work.terminal import write_json
-from deepera_graph.judge.model import SUMS
-from deepera_graph.judge.train.folder import HEAD, TRAINED_ON
-from deepera_graph.judge.train.make import Made, Plan, make
+from deepera_graph.judges.trained.model import SUMS
+from deepera_graph.training.train import Made, Plan, make
+from deepera_graph.training.weights import HEAD, TRAINED_ON
 
 __all__ = ["Plan", "names", "run"]
 

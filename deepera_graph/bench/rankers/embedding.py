@@ -1,0 +1,258 @@
+"""Models of sentence-transformers, loaded when the first question is ranked."""
+
+import os
+import re
+import sys
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from langchain_core.embeddings import Embeddings
+from numpy.typing import ArrayLike, NDArray
+
+from deepera_graph.bench.data.instance import RankingError, UnavailableError
+from deepera_graph.bench.rankers.base import (
+    Job,
+    Passage,
+    Ranking,
+    by_score,
+    foreign,
+    imported,
+    need,
+    texts_of,
+)
+from deepera_graph.judges.cross_encoder.models import versions, weights
+from deepera_graph.judges.llm.backend import DEFAULT_KEY_VARIABLE
+
+_MOST_VECTORS_KEPT = 20_000
+Vector = NDArray[np.float32]
+
+
+class Dense:
+    """Ranks by the cosine of question and passage; vectors of passages seen before are kept.
+
+    Args:
+        embeddings: Any LangChain embeddings.
+        name: What the table calls it.
+        fingerprint: Model and version, as plain data; None if not known, then nothing is cached.
+    """
+
+    def __init__(
+        self, embeddings: Embeddings, *, name: str, fingerprint: Mapping[str, Any] | None = None
+    ) -> None:
+        self.name, self.fingerprint = name, fingerprint
+        self.embeddings = embeddings
+        self._kept: OrderedDict[str, Vector] = OrderedDict()
+
+    def prepare(self) -> None:
+        """Load the model, by embedding a word."""
+        if not self._kept:
+            self.embeddings.embed_query("word")
+
+    def rank(self, question: str, passages: Sequence[Passage]) -> Ranking:
+        """Return all passages by cosine, in [-1, 1]; 0 for a vector of length 0."""
+        if not passages:
+            return []
+        asked = _unit(self.embeddings.embed_query(question))
+        vectors = np.stack(self._vectors(texts_of(passages)))
+        return by_score(passages, list(vectors @ asked))
+
+    def rank_many(self, jobs: Sequence[Job]) -> list[Ranking]:
+        """Do what `rank` does for many questions, with one call for all their passages."""
+        texts = [text for _, passages in jobs for text in texts_of(passages)]
+        if texts:
+            self._vectors(texts)
+        return [self.rank(*job) for job in jobs]
+
+    def _vectors(self, texts: Sequence[str]) -> list[Vector]:
+        new = [text for text in dict.fromkeys(texts) if text not in self._kept]
+        vectors_of_new = self.embeddings.embed_documents(new) if new else []
+        for text, vector in zip(new, vectors_of_new, strict=True):
+            self._kept[text] = _unit(vector)
+        vectors = [self._kept[text] for text in texts]
+        while len(self._kept) > _MOST_VECTORS_KEPT:
+            self._kept.popitem(last=False)
+        return vectors
+
+
+def _unit(vector: Sequence[float]) -> Vector:
+    array = np.asarray(vector, dtype=np.float32)
+    length = float(np.linalg.norm(array))
+    return array / length if length else array
+
+
+_SERVER = re.compile(r"@(?=https?://)")
+
+
+class OpenAIVectors(Embeddings):
+    """Embeddings whose errors are ours.
+
+    Args:
+        model: Its name.
+        base_url: Another server than OpenAI's; it needs no key.
+
+    Raises:
+        UnavailableError: There is no key; later, when it is used, that the call failed.
+    """
+
+    def __init__(self, model: str, base_url: str | None) -> None:
+        key = os.environ.get(DEFAULT_KEY_VARIABLE, "").strip()
+        if not key and base_url is None:
+            raise UnavailableError(
+                f"no API key: set the environment variable {DEFAULT_KEY_VARIABLE}, or name a "
+                "server that needs none, dense:openai:MODEL@http://server/v1"
+            )
+        options: dict[str, Any] = {"model": model, "api_key": key or "not-needed"}
+        if base_url is not None:  # other servers take text, not the numbers of OpenAI's tokens
+            options |= {"base_url": base_url, "check_embedding_ctx_length": False}
+        self._made: Embeddings = import_module("langchain_openai").OpenAIEmbeddings(**options)
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return the vector of a question."""
+        return foreign("no embeddings", lambda: self._made.embed_query(text))
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return the vectors of passages."""
+        return foreign("no embeddings", lambda: self._made.embed_documents(texts))
+
+
+def dense_openai(named: str) -> Dense:
+    """Return the ranker for ``MODEL`` or ``MODEL@http://server/v1``.
+
+    Raises:
+        UnavailableError: There is no key.
+    """
+    model, *server = _SERVER.split(named, maxsplit=1)
+    base_url = server[0] if server else None
+    about = {"kind": "dense openai", "model": model, "base_url": base_url}
+    return Dense(OpenAIVectors(model, base_url), name=f"dense {model}", fingerprint=about)
+
+
+_PACKAGE = "sentence_transformers"
+_INSTALL = "deepera-graph[sentence-transformers]"
+
+
+class SentenceEmbeddings(Embeddings):
+    """Embeddings of a bi-encoder of sentence-transformers.
+
+    Args:
+        name: A folder, a package that brings a model, or a name on the Hugging Face hub.
+
+    Raises:
+        UnavailableError: The package is not installed; later, when it is used, that the weights
+            cannot be loaded.
+    """
+
+    def __init__(self, name: str) -> None:
+        need(_PACKAGE, install=_INSTALL)
+        self._place, self.about = weights(name)
+        self._model: Any = None
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return the vector of a question, with the model's own prompt for queries if it has one.
+
+        Raises:
+            UnavailableError: The weights cannot be loaded.
+        """
+        return [float(one) for one in self._encode("encode_query", [text])[0]]
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return the vectors of passages.
+
+        Raises:
+            UnavailableError: The weights cannot be loaded.
+        """
+        return list(self._encode("encode_document", texts)) if texts else []
+
+    def _encode(self, method: str, texts: Sequence[str]) -> Any:
+        def work() -> Any:
+            if self._model is None:
+                self._model = _kind("SentenceTransformer")(self._place)
+            encode = getattr(self._model, method)
+            return encode(list(texts), show_progress_bar=False, convert_to_numpy=True)
+
+        return foreign("no embeddings", work)
+
+
+class CrossEncoder:
+    """Ranks by the scores that a cross-encoder of sentence-transformers gives to each pair.
+
+    Args:
+        model: A folder, or a name on the Hugging Face hub.
+        name: What the table calls it; made from the model's when empty.
+
+    Raises:
+        UnavailableError: The package is not installed.
+    """
+
+    def __init__(self, model: str, *, name: str = "") -> None:
+        need(_PACKAGE, install=_INSTALL)
+        self.name = name or f"cross-encoder {model}"
+        self._place, about = weights(model)
+        self.fingerprint: Mapping[str, Any] | None = {"kind": "cross-encoder", **about, **_stack()}
+        self._model: Any = None
+
+    def prepare(self) -> None:
+        """Load the weights.
+
+        Raises:
+            UnavailableError: They cannot be loaded.
+        """
+        if self._model is None:
+            self._model = foreign("no weights", lambda: _kind("CrossEncoder")(self._place))
+
+    def rank(self, question: str, passages: Sequence[Passage]) -> Ranking:
+        """Return all passages by the model's score, on its own scale.
+
+        Raises:
+            UnavailableError: The weights cannot be loaded.
+            RankingError: The model gives several scores a pair.
+        """
+        if not passages:
+            return []
+        self.prepare()
+        pairs = [(question, text) for text in texts_of(passages)]
+        found = foreign("no scores", lambda: self._model.predict(pairs, show_progress_bar=False))
+        scores = np.asarray(found, dtype=np.float64)
+        if scores.shape != (len(pairs),):
+            raise RankingError(
+                f"ranker {self.name!r} must give one score a pair, gave {scores.shape[1:]}"
+            )
+        return by_score(passages, list(scores))
+
+
+def dense_sentences(model: str) -> Dense:
+    """Return the ranker by cosine under a bi-encoder of sentence-transformers.
+
+    Raises:
+        UnavailableError: The package is not installed.
+    """
+    embeddings = SentenceEmbeddings(model)
+    about = {"kind": "dense sentence-transformers", **embeddings.about, **_stack()}
+    return Dense(embeddings, name=f"dense {model}", fingerprint=about)
+
+
+def _kind(name: str) -> Any:
+    """Return a class of the package, with its progress bars switched off."""
+    kind = getattr(imported(_PACKAGE), name)
+    if "transformers" in sys.modules:
+        sys.modules["transformers"].utils.logging.disable_progress_bar()
+    return kind
+
+
+def _stack() -> dict[str, str]:
+    return versions("sentence-transformers", "transformers", "torch")
+
+
+def unit_rows(vectors: ArrayLike) -> NDArray[np.float32]:
+    """Return rows of length 1, or 0 where a row is zero; shape (n, n_dimensions)."""
+    rows = np.atleast_2d(np.asarray(vectors, dtype=np.float32))
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float32)
+
+
+def cosines(units: NDArray[np.float32], vector: Sequence[float]) -> NDArray[np.float64]:
+    """Return the cosine of each unit row with a vector, in [-1, 1]; shape (n,)."""
+    return np.asarray(units @ unit_rows(vector)[0], dtype=np.float64)

@@ -1,0 +1,120 @@
+"""What passes is tried again, what lasts is not, and waiting is bounded."""
+
+import json
+import time
+
+import pytest
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+
+from deepera_graph.chat import io_loop
+from deepera_graph.chat.client import ChatModel, find_model
+from deepera_graph.chat.rate_limit import Limits
+from deepera_graph.chat.retry import Patience
+from deepera_graph.chat.schema import FilledSummary
+from deepera_graph.chat.structured import Filling, fill
+from deepera_graph.errors import CallError, SettingsError
+from support.openai_server import ChatServer, Reply, Request
+
+MESSAGES = [SystemMessage("Shorten."), HumanMessage("Passage.")]
+GOOD = json.dumps({"text": "Short."})
+
+
+def chat(server: ChatServer, **patience: object) -> ChatModel:
+    model = find_model("openai:m", base_url=server.base_url, api_key="k")
+    model.extra_body = None
+    chat = ChatModel(model, Patience(**{"first_wait": 0.01, **patience}), Limits())
+    chat.ladder.worked("json_schema")
+    return chat
+
+
+async def ask(model: ChatModel, messages: list[BaseMessage] = MESSAGES) -> Filling[FilledSummary]:
+    return await io_loop.arun(fill(model, messages, FilledSummary))
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [Reply(status=status) for status in (408, 409, 425, 429, 500, 502, 503, 504, 529)]
+    + [Reply(fault="reset"), Reply(content=GOOD, fault="half")],
+    ids=lambda fault: fault.fault or fault.status,
+)
+async def test_what_passes_is_tried_again_and_counted(fault: Reply) -> None:
+    replies = iter([fault, fault])
+    with ChatServer(lambda request: next(replies, GOOD)) as server:
+        filling = await ask(chat(server))
+        assert filling.answer.text == "Short."
+        assert not filling.repaired
+        assert (filling.usage.calls, filling.usage.failed_calls) == (1, 2)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422, 501])
+async def test_what_lasts_is_not_tried_again(status: int) -> None:
+    with ChatServer(lambda request: Reply(status=status)) as server:
+        with pytest.raises(CallError) as caught:
+            await ask(chat(server))
+        assert caught.value.status == status
+        assert server.calls == 1
+
+
+async def test_attempts_are_bounded_and_all_are_charged() -> None:
+    with ChatServer(lambda request: Reply(status=503)) as server:
+        with pytest.raises(CallError) as caught:
+            await ask(chat(server, attempts=3))
+        assert caught.value.usage.failed_calls == server.calls == 3
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Retry-After": "0.3"}, {"retry-after-ms": "300"}], ids=["seconds", "milliseconds"]
+)
+async def test_the_server_says_how_long_to_wait(headers: dict[str, str]) -> None:
+    replies = iter([Reply(status=429, headers=headers)])
+    with ChatServer(lambda request: next(replies, GOOD)) as server:
+        await ask(chat(server))
+        first, second = server.requests
+        assert second.arrived - first.arrived >= 0.29
+
+
+async def test_a_server_that_asks_for_too_long_a_wait_is_not_waited_for() -> None:
+    with ChatServer(lambda request: Reply(status=429, headers={"Retry-After": "999"})) as server:
+        started = time.monotonic()
+        with pytest.raises(CallError, match="429"):
+            await ask(chat(server))
+        assert time.monotonic() - started < 5
+
+
+async def test_a_call_that_hangs_is_given_up() -> None:
+    replies = iter([Reply(fault="hang")])
+    with ChatServer(lambda request: next(replies, GOOD)) as server:
+        filling = await ask(chat(server, timeout=0.3))
+        assert filling.usage.failed_calls == 1
+
+
+async def test_a_server_that_is_not_there_is_said_to_be_unreachable() -> None:
+    with ChatServer(lambda request: GOOD) as server:
+        gone = chat(server, attempts=2)
+    with pytest.raises(CallError, match="cannot be reached") as caught:
+        await ask(gone)
+    assert caught.value.unusable
+    assert caught.value.usage.failed_calls == 2
+
+
+async def test_a_straggler_is_overtaken_by_its_copy_and_both_are_charged() -> None:
+    def answer(request: Request) -> Reply:
+        return Reply(content=GOOD, latency=30 if request.number == 20 else 0.01)
+
+    with ChatServer(answer) as server:
+        model = chat(server, hedge=True)
+        for _ in range(20):
+            await ask(model)
+        started = time.monotonic()
+        filling = await ask(model)
+        assert time.monotonic() - started < 5
+        assert (filling.usage.calls, filling.usage.hedged_calls) == (1, 1)
+        assert server.calls == 22
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("attempts", 0), ("timeout", 0), ("first_wait", -1), ("total_wait", -1)]
+)
+def test_a_bound_out_of_range_is_named(name: str, value: float) -> None:
+    with pytest.raises(SettingsError, match=f"{name} must be .* got {value}"):
+        Patience(**{name: value})
