@@ -41,20 +41,6 @@ def fit(
     The order of the passages does not matter. Where higher scores are not more often evidence, the
     curve is flat, never falling.
 
-    Args:
-        scores: In [0, 1], shape (n_passages,).
-        labels: 0 or 1, shape (n_passages,), at least ten of each: our choice, below it a share is
-            uncertain by more than 0.3 either way.
-        method: ``isotonic`` follows any rising shape and wants some hundred passages of each
-            label; ``platt`` is a logistic curve and wants few.
-        judge: Who gave the scores, for the record.
-        n_questions: How many questions the passages belong to, for the record.
-
-    Raises:
-        InputError: Scores or labels are out of range, too few, or all the same; the message has
-            the counts.
-        SettingsError: The method is unknown, or scikit-learn is not installed.
-
     Source:
         Isotonic: Zadrozny and Elkan (2002), KDD. Platt: Platt (1999), Probabilistic outputs for
         support vector machines, section 2.2, with its smoothed targets.
@@ -192,19 +178,6 @@ def cross_validated(
     """Return the probability of every passage, by a curve fitted on the other folds.
 
     All passages of a question are in the same fold.
-
-    Args:
-        questions: Scored and labelled.
-        method: As for `fit`.
-        n_folds: >= 2.
-        seed: The same seed gives the same folds.
-
-    Returns:
-        Probabilities in [0, 1] in the order of the passages, one tuple a question.
-
-    Raises:
-        InputError: There are fewer questions with relevant, or with irrelevant, passages than
-            folds; or what is outside some fold is too little to fit.
     """
     fold_of = _folds(questions, n_folds, seed)
     probabilities: Probabilities = [()] * len(questions)
@@ -247,11 +220,7 @@ LABEL_FIELDS = ("label", "is_golden")
 
 
 def read_questions(path: Path) -> Iterator[QuestionLine]:
-    """Read a file of questions, one at a time.
-
-    Raises:
-        InputError: The file or a line of it cannot be used; the message names both.
-    """
+    """Read a file of questions, one at a time."""
     try:
         with path.open("rb") as source:
             for line in read_lines(source):
@@ -263,12 +232,7 @@ def read_questions(path: Path) -> Iterator[QuestionLine]:
 
 
 def read_labels(path: Path) -> dict[str, Labels]:
-    """Return the labels of every passage, by question id and passage id.
-
-    Raises:
-        InputError: The file or a line cannot be used, or a passage is not labelled; the message
-            names file, line and passage.
-    """
+    """Return the labels of every passage, by question id and passage id."""
     labels: dict[str, Labels] = {}
     for line in read_questions(path):
         try:
@@ -308,17 +272,6 @@ def judge(
     """Score every passage of a file; no summary is made and no answer drawn.
 
     A long passage of which a window could not be judged counts as failed.
-
-    Args:
-        reranker: Whose backend and limits to use; its threshold does not matter.
-        path: Questions, as `read_labels` has read them.
-        labels: What `read_labels` gave.
-        watch: Called with every question that is done.
-
-    Raises:
-        InputError: A line cannot be used.
-        BackendError: No passage of a question could be judged because the backend cannot be
-            reached or refuses the key.
     """
     scoring = reranker.with_settings(
         threshold=1.0,
@@ -362,12 +315,7 @@ _REPORT_SUFFIX = ".report.json"
 
 
 def read_ranked(path: Path, labels: Mapping[str, Labels]) -> list[JudgedQuestion]:
-    """Join output lines with labels by question id and passage id; labels left over do not count.
-
-    Raises:
-        InputError: A line cannot be used, has no label, or is there twice; the message names file
-            and line.
-    """
+    """Join output lines with labels by question id and passage id; labels left over do not count."""
     judged: dict[str, JudgedQuestion] = {}
     for number, line in _lines(path):
         try:
@@ -381,15 +329,7 @@ def read_ranked(path: Path, labels: Mapping[str, Labels]) -> list[JudgedQuestion
 
 
 def read_judge(path: Path, report: Path | None = None) -> dict[str, str]:
-    """Return which judge gave the scores of an output file, from the report of that run.
-
-    Args:
-        path: The output file.
-        report: The report; the one beside the output file if None.
-
-    Raises:
-        InputError: There is no such report, or it does not say.
-    """
+    """Return which judge gave the scores of an output file, from the report of that run."""
     report = report or path.with_name(path.name.removesuffix(".jsonl") + _REPORT_SUFFIX)
     manifest = _parsed(_text(report), str(report)).get("manifest")
     if not isinstance(manifest, dict) or not isinstance(manifest.get("backend"), str):
@@ -483,12 +423,6 @@ def ratios(
     Passages of a question stand or fall together, so whole questions are drawn, the same ones for
     every ratio. Resamples in which a denominator is 0 are left out of that ratio's interval.
 
-    Args:
-        numerators: Of every question, shape (n_questions, n_ratios).
-        denominators: Of every question, shape (n_questions, n_ratios).
-        n_resamples: >= 1.
-        seed: The same seed gives the same intervals.
-
     Source:
         Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapter 13.
     """
@@ -554,15 +488,7 @@ class OperatingPoint:
 
 
 class Kept:
-    """How much of every question is kept at every threshold of a list.
-
-    Args:
-        questions: Labelled.
-        values: What the thresholds are set on, scores or probabilities: one tuple a question.
-        taus: Thresholds, inclusive, shape (n_taus,).
-        n_resamples: For the intervals.
-        seed: For the intervals.
-    """
+    """How much of every question is kept at every threshold of a list."""
 
     def __init__(
         self,
@@ -630,12 +556,7 @@ Bound = Literal["mean", "low"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """A threshold, or why there is none.
-
-    Attributes:
-        probability: The lowest probability that reaches the wanted precision; None if none does.
-        why_not: Empty, or what comes closest.
-    """
+    """A threshold, or why there is none."""
 
     probability: float | None
     why_not: str = ""
@@ -644,15 +565,7 @@ class Suggestion:
 def suggest(
     taus: Sequence[float], precisions: Sequence[Estimate], wanted: float, *, bound: Bound = "mean"
 ) -> Suggestion:
-    """Return the lowest threshold whose precision is at least *wanted*.
-
-    Args:
-        taus: Thresholds, rising, shape (n_taus,).
-        precisions: At those thresholds, as `Kept.precisions` gives them.
-        wanted: In [0, 1].
-        bound: What has to reach it: the precision itself, or the lower end of its interval, which
-            also holds for most other questions of the same kind.
-    """
+    """Return the lowest threshold whose precision is at least *wanted*."""
     known = [
         (tau, value)
         for tau, one in zip(taus, precisions, strict=True)

@@ -115,16 +115,6 @@ def build_report(
     Probabilities are cross-validated by question, so no passage is judged by a curve that has seen
     it. Only the suggested threshold is one number chosen on the same passages that it is then
     measured on; ``suggested.sure`` leaves room for that.
-
-    Args:
-        questions: At least one with passages; see `cross_validated`.
-        curve: Fitted on all of them.
-        precision: Wanted, in [0, 1].
-        n_resamples: For the intervals.
-        seed: For folds and intervals.
-
-    Raises:
-        InputError: There is too little to cross-validate.
     """
     probabilities = cross_validated(questions, method=curve.method, seed=seed)
     draws: dict[str, int] = {"n_resamples": n_resamples, "seed": seed}
@@ -213,12 +203,7 @@ def _points(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """Scores of an earlier `deepera rerank`.
-
-    Attributes:
-        path: Its output.
-        report: Its report, which names the judge; the one beside the output if None.
-    """
+    """Scores of an earlier `deepera rerank`."""
 
     path: Path
     report: Path | None = None

@@ -26,11 +26,7 @@ class Values:
 
     @classmethod
     def of(cls, values: ArrayLike, weights: ArrayLike | None = None) -> Self:
-        """Make arrays of both, weights 1 when None.
-
-        Raises:
-            MetricError: The shapes differ, or a value is not a finite number.
-        """
+        """Make arrays of both, weights 1 when None."""
         numbers = np.asarray(values, dtype=np.float64)
         counts = np.ones_like(numbers) if weights is None else np.asarray(weights, np.float64)
         if numbers.shape != counts.shape or numbers.ndim != 1:
@@ -77,15 +73,6 @@ def bootstraps(
 ) -> list[Interval]:
     """Return mean and percentile interval of many metrics over the same resampled questions.
 
-    Args:
-        columns: Metrics and rankers, all over the same questions; shape (n_columns,).
-        n_resamples: >= 1.
-        level: In (0, 1).
-        seed: The same seed and number of questions draw the same questions.
-
-    Raises:
-        MetricError: There is no question, or the columns have not as many.
-
     Source:
         Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapter 13.
     """
@@ -113,11 +100,7 @@ def paired_bootstraps(
     level: float = LEVEL,
     seed: int = 0,
 ) -> list[Interval]:
-    """Return the difference of each pair and its interval, over the same resamples of both.
-
-    Raises:
-        MetricError: There is no question, or the pairs have not as many.
-    """
+    """Return the difference of each pair and its interval, over the same resamples of both."""
     if not pairs:
         return []
     means = _resampled([one for pair in pairs for one in pair], n_resamples, seed)
@@ -142,14 +125,6 @@ def permutation_tests(
     """Return the two-sided p-value, in (0, 1], that the two of a pair are alike.
 
     Each permutation swaps the two on every question with probability one half.
-
-    Args:
-        pairs: Two rankers under one metric; all pairs over the same questions.
-        n_resamples: Permutations, >= 1.
-        seed: The same seed gives the same p-values.
-
-    Raises:
-        MetricError: The questions or their weights differ, or there is no question.
 
     Source:
         Smucker, Allan and Carterette (2007), CIKM; one is added to both counts as in
@@ -228,11 +203,7 @@ class Spread(NamedTuple):
 
 
 def spread(means: Sequence[float]) -> Spread:
-    """Return mean and standard deviation of one number a repeat.
-
-    Raises:
-        MetricError: There is no repeat.
-    """
+    """Return mean and standard deviation of one number a repeat."""
     if not means:
         raise MetricError("a spread needs at least one repeat")
     numbers = np.asarray(means, dtype=np.float64)
@@ -240,11 +211,7 @@ def spread(means: Sequence[float]) -> Spread:
 
 
 def average(repeats: Sequence[Values]) -> Values:
-    """Return the mean over repeats of each question.
-
-    Raises:
-        MetricError: There is no repeat, or the repeats differ in questions or weights.
-    """
+    """Return the mean over repeats of each question."""
     if not repeats:
         raise MetricError("an average needs at least one repeat")
     weights = repeats[0].weights
@@ -258,10 +225,6 @@ N_BINS = 10
 
 def brier_score(probabilities: Sequence[float], labels: Sequence[int]) -> float:
     """Return the mean squared error of probabilities, in [0, 1]; 0 is best.
-
-    Args:
-        probabilities: In [0, 1], shape (n_passages,), not empty.
-        labels: 0 or 1, shape (n_passages,).
 
     Source:
         Brier (1950), Monthly Weather Review 78(1), for two classes.
@@ -277,11 +240,6 @@ def calibration_error(
 
     Probabilities are put into bins of equal width; of each bin the mean probability and the share
     of relevant passages are compared, weighted by its size.
-
-    Args:
-        probabilities: In [0, 1], shape (n_passages,), not empty.
-        labels: 0 or 1, shape (n_passages,).
-        n_bins: >= 1.
 
     Source:
         Naeini, Cooper and Hauskrecht (2015), AAAI, with ten bins; bins of equal width as in Guo,
