@@ -27,6 +27,22 @@ IntentKind = Literal[
     "definition", "mechanism", "comparison", "causal inference", "functional role", "other"
 ]
 AnswerType = Literal["numeric", "categorical", "procedural", "descriptive", "other"]
+# What each class means, as the intent prompt says it.
+INTENT_KINDS: Mapping[IntentKind, str] = {
+    "definition": "what something is",
+    "mechanism": "how or why it works",
+    "comparison": "how things differ",
+    "causal inference": "whether or how much one thing changes another",
+    "functional role": "what something does in a system",
+    "other": "",
+}
+ANSWER_TYPES: Mapping[AnswerType, str] = {
+    "numeric": "a quantity",
+    "categorical": "yes or no, or one of several classes",
+    "procedural": "how to do something",
+    "descriptive": "a statement in words",
+    "other": "",
+}
 
 
 class RoleAnswer(BaseModel):

@@ -32,7 +32,7 @@ from deepera_graph.judges.llm.replies import (
     FilledVerdict,
 )
 from deepera_graph.judges.llm.roles import LlmAnswerer, LlmIntent, LlmJudge, LlmSummarizer
-from deepera_graph.prompts import Domain, hash_of, load_domain, prompts_hash
+from deepera_graph.prompts import Domain, load_domain, prompts_hash
 from deepera_graph.schema import Backend
 
 T = TypeVar("T", Patience, Limits)
@@ -121,7 +121,7 @@ def llm_backend(
         answerer=LlmAnswerer(chat, field),
         about={
             "model": chat.name,
-            "prompts": "+".join([prompts_hash(), *map(hash_of, _PROMPTS_OF[mode])]),
+            "prompts": "+".join([prompts_hash(), *map(prompts_hash, _PROMPTS_OF[mode])]),
             "schemas": schemas_hash((*_FILLED, *_FILLED_IN[mode])),
             **written,
         },

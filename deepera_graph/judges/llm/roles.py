@@ -146,7 +146,7 @@ class LlmRole(LoopRole[TaskT, AnswerT], Generic[TaskT, AnswerT]):
     def _messages(self, node: str, /, **values: str) -> list[BaseMessage]:
         """Fill the templates of a node, with the rules of the field."""
         filled = prompts.messages(node, **values)
-        return self._domain.added_to(node, filled) if self._domain else filled
+        return self._domain.add_rules(node, filled) if self._domain else filled
 
 
 class LlmIntent(LlmRole[IntentTask, Intent]):
@@ -221,7 +221,7 @@ def how(filled: Filling[Any]) -> dict[str, Any]:
     return {"usage": filled.usage, "repaired": filled.repaired, "problem": filled.problem}
 
 
-FUSED_PROMPTS = "deepera_graph.prompts.fused"
+FUSED_PROMPTS = "fused"
 
 
 class FusedJudge(LlmJudge):
@@ -277,15 +277,15 @@ class FusedJudge(LlmJudge):
         )
 
 
-def messages_of(domain: Domain | None, package: str, /, **values: str) -> list[BaseMessage]:
+def messages_of(domain: Domain | None, node: str, /, **values: str) -> list[BaseMessage]:
     """Fill the templates of a judge, with the rules of the field for scores and for summaries."""
-    filled = prompts.messages_of(package, "score", **values)
+    filled = prompts.messages(node, **values)
     if domain is None:
         return filled
-    return domain.added_to("summarize", domain.added_to("score", filled))
+    return domain.add_rules("summarize", domain.add_rules("score", filled))
 
 
-GROUPED_PROMPTS = "deepera_graph.prompts.grouped"
+GROUPED_PROMPTS = "grouped"
 MOST_LOST = 2
 _Found = Judgement | str
 

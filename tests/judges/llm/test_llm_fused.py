@@ -16,8 +16,8 @@ from deepera_graph import (
     PerIntent,
     Quantile,
     llm_backend,
+    prompts,
 )
-from deepera_graph import prompts as prompts_package
 from deepera_graph.chat.client import body_options
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges import load_backend
@@ -40,6 +40,7 @@ from support.moss import (
 )
 from support.openai_server import ChatServer, Reply
 
+NODES = ("score", "fused", "grouped")  # of each mode, the one that scores
 MODES = ("separate", "fused", "grouped")
 BEDS = [bed(number) for number in range(12)]
 KEPT = [0, 3, 6, 9]
@@ -82,15 +83,20 @@ def test_all_before_the_passage_is_the_same_for_all_passages_of_a_question(mode)
     assert all(one.user.rstrip().endswith("=====") for one in asked)
 
 
-def rubric(package: str) -> str:
-    text = prompts_package.text_of(package, "score.system")
-    return text[text.index("How to score") : text.index("is evidence, too.")]
-
-
 def test_the_modes_judge_by_the_same_rules():
-    base = prompts_package.__name__
-    assert rubric(base) == rubric(f"{base}.fused") == rubric(f"{base}.grouped")
-    assert len(rubric(base)) > 900
+    rubric = prompts.shared_parts()["rubric"]
+    systems = [prompts.text_of("deepera_graph.prompts", f"{node}.system") for node in NODES]
+    assert all(system.count(rubric) == 1 for system in systems)
+    assert len({system.replace(rubric, "") for system in systems}) == 3
+    assert rubric.startswith("How to score")
+    assert len(rubric) > 900
+
+
+def test_summaries_follow_the_same_rules_in_every_mode():
+    rules = prompts.shared_parts()["summary_rules"]
+    nodes = ("summarize", "fused", "grouped")
+    systems = [prompts.text_of("deepera_graph.prompts", f"{node}.system") for node in nodes]
+    assert all(system.count(rules) == 1 for system in systems)
 
 
 @pytest.mark.parametrize(
