@@ -25,9 +25,9 @@ from deepera_graph.bench.metrics.statistics import (
     Values,
     average,
     bootstraps,
+    mean_std,
     paired_bootstraps,
     permutation_tests,
-    spread,
 )
 from deepera_graph.bench.rankers.base import (
     Absent,
@@ -409,7 +409,7 @@ def _measure(ranker: Ranker, dataset: Dataset, found: Survey, plan: Plan, watch:
         ranker=ranker.name,
         n_repeats=len(runs),
         values=[average(values) for values in by_metric],
-        stds=[spread([one.mean() for one in values]).std for values in by_metric],
+        stds=[mean_std([one.mean() for one in values]).std for values in by_metric],
         costs=_costs(everything),
         failed=failed,
         problem=problem,
