@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         StoreError,
     )
     from deepera_graph.judges import load_backend
-    from deepera_graph.judges.cascade import cascade_judge, mixed_backend, screened_backend
+    from deepera_graph.judges.cascade import cascade_backend, cascade_judge, mixed_backend, screened_backend
     from deepera_graph.judges.cross_encoder.backend import encoder_backend
     from deepera_graph.judges.llm.backend import llm_backend
     from deepera_graph.judges.trained.backend import local_backend, local_model
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from deepera_graph.pipeline.graph import build_graph
     from deepera_graph.reranker import Estimate, EvidenceReranker
     from deepera_graph.result import RankedPassage, RerankResult
-    from deepera_graph.schema import Answer, Backend, Intent, Judgement, Summary, Survey
+    from deepera_graph.schema import Answer, Backend, Intent, Judgement, Summary
     from deepera_graph.settings import Preset, Settings, preset
     from deepera_graph.thresholds import Calibrated, Curve, Gap, PerIntent, Quantile
     from deepera_graph.usage import Usage
@@ -65,9 +65,9 @@ _HOME = {
     "SettingsError": "errors",
     "StoreError": "errors",
     "Summary": "schema",
-    "Survey": "schema",
     "Usage": "usage",
     "build_graph": "pipeline.graph",
+    "cascade_backend": "judges.cascade",
     "cascade_judge": "judges.cascade",
     "encoder_backend": "judges.cross_encoder.backend",
     "llm_backend": "judges.llm.backend",
@@ -109,10 +109,10 @@ __all__ = [
     "SettingsError",
     "StoreError",
     "Summary",
-    "Survey",
     "Usage",
     "__version__",
     "build_graph",
+    "cascade_backend",
     "cascade_judge",
     "encoder_backend",
     "llm_backend",

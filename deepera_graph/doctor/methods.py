@@ -12,6 +12,7 @@ from deepera_graph.doctor.finding import Finding
 from deepera_graph.doctor.sample import TASK
 from deepera_graph.errors import AnswerError, CallError
 from deepera_graph.judges.llm import prompt as show
+from deepera_graph.text.sentences import split_sentences
 
 IN_WORDS: dict[Method, str] = {
     "json_schema": "JSON schema",
@@ -74,7 +75,7 @@ async def try_methods(model: ChatModel) -> AsyncIterator[Trial]:
 
 
 async def _try(model: ChatModel, method: Method) -> Trial:
-    sentences = show.sentences_of(TASK)
+    sentences = split_sentences(TASK["text"])
     values = show.passage_values(TASK, show.numbered(sentences))
     try:
         reply = await model.call(method, prompts.messages("score", **values), FilledJudgement, None)

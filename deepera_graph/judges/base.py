@@ -154,6 +154,11 @@ class Prepares(Protocol):
         """
 
 
+def one_by_one(request: PlanRequest) -> list[Batch]:
+    """Plan a batch for each window whose turn it is."""
+    return [request.batch([number]) for number in request.next]
+
+
 class PassageJudge(Judge):
     """A judge of single passages, any Runnable, as a judge of lists: one passage a batch."""
 
@@ -163,7 +168,7 @@ class PassageJudge(Judge):
 
     def plan(self, request: PlanRequest) -> Sequence[Batch]:
         """Judge each window by itself."""
-        return [request.batch([number]) for number in request.next]
+        return one_by_one(request)
 
     def judge(self, batch: Batch, config: RunnableConfig | None = None) -> Sequence[Verdict]:
         """Judge one passage after the other."""
