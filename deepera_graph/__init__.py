@@ -19,7 +19,12 @@ if TYPE_CHECKING:
         StoreError,
     )
     from deepera_graph.judges import load_backend
-    from deepera_graph.judges.cascade import cascade_backend, cascade_judge, mixed_backend, screened_backend
+    from deepera_graph.judges.cascade import (
+        cascade_backend,
+        cascade_judge,
+        mixed_backend,
+        screened_backend,
+    )
     from deepera_graph.judges.cross_encoder.backend import encoder_backend
     from deepera_graph.judges.llm.backend import llm_backend
     from deepera_graph.judges.trained.backend import local_backend, local_model

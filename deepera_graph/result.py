@@ -237,7 +237,11 @@ class RerankResult:
     def to_documents(self) -> list[Document]:
         """Return the kept passages as new documents, best first, with their verdicts."""
         return [
-            kept_document(one.document_id, one.text, one.metadata, asdict(one), self.intent)
+            kept_document(
+                Document(id=one.document_id, page_content=one.text, metadata=one.metadata),
+                asdict(one),
+                self.intent,
+            )
             for one in self.kept
         ]
 

@@ -217,18 +217,20 @@ class Batch(TypedDict):
     summary_from: NotRequired[float]
 
 
+def passage_task(question: str, intent: IntentFields, window: Window) -> PassageTask:
+    """Return what is asked about one window."""
+    return {
+        "question": question,
+        "intent": intent,
+        "text": window["text"],
+        "title": window["title"],
+        "section": window["section"],
+    }
+
+
 def passage_tasks(batch: Batch) -> list[PassageTask]:
     """Return the windows of a batch one by one."""
-    tasks: list[PassageTask] = [
-        {
-            "question": batch["question"],
-            "intent": batch["intent"],
-            "text": window["text"],
-            "title": window["title"],
-            "section": window["section"],
-        }
-        for window in batch["windows"]
-    ]
+    tasks = [passage_task(batch["question"], batch["intent"], one) for one in batch["windows"]]
     if "summary_from" in batch:
         for task in tasks:
             task["summary_from"] = batch["summary_from"]

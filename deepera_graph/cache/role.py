@@ -5,7 +5,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from itertools import repeat
 from typing import Any, Generic, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -257,15 +256,17 @@ class CachedBatches(Runnable[Batch, Verdicts]):
         )
 
 
-def _tasks(batch: Batch) -> list[Mapping[str, Any]]:
+def _tasks(batch: Batch) -> list[dict[str, Any]]:
     """Return all that the verdict on each window depends on."""
     beside: dict[str, Any] = {}
     if batch["part"]:
         beside["part"] = batch["part"]
     if batch["is_joint"]:
         beside["pool"] = cache_key("pool", {"windows": batch["windows"]}, {})
-    scores = ({"score": score} for score in batch["scores"]) if "scores" in batch else repeat({})
-    return [{**task, **beside, **one} for task, one in zip(passage_tasks(batch), scores)]
+    tasks: list[dict[str, Any]] = [{**task, **beside} for task in passage_tasks(batch)]
+    for task, score in zip(tasks, batch.get("scores", ()), strict="scores" in batch):
+        task["score"] = score
+    return tasks
 
 
 def _part_of(batch: Batch, places: Sequence[int]) -> Batch:

@@ -56,7 +56,6 @@ was --enough without it), failed or skipped_budget; the last three have no score
 a quote stands in its passage; `summary_status` says that a summary took two replies (repaired), is
 the passage's own words (drifted, failed, skipped_budget) or was not to be had (none); `windowed`
 marks a passage read in pieces.
-`survey`, of a judge that is told how the passages look together, says whether that failed.
 Equal judgements give equal bytes: times are in the report only. [bold]The report[/bold]
 goes beside OUT as OUT.report.json, without OUT's .jsonl: counts, seconds, calls and tokens a
 stage, failures by cause, and signs of failure. With --json it also goes to stdout, or to stderr

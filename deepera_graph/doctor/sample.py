@@ -3,11 +3,12 @@
 import time
 
 from deepera_graph.doctor.finding import Finding
-from deepera_graph.errors import AnswerError, BackendError, RoleError
-from deepera_graph.pipeline.survey import find_problem
-from deepera_graph.schema import Backend, Judgement, PassageTask, PassageText, Survey, SurveyTask
+from deepera_graph.errors import BackendError, RoleError
+from deepera_graph.judges.base import as_judge, judge_all
+from deepera_graph.schema import Backend, Judgement, PassageTask, Unjudged, Window
 
 _LOW = 0.5
+_ADVICE = "see the findings above; others would fail, too"
 TASK: PassageTask = {
     "question": "Does adding biochar to sandy soil raise its water-holding capacity?",
     "intent": {
@@ -25,7 +26,8 @@ TASK: PassageTask = {
     "section": "Results",
 }
 
-LOOK_ALIKE: PassageText = {
+_SAMPLE: Window = {"text": TASK["text"], "title": TASK["title"], "section": TASK["section"]}
+LOOK_ALIKE: Window = {
     "text": (
         "Whether biochar raises the water-holding capacity of sandy soil is debated. "
         "We set out to measure it on farms of the region."
@@ -39,36 +41,14 @@ def judge_sample(name: str, backend: Backend) -> Finding:
     """Have a backend judge the sample; a low score of plain evidence is a warning."""
     started = time.monotonic()
     try:
-        judgement = backend.judge.invoke(_with_notes(backend))
+        judgement, _ = judge_all(
+            as_judge(backend.judge), TASK["question"], TASK["intent"], [_SAMPLE, LOOK_ALIKE]
+        )
     except (RoleError, BackendError) as error:
-        return Finding(name, "fail", str(error), "see the findings above; others would fail, too")
+        return Finding(name, "fail", str(error), _ADVICE)
+    if isinstance(judgement, Unjudged):
+        return Finding(name, "fail", judgement.cause, _ADVICE)
     return _verdict(name, judgement, time.monotonic() - started)
-
-
-def _with_notes(backend: Backend) -> PassageTask:
-    """Return the task with the notes of the backend's surveyor, if it has one.
-
-    Raises:
-        AnswerError: The notes do not fit the passages.
-        RoleError: The surveyor failed.
-    """
-    if backend.surveyor is None:
-        return TASK
-    sample: PassageText = {
-        "text": TASK["text"],
-        "title": TASK["title"],
-        "section": TASK["section"],
-    }
-    asked: SurveyTask = {
-        "question": TASK["question"],
-        "intent": TASK["intent"],
-        "passages": [sample, LOOK_ALIKE],
-    }
-    survey = Survey.model_validate(backend.surveyor.invoke(asked), from_attributes=True)
-    problem = find_problem(asked, survey)
-    if problem:
-        raise AnswerError(problem)
-    return {**TASK, "notes": survey.notes[0]}
 
 
 def _verdict(name: str, judgement: Judgement, seconds: float) -> Finding:

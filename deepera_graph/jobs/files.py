@@ -23,11 +23,10 @@ from deepera_graph.usage import Usage
 def output_line(line: QuestionLine, result: RerankResult) -> bytes:
     """Return one line of JSON in UTF-8, with its line feed; equal judgements give equal bytes.
 
-    `survey` is there if the backend has a surveyor, `left_out` if passages that failed are not
-    ranked, and `metadata` if the input line had fields of its own; of a passage, `quote_status` and
-    `quote_span` if there is a quote, `summary_status` if it is another than ``ok``, and `windowed`
-    if it was read in pieces. A lone surrogate, which UTF-8 has no bytes for, is written as its JSON
-    escape.
+    `left_out` is there if passages that failed are not ranked, and `metadata` if the input line had
+    fields of its own; of a passage, `quote_status` and `quote_span` if there is a quote,
+    `summary_status` if it is another than ``ok``, and `windowed` if it was read in pieces. A lone
+    surrogate, which UTF-8 has no bytes for, is written as its JSON escape.
     """
     fields: dict[str, Any] = {
         "id": line.id,
@@ -42,8 +41,6 @@ def output_line(line: QuestionLine, result: RerankResult) -> bytes:
         "ranking": [_ranked(passage) for passage in result.passages],
         "usage": _cost(result.total_usage),
     }
-    if result.survey is not None:
-        fields["survey"] = dict(result.survey)
     if result.left_out:
         fields["left_out"] = [_ranked(passage) for passage in result.left_out]
     if line.metadata:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, BinaryIO, NoReturn, NotRequired, TypedDict
+from typing import Any, BinaryIO, NoReturn, TypedDict
 
 from deepera_graph.errors import InputError
 from deepera_graph.passages import PassageLike
@@ -35,7 +35,6 @@ class Signs(TypedDict):
         n_passages: How many were ranked.
         subject: What it belongs to, if that is known.
         intent: Status of its intent.
-        survey: Status of its survey, if the backend has a surveyor.
         scores: Of the passages judged, in rank order, each in [0, 1].
         threshold: The lowest score kept, as applied.
         n_kept: Passages that passed the filter, without those that `on_empty` filled in.
@@ -45,7 +44,6 @@ class Signs(TypedDict):
     n_passages: int
     subject: str | None
     intent: str
-    survey: NotRequired[str]
     scores: list[float]
     threshold: float
     n_kept: int
@@ -63,8 +61,6 @@ def signs_of(result: RerankResult, subject: str | None) -> Signs:
         "n_kept": 0 if result.fallback else len(result.kept),
         "summaries": _summaries(result),
     }
-    if result.survey is not None:
-        signs["survey"] = result.survey["status"]
     return signs
 
 

@@ -5,7 +5,6 @@
 | ``intent_failures`` | useless intents, scores that tell passages hardly apart | FA-1 |
 | ``calibration_drift`` | scores that mean something else in another subject | FA-2 |
 | ``over_filtering`` | too little passes the threshold | FA-3 |
-| ``surveys`` | surveys that failed, so that judges did without notes; only with a surveyor | – |
 | ``summary_drift`` | numbers and names of a summary that its passage does not have | FA-4 |
 
 Source:
@@ -196,13 +195,12 @@ class SummaryDrift:
 
 @dataclass(slots=True)
 class Diagnostics:
-    """All four signs together, and how many surveys have each status."""
+    """All four signs together."""
 
     intent_failures: IntentFailures = field(default_factory=IntentFailures)
     calibration_drift: CalibrationDrift = field(default_factory=CalibrationDrift)
     over_filtering: OverFiltering = field(default_factory=OverFiltering)
     summary_drift: SummaryDrift = field(default_factory=SummaryDrift)
-    surveys: Counter[str] = field(default_factory=Counter)
 
     def add(self, result: RerankResult, *, subject: str | None = None) -> None:
         """Count one question, and the subject it belongs to if that is known."""
@@ -214,8 +212,6 @@ class Diagnostics:
         self.calibration_drift.add(signs)
         self.over_filtering.add(signs)
         self.summary_drift.add(signs["summaries"])
-        if "survey" in signs:
-            self.surveys[signs["survey"]] += 1
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -224,7 +220,6 @@ class Diagnostics:
             "calibration_drift": self.calibration_drift.to_dict(),
             "over_filtering": self.over_filtering.to_dict(),
             "summary_drift": self.summary_drift.to_dict(),
-            **({"surveys": dict(sorted(self.surveys.items()))} if self.surveys else {}),
         }
 
 

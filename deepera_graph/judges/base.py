@@ -297,7 +297,7 @@ class CountedRole(Runnable[Any, Any]):
         """Return the answer that makes the most calls follow."""
         changes: dict[str, Any] = {"usage": Usage(calls=1)}
         if isinstance(self._answer, Intent):
-            changes["entity_type"] = input["question"]  # an intent that names nothing is asked twice
+            changes["entity_type"] = input["question"]  # one that names nothing is asked twice
         return self._answer.model_copy(update=changes)
 
     async def ainvoke(

@@ -15,6 +15,7 @@ from deepera_graph.judges.base import (
     counting_judge,
     joint_spec,
     read_verdicts,
+    window_key,
 )
 from deepera_graph.schema import Backend, Batch, Candidate, Judgement, Unjudged, Verdict, Window
 from deepera_graph.thresholds import check_share
@@ -195,7 +196,7 @@ class CascadeJudge(_TwoJudges):
         return CascadeJudge(first, second, self._keep, counts_costs=True)
 
     def plan(self, request: PlanRequest) -> list[Batch]:
-        """Ask the first judge about all; then the second about the best, the most promising first."""
+        """Ask the first judge about all, and then the second about the best."""
         scores = request.candidates.get(_FIRST, {})
         fresh = [number for number in request.open if number not in scores]
         if fresh:
@@ -215,10 +216,11 @@ class CascadeJudge(_TwoJudges):
 
     def _best(self, request: PlanRequest) -> dict[int, float]:
         scores = request.candidates.get(_FIRST, {})
-        worth = {
-            number: sum(map(len, request.windows[number].values())) if self._counts_costs else score
-            for number, score in scores.items()
-        }
+        worth: dict[int, float] = dict(scores)
+        if self._counts_costs:
+            worth = {
+                number: sum(map(len, window_key(request.windows[number]))) for number in scores
+            }
         best = sorted(worth, key=lambda number: (-worth[number], number))[: self._keep]
         return {number: scores[number] for number in best}
 

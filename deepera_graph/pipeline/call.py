@@ -86,9 +86,7 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
     `CallError` that names it; with the budget spent it is not called (`BudgetError`).
     """
 
-    def __init__(
-        self, role: Runnable[TaskT, Any], schema: type[AnswerT], limiter: Limiter
-    ) -> None:
+    def __init__(self, role: Runnable[TaskT, Any], schema: type[AnswerT], limiter: Limiter) -> None:
         self._role, self._schema, self._limiter = role, schema, limiter
 
     def invoke(self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any) -> AnswerT:

@@ -8,6 +8,8 @@ that looks at all passages together, waits for its turn.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from math import inf
 from typing import Literal, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
@@ -55,29 +57,29 @@ def plan(
     *needs_evidence* says that a passage needs a quote that occurs in it to pass; *has_cache*, that
     a verdict may be had for nothing after the budget is spent.
     """
-    size = settings.passages_a_wave
-    if size is None and len(_verdicts(state)) == len(state["windows"]):
+    if settings.passages_a_wave is None and len(_verdicts(state)) == len(state["windows"]):
         return Command(goto="select")
     pool = _Pool(state)
     request = pool.request(_summary_from(state, settings) if judge.gives_summaries else None)
-    waves = [pool.passages()]
-    if size is not None:
-        whole_groups = -(-size // judge.group_size) * judge.group_size
-        waves = pool.waves(whole_groups, judge.promise(request))
+    why_stop = partial(
+        _why_stop,
+        state,
+        settings=settings,
+        needs_evidence=needs_evidence,
+        spent="" if has_cache else meter_of(config).reached,
+    )
     done: set[int] = set()
-    for wave in waves:
+    for wave in pool.waves(_wave_size(settings, judge), judge.promise(request)):
+        left = why_stop(done) if done else None
+        if left is not None:
+            return _leave(state, done, left)
         turn = pool.open_of(wave)
         if turn:
             batches = _next_batches(judge, replace(request, next=turn))
             if batches:
                 return Command(goto=[Send("score", pool.task(batch)) for batch in batches])
-            done.update(one for one in pool.passages() if not pool.open_of([one]))
-            return _leave(state, done, _Left("not_needed", "skipped: the judge asked for no more"))
+            return _leave(state, pool.judged_passages(), _ASKED_NO_MORE)
         done.update(wave)
-        if len(done) < len(pool.passages()):
-            left = _reason_to_stop(state, config, done, settings, needs_evidence, has_cache)
-            if left is not None:
-                return _leave(state, done, left)
     return Command(goto="select")
 
 
@@ -145,8 +147,12 @@ class _Pool:
                 self._candidates[one["by"]][number] = one["score"]
 
     def passages(self) -> Collection[int]:
-        """Return the passages that have windows, in first-stage order."""
+        """Return the passages that have windows, as they came."""
         return self._numbers.keys()
+
+    def judged_passages(self) -> set[int]:
+        """Return the passages of which every window has its verdict."""
+        return {index for index, own in self._numbers.items() if self._judged.issuperset(own)}
 
     def open_of(self, passages: Iterable[int]) -> list[int]:
         """Return the windows of passages that have no verdict yet, each once."""
@@ -169,16 +175,16 @@ class _Pool:
         """Return a batch with the windows that its verdicts are for."""
         return {"batch": batch, "members": [self._members[number] for number in batch["numbers"]]}
 
-    def waves(self, size: int, promise: Mapping[int, float] | None) -> list[list[int]]:
+    def waves(self, size: float, promise: Mapping[int, float] | None) -> Sequence[Collection[int]]:
         """Cut the passages into waves; the most promising first, then the best of the first stage.
 
         All windows of a passage go together. What costs nothing, as it is in no *promise* or equal
-        to a window before it, goes with the first wave that it can.
-
-        Args:
-            size: Most windows a wave, >= 1; more only for a single passage that has more.
-            promise: See `Judge.promise`.
+        to a window before it, goes with the first wave that it can. *size* is the most windows a
+        wave, more only for a single passage that has more; if it is infinite, there is one wave,
+        of the passages as they came.
         """
+        if size == inf:
+            return [self.passages()]
         known = promise or {}
         wave_of: dict[int, int] = {}
         waves: list[list[int]] = [[]]
@@ -207,6 +213,15 @@ class _Left(NamedTuple):
     unusable: bool = False
 
 
+_ASKED_NO_MORE = _Left("not_needed", "skipped: the judge asked for no more")
+
+
+def _wave_size(settings: Settings, judge: Judge) -> float:
+    """Return the most windows a wave, in whole groups; infinite if all are judged at once."""
+    size = settings.passages_a_wave
+    return inf if size is None else -(-size // judge.group_size) * judge.group_size
+
+
 def _next_batches(judge: Judge, request: PlanRequest) -> list[Batch]:
     try:
         batches = list(judge.plan(request))
@@ -220,37 +235,32 @@ def _next_batches(judge: Judge, request: PlanRequest) -> list[Batch]:
     return batches
 
 
-def _reason_to_stop(
+def _why_stop(
     state: State,
-    config: RunnableConfig,
     done: Collection[int],
+    *,
     settings: Settings,
     needs_evidence: bool,
-    has_cache: bool,
+    spent: str,
 ) -> _Left | None:
     judgements = [one for one in _verdicts(state) if one["index"] in done]
     if settings.enough is not None:
         lowest = sure_from(settings, state["intent"]["fields"]["intent"])
-        sure = {one["index"] for one in judgements if _passes(state, one, lowest, needs_evidence)}
+        texts = {index: state["passages"][index].page_content for index in done}
+        sure = {
+            one["index"]
+            for one in judgements
+            if passes(texts[one["index"]], one, lowest, needs_evidence=needs_evidence)
+        }
         if len(sure) >= settings.enough:
             found = "1 passage" if len(sure) == 1 else f"{len(sure)} passages"
             return _Left("not_needed", f"skipped: {found} already scored >= {lowest:g}")
     if all(one["unusable"] for one in judgements):  # a backend that lets nobody in
         return _Left("failed", judgements[0]["reason"], unusable=True)
-    reached = "" if has_cache else meter_of(config).reached
-    return _Left("skipped_budget", f"budget reached: {reached}") if reached else None
+    return _Left("skipped_budget", f"budget reached: {spent}") if spent else None
 
 
-def _passes(
-    state: State, judgement: JudgementRecord, lowest: float, needs_evidence: bool
-) -> bool:
-    text = state["passages"][judgement["index"]].page_content
-    return passes(text, judgement, lowest, needs_evidence=needs_evidence)
-
-
-def _leave(
-    state: State, done: Collection[int], left: _Left
-) -> Command[Literal["score", "select"]]:
+def _leave(state: State, done: Collection[int], left: _Left) -> Command[Literal["score", "select"]]:
     """Leave all other passages unjudged, each with why."""
     rest = dict.fromkeys(one["index"] for one in state["windows"] if one["index"] not in done)
     update: Update = {"judgements": [_unjudged(state, index, left) for index in rest]}

@@ -1,6 +1,5 @@
 """Score node: one batch of windows, one verdict a window; batches are judged in parallel."""
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 from langchain_core.runnables import Runnable, RunnableConfig

@@ -24,7 +24,7 @@ from deepera_graph.thresholds import cut
 from deepera_graph.usage import Usage
 
 NO_TEXT = "the passage has no text"
-_VERDICT_KEYS = ("score", "status", "reason", "quote", "unusable")
+_UNREADABLE = {"score": None, "status": "failed", "reason": NO_TEXT, "quote": "", "unusable": False}
 
 
 def select(state: State, *, settings: Settings, needs_evidence: bool = False) -> Update:
@@ -129,23 +129,22 @@ def _joined(
         one for one in judgements if passes(text, one, threshold, needs_evidence=needs_evidence)
     ]
     best = _best_window(judgements, passing)
-    verdict = best or {"score": None, "status": "failed", "reason": NO_TEXT, "quote": "", "unusable": False}
+    verdict: Mapping[str, Any] = best or _UNREADABLE
+    whole = best is None or (best["start"], best["end"]) == (0, len(text))
     record: Any = {
         "index": index,
         "id": passage.id or str(index + 1),
         "rank": 0,
         "kept": False,
-        **{key: verdict[key] for key in _VERDICT_KEYS},
+        **{key: verdict[key] for key in _UNREADABLE},
         "quote_span": None,
         "quote_status": "",
-        "window": None,
+        "window": None if whole or best is None else [best["start"], best["end"]],
         "retrieval_rank": rank,
         "retrieval_score": score,
         "summary": "",
         "summary_status": "",
     }
-    if best and (best["start"], best["end"]) != (0, len(text)):
-        record["window"] = [best["start"], best["end"]]
     if best and best["quote"]:
         record["quote_status"], record["quote_span"] = locate_quote(text, best)
     made: RankRecord = record
@@ -251,9 +250,8 @@ def collect(state: State, *, settings: Settings) -> Update:
     return {
         "ranking": ranking,
         "documents": [
-            kept_document(one.id, one.page_content, one.metadata, record, state["intent"])
+            kept_document(state["passages"][record["index"]], record, state["intent"])
             for record in kept
-            for one in [state["passages"][record["index"]]]
         ],
         "outcome": outcome(
             [*ranking, *state.get("left_out", ())],

@@ -190,10 +190,8 @@ _RECORD_KEYS = (
 )  # fmt: skip
 
 
-def kept_document(
-    id: str | None, text: str, metadata: Mapping[str, Any], record: Mapping[str, Any], intent: IntentRecord
-) -> Document:
-    """Return a new document of a kept passage, with its verdict.
+def kept_document(passage: Document, record: Mapping[str, Any], intent: IntentRecord) -> Document:
+    """Return a copy of a kept passage with its verdict, a `RankRecord` or like it.
 
     `page_content` is the summary if there is one, else the passage; `metadata` keeps every key
     and gains `relevance_score` in [0, 1] and one `deepera` key with the rest, JSON-serialisable.
@@ -201,7 +199,10 @@ def kept_document(
     verdict: dict[str, Any] = {key: record[key] for key in _RECORD_KEYS}
     for key in ("quote_span", "window"):
         verdict[key] = None if record[key] is None else list(record[key])
-    verdict["text"], verdict["intent"] = text, dict(intent["fields"])
-    kept = deepcopy({name: value for name, value in metadata.items() if name not in _RETRIEVAL_KEYS})
-    kept |= {"relevance_score": record["score"], "deepera": verdict}
-    return Document(id=id, page_content=record["summary"] or text, metadata=kept)
+    verdict["text"], verdict["intent"] = passage.page_content, dict(intent["fields"])
+    rest = {name: value for name, value in passage.metadata.items() if name not in _RETRIEVAL_KEYS}
+    return Document(
+        id=passage.id,
+        page_content=record["summary"] or passage.page_content,
+        metadata={**deepcopy(rest), "relevance_score": record["score"], "deepera": verdict},
+    )

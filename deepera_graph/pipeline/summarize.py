@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from deepera_graph.errors import BudgetError, RoleError
 from deepera_graph.passages import shown_text
 from deepera_graph.pipeline.state import RankRecord, State, SummaryRecord, SummaryTask, Update
-from deepera_graph.schema import PassageTask, Summary, with_repair_note
+from deepera_graph.schema import PassageTask, Summary, passage_task, with_repair_note
 from deepera_graph.text.terms import missing_terms
 
 
@@ -27,7 +27,9 @@ def record(task: SummaryTask, summary: Summary) -> Update:
     if missing:
         cause = f"not in the passage: {', '.join(missing)}"
         return _summarized(task, _own_words(task), "drifted", with_repair_note(cause, summary))
-    return _summarized(task, text, "repaired" if summary.repaired else "ok", with_repair_note("", summary))
+    return _summarized(
+        task, text, "repaired" if summary.repaired else "ok", with_repair_note("", summary)
+    )
 
 
 def on_failure(task: SummaryTask, error: RoleError) -> Update:
@@ -82,9 +84,7 @@ def summary_task(state: State, record: RankRecord) -> SummaryTask:
         "index": record["index"],
         "id": record["id"],
         "quote": record["quote"],
-        "task": {
-            "question": state["question"],
-            "intent": state["intent"]["fields"],
-            **shown_text(passage, start, end),
-        },
+        "task": passage_task(
+            state["question"], state["intent"]["fields"], shown_text(passage, start, end)
+        ),
     }

@@ -20,6 +20,7 @@ from deepera_graph.chat.retry import Patience
 from deepera_graph.chat.schema import FilledAnswer, FilledIntent, FilledJudgement, FilledSummary
 from deepera_graph.chat.structured import CutOffError, Filling, fill
 from deepera_graph.errors import AnswerError, BudgetError, CallError, RoleError
+from deepera_graph.judges.base import Judge, PlanRequest, one_by_one, window_key
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.replies import (
     FilledFused,
@@ -31,7 +32,6 @@ from deepera_graph.judges.llm.replies import (
     read_verdicts,
 )
 from deepera_graph.prompts import Domain
-from deepera_graph.judges.base import Judge, PlanRequest, one_by_one, window_key
 from deepera_graph.schema import (
     Answer,
     AnswerTask,
@@ -163,7 +163,7 @@ class LlmIntent(LlmRole[IntentTask, Intent]):
         messages = self._messages(
             "intent", question=show.one_line(task["question"]), problem=problem
         )
-        filled = await fill(self._model, messages, FilledIntent, config)
+        filled = await fill(self.model, messages, FilledIntent, config)
         return Intent(**filled.answer.model_dump(), **how(filled))
 
 
@@ -173,7 +173,7 @@ class LlmSummarizer(LlmRole[PassageTask, Summary]):
     async def _play(self, task: PassageTask, config: RunnableConfig | None) -> Summary:
         values = show.passage_values(task, show.plain(task["text"]))
         filled = await fill(
-            self._model, self._messages("summarize", **values), FilledSummary, config
+            self.model, self._messages("summarize", **values), FilledSummary, config
         )
         return Summary(text=summary_of(filled.answer.text), **how(filled))
 
@@ -192,7 +192,7 @@ class LlmAnswerer(LlmRole[AnswerTask, Answer]):
             marker=show.marker(block, question, form),
             evidence=block,
         )
-        filled = await fill(self._model, messages, FilledAnswer, config)
+        filled = await fill(self.model, messages, FilledAnswer, config)
         return Answer(
             text=filled.answer.text,
             citations=filled.answer.citations,
@@ -391,7 +391,7 @@ class GroupedJudge(FusedJudge):
         task: PassageTask,
         why: str,
         config: RunnableConfig | None,
-        is_again: bool,  # noqa: FBT001 - whether there was a reply before
+        is_again: bool,
     ) -> tuple[Judgement | Unjudged, bool]:
         """Judge one passage; whether there was no reply comes last."""
         try:
@@ -430,7 +430,9 @@ def _judgement(
     task: PassageTask, sentences: list[Sentence], one: FilledVerdict | FilledMember, **notes: Any
 ) -> Judgement:
     summary = ""
-    if isinstance(one, FilledFused | FilledFusedMember) and one.score >= task.get("summary_from", 0):
+    if isinstance(one, FilledFused | FilledFusedMember) and one.score >= task.get(
+        "summary_from", 0
+    ):
         summary = summary_of(one.summary)
     return Judgement(
         score=one.score,

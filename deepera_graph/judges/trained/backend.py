@@ -66,7 +66,9 @@ class Weights:
         return _SHARED.model(self)
 
 
-def local_model(weights: str | Path | None = None, *, threads: int | None = None) -> "EvidenceModel":
+def local_model(
+    weights: str | Path | None = None, *, threads: int | None = None
+) -> "EvidenceModel":
     """Return the model behind `local_backend`, the same one in all of the process.
 
     Args:

@@ -18,7 +18,7 @@ from deepera_graph.judges.trained.features import (
     vectorize_passage,
 )
 from deepera_graph.judges.trained.scorer import EvidenceScorer
-from deepera_graph.schema import IntentFields, Judgement, PassageTask, Window
+from deepera_graph.schema import IntentFields, Judgement, Window, passage_task
 from deepera_graph.text.sentences import split_sentences
 from deepera_graph.usage import Usage
 
@@ -70,7 +70,7 @@ def explain(signs: Signs) -> str:
     return "against it: reports results and is on topic, but hardly on this very question"
 
 
-def _points(value: float | None, likely: bool) -> bool:  # noqa: FBT001 - a direction
+def _points(value: float | None, likely: bool) -> bool:
     return value is not None and (value >= _LIKELY) == likely
 
 
@@ -153,9 +153,7 @@ class EvidenceModel:
         """
         filled = [one for one in windows if one["text"].strip()]
         signs = iter(self.read_signs(question, intent, filled))
-        return [
-            _judgement(one, next(signs)) if one["text"].strip() else _BLANK for one in windows
-        ]
+        return [_judgement(one, next(signs)) if one["text"].strip() else _BLANK for one in windows]
 
     def read_signs(
         self, question: str, intent: IntentFields, windows: Sequence[Window]
@@ -200,8 +198,7 @@ class EvidenceModel:
             one = windows[place]
             title = encoded[one["title"]] if one["title"] else None
             vectorized = vectorize_passage(one["text"], vectors, title)
-            task: PassageTask = {"question": question, "intent": intent, **one}
-            return match_passage(encoded[question], task, vectorized)
+            return match_passage(encoded[question], passage_task(question, intent, one), vectorized)
 
         return self._encoder.encode_each([one["text"] for one in windows], compare)
 
