@@ -61,19 +61,14 @@ def plan(
         return Command(goto="select")
     pool = _Pool(state)
     request = pool.request(_summary_from(state, settings) if judge.gives_summaries else None)
-    why_stop = partial(
-        _why_stop,
-        state,
-        settings=settings,
-        needs_evidence=needs_evidence,
-        spent="" if has_cache else meter_of(config).reached,
-    )
+    spent = "" if has_cache else meter_of(config).reached
+    why_stop = partial(_why_stop, state, settings=settings, needs_evidence=needs_evidence)
     done: set[int] = set()
     for wave in pool.waves(_wave_size(settings, judge), judge.promise(request)):
-        left = why_stop(done) if done else None
+        turn = pool.open_of(wave)
+        left = why_stop(done, spent=spent if turn else "") if done else None
         if left is not None:
             return _leave(state, done, left)
-        turn = pool.open_of(wave)
         if turn:
             batches = _next_batches(judge, replace(request, next=turn))
             if batches:
