@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from deepera_graph.doctor.finding import Finding
-from deepera_graph.doctor.sample import judge_sample
+from deepera_graph.doctor.sample import LOOK_ALIKE, judge_sample
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges import load_backend
 
@@ -18,7 +18,7 @@ def look() -> Iterator[Finding]:
     except SettingsError as error:
         yield Finding(_NAME, "fail", str(error), _ADVICE)
         return
-    finding = judge_sample(_NAME, backend)
+    finding = judge_sample(_NAME, backend, beside=[LOOK_ALIKE])
     if finding.status == "fail":
         yield Finding(_NAME, "fail", finding.found, _ADVICE)
         return

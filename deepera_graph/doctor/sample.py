@@ -1,6 +1,7 @@
 """A question, a passage that plainly answers it and a look-alike, to see if a backend judges."""
 
 import time
+from collections.abc import Sequence
 
 from deepera_graph.doctor.finding import Finding
 from deepera_graph.errors import BackendError, RoleError
@@ -37,12 +38,12 @@ LOOK_ALIKE: Window = {
 }
 
 
-def judge_sample(name: str, backend: Backend) -> Finding:
-    """Have a backend judge the sample; a low score of plain evidence is a warning."""
+def judge_sample(name: str, backend: Backend, *, beside: Sequence[Window] = ()) -> Finding:
+    """Have a backend judge the sample, *beside* others; a low score of it is a warning."""
     started = time.monotonic()
     try:
-        judgement, _ = judge_all(
-            as_judge(backend.judge), TASK["question"], TASK["intent"], [_SAMPLE, LOOK_ALIKE]
+        judgement, *_ = judge_all(
+            as_judge(backend.judge), TASK["question"], TASK["intent"], [_SAMPLE, *beside]
         )
     except (RoleError, BackendError) as error:
         return Finding(name, "fail", str(error), _ADVICE)

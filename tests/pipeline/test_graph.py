@@ -62,7 +62,8 @@ def test_updates_name_the_nodes_in_order():
     graph = build_graph(scripted_backend(by_number), Settings(answer=True))
     nodes = [next(iter(update)) for update in graph.stream(asked(), stream_mode="updates")]
     assert nodes == [
-        "receive", "intent", "plan", *["score"] * 6, "plan", "select", *["summarize"] * 2, "collect", "answer",
+        "receive", "intent", "plan", *["score"] * 6, "plan", "select", *["summarize"] * 2,
+        "collect", "answer",
     ]  # fmt: skip
 
 
