@@ -11,41 +11,41 @@ from langchain_core.load import dumpd, load
 from pydantic import SecretStr
 
 from deepera_graph.chat.client import ChatModel, find_model
-from deepera_graph.chat.errors import holds_password
-from deepera_graph.chat.rate_limit import Limits
-from deepera_graph.chat.retry import Patience
+from deepera_graph.chat.errors import has_password
+from deepera_graph.chat.rate_limit import RateLimits
+from deepera_graph.chat.retry import RetryPolicy
 from deepera_graph.chat.schema import (
-    Filled,
-    FilledAnswer,
-    FilledIntent,
-    FilledJudgement,
-    FilledSummary,
+    AnswerReply,
+    IntentReply,
+    JudgementReply,
+    ReplyModel,
+    SummaryReply,
     schemas_hash,
 )
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.llm import roles as fused
 from deepera_graph.judges.llm import roles as grouped
 from deepera_graph.judges.llm.replies import (
-    FilledFused,
-    FilledFusedGroup,
-    FilledGroup,
-    FilledVerdict,
+    FusedGroupReply,
+    FusedReply,
+    GroupReply,
+    VerdictReply,
 )
 from deepera_graph.judges.llm.roles import LlmAnswerer, LlmIntent, LlmJudge, LlmSummarizer
 from deepera_graph.prompts import Domain, load_domain, prompts_hash
 from deepera_graph.schema import Backend
 
-T = TypeVar("T", Patience, Limits)
+T = TypeVar("T", RetryPolicy, RateLimits)
 Mode = Literal["separate", "fused", "grouped"]
 GROUP_SIZE = 10
 DEFAULT_KEY_VARIABLE = "OPENAI_API_KEY"
 _FIXED_TEMPERATURE = ("o1", "o3", "o4", "gpt-5")  # models that refuse any temperature but theirs
 _NO_KEY = "not-needed"
-_FILLED = (FilledIntent, FilledJudgement, FilledSummary, FilledAnswer)
-_FILLED_IN: dict[Mode, tuple[type[Filled], ...]] = {
+_FILLED = (IntentReply, JudgementReply, SummaryReply, AnswerReply)
+_FILLED_IN: dict[Mode, tuple[type[ReplyModel], ...]] = {
     "separate": (),
-    "fused": (FilledVerdict, FilledFused),
-    "grouped": (FilledVerdict, FilledFused, FilledGroup, FilledFusedGroup),
+    "fused": (VerdictReply, FusedReply),
+    "grouped": (VerdictReply, FusedReply, GroupReply, FusedGroupReply),
 }
 _PROMPTS_OF: dict[Mode, tuple[str, ...]] = {
     "separate": (),
@@ -61,8 +61,8 @@ def llm_backend(
     *,
     base_url: str | None = None,
     api_key_env: str | None = None,
-    patience: Patience | Mapping[str, Any] | None = None,
-    limits: Limits | Mapping[str, Any] | None = None,
+    patience: RetryPolicy | Mapping[str, Any] | None = None,
+    limits: RateLimits | Mapping[str, Any] | None = None,
     domain: Domain | Mapping[str, Any] | str | None = None,
     mode: Mode = "separate",
     group_size: int | None = None,
@@ -105,7 +105,7 @@ def llm_backend(
         if base_url or api_key_env or options:
             raise SettingsError("base_url, api_key_env and options go with a model's name only")
         made, spec = model, _dumped(model)
-    patience, limits = _of(Patience, patience), _of(Limits, limits)
+    patience, limits = _of(RetryPolicy, patience), _of(RateLimits, limits)
     chat = ChatModel(made, patience, limits)
     field = None if domain is None else load_domain(domain)
     written: dict[str, Any] = {"domain": field.to_dict()} if field else {}
@@ -177,7 +177,7 @@ def _of(kind: type[T], value: T | Mapping[str, Any] | None) -> T:
         raise SettingsError(f"{kind.__name__.lower()}: {error}") from error
 
 
-def _changed(**parts: Patience | Limits) -> dict[str, Any]:
+def _changed(**parts: RetryPolicy | RateLimits) -> dict[str, Any]:
     """Write down what is not as by default."""
     return {name: asdict(part) for name, part in parts.items() if part != type(part)()}
 
@@ -198,7 +198,7 @@ def _make(
 
 
 def _refuse_secrets(options: Mapping[str, Any], base_url: str | None) -> None:
-    if base_url and holds_password(base_url):
+    if base_url and has_password(base_url):
         raise SettingsError(
             "base_url must not hold a password or a key: they come from the environment alone; "
             "name the variable that holds it with api_key_env"
@@ -240,6 +240,6 @@ def _dumped(model: BaseChatModel) -> dict[str, Any] | None:
     dump = dumpd(model)
     if dump.get("type") != "constructor" or dump["kwargs"].keys() & _MAY_HOLD_SECRETS:
         return None
-    if any(isinstance(one, str) and holds_password(one) for one in dump["kwargs"].values()):
+    if any(isinstance(one, str) and has_password(one) for one in dump["kwargs"].values()):
         return None
     return {"dump": dump}

@@ -28,7 +28,7 @@ def method_of(request: Request) -> str:
     return str((request.response_format or {"type": "text"})["type"])
 
 
-def call(arguments: Any, name: str = "FilledJudgement", number: int = 1) -> dict[str, Any]:
+def call(arguments: Any, name: str = "JudgementReply", number: int = 1) -> dict[str, Any]:
     function = {"name": name, "arguments": arguments}
     return {"id": f"c{number}", "type": "function", "function": function}
 

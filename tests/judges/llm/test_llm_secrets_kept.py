@@ -19,7 +19,7 @@ from pydantic import SecretStr
 
 from deepera_graph import EvidenceReranker, SettingsError, llm_backend
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.chat.errors import brief
+from deepera_graph.chat.errors import shorten
 from deepera_graph.errors import DeepEraError
 from support.openai_server import ChatServer, Reply, Request
 from support.scripted import answer_in_json
@@ -243,5 +243,5 @@ def test_an_error_of_a_client_of_the_callers_own_is_told_without_the_key() -> No
     ],
 )  # fmt: skip
 def test_what_looks_like_a_key_is_not_told(text: str) -> None:
-    assert "abcdef" not in brief(ValueError(f"no access with {text} today")).lower()
-    assert "abc.def" not in brief(ValueError(f"no access with {text} today"))
+    assert "abcdef" not in shorten(ValueError(f"no access with {text} today")).lower()
+    assert "abc.def" not in shorten(ValueError(f"no access with {text} today"))
