@@ -76,9 +76,9 @@ def _model(wanted: str | None, address: Address) -> tuple[Finding, str | None]:
 def _ask(
     name: str, base_url: str | None, key_variable: str | None, timeout: float
 ) -> Iterator[Finding]:
-    patience = RetryPolicy(attempts=1, timeout=timeout)
+    retry = RetryPolicy(attempts=1, timeout=timeout)
     try:
-        backend = llm_backend(name, base_url=base_url, api_key_env=key_variable, patience=patience)
+        backend = llm_backend(name, base_url=base_url, api_key_env=key_variable, retry=retry)
     except SettingsError as error:
         yield Finding("model", "fail", str(error), "correct --model, or install its package")
         return

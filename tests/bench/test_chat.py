@@ -16,7 +16,7 @@ from deepera_graph.errors import AnswerError, BackendError, BudgetError, Setting
 from deepera_graph.judges.trained.backend import local_backend
 from support.openai_server import ChatServer, Reply
 
-PATIENCE = {"attempts": 1, "first_wait": 0.01}
+RETRY = {"attempts": 1, "first_wait": 0.01}
 TALK = [SystemMessage("Count."), HumanMessage("How many trout?")]
 
 
@@ -43,7 +43,7 @@ def server():
 
 
 def chat_at(server, **options):
-    return Chat.of("openai:tiny", base_url=server.base_url, patience=PATIENCE, **options)
+    return Chat.of("openai:tiny", base_url=server.base_url, retry=RETRY, **options)
 
 
 def test_an_answer_has_its_fields(server):

@@ -27,9 +27,9 @@ FINAL = [400, 401, 402, 403, 404, 405, 410, 413, 418, 422, 501, 505]
 TRANSPORT = [Reply(fault="reset"), Reply(content=GOOD, fault="half"), Reply(fault="hang")]
 
 
-def chat(server: ChatServer, *, proven: bool = True, **patience: float) -> ChatModel:
+def chat(server: ChatServer, *, proven: bool = True, **retry: float) -> ChatModel:
     model = find_model("openai:m", base_url=server.base_url, api_key="k")
-    bounds = {"first_wait": 0.01, "longest_wait": LONGEST, "timeout": 5.0, **patience}
+    bounds = {"first_wait": 0.01, "longest_wait": LONGEST, "timeout": 5.0, **retry}
     made = ChatModel(model, RetryPolicy(**bounds), RateLimits())
     if proven:
         made.output_modes.note_success("json_schema")

@@ -34,6 +34,7 @@ from deepera_graph.judges.llm.replies import (
 from deepera_graph.judges.llm.roles import LlmAnswerer, LlmIntent, LlmJudge, LlmSummarizer
 from deepera_graph.prompts import Domain, load_domain, prompts_hash
 from deepera_graph.schema import Backend
+from deepera_graph.settings import warn_renamed
 
 T = TypeVar("T", RetryPolicy, RateLimits)
 Mode = Literal["separate", "fused", "grouped"]
@@ -61,11 +62,12 @@ def llm_backend(
     *,
     base_url: str | None = None,
     api_key_env: str | None = None,
-    patience: RetryPolicy | Mapping[str, Any] | None = None,
+    retry: RetryPolicy | Mapping[str, Any] | None = None,
     limits: RateLimits | Mapping[str, Any] | None = None,
     domain: Domain | Mapping[str, Any] | str | None = None,
     mode: Mode = "separate",
     group_size: int | None = None,
+    patience: RetryPolicy | Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Backend:
     """Have a chat model recognise intents, judge, summarize and answer.
@@ -74,9 +76,10 @@ def llm_backend(
         model: A LangChain chat model, or its name, ``provider:model``.
         base_url: Any server that speaks OpenAI's chat protocol; no key is needed then.
         api_key_env: Environment variable that holds the key; the provider's own if None.
-        patience: How long to wait and what to try again; its fields by name, or the defaults.
-        limits: What the server allows (calls at once, requests and tokens a minute), for all
-            rerankers on this model together; its fields by name, or no limits.
+        retry: How long to wait and what to try again, a `RetryPolicy`; its fields by name, or the
+            defaults.
+        limits: What the server allows, `RateLimits` (calls at once, requests and tokens a minute),
+            for all rerankers on this model together; its fields by name, or no limits.
         domain: Field whose rules are added to the prompts: ``"law"``, ``"medicine"``,
             ``"finance"``, a TOML file, or a `deepera_graph.prompts.Domain`; none for science in
             general.
@@ -84,6 +87,7 @@ def llm_backend(
             passage and, where it is high enough to be kept, its summary. ``"grouped"``: the same
             for several passages of a question.
         group_size: Most passages a call of ``"grouped"``, >= 2; 10 if None.
+        patience: The name of `retry` until version 0.5.
         options: Passed to a model given by name. The default is temperature 0, where the model
             takes one.
 
@@ -105,8 +109,8 @@ def llm_backend(
         if base_url or api_key_env or options:
             raise SettingsError("base_url, api_key_env and options go with a model's name only")
         made, spec = model, _dumped(model)
-    patience, limits = _of(RetryPolicy, patience), _of(RateLimits, limits)
-    chat = ChatModel(made, patience, limits)
+    policy, bounds = _of(RetryPolicy, retry or _from_old_name(patience)), _of(RateLimits, limits)
+    chat = ChatModel(made, policy, bounds)
     field = None if domain is None else load_domain(domain)
     written: dict[str, Any] = {"domain": field.to_dict()} if field else {}
     if mode != "separate":
@@ -126,7 +130,7 @@ def llm_backend(
             **written,
         },
         needs_evidence=True,
-        spec={"kind": "llm", **spec, **written, **_changed(patience=patience, limits=limits)}
+        spec={"kind": "llm", **spec, **written, **_changed(retry=policy, limits=bounds)}
         if spec and not spec.keys() & _MAY_HOLD_SECRETS
         else None,
     )
@@ -134,12 +138,12 @@ def llm_backend(
 
 def llm_backend_from_spec(spec: Mapping[str, Any]) -> Backend:
     """Build the backend that a spec describes; keys come from the environment."""
-    options = dict(spec)
+    options = {"retry" if name == "patience" else name: value for name, value in spec.items()}
     if "dump" in options:
         model = _loaded(options["dump"])
         return llm_backend(
             model,
-            patience=options.get("patience"),
+            retry=options.get("retry"),
             limits=options.get("limits"),
             domain=options.get("domain"),
             mode=options.get("mode", "separate"),
@@ -174,7 +178,16 @@ def _of(kind: type[T], value: T | Mapping[str, Any] | None) -> T:
     try:
         return kind(**(value or {}))  # type: ignore[arg-type]  # a mapping, as it is not a kind
     except TypeError as error:
-        raise SettingsError(f"{kind.__name__.lower()}: {error}") from error
+        name = "retry" if kind is RetryPolicy else "limits"
+        raise SettingsError(f"{name}: {error}") from error
+
+
+def _from_old_name(
+    patience: RetryPolicy | Mapping[str, Any] | None,
+) -> RetryPolicy | Mapping[str, Any] | None:
+    if patience is not None:
+        warn_renamed("patience", "retry")
+    return patience
 
 
 def _changed(**parts: RetryPolicy | RateLimits) -> dict[str, Any]:

@@ -203,8 +203,8 @@ def test_faults_hit_their_passages_only_and_a_lost_verdict_is_no_score(is_async)
     plan = Plan(quick, 0.4)
     known = plan.passages(0, 40)
     with ChatServer(FusedFaulty(plan, {one.id: one for one in known})) as server:
-        patience = {"attempts": 4, "first_wait": 0.01, "longest_wait": 0.5}
-        backend = llm_backend("openai:m", base_url=server.base_url, mode="fused", patience=patience)
+        retry = {"attempts": 4, "first_wait": 0.01, "longest_wait": 0.5}
+        backend = llm_backend("openai:m", base_url=server.base_url, mode="fused", retry=retry)
         reranker = EvidenceReranker(backend, threshold=THRESHOLD, top_n=99)
         passages = [{"id": one.id, "text": one.text} for one in known]
         job = [(question(0), passages)]

@@ -81,8 +81,8 @@ def test_an_unknown_limit_is_an_error() -> None:
         llm_backend("openai:m", base_url="http://127.0.0.1:1/v1", limits={"per_hour": 3})
 
 
-def test_limits_and_patience_are_written_down() -> None:
-    made = reranker_of({"limits": {"calls_at_once": 3}, "patience": {"attempts": 2}})
+def test_limits_and_retries_are_written_down() -> None:
+    made = reranker_of({"limits": {"calls_at_once": 3}, "retry": {"attempts": 2}})
     plain = made.to_dict()
     assert plain["backend"]["limits"]["calls_at_once"] == 3
     assert EvidenceReranker.from_dict(plain).to_dict() == plain

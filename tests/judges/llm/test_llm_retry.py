@@ -8,6 +8,7 @@ from dataclasses import asdict
 import pytest
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
+from deepera_graph import llm_backend, load_backend
 from deepera_graph.budget import Meter, Tab, with_tab
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel, find_model
@@ -23,10 +24,10 @@ MESSAGES = [SystemMessage("Shorten."), HumanMessage("Passage.")]
 GOOD = json.dumps({"text": "Short."})
 
 
-def chat(server: ChatServer, **patience: object) -> ChatModel:
+def chat(server: ChatServer, **retry: object) -> ChatModel:
     model = find_model("openai:m", base_url=server.base_url, api_key="k")
     model.extra_body = None
-    chat = ChatModel(model, RetryPolicy(**{"first_wait": 0.01, **patience}), RateLimits())
+    chat = ChatModel(model, RetryPolicy(**{"first_wait": 0.01, **retry}), RateLimits())
     chat.output_modes.note_success("json_schema")
     return chat
 
@@ -127,3 +128,23 @@ def test_hedging_is_refused_and_its_absence_is_not() -> None:
 def test_a_bound_out_of_range_is_named(name: str, value: float) -> None:
     with pytest.raises(SettingsError, match=f"{name} must be .* got {value}"):
         RetryPolicy(**{name: value})
+
+
+def test_the_old_name_of_retry_works_and_warns() -> None:
+    url = "http://127.0.0.1:9/v1"
+    new = llm_backend("openai:m", base_url=url, retry={"attempts": 2}).spec
+    with pytest.warns(DeprecationWarning, match="patience is called retry") as caught:
+        old = llm_backend("openai:m", base_url=url, patience={"attempts": 2}).spec
+    assert caught[0].filename == __file__
+    assert old == new
+
+
+def test_a_spec_of_version_0_5_is_read() -> None:
+    retry = {"attempts": 2, "hedge": False}
+    spec = {"kind": "llm", "model": "openai:m", "base_url": "http://127.0.0.1:9/v1"}
+    assert load_backend({**spec, "patience": retry}).spec["retry"]["attempts"] == 2
+
+
+def test_an_unknown_bound_is_named() -> None:
+    with pytest.raises(SettingsError, match=r"retry: .*'atempts'"):
+        llm_backend("openai:m", base_url="http://127.0.0.1:9/v1", retry={"atempts": 2})
