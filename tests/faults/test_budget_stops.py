@@ -1,4 +1,4 @@
-"""At the limit of a budget no new call starts, be it a retry, a hedge or a repeated question."""
+"""At the limit of a budget no new call starts, be it a retry or a repeated question."""
 
 import asyncio
 import time
