@@ -37,12 +37,7 @@ _TEXT = re.compile(r"<text ")
 
 
 def inline_svg(figure: Figure, name: str) -> str:
-    """Return one `svg` element.
-
-    Args:
-        figure: It is not changed.
-        name: Goes before every id, so that two figures of a page do not share one.
-    """
+    """Return one `svg` element."""
     text = figure_bytes(figure, ".svg", transparent=True).decode()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
@@ -57,16 +52,7 @@ OUTSIDE = "not among the candidates"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A passage as the page shows it.
-
-    Attributes:
-        kind: ``golden``, the type of a look-alike, or ``other``.
-        rank: Place in the ranking, from 1; None if it was not returned.
-        first_rank: Place in the first stage, from 1.
-        score: The ranker's, on its own scale; None if it was not returned.
-        before, quote, after: The text, cut to 1 200 characters, with the quote in the middle.
-        reason: Why, in the ranker's words; empty if it gave none.
-    """
+    """A passage as the page shows it."""
 
     kind: str
     rank: int | None
@@ -103,13 +89,6 @@ def worst_questions(passes: Iterable[Pass], n: int) -> list[Worst]:
 
     Those with the golden passage furthest down come first, then those in which the winner's score
     is furthest above. A ranker that differs from run to run is left out: its worst is chance.
-
-    Args:
-        passes: One a ranker and data set.
-        n: How many of each, >= 0; fewer if the ranker got fewer wrong.
-
-    Raises:
-        DatasetError: The data cannot be read.
     """
     found = []
     by_data: dict[str, list[Pass]] = {}
@@ -207,14 +186,7 @@ def page(
     *,
     title: str = "Evidence benchmark",
 ) -> str:
-    """Return the page: no resource from elsewhere, no date; the same input gives the same text.
-
-    Args:
-        results: Experiments in order.
-        worst: Questions in order.
-        manifest: What all of it depends on, as plain data.
-        title: Of the page.
-    """
+    """Return the page: no resource from elsewhere, no date; the same input gives the same text."""
     script, style = _text("page.js"), _text("page.css")
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -308,19 +280,7 @@ N_WORST = 15
 def report(
     experiments: Sequence[Experiment], lab: Lab, *, fresh: Lab | None = None, n_worst: int = N_WORST
 ) -> str:
-    """Return the page as HTML.
-
-    Args:
-        experiments: In order; those that need a ranker that filters say so where there is none.
-        lab: Rankers and data.
-        fresh: The same without a cache, for experiments that ask again.
-        n_worst: Worst questions of each ranker and data set, >= 0.
-
-    Raises:
-        DatasetError: A data set cannot be read.
-        RankingError: A ranker gave back no ranking.
-        UnavailableError, BackendError: A ranker is not available, and the setup is strict.
-    """
+    """Return the page as HTML."""
     results = run_experiments(experiments, lab, fresh=fresh)
     worst = worst_questions(lab.passes(), n_worst)
     return page(results, worst, manifest(lab))

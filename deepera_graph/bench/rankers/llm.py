@@ -49,18 +49,7 @@ class _Said(RoleAnswer):
 
 
 class Chat:
-    """Asks a chat model for answers with fields, in the way the LLM backend does.
-
-    Args:
-        backend: An LLM backend; see `Chat.of`.
-        cache: Where answers are kept, so that an equal question is not paid for twice.
-        limiter: Limits the calls in flight; share one to limit several of these together.
-        meter: Counts against a budget; share one to have them spend from it together.
-
-    Raises:
-        SettingsError: The backend is no chat model, or there is a cache and the model was made
-            from live objects and cannot be told from others.
-    """
+    """Asks a chat model for answers with fields, in the way the LLM backend does."""
 
     def __init__(
         self,
@@ -105,19 +94,7 @@ class Chat:
         return spec
 
     async def ask(self, name: str, messages: Sequence[BaseMessage], kind: type[FilledT]) -> FilledT:
-        """Return the model's answer.
-
-        Args:
-            name: What is asked for, in one word; for the statistics of the cache.
-            messages: The prompt.
-            kind: The fields of the answer.
-
-        Raises:
-            AnswerError: Two replies were unusable, or the model refused.
-            CallError: The call failed, also when tried again.
-            BudgetError: The budget is spent.
-            BackendError: No call can succeed: no connection, wrong key, unknown model.
-        """
+        """Return the model's answer."""
         try:
             said = await self._role(name, kind).ainvoke(_asked(messages), self._config)
         except RoleError as error:
@@ -194,11 +171,7 @@ def _asked(messages: Sequence[BaseMessage]) -> _Asked:
 
 
 def messages(node: str, /, **values: str) -> list[BaseMessage]:
-    """Fill the templates of a node.
-
-    Raises:
-        PromptError: The values are not exactly the placeholders, or there is no such template.
-    """
+    """Fill the templates of a node."""
     return messages_of("deepera_graph.bench.prompts", node, **values)
 
 
@@ -206,12 +179,7 @@ EXAMPLE = Passage(id="1", text="$text", title="$title", section="$section")
 
 
 class ChatRanker:
-    """Ranks with a chat model, many questions at once; what fails is noted in `problems`.
-
-    Args:
-        chat: The model.
-        name: What the table calls it.
-    """
+    """Ranks with a chat model, many questions at once; what fails is noted in `problems`."""
 
     def __init__(self, chat: Chat, name: str) -> None:
         self.name = name
@@ -224,12 +192,7 @@ class ChatRanker:
         return self._chat.usage
 
     def rank(self, question: str, passages: Sequence[Passage]) -> Ranking:
-        """Return all passages, best first.
-
-        Raises:
-            BackendError: No call can succeed.
-            BudgetError: The budget is spent.
-        """
+        """Return all passages, best first."""
         return self.rank_many([(question, passages)])[0]
 
     def rank_many(self, jobs: Sequence[Job]) -> list[Ranking]:
@@ -263,13 +226,6 @@ class PerPassage(ChatRanker, Generic[FilledT]):
     """Ranks by what a chat model says of each passage; ties stay in first-stage order.
 
     A passage that cannot be rated ranks last, with the score -1, and is counted.
-
-    Args:
-        chat: The model.
-        name: What the table calls it.
-        node: The prompt, in `deepera_graph.bench.rankers.llm`.
-        kind: What the model fills in.
-        score: Reads the score, >= 0, from that.
     """
 
     def __init__(
@@ -390,14 +346,7 @@ async def slide(
     size: int = SIZE,
     step: int = STEP,
 ) -> list[T]:
-    """Return the items after one pass; nothing is lost, whatever *sort* says.
-
-    Args:
-        items: In first-stage order.
-        sort: Gives the places of some items, counted from 1, best first.
-        size: Items in a window, >= 2.
-        step: How far a window moves, from 1 to *size* - 1.
-    """
+    """Return the items after one pass; nothing is lost, whatever *sort* says."""
     sorted_items = list(items)
     for start, end in windows(len(items), size=size, step=step):
         seen = sorted_items[start:end]
@@ -420,16 +369,6 @@ class ListwiseLlm(ChatRanker):
     """Ranks by the orders that a chat model gives.
 
     A window whose call fails stays as it is, and its passages are counted as failed.
-
-    Args:
-        chat: The model.
-        size: Passages in a window, >= 2; None shows all of them at once.
-        step: How far a window moves, from 1 to *size* - 1.
-        max_words: Words of a passage that are shown, >= 1.
-        name: What the table calls it; made from the model's when empty.
-
-    Raises:
-        SettingsError: A number is out of range.
     """
 
     def __init__(

@@ -103,16 +103,7 @@ class Models:
         object.__setattr__(self, "meter", Meter(self.budget))
 
     def chat(self, named: str = "", *, mode: Mode = "separate") -> Chat:
-        """Return the model that a ranker names, or the one for all.
-
-        Args:
-            named: ``provider:model`` or ``model@http://...``; empty for the one for all.
-            mode: Of its backend, see `llm_backend`.
-
-        Raises:
-            SettingsError: No model is named, or not in this form.
-            UnavailableError: The model cannot be made: no key, no package.
-        """
+        """Return the model that a ranker names, or the one for all."""
         model, base_url = self._parsed(named)
         try:
             backend = llm_backend(

@@ -14,7 +14,13 @@ from deepera_graph.bench.data.instance import Dataset, Instance, MetricError, Un
 from deepera_graph.bench.figures import Curve
 from deepera_graph.bench.metrics.answers import Generator, LfsJudge, ToJudge, answer_overlaps, lfs
 from deepera_graph.bench.metrics.ranking import Judged, Survey, check_metric, compute, survey
-from deepera_graph.bench.metrics.statistics import N_RESAMPLES, Values, average, bootstraps, spread
+from deepera_graph.bench.metrics.statistics import (
+    N_RESAMPLES,
+    Values,
+    average,
+    bootstraps,
+    mean_std,
+)
 from deepera_graph.bench.rankers.base import (
     NotingRanker,
     Ranker,
@@ -586,7 +592,7 @@ def measure(lab: Lab, repeats: Sequence[Pass]) -> Measured:
         repeats[0].material,
         repeats[0].ranker.name,
         [average(runs) for runs in by_column],
-        [spread([one.mean() for one in runs]).std for runs in by_column],
+        [mean_std([one.mean() for one in runs]).std for runs in by_column],
     )
 
 
