@@ -25,7 +25,7 @@ from deepera_graph import (
     RerankResult,
     Settings,
     SettingsError,
-    cascade_judge,
+    cascade_backend,
     llm_backend,
     load_backend,
     preset,
@@ -138,7 +138,7 @@ def build_llm_reranker(
         model, **{**(start.backend if start else {}), **own, **(model_options or {})}
     )
     if start and start.cascade:
-        backend = cascade_judge(load_backend("local"), backend, keep=start.cascade)
+        backend = cascade_backend(load_backend("local"), backend, keep=start.cascade)
     return EvidenceReranker(backend, preset=preset_name, **settings)
 
 
