@@ -9,7 +9,7 @@ import typer
 from deepera_graph.bench.studies.base import Cell, Experiment, ExperimentResult, Lab
 from deepera_graph.bench.studies.run import EXPERIMENTS, fresh_lab, open_lab, run_experiments
 from deepera_graph.bench.studies.write import MANIFEST, markdown
-from deepera_graph.bench.table import Estimate
+from deepera_graph.bench.table import MetricEstimate
 from deepera_graph.cli.exits import say
 from deepera_graph.cli.work.backend import search_here
 from deepera_graph.cli.work.bench.bars import bars
@@ -98,6 +98,6 @@ def _plain(experiment: Experiment, result: ExperimentResult) -> dict[str, Any]:
 
 def _value(cell: Cell) -> Any:
     """JSON has no word for what is not a number; null takes its place."""
-    if isinstance(cell, Estimate):
+    if isinstance(cell, MetricEstimate):
         return {key: _value(value) for key, value in cell._asdict().items()}
     return None if isinstance(cell, float) and isnan(cell) else cell

@@ -1,7 +1,5 @@
 """What `deepera bench table` does."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
@@ -9,20 +7,18 @@ from typing import Any
 
 import typer
 
-from deepera_graph.bench.run import ORACLE, Chunk, Options, Ranked, RankingWork, bench_table
-from deepera_graph.bench.table import Row, Table
+from deepera_graph.bench.run import TABLE_METRICS, BenchConfig, bench_table
+from deepera_graph.bench.table import ResultRow, Table
 from deepera_graph.cli.exits import say
 from deepera_graph.cli.work.backend import search_here
 from deepera_graph.cli.work.bench.bars import bars
 from deepera_graph.cli.work.bench.chat_models import ChatModels
 from deepera_graph.cli.work.bench.names import split_names
 from deepera_graph.cli.work.bench.outputs import check_folder
-from deepera_graph.cli.work.engine import EngineChoice
 from deepera_graph.cli.work.terminal import write_json
-from deepera_graph.jobs.ray import Engine
 
 _OF_THE_MODEL = "deepera:llm"
-__all__ = ["ChatModels", "EngineChoice", "Request", "run"]
+__all__ = ["ChatModels", "Request", "run"]
 
 _RESULTS = ("results.md", "results.csv", "differences.csv", "manifest.json")
 
@@ -47,47 +43,42 @@ class Request:
     retry_failed: bool = False
     strict: bool = False
 
-    def options(self) -> Options:
+    def config(self) -> BenchConfig:
         """Return them as the benchmark takes them.
 
         Raises:
             SettingsError: One is out of range.
             MetricError: A metric is unknown.
         """
-        plain = Options(
+        given: dict[str, Any] = {
+            "rankers": self.rankers and split_names("--rankers", self.rankers),
+            "n_resamples": self.n_resamples,
+        }
+        return BenchConfig(
             data=self.data,
-            out=self.out,
+            metrics=split_names("--metrics", self.metrics) if self.metrics else TABLE_METRICS,
+            baseline=self.baseline,
+            n_repeats=self.n_repeats,
+            seed=self.seed,
             limit=self.limit,
             split=self.split,
             n_candidates=self.n_candidates,
+            keep=self.keep,
+            retry_failed=self.retry_failed,
+            strict=self.strict,
+            out=self.out,
+            **{name: value for name, value in given.items() if value is not None},
         )
-        plan = replace(plain.plan, **self._plan())
-        rankers = plain.rankers if self.rankers is None else split_names("--rankers", self.rankers)
-        return replace(plain, plan=plan, rankers=rankers)
 
     def check_out(self) -> None:
         """Raise `SettingsError` if results would be lost, or cannot be written."""
         check_folder(self.out, _RESULTS, overwrite=self.overwrite)
-
-    def _plan(self) -> dict[str, Any]:
-        given: dict[str, Any] = {
-            "baseline": self.baseline,
-            "n_repeats": self.n_repeats,
-            "n_resamples": self.n_resamples,
-            "seed": self.seed,
-            "keep": self.keep,
-            "retry_failed": self.retry_failed,
-            "strict": self.strict,
-            "metrics": None if self.metrics is None else split_names("--metrics", self.metrics),
-        }
-        return {name: value for name, value in given.items() if value is not None}
 
 
 def run(
     request: Request,
     chat_models: ChatModels,
     *,
-    engine: EngineChoice,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -102,16 +93,13 @@ def run(
         UnavailableError, BackendError: No ranker could run, or one could not and it is strict.
         BudgetError: The budget is spent.
     """
-    engine.check()
     request.check_out()
     search_here()
-    options = request.options()
+    config = request.config()
     if request.rankers is None and chat_models.model:
-        options = replace(options, rankers=(*options.rankers, _OF_THE_MODEL))
-    with chat_models.opened(options.rankers) as models:
-        options = replace(options, models=models)
-        with _spreading(options, engine) as used, bars(hidden=quiet) as watch:
-            table = bench_table(options, watch=watch, engine=used)
+        config = replace(config, rankers=(*config.rankers, _OF_THE_MODEL))
+    with chat_models.opened(config.rankers) as models, bars(hidden=quiet) as watch:
+        table = bench_table(replace(config, models=models), watch=watch)
     for ranker, reason in dict.fromkeys((one.ranker, one.reason) for one in table.missing):
         say(f"{ranker} is not available: {reason}")
     if request.keep is not None and any(row.failed for row in table.rows):
@@ -120,19 +108,6 @@ def run(
         write_json(_plain(table))
     elif not quiet:
         typer.echo(f"{table.overview()}\n{table.markdown()}", nl=False)
-
-
-@contextmanager
-def _spreading(
-    options: Options, engine: EngineChoice
-) -> Iterator[Engine[Chunk, list[Ranked]] | None]:
-    """Give what ranks elsewhere; None if that is here."""
-    if engine.is_local:
-        yield None
-        return
-    names = [one for one in options.rankers if one != ORACLE]
-    with engine.engine(RankingWork.of(names, options.plan.seed, options.models)) as used:
-        yield used
 
 
 def _plain(table: Table) -> dict[str, Any]:
@@ -146,7 +121,7 @@ def _plain(table: Table) -> dict[str, Any]:
                 "ceiling": one.ceiling,
                 "first_stage": one.first_stage,
             }
-            for one in table.surveys
+            for one in table.summaries
         ],
         "rows": [_row(row, table.metrics) for row in table.rows],
         "differences": [_without_nan(one._asdict()) for one in table.differences],
@@ -154,7 +129,7 @@ def _plain(table: Table) -> dict[str, Any]:
     }
 
 
-def _row(row: Row, metrics: tuple[str, ...]) -> dict[str, Any]:
+def _row(row: ResultRow, metrics: tuple[str, ...]) -> dict[str, Any]:
     return {
         "dataset": row.dataset,
         "ranker": row.ranker,
