@@ -263,7 +263,7 @@ def evaluate(*, pools: PoolOptions, chosen: EvaluateOptions, output: options.Out
     )
 
 
-def _make_subject(pools: PoolOptions, chosen: EvaluateOptions) -> Subject:
+def _make_subject(pools: PoolOptions, chosen: EvaluateOptions) -> EvaluationPlan:
     from deepera_graph.training.assess import EvaluationPlan
 
     needs_fits = {
