@@ -17,8 +17,6 @@ EPILOG = f"""[bold]Examples:[/bold]
 
   deepera index papers.jsonl --collection papers --embeddings openai:text-embedding-3-small
 
-  deepera index papers.jsonl --collection papers --embeddings my_models:load --engine ray
-
 [bold]A source[/bold] is a .jsonl file with an object a line, a .csv file with a header (fields
 `text`, and if known `id`, `title`; others become metadata), a .txt or .md file, or a folder of
 these. Texts above 200 words are cut between sentences. A passage replaces the one with the same
@@ -26,9 +24,6 @@ id, so indexing a source twice changes nothing.
 
 Collections are kept in the folder $XDG_DATA_HOME/deepera, or ~/.local/share/deepera, for one
 process at a time. A Qdrant server takes its key from the environment variable QDRANT_API_KEY.
-
-With --engine ray workers make the vectors, and this process alone writes: the collection is the
-same. What was written before a break is overwritten with the same when the source is indexed again.
 
 {CODES}"""
 
@@ -49,9 +44,6 @@ def index(
         ),
     ] = None,
     embeddings: options.EmbeddingsName = None,
-    engine: options.EngineName = "local",
-    workers: options.Workers = None,
-    ray_address: options.RayAddress = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -67,7 +59,6 @@ def index(
             mode=mode,
             embeddings=embeddings,
         ),
-        engine=work.EngineChoice(name=engine, workers=workers, address=ray_address),
         as_json=as_json,
         quiet=quiet,
     )

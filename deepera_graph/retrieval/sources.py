@@ -1,28 +1,18 @@
 """Records in files: what one line, row or text file says, checked, with its place."""
 
-import asyncio
 import csv
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import Any, NoReturn
 
 from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
-from qdrant_client import models
 
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.jobs.ray import Share
-from deepera_graph.retrieval.collection import Mode
-from deepera_graph.retrieval.search import build_points
-from deepera_graph.retrieval.store import open_store
 from deepera_graph.text.sentences import Sentence, split_sentences
-from deepera_graph.usage import Usage
 
 MAX_WORDS = 200
 
@@ -291,44 +281,3 @@ def _passages(record: Record, file: Path, max_words: int) -> Iterator[Document]:
         yield Document(
             id=f"{record.id}#{number}", page_content=part, metadata={**metadata, "part": number}
         )
-
-
-_COLLECTION = "points"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildingWork:
-    """How a worker makes points, as plain data; only the process that sends the passages writes.
-
-    Attributes:
-        mode: How the collection is indexed.
-        find: Builds the embeddings where the worker is; gives None if there are none.
-    """
-
-    mode: Mode
-    find: Callable[[], Embeddings | None]
-
-    def at_once(self, share: Share) -> int:
-        """One batch at a time."""
-        return 1
-
-    @contextmanager
-    def ready(
-        self, share: Share
-    ) -> Iterator[Callable[[list[Document]], Awaitable[list[models.PointStruct]]]]:
-        """Open an empty collection of this kind in memory, which knows how points are made.
-
-        Raises:
-            SettingsError: The embeddings cannot be built here.
-        """
-        with open_store(_COLLECTION, mode=self.mode, embeddings=self.find()) as store:
-            make = partial(build_points, store.vectorstore)
-
-            async def build(batch: list[Document]) -> list[models.PointStruct]:
-                return await asyncio.to_thread(make, batch)
-
-            yield build
-
-    def cost(self, done: list[models.PointStruct]) -> Usage:
-        """Embeddings are not counted."""
-        return Usage()

@@ -15,8 +15,6 @@ EPILOG = f"""[bold]Examples:[/bold]
 
   deepera bench table sample-base sample-ssli
 
-  deepera bench table lakes.jsonl --engine ray --workers 8
-
   deepera bench table lakes.jsonl --rankers first-stage,random,bm25,deepera:local
 
   deepera bench table scifact/ --baseline BM25 --out results --keep rankings --limit 100
@@ -179,9 +177,6 @@ def table(
     max_cost: options.MaxCost = None,
     input_price: options.InputPrice = None,
     output_price: options.OutputPrice = None,
-    engine: options.EngineName = "local",
-    workers: options.Workers = None,
-    ray_address: options.RayAddress = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -225,7 +220,6 @@ def table(
             ),
             cache=cache,
         ),
-        engine=work.EngineChoice(name=engine, workers=workers, address=ray_address),
         as_json=as_json,
         quiet=quiet,
     )

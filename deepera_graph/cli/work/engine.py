@@ -4,8 +4,10 @@ import os
 from dataclasses import dataclass
 from typing import Literal
 
+from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError
-from deepera_graph.jobs.ray import DoneT, RayEngine, TaskT, Work, check_address, find_ray
+from deepera_graph.jobs.ray import JudgingWork, RayEngine, check_address, find_ray
+from deepera_graph.reranker import EvidenceReranker
 
 _MOST_WORKERS = 16  # as many calls as are in flight by default
 
@@ -36,7 +38,10 @@ class EngineChoice:
             raise SettingsError("--ray-address needs --workers: how many the cluster has room for")
         find_ray(alone=self.address is None)
 
-    def engine(self, work: Work[TaskT, DoneT]) -> RayEngine[TaskT, DoneT]:
-        """Return the engine for work that is done elsewhere."""
+    def build(self, reranker: EvidenceReranker, cache: JudgementCache | None) -> RayEngine | None:
+        """Return the engine for work that is done elsewhere; None for this process."""
+        if self.is_local:
+            return None
         n_workers = self.workers or min(os.cpu_count() or 1, _MOST_WORKERS)
+        work = JudgingWork.of(reranker, cache)
         return RayEngine(work, n_workers=n_workers, address=self.address)

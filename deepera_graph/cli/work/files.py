@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.jobs.files import Progress
+from deepera_graph.jobs.files import ResumableOutput
 
 STANDARD = "-"
 REPORT_SUFFIX = ".report.json"
@@ -91,8 +91,8 @@ class Files:
             yield source, os.fstat(source.fileno()).st_size or None
 
     @contextmanager
-    def open_out(self, ran: Mapping[str, Any]) -> Iterator[Progress | BinaryIO]:
-        """Open the rankings; *ran* is what `identity_of` says of this run.
+    def open_out(self, ran: Mapping[str, Any]) -> Iterator[ResumableOutput | BinaryIO]:
+        """Open the rankings; *ran* is what `describe_run` says of this run.
 
         Raises:
             SettingsError: They are to be continued, but are of another run.
@@ -104,7 +104,7 @@ class Files:
             with Path(self.out).open("wb") as device:
                 yield device
         else:
-            with Progress(
+            with ResumableOutput(
                 Path(self.out),
                 self.manifest_path,
                 ran,

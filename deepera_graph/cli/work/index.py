@@ -1,43 +1,29 @@
 """What `deepera index` does."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
-
 import typer
 
 from deepera_graph.cli.exits import SOME_FAILED, say
-from deepera_graph.cli.work.engine import EngineChoice
 from deepera_graph.cli.work.place import Place
 from deepera_graph.cli.work.terminal import progress_bar, write_json
 from deepera_graph.errors import InputError
-from deepera_graph.jobs.ray import in_order
-from deepera_graph.retrieval.sources import BuildingWork, read_passages
-from deepera_graph.retrieval.store import Build, PassageStore
+from deepera_graph.retrieval.sources import read_passages
 
-__all__ = ["EngineChoice", "Place", "run"]
+__all__ = ["Place", "run"]
 
 
-def run(source: str, place: Place, *, engine: EngineChoice, as_json: bool, quiet: bool) -> None:
+def run(source: str, place: Place, *, as_json: bool, quiet: bool) -> None:
     """Index a source.
 
     Raises:
         InputError: There is no such source.
         SettingsError: The options do not go together.
         StoreError: The store is missing, locked or unreachable.
-        BackendError: The Ray cluster cannot be reached.
     """
-    engine.check()
     passages = read_passages(source)
     with place.open(must_exist=False) as store:
         try:
-            with (
-                _building(place, store, engine) as build,
-                progress_bar("indexing", hidden=quiet) as bar,
-            ):
-                n_indexed = store.add(
-                    passages, on_progress=lambda count: bar.move(count=count), build=build
-                )
+            with progress_bar("indexing", hidden=quiet) as bar:
+                n_indexed = store.add(passages, on_progress=lambda count: bar.move(count=count))
         except InputError as error:
             say(f"{error}; the passages before it may be indexed, none after it is")
             raise typer.Exit(SOME_FAILED) from error
@@ -56,13 +42,3 @@ def run(source: str, place: Place, *, engine: EngineChoice, as_json: bool, quiet
             f"{n_indexed} passages indexed in {place.collection!r} ({mode}); "
             f"it holds {n_in_all} now"
         )
-
-
-@contextmanager
-def _building(place: Place, store: PassageStore, engine: EngineChoice) -> Iterator[Build | None]:
-    """Give what makes points elsewhere; None if that is here."""
-    if engine.is_local:
-        yield None
-        return
-    with engine.engine(BuildingWork(mode=store.mode, find=place.find_embeddings)) as used:
-        yield partial(in_order, used)

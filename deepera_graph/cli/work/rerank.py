@@ -15,14 +15,12 @@ from deepera_graph.cli.work.judgements import judgements_of
 from deepera_graph.cli.work.terminal import json_bytes, progress_bar, write_bytes
 from deepera_graph.cli.work.threshold import with_threshold
 from deepera_graph.errors import BackendError
-from deepera_graph.jobs.files import identity_of
+from deepera_graph.jobs.files import describe_run
 from deepera_graph.jobs.lines import BadLine, DoneLine, QuestionLine
-from deepera_graph.jobs.ray import Engine
 from deepera_graph.jobs.report import JobReport
 from deepera_graph.jobs.rerank import (
-    Judged,
-    JudgingWork,
-    Line,
+    Engine,
+    JudgedLine,
     Watch,
     count_calls,
     count_lines,
@@ -68,8 +66,7 @@ def run(
         try:
             with judgements_of(backend, cache) as judgements:
                 reranker = EvidenceReranker(backend, cache=judgements, **checked.to_dict())
-                work = None if engine.is_local else JudgingWork.of(reranker, judgements)
-                used = None if work is None else engine.engine(work)
+                used = engine.build(reranker, judgements)
                 _rerank(reranker, files, report, used, limit=limit, quiet=quiet)
         except KeyboardInterrupt as error:
             say(f"interrupted; {_written(files, report)}")
@@ -87,13 +84,13 @@ def _rerank(
     reranker: EvidenceReranker,
     files: Files,
     report: JobReport,
-    engine: Engine[QuestionLine, Judged] | None,
+    engine: Engine[JudgedLine] | None,
     *,
     limit: int | None,
     quiet: bool,
 ) -> None:
     with (
-        files.open_out(identity_of(reranker)) as out,
+        files.open_out(describe_run(reranker)) as out,
         _watched(files, "reranking", report, hidden=quiet) as (source, watch),
     ):
         rerank_lines(reranker, source, out, report=report, limit=limit, watch=watch, engine=engine)
@@ -135,7 +132,7 @@ def _watched(
         progress_bar(what, total=size, hidden=hidden) as bar,
     ):
 
-        def watch(line: Line | DoneLine) -> None:
+        def watch(line: QuestionLine | BadLine | DoneLine) -> None:
             if isinstance(line, BadLine):
                 say(f"line {line.number}: {line.error}")
             bar.move(to=line.end, count=report.n_written)

@@ -1,7 +1,5 @@
 """What `deepera bench table` does."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
@@ -9,7 +7,7 @@ from typing import Any
 
 import typer
 
-from deepera_graph.bench.run import ORACLE, Chunk, Options, Ranked, RankingWork, bench_table
+from deepera_graph.bench.run import Options, bench_table
 from deepera_graph.bench.table import Row, Table
 from deepera_graph.cli.exits import say
 from deepera_graph.cli.work.backend import search_here
@@ -17,12 +15,10 @@ from deepera_graph.cli.work.bench.bars import bars
 from deepera_graph.cli.work.bench.chat_models import ChatModels
 from deepera_graph.cli.work.bench.names import split_names
 from deepera_graph.cli.work.bench.outputs import check_folder
-from deepera_graph.cli.work.engine import EngineChoice
 from deepera_graph.cli.work.terminal import write_json
-from deepera_graph.jobs.ray import Engine
 
 _OF_THE_MODEL = "deepera:llm"
-__all__ = ["ChatModels", "EngineChoice", "Request", "run"]
+__all__ = ["ChatModels", "Request", "run"]
 
 _RESULTS = ("results.md", "results.csv", "differences.csv", "manifest.json")
 
@@ -87,7 +83,6 @@ def run(
     request: Request,
     chat_models: ChatModels,
     *,
-    engine: EngineChoice,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -102,7 +97,6 @@ def run(
         UnavailableError, BackendError: No ranker could run, or one could not and it is strict.
         BudgetError: The budget is spent.
     """
-    engine.check()
     request.check_out()
     search_here()
     options = request.options()
@@ -110,8 +104,8 @@ def run(
         options = replace(options, rankers=(*options.rankers, _OF_THE_MODEL))
     with chat_models.opened(options.rankers) as models:
         options = replace(options, models=models)
-        with _spreading(options, engine) as used, bars(hidden=quiet) as watch:
-            table = bench_table(options, watch=watch, engine=used)
+        with bars(hidden=quiet) as watch:
+            table = bench_table(options, watch=watch)
     for ranker, reason in dict.fromkeys((one.ranker, one.reason) for one in table.missing):
         say(f"{ranker} is not available: {reason}")
     if request.keep is not None and any(row.failed for row in table.rows):
@@ -120,19 +114,6 @@ def run(
         write_json(_plain(table))
     elif not quiet:
         typer.echo(f"{table.overview()}\n{table.markdown()}", nl=False)
-
-
-@contextmanager
-def _spreading(
-    options: Options, engine: EngineChoice
-) -> Iterator[Engine[Chunk, list[Ranked]] | None]:
-    """Give what ranks elsewhere; None if that is here."""
-    if engine.is_local:
-        yield None
-        return
-    names = [one for one in options.rankers if one != ORACLE]
-    with engine.engine(RankingWork.of(names, options.plan.seed, options.models)) as used:
-        yield used
 
 
 def _plain(table: Table) -> dict[str, Any]:
