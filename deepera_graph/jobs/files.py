@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Set
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, Self
+from typing import Any, BinaryIO, Literal, NamedTuple, Self
 
 from filelock import FileLock, Timeout
 
@@ -23,11 +23,7 @@ _USAGE = ("calls", "input_tokens", "output_tokens")  # failed and cached calls a
 def to_output_line(line: QuestionLine, result: RerankResult) -> bytes:
     """Return one line of JSON in UTF-8, with its line feed; equal judgements give equal bytes.
 
-    `survey` is there if the backend has a surveyor, `left_out` if passages that failed are not
-    ranked, and `metadata` if the input line had fields of its own; of a passage, `quote_status` and
-    `quote_span` if there is a quote, `summary_status` if it is another than ``ok``, and `windowed`
-    if it was read in pieces. A lone surrogate, which UTF-8 has no bytes for, is written as its JSON
-    escape.
+    A lone surrogate, which UTF-8 has no bytes for, is written as its JSON escape.
     """
     fields: dict[str, Any] = {
         "id": line.id,
@@ -141,7 +137,7 @@ class PlainOutput:
 
     manifest: dict[str, Any] | None = None
 
-    def __init__(self, out: "Sink | None") -> None:
+    def __init__(self, out: BinaryIO | None) -> None:
         self._out = out
 
     def find_done(self, line: RawLine) -> None:
@@ -160,18 +156,6 @@ class PlainOutput:
         """Miss nothing."""
 
 
-class Sink(Protocol):
-    """Where output lines go: any binary file."""
-
-    def write(self, data: bytes, /) -> int:
-        """Write a line."""
-        ...
-
-    def flush(self) -> None:
-        """Hand the line over."""
-        ...
-
-
 _FORMAT = 2
 _BUDGET_STOP = "budget_stop"  # a question that another run may do better
 
@@ -188,19 +172,12 @@ class ResumableOutput:
     """Output lines and a manifest of what is done beside them; use it in a `with` block.
 
     Both files are only added to. An entry of the manifest names a line of the input, and its output
-    line, by their hashes, so that a resume finds them in any order; a block that filled gaps puts
+    line, by their hashes, so that a resume finds them in any order; a resume that filled gaps puts
     the output in the order of the input at its end. No file is touched before there is a line to
     write.
 
-    Args:
-        out: The output; a regular file.
-        manifest: The manifest beside it.
-        run: What runs, as `describe_run` has it.
-        resume: Whether to go on with what is there; from the beginning, if nothing is.
-        overwrite: Whether to replace what is there.
-
-    Raises:
-        SettingsError: *out* is of another run, was changed since, or is being written.
+    Entering raises a `SettingsError` if *out* is to be resumed but is not of *run*, which is what
+    `describe_run` says, or was changed since, or is being written.
     """
 
     def __init__(
@@ -233,7 +210,7 @@ class ResumableOutput:
         try:
             if kind is None and not self._resumes:
                 self._begin()
-            if kind is None or self._files is not None:
+            if self._resumes and (kind is None or self._files is not None):
                 self._put_in_order()
         finally:
             self._close()
@@ -244,11 +221,7 @@ class ResumableOutput:
         return {name: value for name, value in self._run.items() if name != "spec"}
 
     def find_done(self, line: RawLine) -> DoneLine | None:
-        """Return a line as done, if it is; a bad line that was mended is not.
-
-        Raises:
-            SettingsError: The line is another one now.
-        """
+        """Return a line as done, if it is; a bad line that was mended is not."""
         place = self._places.get(line.number)
         if place is None or self._earlier is None:
             return None
@@ -283,7 +256,11 @@ class ResumableOutput:
 
     def _load(self) -> None:
         """Match the lines of the output with the entries of the manifest."""
-        self._earlier = self._open_manifest()
+        try:
+            self._earlier = self._path.open("rb")
+        except FileNotFoundError as error:
+            message = f"nothing to go on from: no manifest {str(self._path)!r}"
+            raise SettingsError(message) from error
         latest: dict[int, tuple[int, str]] = {}  # where a line's entry begins, and its output
         known = set[str]()
         for start, entry in self._read_entries(self._earlier):
@@ -297,15 +274,6 @@ class ResumableOutput:
         if strangers:
             missing = [start for n, (start, _) in latest.items() if n not in self._places]
             self._refuse_changed(self._earlier, missing, strangers)
-
-    def _open_manifest(self) -> BinaryIO:
-        try:
-            manifest = self._path.open("rb")
-        except FileNotFoundError as error:
-            raise SettingsError(
-                f"nothing to go on from: no manifest {str(self._path)!r}"
-            ) from error
-        return manifest
 
     def _read_entries(self, manifest: BinaryIO) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield every entry and where it begins, if the manifest is of such a run."""
@@ -375,7 +343,8 @@ class ResumableOutput:
     def _append(self, line: QuestionLine | BadLine, data: bytes, entry: dict[str, Any]) -> None:
         out, manifest = self._begin()
         names = {"line": line.number, "id": line.id, "digest": line.digest}
-        self._places[line.number] = _Place(0, out.tell(), len(data))
+        if self._resumes:
+            self._places[line.number] = _Place(0, out.tell(), len(data))
         _add_line(manifest, _to_json({**names, **entry}))
         _add_line(out, data)
 

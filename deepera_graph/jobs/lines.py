@@ -18,65 +18,36 @@ _SCORE_FIELDS = ("score", "first_stage_score")
 
 
 class QuestionStats(TypedDict):
-    """What the report counts of a question, as plain data.
-
-    Attributes:
-        outcome: As in `RerankResult`.
-        subject: What the question belongs to, if that is known.
-        n_passages: Passages that came in.
-        n_kept: Those of them that were kept.
-        n_passed: Those that passed the filter, without those that `on_empty` filled in.
-        statuses: How many passages have each status.
-        causes: Why passages could not be judged, and how many for each reason.
-        usage: Calls and tokens a stage.
-        seconds: Wall time a stage.
-        intent: Status of the intent.
-        survey: Status of the survey, if the backend has a surveyor.
-        scores: Of the passages judged, in rank order, each in [0, 1].
-        threshold: The lowest score kept, as applied.
-        summary_statuses: How many summaries have each status.
-        summary_terms: ``numbers`` and ``names`` in the summaries handed out.
-        retained_terms: Those of `summary_terms` that the passage has, too.
-    """
+    """What the report counts of a question, as plain data."""
 
     outcome: str
-    subject: str | None
+    subject: str | None  # what the question belongs to, if that is known
     n_passages: int
     n_kept: int
-    n_passed: int
-    statuses: dict[str, int]
-    causes: dict[str, int]
-    usage: dict[str, UsageRecord]
-    seconds: dict[str, float]
-    intent: str
-    survey: NotRequired[str]
-    scores: list[float]
+    n_passed: int  # those that passed the filter, without those that `on_empty` filled in
+    statuses: dict[str, int]  # of passages
+    causes: dict[str, int]  # why passages could not be judged
+    usage: dict[str, UsageRecord]  # a stage
+    seconds: dict[str, float]  # of wall time, a stage
+    intent: str  # its status
+    survey: NotRequired[str]  # its status, if the backend has a surveyor
+    scores: list[float]  # of the passages judged, in rank order, each in [0, 1]
     threshold: float
     summary_statuses: dict[str, int]
-    summary_terms: dict[str, int]
-    retained_terms: dict[str, int]
+    summary_terms: dict[str, int]  # ``numbers`` and ``names`` in the summaries handed out
+    retained_terms: dict[str, int]  # those of them that the passage has, too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionLine:
-    """One question of a file.
+    """One question of a file."""
 
-    Attributes:
-        number: Of the line in the file, from 1.
-        end: Bytes of the file up to the end of this line.
-        id: As given; the line's number when the line has none.
-        question: What is asked.
-        passages: The candidates, in first-stage order.
-        metadata: Every other field of the line.
-        digest: As of `hash_line`.
-    """
-
-    number: int
-    end: int
-    id: str
+    number: int  # of the line in the file, from 1
+    end: int  # bytes of the file up to the end of this line
+    id: str  # the line's number when the line has none
     question: str
     passages: list[PassageLike]
-    metadata: dict[str, Any]
+    metadata: dict[str, Any]  # every other field of the line
     digest: str = field(default="", compare=False, repr=False)
 
     @property
@@ -116,13 +87,9 @@ def hash_line(text: bytes) -> str:
 
 
 def read_lines(source: BinaryIO) -> Iterator[QuestionLine | BadLine]:
-    """Read one JSON object a line; of the lines read only the ids are kept in memory.
-
-    An id that an earlier line has is an error.
-    """
+    """Read one JSON object a line, with an id of its own; of a line only the id stays in memory."""
     seen: dict[str, int] = {}
-    for line in read_raw_lines(source):
-        yield _read(line, seen)
+    return (_read(line, seen) for line in read_raw_lines(source))
 
 
 def read_rest(

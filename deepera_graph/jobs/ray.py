@@ -1,13 +1,9 @@
 """Judging in worker processes on Ray, each with a part of the limits.
 
-A worker that is lost, killed or with its machine, is replaced, and what it had in hand is judged
-again, each question alone in a worker: one that ends workers is found out, and after three of them
-reported. Ray's own retries would let it take its neighbours along, and would give the new worker
-the whole budget again; so actors are replaced here.
-
-Ray's actors are used and not Ray Data: results must come one by one in the order of a file that
-may never end, with a few questions in flight, and be written as they come; an error is the business
-of one line.
+A worker that is lost is replaced, and what it had in hand is judged again, each question alone: one
+that ends workers is reported after three of them. Ray's own `max_task_retries` would let it take
+its neighbours along, and `max_restarts` would give the new worker the whole budget again. Ray Data
+is handed blocks, and gives back blocks; here a line is written as soon as it is judged.
 """
 
 import asyncio
@@ -75,18 +71,12 @@ class Share:
 
     What is left over when a limit is divided goes to the first workers. What one worker does not
     use, no other one gets.
-
-    Attributes:
-        n_workers: How many there are, >= 1.
-        place: Which of them this is, from 0.
-        spent: What workers at this place that were lost have spent of it.
-        seconds: How long the run has lasted, >= 0 seconds.
     """
 
     n_workers: int = 1
-    place: int = 0
-    spent: Usage = field(default_factory=Usage)
-    seconds: float = 0.0
+    place: int = 0  # which of them this is, from 0
+    spent: Usage = field(default_factory=Usage)  # by the workers that were lost at this place
+    seconds: float = 0.0  # how long the run has lasted
 
     def divide_count(self, name: str, whole: int) -> int:
         """Return the part of a number of things, >= 1; a `SettingsError` if there are too few."""
@@ -138,16 +128,11 @@ class JudgingWork:
 
     It builds a reranker of its own with its part of the limits: calls at once, those of every
     model, and the budget.
-
-    Attributes:
-        plain: What `EvidenceReranker.to_dict` gives.
-        run: What `describe_run` gives; a worker that would judge otherwise does not begin.
-        cache: File of the judgement cache, opened where the worker is; None keeps none.
     """
 
-    plain: Mapping[str, Any]
-    run: Mapping[str, Any]
-    cache: Path | None = None
+    plain: Mapping[str, Any]  # of `EvidenceReranker.to_dict`
+    run: Mapping[str, Any]  # of `describe_run`; a worker that would judge otherwise does not begin
+    cache: Path | None = None  # file of the judgement cache, opened where the worker is
 
     @classmethod
     def of(cls, reranker: EvidenceReranker, cache: JudgementCache | None = None) -> Self:
@@ -192,11 +177,7 @@ class JudgingWork:
 class Worker:
     """Judges lines in a process of its own; Ray calls it in the event loop of that process.
 
-    Args:
-        work: What is done, pickled, as its modules may be found on *path* alone; nothing is opened
-            before `open`.
-        share: The worker's part of the limits.
-        path: Folders where the driver looks for modules; those that exist here are added.
+    The work comes pickled, as its modules may be found on the driver's *path* alone.
     """
 
     def __init__(self, work: bytes, share: Share, path: list[str]) -> None:
@@ -235,17 +216,10 @@ class _Slot:
 
 
 class RayEngine:
-    """Judges in workers of a Ray cluster; use it in a `with` block.
+    """Judges in workers of a Ray cluster, one CPU each; use it in a `with` block.
 
-    Args:
-        work: What the workers do; sent to them.
-        n_workers: How many, >= 1; each counts as one CPU.
-        address: Of a cluster that is there; None starts one on this machine, for the block.
-
-    Raises:
-        SettingsError: Ray is missing, a limit cannot be divided among so many workers, or a worker
-            cannot get ready or would judge otherwise than this process.
-        BackendError: There is no such cluster, or it has no room.
+    Without an address a cluster is started on this machine, for the block. Entering raises a
+    `SettingsError` if a worker cannot get ready, and a `BackendError` if the cluster has no room.
     """
 
     def __init__(self, work: JudgingWork, *, n_workers: int, address: str | None = None) -> None:

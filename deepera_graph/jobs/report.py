@@ -177,27 +177,16 @@ class Diagnostics:
 
 @dataclass(slots=True)
 class JobReport:
-    """Adds up what happens; its size does not grow with the file.
+    """Adds up what happens; its size does not grow with the file."""
 
-    Attributes:
-        end: How the run ended: ``complete``, ``interrupted``, ``unreachable``, or ``running``.
-        n_written: Lines written.
-        n_bad: Lines that failed as a whole.
-        n_passages: Passages in the lines written.
-        n_kept: Those that were kept.
-        n_failed: Those that could not be judged.
-        n_earlier: Those of `n_written` that an earlier run has written.
-        usage_earlier: Calls and tokens of that earlier run, for these lines.
-    """
-
-    end: str = "running"
+    end: str = "running"  # then complete, interrupted or unreachable
     n_written: int = 0
-    n_bad: int = 0
-    n_passages: int = 0
+    n_bad: int = 0  # lines that failed as a whole
+    n_passages: int = 0  # in the lines written
     n_kept: int = 0
     n_failed: int = 0
-    n_earlier: int = 0
-    usage_earlier: Usage = field(default_factory=Usage)
+    n_earlier: int = 0  # lines that an earlier run has written
+    usage_earlier: Usage = field(default_factory=Usage)  # of these lines
     errors: list[dict[str, Any]] = field(default_factory=list)
     outcomes: Counter[str] = field(default_factory=Counter)
     statuses: Counter[str] = field(default_factory=Counter)

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Generic, Protocol, Self, TypeVar
 
 from deepera_graph.budget import Meter, with_meter
 from deepera_graph.errors import BackendError, DeepEraError, InputError, RoleError
-from deepera_graph.jobs.files import PlainOutput, ResumableOutput, Sink, to_output_line
+from deepera_graph.jobs.files import PlainOutput, ResumableOutput, to_output_line
 from deepera_graph.jobs.lines import (
     BadLine,
     DoneLine,
@@ -35,7 +35,6 @@ from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.settings import Settings
 
 DoneT = TypeVar("DoneT")
-DoneT_co = TypeVar("DoneT_co", covariant=True)
 OtherT = TypeVar("OtherT", BadLine, BadLine | DoneLine)
 Watch = Callable[[QuestionLine | BadLine | DoneLine], None]
 _AHEAD = 4  # so many times the questions at once are read ahead, so that a slow one holds none up
@@ -44,7 +43,7 @@ _END = None
 _AT_ONCE = 4
 
 
-class Engine(Protocol[DoneT_co]):
+class Engine(Protocol[DoneT]):
     """Judges questions, several at once; use it in a `with` block.
 
     At the end of the block it stops at once: calls that hang are left behind, not waited for.
@@ -58,17 +57,12 @@ class Engine(Protocol[DoneT_co]):
 
     def __exit__(self, *error: Any) -> None: ...
 
-    def start(self, line: QuestionLine) -> "Future[DoneT_co]":
+    def start(self, line: QuestionLine) -> "Future[DoneT]":
         """Return what will be made of a question, without waiting; it raises what judging does."""
 
 
 class LocalEngine(Generic[DoneT]):
-    """Judges in an event loop of its own thread, so that a signal finds the caller's thread free.
-
-    Args:
-        judge: What is done with a question.
-        at_once: Most questions at the same time, >= 1.
-    """
+    """Judges in an event loop of its own thread, so that a signal finds the caller's thread free."""
 
     def __init__(self, judge: Callable[[QuestionLine], Awaitable[DoneT]], at_once: int) -> None:
         self.at_once = at_once
@@ -123,11 +117,7 @@ class InFlight(Generic[DoneT, OtherT]):
     """Has questions judged as they are read; gives all lines in order; use it in a `with` block.
 
     Reading has a thread of its own, so that an answer can be written while the next line is still
-    awaited, and a signal finds the caller's thread free.
-
-    Args:
-        engine: What judges; begun and ended with this block.
-        lines: Read one by one, never more than four times the engine's `at_once` ahead.
+    awaited. It is never more than four times the engine's `at_once` ahead.
     """
 
     def __init__(self, engine: Engine[DoneT], lines: Iterator[QuestionLine | OtherT]) -> None:
@@ -196,19 +186,12 @@ class InFlight(Generic[DoneT, OtherT]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedLine:
-    """A question that is done, without its passages.
+    """A question that is done, without its passages."""
 
-    Attributes:
-        data: Its output line.
-        stats: What the report counts.
-        manifest: What ran.
-        backend_failure: Why nothing can be judged at all, or None.
-    """
-
-    data: bytes
+    data: bytes  # its output line
     stats: QuestionStats
     manifest: dict[str, Any]
-    backend_failure: str | None
+    backend_failure: str | None  # why nothing can be judged at all
 
 
 def build_line_judge(
@@ -232,7 +215,7 @@ def build_line_judge(
 def rerank_lines(
     reranker: EvidenceReranker,
     source: BinaryIO,
-    out: Sink | ResumableOutput | None,
+    out: BinaryIO | ResumableOutput | None,
     *,
     report: JobReport,
     limit: int | None = None,
@@ -242,24 +225,17 @@ def rerank_lines(
     """Rerank every question of a file; a bad line is reported and the others run.
 
     Answers are written in the order of the questions, each as soon as those before it are. When
-    the run ends early (`KeyboardInterrupt`, `BackendError`), the questions that are done by then
-    are still written; the report says how it ended.
+    the run ends early (`KeyboardInterrupt`, or `BackendError` as nothing of a question could be
+    judged), the questions that are done by then are still written; the report says how it ended.
 
     Args:
         reranker: What to ask.
         source: Lines as `deepera_graph.jobs.lines` reads them.
-        out: Where the output lines go, flushed one by one; a `ResumableOutput` says which are done
-            already. None writes nothing.
+        out: Where the output lines go, flushed one by one; None writes nothing.
         report: Counts what happens, also if this raises.
         limit: Most lines read; all if None.
         watch: Called with every line that is done, also with the bad ones.
         engine: What judges the lines as *reranker* would, not begun yet; this process if None.
-
-    Raises:
-        BackendError: No passage of a question could be judged because the backend cannot be
-            reached or refuses the key.
-        SettingsError: A line that is done is another one now, or gone.
-        OSError: *source* or *out* fails.
     """
     output = out if isinstance(out, ResumableOutput) else PlainOutput(out)
     recorder = _Recorder(output, report, watch, reranker.settings.to_dict())
