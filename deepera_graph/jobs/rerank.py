@@ -62,7 +62,7 @@ class Engine(Protocol[DoneT]):
 
 
 class LocalEngine(Generic[DoneT]):
-    """Judges in an event loop of its own thread, so that a signal finds the caller's thread free."""
+    """Judges in an event loop of its own thread; a signal finds the caller's thread free."""
 
     def __init__(self, judge: Callable[[QuestionLine], Awaitable[DoneT]], at_once: int) -> None:
         self.at_once = at_once
