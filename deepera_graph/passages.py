@@ -1,15 +1,16 @@
 """Passages as the caller hands them in: strings, dicts or documents; and windows of long ones."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from math import isfinite
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.documents import Document
 
 from deepera_graph.errors import InputError
+from deepera_graph.schema import PassageText
 
 PassageLike = str | Mapping[str, Any] | Document
 WINDOW_OVERLAP = 0.1
@@ -185,3 +186,35 @@ def _unused(name: str, seen: set[str]) -> str:
     while f"{name}#{times}" in seen:
         times += 1
     return f"{name}#{times}"
+
+
+class Window(NamedTuple):
+    """A stretch of one passage: the place of that, from 0, and offsets into its text."""
+
+    place: int
+    start: int
+    end: int
+
+
+def judged_windows(passages: Sequence[Document], size: int) -> list[Window]:
+    """Return what is judged, in order: each passage, or its windows; a blank one is not judged.
+
+    Args:
+        passages: As they travel in the graph.
+        size: Longest window, in characters.
+    """
+    return [
+        Window(place, start, end)
+        for place, passage in enumerate(passages)
+        for start, end in windows(passage.page_content, size)
+        if passage.page_content[start:end].strip()
+    ]
+
+
+def shown_text(passage: Document, start: int, end: int) -> PassageText:
+    """Return all that a role is shown of a stretch of a passage."""
+    return {
+        "text": passage.page_content[start:end],
+        "title": str(passage.metadata.get("title") or ""),
+        "section": str(passage.metadata.get("section") or ""),
+    }

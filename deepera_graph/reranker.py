@@ -1,32 +1,78 @@
 """The front door: a question and its passages in, a `RerankResult` out."""
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from langchain_core.runnables import RunnableConfig
 
-from deepera_graph.backends import load_backend
-from deepera_graph.backends.counting import counting_backend, tokens_known
+from deepera_graph.budget import Budget
 from deepera_graph.cache.store import JudgementCache
+from deepera_graph.concurrency import Limiter, ado_many, do_many
 from deepera_graph.errors import SettingsError
-from deepera_graph.estimate import Estimate
-from deepera_graph.events import Event
-from deepera_graph.graph import build_graph
-from deepera_graph.limiter import Limiter
-from deepera_graph.many import ado_many, do_many
+from deepera_graph.judges import load_backend
+from deepera_graph.judges.base import counting_backend, tokens_known
 from deepera_graph.passages import PassageLike
+from deepera_graph.pipeline.call import Event
+from deepera_graph.pipeline.graph import build_graph
+from deepera_graph.pipeline.state import Output, Question, State
 from deepera_graph.result import RerankResult
-from deepera_graph.roles import Backend
-from deepera_graph.run import Run
-from deepera_graph.runner import Runner
+from deepera_graph.runner import Run, Runner
+from deepera_graph.schema import Backend
 from deepera_graph.settings import Settings
-from deepera_graph.state import Output, Question, State
+from deepera_graph.settings import preset as find_preset
 from deepera_graph.thresholds import calibration_differences
+from deepera_graph.usage import Usage
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.graph.state import CompiledStateGraph
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """The most that questions may cost if every reply is usable; second tries are not counted.
+
+    With `enough` among the settings fewer passages may be asked about: all of them are counted.
+
+    Attributes:
+        n_questions: Questions counted, >= 0.
+        n_passages: Their passages together, >= 0.
+        usage: Calls and tokens a stage, for every passage that may be kept kept. A token is taken
+            for 4 characters of prompt, and a verdict or a summary in a reply for 60 tokens.
+        tokens_known: Whether all tokens are counted; the roles of one's own count calls alone.
+        cost: Money, in the currency of the budget's prices; None without both prices.
+    """
+
+    n_questions: int
+    n_passages: int
+    usage: Mapping[str, Usage]
+    tokens_known: bool
+    cost: float | None
+
+    @classmethod
+    def of(
+        cls, results: Sequence[RerankResult], budget: Budget | None, *, tokens_known: bool
+    ) -> Self:
+        """Add up what counting runs used; *budget* has the prices."""
+        usage: dict[str, Usage] = {}
+        for result in results:
+            for stage, used in result.usage.items():
+                usage[stage] = usage.get(stage, Usage()) + used
+        priced = budget is not None and None not in (budget.input_price, budget.output_price)
+        return cls(
+            n_questions=len(results),
+            n_passages=sum(len(result.all_passages) for result in results),
+            usage=usage,
+            tokens_known=tokens_known,
+            cost=budget.cost(sum(usage.values(), Usage())) if budget and priced else None,
+        )
+
+    @property
+    def total_usage(self) -> Usage:
+        """Calls and tokens of all stages."""
+        return sum(self.usage.values(), Usage())
+
 
 _MOST_QUESTIONS_AT_ONCE = 8
 _COUNTED_AT_ONCE = 4
@@ -40,28 +86,33 @@ class EvidenceReranker:
 
     Args:
         backend: Who judges: a `Backend`, or ``"local"``, ``"provider:model"`` or
-            ``"package.module:factory"``.
+            ``"package.module:factory"``; or the plain form that `to_dict` gives.
         checkpointer: A LangGraph saver that keeps the state of every run; needs a ``thread_id``
             in the config. None keeps nothing.
         cache: Where judgements are kept, so that an equal one is not paid for twice; see
             `deepera_graph.cache`. None keeps none.
+        preset: ``"fast"``, ``"careful"`` or ``"cheap"``: settings to begin with, and how a chat
+            model that is given by its name is asked; see `deepera_graph.preset`. None is neither.
         settings: See `Settings`.
 
     Raises:
-        SettingsError: A setting is unknown or out of range, or the backend cannot be built.
+        SettingsError: A setting or preset is unknown or out of range, or the backend cannot be
+            built.
     """
 
     def __init__(
         self,
-        backend: Backend | str = "local",
+        backend: Backend | str | Mapping[str, Any] = "local",
         *,
         checkpointer: "BaseCheckpointSaver[Any] | None" = None,
         cache: JudgementCache | None = None,
+        preset: str | None = None,
         **settings: Any,
     ) -> None:
-        checked = Settings.of(settings)
+        start = None if preset is None else find_preset(preset)
+        checked = Settings.of({**(start.settings if start else {}), **settings})
         limiter = Limiter(checked.max_concurrency)
-        self._build(load_backend(backend), checked, checkpointer, cache, limiter)
+        self._build(load_backend(backend, preset=start), checked, checkpointer, cache, limiter)
 
     def rerank(
         self,
@@ -119,7 +170,7 @@ class EvidenceReranker:
     ) -> Iterator[Event]:
         """Yield an event whenever a stage gets something done; the last one holds the result.
 
-        See `deepera_graph.events` for the events.
+        See `deepera_graph.pipeline.call` for the events.
         """
         run = Run(self.backend, self.settings, question, passages)
         for mode, chunk in self._runner.chunks(run, config, resume=resume):

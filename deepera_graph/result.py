@@ -1,17 +1,17 @@
 """What a rerank gives back: every passage in rank order, and how the run went."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field, fields
+from html import escape
 from typing import Any, Self
 
 from langchain_core.documents import Document
 from pydantic_core import to_jsonable_python
 
-from deepera_graph.documents import kept_document
-from deepera_graph.html import result_html
 from deepera_graph.passages import Passage
-from deepera_graph.state import (
+from deepera_graph.pipeline.state import (
     AnswerRecord,
     IntentRecord,
     Outcome,
@@ -20,6 +20,94 @@ from deepera_graph.state import (
     SurveyRecord,
 )
 from deepera_graph.usage import Usage
+
+_RECORD_KEYS = (
+    "rank", "reason", "quote", "quote_span", "quote_status", "status", "window", "summary_status",
+    "retrieval_rank", "retrieval_score",
+)  # fmt: skip
+
+
+def kept_document(passage: Document, record: RankRecord, intent: IntentRecord) -> Document:
+    """Return a copy of a passage that carries its verdict.
+
+    `page_content` is the summary if there is one, else the passage; `metadata` keeps every key
+    and gains `relevance_score` in [0, 1] and one `deepera` key with the rest, JSON-serialisable.
+    """
+    metadata = deepcopy(passage.metadata)
+    metadata.pop("retrieval_rank", None)
+    metadata.pop("retrieval_score", None)
+    verdict: dict[str, Any] = {key: record[key] for key in _RECORD_KEYS}  # type: ignore[literal-required]
+    verdict["text"] = passage.page_content
+    verdict["intent"] = dict(intent["fields"])
+    metadata["relevance_score"] = record["score"]
+    metadata["deepera"] = verdict
+    return Document(
+        id=passage.id, page_content=record["summary"] or passage.page_content, metadata=metadata
+    )
+
+
+_STYLE = "text-align:left;vertical-align:top"
+_SHOWN_DROPPED = 5
+_SHOWN_UNASKED = 1  # all for the same reason
+_SHOWN_CHARS = 240
+
+
+def result_html(result: "RerankResult") -> str:
+    """Return an HTML table of the kept passages, the best dropped ones and the failures."""
+    dropped, failed = result.dropped, result.failed
+    fields = result.intent["fields"]
+    intent = f"{fields['intent']} · {fields['entity_type']}" if fields["topic"] else "not known"
+    survey = result.survey["status"] if result.survey else ""
+    without = f"survey: <b>{survey}</b> · " if survey in {"failed", "skipped_budget"} else ""
+    unasked = f", not needed {len(result.not_needed)}" if result.not_needed else ""
+    head = (
+        f"<p><b>{escape(result.question)}</b><br>intent: {escape(intent)} · "
+        f"{without}outcome: <b>{result.outcome}</b> · "
+        f"kept {len(result.kept)}, dropped {len(dropped)}, "
+        f"failed {len(failed)}{unasked} at threshold {result.threshold:g} · "
+        f"{result.total_usage.calls} calls, {result.seconds.get('total', 0):.2f} s</p>"
+    )
+    rows = [*_rows(result.kept), *_rows(dropped[:_SHOWN_DROPPED]), *_rows(failed)]
+    hidden = len(dropped) - _SHOWN_DROPPED
+    if hidden > 0:
+        rows.append(f"<tr><td colspan='6'>and {hidden} more dropped</td></tr>")
+    rows += _rows(result.not_needed[:_SHOWN_UNASKED])
+    titles = "".join(
+        f"<th style='{_STYLE}'>{title}</th>"
+        for title in ("rank", "score", "was", "id", "passage", "why")
+    )
+    body = f"<thead><tr>{titles}</tr></thead><tbody>{''.join(rows)}</tbody>"
+    return f"<div>{head}<table>{body}</table></div>"
+
+
+def _rows(passages: "Sequence[RankedPassage]") -> list[str]:
+    return [_row(passage) for passage in passages]
+
+
+def _row(passage: "RankedPassage") -> str:
+    score = "–" if passage.score is None else f"{passage.score:.2f}"
+    shade = "font-weight:bold" if passage.kept else "opacity:0.65"
+    cells = (
+        str(passage.rank or "–"),
+        score,
+        str(passage.retrieval_rank),
+        escape(passage.id),
+        escape(_short(passage.summary or passage.text)),
+        escape(_short(passage.reason)),
+    )
+    return (
+        "<tr>"
+        + "".join(
+            f"<td style='{_STYLE};{shade if n < 2 else ''}'>{cell}</td>"
+            for n, cell in enumerate(cells)
+        )
+        + "</tr>"
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS].rstrip() + " …"
+
 
 FORMAT = 1
 

@@ -1,21 +1,193 @@
 """How the graph is driven: the config of a run, its chunks, and where a run goes on."""
 
+import json
 import sys
-from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Iterable, Iterator
+from functools import lru_cache
+from hashlib import sha256
+from importlib.metadata import version
+from platform import python_version
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_core.runnables import RunnableConfig, ensure_config
 
+from deepera_graph import __version__
 from deepera_graph.budget import Meter, has_meter, with_meter
-from deepera_graph.errors import SettingsError
-from deepera_graph.limiter import has_limit, with_limit
-from deepera_graph.resume import MADE_BY, left_of, made_by
-from deepera_graph.run import Run
+from deepera_graph.concurrency import has_limit, with_limit
+from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.passages import PassageLike, read_passages
+from deepera_graph.pipeline.call import Event
+from deepera_graph.pipeline.state import Output, Question
+from deepera_graph.result import RankedPassage, RerankResult
+from deepera_graph.schema import Backend
 from deepera_graph.settings import Settings
+from deepera_graph.thresholds import Calibrated
+from deepera_graph.usage import Usage
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
     from langgraph.types import Durability, StateSnapshot
+
+
+MADE_BY = "deepera_made_by"  # the key among the metadata of a saved state
+Left = Literal["all", "rest", "nothing"]
+_OF_NO_EFFECT = ("budget", "max_concurrency")
+
+
+def made_by(backend: Backend, settings: Settings) -> str:
+    """Return 16 hex digits that name who judges and how it is filtered, without any secret.
+
+    What a run may cost and how much it does at once make no difference.
+    """
+    plain = settings.to_dict()
+    about = {"name": backend.name, "about": dict(backend.about)}
+    judge = about if backend.spec is None else backend.fingerprint()
+    if backend.surveyor is not None:
+        judge = {**judge, "surveyor": True}
+    whole = [judge, {name: plain[name] for name in plain if name not in _OF_NO_EFFECT}]
+    return sha256(json.dumps(whole, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def left_of(saved: "StateSnapshot", asked: Question, by: str) -> Left:
+    """Return what is still to be done of a question.
+
+    Args:
+        saved: The last state of its thread.
+        asked: The question and its passages, as for a new run.
+        by: What `made_by` says now.
+
+    Raises:
+        InputError: The thread is of another question, or of other passages.
+        SettingsError: The thread was begun by another backend or with other settings, so that its
+            verdicts are not those asked for.
+    """
+    values = saved.values
+    if "question" not in values or "passages" not in values:
+        return "all"
+    if values["question"] != asked["question"]:
+        raise InputError(
+            f"the thread to resume is of another question: {values['question']!r:.80}, "
+            f"not {asked['question']!r:.80}"
+        )
+    before, now = read_passages(values["passages"]), read_passages(asked["passages"])
+    if [(one.id, one.text) for one in before] != [(one.id, one.text) for one in now]:
+        raise InputError("the thread to resume is of other passages")
+    if (saved.metadata or {}).get(MADE_BY, by) != by:
+        raise SettingsError(
+            "the thread to resume was begun by another backend or with other settings; take "
+            "another thread_id, or the reranker as it was"
+        )
+    return "rest" if saved.next else "nothing"
+
+
+_STAGE_OF = {
+    "intent": "intent",
+    "surveyed": "survey",
+    "scored": "score",
+    "selected": "select",
+    "summarized": "summarize",
+    "answered": "answer",
+}
+
+
+class Run:
+    """Collects the chunks of one run of the graph into a `RerankResult`.
+
+    Raises:
+        InputError: The question is blank, or a passage cannot be used.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        settings: Settings,
+        question: str,
+        passages: Iterable[PassageLike],
+    ) -> None:
+        asked: object = question
+        if not isinstance(asked, str) or not asked.strip():
+            raise InputError(f"question must not be empty, got {question!r}")
+        self._backend, self._settings = backend, settings
+        self._passages = read_passages(passages)
+        self._started = self._last = perf_counter()
+        self._seconds: dict[str, float] = {}
+        self._output: Output | None = None
+        self.question_in: Question = {
+            "question": question,
+            "passages": [passage.to_document() for passage in self._passages],
+        }
+
+    @property
+    def backend(self) -> Backend:
+        """Who judges."""
+        return self._backend
+
+    def take(self, mode: str, chunk: Any) -> Event | None:
+        """Note a chunk of the stream; return it if it is an event of ours, not of a role."""
+        if mode == "values":
+            self._output = chunk
+            return None
+        stage = _STAGE_OF.get(str(chunk.get("event"))) if isinstance(chunk, dict) else None
+        if stage is None:
+            return None
+        now = perf_counter()
+        self._seconds[stage] = self._seconds.get(stage, 0.0) + now - self._last
+        self._last = now
+        event: Event = chunk
+        return event
+
+    def result(self) -> RerankResult:
+        """Return the result, once the stream has ended."""
+        if self._output is None:
+            raise RuntimeError("the graph ended without a state")
+        output = self._output
+        return RerankResult(
+            question=output["question"],
+            intent=output["intent"],
+            survey=output.get("survey"),
+            passages=tuple(
+                RankedPassage.of(self._passages[record["index"]], record)
+                for record in output["ranking"]
+            ),
+            left_out=tuple(
+                RankedPassage.of(self._passages[record["index"]], record)
+                for record in output.get("left_out", ())
+            ),
+            outcome=output["outcome"],
+            fallback=output["fallback"],
+            threshold=output["threshold"],
+            answer=output["answer"],
+            usage={stage: Usage.of(used) for stage, used in output["usage"].items()},
+            seconds={**self._seconds, "total": perf_counter() - self._started},
+            manifest={
+                "backend": self._backend.name,
+                **self._backend.about,
+                "settings": self._settings.to_dict(),
+                "versions": dict(versions()),
+                **self._calibration(),
+            },
+        )
+
+    def _calibration(self) -> dict[str, Any]:
+        """Record how this judge differs from the one a calibrated threshold was fitted for."""
+        threshold, backend = self._settings.threshold, self._backend
+        if not isinstance(threshold, Calibrated):
+            return {}
+        differences = threshold.curve.differences(backend.name, backend.about)
+        return {"calibration": {"differences": differences}}
+
+
+@lru_cache(maxsize=1)
+def versions() -> tuple[tuple[str, str], ...]:
+    """Versions of what a judgement may depend on, as (name, version) pairs."""
+    packages = ("langgraph", "langchain-core", "pydantic")
+    return (
+        ("deepera-graph", __version__),
+        *((name, version(name)) for name in packages),
+        ("python", python_version()),
+    )
+
 
 _MOST_THREADS = 10_000  # started one by one, as branches need them
 _STEPS_APART = 8  # receive, intent, survey, select, summarize, collect, answer, and the end

@@ -5,8 +5,8 @@
 
 import os
 
-from deepera_graph.backends import load_backend
-from deepera_graph.graph import build_graph
+from deepera_graph.judges import load_backend
+from deepera_graph.pipeline.graph import build_graph
 from deepera_graph.settings import Settings
 
 _backend = load_backend(os.environ.get("DEEPERA_BACKEND", "local"))

@@ -4,11 +4,11 @@ import os
 import subprocess
 import sys
 
-from deepera_graph.telemetry import send_nothing
+from deepera_graph.judges.onnx import send_nothing
 
 CODE = """
 from pathlib import Path
-from deepera_graph.backends.encoder.onnx_model import OnnxModel
+from deepera_graph.judges.cross_encoder.models import OnnxModel
 from deepera_graph.errors import SettingsError
 try:
     OnnxModel(Path("nowhere/model.onnx"))

@@ -18,7 +18,7 @@ from importlib import import_module
 from statistics import median
 from time import perf_counter
 
-from deepera_graph.judge.model import EvidenceModel
+from deepera_graph.judges.trained.model import EvidenceModel
 
 WORDS = (
     *("patients", "treatment", "trial", "randomized", "placebo", "group", "outcome", "reduction"),

@@ -8,7 +8,7 @@ from zlib import crc32
 from langchain_core.runnables import RunnableLambda
 
 from deepera_graph import Backend, Intent, Judgement, Summary
-from deepera_graph.roles import IntentTask, PassageTask
+from deepera_graph.schema import IntentTask, PassageTask
 
 _INTENT = Intent(
     topic="storage", entity_type="crop: apple", intent="other", expected_answer_type="other"

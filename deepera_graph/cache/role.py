@@ -1,17 +1,81 @@
 """A role that answers from the cache what it has answered before."""
 
+import json
+import math
 from collections.abc import Mapping
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any, Generic, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import ValidationError
 
-from deepera_graph.cache.key import cache_key
+from deepera_graph import __version__
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.schema import RoleAnswer
+from deepera_graph.errors import RoleError, SettingsError
+from deepera_graph.schema import (
+    GroupJudgement,
+    GroupTask,
+    Judgement,
+    PassageTask,
+    RoleAnswer,
+    Unjudged,
+)
 from deepera_graph.usage import Usage
-from deepera_graph.version import __version__
+
+_SCALARS = (str, bool, int, type(None))
+
+
+def cache_key(role: str, task: Mapping[str, object], fingerprint: Mapping[str, object]) -> str:
+    """Name the answer of one role to one task; another model, prompt or passage names another.
+
+    The name is the same in every process, on every Python, in any order of the keys. Text counts
+    as it is, code point by code point; a float counts as its `repr`; 1, 1.0 and true differ; a
+    tuple counts as the list it becomes in JSON. The values themselves cannot be read back.
+
+    Args:
+        role: Which role answers, e.g. ``"judge"``.
+        task: All that the role is given: question, intent, passage.
+        fingerprint: All else that the answer depends on: backend, model, parameters, base URL,
+            prompt hash, answer schema, package version.
+
+    Returns:
+        64 hexadecimal digits, the SHA-256 of the canonical JSON of the three in UTF-8.
+
+    Raises:
+        SettingsError: Something in *task* or *fingerprint* is not a JSON value, or a key is not
+            text; the message names its place, never its value.
+    """
+    whole = {"role": role, "task": task, "fingerprint": fingerprint}
+    try:
+        text = json.dumps(
+            _plain(whole, "cache key"), ensure_ascii=False, sort_keys=True, separators=(",", ":")
+        )
+    except RecursionError:
+        raise SettingsError("cache key: nested too deep, or holds itself") from None
+    # A lone surrogate is a code point like any other here, and must not equal half of a pair.
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _plain(value: object, place: str) -> object:
+    if isinstance(value, _SCALARS):
+        return value
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return value
+        raise SettingsError(f"{place} must be a finite number, got {value!r}")
+    if isinstance(value, Mapping):
+        return {_text(key, place): _plain(item, f"{place}.{key}") for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item, f"{place}[{number}]") for number, item in enumerate(value)]
+    raise SettingsError(f"{place} must be a JSON value, got {type(value).__name__}")
+
+
+def _text(key: object, place: str) -> str:
+    if isinstance(key, str):
+        return key
+    raise SettingsError(f"the keys of {place} must be text, got {key!r}")
+
 
 TaskT = TypeVar("TaskT", bound=Mapping[str, Any])
 AnswerT = TypeVar("AnswerT", bound=RoleAnswer)
@@ -117,6 +181,81 @@ def _paid(stored: Usage, own: Usage) -> Usage:
     return replace(
         stored,
         failed_calls=own.failed_calls + max(0, own.calls - stored.calls),
-        hedged_calls=own.hedged_calls,
         cached_calls=max(0, stored.calls - own.calls),
+    )
+
+
+_Found = list[Judgement | None]
+
+
+class CachedGroups(Runnable[GroupTask, GroupJudgement]):
+    """A judge of groups in front of which stands a judgement cache.
+
+    A judgement is kept by its passage, whatever passages were judged with it; only those that the
+    cache does not have are judged, as a smaller group.
+
+    Args:
+        role: Judges groups.
+        single: Judges passages alone, behind the cache; what both find is kept in one place.
+    """
+
+    def __init__(
+        self,
+        role: Runnable[GroupTask, GroupJudgement],
+        single: CachedRole[PassageTask, Judgement],
+    ) -> None:
+        self._role, self._single = role, single
+
+    def invoke(
+        self, input: GroupTask, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> GroupJudgement:
+        """Answer from the cache, and judge the rest together."""
+        found, rest = self._found(input)
+        if not rest["tasks"]:
+            return _joined(found, [])
+        try:
+            answer = self._role.invoke(rest, config)
+        except RoleError as error:
+            return _joined(found, _left(rest, error))
+        return self._kept(found, rest, answer)
+
+    async def ainvoke(
+        self, input: GroupTask, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> GroupJudgement:
+        """Do what `invoke` does, in the running loop."""
+        found, rest = self._found(input)
+        if not rest["tasks"]:
+            return _joined(found, [])
+        try:
+            answer = await self._role.ainvoke(rest, config)
+        except RoleError as error:
+            return _joined(found, _left(rest, error))
+        return self._kept(found, rest, answer)
+
+    def _found(self, group: GroupTask) -> tuple[_Found, GroupTask]:
+        found = [self._single.find(task) for task in group["tasks"]]
+        pairs = zip(group["tasks"], found, strict=True)
+        return found, {"tasks": [task for task, judgement in pairs if judgement is None]}
+
+    def _kept(self, found: _Found, rest: GroupTask, answer: GroupJudgement) -> GroupJudgement:
+        verdicts = [
+            one if isinstance(one, Unjudged) else self._single.keep(task, one)
+            for task, one in zip(rest["tasks"], answer.verdicts, strict=True)
+        ]
+        return _joined(found, verdicts)
+
+
+def _left(rest: GroupTask, error: RoleError) -> list[Judgement | Unjudged]:
+    """Leave all of a group unjudged; what it cost is written beside the first."""
+    unjudged = Unjudged.of(error)
+    free = unjudged.model_copy(update={"usage": Usage()})
+    return [unjudged, *[free] * (len(rest["tasks"]) - 1)]
+
+
+def _joined(found: _Found, verdicts: list[Judgement | Unjudged]) -> GroupJudgement:
+    """Put what was judged into the places of what was not found."""
+    new = iter(verdicts)
+    every = [next(new) if one is None else one for one in found]
+    return GroupJudgement(
+        verdicts=every, usage=sum((one.usage or Usage() for one in every), Usage())
     )

@@ -2,26 +2,123 @@
 
 import json
 import logging
+import math
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from deepera_graph.cache.connection import cannot_use, is_busy
-from deepera_graph.cache.handle import Handle
-from deepera_graph.cache.prune import check_limits, compact, remove_oldest, remove_unused
-from deepera_graph.cache.stats import CacheStats, read_stats
-from deepera_graph.errors import StoreError
+from deepera_graph.cache.connection import Handle, cannot_use, is_busy
+from deepera_graph.errors import SettingsError, StoreError
+
+_logger = logging.getLogger(__name__)
+
+
+def check_limits(older_than_days: float | None, max_bytes: int | None) -> None:
+    """Check what to prune.
+
+    Raises:
+        SettingsError: Neither limit is given, or one is negative or no number.
+    """
+    if older_than_days is None and max_bytes is None:
+        raise SettingsError("prune needs older_than_days, max_bytes or both, got neither")
+    for name, limit in (("older_than_days", older_than_days), ("max_bytes", max_bytes)):
+        if limit is not None and not (math.isfinite(limit) and limit >= 0):
+            raise SettingsError(f"{name} must be >= 0, got {limit!r}")
+
+
+def remove_unused(connection: sqlite3.Connection, before: int) -> int:
+    """Remove what was last used before a time in seconds since 1970; return how many."""
+    return connection.execute("DELETE FROM judgement WHERE last_used <= ?", (before,)).rowcount
+
+
+def remove_oldest(connection: sqlite3.Connection, max_bytes: int) -> int:
+    """Remove the least recently used until the rest has at most *max_bytes*; return how many.
+
+    Of entries last used on the same day, which is all that is known, the older one goes first.
+    """
+    return connection.execute(
+        "DELETE FROM judgement WHERE key IN (SELECT key FROM (SELECT key, sum(size) OVER"
+        " (ORDER BY last_used DESC, created DESC, key) AS total FROM judgement) WHERE total > ?)",
+        (max_bytes,),
+    ).rowcount
+
+
+def compact(connection: sqlite3.Connection, n_removed: int) -> int:
+    """Give the space of removed entries back to the disk, if nobody is in the way.
+
+    Returns:
+        *n_removed*.
+    """
+    try:
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    except sqlite3.OperationalError as error:  # the entries are gone all the same
+        _logger.info("the judgement cache was not made smaller: %s", error)
+    return n_removed
+
+
+_PARTS = ("", "-wal", "-shm")
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStats:
+    """What a judgement cache holds.
+
+    Attributes:
+        entries: Stored answers by role, in the order of the alphabet.
+        n_bytes: Size on disk with SQLite's own side files, or in memory, >= 0.
+        oldest: When the oldest answer was stored, in UTC; None if there is none.
+        newest: When the newest answer was stored, in UTC; None if there is none.
+    """
+
+    entries: Mapping[str, int]
+    n_bytes: int
+    oldest: datetime | None
+    newest: datetime | None
+
+    @property
+    def n_entries(self) -> int:
+        """Stored answers of all roles."""
+        return sum(self.entries.values())
+
+
+def read_stats(connection: sqlite3.Connection, path: Path | None) -> CacheStats:
+    """Count what is behind a connection; *path* is its file, None for memory."""
+    rows = connection.execute(
+        "SELECT role, count(*), min(created), max(created)"
+        " FROM judgement GROUP BY role ORDER BY role"
+    ).fetchall()
+    return CacheStats(
+        entries={role: count for role, count, _, _ in rows},
+        n_bytes=_bytes_in_memory(connection) if path is None else _bytes_on_disk(path),
+        oldest=datetime.fromtimestamp(min(row[2] for row in rows), UTC) if rows else None,
+        newest=datetime.fromtimestamp(max(row[3] for row in rows), UTC) if rows else None,
+    )
+
+
+def _bytes_on_disk(path: Path) -> int:
+    files = (path.with_name(path.name + part) for part in _PARTS)
+    return sum(file.stat().st_size for file in files if file.exists())
+
+
+def _bytes_in_memory(connection: sqlite3.Connection) -> int:
+    pages, size = (
+        connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size")
+    )
+    return int(pages * size)
+
 
 T = TypeVar("T")
 TIMEOUT_SECONDS = 1.0
 REST_SECONDS = 5.0
 _DAY = 24 * 60 * 60
 _ROW_BYTES = 48  # what SQLite adds to an entry of a few hundred bytes, measured on 10 000 of them
-
-_logger = logging.getLogger(__name__)
 
 
 class JudgementCache:
@@ -211,3 +308,42 @@ class JudgementCache:
         if kind not in self._warned:
             self._warned.add(kind)
             _logger.warning("cannot %s the judgement cache %s: %s", kind, self.path, error)
+
+
+OFF = "off"
+FILE_NAME = "judgements.sqlite3"
+
+
+def default_cache_folder() -> Path:
+    """Return ``$XDG_CACHE_HOME/deepera``, or ``~/.cache/deepera``.
+
+    Raises:
+        SettingsError: This user has no home folder.
+
+    Source:
+        XDG Base Directory Specification 0.8: an empty or relative variable counts as not set.
+    """
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if base.is_absolute():
+        return base / "deepera"
+    try:
+        return Path.home() / ".cache" / "deepera"
+    except RuntimeError as error:
+        raise SettingsError(
+            f"no folder for the judgement cache: {error}; name one, or set XDG_CACHE_HOME"
+        ) from error
+
+
+def open_cache(where: str | Path | None = None) -> JudgementCache | None:
+    """Open the cache in a folder, made if missing; None in the default folder; "off" gives None.
+
+    Raises:
+        SettingsError: *where* is empty.
+        StoreError: The folder or the file in it cannot be used; the message says what to do.
+    """
+    if where == OFF:
+        return None
+    if where == "":
+        raise SettingsError("cache must be a folder or 'off', got ''")
+    folder = default_cache_folder() if where is None else Path(where).expanduser()
+    return JudgementCache(folder / FILE_NAME).open()

@@ -1,1 +1,155 @@
-"""The built-in demonstration: an invented corpus, its questions, and their labels."""
+"""One question of the demonstration: retrieved, reranked, and held against the labels."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from langchain_core.documents import Document
+
+from deepera_graph.reranker import EvidenceReranker
+from deepera_graph.result import RankedPassage, RerankResult
+from deepera_graph.retrieval.store import open_store
+
+GOLDEN = "golden"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoQuestion:
+    """A question, and what the corpus says about its passages.
+
+    Attributes:
+        id: Of the question.
+        science: Its field.
+        question: What is asked.
+        golden: Ids of the passages that hold the evidence; at least one.
+        look_alikes: What kind of look-alike a passage is, by its id: ``background``, ``methods``,
+            ``speculation``, ``other outcome``, ``other population``.
+    """
+
+    id: str
+    science: str
+    question: str
+    golden: tuple[str, ...]
+    look_alikes: dict[str, str]
+
+    def label(self, passage_id: str) -> str:
+        """Return ``golden``, ``look-alike (its kind)``, or nothing for any other passage."""
+        if passage_id in self.golden:
+            return GOLDEN
+        kind = self.look_alikes.get(passage_id)
+        return f"look-alike ({kind})" if kind else ""
+
+
+def read_corpus(*, hard: bool = False) -> list[Document]:
+    """Return the abstracts with their ids and titles, and nothing else of what is known of them."""
+    return [
+        Document(
+            id=abstract["id"], page_content=abstract["text"], metadata={"title": abstract["title"]}
+        )
+        for abstract in _lines("corpus.jsonl", hard=hard)
+    ]
+
+
+def read_questions(*, hard: bool = False) -> list[DemoQuestion]:
+    """Return the questions of one corpus in their order."""
+    return [
+        DemoQuestion(**{**fields, "golden": tuple(fields["golden"])})
+        for fields in _lines("questions.jsonl", hard=hard)
+    ]
+
+
+def _lines(name: str, *, hard: bool) -> Iterator[dict[str, Any]]:
+    file = files("deepera_graph.demo").joinpath(f"hard_{name}" if hard else name)
+    with file.open(encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
+
+
+N_CANDIDATES = 30
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A question with its result; the labels come in only here."""
+
+    question: DemoQuestion
+    result: RerankResult
+
+    @property
+    def evidence_first(self) -> bool:
+        """Whether the best-ranked passage is a golden one."""
+        return self._is_golden_first(self.result.passages)
+
+    @property
+    def evidence_first_before(self) -> bool:
+        """Whether the first stage had a golden passage first."""
+        return self._is_golden_first(
+            sorted(self.result.passages, key=lambda one: one.retrieval_rank)
+        )
+
+    def label(self, passage: RankedPassage) -> str:
+        """Return what the corpus says about a passage."""
+        return self.question.label(passage.id)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data; every candidate is in `ranking` once."""
+        return {
+            "format": FORMAT,
+            "id": self.question.id,
+            "science": self.question.science,
+            "question": self.question.question,
+            "golden": list(self.question.golden),
+            "look_alikes": dict(self.question.look_alikes),
+            "intent": dict(self.result.intent["fields"]),
+            "outcome": self.result.outcome,
+            "threshold": self.result.threshold,
+            "evidence_first": self.evidence_first,
+            "evidence_first_before": self.evidence_first_before,
+            "ranking": [self._ranked(passage) for passage in self.result.passages],
+            "usage": self.result.total_usage.record(),
+        }
+
+    def _ranked(self, passage: RankedPassage) -> dict[str, Any]:
+        return {
+            "id": passage.id,
+            "title": passage.metadata.get("title", ""),
+            "rank": passage.rank,
+            "score": passage.score,
+            "kept": passage.kept,
+            "status": passage.status,
+            "reason": passage.reason,
+            "quote": passage.quote,
+            "summary": passage.summary,
+            "label": self.label(passage),
+            "retrieval_rank": passage.retrieval_rank,
+            "retrieval_score": passage.retrieval_score,
+        }
+
+    def _is_golden_first(self, passages: Sequence[RankedPassage]) -> bool:
+        return bool(passages) and self.label(passages[0]) == GOLDEN
+
+
+def run_trials(
+    reranker: EvidenceReranker,
+    questions: Sequence[DemoQuestion],
+    *,
+    with_evidence: bool = True,
+    hard: bool = False,
+) -> Iterator[Trial]:
+    """Yield one trial a question: at most 30 candidates that share words with it, reranked.
+
+    Args:
+        reranker: Who judges.
+        questions: Of the corpus.
+        hard: Whether they are those of the hard corpus.
+        with_evidence: If not, the golden passages of *questions* are left out of the corpus.
+    """
+    left_out = set() if with_evidence else {name for one in questions for name in one.golden}
+    corpus = [abstract for abstract in read_corpus(hard=hard) if abstract.id not in left_out]
+    with open_store("demo", path=":memory:", mode="sparse") as store:
+        store.add(corpus)
+        for question in questions:
+            candidates = store.search(question.question, k=N_CANDIDATES)
+            yield Trial(question=question, result=reranker.rerank(question.question, candidates))

@@ -5,8 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 from deepera_graph.cache.connection import FORMAT
-from deepera_graph.cache.place import FILE_NAME, OFF, default_cache_folder
-from deepera_graph.cache.store import JudgementCache
+from deepera_graph.cache.store import FILE_NAME, OFF, JudgementCache, default_cache_folder
 from deepera_graph.doctor.finding import Finding
 from deepera_graph.doctor.folder import why_unwritable
 from deepera_graph.errors import DeepEraError

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from deepera_graph.backends import load_backend
 from deepera_graph.doctor.finding import Finding
 from deepera_graph.doctor.sample import judge_sample
 from deepera_graph.errors import SettingsError
+from deepera_graph.judges import load_backend
 
 _NAME = "local judgement"
 _ADVICE = "pip install --force-reinstall deepera-graph; until then, --backend rules judges"

@@ -4,9 +4,8 @@ import time
 
 from deepera_graph.doctor.finding import Finding
 from deepera_graph.errors import AnswerError, BackendError, RoleError
-from deepera_graph.nodes.survey import find_problem
-from deepera_graph.roles import Backend, PassageTask, PassageText, SurveyTask
-from deepera_graph.schema import Judgement, Survey
+from deepera_graph.pipeline.survey import find_problem
+from deepera_graph.schema import Backend, Judgement, PassageTask, PassageText, Survey, SurveyTask
 
 _LOW = 0.5
 TASK: PassageTask = {

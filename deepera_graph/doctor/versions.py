@@ -9,9 +9,9 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from deepera_graph import __version__
 from deepera_graph.doctor.finding import Finding
-from deepera_graph.telemetry import send_nothing
-from deepera_graph.version import __version__
+from deepera_graph.judges.onnx import send_nothing
 
 OURS = "deepera-graph"
 _SAY = (OURS, "langchain-openai", "langchain-qdrant")  # whose metadata names the ranges

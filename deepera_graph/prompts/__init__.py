@@ -1,20 +1,36 @@
-"""Prompts as text files: ``<node>.<role>.md``, filled with `string.Template`.
+"""Prompts as text files, what several of them share, and rules for other fields than science.
+
+`<node>.<role>.md` is the template of a message. A system template may name parts, which are the
+same wherever they stand: `$rubric` and `$summary_rules` are files, `$intent_kinds` and
+`$answer_types` are written from the classes in `deepera_graph.schema`.
+
+A field (`law.toml`, `medicine.toml`, `finance.toml`, or a file of your own) has lists of rules for
+the roles ``intent``, ``score``, ``summarize`` and ``answer``; they are added to the prompts.
 
 Source:
-    Our own wording of the rules of DeepEra, sections 3.1 and 3.2; the paper prints no prompt text
-    for scoring and summarizing.
+    The rules of the fields are ours. Whether the method carries over to other fields is an open
+    question of the DeepEra study; this makes it one that can be tried.
 """
 
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from hashlib import sha256
 from importlib.resources import files
+from pathlib import Path
 from string import Template
+from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
-from deepera_graph.errors import PromptError
+from deepera_graph.errors import PromptError, SettingsError
+from deepera_graph.schema import ANSWER_TYPES, INTENT_KINDS
 
-_ROLES: dict[str, type[BaseMessage]] = {"system": SystemMessage, "user": HumanMessage}
+NAMES = ("finance", "law", "medicine")
+NODES = ("intent", "score", "summarize", "answer")
+_MESSAGE_OF: dict[str, type[BaseMessage]] = {"system": SystemMessage, "user": HumanMessage}
+_SHARED = ("rubric", "summary_rules")
 
 
 def messages(node: str, /, **values: str) -> list[BaseMessage]:
@@ -30,36 +46,47 @@ def messages_of(package: str, node: str, /, **values: str) -> list[BaseMessage]:
     """Do what `messages` does with the templates of another package."""
     return [
         kind(text_of(package, f"{node}.{role}", **(values if role == "user" else {})))
-        for role, kind in _ROLES.items()
+        for role, kind in _MESSAGE_OF.items()
     ]
 
 
 def text_of(package: str, name: str, /, **values: str) -> str:
-    """Fill one template of a package, ``<name>.md``.
+    """Fill one template of a package, ``<name>.md``, and the parts that it names.
 
     Raises:
         PromptError: The values are not exactly the placeholders, or there is no such template.
     """
-    template = _template(package, f"{name}.md")
-    wanted = set(template.get_identifiers())
+    template, parts = _template(package, f"{name}.md"), shared_parts()
+    wanted = set(template.get_identifiers()) - parts.keys()
     if wanted != set(values):
         raise PromptError(f"{name}.md takes {sorted(wanted)}, was given {sorted(values)}")
-    return template.substitute(values)
+    return template.substitute({**parts, **values})
 
 
-def prompts_hash() -> str:
-    """Return 12 hex digits that change when any template changes."""
-    return hash_of(__name__)
-
-
-@lru_cache(maxsize=8)
-def hash_of(package: str) -> str:
-    """Do what `prompts_hash` does with the templates of another package."""
-    digest = sha256()
-    for template in sorted(files(package).iterdir(), key=lambda one: one.name):
-        if template.name.endswith(".md"):
-            digest.update(template.name.encode() + b"\0" + template.read_bytes() + b"\0")
+def prompts_hash(*nodes: str) -> str:
+    """Return 12 hex digits that change when what these nodes show changes; by default `NODES`."""
+    digest, parts = sha256(), shared_parts()
+    for name in sorted(f"{node}.{role}.md" for node in nodes or NODES for role in _MESSAGE_OF):
+        text = _template(__name__, name).safe_substitute(parts)
+        digest.update(f"{name}\0{text}\n\0".encode())
     return digest.hexdigest()[:12]
+
+
+@lru_cache(maxsize=1)
+def shared_parts() -> Mapping[str, str]:
+    """Return by name what stands in several prompts, or is written from the schema."""
+    return {
+        **{name: _template(__name__, f"{name}.md").template for name in _SHARED},
+        "intent_kinds": _list_classes(INTENT_KINDS),
+        "answer_types": _list_classes(ANSWER_TYPES),
+    }
+
+
+def _list_classes(meanings: Mapping[Any, str]) -> str:
+    *most, last = [
+        f'"{name}" ({meaning})' if meaning else f'"{name}"' for name, meaning in meanings.items()
+    ]
+    return f"{', '.join(most)}, or {last}"
 
 
 @lru_cache(maxsize=64)
@@ -68,3 +95,87 @@ def _template(package: str, name: str) -> Template:
         return Template(files(package).joinpath(name).read_text(encoding="utf-8").strip())
     except FileNotFoundError as error:
         raise PromptError(f"there is no template {name!r}") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Domain:
+    """A field, and the rules each role follows in it.
+
+    Attributes:
+        name: Of the field; stands in the prompts.
+        intent: Rules for reading a question.
+        score: Rules for judging a passage.
+        summarize: Rules for shortening one.
+        answer: Rules for answering.
+
+    Raises:
+        SettingsError: There is no rule, or one is not a text.
+    """
+
+    name: str
+    intent: tuple[str, ...] = ()
+    score: tuple[str, ...] = ()
+    summarize: tuple[str, ...] = ()
+    answer: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for role in NODES:
+            rules = getattr(self, role)
+            if isinstance(rules, str) or not all(isinstance(one, str) and one for one in rules):
+                raise SettingsError(f"domain {self.name!r}: {role} must be a list of rules")
+            object.__setattr__(self, role, tuple(rules))
+        if not any(getattr(self, role) for role in NODES):
+            raise SettingsError(f"domain {self.name!r} has no rule for {', '.join(NODES)}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data that `load_domain` reads."""
+        return {
+            name: list(value) if name in NODES else value
+            for name, value in asdict(self).items()
+            if value
+        }
+
+    def add_rules(self, role: str, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+        """Return the messages of a role with its rules at the end of the first, the system's."""
+        rules = getattr(self, role)
+        if not rules:
+            return list(messages)
+        first = messages[0]
+        text = "\n".join((f"In this field ({self.name}):\n", *(f"- {rule}" for rule in rules)))
+        return [first.model_copy(update={"content": f"{first.content}\n\n{text}"}), *messages[1:]]
+
+
+def load_domain(domain: Domain | Mapping[str, Any] | str | Path) -> Domain:
+    """Return a field by its name, from a TOML file, or from its plain form.
+
+    Raises:
+        SettingsError: There is no such field or file, or it cannot be read.
+    """
+    if isinstance(domain, Domain):
+        return domain
+    if isinstance(domain, Mapping):
+        return _make_domain(domain)
+    if domain in NAMES:
+        return _parse_domain(
+            str(domain), files(__name__).joinpath(f"{domain}.toml").read_text("utf-8")
+        )
+    path = Path(domain)
+    if path.suffix != ".toml" or not path.is_file():
+        raise SettingsError(
+            f"domain must be one of {', '.join(NAMES)}, or a TOML file, got {str(domain)!r}"
+        )
+    return _parse_domain(path.stem, path.read_text("utf-8"))
+
+
+def _parse_domain(name: str, text: str) -> Domain:
+    try:
+        return _make_domain({"name": name, **tomllib.loads(text)})
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"domain {name!r} is not TOML: {error}") from error
+
+
+def _make_domain(fields: Mapping[str, Any]) -> Domain:
+    try:
+        return Domain(**fields)
+    except TypeError as error:
+        raise SettingsError(f"domain: {error}") from error

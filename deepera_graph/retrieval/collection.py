@@ -1,13 +1,78 @@
 """A collection in Qdrant: what it was indexed with, and how one is made."""
 
+from collections import Counter
 from typing import Any, Literal, get_args
+from zlib import crc32
 
 from langchain_core.embeddings import Embeddings
-from langchain_qdrant import QdrantVectorStore, RetrievalMode
+from langchain_qdrant import QdrantVectorStore, RetrievalMode, SparseEmbeddings, SparseVector
 from qdrant_client import QdrantClient, models
 
 from deepera_graph.errors import SettingsError, StoreError
-from deepera_graph.retrieval.sparse import SCHEME, HashedTermEmbeddings
+from deepera_graph.text.words import stems
+
+# Changes whenever the same text would get other term numbers; part of the vector's name in a store.
+SCHEME = "hashed-stems-1"
+
+
+class HashedTermEmbeddings(SparseEmbeddings):
+    """BM25 term weights under hashed stems, for a Qdrant vector with the IDF modifier.
+
+    A passage holds the saturated, length-normalised frequency of each of its stems, a question
+    the plain counts; Qdrant multiplies by the inverse document frequency of the collection, so
+    that the dot product is the BM25 score. A stem's number is its CRC-32: the same in every
+    process. Stems that share a number count as one (about 1 pair among 100 000 stems). A text
+    without content words gets the empty vector, which matches nothing.
+
+    Args:
+        k1: How soon a repeated term stops counting, >= 0.
+        b: How much long passages are held back, in [0, 1].
+        average_length: Stems in a passage of usual length, > 0; stated, not measured, so that a
+            vector depends on its own text alone. 100 stems are about 170 words of prose.
+
+    Source:
+        Robertson and Zaragoza (2009), The Probabilistic Relevance Framework: BM25 and Beyond,
+        eq. 3.15, with the customary k1 = 1.2 and b = 0.75. Qdrant's IDF is
+        ``ln((N - n + 0.5) / (n + 0.5) + 1)``: https://qdrant.tech/documentation/concepts/indexing.
+    """
+
+    def __init__(self, *, k1: float = 1.2, b: float = 0.75, average_length: float = 100.0) -> None:
+        if not k1 >= 0:
+            raise SettingsError(f"k1 must be >= 0, got {k1!r}")
+        if not 0 <= b <= 1:
+            raise SettingsError(f"b must be in [0, 1], got {b!r}")
+        if not average_length > 0:
+            raise SettingsError(f"average_length must be > 0, got {average_length!r}")
+        self.k1 = k1
+        self.b = b
+        self.average_length = average_length
+
+    def embed_documents(self, texts: list[str]) -> list[SparseVector]:
+        """Return the vectors of passages, shape (n_texts,); weights in (0, k1 + 1)."""
+        return [self._embed_document(text) for text in texts]
+
+    def embed_query(self, text: str) -> SparseVector:
+        """Return the vector of a question; weights are counts, >= 1."""
+        counts = _count_terms(text)
+        return SparseVector(
+            indices=list(counts), values=[float(count) for count in counts.values()]
+        )
+
+    def _embed_document(self, text: str) -> SparseVector:
+        counts = _count_terms(text)
+        length = sum(counts.values())
+        held_back = self.k1 * (1 - self.b + self.b * length / self.average_length)
+        return SparseVector(
+            indices=list(counts),
+            values=[count * (self.k1 + 1) / (count + held_back) for count in counts.values()],
+        )
+
+
+def _count_terms(text: str) -> dict[int, int]:
+    """Count the stems under their numbers, in rising order of number."""
+    counts = Counter(crc32(stem.encode("utf-8", "surrogatepass")) for stem in stems(text))
+    return dict(sorted(counts.items()))
+
 
 Mode = Literal["sparse", "dense", "hybrid"]
 DENSE_NAME = QdrantVectorStore.VECTOR_NAME
@@ -26,11 +91,6 @@ def open_collection(
 
     The vectors a collection has tell its mode, the name of the sparse vector how terms were
     hashed, and its metadata which embeddings made the dense one (Qdrant 1.16 or later).
-
-    Raises:
-        SettingsError: The mode is unknown, a name is no name, or mode and embeddings do not go
-            together.
-        StoreError: The collection is missing although *must_exist*, or was indexed otherwise.
     """
     if mode is not None and mode not in get_args(Mode):
         raise SettingsError(f"mode must be one of {', '.join(get_args(Mode))}, got {mode!r}")
@@ -60,8 +120,8 @@ def is_sparse(store: QdrantVectorStore) -> bool:
     return store.retrieval_mode != RetrievalMode.DENSE
 
 
-def identity(embeddings: Embeddings) -> str:
-    """Return how a collection's record names embeddings: their class, and their model if told."""
+def name_embeddings(embeddings: Embeddings) -> str:
+    """Return the class of embeddings, and their model if they tell it."""
     names = (getattr(embeddings, field, None) for field in ("model", "model_name"))
     model = next((name for name in names if isinstance(name, str)), None)
     kind = type(embeddings).__name__
@@ -77,7 +137,7 @@ def _create(
     dense: dict[str, models.VectorParams] = {}
     record: dict[str, Any] = {"mode": mode}
     if embeddings is not None:
-        record["embeddings"] = identity(embeddings)
+        record["embeddings"] = name_embeddings(embeddings)
         dense[DENSE_NAME] = models.VectorParams(
             size=_size(embeddings), distance=models.Distance.COSINE
         )
@@ -115,7 +175,7 @@ def _check_existing(
 
 def _check_embeddings(mode: Mode, embeddings: Embeddings | None) -> None:
     if mode == "sparse" and embeddings is not None:
-        raise SettingsError(f"mode sparse takes no embeddings, got {identity(embeddings)}")
+        raise SettingsError(f"mode sparse takes no embeddings, got {name_embeddings(embeddings)}")
     if mode != "sparse" and embeddings is None:
         raise SettingsError(f"mode {mode} needs embeddings")
 
@@ -123,15 +183,14 @@ def _check_embeddings(mode: Mode, embeddings: Embeddings | None) -> None:
 def _check_same(
     name: str, recorded: object, embeddings: Embeddings, dense: models.VectorParams | None
 ) -> None:
-    if recorded is not None and recorded != identity(embeddings):
-        raise StoreError(
-            f"collection {name!r} was indexed with {recorded}, not with {identity(embeddings)}"
-        )
+    given = name_embeddings(embeddings)
+    if recorded is not None and recorded != given:
+        raise StoreError(f"collection {name!r} was indexed with {recorded}, not with {given}")
     size = _size(embeddings)
     if dense is not None and dense.size != size:
         raise StoreError(
-            f"collection {name!r} holds vectors of size {dense.size}, but {identity(embeddings)} "
-            f"makes vectors of size {size}"
+            f"collection {name!r} holds vectors of size {dense.size}, but {given} makes vectors of "
+            f"size {size}"
         )
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deepera_graph.bench.build.chunks import chunks, n_tokens
+from deepera_graph.bench.build.corpus import chunks, n_tokens
 from deepera_graph.errors import SettingsError
 
 WORDS = st.lists(st.sampled_from(["lakes", "warm", "slowly", "trout", "ice"]), min_size=1)

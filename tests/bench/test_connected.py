@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from deepera_graph.bench.build.connected import connected
+from deepera_graph.bench.build.corpus import connected
 from deepera_graph.errors import SettingsError
 
 N_DIMENSIONS = 24

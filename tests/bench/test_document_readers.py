@@ -5,12 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.lakes import write_jsonl
-from deepera_graph.bench.build.document import Document, Section
-from deepera_graph.bench.errors import DatasetError
-from deepera_graph.bench.readers.documents import read_documents
-from deepera_graph.bench.readers.json_members import read_members
-from deepera_graph.bench.readers.openalex import abstract
-from deepera_graph.bench.readers.pubmedqa_json import read_pubmedqa_questions
+from deepera_graph.bench.build.corpus import Document, Section
+from deepera_graph.bench.data.documents import (
+    abstract,
+    read_documents,
+    read_members,
+    read_pubmedqa_questions,
+)
+from deepera_graph.bench.data.instance import DatasetError
 
 WORK = {
     "id": "https://openalex.org/W7",

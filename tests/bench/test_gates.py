@@ -2,8 +2,7 @@
 
 import pytest
 
-from deepera_graph.bench.build.answer_words import holds_answer
-from deepera_graph.bench.build.gates import GATES, Candidate, Gates, failed_gates
+from deepera_graph.bench.build.gates import GATES, Candidate, Gates, failed_gates, holds_answer
 from deepera_graph.errors import SettingsError
 
 QUESTION = "Does liming raise the pH of acid ponds?"

@@ -2,7 +2,7 @@ import pytest
 from pydantic import ValidationError
 
 from bench.lakes import make_instance
-from deepera_graph.bench.instance import Context, Instance
+from deepera_graph.bench.data.instance import Context, Instance
 
 
 def plain(**changes):

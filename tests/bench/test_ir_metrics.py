@@ -3,9 +3,10 @@ import numpy as np
 import pytest
 
 from bench.lakes import make_judged
-from deepera_graph.bench.errors import MetricError
-from deepera_graph.bench.metrics.ir import (
+from deepera_graph.bench.data.instance import MetricError
+from deepera_graph.bench.metrics.ranking import (
     check_same_questions,
+    compute,
     evaluate_run,
     hit_rate,
     ndcg,
@@ -13,7 +14,6 @@ from deepera_graph.bench.metrics.ir import (
     relative_position,
     to_run,
 )
-from deepera_graph.bench.metrics.named import compute
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,8 @@
 import pytest
 
 from bench.lakes import make_instance
-from deepera_graph.bench.errors import DatasetError
-from deepera_graph.bench.instance import Instance
-from deepera_graph.bench.jsonl import read_rows, write_rows
-from deepera_graph.bench.readers.instances import read_instances
+from deepera_graph.bench.data.instance import DatasetError, Instance, read_rows, write_rows
+from deepera_graph.bench.data.readers import read_instances
 
 
 def test_what_is_written_is_read_back(tmp_path):

@@ -7,14 +7,10 @@ import pytest
 from langchain_openai import ChatOpenAI
 
 from bench.test_rankers import TEXTS, order, shown
-from deepera_graph.bench.chat import Chat
-from deepera_graph.bench.rankers.langchain_named import langchain_listwise
-from deepera_graph.bench.rankers.llm_listwise import ListwiseLlm
-from deepera_graph.bench.rankers.llm_pointwise import llm_pointwise
-from deepera_graph.bench.rankers.models import Models
-from deepera_graph.bench.rankers.named import make_ranker
-from deepera_graph.bench.rankers.paperqa import paperqa
-from deepera_graph.bench.rankers.ranker import Ranker
+from deepera_graph.bench.rankers.base import Ranker
+from deepera_graph.bench.rankers.external import langchain_listwise
+from deepera_graph.bench.rankers.llm import Chat, ListwiseLlm, llm_pointwise, paperqa
+from deepera_graph.bench.rankers.named import Models, make_ranker
 from deepera_graph.budget import Budget
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import BackendError, BudgetError, SettingsError
@@ -60,8 +56,8 @@ def chat_with():
     def make(answer, latency=0, **options):
         server = ChatServer(answer, latency)
         servers.append(server.__enter__())
-        patience = {"attempts": 1, "first_wait": 0.01}
-        chat = Chat.of("openai:tiny", base_url=server.base_url, patience=patience, **options)
+        retry = {"attempts": 1, "first_wait": 0.01}
+        chat = Chat.of("openai:tiny", base_url=server.base_url, retry=retry, **options)
         return chat, server
 
     yield make
@@ -144,7 +140,7 @@ def test_answers_are_taken_from_the_cache(chat_with):
 
 
 def test_an_unreachable_server_is_an_error_and_no_ranking():
-    chat = Chat.of("openai:tiny", base_url="http://127.0.0.1:9/v1", patience={"first_wait": 0.01})
+    chat = Chat.of("openai:tiny", base_url="http://127.0.0.1:9/v1", retry={"first_wait": 0.01})
     for ranker in (llm_pointwise(chat), ListwiseLlm(chat)):
         with pytest.raises(BackendError, match="tiny: the server cannot be reached"):
             ranker.rank(QUESTION, shown())
@@ -275,7 +271,7 @@ def test_fingerprints_tell_what_rankings_depend_on():
 
     first = fingerprints()
     assert all(one != other for one, other in combinations(first, 2))
-    assert first == fingerprints(limits={"calls_at_once": 3}, patience={"timeout": 5})
+    assert first == fingerprints(limits={"calls_at_once": 3}, retry={"timeout": 5})
     for changed in ({"temperature": 1}, {"base_url": "http://127.0.0.1:10/v1"}):
         assert all(one != other for one, other in zip(first, fingerprints(**changed), strict=True))
     chat = Chat.of("openai:tiny", base_url="http://127.0.0.1:9/v1")

@@ -3,15 +3,11 @@ import json
 import pytest
 
 from bench.lakes import SHARED_DATA, write_jsonl
-from deepera_graph.bench.build.document import Document, Section
-from deepera_graph.bench.build.embed import LsaEmbeddings
-from deepera_graph.bench.build.natural import natural_instances
-from deepera_graph.bench.build.sections import SectionQuestion
-from deepera_graph.bench.errors import DatasetError
-from deepera_graph.bench.jsonl import write_rows
-from deepera_graph.bench.readers.articles import read_article_questions
-from deepera_graph.bench.readers.detect import open_dataset
-from deepera_graph.bench.readers.natural import open_natural
+from deepera_graph.bench.build.corpus import Document, LsaEmbeddings, Section
+from deepera_graph.bench.build.natural import SectionQuestion, natural_instances
+from deepera_graph.bench.data.documents import open_natural, read_article_questions
+from deepera_graph.bench.data.instance import DatasetError, write_rows
+from deepera_graph.bench.data.readers import open_dataset
 from deepera_graph.errors import SettingsError
 
 NAMES = ("AIM", "METHODS", "RESULTS")

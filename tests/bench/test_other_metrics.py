@@ -2,8 +2,11 @@ import pytest
 
 from bench.lakes import make_judged
 from deepera_graph.bench.metrics.answers import answer_overlaps, answer_tokens, token_overlap
-from deepera_graph.bench.metrics.distractors import distractor_discrimination, non_distractor_share
-from deepera_graph.bench.metrics.position import linear_position
+from deepera_graph.bench.metrics.ranking import (
+    distractor_discrimination,
+    linear_position,
+    non_distractor_share,
+)
 
 PARENTS = {"x": "a", "y": "a", "z": None}
 

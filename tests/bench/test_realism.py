@@ -6,14 +6,10 @@ import numpy as np
 import pytest
 
 from bench.lakes import SHARED_DATA
-from deepera_graph.bench.dataset import Dataset
-from deepera_graph.bench.errors import DatasetError
-from deepera_graph.bench.instance import Context, Instance
-from deepera_graph.bench.readers.detect import open_dataset
-from deepera_graph.bench.realism.features import features, shape
-from deepera_graph.bench.realism.render import markdown, plain
-from deepera_graph.bench.realism.report import realism
-from deepera_graph.bench.realism.separate import within_pools
+from deepera_graph.bench.data.instance import Context, Dataset, DatasetError, Instance
+from deepera_graph.bench.data.readers import open_dataset
+from deepera_graph.bench.realism import features, shape, within_pools
+from deepera_graph.bench.realism_report import markdown, plain, realism
 
 NOUNS = "lake pond river trout pike alga mayfly reed heron ice sediment lime".split()  # noqa: SIM905
 VERBS = "rose fell grew vanished froze settled returned doubled".split()  # noqa: SIM905

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from deepera_graph.bench.errors import DatasetError
-from deepera_graph.bench.readers.detect import open_dataset
-from deepera_graph.bench.sample import NAMES, sample
+from deepera_graph.bench.data.instance import DatasetError
+from deepera_graph.bench.data.readers import open_dataset
+from deepera_graph.bench.data.sample import NAMES, sample
 
 
 @pytest.mark.parametrize("hard", [False, True])

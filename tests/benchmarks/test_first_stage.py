@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deepera_graph.backends.local.weights import SUMS, Weights
+from deepera_graph.judges.trained.backend import SUMS, Weights
 
 FILE = Path(__file__).parents[2] / "benchmarks" / "judge" / "first_stage.py"
 DOCUMENTS = {

@@ -11,9 +11,9 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from deepera_graph.cache import role as role_module
 from deepera_graph.cache.role import CachedRole
 from deepera_graph.cache.store import JudgementCache
+from deepera_graph.concurrency import Limiter
 from deepera_graph.errors import AnswerError, CallError, SettingsError, StoreError
-from deepera_graph.limiter import Limiter
-from deepera_graph.nodes.call import CheckedRole
+from deepera_graph.pipeline.call import CheckedRole
 from deepera_graph.schema import Answer, Intent, Judgement, Summary
 from deepera_graph.usage import Usage
 
@@ -215,7 +215,7 @@ async def test_equal_tasks_in_flight_all_give_the_answer_that_stays(cache):
 @pytest.mark.parametrize(
     "late",
     [
-        Usage(calls=1, input_tokens=9, failed_calls=2, hedged_calls=1),
+        Usage(calls=1, input_tokens=9, failed_calls=3),
         Usage(calls=2, input_tokens=18, reasked_calls=1, failed_calls=1),
     ],
 )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from deepera_graph.cache.place import default_cache_folder, open_cache
+from deepera_graph.cache.store import default_cache_folder, open_cache
 from deepera_graph.errors import SettingsError, StoreError
 
 

@@ -85,7 +85,7 @@ def test_code_known_by_name_alone_has_one_if_a_folder_is_named(deepera, question
 
 def test_a_factory_of_a_chat_model_has_one(deepera, questions, server, tmp_path, monkeypatch):
     code = f"""
-from deepera_graph.backends.llm import llm_backend
+from deepera_graph.judges.llm import llm_backend
 
 
 def build():

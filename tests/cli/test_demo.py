@@ -6,8 +6,7 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 
 from deepera_graph import EvidenceReranker, Judgement
-from deepera_graph.demo.corpus import GOLDEN, read_corpus, read_questions
-from deepera_graph.demo.trial import N_CANDIDATES, run_trials
+from deepera_graph.demo import GOLDEN, N_CANDIDATES, read_corpus, read_questions, run_trials
 from support.scripted import Script
 
 

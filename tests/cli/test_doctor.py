@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from deepera_graph.cache.place import FILE_NAME
+from deepera_graph.cache.store import FILE_NAME
 from deepera_graph.retrieval.store import open_store
 from support.openai_server import ChatServer, Reply
 

@@ -7,11 +7,11 @@ import textwrap
 from dataclasses import replace
 
 from deepera_graph import AnswerError, CallError, Survey, local_backend
-from deepera_graph.cache.place import FILE_NAME, open_cache
-from deepera_graph.doctor import Finding, examine
+from deepera_graph.cache.store import FILE_NAME, open_cache
 from deepera_graph.doctor import local as local_checks
 from deepera_graph.doctor import versions as version_checks
-from deepera_graph.doctor.finding import HIDDEN
+from deepera_graph.doctor.examine import examine
+from deepera_graph.doctor.finding import HIDDEN, Finding
 from deepera_graph.doctor.sample import judge_sample
 from deepera_graph.retrieval.store import open_store
 from support.roles import ScriptedRole

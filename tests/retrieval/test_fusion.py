@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from qdrant_client import models
 
-from deepera_graph.retrieval.fusion import fuse
+from deepera_graph.retrieval.search import fuse
 from deepera_graph.retrieval.store import open_store
 
 WORDS = ["kelp", "otter", "urchin", "reef", "tide", "shoal", "coral", "wrasse", "squid", "algae"]

@@ -6,8 +6,8 @@ import pytest
 from langchain_core.documents import Document
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.retrieval import sparse
-from deepera_graph.retrieval.sparse import HashedTermEmbeddings
+from deepera_graph.retrieval import collection as sparse
+from deepera_graph.retrieval.collection import HashedTermEmbeddings
 from deepera_graph.retrieval.store import open_store
 from deepera_graph.text.words import stems
 

@@ -4,7 +4,7 @@ import pytest
 from langchain_core.documents import Document
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.retrieval.filters import build_filter
+from deepera_graph.retrieval.search import build_filter
 from deepera_graph.retrieval.store import open_store
 
 ROWS = {

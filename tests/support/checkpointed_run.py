@@ -13,7 +13,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from deepera_graph import EvidenceReranker
-from deepera_graph.backends.llm import llm_backend
+from deepera_graph.judges.llm.backend import llm_backend
 from support.kills import N_QUESTIONS, passages, question
 
 AT_ONCE = 4

@@ -18,7 +18,7 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from pydantic import Field
 
 from deepera_graph import Backend, Intent, Judgement, Summary
-from deepera_graph.roles import IntentTask, PassageTask
+from deepera_graph.schema import IntentTask, PassageTask
 
 Scores = Mapping[str, float | Exception]
 TEA_SCORES: Scores = {

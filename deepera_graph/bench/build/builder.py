@@ -2,36 +2,56 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
 
-from deepera_graph.backends.llm import io_loop
 from deepera_graph.bench.build import outputs
-from deepera_graph.bench.build.ask import Asker
-from deepera_graph.bench.build.collect import Collected, check_not_in_vain, collect, shuffled
-from deepera_graph.bench.build.corpus import Corpus, check_not_empty, connected_corpus, read_corpus
-from deepera_graph.bench.build.document import Document
-from deepera_graph.bench.build.embed import KeptEmbeddings, LsaEmbeddings, lsa_about
-from deepera_graph.bench.build.generators import DEFAULT, find_generators
-from deepera_graph.bench.build.losses import Loss
-from deepera_graph.bench.build.manifest import build_manifest
-from deepera_graph.bench.build.model import backend_of, model_record, without_server
-from deepera_graph.bench.build.pairs import QAGenerator
-from deepera_graph.bench.build.plan import BuildPlan
-from deepera_graph.bench.build.questions import Drafter
-from deepera_graph.bench.build.search import ChunkSearch
-from deepera_graph.bench.build.write import DistractorWriter
-from deepera_graph.bench.chat import MAX_CONCURRENCY
+from deepera_graph.bench.build.corpus import (
+    ChunkSearch,
+    Corpus,
+    Document,
+    KeptEmbeddings,
+    LsaEmbeddings,
+    check_not_empty,
+    connected_corpus,
+    lsa_about,
+    read_corpus,
+)
+from deepera_graph.bench.build.distractors import N_SHOWN, DistractorWriter
+from deepera_graph.bench.build.drafts import QAGenerator
+from deepera_graph.bench.build.model import PACKAGE, Asker, backend_of, model_record, without_server
+from deepera_graph.bench.build.outputs import (
+    Collected,
+    build_manifest,
+    check_not_in_vain,
+    collect,
+    shuffled,
+)
+from deepera_graph.bench.build.plan import BuildPlan, Loss
+from deepera_graph.bench.build.questions import (
+    DEFAULT,
+    EXTRACT,
+    Drafter,
+    GuidedGenerator,
+    PassageGenerator,
+    check_generators,
+    find_generators,
+)
+from deepera_graph.bench.rankers.llm import MAX_CONCURRENCY
 from deepera_graph.budget import Budget, Meter
-from deepera_graph.cache.place import open_cache
-from deepera_graph.cache.store import JudgementCache
+from deepera_graph.cache.store import JudgementCache, open_cache
+from deepera_graph.chat import io_loop
 from deepera_graph.errors import SettingsError
-from deepera_graph.retrieval.collection import identity
-from deepera_graph.roles import Backend
+from deepera_graph.judges.llm.roles import CHARS_PER_TOKEN
+from deepera_graph.retrieval.collection import name_embeddings
+from deepera_graph.schema import Backend
+from deepera_graph.usage import Usage
 
 CALLS_AT_ONCE = MAX_CONCURRENCY
 
@@ -206,9 +226,92 @@ class _Job:
         """Return what embeds, and what the manifest says of it."""
         if given is None:
             return LsaEmbeddings([chunk.text for chunk in corpus]), lsa_about()
-        name = identity(given)
+        name = name_embeddings(given)
         return KeptEmbeddings(given, name, self._cache), {"name": name}
 
     def _move(self, **changes: Any) -> None:
         self._at = replace(self._at, **changes)
         self._on_progress(self._at)
+
+
+_QUESTION = 150  # characters of a question
+_NOTES = 600  # characters of notes on methods, results, significance
+_PAIRS = 400  # characters of the pairs of one document
+_GUIDE = 350  # characters of one guide
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildEstimate:
+    """The calls of a build in which every reply can be used at once.
+
+    Attributes:
+        n_documents: Documents with a text, >= 0.
+        n_questions: Questions of all data sets, >= 0.
+        usage: Calls and tokens of each step; a token is taken for 4 characters.
+        most_calls: Calls if every distractor takes all its attempts. Documents that give no
+            question come on top.
+    """
+
+    n_documents: int
+    n_questions: int
+    usage: dict[str, Usage]
+    most_calls: int
+
+    @property
+    def total(self) -> Usage:
+        """All steps together."""
+        return sum(self.usage.values(), Usage())
+
+
+def estimate(corpus: Corpus, plan: BuildPlan, generators: Sequence[str]) -> BuildEstimate:
+    """Count the calls of a build.
+
+    Args:
+        corpus: Documents before any is left out; not empty.
+        plan: What to make.
+        generators: As `build` takes them.
+
+    Raises:
+        SettingsError: A generator is unknown.
+        DatasetError: There is no document.
+    """
+    check_generators(generators)
+    check_not_empty(corpus)
+    chunk = round(fmean(len(one.text) for one in corpus))
+    whole = round(fmean(len(one.text) for one in corpus.documents.values()))
+    n = min(plan.n_questions, len(corpus.documents) * plan.per_document)
+    n_asked = -(-n // plan.per_document)
+    usage: dict[str, Usage] = {}
+    if PassageGenerator.name in generators:
+        usage["lmqg"] = _usage("lmqg", n_asked, chunk, _PAIRS)
+    if GuidedGenerator.name in generators:
+        usage[EXTRACT] = _usage("extract", n_asked, whole, _NOTES)
+        usage["guided"] = _usage("guided", n_asked, chunk + _NOTES, _PAIRS)
+    n_questions = n * len(generators)
+    n_written = 0
+    if "ssli" in plan.settings:
+        n_written = n_questions * plan.n_distractors
+        shown = _QUESTION + N_SHOWN * chunk
+        usage["guidance"] = _usage("guidance", n_questions, shown, _GUIDE * plan.n_distractors)
+        usage["distractor"] = _usage("distractor", n_written, shown + _GUIDE, chunk)
+    n_calls = sum(one.calls for one in usage.values())
+    return BuildEstimate(
+        n_documents=len(corpus.documents),
+        n_questions=n_questions,
+        usage=usage,
+        most_calls=n_calls + n_written * (plan.attempts - 1),
+    )
+
+
+def _usage(prompt: str, n_calls: int, n_given: int, n_said: int) -> Usage:
+    """Calls and tokens of a step; lengths in characters a call."""
+    folder = files(PACKAGE)
+    template = sum(
+        len(folder.joinpath(f"{prompt}.{role}.md").read_text(encoding="utf-8"))
+        for role in ("system", "user")
+    )
+    return Usage(
+        calls=n_calls,
+        input_tokens=n_calls * -(-(template + n_given) // CHARS_PER_TOKEN),
+        output_tokens=n_calls * -(-n_said // CHARS_PER_TOKEN),
+    )

@@ -1,14 +1,235 @@
 """Gates that a written distractor must pass before it enters a pool."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
-from deepera_graph.bench.build.answer_words import holds_answer
-from deepera_graph.bench.build.overlap import containment, likeness
-from deepera_graph.bench.build.tells import TELLS
 from deepera_graph.errors import SettingsError
+from deepera_graph.text.sentences import split_sentences
+from deepera_graph.text.words import STOP_WORDS, stem, stems, words
+
+IN_WORDS = {
+    "blank": "it is empty",
+    "contains-answer": "it contains the correct answer or one of the phrases to avoid",
+    "far-from-question": "it uses too few of the question's terms to be found by a search for it",
+    "too-short": "it has far fewer words than were asked for",
+    "too-long": "it has far more words than were asked for",
+    "duplicate": "it is too much like another passage; choose other details and other sentences",
+    "copies-golden": "it repeats a passage that answers the question",
+    "repeats-question": "it repeats the question",
+    "label": "it begins with a label",
+    "chatter": "it speaks to the reader instead of being the passage alone",
+    "refusal": "it declines the task",
+    "says-it-is-false": "it says that it is false or does not answer",
+    "names-the-task": "it speaks of passages, samples or the task",
+    "prompt-echo": "it repeats the words of the task",
+    "placeholder": "it leaves blanks or placeholders",
+    "markup": "it is not plain prose: it has headings, lists or other markup",
+    "cut-off": "it breaks off in the middle of a sentence",
+    "repeats-itself": "it says the same sentence twice",
+}
+
+
+def in_words(reasons: Sequence[str]) -> str:
+    """Return what is wrong with a passage, by the names of the gates it failed."""
+    return "; ".join(IN_WORDS.get(name, name.replace("-", " ")) for name in reasons)
+
+
+_KINDS = (
+    "deceptive|misleading|perplexing|irrelevant|background|speculative|distract(?:or|ing)"
+    "|incorrect|false|fake|wrong|counterfactual|noise"
+)
+_THING = "passage|context|text|paragraph|distractor|abstract|answer|response|output|snippet|draft"
+_LABEL = re.compile(
+    rf"^\W*(?:(?:{_KINDS})(?:[\s_-]+(?:{_THING}|outcome|scope|information))?|(?:{_THING}))"
+    r"(?:\s*(?:no\.?|\#)?\s*\(?(?:\d+|[A-Z])\)?)?\W{0,3}(?::|\s[-–—]\s|\*\*)",
+    re.IGNORECASE,
+)
+_CHATTER = re.compile(
+    r"^\W*(?:sure|certainly|of course|absolutely|okay|ok|great|understood)\b\s*[,!.:–—-]"
+    r"|^\W*(?:here(?:'s|’s| is| are)|below is|the following is)\b[^.\n]{0,80}:"
+    r"|\b(?:let me know if|hope this helps|feel free to|would you like me to)\b"
+    r"|\bI(?: have|'ve|’ve)? (?:wrote|written|generated|created|crafted|made sure)\b",
+    re.IGNORECASE,
+)
+_REFUSAL = re.compile(
+    r"\bas an? (?:AI|(?:large )?language model|assistant)\b"
+    r"|\bI(?:'m|’m| am) (?:sorry|unable to|not able to|an AI)\b"
+    r"|\bI (?:cannot|can't|can’t|won't|will not) (?:help|assist|provide|write|generate|create"
+    r"|comply|fulfil|produce|answer)",
+    re.IGNORECASE,
+)
+_SAYS_FALSE = re.compile(
+    r"\b(?:passage|paragraph|text|statement|claim|information|context|abstract|description)s?"
+    r"(?: above| below| here)? (?:is|are|was|were|contains?)(?: \w+){0,2} "
+    r"(?:incorrect|false|fictional|fictitious|fabricated|misleading|invented|deceptive"
+    r"|inaccurate|untrue|irrelevant|hypothetical)\b"
+    r"|\b(?:does|do|did|would) not (?:directly |actually )?(?:answer|address)"
+    r" (?:the|this|your) question"
+    r"|\b(?:contradicts?|inconsistent with|unrelated to|avoids?|differs? from)"
+    r" the (?:correct|gold(?:en)?|true|real|right) (?:answer|passage|context)",
+    re.IGNORECASE,
+)
+_NAMES_TASK = re.compile(
+    r"\bdistractors?\b|\blook-?alikes?\b|\bgold(?:en)? (?:answer|passage|context|standard answer)"
+    r"|\b(?:the|this|these|above|given|provided|retrieved|original) "
+    r"(?:passage|context|excerpt|snippet)s?\s+"
+    r"(?:above|below|is|are|was|were|has|have|states?|stated|describes?|described|says?|mentions?"
+    r"|mentioned|discuss(?:es)?|provides?|explains?|focuses|reports?|does|do)\b"
+    r"|\b(?:according to|based on|in|from|unlike) (?:the|this) (?:passage|excerpt|snippet"
+    r"|(?:given|provided|retrieved) context)\b",
+    re.IGNORECASE,
+)
+_ECHO = re.compile(
+    r"(?:^|\n)\W*(?:question|query|user|assistant|system|instructions?|guidance|task|type|focus"
+    r"|thematic focus|distractor type|gold(?:en)? answer|correct answer|explanation|note"
+    r"|reason(?:ing)?|rationale)\W{0,3}:"
+    r"|\byou are (?:a|an|the) [a-z ]{3,40}(?:assistant|writer|expert|generator)\b"
+    r"|\b(?:write|generate|create|produce) (?:a|an|one|two|three|four|\d+)"
+    r" (?:\w+ ){0,3}(?:passage|paragraph|distractor|context)s?\b"
+    r"|<\|?/?(?:im_start|im_end|system|user|assistant|think|eot_id|s)\b[^>\n]{0,12}>",
+    re.IGNORECASE,
+)
+_PLACEHOLDER = re.compile(
+    r"\[(?:X+|Y|Z|N|name|number|insert[^\]]{0,40}|[^\]]{0,30}\bhere|TODO|TBD|placeholder"
+    r"|[a-z]+ (?:name|value|number))\]"
+    r"|\{\{?\s*[a-z_]+\s*\}?\}|<(?:insert|name|number|value)[^>]{0,30}>"
+    r"|\blorem ipsum\b|\bXX+\s?%|\$\{?[a-z_]{3,}\}?|_{4,}",
+    re.IGNORECASE,
+)
+_MARKUP = re.compile(
+    r"```|(?:^|\n)\s*#{1,6}\s|\*\*[^*\n]+\*\*|(?:^|\n)\s*[*•]\s+\S|^\s*[\[{]\s*[\"{]|</?(?:p|b|br|div)>"
+)
+_END = re.compile(r"[.!?…。][\"'”’)\]]*$")
+
+
+def _found(pattern: "re.Pattern[str]") -> Callable[[str], bool]:
+    return lambda text: pattern.search(text) is not None
+
+
+def _is_cut_off(text: str) -> bool:
+    return bool(text.strip()) and _END.search(text.strip()) is None
+
+
+def _repeats_itself(text: str) -> bool:
+    sentences = [" ".join(one.text.casefold().split()) for one in split_sentences(text)]
+    return len(set(sentences)) < len(sentences)
+
+
+TELLS: dict[str, Callable[[str], bool]] = {
+    "label": _found(_LABEL),
+    "chatter": _found(_CHATTER),
+    "refusal": _found(_REFUSAL),
+    "says-it-is-false": _found(_SAYS_FALSE),
+    "names-the-task": _found(_NAMES_TASK),
+    "prompt-echo": _found(_ECHO),
+    "placeholder": _found(_PLACEHOLDER),
+    "markup": _found(_MARKUP),
+    "cut-off": _is_cut_off,
+    "repeats-itself": _repeats_itself,
+}
+
+_N_WORDS = 3
+_NUMBER = "0"
+
+Shingles = frozenset[tuple[str, ...]]
+
+
+@lru_cache(maxsize=4096)
+def shingles(text: str) -> Shingles:
+    """Return the runs of three stems of a text; a shorter text is one run, a blank one has none.
+
+    Stop words, *not* and *no* among them, are left out, and all numbers are alike: a copy with a
+    negation or a number changed has the shingles of the original.
+    """
+    keys = [_NUMBER if stem[0].isdigit() else stem for stem in stems(text)]
+    if len(keys) < _N_WORDS:
+        return frozenset([tuple(keys)]) if keys else frozenset()
+    return frozenset(zip(*(keys[start:] for start in range(_N_WORDS)), strict=False))
+
+
+def likeness(first: str, second: str) -> float:
+    """Return the shingles two texts share, as a share of all of both, in [0, 1].
+
+    Source:
+        Broder (1997), On the resemblance and containment of documents, section 2.
+    """
+    one, other = shingles(first), shingles(second)
+    together = one | other
+    return len(one & other) / len(together) if together else 0.0
+
+
+def containment(text: str, whole: str) -> float:
+    """Return the share of a text's shingles that *whole* has too, in [0, 1].
+
+    Source:
+        Broder (1997), as above.
+    """
+    own = shingles(text)
+    return len(own & shingles(whole)) / len(own) if own else 0.0
+
+
+_SHORT = 12
+_COPIED = 0.5
+_TOLD = 3
+_VERDICT_WORDS = """
+    yes no maybe true false unclear unknown none neither both never always sometimes likely unlikely
+    possibly probably significant significantly significance increase increased decrease decreased
+    reduced improved worsened higher lower better worse positive negative difference different
+    effect change changed same equal similar
+    """
+_VERDICTS = frozenset(stem(word) for word in _VERDICT_WORDS.split())
+_NUMBER_WORDS = {
+    "zero": "0", "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6",
+    "seven": "7", "eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12",
+}  # fmt: skip
+_PERCENT = re.compile(r"\s*%|\s+per\s?cent\b")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
+_ZEROS = re.compile(r"(\.\d*?)0+(?!\d)")
+
+
+def holds_answer(text: str, answer: str, question: str = "") -> bool:
+    """Return whether a text contains an answer.
+
+    A short answer, up to 12 words, is found word by word, whatever the inflection, the case, the
+    punctuation and the way its numbers are written. Of a longer one it is enough that the text has
+    half of what one of its sentences says beyond the question; a paraphrase is not noticed.
+    Verdicts such as *yes* or *significantly increased*, and answers of stop words only, are found
+    in no text: any passage may have these words without answering. A bare number is found wherever
+    it stands.
+
+    Args:
+        text: Where to look.
+        answer: What to look for.
+        question: What is asked; a sentence that takes up its words gives nothing away by them.
+    """
+    if all(word in STOP_WORDS or stem(word) in _VERDICTS for word in words(answer)):
+        return False
+    wanted = _keys(answer)
+    if len(wanted) <= _SHORT:
+        return _has_run(_keys(text), wanted)
+    asked, found = shingles(question), shingles(text)
+    told = [shingles(sentence.text) - asked for sentence in split_sentences(answer)]
+    return any(len(one & found) >= _COPIED * len(one) for one in told if len(one) >= _TOLD)
+
+
+def _keys(text: str) -> list[str]:
+    text = _THOUSANDS.sub("", _PERCENT.sub(" percent", text.casefold()))
+    return [_key(word) for word in words(text)]
+
+
+def _key(word: str) -> str:
+    if word[0].isdigit():
+        return _ZEROS.sub(r"\1", word).rstrip(".")
+    return _NUMBER_WORDS.get(word, stem(word))
+
+
+def _has_run(keys: list[str], wanted: list[str]) -> bool:
+    size = len(wanted)
+    return any(keys[start : start + size] == wanted for start in range(len(keys) - size + 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

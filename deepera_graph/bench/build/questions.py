@@ -1,18 +1,235 @@
 """From a document to drafts: questions, their pools, their distractors."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
 
-from deepera_graph.bench.build.corpus import Corpus
-from deepera_graph.bench.build.document import Document
-from deepera_graph.bench.build.draft import Draft
-from deepera_graph.bench.build.losses import Loss
-from deepera_graph.bench.build.pairs import NoPairsError, Pair, QAGenerator, problem_of
-from deepera_graph.bench.build.plan import BuildPlan
-from deepera_graph.bench.build.pools import ambiguous, with_golden
-from deepera_graph.bench.build.search import ChunkSearch
-from deepera_graph.bench.build.write import DistractorWriter
-from deepera_graph.errors import AnswerError, CallError
+from deepera_graph.bench.build.corpus import Chunk, ChunkSearch, Corpus, Document, Found
+from deepera_graph.bench.build.distractors import DistractorWriter
+from deepera_graph.bench.build.drafts import (
+    Distractor,
+    Draft,
+    NoPairsError,
+    Pair,
+    PairsFile,
+    QAGenerator,
+    folded,
+    problem_of,
+)
+from deepera_graph.bench.build.gates import containment
+from deepera_graph.bench.build.model import PACKAGE, Asker, FilledNotes, FilledPairs
+from deepera_graph.bench.build.plan import BuildPlan, Golden, Loss, Setting
+from deepera_graph.bench.data.instance import Context, Instance
+from deepera_graph.errors import AnswerError, CallError, SettingsError
+from deepera_graph.judges.llm import prompt as show
+from deepera_graph.prompts import messages_of
+
+SPARE = 2  # pairs asked for beyond those needed, as some cannot be used
+
+
+class PassageGenerator:
+    """Asks for pairs from one chunk of a document, chosen at random.
+
+    Args:
+        asker: The model.
+        n: Pairs needed of a document, >= 1.
+        seed: Of the choice.
+
+    Source:
+        Ushio, Alva-Manchego and Camacho-Collados (2023), An empirical comparison of LM-based
+        question and answer generation methods: the form [(question, answer)] of a paragraph.
+    """
+
+    name = "lmqg"
+
+    def __init__(self, asker: Asker, *, n: int = 1, seed: int = 0) -> None:
+        self._asker, self._n, self._seed = asker, n + SPARE, seed
+
+    def about(self) -> dict[str, str]:
+        """Return its name."""
+        return {"name": self.name}
+
+    async def pairs(self, document: Document, chunks: Sequence[Chunk]) -> list[Pair]:
+        """Return pairs from one chunk."""
+        chunk = Random(f"{self._seed} {self.name} {document.id}").choice(chunks)
+        shown = show.plain(chunk.text)
+        messages = messages_of(
+            PACKAGE, "lmqg", n=str(self._n), passage=shown, marker=show.marker(shown)
+        )
+        filled = await self._asker.ask(self.name, messages, FilledPairs)
+        return [Pair(one.question.strip(), one.answer.strip(), chunk) for one in filled.pairs]
+
+
+EXTRACT = "extract"
+
+
+class GuidedGenerator:
+    """Takes notes on a document, and asks for pairs from the chunk that has its results.
+
+    Args:
+        asker: The model.
+        n: Pairs needed of a document, >= 1.
+
+    Source:
+        DeepEra, section 6.2 and Fig. 10.
+    """
+
+    name = "guided"
+
+    def __init__(self, asker: Asker, *, n: int = 1) -> None:
+        self._asker, self._n = asker, n + SPARE
+
+    def about(self) -> dict[str, str]:
+        """Return its name."""
+        return {"name": self.name}
+
+    async def pairs(self, document: Document, chunks: Sequence[Chunk]) -> list[Pair]:
+        """Return pairs from one chunk.
+
+        Raises:
+            NoPairsError: The notes hold no results.
+            AnswerError: A reply is unusable.
+            CallError: A call failed.
+        """
+        notes = await self._notes(document)
+        chunk = max(chunks, key=lambda one: containment(notes.results, one.text))
+        source = show.plain(
+            f"Notes on methods: {show.one_line(notes.methods)}\n"
+            f"Notes on results: {show.one_line(notes.results)}\n"
+            f"Notes on significance: {show.one_line(notes.significance)}\n\n"
+            f"Passage:\n{chunk.text}"
+        )
+        messages = messages_of(
+            PACKAGE, "guided", n=str(self._n), source=source, marker=show.marker(source)
+        )
+        filled = await self._asker.ask(self.name, messages, FilledPairs)
+        return [Pair(one.question.strip(), one.answer.strip(), chunk) for one in filled.pairs]
+
+    async def _notes(self, document: Document) -> FilledNotes:
+        shown = f"Title: {show.one_line(document.title)}\n\n{show.plain(document.text)}"
+        messages = messages_of(PACKAGE, "extract", document=shown, marker=show.marker(shown))
+        notes = await self._asker.ask(EXTRACT, messages, FilledNotes)
+        if not notes.results.strip():
+            raise NoPairsError("no-results", "the notes hold no results")
+        return notes
+
+
+DEFAULT = ("lmqg", "guided")
+FILE = "file:"
+
+
+def find_generators(names: Sequence[str], asker: Asker, plan: BuildPlan) -> list[QAGenerator]:
+    """Return the generators that names stand for: ``lmqg``, ``guided``, ``file:PATH``.
+
+    Raises:
+        SettingsError: A name is unknown, or two data sets would have the same name.
+        DatasetError: A file cannot be read.
+    """
+    check_generators(names)
+    return [_find(name, asker, plan) for name in names]
+
+
+def check_generators(names: Sequence[str]) -> None:
+    """Raise `SettingsError` if a name is unknown, or two data sets would have the same name."""
+    titles = [_title(name) for name in names]
+    if not titles or len(set(titles)) < len(titles):
+        raise SettingsError(f"generators must be one or more, and differ, got {','.join(names)!r}")
+
+
+def _title(name: str) -> str:
+    if name in DEFAULT:
+        return name
+    if name.startswith(FILE) and name != FILE:
+        return Path(name.removeprefix(FILE)).stem
+    raise SettingsError(f"a generator is 'lmqg', 'guided' or 'file:PATH', got {name!r}")
+
+
+def _find(name: str, asker: Asker, plan: BuildPlan) -> QAGenerator:
+    if name == PassageGenerator.name:
+        return PassageGenerator(asker, n=plan.per_document, seed=plan.seed)
+    if name == GuidedGenerator.name:
+        return GuidedGenerator(asker, n=plan.per_document)
+    return PairsFile(Path(name.removeprefix(FILE)))
+
+
+def with_golden(
+    found: Sequence[Found], pair: Pair, *, n: int, golden: Golden
+) -> tuple[tuple[Found, ...], bool]:
+    """Return the pool, and whether retrieval found the golden chunk.
+
+    Args:
+        found: What retrieval found, best first.
+        pair: Has the golden chunk.
+        n: Passages in the pool.
+        golden: What to do if it is missing.
+    """
+    pool = tuple(found[:n])
+    was_found = any(one.chunk == pair.golden for one in pool)
+    if was_found or golden == "record":
+        return pool, was_found
+    return (*pool[: n - 1], Found(pair.golden, None, None)), False
+
+
+def ambiguous(chunks: Iterable[Chunk], pair: Pair) -> frozenset[str]:
+    """Return the other chunks of the golden document that have the answer's words.
+
+    Whether they answer the question nobody has said, so they belong in no pool.
+    """
+    wanted = folded(pair.answer)
+    return frozenset(one.id for one in chunks if one != pair.golden and wanted in folded(one.text))
+
+
+def instance_of(draft: Draft, setting: Setting, plan: BuildPlan) -> Instance:
+    """Return the instance of a draft in one setting."""
+    natural = [_context(one, draft) for one in draft.pool]
+    contexts = natural if setting == "base" else _with_distractors(natural, draft, plan)
+    golden = draft.pair.golden.id
+    outside = {} if any(one.id == golden for one in contexts) else {golden: 1}
+    return Instance(
+        id=draft.id,
+        dataset=draft.dataset,
+        setting=setting,
+        subject=draft.subject,
+        question=draft.pair.question,
+        gold_answer=draft.pair.answer,
+        contexts=tuple(contexts),
+        golden_outside=outside,
+    )
+
+
+def _with_distractors(natural: list[Context], draft: Draft, plan: BuildPlan) -> list[Context]:
+    """Put distractors at random places, in the room of the last passages that are not golden."""
+    room = max(0, len(natural) + len(draft.distractors) - plan.n_contexts)
+    leaving = [one for one in reversed(natural) if not one.is_golden][:room]
+    pool = [one for one in natural if one not in leaving]
+    chance = Random(f"{plan.seed} places {draft.id}")
+    n_places = len(pool) + len(draft.distractors)
+    places = chance.sample(range(n_places), len(draft.distractors))
+    for place, number in sorted(zip(places, range(len(places)), strict=True)):
+        pool.insert(place, _written(draft, number, draft.distractors[number]))
+    return pool
+
+
+def _context(found: Found, draft: Draft) -> Context:
+    chunk = found.chunk
+    return Context(
+        id=chunk.id,
+        text=chunk.text,
+        is_golden=chunk == draft.pair.golden,
+        first_stage_rank=found.rank,
+        first_stage_score=found.score,
+    )
+
+
+def _written(draft: Draft, number: int, distractor: Distractor) -> Context:
+    return Context(
+        id=f"{draft.id}~{number + 1}",
+        text=distractor.text,
+        is_distractor=True,
+        distractor_type=distractor.type,
+        parent_id=draft.pair.golden.id,
+    )
 
 
 @dataclass(frozen=True, slots=True)

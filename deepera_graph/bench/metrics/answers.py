@@ -1,12 +1,201 @@
-"""Token precision, recall and F1 of an answer."""
+"""What answers from the passages are worth: generators, token overlap, and a judge behind LFS."""
 
 import re
 import string
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
 
-from deepera_graph.bench.metrics.values import Values
+import numpy as np
+from pydantic import Field, create_model
+
+from deepera_graph.bench.data.instance import MetricError
+from deepera_graph.bench.metrics.statistics import Values
+from deepera_graph.bench.rankers.llm import Chat, fill_prompt, run_together
+from deepera_graph.chat.schema import Number, ReplyModel
+from deepera_graph.errors import AnswerError, CallError, SettingsError
+from deepera_graph.judges.llm import prompt as show
+from deepera_graph.text.sentences import split_sentences
+
+Task = tuple[str, Sequence[str]]
+
+
+class Produced(NamedTuple):
+    """An answer; `problem` says why there is none, and is empty otherwise.
+
+    An answer may be empty without a problem: then the generator found none in the passages.
+    """
+
+    text: str
+    problem: str = ""
+
+
+class Generator(Protocol):
+    """Answers questions from passages."""
+
+    @property
+    def name(self) -> str:
+        """What a table calls it."""
+
+    @property
+    def fingerprint(self) -> Mapping[str, Any] | None:
+        """All that its answers depend on, as plain data; None if that is not known."""
+
+    def answer_many(self, tasks: Sequence[Task]) -> list[Produced]:
+        """Return an answer to each (question, passages, best first), in the same order."""
+
+
+class Extractive:
+    """Answers with the first sentences of the best passage; no model, for tests and dry runs."""
+
+    def __init__(self, n_sentences: int = 1) -> None:
+        if n_sentences < 1:
+            raise SettingsError(f"n_sentences must be >= 1, got {n_sentences}")
+        self._n_sentences = n_sentences
+        count = "sentence" if n_sentences == 1 else f"{n_sentences} sentences"
+        self.name = f"first {count} of the best passage"
+
+    @property
+    def fingerprint(self) -> Mapping[str, Any]:
+        """It depends on the number of sentences."""
+        return {"kind": "extractive", "n_sentences": self._n_sentences}
+
+    def answer_many(self, tasks: Sequence[Task]) -> list[Produced]:
+        """Return the beginning of each first passage; nothing where there is no passage."""
+        return [Produced(self._beginning(passages[0]) if passages else "") for _, passages in tasks]
+
+    def _beginning(self, passage: str) -> str:
+        sentences = split_sentences(passage)[: self._n_sentences]
+        return passage[sentences[0].start : sentences[-1].end] if sentences else passage.strip()
+
+
+class FilledText(ReplyModel):
+    """An answer."""
+
+    answer: str = Field(description="The answer, as brief as can be; empty if there is none.")
+
+
+class ChatGenerator:
+    """Has a chat model answer from the passages; without any passage the answer is empty."""
+
+    def __init__(self, chat: Chat) -> None:
+        self._chat = chat
+        self.name = chat.name
+
+    @property
+    def fingerprint(self) -> Mapping[str, Any] | None:
+        """It depends on the model and the prompt."""
+        if self._chat.fingerprint is None:
+            return None
+        prompt = [one.content for one in _messages("$question", ["$passage"])]
+        return {"kind": "chat", "model": self._chat.fingerprint, "prompt": prompt}
+
+    def answer_many(self, tasks: Sequence[Task]) -> list[Produced]:
+        """Return the answers of the model."""
+        return run_together(self._answer(*task) for task in tasks)
+
+    async def _answer(self, question: str, passages: Sequence[str]) -> Produced:
+        if not passages:
+            return Produced("")
+        try:
+            filled = await self._chat.ask("generate", _messages(question, passages), FilledText)
+        except (AnswerError, CallError) as error:
+            return Produced("", str(error))
+        return Produced(filled.answer.strip())
+
+
+def _messages(question: str, passages: Sequence[str]) -> list[Any]:
+    block = "\n\n".join(
+        f"[{number}] {' '.join(show.plain(one).split())}"
+        for number, one in enumerate(passages, start=1)
+    )
+    values = {"question": show.one_line(question), "marker": show.marker(block), "passages": block}
+    return list(fill_prompt("generate", **values))
+
+
+LOW = 1
+HIGH = 5
+
+
+class ToJudge(NamedTuple):
+    """An answer to be judged, with what it should have said."""
+
+    question: str
+    gold: str
+    answer: str
+
+
+class Verdict(NamedTuple):
+    """A score on the judge's scale; None when there is none, and `reason` then says why."""
+
+    score: int | None
+    reason: str
+
+
+class LfsJudge:
+    """Scores answers from *low* to *high*, a reason first.
+
+    An empty answer gets the lowest score without a call.
+
+    Source:
+        DeepEra, section on metrics: a separate model judges factual correctness, logical
+        consistency and contextual adequacy, in one number. Neither the prompt nor the scale is
+        printed; 1 to 5 fits the numbers they report, and it can be changed.
+    """
+
+    def __init__(self, chat: Chat, *, low: int = LOW, high: int = HIGH) -> None:
+        if low >= high:
+            raise SettingsError(f"low must be less than high, got {low} and {high}")
+        self.low, self.high = low, high
+        self.name = chat.name
+        self._chat = chat
+
+    @property
+    def fingerprint(self) -> Mapping[str, Any] | None:
+        """It depends on the model, the prompt and the scale."""
+        if self._chat.fingerprint is None:
+            return None
+        prompt = [one.content for one in self._messages(ToJudge("$question", "$gold", "$answer"))]
+        return {"kind": "lfs", "model": self._chat.fingerprint, "prompt": prompt}
+
+    def judge_many(self, tasks: Sequence[ToJudge]) -> list[Verdict]:
+        """Return a verdict on each answer, in the same order."""
+        return run_together(map(self._judge, tasks))
+
+    async def _judge(self, task: ToJudge) -> Verdict:
+        if not task.answer.strip():
+            return Verdict(self.low, "there is no answer")
+        kind = _verdict_schema(self.low, self.high)
+        try:
+            filled: Any = await self._chat.ask("lfs", self._messages(task), kind)
+        except (AnswerError, CallError) as error:
+            return Verdict(None, str(error))
+        return Verdict(filled.score, filled.reason)
+
+    def _messages(self, task: ToJudge) -> list[Any]:
+        answer = show.plain(task.answer)
+        return list(
+            fill_prompt(
+                "lfs",
+                low=str(self.low),
+                high=str(self.high),
+                question=show.one_line(task.question),
+                gold=show.one_line(task.gold),
+                marker=show.marker(answer),
+                answer=answer,
+            )
+        )
+
+
+@lru_cache(maxsize=8)
+def _verdict_schema(low: int, high: int) -> type[ReplyModel]:
+    """Return what the judge fills in, with its scale in the schema; one class a scale."""
+    reason: Any = (str, Field(description="Why, in one or two sentences."))
+    score: Any = (Number, Field(ge=low, le=high, description=f"From {low} to {high}."))
+    return create_model("FilledVerdict", __base__=ReplyModel, reason=reason, score=score)
+
 
 _ARTICLE = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -62,10 +251,6 @@ def answer_overlaps(
     """Return the overlap of each (answer, gold answer).
 
     F1 is a mean of F1s, hence not the harmonic mean of the two other means.
-
-    Args:
-        pairs: Answers with their gold answers.
-        weights: How much each counts, >= 0; 1 when None.
     """
     overlaps = [token_overlap(answer, gold) for answer, gold in pairs]
     return Overlaps(
@@ -73,3 +258,41 @@ def answer_overlaps(
         Values.of([one.recall for one in overlaps], weights),
         Values.of([one.f1 for one in overlaps], weights),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Lfs:
+    """JudgedRanking answers."""
+
+    values: Values
+    std: float
+    n_failed: int
+    low: int
+    high: int
+
+    @property
+    def mean(self) -> float:
+        """The mean score, from `low` to `high`; not a number if no answer has one."""
+        return self.values.mean()
+
+    def __str__(self) -> str:
+        """Name mean, spread and scale, e.g. ``4.02 ± 0.81 (1 to 5, 3 not judged)``."""
+        failed = f", {self.n_failed} not judged" if self.n_failed else ""
+        return f"{self.mean:.2f} ± {self.std:.2f} ({self.low} to {self.high}{failed})"
+
+
+def lfs(scores: Sequence[int | None], *, low: int, high: int) -> Lfs:
+    """Return mean and spread of the scores of a judge.
+
+    Source:
+        DeepEra, section on metrics: a judge's score of factual correctness, logical consistency
+        and contextual adequacy, as mean and standard deviation. The scale is not printed.
+    """
+    judged = [one for one in scores if one is not None]
+    for one in judged:
+        if not low <= one <= high:
+            raise MetricError(f"score must be from {low} to {high}, got {one}")
+    values = [float(low if one is None else one) for one in scores]
+    weights = [float(one is not None) for one in scores]
+    std = float(np.std(judged, ddof=1)) if len(judged) > 1 else 0.0
+    return Lfs(Values.of(values, weights), std, len(scores) - len(judged), low, high)

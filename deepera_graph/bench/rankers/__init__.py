@@ -1,1 +1,1 @@
-"""Rankers to compare, all behind the protocol of `deepera_graph.bench.rankers.ranker`."""
+"""Rankers to compare, all behind the protocol of `deepera_graph.bench.rankers.base`."""

@@ -28,7 +28,9 @@ Those that ask a chat model take ``:MODEL`` behind their name, ``provider:model`
 is a folder, a name on the Hugging Face hub, or, for ``dense``, a package that brings a model.
 """
 
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
@@ -36,25 +38,100 @@ from typing import Any
 from langchain_core.documents import BaseDocumentCompressor
 from langchain_core.embeddings import Embeddings
 
-from deepera_graph.backends.llm import Mode
-from deepera_graph.bench.chat import Chat
-from deepera_graph.bench.rankers.bm25 import BM25
-from deepera_graph.bench.rankers.compressor import Compressor
+from deepera_graph.bench.data.instance import UnavailableError
+from deepera_graph.bench.rankers.base import FirstStage, Random, Ranker
 from deepera_graph.bench.rankers.deepera import DeepEra
-from deepera_graph.bench.rankers.dense import Dense
-from deepera_graph.bench.rankers.flashrank_model import FlashRank
-from deepera_graph.bench.rankers.langchain_named import cohere, langchain_listwise
-from deepera_graph.bench.rankers.llm_listwise import ListwiseLlm
-from deepera_graph.bench.rankers.llm_pointwise import llm_pointwise
-from deepera_graph.bench.rankers.models import Models
-from deepera_graph.bench.rankers.openai_dense import dense_openai
-from deepera_graph.bench.rankers.order import FirstStage, Random
-from deepera_graph.bench.rankers.paperqa import paperqa
-from deepera_graph.bench.rankers.ranker import Ranker
-from deepera_graph.bench.rankers.rerankers_model import RerankersModel
-from deepera_graph.bench.rankers.sentence_models import CrossEncoder, dense_sentences
+from deepera_graph.bench.rankers.embedding import Dense, dense_openai, dense_sentences
+from deepera_graph.bench.rankers.external import (
+    Compressor,
+    cohere,
+    cross_encoder,
+    flashrank,
+    langchain_listwise,
+    rerankers,
+)
+from deepera_graph.bench.rankers.lexical import BM25
+from deepera_graph.bench.rankers.llm import (
+    MAX_CONCURRENCY,
+    Chat,
+    ListwiseLlm,
+    llm_pointwise,
+    paperqa,
+)
+from deepera_graph.budget import Budget, Meter
+from deepera_graph.cache.store import JudgementCache
+from deepera_graph.chat.rate_limit import RateLimits
+from deepera_graph.concurrency import Limiter
 from deepera_graph.errors import SettingsError
+from deepera_graph.judges.llm.backend import Mode, llm_backend
 from deepera_graph.reranker import EvidenceReranker
+
+_SERVER = re.compile(r"@(?=https?://)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Models:
+    """Makes the chat models that rankers name; all share one cache, one limit and one budget.
+
+    Attributes:
+        model: ``provider:model`` for rankers that name none; with *base_url* the bare name will do.
+        base_url: A server that speaks OpenAI's chat protocol, for rankers that name none.
+        api_key_env: Environment variable that holds the key; the provider's own if None.
+        limits: What the servers allow, see `deepera_graph.chat.rate_limit.Limits`.
+        cache: Where answers are kept; None keeps none.
+        max_concurrency: Most calls in flight, >= 1.
+        budget: What all of them together may cost; None is no limit.
+
+    Raises:
+        SettingsError: A number is out of range.
+    """
+
+    model: str = ""
+    base_url: str | None = None
+    api_key_env: str | None = None
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    cache: JudgementCache | None = None
+    max_concurrency: int = MAX_CONCURRENCY
+    budget: Budget | None = None
+    limiter: Limiter = field(init=False, repr=False, compare=False)
+    meter: Meter = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.max_concurrency < 1:
+            raise SettingsError(f"max_concurrency must be >= 1, got {self.max_concurrency}")
+        RateLimits(**self.limits)
+        object.__setattr__(self, "limiter", Limiter(self.max_concurrency))
+        object.__setattr__(self, "meter", Meter(self.budget))
+
+    def chat(self, named: str = "", *, mode: Mode = "separate") -> Chat:
+        """Return the model that a ranker names, or the one for all."""
+        model, base_url = self._parsed(named)
+        try:
+            backend = llm_backend(
+                model,
+                base_url=base_url,
+                api_key_env=self.api_key_env,
+                limits=self.limits,
+                mode=mode,
+            )
+        except SettingsError as error:
+            raise UnavailableError(str(error)) from error
+        return Chat(backend, cache=self.cache, limiter=self.limiter, meter=self.meter)
+
+    def _parsed(self, named: str) -> tuple[str, str | None]:
+        model, *server = _SERVER.split(named or self.model, maxsplit=1)
+        base_url = server[0] if server else self.base_url
+        if not model:
+            raise SettingsError("a ranker that asks a chat model needs one, e.g. --model NAME")
+        if base_url is not None:
+            return "openai:" + model.removeprefix("openai:"), base_url
+        if ":" not in model:
+            raise SettingsError(
+                f"model must be 'provider:model', e.g. openai:{model}, or 'model@http://server', "
+                f"got {model!r}"
+            )
+        return model, None
+
 
 _RULES = "rules"
 
@@ -164,7 +241,7 @@ def _made(path: str) -> object:
 _PLAIN: Mapping[str, Callable[[], Ranker]] = {
     "first-stage": FirstStage,
     "bm25": BM25,
-    "flashrank": FlashRank,
+    "flashrank": flashrank,
     "cohere": cohere,
 }
 _MODES: Mapping[str, Mode] = {"fused": "fused", "grouped": "grouped"}
@@ -178,9 +255,9 @@ _ASKING: Mapping[str, Callable[[Chat], Ranker]] = {
 }
 _WITH_PART: Mapping[str, Callable[[str], Ranker]] = {
     "dense": _dense,
-    "cross-encoder": CrossEncoder,
-    "rerankers": RerankersModel,
-    "flashrank": FlashRank,
+    "cross-encoder": cross_encoder,
+    "rerankers": rerankers,
+    "flashrank": flashrank,
     "cohere": cohere,
     "compressor": _compressor,
 }

@@ -10,14 +10,12 @@ from bench.build.lake_abstracts import lake_abstract, lake_abstracts
 from bench.build.model_script import answer, step_of
 from bench.lakes import SHARED_DATA
 from deepera_graph.bench.build.builder import build
-from deepera_graph.bench.build.document import Document
+from deepera_graph.bench.build.corpus import Document
 from deepera_graph.bench.build.gates import Gates
-from deepera_graph.bench.build.losses import Loss
-from deepera_graph.bench.build.plan import BuildPlan
-from deepera_graph.bench.errors import DatasetError
-from deepera_graph.bench.jsonl import read_rows
-from deepera_graph.bench.readers.documents import read_documents
-from deepera_graph.bench.readers.instances import read_instances
+from deepera_graph.bench.build.plan import BuildPlan, Loss
+from deepera_graph.bench.data.documents import read_documents
+from deepera_graph.bench.data.instance import DatasetError, read_rows
+from deepera_graph.bench.data.readers import read_instances
 from deepera_graph.budget import Budget
 from deepera_graph.errors import BackendError, BudgetError, SettingsError
 from support.openai_server import ChatServer, Reply

@@ -3,11 +3,10 @@
 import pytest
 
 from bench.build.model_script import answer, line_of, n_tries, passage_for, step_of
-from deepera_graph.bench.build.gates import GATES
-from deepera_graph.bench.build.losses import Rejected
-from deepera_graph.bench.build.reasons import IN_WORDS
-from deepera_graph.bench.jsonl import read_rows
-from deepera_graph.bench.readers.instances import read_instances
+from deepera_graph.bench.build.gates import GATES, IN_WORDS
+from deepera_graph.bench.build.plan import Rejected
+from deepera_graph.bench.data.instance import read_rows
+from deepera_graph.bench.data.readers import read_instances
 from support.openai_server import ChatServer
 
 

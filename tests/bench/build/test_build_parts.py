@@ -6,20 +6,23 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
 from bench.build.lake_abstracts import lake_abstracts
-from deepera_graph.backends.llm import llm_backend
-from deepera_graph.backends.local import local_backend
-from deepera_graph.bench.build.builder import build
-from deepera_graph.bench.build.corpus import Chunk, connected_corpus, read_corpus
-from deepera_graph.bench.build.embed import KeptEmbeddings, LsaEmbeddings
-from deepera_graph.bench.build.estimate import estimate
-from deepera_graph.bench.build.fillings import FilledGuide
-from deepera_graph.bench.build.guidance import lengths_of, phrases_to_avoid, types_of
-from deepera_graph.bench.build.model import model_record, without_server
-from deepera_graph.bench.build.pairs import Pair
+from deepera_graph.bench.build.builder import build, estimate
+from deepera_graph.bench.build.corpus import (
+    Chunk,
+    KeptEmbeddings,
+    LsaEmbeddings,
+    connected_corpus,
+    read_corpus,
+)
+from deepera_graph.bench.build.distractors import lengths_of, phrases_to_avoid, types_of
+from deepera_graph.bench.build.drafts import Pair
+from deepera_graph.bench.build.model import FilledGuide, model_record, without_server
 from deepera_graph.bench.build.plan import BuildPlan
-from deepera_graph.bench.errors import DatasetError
+from deepera_graph.bench.data.instance import DatasetError
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError
+from deepera_graph.judges.llm.backend import llm_backend
+from deepera_graph.judges.trained.backend import local_backend
 
 
 class CountingEmbeddings(Embeddings):

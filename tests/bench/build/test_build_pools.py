@@ -4,12 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepera_graph.bench.build.corpus import Chunk
-from deepera_graph.bench.build.draft import Distractor, Draft
-from deepera_graph.bench.build.pairs import Pair
+from deepera_graph.bench.build.corpus import Chunk, Found
+from deepera_graph.bench.build.drafts import Distractor, Draft, Pair
 from deepera_graph.bench.build.plan import BuildPlan
-from deepera_graph.bench.build.pools import ambiguous, instance_of, with_golden
-from deepera_graph.bench.build.search import Found
+from deepera_graph.bench.build.questions import ambiguous, instance_of, with_golden
 
 CHUNKS = [Chunk(f"d{n}#1", f"Lake {n} froze.", f"d{n}") for n in range(12)]
 FOUND = tuple(Found(chunk, n + 1, 1 - n / 20) for n, chunk in enumerate(CHUNKS))

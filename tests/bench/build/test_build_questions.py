@@ -5,10 +5,9 @@ import pytest
 from bench.build.lake_abstracts import lake_abstracts
 from bench.lakes import write_jsonl
 from deepera_graph.bench.build.corpus import Chunk, read_corpus
-from deepera_graph.bench.build.pairs import Pair, problem_of
-from deepera_graph.bench.build.pairs_file import PairsFile
-from deepera_graph.bench.errors import DatasetError
-from deepera_graph.bench.readers.instances import read_instances
+from deepera_graph.bench.build.drafts import Pair, PairsFile, problem_of
+from deepera_graph.bench.data.instance import DatasetError
+from deepera_graph.bench.data.readers import read_instances
 
 CHUNK = Chunk("a#1", "Ice covered the lake for 90 days. Trout fed on  stonefly larvae.", "a")
 

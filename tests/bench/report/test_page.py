@@ -9,12 +9,10 @@ from html.parser import HTMLParser
 import pytest
 
 from bench.study_lakes import Judge, lab, lakes
-from deepera_graph.bench.dataset import Dataset
-from deepera_graph.bench.experiments.named import EXPERIMENTS
-from deepera_graph.bench.rankers.order import FirstStage, Random
-from deepera_graph.bench.report.command import report
-from deepera_graph.bench.report.svg import inline_svg
-from deepera_graph.bench.report.worst import LONGEST, worst_questions
+from deepera_graph.bench.data.instance import Dataset
+from deepera_graph.bench.rankers.base import FirstStage, Random
+from deepera_graph.bench.report import LONGEST, inline_svg, report, worst_questions
+from deepera_graph.bench.studies.run import EXPERIMENTS
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 EVIL = "<script>alert(\"x\")</script> & <b>bold</b> {{ 7 * 7 }} </style> 'quoted'"

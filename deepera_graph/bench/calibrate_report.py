@@ -1,0 +1,438 @@
+"""The work of `deepera calibrate`: labelled passages in, a curve and a report on thresholds out."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from deepera_graph.bench.calibrate import (
+    N_FOLDS,
+    JudgedQuestion,
+    Labels,
+    Probabilities,
+    Watch,
+    check_classes,
+    check_method,
+    cross_validate,
+    fit_curve,
+    judge_passages,
+    read_judge,
+    read_labels,
+    read_ranked,
+)
+from deepera_graph.bench.metrics.statistics import (
+    LEVEL,
+    Floats,
+    Interval,
+    bootstrap_ratios,
+    brier_score,
+    calibration_error,
+)
+from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.reranker import EvidenceReranker
+from deepera_graph.thresholds import Curve, Method, check_share, judge_identity
+
+N_CALIBRATION_RESAMPLES = 2000
+FEWEST_KEPT = 10
+TAUS = tuple(step / 100 for step in range(101))
+
+
+@dataclass(frozen=True, slots=True)
+class RateInterval:
+    """A number and its bootstrap interval of 95 %; all None where nothing was kept."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+
+    @classmethod
+    def of(cls, found: Interval) -> "RateInterval":
+        """Put None where there is no number, as JSON has no word for that."""
+        return cls(*(None if math.isnan(number) else number for number in found))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatingPoint:
+    """What one threshold does, over all questions.
+
+    Attributes:
+        precision: Share of the kept passages that are evidence, in [0, 1].
+        recall: Share of the evidence that is kept, in [0, 1]; evidence that could not be judged
+            is not kept.
+        kept: Passages kept a question, >= 0, before any `top_n`.
+        answered: Share of the questions of which something is kept, in [0, 1].
+    """
+
+    precision: RateInterval
+    recall: RateInterval
+    kept: RateInterval
+    answered: RateInterval
+
+
+class ThresholdCounts:
+    """How much of every question is kept at every threshold of a list."""
+
+    def __init__(
+        self,
+        questions: Sequence[JudgedQuestion],
+        values: Sequence[Sequence[float]],
+        taus: Sequence[float],
+        *,
+        n_resamples: int = N_CALIBRATION_RESAMPLES,
+        seed: int = 0,
+    ) -> None:
+        self.taus = tuple(taus)
+        self._n_resamples, self._seed = n_resamples, seed
+        pairs = [
+            _counts(its_values, one.labels, taus)
+            for one, its_values in zip(questions, values, strict=True)
+        ]
+        self._kept = np.array([kept for kept, _ in pairs])
+        self._found = np.array([found for _, found in pairs])
+        self._relevant = np.array([[float(one.n_relevant)] for one in questions])
+
+    def points(self) -> list[OperatingPoint]:
+        """Return what each threshold does, with intervals."""
+        kept, found, ones = self._kept, self._found, np.ones_like(self._kept)
+        return [
+            OperatingPoint(precision=precision, recall=recall, kept=number, answered=answered)
+            for precision, recall, number, answered in zip(
+                self._rates(found, kept),
+                self._rates(found, self._relevant * ones),
+                self._rates(kept, ones),
+                self._rates((kept > 0).astype(float), ones),
+                strict=True,
+            )
+        ]
+
+    def precisions(self) -> list[RateInterval]:
+        """Return the precision at each threshold; unknown where fewer than ten are kept in all."""
+        found = self._rates(self._found, self._kept)
+        enough = self._kept.sum(axis=0) >= FEWEST_KEPT
+        return [
+            one if ok else RateInterval(None, None, None)
+            for one, ok in zip(found, enough, strict=True)
+        ]
+
+    def _rates(self, above: Floats, below: Floats) -> list[RateInterval]:
+        found = bootstrap_ratios(above, below, n_resamples=self._n_resamples, seed=self._seed)
+        return [RateInterval.of(one) for one in found]
+
+
+def _counts(
+    values: Sequence[float], labels: Sequence[int], taus: Sequence[float]
+) -> tuple[Floats, Floats]:
+    """Count what is kept, and the evidence in it, at every threshold; shape (n_taus,) each."""
+    passes = np.asarray(values, dtype=float).reshape(-1, 1) >= np.asarray(taus, dtype=float)
+    truth = np.asarray(labels, dtype=float)
+    return passes.sum(axis=0).astype(float), truth @ passes
+
+
+Bound = Literal["mean", "low"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """A threshold, or why there is none."""
+
+    probability: float | None
+    why_not: str = ""
+
+
+def suggest_threshold(
+    taus: Sequence[float],
+    precisions: Sequence[RateInterval],
+    wanted: float,
+    *,
+    bound: Bound = "mean",
+) -> Suggestion:
+    """Return the lowest threshold whose precision is at least *wanted*."""
+    known = [
+        (tau, value)
+        for tau, one in zip(taus, precisions, strict=True)
+        if (value := one.mean if bound == "mean" else one.low) is not None
+    ]
+    reached = [tau for tau, value in known if value >= wanted]
+    if reached:
+        return Suggestion(probability=min(reached))
+    if not known:
+        return Suggestion(probability=None, why_not=f"fewer than {FEWEST_KEPT} passages to keep")
+    best, tau = max((value, -tau) for tau, value in known)
+    name = "precision" if bound == "mean" else "lower end of the precision"
+    return Suggestion(
+        probability=None,
+        why_not=f"the best {name} is {best:.3f}, at probability {-tau:.2f}; wanted {wanted:g}",
+    )
+
+
+_WIDTH = 21
+_COLUMNS = ("precision", "recall", "kept", "answered")
+_HEADS = ("precision", "recall", "kept a question", "something kept")
+
+
+def report_lines(report: Mapping[str, Any]) -> list[str]:
+    """Return the lines of a report of `deepera_graph.bench.calibrate_report`."""
+    return [
+        *_about(report),
+        "",
+        " " * 20 + "".join(head.ljust(_WIDTH) for head in _HEADS).rstrip(),
+        *(_row(point) for point in report["operating_points"]),
+        "",
+        *(_suggestion(name, report) for name in ("even", "sure")),
+        *_method(report),
+    ]
+
+
+def _about(report: Mapping[str, Any]) -> list[str]:
+    curve, data, quality = report["curve"], report["data"], report["quality"]
+    judge = ", ".join(f"{key} {value}" for key, value in curve["judge"].items()) or "unknown"
+    brier, error = quality["brier"], quality["calibration_error"]
+    failed = f"; {data['failed']} could not be judged" if data["failed"] else ""
+    return [
+        f"judge               {judge}",
+        f"data                {data['questions']} questions, {data['judged']} passages, "
+        f"{data['relevant']} of them evidence{failed}",
+        f"curve               {curve['method']}",
+        f"Brier score         {brier['before']:.4f} as it is, {brier['after']:.4f} calibrated, "
+        f"{brier['base_rate']:.4f} for the base rate alone",
+        f"calibration error   {error['before']:.4f} as it is, {error['after']:.4f} calibrated",
+    ]
+
+
+def _row(point: Mapping[str, Any]) -> str:
+    name = f"{point['on']} >= {point['tau']:.2f}"
+    cells = "".join(_cell(point[column]).ljust(_WIDTH) for column in _COLUMNS)
+    return f"{name:<20}{cells}".rstrip()
+
+
+def _cell(estimate: Mapping[str, float | None]) -> str:
+    if estimate["mean"] is None:
+        return "-"
+    if estimate["low"] is None:
+        return f"{estimate['mean']:.3f}"
+    return f"{estimate['mean']:.3f} ({estimate['low']:.3f}-{estimate['high']:.3f})"
+
+
+def _suggestion(name: str, report: Mapping[str, Any]) -> str:
+    one = report["suggested"][name]
+    wanted = f"precision {report['wanted_precision']:g}"
+    wish = wanted if name == "even" else f"{wanted} at the low end of its interval"
+    if one["probability"] is None:
+        return f"{wish}: not reached; {one['why_not']}"
+    if one["score"] is None:
+        return f"{wish}: probability >= {one['probability']:.2f}, which no score has on this curve"
+    return f"{wish}: probability >= {one['probability']:.2f}, that is score >= {one['score']:.3f}"
+
+
+def _method(report: Mapping[str, Any]) -> list[str]:
+    how = report["how"]
+    return [
+        f"Probabilities by {how['folds']}-fold cross-validation over questions; intervals of "
+        f"{how['level']:.0%} over {how['n_resamples']} resamples of the questions."
+    ]
+
+
+TAU = 0.8
+
+
+def build_report(
+    questions: Sequence[JudgedQuestion],
+    curve: Curve,
+    *,
+    precision: float = 0.8,
+    n_resamples: int = N_CALIBRATION_RESAMPLES,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Return plain data about a curve and the questions it was fitted on.
+
+    Probabilities are cross-validated by question, so no passage is judged by a curve that has seen
+    it. Only the suggested threshold is one number chosen on the same passages that it is then
+    measured on; ``suggested.sure`` leaves room for that.
+    """
+    probabilities = cross_validate(questions, method=curve.method, seed=seed)
+    draws: dict[str, int] = {"n_resamples": n_resamples, "seed": seed}
+    scale = ThresholdCounts(questions, probabilities, TAUS, **draws)
+    precisions = scale.precisions()
+    suggested = {
+        "even": suggest_threshold(scale.taus, precisions, precision, bound="mean"),
+        "sure": suggest_threshold(scale.taus, precisions, precision, bound="low"),
+    }
+    return {
+        "curve": curve.to_dict(),
+        "data": _data(questions),
+        "quality": _quality(questions, probabilities),
+        "wanted_precision": precision,
+        "suggested": {name: _suggested(one, curve) for name, one in suggested.items()},
+        "operating_points": [
+            *_points(questions, [one.scores for one in questions], curve, draws),
+            *_points(questions, probabilities, curve, draws, _taus(suggested)),
+        ],
+        "how": {"folds": N_FOLDS, "level": LEVEL, **draws},
+    }
+
+
+def _data(questions: Sequence[JudgedQuestion]) -> dict[str, int]:
+    return {
+        "questions": len(questions),
+        "judged": sum(len(one.scores) for one in questions),
+        "relevant": sum(sum(one.labels) for one in questions),
+        "failed": sum(one.n_failed for one in questions),
+        "failed_relevant": sum(one.n_failed_relevant for one in questions),
+    }
+
+
+def _quality(
+    questions: Sequence[JudgedQuestion], probabilities: Probabilities
+) -> dict[str, dict[str, float]]:
+    labels = list(chain.from_iterable(one.labels for one in questions))
+    before = list(chain.from_iterable(one.scores for one in questions))
+    after = list(chain.from_iterable(probabilities))
+    always = [sum(labels) / len(labels)] * len(labels)
+    return {
+        "brier": {
+            "before": brier_score(before, labels),
+            "after": brier_score(after, labels),
+            "base_rate": brier_score(always, labels),
+        },
+        "calibration_error": {
+            "before": calibration_error(before, labels),
+            "after": calibration_error(after, labels),
+        },
+    }
+
+
+def _suggested(one: Suggestion, curve: Curve) -> dict[str, Any]:
+    tau = one.probability
+    score = None if tau is None else curve.lowest_score(tau)
+    return {"probability": tau, "score": score, "why_not": one.why_not}
+
+
+def _taus(suggested: dict[str, Suggestion]) -> list[float]:
+    return sorted(
+        {TAU, *(one.probability for one in suggested.values() if one.probability is not None)}
+    )
+
+
+def _points(
+    questions: Sequence[JudgedQuestion],
+    values: Sequence[Sequence[float]],
+    curve: Curve,
+    draws: dict[str, int],
+    taus: Sequence[float] | None = None,
+) -> list[dict[str, Any]]:
+    """Measure thresholds on probabilities; or, if none are given, the plain one on scores."""
+    measured = ThresholdCounts(questions, values, taus or [TAU], **draws).points()
+    on = "score" if taus is None else "probability"
+    return [
+        {
+            "on": on,
+            "tau": tau,
+            "score": curve.lowest_score(tau) if taus else tau,
+            **asdict(point),
+        }
+        for tau, point in zip(taus or [TAU], measured, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierScores:
+    """Scores of an earlier `deepera rerank`."""
+
+    path: Path
+    report: Path | None = None
+
+
+def calibrate(
+    labelled: Path | str,
+    out: Path | str | None,
+    *,
+    scores: EvidenceReranker | EarlierScores,
+    method: Method = "isotonic",
+    precision: float = 0.8,
+    n_resamples: int = N_CALIBRATION_RESAMPLES,
+    seed: int = 0,
+    overwrite: bool = False,
+    watch: Watch = lambda question: None,
+) -> dict[str, Any]:
+    """Fit a curve, write it, and report what thresholds on it would keep.
+
+    Everything that can be checked is checked before the first passage is judged.
+
+    Args:
+        labelled: Questions whose passages are labelled; see `deepera_graph.bench.calibrate`.
+        out: Where the curve goes, for `Curve.load`; None writes nothing.
+        scores: Who judges the passages, or what was judged before.
+        method: ``isotonic``, or ``platt`` for few passages.
+        precision: What `suggested` in the report aims at, in [0, 1].
+        n_resamples: Of the intervals, >= 1.
+        seed: The same seed gives the same report.
+        overwrite: Replace *out* if it exists.
+        watch: Called with every question that was judged.
+
+    Returns:
+        Plain data, as `build_report` gives it; `report_lines` makes text of it.
+
+    Raises:
+        InputError: A file or line cannot be used, a passage is not labelled, or there is too
+            little of either label.
+        SettingsError: An option is out of range, *out* exists, or scikit-learn is not installed.
+        BackendError: The backend cannot be reached or refuses the key.
+    """
+    labelled, out = Path(labelled), None if out is None else Path(out)
+    _check_options(method, precision, n_resamples)
+    _check_out(out, labelled, overwrite=overwrite)
+    if labelled.exists() and not labelled.is_file():
+        raise InputError(f"{labelled} must be a regular file: it is read twice")
+    labels = read_labels(labelled)
+    _check_labels(labels)
+    identity, questions = _judged(scores, labelled, labels, watch)
+    questions = [one for one in questions if one.scores or one.n_failed]
+    curve = fit_curve(
+        list(chain.from_iterable(one.scores for one in questions)),
+        list(chain.from_iterable(one.labels for one in questions)),
+        method=method,
+        judge=identity,
+        n_questions=len(questions),
+    )
+    report = build_report(questions, curve, precision=precision, n_resamples=n_resamples, seed=seed)
+    if out is not None:
+        curve.save(out)
+    return report
+
+
+def _judged(
+    scores: EvidenceReranker | EarlierScores, path: Path, labels: dict[str, Labels], watch: Watch
+) -> tuple[dict[str, str], Sequence[JudgedQuestion]]:
+    if isinstance(scores, EarlierScores):
+        return read_judge(scores.path, scores.report), read_ranked(scores.path, labels)
+    backend = scores.backend
+    return judge_identity(backend.name, backend.about), judge_passages(
+        scores, path, labels, watch=watch
+    )
+
+
+def _check_options(method: str, precision: float, n_resamples: int) -> None:
+    check_method(method)
+    check_share("precision", precision)
+    if n_resamples < 1:
+        raise SettingsError(f"n_resamples must be >= 1, got {n_resamples}")
+
+
+def _check_out(out: Path | None, labelled: Path, *, overwrite: bool) -> None:
+    if out is None:
+        return
+    if out.is_dir() or not out.parent.is_dir():
+        raise SettingsError(f"{str(out)!r} cannot be written")
+    if out.absolute() == labelled.absolute():
+        raise SettingsError(f"{str(out)!r} is the input; write somewhere else")
+    if out.exists() and not overwrite:
+        raise SettingsError(f"{str(out)!r} exists; give --overwrite to replace it")
+
+
+def _check_labels(labels: dict[str, Labels]) -> None:
+    each = [label for its in labels.values() for label in its.values()]
+    check_classes(sum(each), len(each) - sum(each))

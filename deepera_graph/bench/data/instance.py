@@ -1,0 +1,174 @@
+"""One benchmark question with its candidate passages and their labels."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from deepera_graph.errors import DeepEraError
+
+
+class DatasetError(DeepEraError, ValueError):
+    """A data set cannot be read; the message names the file and the line."""
+
+
+class RankingError(DeepEraError, ValueError):
+    """A ranker gave back something that is not a ranking of what it was given."""
+
+
+class MetricError(DeepEraError, ValueError):
+    """A metric is unknown, or cannot be computed from what it was given."""
+
+
+class UnavailableError(DeepEraError):
+    """A ranker cannot run here: a package, weights or a key is missing; the message says which."""
+
+
+class Context(BaseModel):
+    """One candidate passage of a question, with its labels; a ranker never sees the labels."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+    id: str = Field(min_length=1, description="Names the passage within its question.")
+    text: str = Field(description="What is ranked; not blank.")
+    title: str = Field(default="", description="Title of the document the passage is from.")
+    section: str = Field(default="", description="Section of the document.")
+    is_golden: bool = Field(default=False, description="It answers the question.")
+    grade: int = Field(
+        default=1, ge=1, description="How well a golden passage answers; 1 unless judged in grades."
+    )
+    is_distractor: bool = Field(default=False, description="It looks like an answer; it is none.")
+    distractor_type: str | None = Field(default=None, description="What kind of look-alike.")
+    parent_id: str | None = Field(default=None, description="The golden passage it looks like.")
+    first_stage_rank: int | None = Field(default=None, ge=1, description="Place in retrieval.")
+    first_stage_score: float | None = Field(default=None, description="On the retriever's scale.")
+
+    @field_validator("text")
+    @classmethod
+    def _not_blank(cls, text: str) -> str:
+        return _checked_not_blank(text)
+
+    @model_validator(mode="after")
+    def _one_label(self) -> Self:
+        if self.is_golden and self.is_distractor:
+            raise ValueError(f"passage {self.id!r} is golden and a distractor at once")
+        return self
+
+
+class Instance(BaseModel):
+    """A question, what answers it, and the passages to rank, in first-stage order.
+
+    Source:
+        DeepEra, section 6.2; several passages may be golden, and golden passages that the first
+        stage missed are recorded, because they cap what any reranker can reach.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+    id: str = Field(min_length=1, description="Names the question within its data set.")
+    dataset: str = Field(default="", description="Where it is from.")
+    setting: str = Field(default="", description="How the candidates were made, e.g. 'base'.")
+    subject: str = Field(default="", description="Field of science.")
+    question: str = Field(description="What is asked; not blank.")
+    gold_answer: str = Field(default="", description="The answer, for metrics over answers.")
+    decision: str = Field(default="", description="The answer in one word, e.g. 'yes'.")
+    contexts: tuple[Context, ...] = Field(min_length=1, description="The candidates.")
+    golden_outside: dict[str, int] = Field(
+        default_factory=dict,
+        description="Golden passages that are not among the candidates: id to grade, each >= 1.",
+    )
+
+    @field_validator("question")
+    @classmethod
+    def _not_blank(cls, question: str) -> str:
+        return _checked_not_blank(question)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        ids = [context.id for context in self.contexts]
+        known = {*ids, *self.golden_outside}
+        if len(known) < len(ids) + len(self.golden_outside):
+            twice = next(one for one in known if ids.count(one) + (one in self.golden_outside) > 1)
+            raise ValueError(f"passage id {twice!r} is used twice")
+        if not self.golden_outside and not any(one.is_golden for one in self.contexts):
+            raise ValueError("no passage is golden")
+        if any(grade < 1 for grade in self.golden_outside.values()):
+            raise ValueError(f"grades must be >= 1, got {self.golden_outside}")
+        for context in self.contexts:
+            if context.parent_id is not None and context.parent_id not in known:
+                raise ValueError(f"parent_id {context.parent_id!r} names no passage")
+        return self
+
+
+def _checked_not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError(f"must not be blank, got {text!r}")
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Benchmark questions under one name."""
+
+    name: str
+    read: Callable[[], Iterable[Instance]]
+    first_stage: str = "unknown"
+
+    def __iter__(self) -> Iterator[Instance]:
+        return iter(self.read())
+
+    def first(self, n: int) -> "Dataset":
+        """Return the first *n* instances under the same name; for a quick look."""
+        return Dataset(self.name, lambda: islice(iter(self), n), self.first_stage)
+
+
+RowT = TypeVar("RowT", bound=BaseModel)
+
+
+def read_rows(path: Path, kind: type[RowT]) -> Iterator[RowT]:
+    """Yield the rows of a file, one line in memory at a time; blank lines are skipped."""
+    for number, line in read_lines(path):
+        try:
+            yield kind.model_validate_json(line)
+        except ValidationError as error:
+            raise DatasetError(f"{path}, line {number}: {first_problem(error)}") from error
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield (line number from 1, line) of the lines that are not blank."""
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield number, line
+    except OSError as error:
+        raise DatasetError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def write_rows(path: Path, rows: Iterable[BaseModel]) -> int:
+    """Write rows as JSON lines and return how many; the same rows give the same bytes.
+
+    The file appears when it is complete; until then it has the suffix ``.part``. Of rows that
+    fail nothing is left.
+    """
+    part = path.with_name(f"{path.name}.part")
+    count = 0
+    try:
+        with part.open("wb") as file:
+            for row in rows:
+                file.write(row.model_dump_json(exclude_defaults=True).encode() + b"\n")
+                count += 1
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    return count
+
+
+def first_problem(error: ValidationError) -> str:
+    """Return the first thing wrong with a row, after the place it is at."""
+    first = error.errors(include_url=False, include_context=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    return f"{place}: {first['msg']}" if place else first["msg"]

@@ -1,0 +1,222 @@
+"""BEIR folders: ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/<split>.tsv``."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from deepera_graph.bench.data.documents import read_articles, read_natural
+from deepera_graph.bench.data.instance import (
+    Context,
+    Dataset,
+    DatasetError,
+    Instance,
+    read_lines,
+    read_rows,
+)
+from deepera_graph.bench.data.sample import NAMES, named_sample
+from deepera_graph.bench.rankers.lexical import CorpusBM25, Hit
+
+Search = Callable[[str, int], Sequence[Hit]]
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    id: str = Field(alias="_id")
+    title: str = ""
+    text: str = ""
+
+    def whole(self) -> str:
+        """Title and text, as BEIR searches them."""
+        return f"{self.title} {self.text}".strip()
+
+
+class _Query(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    id: str = Field(alias="_id")
+    text: str
+
+
+def read_beir(
+    folder: Path, *, split: str = "test", n_candidates: int = 100, search: Search | None = None
+) -> Iterator[Instance]:
+    """Yield one instance a judged query; candidates are the best documents of a first stage.
+
+    Judged documents that the first stage missed go to `golden_outside`, so nDCG and Recall count
+    them.
+    """
+    corpus = {row.id: row for row in read_rows(folder / "corpus.jsonl", _Document)}
+    queries = {row.id: row.text for row in read_rows(folder / "queries.jsonl", _Query)}
+    find = search or CorpusBM25({id: row.whole() for id, row in corpus.items()}).search
+    path = folder / "qrels" / f"{split}.tsv"
+    for query, grades in _judgements(path).items():
+        if query not in queries:
+            raise DatasetError(f"{path}: query {query!r} is not in queries.jsonl")
+        found = [one for one in find(queries[query], n_candidates) if corpus[one.id].whole()]
+        ids = {one.id for one in found}
+        yield Instance(
+            id=query,
+            dataset=folder.name,
+            setting=split,
+            question=queries[query],
+            contexts=tuple(
+                _context(corpus[one.id], rank, one.score, grades.get(one.id, 0))
+                for rank, one in enumerate(found, start=1)
+            ),
+            golden_outside={id: grade for id, grade in grades.items() if id not in ids},
+        )
+
+
+def _context(document: _Document, rank: int, score: float, grade: int) -> Context:
+    return Context(
+        id=document.id,
+        text=document.text if document.text.strip() else document.title,
+        title=document.title,
+        is_golden=grade > 0,
+        grade=max(grade, 1),
+        first_stage_rank=rank,
+        first_stage_score=score,
+    )
+
+
+def _judgements(path: Path) -> dict[str, dict[str, int]]:
+    """Return query id to {document id: grade >= 1}, in file order; grade 0 is left out."""
+    judged: dict[str, dict[str, int]] = {}
+    for number, line in read_lines(path):
+        cells = line.decode("utf-8", "replace").rstrip("\r\n").split("\t")
+        if number == 1 and cells[-1] == "score":
+            continue
+        try:
+            query, document, grade = cells[0], cells[1], int(cells[2])
+        except (IndexError, ValueError) as error:
+            raise DatasetError(
+                f"{path}, line {number}: must be query, document and whole grade, got {cells!r}"
+            ) from error
+        if grade > 0:
+            judged.setdefault(query, {})[document] = grade
+    return judged
+
+
+def read_instances(path: Path) -> Iterator[Instance]:
+    """Yield the instances of a file, one in memory at a time."""
+    seen: set[str] = set()
+    for instance in read_rows(path, Instance):
+        if instance.id in seen:
+            raise DatasetError(f"{path}: instance id {instance.id!r} is used twice")
+        seen.add(instance.id)
+        yield instance
+
+
+class _Passage(BaseModel):
+    model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
+
+    id: str = ""
+    text: str
+    title: str = ""
+    section: str = ""
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
+
+    id: str = ""
+    question: str
+    answer: str = ""
+    subject: str = ""
+    passages: list[str | _Passage] = Field(min_length=1)
+    golden: list[str] = Field(min_length=1)
+
+
+def read_plain(path: Path) -> Iterator[Instance]:
+    """Yield instances from lines like ``{"question": ..., "passages": [...], "golden": ["1"]}``.
+
+    A passage is a text, or an object with `text` and perhaps `id`, `title` and `section`; without
+    an id it is named by its place, from 1. `golden` lists ids of passages. Passages are in
+    first-stage order.
+    """
+    for number, row in enumerate(read_rows(path, _Row), start=1):
+        name = row.id or str(number)
+        try:
+            yield _instance(name, row)
+        except (ValidationError, ValueError) as error:
+            raise DatasetError(f"{path}: question {name!r}: {error}") from error
+
+
+def _instance(name: str, row: _Row) -> Instance:
+    passages = [_Passage(text=one) if isinstance(one, str) else one for one in row.passages]
+    golden = set(row.golden)
+    contexts = tuple(
+        Context(
+            id=passage.id or str(place),
+            text=passage.text,
+            title=passage.title,
+            section=passage.section,
+            is_golden=(passage.id or str(place)) in golden,
+            first_stage_rank=place,
+        )
+        for place, passage in enumerate(passages, start=1)
+    )
+    missing = golden - {context.id for context in contexts}
+    if missing:
+        raise ValueError(f"golden names no passage: {sorted(missing)}")
+    return Instance(
+        id=name,
+        question=row.question,
+        gold_answer=row.answer,
+        subject=row.subject,
+        contexts=contexts,
+    )
+
+
+def open_dataset(
+    path: Path, *, name: str = "", split: str = "test", n_candidates: int = 100
+) -> Dataset:
+    """Return the data set at a path; it is read when it is iterated.
+
+    A folder with ``corpus.jsonl`` is a BEIR folder, one with ``passages.jsonl`` a folder of
+    articles; a file with the suffix ``.json`` is PubMedQA's, whose questions get natural
+    look-alikes; another file holds instances, or plain lines with `passages`. The names of
+    `deepera_graph.bench.data.sample` stand for the data sets that come with this package.
+
+    Args:
+        path: A file or a folder.
+        name: Heads the table; the name of the file or folder when empty.
+        split: Which judgements of a BEIR folder to use.
+        n_candidates: How many documents BM25 finds for a query of a BEIR folder, >= 1.
+
+    Raises:
+        DatasetError: It is none of these.
+    """
+    title = name or path.stem
+    if (path / "corpus.jsonl").exists():
+        read = partial(read_beir, path, split=split, n_candidates=n_candidates)
+        return Dataset(title, read, f"BM25 over the corpus, best {n_candidates}")
+    if (path / "passages.jsonl").exists():
+        return Dataset(title, partial(read_articles, path), "order in the article")
+    if path.is_file() and path.suffix == ".json":
+        return Dataset(title, partial(read_natural, path), "BM25 over all sections")
+    if path.is_file():
+        if "passages" in _first_row(path):
+            return Dataset(title, partial(read_plain, path), "order in the file")
+        return Dataset(title, partial(read_instances, path), "order in the file")
+    if str(path) in NAMES:
+        return named_sample(str(path))
+    raise DatasetError(
+        f"{path} is no data set: expected a JSON lines file, PubMedQA's JSON, a folder with "
+        "corpus.jsonl, a folder with passages.jsonl, or one of " + ", ".join(NAMES)
+    )
+
+
+def _first_row(path: Path) -> dict[str, object]:
+    number, line = next(read_lines(path), (0, b""))
+    if not number:
+        raise DatasetError(f"{path} is empty")
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise DatasetError(f"{path}, line {number}: not JSON: {error}") from error
+    return row if isinstance(row, dict) else {}

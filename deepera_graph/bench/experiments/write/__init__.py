@@ -1,1 +1,0 @@
-"""What an experiment found, written as Markdown, CSV, LaTeX and figures."""

@@ -1,1 +1,0 @@
-"""Figures of the benchmark; the same numbers give the same bytes."""

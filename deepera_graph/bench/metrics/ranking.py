@@ -1,0 +1,284 @@
+"""Metrics of information retrieval, computed by ir-measures.
+
+ir-measures sorts a run again by score and breaks ties by document id, and it leaves out questions
+that the run does not have. So the scores handed over are the negative ranks, which never tie, and
+the questions of run and judgements are compared first.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from math import inf, isinf
+from typing import Self
+
+import ir_measures
+from ir_measures import RR, Measure, R, Success, nDCG
+
+from deepera_graph.bench.data.instance import Dataset, DatasetError, Instance, MetricError
+from deepera_graph.bench.metrics.statistics import Values
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRanking:
+    """One question's ranking and labels.
+
+    Attributes:
+        id: The question's id.
+        ranked: Passage ids, best first, each once; passages that were not returned are missing.
+        n_candidates: How many passages were to be ranked, >= 1.
+        golden: Golden passage to grade >= 1, with those outside the candidates; not empty.
+        parents: Distractor to the golden passage it looks like, or None if that is not known.
+    """
+
+    id: str
+    ranked: tuple[str, ...]
+    n_candidates: int
+    golden: Mapping[str, int]
+    parents: Mapping[str, str | None]
+
+    @classmethod
+    def of(cls, instance: Instance, ranked: Sequence[str]) -> Self:
+        """Join an instance with a ranking of its passages, or of some of them."""
+        golden = {one.id: one.grade for one in instance.contexts if one.is_golden}
+        return cls(
+            id=instance.id,
+            ranked=tuple(ranked),
+            n_candidates=len(instance.contexts),
+            golden={**golden, **instance.golden_outside},
+            parents={one.id: one.parent_id for one in instance.contexts if one.is_distractor},
+        )
+
+    def reordered(self, places: Sequence[int]) -> Self:
+        """Return the same labels with another ranking, given as places from 1 in this one."""
+        return replace(self, ranked=tuple(self.ranked[place - 1] for place in places))
+
+    def ideal(self) -> Self:
+        """Return the same labels with these passages in the best order: by falling grade."""
+        best = sorted(self.ranked, key=lambda id: -self.golden.get(id, 0))
+        return replace(self, ranked=tuple(best))
+
+    def rank(self, passage: str) -> float:
+        """Return the rank of a passage, >= 1; infinity if it was not returned."""
+        try:
+            return self.ranked.index(passage) + 1
+        except ValueError:
+            return inf
+
+    def golden_rank(self) -> float:
+        """Return the rank of the best golden passage, >= 1; infinity if none was returned."""
+        return next((rank for rank, id in enumerate(self.ranked, 1) if id in self.golden), inf)
+
+
+def non_distractor_share(judged: Sequence[JudgedRanking], k: int) -> Values:
+    """Share of the first *k* places that hold a passage which is no distractor, in [0, 1] (NRS@k).
+
+    A pool smaller than *k* has as many places as candidates; a place left empty by a filter holds
+    no such passage.
+
+    Source:
+        DeepEra, section on embedding models: the proportion of non-distractor passages retrieved.
+    """
+    return Values.of([_share(one, k) for one in judged])
+
+
+def distractor_discrimination(judged: Sequence[JudgedRanking]) -> Values:
+    """Share of the pairs of a golden passage and its own distractor in the right order (CDR).
+
+    A pair in which neither was returned counts one half; a passage that was returned comes before
+    one that was not. Every pair has the same weight, so a question weighs as many pairs as it has.
+
+    Source:
+        DeepEra, section on embedding models: telling original passages from their distractors.
+    """
+    pairs = [_pairs(one) for one in judged]
+    values = [sum(right) / len(right) if right else 0.0 for right in pairs]
+    return Values.of(values, [len(right) for right in pairs])
+
+
+def _share(one: JudgedRanking, k: int) -> float:
+    good = sum(passage not in one.parents for passage in one.ranked[:k])
+    return good / min(k, one.n_candidates)
+
+
+def _pairs(one: JudgedRanking) -> list[float]:
+    return [
+        _in_order(one.rank(parent), one.rank(distractor))
+        for distractor, parent in one.parents.items()
+        if parent is not None
+    ]
+
+
+def _in_order(golden: float, distractor: float) -> float:
+    if golden == distractor:
+        return 0.5
+    return 1.0 if golden < distractor else 0.0
+
+
+Run = dict[str, dict[str, float]]
+Judgements = dict[str, dict[str, int]]
+
+
+def hit_rate(judged: Sequence[JudgedRanking], k: int) -> Values:
+    """1 where a golden passage is among the first *k* returned, else 0 (HitRate@K).
+
+    Several golden passages: any counts. A golden passage that was filtered out is a miss.
+    """
+    return _measure(Success @ k, judged)
+
+
+def relative_position(judged: Sequence[JudgedRanking]) -> Values:
+    """Reciprocal rank of the best golden passage, in [0, 1]; 0 if none was returned (RP).
+
+    Source:
+        DeepEra names RP without its formula; the reciprocal rank is the reading that fits the
+        bounds which its printed HitRate@1 and HitRate@3 set. Tables show it times 100.
+    """
+    return _measure(RR, judged)
+
+
+def ndcg(judged: Sequence[JudgedRanking], k: int) -> Values:
+    """NDCG of the first *k*, in [0, 1], gain = grade; golden passages outside the pool count.
+
+    Source:
+        Jarvelin and Kekalainen (2002), in the form of trec_eval.
+    """
+    return _measure(nDCG @ k, judged)
+
+
+def recall(judged: Sequence[JudgedRanking], k: int) -> Values:
+    """Share of the golden passages found in the first *k*, in [0, 1]."""
+    return _measure(R @ k, judged)
+
+
+def to_run(rankings: Mapping[str, Sequence[str]]) -> Run:
+    """Return rankings in the form of ir-measures: question to passage to negative rank."""
+    return {
+        question: {passage: -float(rank) for rank, passage in enumerate(ranked, start=1)}
+        for question, ranked in rankings.items()
+    }
+
+
+def check_same_questions(run: Iterable[str], judgements: Iterable[str]) -> None:
+    """Raise `MetricError` unless both have the same questions."""
+    ran, known = set(run), set(judgements)
+    if ran != known:
+        missing, extra = sorted(known - ran)[:3], sorted(ran - known)[:3]
+        raise MetricError(
+            f"run and judgements must have the same questions; missing {missing}, extra {extra}"
+        )
+
+
+def evaluate_run(measure: Measure, judgements: Judgements, run: Run) -> dict[str, float]:
+    """Return the value of every question."""
+    check_same_questions(run, judgements)
+    for question, scores in run.items():
+        if len(set(scores.values())) < len(scores):
+            raise MetricError(f"question {question!r}: two passages have the same score")
+    found = {question: 0.0 for question, scores in run.items() if not scores}
+    rest = {question: scores for question, scores in run.items() if scores}
+    if rest:
+        wanted = {question: judgements[question] for question in rest}
+        for metric in ir_measures.iter_calc([measure], wanted, rest):
+            found[metric.query_id] = metric.value
+    return found
+
+
+def _measure(measure: Measure, judged: Sequence[JudgedRanking]) -> Values:
+    names = [str(place) for place in range(len(judged))]
+    run = to_run({name: one.ranked for name, one in zip(names, judged, strict=True)})
+    judgements = {name: dict(one.golden) for name, one in zip(names, judged, strict=True)}
+    found = evaluate_run(measure, judgements, run)
+    return Values.of([found[name] for name in names])
+
+
+def linear_position(judged: Sequence[JudgedRanking]) -> Values:
+    """1 - (rank - 1) / (N - 1) of the best golden passage among N candidates, in [0, 1].
+
+    0 when no golden passage was returned, 1 when the only candidate is golden.
+    """
+    return Values.of([_position(one) for one in judged])
+
+
+def _position(one: JudgedRanking) -> float:
+    rank = one.golden_rank()
+    if isinf(rank):
+        return 0.0
+    return 1.0 - (rank - 1) / max(one.n_candidates - 1, 1)
+
+
+_WITH_CUT: Mapping[str, Callable[[Sequence[JudgedRanking], int], Values]] = {
+    "HitRate": hit_rate,
+    "NRS": non_distractor_share,
+    "nDCG": ndcg,
+    "Recall": recall,
+}
+_WHOLE: Mapping[str, Callable[[Sequence[JudgedRanking]], Values]] = {
+    "RP": relative_position,
+    "RP-linear": linear_position,
+    "CDR": distractor_discrimination,
+}
+_CUT = re.compile(r"(?P<name>\w+)@(?P<k>[1-9]\d*)")
+
+
+def compute(metric: str, judged: Sequence[JudgedRanking]) -> Values:
+    """Return the values of a metric, each in [0, 1]."""
+    check_metric(metric)
+    if metric in _WHOLE:
+        return _WHOLE[metric](judged)
+    name, _, k = metric.partition("@")
+    return _WITH_CUT[name](judged, int(k))
+
+
+def check_metric(metric: str) -> None:
+    """Raise `MetricError` unless a metric has this name."""
+    found = _CUT.fullmatch(metric)
+    if metric not in _WHOLE and (found is None or found["name"] not in _WITH_CUT):
+        known = [*_WHOLE, *(f"{name}@K" for name in _WITH_CUT)]
+        raise MetricError(f"metric must be one of {', '.join(known)}, got {metric!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetSummary:
+    """A data set without its texts."""
+
+    name: str
+    first_stage: str
+    labels: tuple[JudgedRanking, ...]
+    fingerprint: str
+
+    @property
+    def n_questions(self) -> int:
+        """How many questions there are, >= 1."""
+        return len(self.labels)
+
+    @property
+    def n_candidates(self) -> float:
+        """Candidates a question, on average."""
+        return sum(one.n_candidates for one in self.labels) / self.n_questions
+
+    @property
+    def n_distractors(self) -> float:
+        """Labelled distractors a question, on average."""
+        return sum(len(one.parents) for one in self.labels) / self.n_questions
+
+    @property
+    def ceiling(self) -> float:
+        """Share of the questions with a golden passage among the candidates, in [0, 1].
+
+        No reranker can have a higher HitRate.
+        """
+        reachable = sum(not one.golden.keys().isdisjoint(one.ranked) for one in self.labels)
+        return reachable / self.n_questions
+
+
+def summarize_dataset(dataset: Dataset) -> DatasetSummary:
+    """Read a data set once."""
+    digest = sha256()
+    labels = []
+    for instance in dataset:
+        digest.update(instance.model_dump_json().encode() + b"\n")
+        labels.append(JudgedRanking.of(instance, [one.id for one in instance.contexts]))
+    if not labels:
+        raise DatasetError(f"data set {dataset.name!r} has no question")
+    return DatasetSummary(dataset.name, dataset.first_stage, tuple(labels), digest.hexdigest())

@@ -1,0 +1,215 @@
+"""What a ranker is, and what it is shown: never a label, a real id or a first-stage score."""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from hashlib import sha256
+from math import isnan
+from threading import Lock
+from typing import Any, NamedTuple, TypedDict
+
+import numpy as np
+
+from deepera_graph.bench.data.instance import Instance, RankingError, UnavailableError
+from deepera_graph.usage import Usage
+
+Ranking = list[tuple[str, float]]
+
+
+class Candidate(TypedDict):
+    """A passage as a ranker sees it.
+
+    `id` is its place in the first-stage order, counted from 1; `title` and `section` may be empty.
+    """
+
+    id: str
+    text: str
+    title: str
+    section: str
+
+
+Job = tuple[str, Sequence[Candidate]]
+
+
+class Note(NamedTuple):
+    """Why a passage got its score; `proven` tells whether it may pass a filter at all."""
+
+    reason: str
+    quote: str
+    proven: bool
+
+
+class Problems:
+    """Counts the passages that a ranker could not judge, and keeps the last reason.
+
+    Such passages are never left out: they keep their first-stage order among themselves.
+    """
+
+    def __init__(self) -> None:
+        self.n_failed = 0
+        self.reason = ""
+        self._lock = Lock()
+
+    def note(self, n: int, reason: str) -> None:
+        """Note that *n* more passages could not be judged."""
+        with self._lock:
+            self.n_failed += n
+            self.reason = reason
+
+
+class Ranker:
+    """Orders the passages of a question; a subclass has a name, and `rank` or `rank_many`.
+
+    Attributes:
+        name: What the table calls it.
+        fingerprint: All that its rankings depend on, as plain data; None if that is not known:
+            then they are made anew every time.
+        is_random: Whether its rankings differ from run to run; then `repeat` gives each run's.
+        says_why: Whether it leaves `notes`, and scores in [0, 1] that say what to keep.
+        notes: Passage id to note, one mapping a question of the last `rank_many`.
+    """
+
+    name: str = ""
+    fingerprint: Mapping[str, Any] | None = None
+    is_random: bool = False
+    says_why: bool = False
+    notes: Sequence[Mapping[str, Note]] = ()
+
+    def prepare(self) -> None:
+        """Load what it needs, unless that is done: it is not to count as time of a question."""
+
+    def rank(self, question: str, passages: Sequence[Candidate]) -> Ranking:
+        """Return (id, score) of the passages, best first; a passage left out counts as a miss.
+
+        The order counts, not the score.
+        """
+        return self.rank_many([(question, passages)])[0]
+
+    def rank_many(self, jobs: Sequence[Job]) -> list[Ranking]:
+        """Return one ranking a question, in the same order."""
+        return [self.rank(*job) for job in jobs]
+
+    def repeat(self, number: int) -> "Ranker":
+        """Return the ranker of one run; number 0 is this one."""
+        return self
+
+    @property
+    def usage(self) -> Usage:
+        """Model calls and tokens since the ranker was made."""
+        return Usage()
+
+    @cached_property
+    def problems(self) -> Problems:
+        """What it could not judge since it was made."""
+        return Problems()
+
+
+class UnavailableRanker(Ranker):
+    """Stands in a table for a ranker that could not be made."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name, self.reason = name, reason
+
+    def rank(self, question: str, passages: Sequence[Candidate]) -> Ranking:
+        """Raise `UnavailableError`."""
+        raise UnavailableError(self.reason)
+
+
+class RepeatedRun(Ranker):
+    """A ranker asked once more, under a fingerprint of its own; runs count from 0."""
+
+    def __init__(self, ranker: Ranker, number: int) -> None:
+        self._ranker = ranker
+        self.name, self.says_why = ranker.name, ranker.says_why
+        if ranker.fingerprint is not None:
+            self.fingerprint = {**ranker.fingerprint, "run": number}
+
+    @property
+    def usage(self) -> Usage:
+        """That of the ranker."""
+        return self._ranker.usage
+
+    def rank_many(self, jobs: Sequence[Job]) -> list[Ranking]:
+        """Ask the ranker."""
+        self.problems = self._ranker.problems
+        rankings = self._ranker.rank_many(jobs)
+        self.notes = self._ranker.notes
+        return rankings
+
+
+class FirstStage(Ranker):
+    """Leaves the passages as they are."""
+
+    name = "first stage"
+    fingerprint: Mapping[str, Any] = {"kind": "first stage"}
+
+    def rank(self, question: str, passages: Sequence[Candidate]) -> Ranking:
+        """Return the passages in the order they came."""
+        return rank_by_score(passages, [-float(place) for place in range(1, len(passages) + 1)])
+
+
+class Random(Ranker):
+    """Shuffles the passages, each question its own way, whatever the order of the questions."""
+
+    is_random = True
+
+    def __init__(self, seed: int = 0) -> None:
+        self.name, self.seed = "random", seed
+        self.fingerprint = {"kind": "random", "seed": seed}
+
+    def rank(self, question: str, passages: Sequence[Candidate]) -> Ranking:
+        """Return the passages by a random number in [0, 1)."""
+        words = np.frombuffer(sha256(question.encode()).digest(), dtype=np.uint32)
+        rng = np.random.default_rng([self.seed, *map(int, words)])
+        return rank_by_score(passages, list(rng.random(len(passages))))
+
+    def repeat(self, number: int) -> "Random":
+        """Return the shuffle with the next seed but *number*."""
+        return Random(self.seed + number)
+
+
+def candidates_of(instance: Instance) -> list[Candidate]:
+    """Return what a ranker is shown of an instance, in first-stage order."""
+    return [
+        Candidate(id=str(place), text=one.text, title=one.title, section=one.section)
+        for place, one in enumerate(instance.contexts, start=1)
+    ]
+
+
+def check_ranking(name: str, passages: Sequence[Candidate], ranking: Ranking) -> None:
+    """Raise `RankingError` unless every id is one of the passages, at most once, with a number."""
+    ids = [id for id, _ in ranking]
+    unknown = set(ids) - {passage["id"] for passage in passages}
+    if unknown:
+        raise RankingError(f"ranker {name!r} returned unknown passages {sorted(unknown)[:3]}")
+    if len(set(ids)) < len(ids):
+        raise RankingError(f"ranker {name!r} returned a passage twice: {ids}")
+    if any(isnan(score) for _, score in ranking):
+        raise RankingError(f"ranker {name!r} returned a score that is not a number")
+
+
+def rank_by_score(passages: Sequence[Candidate], scores: Sequence[float]) -> Ranking:
+    """Return a ranking by falling score; ties stay in first-stage order."""
+    pairs = [(one["id"], float(score)) for one, score in zip(passages, scores, strict=True)]
+    return sorted(pairs, key=lambda pair: -pair[1])
+
+
+def texts_of(passages: Sequence[Candidate]) -> list[str]:
+    """Return title and text of each passage; a title that all of them share is left out."""
+    titles = {passage["title"] for passage in passages}
+    if len(titles) < 2:
+        return [passage["text"] for passage in passages]
+    return [f"{passage['title']} {passage['text']}".strip() for passage in passages]
+
+
+@contextmanager
+def same_logging() -> Iterator[None]:
+    """Undo what a package does to the root logger within the block: that is the program's."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)

@@ -1,0 +1,152 @@
+"""Dense rankers: the cosine of question and passage under any embeddings."""
+
+import os
+import re
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from langchain_core.embeddings import Embeddings
+from numpy.typing import ArrayLike, NDArray
+
+from deepera_graph.bench.data.instance import UnavailableError
+from deepera_graph.bench.rankers.base import (
+    Candidate,
+    Job,
+    Ranker,
+    Ranking,
+    rank_by_score,
+    texts_of,
+)
+from deepera_graph.bench.rankers.external import (
+    SENTENCE_MODELS,
+    load_sentence_model,
+    sentence_versions,
+)
+from deepera_graph.judges.cross_encoder.models import weights
+from deepera_graph.judges.llm.backend import DEFAULT_KEY_VARIABLE
+from deepera_graph.packages import call_foreign, check_extra
+
+_MOST_VECTORS_KEPT = 20_000
+_SERVER = re.compile(r"@(?=https?://)")
+_embed = partial(call_foreign, "no embeddings", error=UnavailableError)
+Vector = NDArray[np.float32]
+
+
+class Dense(Ranker):
+    """Ranks by the cosine of question and passage; vectors of passages seen before are kept."""
+
+    def __init__(
+        self, embeddings: Embeddings, *, name: str, fingerprint: Mapping[str, Any] | None = None
+    ) -> None:
+        self.name, self.fingerprint = name, fingerprint
+        self.embeddings = embeddings
+        self._vectors: OrderedDict[str, Vector] = OrderedDict()
+
+    def prepare(self) -> None:
+        """Load the model, by embedding a word."""
+        if not self._vectors:
+            self.embeddings.embed_query("word")
+
+    def rank(self, question: str, passages: Sequence[Candidate]) -> Ranking:
+        """Return all passages by cosine, in [-1, 1]; 0 for a vector of length 0."""
+        if not passages:
+            return []
+        asked = unit_rows(self.embeddings.embed_query(question))[0]
+        vectors = np.stack(self._embed_texts(texts_of(passages)))
+        return rank_by_score(passages, list(vectors @ asked))
+
+    def rank_many(self, jobs: Sequence[Job]) -> list[Ranking]:
+        """Do what `rank` does for many questions, with one call for all their passages."""
+        self._embed_texts([text for _, passages in jobs for text in texts_of(passages)])
+        return [self.rank(*job) for job in jobs]
+
+    def _embed_texts(self, texts: Sequence[str]) -> list[Vector]:
+        new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        vectors_of_new = self.embeddings.embed_documents(new) if new else []
+        for text, vector in zip(new, vectors_of_new, strict=True):
+            self._vectors[text] = unit_rows(vector)[0]
+        vectors = [self._vectors[text] for text in texts]
+        while len(self._vectors) > _MOST_VECTORS_KEPT:
+            self._vectors.popitem(last=False)
+        return vectors
+
+
+class OpenAIVectors(Embeddings):
+    """Embeddings of OpenAI, or of another server, which needs no key; their errors are ours."""
+
+    def __init__(self, model: str, base_url: str | None) -> None:
+        key = os.environ.get(DEFAULT_KEY_VARIABLE, "").strip()
+        if not key and base_url is None:
+            raise UnavailableError(
+                f"no API key: set the environment variable {DEFAULT_KEY_VARIABLE}, or name a "
+                "server that needs none, dense:openai:MODEL@http://server/v1"
+            )
+        options: dict[str, Any] = {"model": model, "api_key": key or "not-needed"}
+        if base_url is not None:  # other servers take text, not the numbers of OpenAI's tokens
+            options |= {"base_url": base_url, "check_embedding_ctx_length": False}
+        self._made: Embeddings = import_module("langchain_openai").OpenAIEmbeddings(**options)
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return the vector of a question."""
+        return _embed(lambda: self._made.embed_query(text))
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return the vectors of passages."""
+        return _embed(lambda: self._made.embed_documents(texts))
+
+
+def dense_openai(named: str) -> Dense:
+    """Return the ranker for ``MODEL`` or ``MODEL@http://server/v1``."""
+    model, *server = _SERVER.split(named, maxsplit=1)
+    base_url = server[0] if server else None
+    about = {"kind": "dense openai", "model": model, "base_url": base_url}
+    return Dense(OpenAIVectors(model, base_url), name=f"dense {model}", fingerprint=about)
+
+
+class SentenceEmbeddings(Embeddings):
+    """Embeddings of a bi-encoder of sentence-transformers: a folder, a package, or a hub name."""
+
+    def __init__(self, name: str) -> None:
+        check_extra(SENTENCE_MODELS, extra="sentence-transformers", error=UnavailableError)
+        self._place, self.about = weights(name)
+        self._model: Any = None
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return the vector of a question, under the model's own prompt for queries if any."""
+        return [float(one) for one in self._encode("encode_query", [text])[0]]
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return the vectors of passages."""
+        return list(self._encode("encode_document", texts)) if texts else []
+
+    def _encode(self, method: str, texts: Sequence[str]) -> Any:
+        def work() -> Any:
+            if self._model is None:
+                self._model = load_sentence_model("SentenceTransformer", self._place)
+            encode = getattr(self._model, method)
+            return encode(list(texts), show_progress_bar=False, convert_to_numpy=True)
+
+        return _embed(work)
+
+
+def dense_sentences(model: str) -> Dense:
+    """Return the ranker by cosine under a bi-encoder of sentence-transformers."""
+    embeddings = SentenceEmbeddings(model)
+    about = {"kind": "dense sentence-transformers", **embeddings.about, **sentence_versions()}
+    return Dense(embeddings, name=f"dense {model}", fingerprint=about)
+
+
+def unit_rows(vectors: ArrayLike) -> NDArray[np.float32]:
+    """Return rows of length 1, or 0 where a row is zero; shape (n, n_dimensions)."""
+    rows = np.atleast_2d(np.asarray(vectors, dtype=np.float32))
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float32)
+
+
+def cosines(units: NDArray[np.float32], vector: Sequence[float]) -> NDArray[np.float64]:
+    """Return the cosine of each unit row with a vector, in [-1, 1]; shape (n,)."""
+    return np.asarray(units @ unit_rows(vector)[0], dtype=np.float64)

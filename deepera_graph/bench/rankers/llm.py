@@ -1,0 +1,449 @@
+"""A chat model for whatever in the benchmark asks one, and rankers by what it says."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any, Generic, Self, TypedDict, TypeVar
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
+from langchain_core.messages.utils import convert_to_messages
+from langchain_core.runnables import Runnable, RunnableConfig
+from pydantic import Field
+
+from deepera_graph.bench.rankers.base import Candidate, Job, Ranker, Ranking, rank_by_score
+from deepera_graph.budget import Meter, with_meter
+from deepera_graph.cache.role import CachedRole
+from deepera_graph.cache.store import JudgementCache
+from deepera_graph.chat import io_loop
+from deepera_graph.chat.client import ChatModel
+from deepera_graph.chat.schema import Number, ReplyModel, json_schema
+from deepera_graph.chat.structured import request_reply
+from deepera_graph.concurrency import Limiter
+from deepera_graph.errors import (
+    AnswerError,
+    BackendError,
+    BudgetError,
+    CallError,
+    RoleError,
+    SettingsError,
+)
+from deepera_graph.judges.llm import prompt as show
+from deepera_graph.judges.llm.backend import llm_backend
+from deepera_graph.judges.llm.roles import LlmRole
+from deepera_graph.pipeline.call import CheckedRole
+from deepera_graph.prompts import messages_of
+from deepera_graph.schema import Backend, RoleAnswer
+from deepera_graph.usage import Usage
+
+FilledT = TypeVar("FilledT", bound=ReplyModel)
+T = TypeVar("T")
+MAX_CONCURRENCY = 16
+
+
+class _Asked(TypedDict):
+    messages: list[dict[str, str]]
+
+
+class _Said(RoleAnswer):
+    values: dict[str, Any] = Field(description="The fields of the answer.")
+
+
+class Chat:
+    """Asks a chat model for answers with fields, in the way the LLM backend does."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        cache: JudgementCache | None = None,
+        limiter: Limiter | None = None,
+        meter: Meter | None = None,
+    ) -> None:
+        if not isinstance(backend.judge, LlmRole):
+            raise SettingsError(f"backend must be a chat model, got {backend.name!r}")
+        self.backend = backend
+        self.usage = Usage()
+        self._model: ChatModel = backend.judge.model
+        self._cache, self._limiter = cache, limiter or Limiter(MAX_CONCURRENCY)
+        self._config = with_meter({}, meter or Meter(None))
+        self._roles: dict[tuple[str, type[ReplyModel]], Runnable[_Asked, _Said]] = {}
+
+    @classmethod
+    def of(
+        cls, model: BaseChatModel | str, *, cache: JudgementCache | None = None, **options: Any
+    ) -> Self:
+        """Make one from a LangChain chat model, or its name with the options of `llm_backend`."""
+        return cls(llm_backend(model, **options), cache=cache)
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._model.name
+
+    @property
+    def langchain(self) -> BaseChatModel:
+        """The LangChain model, for code that calls it by itself."""
+        return self._model.langchain
+
+    @property
+    def fingerprint(self) -> Mapping[str, Any] | None:
+        """What answers depend on beside the prompt; None for a model made of live objects."""
+        if self.backend.spec is None:
+            return None
+        spec: Mapping[str, Any] = self.backend.fingerprint()["spec"]
+        return spec
+
+    async def ask(self, name: str, messages: Sequence[BaseMessage], kind: type[FilledT]) -> FilledT:
+        """Return the model's answer."""
+        try:
+            said = await self._role(name, kind).ainvoke(_asked(messages), self._config)
+        except RoleError as error:
+            self.usage += error.usage
+            if isinstance(error, CallError) and error.unusable:
+                raise BackendError(f"{self.name}: {error}") from error
+            raise
+        self.usage += said.usage or Usage()
+        return kind.model_validate(said.values)
+
+    def _role(self, name: str, kind: type[ReplyModel]) -> Runnable[_Asked, _Said]:
+        if (name, kind) not in self._roles:
+            self._roles[name, kind] = self._made(name, kind)
+        return self._roles[name, kind]
+
+    def _made(self, name: str, kind: type[ReplyModel]) -> Runnable[_Asked, _Said]:
+        checked = CheckedRole(_Fill(self._model, kind), _Said, self._limiter)
+        if self._cache is None:
+            return checked
+        return CachedRole(
+            checked,
+            name=name,
+            schema=_Said,
+            cache=self._cache,
+            fingerprint={
+                "model": self.backend.fingerprint()["spec"],
+                "filled": json_schema(kind),
+            },
+        )
+
+
+def run_together(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Run works in the loop of the model calls, and return what they give, in order.
+
+    The first error ends them all; but where the budget is spent, calls in flight are finished, so
+    that what they cost is not lost to the cache.
+    """
+    return io_loop.run(_gather(list(works)))
+
+
+async def _gather(works: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        return await asyncio.gather(*tasks)
+    except BudgetError:
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+
+
+class _Fill(LlmRole[_Asked, _Said]):
+    """Has the model give one kind of answer."""
+
+    def __init__(self, model: ChatModel, kind: type[ReplyModel]) -> None:
+        super().__init__(model)
+        self._kind = kind
+
+    async def _play(self, task: _Asked, config: RunnableConfig | None) -> _Said:
+        messages = convert_to_messages(task["messages"])
+        filled = await request_reply(self._model, messages, self._kind, config)
+        return _Said(
+            values=filled.answer.model_dump(mode="json"),
+            usage=filled.usage,
+            repaired=filled.repaired,
+        )
+
+
+def _asked(messages: Sequence[BaseMessage]) -> _Asked:
+    return {"messages": [{"role": one.type, "content": str(one.content)} for one in messages]}
+
+
+def fill_prompt(node: str, /, **values: str) -> list[BaseMessage]:
+    """Fill the templates of a node."""
+    return messages_of("deepera_graph.bench.prompts", node, **values)
+
+
+EXAMPLE = Candidate(id="1", text="$text", title="$title", section="$section")
+
+
+class ChatRanker(Ranker):
+    """Ranks with a chat model, many questions at once; what fails is noted in `problems`."""
+
+    def __init__(self, chat: Chat, name: str) -> None:
+        self.name = name
+        self._chat = chat
+
+    @property
+    def usage(self) -> Usage:
+        """Model calls and tokens so far."""
+        return self._chat.usage
+
+    def _identify(
+        self, kind: str, prompt: Sequence[BaseMessage], answer: type[ReplyModel], **rest: Any
+    ) -> Mapping[str, Any] | None:
+        """Return a fingerprint: the model, the prompt and the form of the answer."""
+        return self._chat.fingerprint and {
+            "kind": kind,
+            "model": self._chat.fingerprint,
+            "prompt": [one.content for one in prompt],
+            "answer": json_schema(answer),
+            **rest,
+        }
+
+
+def one_block(passage: Candidate) -> str:
+    """Return a passage with its title and section, on lines of their own where there are any."""
+    head = [f"{name}: {text}" for name, text in _named(passage)]
+    return "\n".join([*head, show.plain(passage["text"])])
+
+
+def one_line(passage: Candidate, *, max_words: int) -> str:
+    """Return a passage in one line, cut after so many words of its text."""
+    head = [f"{text}." for _, text in _named(passage)]
+    words = show.plain(passage["text"]).split()
+    tail = " …" if len(words) > max_words else ""
+    return " ".join([*head, *words[:max_words]]) + tail
+
+
+def _named(passage: Candidate) -> list[tuple[str, str]]:
+    pairs = (("Title", passage["title"]), ("Section", passage["section"]))
+    return [(name, show.one_line(text)) for name, text in pairs if text.strip()]
+
+
+FAILED = -1.0
+
+
+class PerPassage(ChatRanker, Generic[FilledT]):
+    """Ranks by what a chat model says of each passage; ties stay in first-stage order.
+
+    A passage that cannot be rated ranks last, with the score -1, and is counted.
+    """
+
+    def __init__(
+        self,
+        chat: Chat,
+        *,
+        name: str,
+        node: str,
+        kind: type[FilledT],
+        score: Callable[[FilledT], float],
+    ) -> None:
+        super().__init__(chat, name)
+        self._node, self._kind, self._score = node, kind, score
+        prompt = self._messages("$question", EXAMPLE)
+        self.fingerprint = self._identify(f"llm {node}", prompt, kind)
+
+    def rank_many(self, jobs: Sequence[Job]) -> list[Ranking]:
+        """Do what `rank` does for many questions at once."""
+        asked = [self._rate(question, one) for question, passages in jobs for one in passages]
+        ratings = iter(run_together(asked))
+        return [rank_by_score(passages, [next(ratings) for _ in passages]) for _, passages in jobs]
+
+    async def _rate(self, question: str, passage: Candidate) -> float:
+        try:
+            filled = await self._chat.ask(self._node, self._messages(question, passage), self._kind)
+        except (AnswerError, CallError) as error:
+            self.problems.note(1, str(error))
+            return FAILED
+        return self._score(filled)
+
+    def _messages(self, question: str, passage: Candidate) -> list[Any]:
+        block = one_block(passage)
+        return list(
+            fill_prompt(
+                self._node,
+                question=show.one_line(question),
+                marker=show.marker(block),
+                passage=block,
+            )
+        )
+
+
+class FilledRating(ReplyModel):
+    """A rating; the reason comes first, so that the score follows from it."""
+
+    reason: str = Field(description="Why, in one sentence.")
+    score: float = Field(ge=0, le=1, strict=True, description="Relevance, in [0, 1].")
+
+
+def llm_pointwise(chat: Chat, *, name: str = "") -> PerPassage[FilledRating]:
+    """Return a plain LLM judge: one call a passage, a score from 0 to 1, nothing else.
+
+    It differs from DeepEra in what DeepEra adds: no intent, no rubric of evidence, no quote to be
+    checked. Both ask in the same way and are given the same passage, title and section.
+    """
+    return PerPassage(
+        chat,
+        name=name or f"LLM pointwise {chat.name}",
+        node="pointwise",
+        kind=FilledRating,
+        score=lambda rating: rating.score,
+    )
+
+
+class FilledExcerpt(ReplyModel):
+    """A contextual summary and its rating."""
+
+    summary: str = Field(description="What the excerpt contributes, at most 100 words, or empty.")
+    relevance_score: Number = Field(ge=0, le=10, description="A whole number from 0 to 10.")
+
+
+def paperqa(chat: Chat, *, name: str = "") -> PerPassage[FilledExcerpt]:
+    """Return a ranker that summarizes and rates each passage in one call, as paper-qa does.
+
+    Source:
+        Skarlinski et al. (2024), Language agents achieve superhuman synthesis of scientific
+        knowledge, step "ranking and contextual summarization", ratings from 0 to 10. The wording
+        is ours; what becomes of the summaries is not measured here.
+    """
+    return PerPassage(
+        chat,
+        name=name or f"paper-qa style {chat.name}",
+        node="gather",
+        kind=FilledExcerpt,
+        score=lambda excerpt: float(excerpt.relevance_score),
+    )
+
+
+SIZE = 20
+STEP = 10
+
+
+def sliding_windows(n: int, *, size: int = SIZE, step: int = STEP) -> list[tuple[int, int]]:
+    """Return [start, end) of each window over *n* items, the last items first."""
+    spans = []
+    for end in range(n, 0, -step):
+        spans.append((max(0, end - size), end))
+        if end <= size:
+            break
+    return spans
+
+
+def repair_order(order: Iterable[int], n: int) -> list[int]:
+    """Make a permutation of 1 to *n*: unknown numbers and repeats go, missing ones come last.
+
+    Source:
+        Sun et al. (2023), code: `clean_response` and `receive_permutation`.
+    """
+    named = [place for place in dict.fromkeys(order) if 1 <= place <= n]
+    known = set(named)
+    return [*named, *(place for place in range(1, n + 1) if place not in known)]
+
+
+async def slide(
+    items: Sequence[T],
+    sort: Callable[[Sequence[T]], Awaitable[Iterable[int]]],
+    *,
+    size: int = SIZE,
+    step: int = STEP,
+) -> list[T]:
+    """Sort a list that is too long to be sorted in one go; nothing is lost, whatever *sort* says.
+
+    A window of *size* items moves from the end to the front, *step* items at a time, and takes the
+    best along. If the orders are right, the best ``size - step`` of the whole list end in front.
+
+    Source:
+        Sun et al. (2023), Is ChatGPT Good at Search?, sliding windows of 20, step 10. Their code
+        leaves out the front of a list that does not fit a whole number of steps, and a list
+        shorter than a window; here the last window covers what is left.
+    """
+    sorted_items = list(items)
+    for start, end in sliding_windows(len(items), size=size, step=step):
+        seen = sorted_items[start:end]
+        if len(seen) > 1:
+            order = repair_order(await sort(seen), len(seen))
+            sorted_items[start:end] = [seen[place - 1] for place in order]
+    return sorted_items
+
+
+MAX_WORDS = 300
+
+
+class FilledOrder(ReplyModel):
+    """An order."""
+
+    order: list[Number] = Field(description="Numbers of all passages, the most relevant first.")
+
+
+class ListwiseLlm(ChatRanker):
+    """Ranks by the orders that a chat model gives.
+
+    A window whose call fails stays as it is, and its passages are counted as failed. All passages
+    are shown at once if *size* is None.
+
+    Source:
+        RankGPT, Sun et al. (2023): passages cut after 300 words (their code). The wording is ours,
+        and the order is asked for as a list of numbers rather than as text.
+    """
+
+    def __init__(
+        self,
+        chat: Chat,
+        *,
+        size: int | None = SIZE,
+        step: int = STEP,
+        max_words: int = MAX_WORDS,
+        name: str = "",
+    ) -> None:
+        if size is not None and not 1 <= step < size:
+            raise SettingsError(f"step must be from 1 to size - 1 = {size - 1}, got {step}")
+        if max_words < 1:
+            raise SettingsError(f"max_words must be >= 1, got {max_words}")
+        kind = "LLM listwise" if size is None else "RankGPT"
+        super().__init__(chat, name or f"{kind} {chat.name}")
+        self._size, self._step, self._max_words = size, step, max_words
+        self.fingerprint = self._identify(
+            "llm listwise",
+            self._messages("$question", [EXAMPLE]),
+            FilledOrder,
+            windows=[size, step, max_words],
+        )
+
+    def rank_many(self, jobs: Sequence[Job]) -> list[Ranking]:
+        """Do what `rank` does for many questions at once; the windows of one follow each other."""
+        return run_together(self._rank(question, passages) for question, passages in jobs)
+
+    async def _rank(self, question: str, passages: Sequence[Candidate]) -> Ranking:
+        failed: dict[str, str] = {}
+
+        async def sort(seen: Sequence[Candidate]) -> list[int]:
+            try:
+                asked = self._messages(question, seen)
+                return (await self._chat.ask("listwise", asked, FilledOrder)).order
+            except (AnswerError, CallError) as error:
+                failed.update(dict.fromkeys((one["id"] for one in seen), str(error)))
+                return []
+
+        size = self._size or max(len(passages), 2)
+        step = self._step if self._size else 1
+        ordered = await slide(passages, sort, size=size, step=step)
+        if failed:
+            self.problems.note(len(failed), next(iter(failed.values())))
+        return [(one["id"], -float(rank)) for rank, one in enumerate(ordered, start=1)]
+
+    def _messages(self, question: str, passages: Sequence[Candidate]) -> list[Any]:
+        block = "\n\n".join(
+            f"[{number}] {one_line(one, max_words=self._max_words)}"
+            for number, one in enumerate(passages, start=1)
+        )
+        return list(
+            fill_prompt(
+                "listwise",
+                question=show.one_line(question),
+                marker=show.marker(block),
+                passages=block,
+                n=str(len(passages)),
+            )
+        )

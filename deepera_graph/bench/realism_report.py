@@ -1,0 +1,293 @@
+"""The realism report: can distractors be told from other passages without reading the question?"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
+
+from deepera_graph.bench.build.gates import TELLS
+from deepera_graph.bench.data.instance import Dataset
+from deepera_graph.bench.metrics.statistics import Interval
+from deepera_graph.bench.realism import (
+    FAMILIES,
+    LENGTH,
+    OPENING,
+    STYLE,
+    Features,
+    Sample,
+    Similarity,
+    Telling,
+    features,
+    golden_sample,
+    sample,
+    separability,
+    similarities,
+    telling,
+)
+
+LIMIT = 0.65
+JUDGED = (LENGTH, OPENING, STYLE)
+_LEAST_POOLS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What one family of features tells."""
+
+    name: str
+    judged: bool
+    auc: Interval
+    golden: Interval | None
+    telling: tuple[Telling, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One type of distractor: how many, and the AUC of length and of style against the others."""
+
+    name: str
+    n_distractors: int
+    length: Interval
+    style: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A mark of text written to order, and the share that bears it, in [0, 1]."""
+
+    name: str
+    distractors: float
+    others: float
+
+
+@dataclass(frozen=True, slots=True)
+class Realism:
+    """What was found on one data set."""
+
+    name: str
+    n_questions: int
+    n_distractors: int
+    n_others: int
+    families: tuple[Family, ...]
+    kinds: tuple[Kind, ...]
+    similarities: tuple[Similarity, ...]
+    marks: tuple[Mark, ...]
+
+    @property
+    def flagged(self) -> tuple[str, ...]:
+        """The judged families whose AUC is above 0.65."""
+        return tuple(one.name for one in self.families if one.judged and one.auc.mean > LIMIT)
+
+
+def realism(dataset: Dataset, *, kinds: Collection[str] | None = None) -> Realism:
+    """Measure a data set; the same data gives the same report."""
+    found, golden = sample(dataset, kinds=kinds), golden_sample(dataset)
+    with threadpool_limits(1):  # small matrices; more threads take longer
+        return _report(dataset.name, found, golden)
+
+
+def _report(name: str, found: Sample, golden: Sample | None) -> Realism:
+    families = features(found.texts)
+    yardsticks = _yardsticks(golden)
+    return Realism(
+        name=name,
+        n_questions=found.n_questions,
+        n_distractors=int(found.is_distractor.sum()),
+        n_others=int((~found.is_distractor).sum()),
+        families=tuple(
+            Family(
+                name=family,
+                judged=family in JUDGED,
+                auc=separability(found, families[family]),
+                golden=yardsticks.get(family),
+                telling=tuple(telling(found, families[family])),
+            )
+            for family in FAMILIES
+        ),
+        kinds=tuple(_kinds_report(found, families)),
+        similarities=tuple(similarities(found)),
+        marks=tuple(_marks_report(found)),
+    )
+
+
+def _yardsticks(golden: Sample | None) -> dict[str, Interval]:
+    if golden is None:
+        return {}
+    return {name: separability(golden, family) for name, family in features(golden.texts).items()}
+
+
+def _kinds_report(found: Sample, families: dict[str, Features]) -> list[Kind]:
+    counts = found.kinds()
+    frequent = [kind for kind, _ in counts.most_common() if _n_pools(found, kind) >= _LEAST_POOLS]
+    if len(counts) < 2:
+        return []
+    return [
+        Kind(
+            kind,
+            counts[kind],
+            separability(found, families[LENGTH], kept=found.of_kind(kind)),
+            separability(found, families[STYLE], kept=found.of_kind(kind)),
+        )
+        for kind in frequent
+    ]
+
+
+def _n_pools(found: Sample, kind: str) -> int:
+    return len({int(pool) for pool, one in zip(found.pool, found.kind, strict=True) if one == kind})
+
+
+def _marks_report(found: Sample) -> list[Mark]:
+    marks = []
+    for name, holds in TELLS.items():
+        bears = np.array([holds(text) for text in found.texts])[found.text]
+        marks.append(
+            Mark(
+                name,
+                float(bears[found.is_distractor].mean()),
+                float(bears[~found.is_distractor].mean()),
+            )
+        )
+    return marks
+
+
+_N_TELLING = 5
+
+
+def markdown(report: Realism) -> str:
+    """Return the report as a section of Markdown."""
+    return "\n".join(
+        [
+            _head(report),
+            _families(report),
+            *_kinds_render(report),
+            _similarity(report),
+            _marks_render(report),
+        ]
+    )
+
+
+def plain(report: Realism) -> dict[str, Any]:
+    """Return the report as data for JSON."""
+    return {
+        "dataset": report.name,
+        "questions": report.n_questions,
+        "distractors": report.n_distractors,
+        "others": report.n_others,
+        "limit": LIMIT,
+        "flagged": list(report.flagged),
+        "families": [
+            {
+                "name": one.name,
+                "judged": one.judged,
+                "auc": one.auc._asdict(),
+                "golden_auc": one.golden and one.golden._asdict(),
+                "telling": [telling._asdict() for telling in one.telling],
+            }
+            for one in report.families
+        ],
+        "types": [
+            {
+                "name": one.name,
+                "distractors": one.n_distractors,
+                "length_auc": one.length._asdict(),
+                "style_auc": one.style._asdict(),
+            }
+            for one in report.kinds
+        ],
+        "similarity": [
+            {**one._asdict(), "closer": one.closer._asdict()} for one in report.similarities
+        ],
+        "marks": [asdict(one) for one in report.marks],
+    }
+
+
+def _head(report: Realism) -> str:
+    verdict = (
+        f"**Flagged**: {', '.join(report.flagged)} tell the distractors apart (AUC above {LIMIT})."
+        if report.flagged
+        else f"Not flagged: neither {', '.join(JUDGED[:-1])} nor {JUDGED[-1]} tells the "
+        f"distractors apart (AUC up to {LIMIT})."
+    )
+    return (
+        f"### {report.name}\n\n{verdict}\n\n"
+        f"{report.n_distractors} distractors among {report.n_others} other passages that are not "
+        f"golden, in the pools of {report.n_questions} questions. AUC is the chance that a "
+        "classifier which has seen neither the pool nor its texts scores a distractor above "
+        "another passage, with its 95 % interval. Golden passages, if nobody wrote them to "
+        "order, are the yardstick: sections of one kind differ from the mixture around them by "
+        f"what they do. So does a single type; the limit of {LIMIT} is for all types together.\n"
+    )
+
+
+def _families(report: Realism) -> str:
+    head = (
+        "features",
+        "AUC",
+        "AUC of golden passages",
+        "marks of a distractor",
+        "marks of another passage",
+    )
+    body = [
+        (
+            one.name if one.judged else f"{one.name} (not judged)",
+            _interval(one.auc),
+            "–" if one.golden is None else _interval(one.golden),
+            _names(telling for telling in one.telling if telling.weight > 0),
+            _names(telling for telling in one.telling if telling.weight < 0),
+        )
+        for one in report.families
+    ]
+    return _grid(head, body)
+
+
+def _kinds_render(report: Realism) -> list[str]:
+    if not report.kinds:
+        return []
+    body = [
+        (one.name, str(one.n_distractors), _interval(one.length), _interval(one.style))
+        for one in report.kinds
+    ]
+    return [_grid(("type", "distractors", "AUC of length", "AUC of style"), body)]
+
+
+def _similarity(report: Realism) -> str:
+    head = (
+        "similarity to the question", "distractors", "5 hardest others", "all others",
+        "reach the 10th percentile", "closer than another",
+    )  # fmt: skip
+    body = [
+        (
+            one.measure,
+            *(f"{mean:.3f}" for mean in (one.distractors, one.hardest, one.others)),
+            f"{100 * one.near:.1f} %",
+            _interval(one.closer),
+        )
+        for one in report.similarities
+    ]
+    return _grid(head, body)
+
+
+def _marks_render(report: Realism) -> str:
+    body = [
+        (one.name, f"{100 * one.distractors:.1f} %", f"{100 * one.others:.1f} %")
+        for one in report.marks
+        if one.distractors or one.others
+    ]
+    if not body:
+        return "No passage bears a mark of text written to order.\n"
+    return _grid(("mark of text written to order", "distractors", "others"), body)
+
+
+def _names(found: Iterable[Telling]) -> str:
+    return "; ".join(one.name.replace("|", "\\|") for one in list(found)[:_N_TELLING])
+
+
+def _interval(one: Interval) -> str:
+    return f"{one.mean:.3f} [{one.low:.3f}, {one.high:.3f}]"
+
+
+def _grid(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+    ruler = ["---"] * len(head)
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in (head, ruler, *body))

@@ -1,0 +1,285 @@
+"""The questions a ranker got most wrong: the passage that won, and the golden one."""
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.resources import files
+from math import inf, isnan
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from deepera_graph.bench.data.instance import Context, Instance
+from deepera_graph.bench.figures import figure_bytes
+from deepera_graph.bench.studies.base import (
+    Cell,
+    Column,
+    Experiment,
+    ExperimentResult,
+    Grid,
+    Lab,
+    Pass,
+    Scored,
+)
+from deepera_graph.bench.studies.run import manifest, run_experiments
+from deepera_graph.bench.studies.write import head, shown
+from deepera_graph.bench.table import MetricEstimate
+
+_ID = re.compile(r'(\bid="|href="#|url\(#)([^")]+)')
+_BLACK = re.compile(r"(stroke|fill): #000000")
+_TEXT = re.compile(r"<text ")
+
+
+def inline_svg(figure: Figure, name: str) -> str:
+    """Return one `svg` element."""
+    text = figure_bytes(figure, ".svg", transparent=True).decode()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = _ID.sub(rf"\g<1>{name}-\g<2>", text)
+    text = _BLACK.sub(r"\1: currentColor", text)
+    return _TEXT.sub('<text fill="currentColor" ', text).strip()
+
+
+LONGEST = 1200
+OUTSIDE = "not among the candidates"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A passage as the page shows it."""
+
+    kind: str
+    rank: int | None
+    first_rank: int
+    score: float | None
+    before: str
+    quote: str
+    after: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worst:
+    """One question that a ranker got wrong; `golden` is None if it was not among the candidates."""
+
+    dataset: str
+    ranker: str
+    id: str
+    question: str
+    answer: str
+    winner: Shown | None
+    golden: Shown | None
+
+    @property
+    def golden_rank(self) -> str:
+        """Where the golden passage stands, in words."""
+        if self.golden is None:
+            return OUTSIDE
+        return "not returned" if self.golden.rank is None else f"rank {self.golden.rank}"
+
+
+def worst_questions(passes: Iterable[Pass], n: int) -> list[Worst]:
+    """Return the *n* worst questions of each pass, worst first.
+
+    Those with the golden passage furthest down come first, then those in which the winner's score
+    is furthest above. A ranker that differs from run to run is left out: its worst is chance.
+    """
+    found = []
+    by_data: dict[str, list[Pass]] = {}
+    for one in passes:
+        if not one.ranker.is_random:
+            by_data.setdefault(one.material.name, []).append(one)
+    for of in by_data.values():
+        chosen = [(one, _worst(one.questions, n)) for one in of]
+        places = {place for _, some in chosen for place in some}
+        instances = {
+            place: instance
+            for place, instance in enumerate(of[0].material.dataset)
+            if place in places
+        }
+        found += [
+            _shown(one, one.questions[place], instances[place])
+            for one, some in chosen
+            for place in some
+        ]
+    return found
+
+
+def _worst(questions: Sequence[Scored], n: int) -> list[int]:
+    wrong = [place for place, one in enumerate(questions) if one.judged.golden_rank() > 1]
+    return sorted(wrong, key=lambda place: _badness(questions[place]), reverse=True)[:n]
+
+
+def _badness(question: Scored) -> tuple[bool, float, float]:
+    """Questions whose golden passage can be reached come first: the ranker is to blame."""
+    reachable = not question.judged.golden.keys().isdisjoint(question.first)
+    scores = question.scores
+    best = max(scores.values(), default=0.0)
+    golden = max((scores[id] for id in question.judged.golden if id in scores), default=-inf)
+    return reachable, question.judged.golden_rank(), best - golden
+
+
+def _shown(one: Pass, question: Scored, instance: Instance) -> Worst:
+    contexts = {context.id: context for context in instance.contexts}
+    winner = next(iter(question.judged.ranked), None)
+    return Worst(
+        dataset=one.material.name,
+        ranker=one.ranker.name,
+        id=instance.id,
+        question=instance.question,
+        answer=_cut(instance.gold_answer),
+        winner=None if winner is None else _passage(question, contexts[winner]),
+        golden=next((_passage(question, contexts[id]) for id in _golden(question)), None),
+    )
+
+
+def _golden(question: Scored) -> Iterator[str]:
+    """Yield the golden passages, best first, then those that were not returned."""
+    yield from (id for id in question.judged.ranked if id in question.judged.golden)
+    yield from (id for id in question.first if id in question.judged.golden)
+
+
+def _passage(question: Scored, context: Context) -> Shown:
+    id, returned = context.id, context.id in question.judged.ranked
+    reason, quote = question.why(id) if returned else ("", "")
+    before, quote, after = _around(context.text, quote)
+    return Shown(
+        kind="golden" if context.is_golden else question.labels.types.get(id, "other"),
+        rank=question.judged.ranked.index(id) + 1 if returned else None,
+        first_rank=question.first.index(id) + 1,
+        score=question.scores.get(id),
+        before=before,
+        quote=quote,
+        after=after,
+        reason=reason,
+    )
+
+
+def _around(text: str, quote: str) -> tuple[str, str, str]:
+    """Return the text cut in three, the quote in the middle if it is in what is shown."""
+    shown = _cut(text)
+    before, found, after = shown.partition(quote) if quote else (shown, "", "")
+    return before, found, after
+
+
+def _cut(text: str) -> str:
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[:LONGEST].rsplit(' ', 1)[0]} …"
+
+
+_HERE = files("deepera_graph.bench.report_page")
+MOST_OPEN_ROWS = 40
+_DATASET, _RANKER = "data set", "ranker"
+
+
+def page(
+    results: Sequence[tuple[Experiment, ExperimentResult]],
+    worst: Sequence[Worst],
+    manifest: dict[str, Any],
+    *,
+    title: str = "Evidence benchmark",
+) -> str:
+    """Return the page: no resource from elsewhere, no date; the same input gives the same text."""
+    script, style = _text("page.js"), _text("page.css")
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["score"] = _score
+    template = environment.from_string(_text("page.html.jinja"))
+    return template.render(
+        title=title,
+        style=Markup(style),
+        script=Markup(script),
+        script_hash=b64encode(sha256(script.encode()).digest()).decode(),
+        sections=[_section(*one) for one in results],
+        worst=worst,
+        datasets=list(dict.fromkeys(one.dataset for one in worst)),
+        rankers=list(dict.fromkeys(one.ranker for one in worst)),
+        manifest=json.dumps(manifest, indent=2, ensure_ascii=False),
+        about=manifest,
+    )
+
+
+def _section(experiment: Experiment, result: ExperimentResult) -> dict[str, Any]:
+    return {
+        "name": experiment.name,
+        "title": experiment.title,
+        "measures": experiment.measures,
+        "findings": result.findings,
+        "tables": [_table(grid) for grid in result.grids],
+        "figures": [
+            {
+                "title": drawing.title,
+                "svg": Markup(inline_svg(drawing.draw(), f"{experiment.name}-{drawing.name}")),
+            }
+            for drawing in result.drawings
+        ],
+    }
+
+
+def _table(grid: Grid) -> dict[str, Any]:
+    return {
+        "name": grid.name,
+        "title": grid.title,
+        "note": grid.note,
+        "columns": [{"name": head(one), "is_text": one.unit == "text"} for one in grid.columns],
+        "rows": [
+            [_cell(cell, column) for cell, column in zip(row, grid.columns, strict=True)]
+            for row in grid.rows
+        ],
+        "is_long": len(grid.rows) > MOST_OPEN_ROWS,
+        "choices": [_choices(grid, name) for name in (_DATASET, _RANKER)],
+    }
+
+
+def _choices(grid: Grid, name: str) -> dict[str, Any]:
+    names = [column.name for column in grid.columns]
+    values: list[str] = []
+    if name in names:
+        place = names.index(name)
+        values = list(dict.fromkeys(str(row[place]) for row in grid.rows))
+    return {
+        "name": name,
+        "place": names.index(name) if name in names else 0,
+        "values": values if len(values) > 1 else [],
+    }
+
+
+def _cell(cell: Cell, column: Column) -> dict[str, Any]:
+    """Return the mean apart from its interval, and a number to sort by."""
+    text = shown(cell, column.unit)
+    mean, _, rest = text.partition(" ") if isinstance(cell, MetricEstimate) else (text, "", "")
+    number = cell.mean if isinstance(cell, MetricEstimate) else cell
+    known = isinstance(number, int | float) and not isnan(number)
+    return {
+        "mean": mean,
+        "rest": rest,
+        "sort": f"{number:.9g}" if known else "",
+        "is_text": column.unit == "text",
+    }
+
+
+def _score(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g}"
+
+
+def _text(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")
+
+
+N_WORST = 15
+
+
+def report(
+    experiments: Sequence[Experiment], lab: Lab, *, fresh: Lab | None = None, n_worst: int = N_WORST
+) -> str:
+    """Return the page as HTML."""
+    results = run_experiments(experiments, lab, fresh=fresh)
+    worst = worst_questions(lab.passes(), n_worst)
+    return page(results, worst, manifest(lab))

@@ -1,0 +1,423 @@
+"""What `deepera rerank` writes: output lines, and the manifest from which a run is resumed."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Set
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, NamedTuple, Self
+
+from filelock import FileLock, Timeout
+
+from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.jobs.lines import BadLine, DoneLine, QuestionLine, QuestionStats, hash_line
+from deepera_graph.reranker import EvidenceReranker
+from deepera_graph.result import RankedPassage, RerankResult
+from deepera_graph.runner import versions
+from deepera_graph.text.jsonl import RawLine, parse_object
+
+_USAGE = ("calls", "input_tokens", "output_tokens")  # failed and cached calls are in the report
+
+
+def to_output_line(line: QuestionLine, result: RerankResult) -> bytes:
+    """Return one line of JSON in UTF-8, with its line feed; equal judgements give equal bytes.
+
+    A lone surrogate, which UTF-8 has no bytes for, is written as its JSON escape.
+    """
+    fields: dict[str, Any] = {
+        "id": line.id,
+        "question": line.question,
+        "intent": {
+            **result.intent["fields"],
+            "status": result.intent["status"],
+            "cause": result.intent["cause"],
+        },
+        "outcome": result.outcome,
+        "threshold": result.threshold,
+        "ranking": [_describe_passage(passage) for passage in result.passages],
+        "usage": {name: getattr(result.total_usage, name) for name in _USAGE},
+    }
+    if result.survey is not None:
+        fields["survey"] = dict(result.survey)
+    if result.left_out:
+        fields["left_out"] = [_describe_passage(passage) for passage in result.left_out]
+    if line.metadata:
+        fields["metadata"] = line.metadata
+    text = json.dumps(fields, ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8", "backslashreplace") + b"\n"
+
+
+def _describe_passage(passage: RankedPassage) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "id": passage.id,
+        "rank": passage.rank,
+        "score": passage.score,
+        "kept": passage.kept,
+        "status": passage.status,
+        "reason": passage.reason,
+        "quote": passage.quote,
+        "summary": passage.summary,
+    }
+    if passage.quote:
+        fields["quote_status"], fields["quote_span"] = passage.quote_status, passage.quote_span
+    if passage.summary_status not in {"", "ok"}:
+        fields["summary_status"] = passage.summary_status
+    if passage.windowed:
+        fields["windowed"] = True
+    return fields
+
+
+_SECRET_PARTS_OF_URL = re.compile(r"(?<=://)[^/@\s]*@|\?\S*")
+_OF_NO_EFFECT = ("settings.budget", "settings.max_concurrency", "versions")
+_PACKAGE = "versions.deepera-graph"
+_MOST_CHARS = 60
+_MISSING = "not set"
+
+
+def describe_run(reranker: EvidenceReranker) -> dict[str, Any]:
+    """Return backend, model, prompts, settings and versions, as JSON values without secrets.
+
+    A backend made from live objects cannot be told from others: a `SettingsError`.
+    """
+    backend = reranker.backend
+    run = {
+        "backend": backend.name,
+        **backend.about,
+        "spec": _remove_secrets(backend.fingerprint()["spec"]),
+        "settings": reranker.settings.to_dict(),
+        "versions": dict(versions()),
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(run, default=str))
+    return plain
+
+
+def find_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Name what makes the lines of two runs differ: ``settings.threshold was 0.8 and is 0.7``.
+
+    What a run may cost, how much it does at once, and the versions of other packages make no
+    difference.
+    """
+    old, new = dict(_leaves(before)), dict(_leaves(now))
+    return [
+        f"{name} was {_show(old, name)} and is {_show(new, name)}"
+        for name in sorted(old.keys() | new.keys())
+        if _matters(name) and old.get(name) != new.get(name)
+    ]
+
+
+def _remove_secrets(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _remove_secrets(part) for key, part in value.items()}
+    if isinstance(value, str) and "://" in value:
+        return _SECRET_PARTS_OF_URL.sub("", value)
+    return value
+
+
+def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping) and value:
+        for key, part in value.items():
+            yield from _leaves(part, f"{name}.{key}" if name else str(key))
+    else:
+        yield name, value
+
+
+def _matters(name: str) -> bool:
+    inside = any(name == one or name.startswith(f"{one}.") for one in _OF_NO_EFFECT)
+    return name == _PACKAGE or not inside
+
+
+def _show(leaves: Mapping[str, Any], name: str) -> str:
+    text = repr(leaves[name]) if name in leaves else _MISSING
+    return text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}..."
+
+
+class PlainOutput:
+    """Output lines without a manifest, for stdout and devices; None drops them."""
+
+    manifest: dict[str, Any] | None = None
+
+    def __init__(self, out: BinaryIO | None) -> None:
+        self._out = out
+
+    def find_done(self, line: RawLine) -> None:
+        """Know of no line that is done."""
+
+    def add(self, line: QuestionLine, data: bytes, stats: QuestionStats) -> None:
+        """Write an output line, and hand it over at once."""
+        if self._out is not None:
+            self._out.write(data)
+            self._out.flush()
+
+    def add_bad(self, line: BadLine) -> None:
+        """Write nothing."""
+
+    def finish(self) -> None:
+        """Miss nothing."""
+
+
+_FORMAT = 2
+_BUDGET_STOP = "budget_stop"  # a question that another run may do better
+
+
+class _Place(NamedTuple):
+    """Where a line's entry begins in the manifest; where its output line is, and its size."""
+
+    entry: int
+    start: int = 0
+    size: int = 0
+
+
+class ResumableOutput:
+    """Output lines and a manifest of what is done beside them; use it in a `with` block.
+
+    Both files are only added to. An entry of the manifest names a line of the input, and its output
+    line, by their hashes, so that a resume finds them in any order; a resume that filled gaps puts
+    the output in the order of the input at its end. No file is touched before there is a line to
+    write.
+
+    Entering raises a `SettingsError` if *out* is to be resumed but is not of *run*, which is what
+    `describe_run` says, or was changed since, or is being written.
+    """
+
+    def __init__(
+        self, out: Path, manifest: Path, run: Mapping[str, Any], *, resume: bool, overwrite: bool
+    ) -> None:
+        self._out, self._path, self._run = out, manifest, run
+        self._resumes = resume and out.exists() and out.stat().st_size > 0
+        self._may_replace = resume or overwrite
+        self._lock = FileLock(out.with_name(f"{out.name}.lock"))
+        self._places: dict[int, _Place] = {}
+        self._n_done = self._n_met = 0
+        self._end_of_out = self._end_of_manifest = 0
+        self._earlier: BinaryIO | None = None
+        self._files: tuple[BinaryIO, BinaryIO] | None = None
+
+    def __enter__(self) -> Self:
+        if self._resumes:
+            self._take_lock()
+            try:
+                self._load()
+            except BaseException:
+                self._close()
+                raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None:
+        """Close all files; if all went well, even an empty output is there."""
+        try:
+            if kind is None and not self._resumes:
+                self._begin()
+            if self._resumes and (kind is None or self._files is not None):
+                self._put_in_order()
+        finally:
+            self._close()
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What ran, as the report has it."""
+        return {name: value for name, value in self._run.items() if name != "spec"}
+
+    def find_done(self, line: RawLine) -> DoneLine | None:
+        """Return a line as done, if it is; a bad line that was mended is not."""
+        place = self._places.get(line.number)
+        if place is None or self._earlier is None:
+            return None
+        self._n_met += 1
+        self._earlier.seek(place.entry)
+        entry = json.loads(self._earlier.readline())
+        if entry["digest"] == hash_line(line.text):
+            return DoneLine(line.number, line.end, entry["id"], entry["stats"], entry["error"])
+        if entry["stats"] is None:
+            del self._places[line.number]
+            return None
+        raise SettingsError(
+            f"line {line.number} is not the one that {str(self._out)!r} was made from; "
+            "lines may be added at the end, but those that are done must stay as they are"
+        )
+
+    def add(self, line: QuestionLine, data: bytes, stats: QuestionStats) -> None:
+        """Write an output line."""
+        self._append(line, data, {"output": _hash(data), "stats": stats, "error": ""})
+
+    def add_bad(self, line: BadLine) -> None:
+        """Note a line that has no output line."""
+        self._append(line, b"", {"output": "", "stats": None, "error": line.error})
+
+    def finish(self) -> None:
+        """Raise `SettingsError` unless every line that was done has been met again."""
+        if self._n_met < self._n_done:
+            raise SettingsError(
+                f"{self._n_done} lines are done in {str(self._out)!r}, but only {self._n_met} of "
+                "them are there; is the input, or --limit, shorter than before?"
+            )
+
+    def _load(self) -> None:
+        """Match the lines of the output with the entries of the manifest."""
+        try:
+            self._earlier = self._path.open("rb")
+        except FileNotFoundError as error:
+            message = f"nothing to go on from: no manifest {str(self._path)!r}"
+            raise SettingsError(message) from error
+        latest: dict[int, tuple[int, str]] = {}  # where a line's entry begins, and its output
+        known = set[str]()
+        for start, entry in self._read_entries(self._earlier):
+            known.add(entry["output"])
+            latest[entry["line"]] = (start, entry["output"])
+            if entry["stats"] and entry["stats"]["outcome"] == _BUDGET_STOP:
+                del latest[entry["line"]]
+        self._places = {n: _Place(start) for n, (start, output) in latest.items() if not output}
+        strangers = self._find_outputs(latest, known)
+        self._n_done = len(self._places)
+        if strangers:
+            missing = [start for n, (start, _) in latest.items() if n not in self._places]
+            self._refuse_changed(self._earlier, missing, strangers)
+
+    def _read_entries(self, manifest: BinaryIO) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield every entry and where it begins, if the manifest is of such a run."""
+        try:
+            head = json.loads(manifest.readline())
+            found = find_differences(head["ran"], self._run)
+            if head["format"] != _FORMAT:
+                raise ValueError
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise SettingsError(
+                f"{str(self._path)!r} is not a manifest that can be read"
+            ) from error
+        if found:
+            raise SettingsError(f"{str(self._out)!r} cannot be continued: {'; '.join(found)}")
+        self._end_of_manifest = manifest.tell()
+        for start, text in _read_whole_lines(manifest):
+            try:
+                entry = json.loads(text)
+            except ValueError as error:
+                raise SettingsError(f"{str(self._path)!r} is damaged at byte {start}") from error
+            self._end_of_manifest = start + len(text)
+            yield start, entry
+
+    def _find_outputs(self, latest: Mapping[int, tuple[int, str]], known: Set[str]) -> set[Any]:
+        """Find where the output line of every entry is; return the ids of lines of no entry."""
+        numbers = {output: number for number, (_, output) in latest.items() if output}
+        strangers = set()
+        with self._out.open("rb") as out:
+            for start, text in _read_whole_lines(out):
+                output = _hash(text)
+                if output in numbers:
+                    number = numbers[output]
+                    self._places[number] = _Place(latest[number][0], start, len(text))
+                elif output not in known:
+                    strangers.add(_read_id(text))
+                self._end_of_out = start + len(text)
+        return strangers
+
+    def _refuse_changed(self, manifest: BinaryIO, missing: list[int], strangers: set[Any]) -> None:
+        """Refuse an output in which a line that is done reads otherwise now."""
+        for start in missing:
+            manifest.seek(start)
+            name = json.loads(manifest.readline())["id"]
+            if name in strangers or None in strangers:
+                raise SettingsError(
+                    f"{str(self._out)!r} was changed since: it has another line for {name!r}; "
+                    "without that line it can be continued"
+                )
+
+    def _begin(self) -> tuple[BinaryIO, BinaryIO]:
+        """Open both files for adding; cut torn last lines, or what is to be replaced."""
+        if self._files is not None:
+            return self._files
+        if not self._resumes:
+            self._take_lock()
+        exists = self._may_replace and self._out.exists()
+        out = _open_binary(self._out, "r+b" if exists else "xb")
+        manifest = _open_binary(self._path, "r+b" if self._resumes else "wb")
+        self._files = out, manifest
+        for file, end in ((out, self._end_of_out), (manifest, self._end_of_manifest)):
+            file.truncate(end)
+            file.seek(end)
+        if not self._resumes:
+            _add_line(manifest, _to_json({"format": _FORMAT, "ran": self._run}))
+        return self._files
+
+    def _append(self, line: QuestionLine | BadLine, data: bytes, entry: dict[str, Any]) -> None:
+        out, manifest = self._begin()
+        names = {"line": line.number, "id": line.id, "digest": line.digest}
+        if self._resumes:
+            self._places[line.number] = _Place(0, out.tell(), len(data))
+        _add_line(manifest, _to_json({**names, **entry}))
+        _add_line(out, data)
+
+    def _put_in_order(self) -> None:
+        """Write the output anew, if its lines are not in order, or not all of them are needed."""
+        self._close_files()
+        places = [place for _, place in sorted(self._places.items()) if place.size]
+        starts = [place.start for place in places]
+        size = sum(place.size for place in places)
+        if starts == sorted(starts) and size == self._out.stat().st_size:
+            return
+        draft = self._out.with_name(f"{self._out.name}.tmp")
+        try:
+            with self._out.open("rb") as out, draft.open("wb") as new:
+                for place in places:
+                    out.seek(place.start)
+                    new.write(out.read(place.size))
+            draft.replace(self._out)
+        finally:
+            draft.unlink(missing_ok=True)
+
+    def _take_lock(self) -> None:
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout as error:
+            message = f"{str(self._out)!r} is being written by another process"
+            raise SettingsError(message) from error
+        except (OSError, NotImplementedError):  # a file system that knows no locks
+            return
+
+    def _close_files(self) -> None:
+        for file in (self._earlier, *(self._files or ())):
+            if file is not None:
+                file.close()
+
+    def _close(self) -> None:
+        self._close_files()
+        if self._lock.is_locked:
+            with suppress(OSError):  # Windows lets nobody remove a file that is open
+                Path(self._lock.lock_file).unlink()
+            self._lock.release()
+
+
+def _open_binary(path: Path, mode: Literal["r+b", "wb", "xb"]) -> BinaryIO:
+    file: BinaryIO = path.open(mode)
+    return file
+
+
+def _read_whole_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Yield lines with where they begin, up to a torn last one."""
+    start = file.tell()
+    while (text := file.readline()).endswith(b"\n"):
+        yield start, text
+        start += len(text)
+
+
+def _add_line(file: BinaryIO, data: bytes) -> None:
+    """Add to a file, and hand it over to the system."""
+    file.write(data)
+    file.flush()
+
+
+def _read_id(text: bytes) -> Any:
+    """Return the id of an output line; None if it cannot be read."""
+    try:
+        return parse_object(text).get("id")
+    except InputError:
+        return None
+
+
+def _to_json(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+
+
+def _hash(data: bytes) -> str:
+    return sha256(data).hexdigest()[:16]

@@ -1,1 +1,0 @@
-"""The trained local judge: does a passage hold evidence on exactly this question?"""

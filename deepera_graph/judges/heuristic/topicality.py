@@ -1,0 +1,304 @@
+"""How far one passage is about what a question names; no other passage is looked at."""
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+
+from deepera_graph.judges.heuristic.lexicon import is_general, same_meaning
+from deepera_graph.schema import PassageTask
+from deepera_graph.text.words import STOP_WORDS, content_words, stem, words
+
+LONGEST_RUN = 7
+_ACRONYM = re.compile(r"[A-Z](?<!\w[A-Z])[a-z]{0,2}[A-Z0-9][A-Za-z0-9]{0,5}\b")
+
+
+def find_acronyms(text: str) -> list[str]:
+    """Return the acronyms in a text, in order: a capital soon followed by another or a digit.
+
+    The ``s`` of a plural is left out.
+    """
+    found = _ACRONYM.findall(text)
+    return [token[:-1] if token[-1] == "s" and len(token) > 2 else token for token in found]
+
+
+@lru_cache(maxsize=16_384)
+def spell_out(acronym: str, text: str) -> tuple[str, ...]:
+    """Return the words of *text*, side by side, that an acronym may stand for, or nothing.
+
+    Every word gives its first letter, in order. In an acronym of three or more letters function
+    words may be skipped, and a word may give further letters: ``GERD`` stands for gastroesophageal
+    reflux disease.
+    """
+    letters = acronym.lower()
+    found = words(text)
+    for start, first in enumerate(found):
+        if first not in STOP_WORDS or len(letters) > 3:
+            run = found[start : start + LONGEST_RUN]
+            n_words = _spell(letters, run, 0)
+            if n_words > 1:
+                return tuple(run[:n_words])
+    return ()
+
+
+def _spell(letters: str, run: Sequence[str], place: int) -> int:
+    """Number of words of *run* that spell the letters from *place* on, 0 if they do not."""
+    if not letters:
+        return place
+    if place >= len(run):
+        return 0
+    word = run[place]
+    if word[0] == letters[0]:
+        for taken in _ways(letters, word):
+            n_words = _spell(letters[taken:], run, place + 1)
+            if n_words:
+                return n_words
+    may_skip = place > 0 and len(letters) + place > 2 and word in STOP_WORDS
+    return _spell(letters, run, place + 1) if may_skip else 0
+
+
+def _ways(letters: str, word: str) -> list[int]:
+    """Numbers of letters that one word can give, fewest first."""
+    ways, at = [1], 1
+    while len(letters) > max(ways[-1], 2):
+        at = word.find(letters[ways[-1]], at) + 1
+        if at == 0:
+            break
+        ways.append(ways[-1] + 1)
+    return ways
+
+
+_TOKEN = re.compile(r"[^\W_]+(?:[-‐‑+][^\W_]+)*")
+_LARGEST_SHARE = 0.5
+
+
+def find_names(question: str) -> list[str]:
+    """Return the names as lower-case words: tokens with digit and capital, and capitalised words.
+
+    A capital counts only within a sentence, and not at all in a question in title case.
+    """
+    tokens = list(_TOKEN.finditer(question))
+    plain = [token for token in tokens if token.group().lower() not in STOP_WORDS]
+    capitalised = [token for token in plain if token.group()[0].isupper()]
+    titled = [token for token in capitalised if not _is_code(token.group())]
+    in_title_case = len(titled) > _LARGEST_SHARE * len(plain)
+    names: list[str] = []
+    for token in plain:
+        if _is_code(token.group()) or (
+            not in_title_case and token in capitalised and _is_within(question, token.start())
+        ):
+            names.extend(words(token.group()))
+    return names
+
+
+def _is_code(token: str) -> bool:
+    return any(c.isdigit() for c in token) and any(c.isupper() for c in token)
+
+
+def _is_within(question: str, start: int) -> bool:
+    before = question[:start].rstrip(" \"'“‘(")
+    return bool(before) and before[-1] not in ".:?!"
+
+
+TABLE = "term_counts.json"
+
+
+def rarity(stem: str) -> float:
+    """Weight of a stem: 0 for one found in every document, 1 for one the table does not know.
+
+    Source:
+        Inverse document frequency, Robertson and Sparck Jones (1976), scaled to [0, 1]; the counts
+        are those of `TABLE`, which names its documents.
+    """
+    n_documents, counts = _table()
+    n_with = counts.get(stem, 0)
+    return math.log((n_documents + 1) / (n_with + 1)) / math.log(n_documents + 1)
+
+
+@cache
+def _table() -> tuple[int, Mapping[str, int]]:
+    text = files(__package__).joinpath(TABLE).read_text(encoding="utf-8")
+    table = json.loads(text)
+    return table["documents"], table["counts"]
+
+
+ENTITY_WEIGHT = 0.5
+GENERAL_WEIGHT = 0.3
+TITLE_COUNT = 0.5
+LIKENESS = 0.5
+BEGINNING = 6
+LEAST_RARITY = 0.05
+EVENNESS = 0.7
+SATURATION = 1.2
+LENGTH_SHARE = 0.5
+USUAL_LENGTH = 80
+_KIND = re.compile(r"(?:^|[;,])[^:;,]*:")
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionTerms:
+    """What a question asks about.
+
+    Attributes:
+        question: The question.
+        weights: Term to weight, each > 0, in the question's order. A term is a stem that stands
+            for all words of its meaning.
+        total: Sum of the weights.
+        beginnings: First six letters of a longer term to the term.
+        acronyms: Letters of the question's own acronyms, in lower case, to the term.
+        names: Terms that name a particular thing.
+    """
+
+    question: str
+    weights: Mapping[str, float]
+    total: float
+    beginnings: Mapping[str, str]
+    acronyms: Mapping[str, str]
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Topicality:
+    """How far a passage is on topic.
+
+    Attributes:
+        coverage: Weighted share of the question's terms that the passage names, in [0, 1].
+        strength: The same with repetitions and length taken into account, in [0, 1].
+        names: Share of the question's names that the passage gives, in [0, 1]; 1 if it has none.
+        n_found: Number of the question's terms that the passage names.
+        n_terms: Number of the question's terms.
+    """
+
+    coverage: float
+    strength: float
+    names: float
+    n_found: int
+    n_terms: int
+
+
+def read_task_terms(task: PassageTask) -> QuestionTerms:
+    """Read question and intent of a task; the same question is read once."""
+    return read_question_terms(task["question"], task["intent"]["entity_type"])
+
+
+@lru_cache(maxsize=1024)
+def read_question_terms(question: str, entities: str) -> QuestionTerms:
+    """Read what a question asks about; entities that it does not name itself weigh half.
+
+    A term's weight grows with its rarity, less than in proportion (exponent `EVENNESS`): passages
+    on one subject share its rare names and differ in the plainer words. Words that any question may
+    use count as much less rare.
+    """
+    weights: dict[str, float] = {}
+    for word in content_words(question):
+        weights.setdefault(_term(word), _weight(word))
+    for word in content_words(_KIND.sub(" ", entities)):
+        weights.setdefault(_term(word), ENTITY_WEIGHT * _weight(word))
+    return QuestionTerms(
+        question=question,
+        weights=weights,
+        total=sum(weights.values()),
+        beginnings={term[:BEGINNING]: term for term in weights if len(term) >= BEGINNING},
+        names=frozenset(_term(word) for word in find_names(question)) & weights.keys(),
+        acronyms={
+            name.lower(): _term(name.lower())
+            for name in find_acronyms(question)
+            if len(name) > 2 and name.isalpha() and _term(name.lower()) in weights
+        },
+    )
+
+
+def find_terms(
+    need: QuestionTerms, stems: Sequence[str], acronyms: Iterable[str]
+) -> dict[str, float]:
+    """Count the question's terms in a text.
+
+    A stem that only begins like a term counts half. An acronym counts for the words of the
+    question it may stand for; neighbouring words count for an acronym of the question that their
+    first letters spell.
+
+    Args:
+        need: The question.
+        stems: Stems of the text's content words, in order.
+        acronyms: The text's acronyms.
+    """
+    counts: dict[str, float] = {}
+    for key in stems:
+        term = same_meaning(key)
+        if term in need.weights:
+            counts[term] = counts.get(term, 0) + 1
+        elif key[:BEGINNING] in need.beginnings:
+            term = need.beginnings[key[:BEGINNING]]
+            counts[term] = counts.get(term, 0) + LIKENESS
+    for term in (*_from_acronyms(need, acronyms), *_from_initials(need, stems)):
+        counts[term] = counts.get(term, 0) + 1
+    return counts
+
+
+def sum_counts(counts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Return the sum of some counts."""
+    total: dict[str, float] = {}
+    for part in counts:
+        for term, count in part.items():
+            total[term] = total.get(term, 0) + count
+    return total
+
+
+def measure_topicality(
+    need: QuestionTerms, found: Mapping[str, float], titled: Iterable[str], length: int
+) -> Topicality:
+    """Compare what a passage names with what the question asks about.
+
+    Args:
+        need: The question.
+        found: Count of each of the question's terms in the text.
+        titled: Terms that the title names; one that the text does not name counts half.
+        length: Content words in the text.
+
+    Source:
+        Saturation and length normalisation: BM25, Robertson and Zaragoza (2009), k1 = 1.2; b = 0.5
+        and a usual length of 80 content words, since one passage is compared with no others.
+    """
+    counts = dict.fromkeys(titled, TITLE_COUNT) | dict(found)
+    scale = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length / USUAL_LENGTH)
+    strength = sum(need.weights[term] * n / (n + scale) for term, n in counts.items())
+    return Topicality(
+        coverage=coverage(need, counts),
+        strength=_share(strength, need.total),
+        names=_share(len(need.names & counts.keys()), len(need.names)) if need.names else 1.0,
+        n_found=len(counts),
+        n_terms=len(need.weights),
+    )
+
+
+def coverage(need: QuestionTerms, counts: Mapping[str, float]) -> float:
+    """Weighted share of the question's terms among those counted, in [0, 1]."""
+    return _share(sum(need.weights[term] * min(n, 1) for term, n in counts.items()), need.total)
+
+
+def _from_acronyms(need: QuestionTerms, acronyms: Iterable[str]) -> list[str]:
+    spelled = [_term(word) for name in acronyms for word in spell_out(name, need.question)]
+    return [term for term in spelled if term in need.weights]
+
+
+def _from_initials(need: QuestionTerms, stems: Iterable[str]) -> list[str]:
+    if not need.acronyms:
+        return []
+    initials = "".join(key[0] for key in stems)
+    return [term for letters, term in need.acronyms.items() if letters in initials]
+
+
+def _term(word: str) -> str:
+    return same_meaning(stem(word))
+
+
+def _weight(word: str) -> float:
+    rare = max(rarity(stem(word)), LEAST_RARITY)
+    return float((rare * GENERAL_WEIGHT if is_general(word) else rare) ** EVENNESS)
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0

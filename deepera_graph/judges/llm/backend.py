@@ -1,0 +1,258 @@
+"""The LLM backend, and how it is written down without its key."""
+
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, Literal, TypeVar, get_args
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.load import dumpd, load
+from pydantic import SecretStr
+
+from deepera_graph.chat.client import ChatModel, find_model
+from deepera_graph.chat.errors import has_password
+from deepera_graph.chat.rate_limit import RateLimits
+from deepera_graph.chat.retry import RetryPolicy
+from deepera_graph.chat.schema import (
+    AnswerReply,
+    IntentReply,
+    JudgementReply,
+    ReplyModel,
+    SummaryReply,
+    schemas_hash,
+)
+from deepera_graph.errors import SettingsError
+from deepera_graph.judges.llm import roles as fused
+from deepera_graph.judges.llm import roles as grouped
+from deepera_graph.judges.llm.replies import (
+    FusedGroupReply,
+    FusedReply,
+    GroupReply,
+    VerdictReply,
+)
+from deepera_graph.judges.llm.roles import LlmAnswerer, LlmIntent, LlmJudge, LlmSummarizer
+from deepera_graph.prompts import Domain, load_domain, prompts_hash
+from deepera_graph.schema import Backend
+from deepera_graph.settings import warn_renamed
+
+T = TypeVar("T", RetryPolicy, RateLimits)
+Mode = Literal["separate", "fused", "grouped"]
+GROUP_SIZE = 10
+DEFAULT_KEY_VARIABLE = "OPENAI_API_KEY"
+_FIXED_TEMPERATURE = ("o1", "o3", "o4", "gpt-5")  # models that refuse any temperature but theirs
+_NO_KEY = "not-needed"
+_FILLED = (IntentReply, JudgementReply, SummaryReply, AnswerReply)
+_FILLED_IN: dict[Mode, tuple[type[ReplyModel], ...]] = {
+    "separate": (),
+    "fused": (VerdictReply, FusedReply),
+    "grouped": (VerdictReply, FusedReply, GroupReply, FusedGroupReply),
+}
+_PROMPTS_OF: dict[Mode, tuple[str, ...]] = {
+    "separate": (),
+    "fused": (fused.FUSED_PROMPTS,),
+    "grouped": (fused.FUSED_PROMPTS, grouped.GROUPED_PROMPTS),
+}
+_SECRET_OPTIONS = ("api_key", "_token", "_secret", "password")
+_MAY_HOLD_SECRETS = frozenset({"default_headers", "default_query", "openai_proxy"})
+
+
+def llm_backend(
+    model: BaseChatModel | str,
+    *,
+    base_url: str | None = None,
+    api_key_env: str | None = None,
+    retry: RetryPolicy | Mapping[str, Any] | None = None,
+    limits: RateLimits | Mapping[str, Any] | None = None,
+    domain: Domain | Mapping[str, Any] | str | None = None,
+    mode: Mode = "separate",
+    group_size: int | None = None,
+    patience: RetryPolicy | Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Backend:
+    """Have a chat model recognise intents, judge, summarize and answer.
+
+    Args:
+        model: A LangChain chat model, or its name, ``provider:model``.
+        base_url: Any server that speaks OpenAI's chat protocol; no key is needed then.
+        api_key_env: Environment variable that holds the key; the provider's own if None.
+        retry: How long to wait and what to try again, a `RetryPolicy`; its fields by name, or the
+            defaults.
+        limits: What the server allows, `RateLimits` (calls at once, requests and tokens a minute),
+            for all rerankers on this model together; its fields by name, or no limits.
+        domain: Field whose rules are added to the prompts: ``"law"``, ``"medicine"``,
+            ``"finance"``, a TOML file, or a `deepera_graph.prompts.Domain`; none for science in
+            general.
+        mode: What one call does. ``"separate"``: a score, or a summary. ``"fused"``: the score of a
+            passage and, where it is high enough to be kept, its summary. ``"grouped"``: the same
+            for several passages of a question.
+        group_size: Most passages a call of ``"grouped"``, >= 2; 10 if None.
+        patience: The name of `retry` until version 0.5.
+        options: Passed to a model given by name. The default is temperature 0, where the model
+            takes one.
+
+    Raises:
+        SettingsError: The model cannot be made: unknown provider, missing key or package; or the
+            mode is unknown, or the size of a group out of range or given to another mode.
+    """
+    size = _group_size(mode, group_size)
+    spec: dict[str, Any] | None
+    if isinstance(model, str):
+        _refuse_secrets(options, base_url)
+        spec = {"model": model, **options}
+        if base_url:
+            spec["base_url"] = base_url
+        if api_key_env:
+            spec["api_key_env"] = api_key_env
+        made = _make(model, base_url, api_key_env, options)
+    else:
+        if base_url or api_key_env or options:
+            raise SettingsError("base_url, api_key_env and options go with a model's name only")
+        made, spec = model, _dumped(model)
+    policy, bounds = _of(RetryPolicy, retry or _from_old_name(patience)), _of(RateLimits, limits)
+    chat = ChatModel(made, policy, bounds)
+    field = None if domain is None else load_domain(domain)
+    written: dict[str, Any] = {"domain": field.to_dict()} if field else {}
+    if mode != "separate":
+        written["mode"] = mode
+    if size is not None:
+        written["group_size"] = size
+    return Backend(
+        name="llm",
+        intent=LlmIntent(chat, field),
+        judge=_judge(mode, chat, field, size),
+        summarizer=LlmSummarizer(chat, field),
+        answerer=LlmAnswerer(chat, field),
+        about={
+            "model": chat.name,
+            "prompts": "+".join([prompts_hash(), *map(prompts_hash, _PROMPTS_OF[mode])]),
+            "schemas": schemas_hash((*_FILLED, *_FILLED_IN[mode])),
+            **written,
+        },
+        needs_evidence=True,
+        spec={"kind": "llm", **spec, **written, **_changed(retry=policy, limits=bounds)}
+        if spec and not spec.keys() & _MAY_HOLD_SECRETS
+        else None,
+    )
+
+
+def llm_backend_from_spec(spec: Mapping[str, Any]) -> Backend:
+    """Build the backend that a spec describes; keys come from the environment."""
+    options = {"retry" if name == "patience" else name: value for name, value in spec.items()}
+    if "dump" in options:
+        model = _loaded(options["dump"])
+        return llm_backend(
+            model,
+            retry=options.get("retry"),
+            limits=options.get("limits"),
+            domain=options.get("domain"),
+            mode=options.get("mode", "separate"),
+            group_size=options.get("group_size"),
+        )
+    return llm_backend(options.pop("model"), **options)
+
+
+def _group_size(mode: str, size: int | None) -> int | None:
+    """Return the size of a group, None for a mode without."""
+    if mode not in get_args(Mode):
+        raise SettingsError(f"mode must be one of {', '.join(get_args(Mode))}, got {mode!r}")
+    if mode != "grouped":
+        if size is not None:
+            raise SettingsError(f"group_size goes with mode 'grouped', not with {mode!r}")
+        return None
+    found: object = GROUP_SIZE if size is None else size
+    if isinstance(found, bool) or not isinstance(found, int) or found < 2:
+        raise SettingsError(f"group_size must be a whole number >= 2, got {found!r}")
+    return found
+
+
+def _judge(mode: Mode, chat: ChatModel, domain: Domain | None, size: int | None) -> LlmJudge:
+    if size is not None:
+        return grouped.GroupedJudge(chat, domain, size)
+    return fused.FusedJudge(chat, domain) if mode == "fused" else LlmJudge(chat, domain)
+
+
+def _of(kind: type[T], value: T | Mapping[str, Any] | None) -> T:
+    if isinstance(value, kind):
+        return value
+    try:
+        return kind(**(value or {}))  # type: ignore[arg-type]  # a mapping, as it is not a kind
+    except TypeError as error:
+        name = "retry" if kind is RetryPolicy else "limits"
+        raise SettingsError(f"{name}: {error}") from error
+
+
+def _from_old_name(
+    patience: RetryPolicy | Mapping[str, Any] | None,
+) -> RetryPolicy | Mapping[str, Any] | None:
+    if patience is not None:
+        warn_renamed("patience", "retry")
+    return patience
+
+
+def _changed(**parts: RetryPolicy | RateLimits) -> dict[str, Any]:
+    """Write down what is not as by default."""
+    return {name: asdict(part) for name, part in parts.items() if part != type(part)()}
+
+
+def _make(
+    name: str, base_url: str | None, api_key_env: str | None, options: Mapping[str, Any]
+) -> BaseChatModel:
+    provider, _, model = name.partition(":")
+    chosen: dict[str, Any] = dict(options)
+    if not model.startswith(_FIXED_TEMPERATURE):
+        chosen.setdefault("temperature", 0)
+    if base_url:
+        chosen["base_url"] = base_url
+    variable = api_key_env or (DEFAULT_KEY_VARIABLE if provider == "openai" else None)
+    if variable:
+        chosen["api_key"] = _key(variable, needed=not base_url or api_key_env is not None)
+    return find_model(name, **chosen)
+
+
+def _refuse_secrets(options: Mapping[str, Any], base_url: str | None) -> None:
+    if base_url and has_password(base_url):
+        raise SettingsError(
+            "base_url must not hold a password or a key: they come from the environment alone; "
+            "name the variable that holds it with api_key_env"
+        )
+    for option in options:
+        if option.endswith(_SECRET_OPTIONS):
+            raise SettingsError(
+                f"{option} is not taken: keys come from the environment alone; name the variable "
+                "that holds it with api_key_env"
+            )
+
+
+def _key(variable: str, *, needed: bool) -> SecretStr:
+    key = os.environ.get(variable, "").strip()  # a line break at its end would end up in an error
+    if key:
+        return SecretStr(key)
+    if needed:
+        raise SettingsError(
+            f"no API key: set the environment variable {variable}, or give base_url for a server "
+            "that needs none"
+        )
+    return SecretStr(_NO_KEY)
+
+
+def _loaded(dump: Mapping[str, Any]) -> BaseChatModel:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # `load` is marked beta since 2023
+        try:
+            model: BaseChatModel = load(dump, allowed_objects="all", secrets_from_env=True)
+        except Exception as error:  # every provider raises its own
+            raise SettingsError(f"the model cannot be built again: {error}") from error
+    return model
+
+
+def _dumped(model: BaseChatModel) -> dict[str, Any] | None:
+    """Write a model down without its secrets; None if LangChain cannot, or headers may hold one."""
+    if not model.is_lc_serializable():
+        return None
+    dump = dumpd(model)
+    if dump.get("type") != "constructor" or dump["kwargs"].keys() & _MAY_HOLD_SECRETS:
+        return None
+    if any(isinstance(one, str) and has_password(one) for one in dump["kwargs"].values()):
+        return None
+    return {"dump": dump}

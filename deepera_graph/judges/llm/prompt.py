@@ -1,0 +1,123 @@
+"""How a passage is shown to a model: numbered sentences in a block that it cannot close."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+
+from deepera_graph.chat.sanitize import sanitize, sanitize_line
+from deepera_graph.schema import EvidenceItem, IntentFields, PassageTask
+from deepera_graph.text.sentences import Sentence, split_sentences
+
+NOT_KNOWN = "(not known: judge by the question alone)"
+NONE = "(none)"
+OPENING = "====="  # of a passage of a group, before its number
+
+
+def marker(text: str, *beside: str) -> str:
+    """Return 8 hex digits for a block's marker line, from a hash of its text.
+
+    They occur neither in the text nor in what stands *beside* the block.
+    """
+    turn = 0
+    while True:
+        digest = sha256(f"{turn}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        if not any(digest in one for one in (text, *beside)):
+            return digest
+        turn += 1
+
+
+def plain(text: str) -> str:
+    """Show a text with its line breaks, one character for one; see `sanitize`."""
+    return sanitize(text)
+
+
+def one_line(text: str) -> str:
+    """Fold a title or a section into one line."""
+    return sanitize_line(text) or NONE
+
+
+def numbered(sentences: list[Sentence]) -> str:
+    """Write every sentence on a line of its own, with its number from 1."""
+    return "\n".join(
+        f"{number}: {sanitize_line(one.text)}" for number, one in enumerate(sentences, start=1)
+    )
+
+
+def intent_values(fields: IntentFields) -> dict[str, str]:
+    """Return the four intent values of a prompt."""
+    if not fields["topic"]:
+        return dict.fromkeys(fields, NOT_KNOWN)
+    return {name: one_line(str(value)) for name, value in fields.items()}
+
+
+def passage_values(task: PassageTask, passage: str) -> dict[str, str]:
+    """Return the values of a prompt about one passage; title and section are data like its text."""
+    block = _headed(task, passage)
+    beside = {"question": one_line(task["question"]), **intent_values(task["intent"])}
+    return {**beside, "marker": marker(block, *beside.values()), "passage": block}
+
+
+def group_values(tasks: Sequence[PassageTask], passages: Sequence[str]) -> dict[str, str]:
+    """Return the values of a prompt about several passages of a question, numbered from 1.
+
+    A passage begins after a line of equals signs and its number. No passage can begin another: its
+    lines begin with the number of a sentence, or with the name of a head, and a rule of equals
+    signs in it has become one of dashes.
+
+    Args:
+        tasks: Of one question.
+        passages: Each as `numbered` writes it.
+    """
+    texts = [_headed(task, text) for task, text in zip(tasks, passages, strict=True)]
+    beside = {"question": one_line(tasks[0]["question"]), **intent_values(tasks[0]["intent"])}
+    block = "\n".join(f"{OPENING}{number}\n{text}" for number, text in enumerate(texts, start=1))
+    return {**beside, "marker": marker(block, *beside.values()), "passages": block}
+
+
+def summary_wanted(task: PassageTask) -> str:
+    """Say from which score on a summary is wanted, with two digits, rounded down."""
+    if "summary_from" not in task:
+        return "none is wanted"
+    lowest = task["summary_from"]
+    near = round(lowest, 2)
+    return f"from {near if near <= lowest else near - 0.01:.2g}"
+
+
+def quoted(text: str, sentences: list[Sentence], numbers: list[int]) -> str:
+    """Cut the evidence out of the passage: from the first to the last sentence of its best run.
+
+    Numbers out of range are ignored. Sentences that do not follow each other cannot make one
+    verbatim quote, so the first run of neighbours is taken.
+    """
+    valid = sorted({number for number in numbers if 1 <= number <= len(sentences)})
+    if not valid:
+        return ""
+    last = valid[0]
+    for number in valid[1:]:
+        if number != last + 1:
+            break
+        last = number
+    return text[sentences[valid[0] - 1].start : sentences[last - 1].end]
+
+
+def evidence_block(items: list[EvidenceItem]) -> str:
+    """Write the kept evidence, numbered from 1: the summary if there is one, else the text."""
+    return "\n\n".join(
+        f"[{number}] {one_line(item['title'])}: {sanitize_line(_best(item))}"
+        for number, item in enumerate(items, start=1)
+    )
+
+
+def sentences_of(task: PassageTask) -> list[Sentence]:
+    """Return the sentences of a passage; at least one, as its text is not blank."""
+    return split_sentences(task["text"])
+
+
+def _headed(task: PassageTask, passage: str) -> str:
+    """Put title and section before a passage, as far as it has them."""
+    heads = (("Title", task["title"]), ("Section", task["section"]))
+    lines = [f"{name}: {one_line(value)}" for name, value in heads if value.strip()]
+    return "\n".join([*lines, passage])
+
+
+def _best(item: EvidenceItem) -> str:
+    return item["summary"] or item["text"]

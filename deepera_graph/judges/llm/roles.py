@@ -1,0 +1,437 @@
+"""A judge of several passages in one call; what that leaves open is asked one by one."""
+
+import json
+import re
+from collections.abc import Coroutine, Sequence
+from typing import Any, Generic, Self, TypeVar
+
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable, RunnableConfig
+
+from deepera_graph import prompts
+from deepera_graph.chat import io_loop
+from deepera_graph.chat.client import ChatModel
+from deepera_graph.chat.rate_limit import RateLimits
+from deepera_graph.chat.retry import RetryPolicy
+from deepera_graph.chat.sanitize import sanitize_line
+from deepera_graph.chat.schema import AnswerReply, IntentReply, JudgementReply, SummaryReply
+from deepera_graph.chat.structured import CutOffError, UsableReply, request_reply
+from deepera_graph.errors import AnswerError, BudgetError, CallError, RoleError
+from deepera_graph.judges.llm import prompt as show
+from deepera_graph.judges.llm.replies import (
+    FusedGroupReply,
+    FusedMemberReply,
+    FusedReply,
+    GroupReply,
+    MemberReply,
+    VerdictReply,
+    read_verdicts,
+)
+from deepera_graph.prompts import Domain
+from deepera_graph.schema import (
+    Answer,
+    AnswerTask,
+    GroupJudgement,
+    GroupTask,
+    Intent,
+    IntentTask,
+    Judgement,
+    PassageTask,
+    Summary,
+    Unjudged,
+)
+from deepera_graph.text.sentences import Sentence
+from deepera_graph.usage import Usage
+
+CHARS_PER_TOKEN = 4
+REPLY_TOKENS = 60
+LONGEST_QUESTION = 500
+_MEMBER = re.compile(r"^=====(\d+)$", re.MULTILINE)
+_SUMMARY = re.compile(r"^Summary: from ", re.MULTILINE)
+
+
+class CountingModel(BaseChatModel):
+    """Answers at once, keeps every passage, and puts the length of the prompt into its usage.
+
+    A token is taken for 4 characters (`CHARS_PER_TOKEN`), about what English costs, and each thing
+    asked for in a reply, a verdict or a summary, for 60 tokens (`REPLY_TOKENS`): 25 words, numbers
+    and JSON. Both are rough.
+    """
+
+    @property
+    def _llm_type(self) -> str:
+        return "deepera-counting"
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        texts = [str(message.text) for message in messages]
+        members = _MEMBER.findall(texts[-1])
+        n_asked = max(1, len(members)) * (1 + bool(_SUMMARY.search(texts[-1])))
+        n_tokens = -(-sum(map(len, texts)) // CHARS_PER_TOKEN)
+        verdict = {"reason": "counted", "evidence": [1], "score": 1.0, "summary": "counted"}
+        fits_all_roles = {
+            **verdict,
+            "topic": "any",
+            "entity_type": texts[-1][:LONGEST_QUESTION],
+            "intent": "other",
+            "expected_answer_type": "other",
+            "text": "counted",
+            "citations": [],
+            "verdicts": [{"id": int(one), **verdict} for one in members],
+        }
+        message = AIMessage(
+            json.dumps(fits_all_roles),
+            usage_metadata={
+                "input_tokens": n_tokens,
+                "output_tokens": n_asked * REPLY_TOKENS,
+                "total_tokens": n_tokens + n_asked * REPLY_TOKENS,
+            },
+        )
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        return self._generate(messages, stop)
+
+
+TaskT = TypeVar("TaskT")
+AnswerT = TypeVar("AnswerT")
+
+
+class LoopRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
+    """A role whose work runs in the loop of the model calls."""
+
+    def invoke(self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any) -> AnswerT:
+        """Play the role, waiting in this thread."""
+        return io_loop.run(self._play(input, config))
+
+    async def ainvoke(
+        self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AnswerT:
+        """Play the role, waiting in the running loop."""
+        return await io_loop.arun(self._play(input, config))
+
+    def _play(self, task: TaskT, config: RunnableConfig | None) -> Coroutine[Any, Any, AnswerT]:
+        raise NotImplementedError
+
+
+class LlmRole(LoopRole[TaskT, AnswerT], Generic[TaskT, AnswerT]):
+    """A role played by a chat model."""
+
+    def __init__(self, model: ChatModel, domain: Domain | None = None) -> None:
+        self._model, self._domain = model, domain
+
+    @property
+    def model(self) -> ChatModel:
+        """The model that plays the role."""
+        return self._model
+
+    def counting(self) -> Self:
+        """Return this role on a model that counts its prompts and is never asked."""
+        return type(self)(ChatModel(CountingModel(), RetryPolicy(), RateLimits()), self._domain)
+
+    def _messages(self, node: str, /, **values: str) -> list[BaseMessage]:
+        """Fill the templates of a node, with the rules of the field."""
+        filled = prompts.messages(node, **values)
+        return self._domain.add_rules(node, filled) if self._domain else filled
+
+
+class LlmIntent(LlmRole[IntentTask, Intent]):
+    """Reads a question."""
+
+    async def _play(self, task: IntentTask, config: RunnableConfig | None) -> Intent:
+        useless = show.one_line(task["problem"]).replace("entity_type", "entities")
+        problem = f"\n\nYour first reading was useless: {useless}" if task["problem"] else ""
+        messages = self._messages(
+            "intent", question=show.one_line(task["question"]), problem=problem
+        )
+        filled = await request_reply(self._model, messages, IntentReply, config)
+        return Intent(**filled.answer.model_dump(), **how(filled))
+
+
+class LlmJudge(LlmRole[PassageTask, Judgement]):
+    """Scores one passage; the evidence is named by sentence number and cut out by us."""
+
+    async def _play(self, task: PassageTask, config: RunnableConfig | None) -> Judgement:
+        sentences = show.sentences_of(task)
+        values = show.passage_values(task, show.numbered(sentences))
+        filled = await request_reply(
+            self._model, self._messages("score", **values), JudgementReply, config
+        )
+        return Judgement(
+            score=filled.answer.score,
+            reason=sanitize_line(filled.answer.reason),
+            quote=show.quoted(task["text"], sentences, filled.answer.evidence),
+            **how(filled),
+        )
+
+
+class LlmSummarizer(LlmRole[PassageTask, Summary]):
+    """Shortens one kept passage."""
+
+    async def _play(self, task: PassageTask, config: RunnableConfig | None) -> Summary:
+        values = show.passage_values(task, show.plain(task["text"]))
+        filled = await request_reply(
+            self._model, self._messages("summarize", **values), SummaryReply, config
+        )
+        return Summary(text=summary_of(filled.answer.text), **how(filled))
+
+
+class LlmAnswerer(LlmRole[AnswerTask, Answer]):
+    """Answers from the kept evidence."""
+
+    async def _play(self, task: AnswerTask, config: RunnableConfig | None) -> Answer:
+        block = show.evidence_block(task["evidence"])
+        question = show.one_line(task["question"])
+        form = show.intent_values(task["intent"])["expected_answer_type"]
+        messages = self._messages(
+            "answer",
+            question=question,
+            expected_answer_type=form,
+            marker=show.marker(block, question, form),
+            evidence=block,
+        )
+        filled = await request_reply(self._model, messages, AnswerReply, config)
+        return Answer(
+            text=filled.answer.text,
+            citations=filled.answer.citations,
+            **how(filled),
+        )
+
+
+def summary_of(said: str) -> str:
+    """Return a summary; one that says NONE is empty."""
+    text = said.strip()
+    return "" if text.upper() in {"NONE", "NONE."} else text
+
+
+def how(filled: UsableReply[Any]) -> dict[str, Any]:
+    """Return what is noted of an answer beside its content."""
+    return {"usage": filled.usage, "repaired": filled.repaired, "problem": filled.problem}
+
+
+FUSED_PROMPTS = "fused"
+
+
+class FusedJudge(LlmJudge):
+    """Scores one passage, and summarizes it if the score is high enough for a summary to count.
+
+    Where a reply with a summary does not fit into the model's limit of tokens, the score alone is
+    asked for: a summary must not cost a passage its score.
+    """
+
+    gives_summaries = True
+
+    async def _play(self, task: PassageTask, config: RunnableConfig | None) -> Judgement:
+        try:
+            return await self._judged(task, config)
+        except AnswerError as error:
+            if "summary_from" not in task or not isinstance(error.__cause__, CutOffError):
+                raise
+            return await self._without_summary(task, config, error)
+
+    async def _without_summary(
+        self, task: PassageTask, config: RunnableConfig | None, error: AnswerError
+    ) -> Judgement:
+        bare = task.copy()
+        del bare["summary_from"]
+        try:
+            judgement = await self._judged(bare, config)
+        except RoleError as again:
+            again.usage = error.usage + again.usage
+            raise
+        used = error.usage + (judgement.usage or Usage()) + Usage(reasked_calls=1)
+        changes = {"usage": used, "repaired": True, "problem": str(error)}
+        return judgement.model_copy(update=changes)
+
+    async def _judged(self, task: PassageTask, config: RunnableConfig | None) -> Judgement:
+        sentences = show.sentences_of(task)
+        messages = messages_of(
+            self._domain,
+            FUSED_PROMPTS,
+            **show.passage_values(task, show.numbered(sentences)),
+            summary=show.summary_wanted(task),
+        )
+        kind = FusedReply if "summary_from" in task else VerdictReply
+        filled = await request_reply(self._model, messages, kind, config)
+        found, summary = filled.answer, ""
+        if isinstance(found, FusedReply) and found.score >= task.get("summary_from", 0):
+            summary = summary_of(found.summary)
+        return Judgement(
+            score=found.score,
+            reason=sanitize_line(found.reason),
+            quote=show.quoted(task["text"], sentences, found.evidence),
+            summary=summary,
+            **how(filled),
+        )
+
+
+def messages_of(domain: Domain | None, node: str, /, **values: str) -> list[BaseMessage]:
+    """Fill the templates of a judge, with the rules of the field for scores and for summaries."""
+    filled = prompts.messages(node, **values)
+    if domain is None:
+        return filled
+    return domain.add_rules("summarize", domain.add_rules("score", filled))
+
+
+GROUPED_PROMPTS = "grouped"
+MOST_LOST = 2
+_Found = Judgement | str
+
+
+class GroupedJudge(FusedJudge):
+    """Scores, and summarizes, up to *group_size* passages of a question in one call.
+
+    Alone, a passage is judged as by `FusedJudge`.
+    """
+
+    def __init__(self, model: ChatModel, domain: Domain | None, group_size: int) -> None:
+        super().__init__(model, domain)
+        self.group_size = group_size
+
+    def counting(self) -> Self:
+        """Return this role on a model that counts its prompts and is never asked."""
+        model = ChatModel(CountingModel(), RetryPolicy(), RateLimits())
+        return type(self)(model, self._domain, self.group_size)
+
+    def of_groups(self) -> Runnable[GroupTask, GroupJudgement]:
+        """Return the role that judges a group."""
+        return LlmGroups(self)
+
+    async def together(
+        self, tasks: Sequence[PassageTask], config: RunnableConfig | None
+    ) -> tuple[list[_Found], Usage]:
+        """Judge passages in one call; return judgements, or what is wrong, and the cost of all.
+
+        Raises:
+            RoleError: There is no reply, or none that can be used; see `request_reply`.
+        """
+        fused = "summary_from" in tasks[0]
+        kind: type[GroupReply] = FusedGroupReply if fused else GroupReply
+        member: type[MemberReply] = FusedMemberReply if fused else MemberReply
+        split = list(map(show.sentences_of, tasks))
+        messages = messages_of(
+            self._domain,
+            GROUPED_PROMPTS,
+            **show.group_values(tasks, list(map(show.numbered, split))),
+            summary=show.summary_wanted(tasks[0]),
+        )
+        filled = await request_reply(self._model, messages, kind, config)
+        shown = "\n".join(message.text for message in messages)
+        said = read_verdicts(filled.answer.verdicts, len(tasks), member, shown)
+        how = {"usage": Usage(), "repaired": filled.repaired, "problem": filled.problem}
+        found = [
+            one if isinstance(one, str) else _judgement(task, sentences, one).model_copy(update=how)
+            for task, sentences, one in zip(tasks, split, said, strict=True)
+        ]
+        return found, filled.usage
+
+    async def alone(self, task: PassageTask, config: RunnableConfig | None) -> Judgement:
+        """Judge one passage."""
+        return await self._play(task, config)
+
+
+class LlmGroups(LoopRole[GroupTask, GroupJudgement]):
+    """Judges a group: together, and alone each passage that has no usable verdict then.
+
+    Passages are asked alone one after the other, as the group has one turn. After two
+    (`MOST_LOST`) in a row for which there was no reply, the server is taken to be gone.
+
+    Raises:
+        CallError: No passage can succeed: no connection, wrong key, unknown model.
+        BudgetError: The budget is spent.
+        RoleError: The group is a single passage that could not be judged.
+    """
+
+    def __init__(self, judge: GroupedJudge) -> None:
+        self._judge = judge
+
+    async def _play(self, task: GroupTask, config: RunnableConfig | None) -> GroupJudgement:
+        tasks = task["tasks"]
+        if len(tasks) == 1:
+            one = await self._judge.alone(tasks[0], config)
+            return GroupJudgement(verdicts=[one], usage=one.usage)
+        found, spent, is_answered = await self._together(tasks, config)
+        verdicts: list[Judgement | Unjudged] = []
+        n_lost = 0  # in a row
+        for passage, known in zip(tasks, found, strict=True):
+            if isinstance(known, Judgement):
+                verdicts.append(known)
+            elif n_lost >= MOST_LOST:
+                verdicts.append(Unjudged(cause=f"not asked alone: {known}", usage=Usage()))
+            else:
+                verdict, is_lost = await self._alone(passage, known, config, is_again=is_answered)
+                n_lost = n_lost + 1 if is_lost else 0
+                verdicts.append(verdict)
+        return _with_cost(verdicts, spent)
+
+    async def _together(
+        self, tasks: Sequence[PassageTask], config: RunnableConfig | None
+    ) -> tuple[list[_Found], Usage, bool]:
+        """Judge a group; whether there was a reply at all comes last."""
+        try:
+            found, spent = await self._judge.together(tasks, config)
+        except BudgetError:
+            raise
+        except CallError as error:
+            if error.unusable:
+                raise
+            return [str(error)] * len(tasks), error.usage, False
+        except AnswerError as error:
+            return [f"of {len(tasks)} passages, {error}"] * len(tasks), error.usage, True
+        return found, spent, True
+
+    async def _alone(
+        self, task: PassageTask, why: str, config: RunnableConfig | None, *, is_again: bool
+    ) -> tuple[Judgement | Unjudged, bool]:
+        """Judge one passage; whether there was no reply comes last."""
+        try:
+            one = await self._judge.alone(task, config)
+        except RoleError as error:
+            unjudged = Unjudged.of(error)
+            cause = f"{error} (asked alone, after {why})"
+            lost = isinstance(error, CallError)
+            return unjudged.model_copy(update={"cause": cause}), lost
+        if not is_again:
+            return one, False
+        changes = {
+            "repaired": True,
+            "problem": "; alone ".join(filter(None, (why, one.problem))),
+            "usage": (one.usage or Usage()) + Usage(reasked_calls=1),
+        }
+        return one.model_copy(update=changes), False
+
+
+def _judgement(task: PassageTask, sentences: list[Sentence], one: MemberReply) -> Judgement:
+    summary = ""
+    if isinstance(one, FusedMemberReply) and one.score >= task.get("summary_from", 0):
+        summary = summary_of(one.summary)
+    return Judgement(
+        score=one.score,
+        reason=sanitize_line(one.reason),
+        quote=show.quoted(task["text"], sentences, one.evidence),
+        summary=summary,
+    )
+
+
+def _with_cost(verdicts: list[Judgement | Unjudged], spent: Usage) -> GroupJudgement:
+    """Write the cost of the common call beside the first judgement, so that it is kept with it."""
+    judged = (place for place, one in enumerate(verdicts) if isinstance(one, Judgement))
+    place = next(judged, 0)
+    bearer = verdicts[place]
+    verdicts[place] = bearer.model_copy(update={"usage": (bearer.usage or Usage()) + spent})
+    total = sum((one.usage or Usage() for one in verdicts), Usage())
+    return GroupJudgement(verdicts=verdicts, usage=total)

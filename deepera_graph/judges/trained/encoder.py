@@ -1,0 +1,248 @@
+"""The encoder: a text becomes vectors of its tokens, by onnxruntime; no torch is needed."""
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from itertools import accumulate
+from operator import itemgetter
+from pathlib import Path
+from threading import Lock
+from typing import Any, TypeVar
+from weakref import WeakSet
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepera_graph.judges.onnx import send_nothing
+
+Floats = NDArray[np.float32]
+Offsets = NDArray[np.int64]
+Ids = NDArray[np.int64]
+TokenSpan = slice | NDArray[np.bool_]  # which tokens; a slice where they lie side by side
+MAX_TOKENS = 256
+MAX_AHEAD = 250_000  # characters; the vectors of 400, about 100 tokens, take 150 KB
+ON_CPU = ("CPUExecutionProvider",)
+_PLACES_AT_ONCE = 64
+_SLOWER = ["SkipLayerNormFusion"]  # its kernel takes longer than the two steps that it fuses
+UsedT = TypeVar("UsedT")
+_LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A text as its tokens' vectors.
+
+    Attributes:
+        tokens: What the encoder gives, shape (n_tokens, n_dimensions); the first and the last are
+            the marks of beginning and end.
+        offsets: Characters that a token stands for, shape (n_tokens, 2); empty for the marks.
+    """
+
+    tokens: Floats
+    offsets: Offsets
+
+    @cached_property
+    def units(self) -> Floats:
+        """Token vectors of length 1."""
+        return normalize(self.tokens)
+
+    @cached_property
+    def mean(self) -> Floats:
+        """Vector of the whole text, of length 1, shape (n_dimensions,)."""
+        return normalize(self.tokens.mean(axis=0))
+
+    def find_spans(self, places: Sequence[tuple[int, int]]) -> list[TokenSpan]:
+        """Tell which tokens lie within each two characters, start and end; all, if none do."""
+        found: list[TokenSpan] = []
+        for start in range(0, len(places), _PLACES_AT_ONCE):
+            found += self._find_spans(places[start : start + _PLACES_AT_ONCE])
+        return found
+
+    def _find_spans(self, places: Sequence[tuple[int, int]]) -> list[TokenSpan]:
+        starts, ends = np.array(places, np.int64).T[:, :, None]
+        first, last = self.offsets.T
+        inside = (first >= starts) & (last <= ends) & (last > first)
+        n_inside = inside.sum(axis=1)
+        begin = inside.argmax(axis=1)
+        end = inside.shape[1] - inside[:, ::-1].argmax(axis=1)
+        rows = zip(begin, end, n_inside, inside, strict=True)
+        return [_span(int(a), int(b), int(n), row) for a, b, n, row in rows]
+
+
+def _span(begin: int, end: int, n_inside: int, inside: NDArray[np.bool_]) -> TokenSpan:
+    if not n_inside:
+        return slice(None)
+    return slice(begin, end) if end - begin == n_inside else inside.copy()
+
+
+def normalize(vectors: Floats) -> Floats:
+    """Return vectors scaled to length 1, along the last axis."""
+    length = np.sqrt(np.add.reduce(vectors * vectors, axis=-1, keepdims=True))
+    return np.asarray(vectors / np.maximum(length, 1e-12), dtype=np.float32)
+
+
+class Encoder:
+    """Encodes texts, each on its own and in full.
+
+    The weights are quantized dynamically: in a batch, a text's vectors would depend on its company.
+    Texts are therefore encoded one a call, and many calls at once keep the cores busy.
+
+    Args:
+        model: ONNX file; takes `input_ids`, `attention_mask` and `token_type_ids`, gives one vector
+            a token.
+        tokenizer: Its ``tokenizer.json``.
+        threads: Calls at once, >= 1; one a core if None.
+        max_tokens: Most tokens a call, marks included; a longer text is encoded in pieces.
+        providers: Of onnxruntime, the first that works is used; on a CPU vectors are those that
+            the shipped judge was trained on.
+    """
+
+    def __init__(
+        self,
+        model: Path,
+        tokenizer: Path,
+        *,
+        threads: int | None = None,
+        max_tokens: int = MAX_TOKENS,
+        providers: Sequence[str] = ON_CPU,
+    ) -> None:
+        self._model, self._tokenizer, self.max_tokens = model, tokenizer, max_tokens
+        self._providers = list(providers)
+        self._threads = threads or _count_cores()
+        self.restart()
+        _ALIVE.add(self)
+
+    def open(self) -> None:
+        """Read the files, which is otherwise done at first use."""
+        _ = self._words, self._session
+
+    @property
+    def provider(self) -> str:
+        """Where it runs."""
+        return str(self._session.get_providers()[0])
+
+    def encode(self, texts: Sequence[str]) -> list[Encoded]:
+        """Return the vectors of each text; a blank one has those of its marks alone.
+
+        A lone surrogate, which no encoding of Unicode has, counts as U+FFFD.
+        """
+        return self.encode_each(texts, lambda _, encoded: encoded)
+
+    def encode_each(
+        self, texts: Sequence[str], use: Callable[[int, Encoded], UsedT]
+    ) -> list[UsedT]:
+        """Encode each text, and use its vectors in the thread that has made them.
+
+        So all threads share the work, and no vectors are held longer than they are used.
+
+        Args:
+            texts: Encoded as by `encode`; long ones first, so that no thread waits long at the end.
+            use: Is given a text's place and its vectors; called from several threads at once.
+
+        Returns:
+            What *use* has returned for each text, in the order of the texts.
+        """
+        if len(texts) <= 1:
+            return [use(place, self._made(text)) for place, text in enumerate(texts)]
+        order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+        found = self._pool.map(lambda place: (place, use(place, self._made(texts[place]))), order)
+        return [one for _, one in sorted(found, key=itemgetter(0))]
+
+    def read_ahead(self, texts: Sequence[str]) -> None:
+        """Begin to encode texts that will soon be asked for; return at once.
+
+        At most `MAX_AHEAD` characters wait to be asked for: of these texts the first; older ones
+        are given up.
+        """
+        sizes = accumulate(map(len, texts))
+        with self._lock:
+            for text, n_characters in zip(texts, sizes, strict=True):
+                if n_characters <= MAX_AHEAD and text not in self._begun:
+                    self._begun[text] = self._pool.submit(self._one, text)
+            n_waiting = sum(map(len, self._begun))
+            while n_waiting > MAX_AHEAD:
+                oldest = next(iter(self._begun))
+                n_waiting -= len(oldest)
+                self._begun.pop(oldest).cancel()
+
+    def restart(self) -> None:
+        """Have threads of its own; a forked child has none of its parent's."""
+        self._lock, self._begun = Lock(), dict[str, Future[Encoded]]()
+        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="deepera-encoder")
+
+    def _made(self, text: str) -> Encoded:
+        """Encode a text, or take what was begun ahead; wait only for what is being done."""
+        with self._lock:
+            begun = self._begun.pop(text, None)
+        return self._one(text) if begun is None or begun.cancel() else begun.result()
+
+    def _one(self, text: str) -> Encoded:
+        found = self._words.encode(_LONE_SURROGATE.sub("\ufffd", text))
+        ids, offsets = np.array(found.ids, np.int64), np.array(found.offsets, np.int64)
+        if len(ids) <= self.max_tokens:
+            return Encoded(self._run(ids), offsets)
+        return self._in_pieces(ids, offsets)
+
+    def _in_pieces(self, ids: Ids, offsets: Offsets) -> Encoded:
+        """Encode a long text piece by piece, each between marks of its own."""
+        n_inside = self.max_tokens - 2
+        n_pieces = -(-(len(ids) - 2) // n_inside)
+        inside = zip(
+            np.array_split(ids[1:-1], n_pieces),
+            np.array_split(offsets[1:-1], n_pieces),
+            strict=True,
+        )
+        no_place = np.zeros((1, 2), np.int64)
+        tokens, places = [], []
+        for piece, where in inside:
+            tokens.append(self._run(np.concatenate([ids[:1], piece, ids[-1:]])))
+            places += [no_place, where, no_place]
+        return Encoded(np.concatenate(tokens), np.concatenate(places))
+
+    def _run(self, ids: Ids) -> Floats:
+        row = ids[None]
+        given = {
+            "input_ids": row,
+            "attention_mask": np.ones_like(row),
+            "token_type_ids": np.zeros_like(row),
+        }
+        return np.asarray(self._session.run(None, given)[0][0], np.float32)
+
+    @cached_property
+    def _words(self) -> Any:
+        words = import_module("tokenizers").Tokenizer.from_file(str(self._tokenizer))
+        words.no_padding()
+        words.no_truncation()
+        return words
+
+    @cached_property
+    def _session(self) -> Any:
+        send_nothing()
+        onnxruntime = import_module("onnxruntime")
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        return onnxruntime.InferenceSession(
+            str(self._model), options, providers=self._providers, disabled_optimizers=_SLOWER
+        )
+
+
+def _count_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _restart_all() -> None:
+    for encoder in list(_ALIVE):
+        encoder.restart()
+
+
+_ALIVE: "WeakSet[Encoder]" = WeakSet()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_restart_all)

@@ -1,0 +1,118 @@
+"""Answer node: an answer from the kept evidence, citing passages by id; optional."""
+
+import re
+from collections.abc import Sequence
+
+from deepera_graph.errors import RoleError
+from deepera_graph.pipeline.state import AnswerQuote, AnswerRecord, RankRecord, State, Update
+from deepera_graph.schema import Answer, AnswerTask, EvidenceItem, told_with
+from deepera_graph.text.quotes import FEWEST_WORDS, find_quote
+
+_QUOTED = re.compile(r'"([^"\n]+)"|“([^”\n]+)”|„([^“”\n]+)[“”]|«([^»\n]+)»')
+_PLACE = {"verbatim": 0, "normalised": 1, "not_found": 2}
+
+
+def answer_quotes(text: str, passages: Sequence[tuple[str, str]]) -> list[AnswerQuote]:
+    """Return what an answer quotes, in order, each with the passage that says it best.
+
+    A single term in quotation marks is no quote: it takes `FEWEST_WORDS` words.
+
+    Args:
+        text: The answer.
+        passages: Ids and texts of the kept passages, best first.
+    """
+    quotes = ("".join(filter(None, match.groups())) for match in _QUOTED.finditer(text))
+    return [_found(one, passages) for one in quotes if len(one.split()) >= FEWEST_WORDS]
+
+
+def _found(quote: str, passages: Sequence[tuple[str, str]]) -> AnswerQuote:
+    places = [(find_quote(text, quote), id) for id, text in passages]
+    place, id = min(places, key=lambda one: _PLACE[one[0].status])
+    if place.start is None or place.end is None:
+        return {"text": quote, "id": None, "span": None, "status": "not_found"}
+    return {"text": quote, "id": id, "span": [place.start, place.end], "status": place.status}
+
+
+INSUFFICIENT = "insufficient evidence"
+_CITATION = re.compile(r"\[(\d{1,6}(?:\s*,\s*\d{1,6})*)\]")
+
+
+def kept_records(state: State) -> list[RankRecord]:
+    """Return the kept passages, best first."""
+    return [record for record in state["ranking"] if record["kept"]]
+
+
+def ask(state: State) -> AnswerTask:
+    """Show the answerer the kept evidence, numbered by its place from 1."""
+    return {
+        "question": state["question"],
+        "intent": state["intent"]["fields"],
+        "evidence": [_item(state, record) for record in kept_records(state)],
+    }
+
+
+def record(state: State, answer: Answer) -> Update:
+    """Keep the answer, its numbers turned into passage ids; a number out of range is dropped.
+
+    What the answer quotes is looked for in the kept passages. An answerer may find that the
+    evidence does not suffice, and say so in these words.
+    """
+    ids = [one["id"] for one in kept_records(state)]
+    text = _CITATION.sub(lambda match: _as_ids(match.group(1), ids), answer.text)
+    cited = _numbers_in(answer.text) + list(answer.citations)
+    citations = list(dict.fromkeys(ids[n - 1] for n in cited if 1 <= n <= len(ids)))
+    if not citations and INSUFFICIENT in text.lower():
+        cause = "the answerer found no answer in the evidence"
+        return _answered(INSUFFICIENT, [], "insufficient_evidence", told_with(cause, answer))
+    quotes = answer_quotes(answer.text, _texts(state))
+    invented = "; ".join(f"no kept passage says {one['text']!r}" for one in quotes if not one["id"])
+    update = _answered(text.strip(), citations, "answered", told_with(invented, answer))
+    if quotes:
+        update["answer"]["quotes"] = quotes
+    return update
+
+
+def rescue(state: State, error: RoleError) -> Update:
+    """Say that there is no answer, and why."""
+    return _answered("", [], "failed", str(error))
+
+
+def abstain(state: State) -> Update:
+    """Say that the evidence does not suffice."""
+    return _answered(INSUFFICIENT, [], "insufficient_evidence", "no passage was kept")
+
+
+def _texts(state: State) -> list[tuple[str, str]]:
+    records = kept_records(state)
+    return [(one["id"], state["passages"][one["index"]].page_content) for one in records]
+
+
+def _item(state: State, record: RankRecord) -> EvidenceItem:
+    passage = state["passages"][record["index"]]
+    start, end = record["window"] or (0, len(passage.page_content))
+    return {
+        "text": passage.page_content[start:end],
+        "summary": record["summary"],
+        "quote": record["quote"],
+        "title": str(passage.metadata.get("title") or ""),
+        "section": str(passage.metadata.get("section") or ""),
+    }
+
+
+def _numbers_in(text: str) -> list[int]:
+    return [int(n) for match in _CITATION.finditer(text) for n in match.group(1).split(",")]
+
+
+def _as_ids(numbers: str, ids: list[str]) -> str:
+    known = [ids[int(n) - 1] for n in numbers.split(",") if 1 <= int(n) <= len(ids)]
+    return f"[{', '.join(known)}]" if known else ""
+
+
+def _answered(text: str, citations: list[str], status: str, cause: str) -> Update:
+    answer: AnswerRecord = {
+        "text": text,
+        "citations": citations,
+        "status": status,  # type: ignore[typeddict-item]  # one of the three literals
+        "cause": cause,
+    }
+    return {"answer": answer}

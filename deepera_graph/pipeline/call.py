@@ -1,0 +1,267 @@
+"""The one place where a role is called: limit, check, translate errors, both sync and async."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Generic, Protocol, TypeVar
+
+from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.config import get_stream_writer
+from langgraph.errors import GraphBubbleUp
+from pydantic import ValidationError
+
+from deepera_graph.budget import Tab, meter_of, with_tab
+from deepera_graph.concurrency import Limiter, limit_of, turn_of, with_turns
+from deepera_graph.errors import AnswerError, CallError, RoleError
+from deepera_graph.pipeline.state import JudgementRecord, State, SummaryRecord, Update
+from deepera_graph.schema import RoleAnswer
+from deepera_graph.usage import Usage, UsageRecord
+
+Event = dict[str, Any]
+
+
+def _intent(update: Update) -> Event:
+    record = update["intent"]
+    return {"event": "intent", "intent": record["fields"], "status": record["status"]}
+
+
+def _surveyed(update: Update) -> Event:
+    return {"event": "surveyed", **update["survey"]}
+
+
+def _scored(record: JudgementRecord) -> Event:
+    return {
+        "event": "scored",
+        "id": record["id"],
+        "score": record["score"],
+        "status": record["status"],
+        "reason": record["reason"],
+    }
+
+
+def _selected(update: Update) -> Event:
+    kept = [record["id"] for record in update["ranking"] if record["kept"]]
+    return {
+        "event": "selected",
+        "threshold": update["threshold"],
+        "kept": kept,
+        "outcome": update["outcome"],
+    }
+
+
+def _summarized(record: SummaryRecord) -> Event:
+    return {
+        "event": "summarized",
+        "id": record["id"],
+        "summary": record["summary"],
+        "status": record["status"],
+    }
+
+
+def _answered(update: Update) -> Event:
+    record = update["answer"]
+    return {"event": "answered", **{key: record[key] for key in ("text", "citations", "status")}}
+
+
+_EVENT_OF: dict[str, Callable[[Update], Event]] = {
+    "intent": _intent,
+    "survey": _surveyed,
+    "select": _selected,
+    "answer": _answered,
+}
+
+
+def events_of(node: str, update: Update) -> list[Event]:
+    """Return what a node has to say: on the stage, on each judgement, on each summary."""
+    told = [_EVENT_OF[node](update)] if node in _EVENT_OF else []
+    told += map(_scored, update.get("judgements", ()))
+    return [*told, *map(_summarized, update.get("summaries", ()))]
+
+
+TaskT = TypeVar("TaskT")
+AnswerT = TypeVar("AnswerT", bound=RoleAnswer)
+StateT = TypeVar("StateT")
+
+
+class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
+    """A role that holds the limit while it is called, and answers in its schema or raises.
+
+    Args:
+        role: Any Runnable.
+        schema: What it answers in.
+        limiter: Where its calls take their turns.
+        find_problem: Says why an answer does not fit its task, or nothing.
+
+    Raises:
+        AnswerError: The role gave something its schema refuses, or that does not fit the task.
+        BudgetError: The role was not called, as the budget is spent.
+        CallError: The role raised anything else; its message names the error.
+    """
+
+    def __init__(
+        self,
+        role: Runnable[TaskT, Any],
+        schema: type[AnswerT],
+        limiter: Limiter,
+        *,
+        find_problem: Callable[[TaskT, AnswerT], str] = lambda task, answer: "",
+    ) -> None:
+        self._role, self._schema, self._limiter = role, schema, limiter
+        self._find_problem = find_problem
+
+    def invoke(self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any) -> AnswerT:
+        """Call the role."""
+        of_run, of_all = self._turns(config)
+        with of_run, of_all, _charged(config) as bill:
+            answer = self._role.invoke(input, self._within(config, bill.tab))
+            return bill.of(self._check(input, answer))
+
+    async def ainvoke(
+        self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AnswerT:
+        """Call the role in the running loop."""
+        of_run, of_all = self._turns(config)
+        async with of_run, of_all:
+            with _charged(config) as bill:
+                answer = await self._role.ainvoke(input, self._within(config, bill.tab))
+                return bill.of(self._check(input, answer))
+
+    def _turns(self, config: RunnableConfig | None) -> tuple[Limiter, Limiter]:
+        return turn_of(config, limit_of(config)), turn_of(config, self._limiter)
+
+    def _within(self, config: RunnableConfig | None, tab: Tab) -> RunnableConfig:
+        """Return the config of what the role calls."""
+        return with_turns(with_tab(config, tab), limit_of(config), self._limiter)
+
+    def _check(self, task: TaskT, answer: object) -> AnswerT:
+        try:
+            checked = (
+                answer
+                if isinstance(answer, self._schema)
+                else self._schema.model_validate(answer, from_attributes=True)
+            )
+        except ValidationError as error:
+            raise AnswerError(_brief(error), usage=Usage(calls=1)) from error
+        if checked.usage is None:
+            checked = checked.model_copy(update={"usage": Usage(calls=1)})
+        problem = self._find_problem(task, checked)
+        if problem:
+            raise AnswerError(problem, usage=checked.usage)
+        return checked
+
+
+class RoleNode(Runnable[StateT, Update], Generic[StateT, TaskT, AnswerT]):
+    """A node around one role call: `ask` before it, `record` after it, `rescue` if it failed."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        ask: Callable[[StateT], TaskT],
+        role: Runnable[TaskT, AnswerT],
+        record: Callable[[StateT, AnswerT], Update],
+        rescue: Callable[[StateT, RoleError], Update],
+        run_name: Callable[[StateT], str],
+    ) -> None:
+        self.name = name
+        self._ask, self._role, self._record, self._rescue = ask, role, record, rescue
+        self._run_name = run_name
+
+    def invoke(self, input: StateT, config: RunnableConfig | None = None, **kwargs: Any) -> Update:
+        """Run the node."""
+        try:
+            answer = self._role.invoke(self._ask(input), self._named(input, config))
+        except RoleError as error:
+            return self._told(self._rescue(input, error), error.usage)
+        return self._told(self._record(input, answer), answer.usage)
+
+    async def ainvoke(
+        self, input: StateT, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Update:
+        """Run the node in the running loop."""
+        try:
+            answer = await self._role.ainvoke(self._ask(input), self._named(input, config))
+        except RoleError as error:
+            return self._told(self._rescue(input, error), error.usage)
+        return self._told(self._record(input, answer), answer.usage)
+
+    def _named(self, state: StateT, config: RunnableConfig | None) -> RunnableConfig:
+        return {**(config or {}), "run_name": self._run_name(state)}
+
+    def _told(self, update: Update, usage: Usage | None) -> Update:
+        tell(str(self.name), update)
+        record: dict[str, UsageRecord] = {str(self.name): (usage or Usage()).record()}
+        return {**update, "usage": record}
+
+
+def tell(name: str, update: Update) -> None:
+    """Write what a node has to say to the stream of events."""
+    write = get_stream_writer()
+    for event in events_of(name, update):
+        write(event)
+
+
+class PlainNode(Protocol):
+    """A node that calls no role."""
+
+    def __call__(self, state: State) -> Update:
+        """Run the node."""
+        ...
+
+
+def announced(name: str, node: PlainNode) -> PlainNode:
+    """Wrap a node that calls no role, so that it says what it did."""
+
+    def run(state: State) -> Update:
+        update = node(state)
+        tell(name, update)
+        return update
+
+    return run
+
+
+class _Bill:
+    """What one call costs, once that is known."""
+
+    def __init__(self, tab: Tab) -> None:
+        self.tab, self.usage = tab, Usage()
+
+    def of(self, answer: AnswerT) -> AnswerT:
+        """Note the cost of an answer, and return it."""
+        self.usage = answer.usage or Usage()
+        return answer
+
+
+@contextmanager
+def _charged(config: RunnableConfig | None) -> Iterator[_Bill]:
+    """Admit one call, charge it however it ends, and translate foreign errors."""
+    meter = meter_of(config)
+    meter.admit()
+    bill = _Bill(Tab(meter))
+    try:
+        yield bill
+    except RoleError as error:
+        bill.usage = error.usage
+        raise
+    except GraphBubbleUp:
+        raise
+    except Exception as error:  # the boundary to foreign code
+        translated = _translated(error)
+        bill.usage = translated.usage
+        raise translated from error
+    finally:
+        bill.tab.close(bill.usage)
+
+
+def _translated(error: Exception) -> RoleError:
+    if isinstance(error, ValidationError):
+        return AnswerError(_brief(error), usage=Usage(calls=1))
+    return CallError(f"{type(error).__name__}: {error}", usage=Usage(failed_calls=1))
+
+
+def _brief(error: ValidationError) -> str:
+    problems = (
+        f"{'.'.join(map(str, problem['loc'])) or 'answer'}: {problem['msg']}"
+        f", got {problem['input']!r:.80}"
+        for problem in error.errors()
+    )
+    return "unusable answer: " + "; ".join(problems)

@@ -1,0 +1,154 @@
+"""Intent node: what the question asks for, guarded against empty and off-topic readings."""
+
+import re
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.runnables import Runnable, RunnableConfig
+
+from deepera_graph.errors import AnswerError, InputError, RoleError
+from deepera_graph.passages import read_passages
+from deepera_graph.pipeline.state import State, Update
+from deepera_graph.schema import Intent, IntentFields, IntentTask, intent_fields
+from deepera_graph.text.words import STOP_WORDS
+from deepera_graph.usage import Usage
+
+UNKNOWN: IntentFields = {
+    "topic": "",
+    "entity_type": "",
+    "intent": "other",
+    "expected_answer_type": "other",
+}
+_PLACEHOLDERS = frozenset(
+    {"n/a", "na", "none", "null", "unknown", "unspecified", "string", "topic", "entity", "other"}
+    | {"general", "various", "not specified", "entity_type", "kind: name"}
+)
+_STEM_LENGTH = 4
+
+
+def ask(state: State) -> IntentTask:
+    """Ask what the question is about."""
+    return {"question": state["question"], "problem": ""}
+
+
+def record(state: State, intent: Intent) -> Update:
+    """Keep the intent."""
+    status = "repaired" if intent.repaired else "recognised"
+    return {"intent": {"fields": intent_fields(intent), "status": status, "cause": intent.problem}}
+
+
+def rescue(state: State, error: RoleError) -> Update:
+    """Go on with the raw question alone."""
+    return {"intent": {"fields": UNKNOWN, "status": "fallback", "cause": str(error)}}
+
+
+def find_problem(question: str, intent: Intent) -> str:
+    """Say why an intent is useless, or nothing: blank or placeholder fields, foreign entities."""
+    for name in ("topic", "entity_type"):
+        value = getattr(intent, name).strip().lower()
+        if value in _PLACEHOLDERS or not re.search(r"\w", value):
+            return f"{name} is empty or a placeholder: {getattr(intent, name)!r}"
+    if not _share_a_word(intent.entity_type, question):
+        return f"entity_type names nothing from the question: {intent.entity_type!r}"
+    return ""
+
+
+class GuardedIntent(Runnable[IntentTask, Intent]):
+    """An intent role that is asked once more when its first intent is useless.
+
+    Raises:
+        AnswerError: The second intent is useless too.
+    """
+
+    def __init__(self, role: Runnable[IntentTask, Intent]) -> None:
+        self._role = role
+
+    def invoke(
+        self, input: IntentTask, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Intent:
+        """Recognise the intent."""
+        first = self._role.invoke(input, config)
+        problem = find_problem(input["question"], first)
+        if not problem:
+            return first
+        try:
+            again = self._role.invoke({**input, "problem": problem}, config)
+        except RoleError as error:
+            error.usage = _cost(first) + error.usage
+            raise
+        return _second(input, first, again, problem)
+
+    async def ainvoke(
+        self, input: IntentTask, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Intent:
+        """Recognise the intent in the running loop."""
+        first = await self._role.ainvoke(input, config)
+        problem = find_problem(input["question"], first)
+        if not problem:
+            return first
+        try:
+            again = await self._role.ainvoke({**input, "problem": problem}, config)
+        except RoleError as error:
+            error.usage = _cost(first) + error.usage
+            raise
+        return _second(input, first, again, problem)
+
+
+def _second(task: IntentTask, first: Intent, again: Intent, problem: str) -> Intent:
+    usage = _cost(first) + _cost(again)
+    still = find_problem(task["question"], again)
+    if still:
+        raise AnswerError(f"useless intent, asked twice: {still}", usage=usage)
+    return again.model_copy(update={"usage": usage, "repaired": True, "problem": problem})
+
+
+def _cost(intent: Intent) -> Usage:
+    return intent.usage or Usage()
+
+
+def _share_a_word(entities: str, question: str) -> bool:
+    """Compare word beginnings; a script that sets no spaces is looked up as it is."""
+    if _beginnings(entities) & _beginnings(question):
+        return True
+    return any(word in question.lower() for word in _words(entities) if not word.isascii())
+
+
+def _beginnings(text: str) -> set[str]:
+    """First letters of every content word: a stem that survives plural and derived forms."""
+    return {word[:_STEM_LENGTH] for word in _words(text)}
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.lower())) - STOP_WORDS
+
+
+def receive(state: State) -> Update:
+    """Check the question and forget what an earlier turn on the same thread left behind.
+
+    Raises:
+        InputError: The question is blank, or a passage cannot be used.
+    """
+    question: object = state.get("question")
+    if not isinstance(question, str) or not question.strip():
+        raise InputError(f"question must not be empty, got {question!r}")
+    return {
+        "passages": _documents(state.get("passages")),
+        "intent": {"fields": UNKNOWN, "status": "fallback", "cause": "no passages"},
+        "judgements": None,
+        "summaries": None,
+        "usage": None,
+        "ranking": [],
+        "left_out": [],
+        "documents": [],
+        "answer": None,
+        "fallback": None,
+    }
+
+
+def _documents(passages: object) -> list[Document]:
+    """Take documents as they are; strings and dicts, as they come over HTTP, become documents."""
+    if not isinstance(passages, list | tuple):
+        raise InputError(f"passages must be a list, got {passages!r:.80}")
+    if all(isinstance(passage, Document) for passage in passages):
+        return list(passages)
+    return [passage.to_document() for passage in read_passages(passages)]

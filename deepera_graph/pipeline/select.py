@@ -1,0 +1,272 @@
+"""Select node: join the verdicts, rank every passage, keep what passes."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from langchain_core.documents import Document
+
+from deepera_graph.errors import BackendError, RoleError
+from deepera_graph.passages import retrieval_place
+from deepera_graph.pipeline.score import passes, placed
+from deepera_graph.pipeline.state import (
+    JudgementRecord,
+    Outcome,
+    RankRecord,
+    State,
+    SummaryRecord,
+    SurveyRecord,
+    Update,
+)
+from deepera_graph.pipeline.summarize import given_summaries
+from deepera_graph.result import kept_document
+from deepera_graph.settings import Settings
+from deepera_graph.thresholds import cut
+from deepera_graph.usage import Usage
+
+NO_TEXT = "the passage has no text"
+
+
+def select(state: State, *, settings: Settings, needs_evidence: bool = False) -> Update:
+    """Rank every passage once, 1..N, and keep the best that reach the threshold.
+
+    Ties go to the better first-stage rank, then to the earlier input (DeepEra, algorithm 1).
+
+    Args:
+        state: What the judges said.
+        settings: How to filter.
+        needs_evidence: Whether a passage without a quote that occurs in it is held back.
+
+    Raises:
+        RoleError: A passage failed and the settings say to raise; carries what all calls cost.
+        BackendError: Every passage failed because of the backend, and the settings say to raise.
+    """
+    passages = state["passages"]
+    by_index: dict[int, list[JudgementRecord]] = defaultdict(list)
+    for judgement in state["judgements"]:
+        by_index[judgement["index"]].append(judgement)
+    threshold = cut(settings.threshold, _best_scores(by_index), state["intent"]["fields"]["intent"])
+    records = [
+        _joined(index, passage, by_index[index], threshold, needs_evidence=needs_evidence)
+        for index, passage in enumerate(passages)
+    ]
+    if settings.on_error == "raise":
+        spent = (state.get("usage") or {}).values()
+        _raise_first_failure(records, sum(map(Usage.of, spent), Usage()))
+    if needs_evidence:
+        records = [_held_to_evidence(one, threshold) for one in records]
+    left_out = [one for one in records if settings.on_error == "drop" and _failed(one)]
+    ordered = _by_score([one for one in records if one not in left_out])
+    kept, fallback = _keep(ordered, threshold, settings, needs_evidence=needs_evidence)
+    ranking = _ranked(kept, ordered)
+    return {
+        "ranking": ranking,
+        "summaries": given_summaries(state, ranking) if settings.content == "summary" else [],
+        "left_out": left_out,
+        "documents": [],
+        "threshold": threshold,
+        "outcome": outcome(
+            records,
+            settings,
+            over_filtered=fallback is not None or not kept,
+            survey=state.get("survey"),
+        ),
+        "fallback": fallback,
+    }
+
+
+def outcome(
+    records: Sequence[RankRecord],
+    settings: Settings,
+    *,
+    over_filtered: bool,
+    survey: SurveyRecord | None = None,
+) -> Outcome:
+    """Name how the run went; a run with too many failures is degraded whatever it kept.
+
+    What was not needed is no failure, and does not hide the share of those that are.
+    """
+    if not records:
+        return "nothing_retrieved"
+    statuses: list[str] = [survey["status"]] if survey else []
+    statuses += [status for one in records for status in (one["status"], one["summary_status"])]
+    if "skipped_budget" in statuses:
+        return "budget_stop"
+    needed = [record for record in records if record["status"] != "not_needed"]
+    n_failed = sum(record["score"] is None for record in needed)
+    if needed and n_failed / len(needed) > settings.max_failed_share:
+        return "degraded"
+    return "over_filtered" if over_filtered else "ok"
+
+
+def _best_scores(by_index: Mapping[int, list[JudgementRecord]]) -> list[float]:
+    """One score a passage, that of its best window; none for a passage without any."""
+    scores = ([one["score"] for one in judgements] for judgements in by_index.values())
+    known = ([score for score in some if score is not None] for some in scores)
+    return [max(some) for some in known if some]
+
+
+def _joined(
+    index: int,
+    passage: Document,
+    judgements: list[JudgementRecord],
+    threshold: float,
+    *,
+    needs_evidence: bool,
+) -> RankRecord:
+    """Fold the windows of one passage into one record: the best window counts."""
+    rank, score = retrieval_place(passage, index)
+    text = passage.page_content
+    passing = [
+        one for one in judgements if passes(text, one, threshold, needs_evidence=needs_evidence)
+    ]
+    best = _best_window(judgements, passing)
+    whole = best is None or (best["start"], best["end"]) == (0, len(text))
+    record = RankRecord(
+        index=index,
+        id=passage.id or str(index + 1),
+        rank=0,
+        score=best["score"] if best else None,
+        kept=False,
+        status=best["status"] if best else "failed",
+        reason=best["reason"] if best else NO_TEXT,
+        quote=best["quote"] if best else "",
+        quote_span=None,
+        quote_status="",
+        window=None if whole or best is None else [best["start"], best["end"]],
+        unusable=bool(best and best["unusable"]),
+        retrieval_rank=rank,
+        retrieval_score=score,
+        summary="",
+        summary_status="",
+    )
+    if best and best["quote"]:
+        record["quote_status"], record["quote_span"] = placed(text, best)
+    return record
+
+
+def _held_to_evidence(record: RankRecord, threshold: float) -> RankRecord:
+    """Note on a passage that would pass that there is no proof in it."""
+    if _value(record["score"]) < threshold or record["quote_span"] is not None:
+        return record
+    why = "the quote is not in the passage" if record["quote"] else "no evidence was named"
+    return {**record, "reason": "; ".join(filter(None, (record["reason"], f"held back: {why}")))}
+
+
+def _best_window(
+    judgements: list[JudgementRecord], passing: list[JudgementRecord]
+) -> JudgementRecord | None:
+    """Return the best window, or a failed one if reading it could have changed the verdict."""
+    failed = [one for one in judgements if one["score"] is None]
+    candidates = passing or failed or judgements
+    return min(candidates, key=lambda one: (-_value(one["score"]), one["start"]), default=None)
+
+
+def _value(score: float | None) -> float:
+    return -1.0 if score is None else score
+
+
+def _by_score(records: Sequence[RankRecord]) -> list[RankRecord]:
+    """Put the best first; of those without a score, the ones that need none before the failed."""
+    return sorted(
+        records,
+        key=lambda one: (
+            -_value(one["score"]),
+            one["score"] is None and one["status"] != "not_needed",
+            one["retrieval_rank"],
+            one["index"],
+        ),
+    )
+
+
+def _by_retrieval(records: Sequence[RankRecord]) -> list[RankRecord]:
+    return sorted(records, key=lambda one: (one["retrieval_rank"], one["index"]))
+
+
+def _keep(
+    ordered: list[RankRecord], threshold: float, settings: Settings, *, needs_evidence: bool
+) -> tuple[list[RankRecord], str | None]:
+    """Return the kept records in the order asked for, and the `on_empty` choice if it acted."""
+    scored = [one for one in ordered if one["score"] is not None]
+    passed = [
+        one
+        for one in scored
+        if _value(one["score"]) >= threshold and (one["quote_span"] or not needs_evidence)
+    ][: settings.top_n]
+    if passed:
+        return (_by_retrieval(passed) if settings.order == "retrieval" else passed), None
+    if settings.on_empty == "empty" or not scored:
+        return [], None
+    if settings.on_empty == "original":
+        return _by_retrieval(scored)[: settings.top_n], "original"
+    best = scored[: 1 if settings.on_empty == "top1" else settings.top_n]
+    kept = _by_retrieval(best) if settings.order == "retrieval" else best
+    return kept, settings.on_empty
+
+
+def _ranked(kept: list[RankRecord], ordered: list[RankRecord]) -> list[RankRecord]:
+    """Put the kept first, then the others by score, and number them from 1."""
+    chosen = {one["index"] for one in kept}
+    rest = [one for one in ordered if one["index"] not in chosen]
+    ranking = [{**one, "kept": True} for one in kept] + [{**one} for one in rest]
+    return [
+        {**one, "rank": rank}  # type: ignore[typeddict-item]  # a copy of a RankRecord
+        for rank, one in enumerate(ranking, start=1)
+    ]
+
+
+def _failed(record: RankRecord) -> bool:
+    return record["status"] == "failed"
+
+
+def _raise_first_failure(records: Sequence[RankRecord], spent: Usage) -> None:
+    readable = [one for one in records if one["reason"] != NO_TEXT]
+    if readable and all(_failed(one) and one["unusable"] for one in readable):
+        raise BackendError(readable[0]["reason"])
+    for record in records:
+        if _failed(record):
+            why = f"passage {record['id']!r} could not be judged: {record['reason']}"
+            raise RoleError(why, usage=spent)
+
+
+def collect(state: State, *, settings: Settings) -> Update:
+    """Put each summary beside its passage; one whose summarizer found no answer is dropped.
+
+    What `on_empty` put back stays: it was under the threshold, and asked for all the same.
+    """
+    summaries = {summary["index"]: summary for summary in state["summaries"]}
+    may_drop = state["fallback"] is None
+    ranking = [
+        _with_summary(record, summaries.get(record["index"]), may_drop=may_drop)
+        for record in state["ranking"]
+    ]
+    kept = [record for record in ranking if record["kept"]]
+    return {
+        "ranking": ranking,
+        "documents": [
+            kept_document(state["passages"][record["index"]], record, state["intent"])
+            for record in kept
+        ],
+        "outcome": outcome(
+            [*ranking, *state.get("left_out", ())],
+            settings,
+            over_filtered=state["fallback"] is not None or not kept,
+            survey=state.get("survey"),
+        ),
+    }
+
+
+def _with_summary(
+    record: RankRecord, summary: SummaryRecord | None, *, may_drop: bool
+) -> RankRecord:
+    if summary is None:
+        return record
+    changed: RankRecord = {
+        **record,
+        "summary": summary["summary"],
+        "summary_status": summary["status"],
+    }
+    if summary["cause"]:
+        changed["reason"] = "; ".join(filter(None, (record["reason"], summary["cause"])))
+    if summary["status"] == "none" and may_drop:
+        changed["kept"] = False
+    return changed

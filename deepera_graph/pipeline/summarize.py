@@ -1,0 +1,90 @@
+"""Summarize node: one kept passage, one or two sentences in its own terms; in parallel."""
+
+from collections.abc import Sequence
+
+from deepera_graph.errors import BudgetError, RoleError
+from deepera_graph.passages import shown_text
+from deepera_graph.pipeline.state import RankRecord, State, SummaryRecord, SummaryTask, Update
+from deepera_graph.schema import PassageTask, Summary, told_with
+from deepera_graph.text.terms import missing_terms
+
+
+def ask(task: SummaryTask) -> PassageTask:
+    """Show the summarizer the passage and the question."""
+    return task["task"]
+
+
+def record(task: SummaryTask, summary: Summary) -> Update:
+    """Keep the summary; one with a number or name of its own is replaced by words of the passage.
+
+    An empty summary says that nothing in the passage answers the question.
+    """
+    text = summary.text.strip()
+    if not text:
+        cause = "the summarizer found no answer in the passage"
+        return _summarized(task, "", "none", told_with(cause, summary))
+    missing = missing_terms(text, task["task"]["text"] + " " + task["task"]["title"])
+    if missing:
+        cause = f"not in the passage: {', '.join(missing)}"
+        return _summarized(task, _own_words(task), "drifted", told_with(cause, summary))
+    return _summarized(task, text, "repaired" if summary.repaired else "ok", told_with("", summary))
+
+
+def rescue(task: SummaryTask, error: RoleError) -> Update:
+    """Return the passage's own text instead."""
+    status = "skipped_budget" if isinstance(error, BudgetError) else "failed"
+    return _summarized(task, task["task"]["text"], status, str(error))
+
+
+def _own_words(task: SummaryTask) -> str:
+    text = task["task"]["text"]
+    return task["quote"] if task["quote"] and task["quote"] in text else text
+
+
+def _summarized(task: SummaryTask, summary: str, status: str, cause: str) -> Update:
+    record: SummaryRecord = {
+        "index": task["index"],
+        "id": task["id"],
+        "summary": summary,
+        "status": status,  # type: ignore[typeddict-item]  # one of the six literals
+        "cause": cause,
+    }
+    return {"summaries": [record]}
+
+
+def given_summaries(state: State, ranking: Sequence[RankRecord]) -> list[SummaryRecord]:
+    """Return the summaries there are of kept passages, checked like those of a summarizer.
+
+    A kept passage whose judge gave none is left to the summarizer.
+    """
+    found = {
+        (one["index"], one["start"], one["end"]): one["summary"]
+        for one in state["judgements"]
+        if one.get("summary")
+    }
+    if not found:
+        return []
+    records: list[SummaryRecord] = []
+    for one in ranking:
+        start, end = one["window"] or (0, len(state["passages"][one["index"]].page_content))
+        summary = found.get((one["index"], start, end))
+        if one["kept"] and summary:
+            task = _task(state, one, start, end)
+            records += record(task, Summary(text=summary))["summaries"]
+    return records
+
+
+def _task(state: State, record: RankRecord, start: int, end: int) -> SummaryTask:
+    shown = shown_text(state["passages"][record["index"]], start, end)
+    return {
+        "index": record["index"],
+        "id": record["id"],
+        "quote": record["quote"],
+        "task": {
+            "question": state["question"],
+            "intent": state["intent"]["fields"],
+            "text": shown["text"],
+            "title": shown["title"],
+            "section": shown["section"],
+        },
+    }

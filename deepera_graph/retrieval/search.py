@@ -1,0 +1,271 @@
+"""Searching a collection: conditions on metadata, points of passages, and ranking."""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, NamedTuple
+from uuid import NAMESPACE_URL, uuid5
+
+from langchain_core.documents import Document
+from langchain_qdrant import QdrantVectorStore, RetrievalMode
+from pydantic import ValidationError
+from qdrant_client import models
+
+from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.retrieval.collection import DENSE_NAME, SPARSE_NAME, is_sparse
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_BOUNDS = ("gt", "gte", "lt", "lte")
+
+
+def build_filter(where: Mapping[str, Any] | None) -> models.Filter | None:
+    """Turn conditions on metadata into a Qdrant filter; all of them must hold.
+
+    | value | holds if the field |
+    |---|---|
+    | string, number, bool | equals it, or is a list that contains it |
+    | list | equals any of the values |
+    | ``{"gte": 2015, "lt": 2020}`` | lies in the range; numbers, or ISO dates as "2019-05-31" |
+    | None | is missing, null or an empty list |
+
+    A dot in a name goes into a nested object: ``journal.name``.
+    """
+    if not where:
+        return None
+    return models.Filter(must=[_condition(name, value) for name, value in where.items()])
+
+
+def _condition(name: str, value: object) -> models.Condition:
+    if '"' in name or not all(name.split(".")):
+        raise SettingsError(f"where: {name!r} names no metadata field")
+    key = "metadata." + ".".join(map(_path_step, name.split(".")))
+    if isinstance(value, Mapping):
+        return _range(name, key, value)
+    if isinstance(value, list | tuple | set | frozenset):
+        if not value:
+            raise SettingsError(f"where: the list of values for {name!r} is empty")
+        return models.Filter(should=[_equal(name, key, item) for item in value])
+    return _equal(name, key, value)
+
+
+def _path_step(name: str) -> str:
+    return name if _PLAIN_NAME.fullmatch(name) else f'"{name}"'
+
+
+def _equal(name: str, key: str, value: object) -> models.Condition:
+    if value is None:
+        return models.IsEmptyCondition(is_empty=models.PayloadField(key=key))
+    if isinstance(value, bool | str):
+        return models.FieldCondition(key=key, match=models.MatchValue(value=value))
+    if isinstance(value, int | float):
+        # A range, because Qdrant's exact match tells 1 and 1.0 apart.
+        return models.FieldCondition(key=key, range=models.Range(gte=value, lte=value))
+    raise SettingsError(f"where: {name!r} cannot be compared with {value!r:.80}")
+
+
+def _range(name: str, key: str, bounds: Mapping[str, Any]) -> models.Condition:
+    if not bounds or not set(bounds) <= set(_BOUNDS):
+        raise SettingsError(
+            f"where: a range of {name!r} has {', '.join(_BOUNDS)}, got {dict(bounds)!r:.80}"
+        )
+    kind = models.DatetimeRange if _are_strings(bounds) else models.Range
+    try:
+        return models.FieldCondition(key=key, range=kind.model_validate(_check_bounds(bounds)))
+    except (ValidationError, TypeError) as error:
+        raise SettingsError(
+            f"where: a range of {name!r} has numbers or ISO dates, got {dict(bounds)!r:.80}"
+        ) from error
+
+
+def _are_strings(bounds: Mapping[str, Any]) -> bool:
+    return all(isinstance(bound, str) for bound in bounds.values())
+
+
+def _check_bounds(bounds: Mapping[str, Any]) -> dict[str, Any]:
+    """Refuse what pydantic would turn into numbers: True, "3"."""
+    numbers = all(
+        isinstance(bound, int | float) and not isinstance(bound, bool) for bound in bounds.values()
+    )
+    if not numbers and not _are_strings(bounds):
+        raise TypeError("bounds are neither numbers nor dates")
+    return dict(bounds)
+
+
+RRF_K = 60
+
+
+def fuse(rankings: Iterable[Sequence[str]], *, k: int = RRF_K) -> dict[str, float]:
+    """Return the fused score of each id: the sum of 1 / (k + rank) over the rankings that have it.
+
+    Scores are in (0, n_rankings / (k + 1)].
+
+    Source:
+        Cormack, Clarke and Buettcher (2009), Reciprocal Rank Fusion outperforms Condorcet and
+        individual rank learning methods, section 2, k = 60. Qdrant's own ``Rrf(k=...)`` counts
+        ranks from 0: its ``k=61`` is this 60.
+    """
+    scores: dict[str, float] = defaultdict(float)
+    for ranking in rankings:
+        for rank, name in enumerate(ranking, start=1):
+            scores[name] += 1 / (k + rank)
+    return dict(scores)
+
+
+CONTENT, METADATA, ID = "page_content", "metadata", "id"
+
+
+def build_points(
+    store: QdrantVectorStore, passages: Sequence[Document]
+) -> list[models.PointStruct]:
+    """Return the points of passages; a point's number is made from the passage's id alone."""
+    ids = [_passage_id(passage) for passage in passages]
+    for name, passage in zip(ids, passages, strict=True):
+        _check(name, passage)
+    vectors = _vectors(store, [_indexed_text(passage) for passage in passages])
+    return [
+        models.PointStruct(
+            id=str(uuid5(NAMESPACE_URL, f"deepera:{name}")),
+            vector=vector,
+            payload={ID: name, CONTENT: passage.page_content, METADATA: passage.metadata},
+        )
+        for name, passage, vector in zip(ids, passages, vectors, strict=True)
+    ]
+
+
+def point_id(point: models.ScoredPoint) -> str:
+    """Return the passage's id; the point's own if another program stored it."""
+    return str((point.payload or {}).get(ID) or point.id)
+
+
+def read_point(point: models.ScoredPoint, *, score: float, rank: int) -> Document:
+    """Return the passage of a point, with first-stage score and rank in its metadata."""
+    payload = point.payload or {}
+    found = {"retrieval_score": score, "retrieval_rank": rank}
+    return Document(
+        id=point_id(point),
+        page_content=payload.get(CONTENT) or "",
+        metadata={**(payload.get(METADATA) or {}), **found},
+    )
+
+
+def _passage_id(passage: Document) -> str:
+    if passage.id:
+        return passage.id
+    text = passage.page_content.encode("utf-8", "surrogatepass")
+    return blake2b(text, digest_size=8).hexdigest()
+
+
+def _check(name: str, passage: Document) -> None:
+    if not passage.page_content.strip():
+        raise InputError(f"passage {name!r} has no text")
+    try:
+        f"{name}{passage.page_content}".encode()
+        json.dumps(passage.metadata, allow_nan=False, ensure_ascii=False).encode()
+    except (TypeError, ValueError) as error:
+        raise InputError(f"passage {name!r} cannot be stored: {error}") from error
+
+
+def _indexed_text(passage: Document) -> str:
+    title = passage.metadata.get("title")
+    has_title = isinstance(title, str) and title.strip()
+    return f"{title}\n{passage.page_content}" if has_title else passage.page_content
+
+
+def _vectors(store: QdrantVectorStore, texts: list[str]) -> list[dict[str, Any]]:
+    vectors: list[dict[str, Any]] = [{} for _ in texts]
+    if store.embeddings is not None:
+        for vector, dense in zip(vectors, store.embeddings.embed_documents(texts), strict=True):
+            vector[DENSE_NAME] = dense
+    if is_sparse(store):
+        sparse = store.sparse_embeddings.embed_documents(texts)
+        for vector, terms in zip(vectors, sparse, strict=True):
+            vector[SPARSE_NAME] = models.SparseVector(indices=terms.indices, values=terms.values)
+    return vectors
+
+
+# How many of each ranking are fused: a passage below the cut-off in both can be among the best.
+FUSED_PER_RESULT = 4
+FUSED_AT_LEAST = 100
+_TIE_MARGIN = 16
+_DECIMALS = 6
+
+
+class FoundPoint(NamedTuple):
+    """One point found; `score` is rounded to 6 decimals, about what single precision holds."""
+
+    name: str
+    score: float
+    point: models.ScoredPoint
+
+
+class Probe(NamedTuple):
+    """What is looked for: a vector, and the name of the vectors it is compared with."""
+
+    using: str
+    query: list[float] | models.SparseVector
+
+
+def build_probes(store: QdrantVectorStore, question: str) -> list[Probe]:
+    """Return the question's vectors; a question without content words has no sparse one."""
+    probes = []
+    if store.embeddings is not None:
+        probes.append(Probe(DENSE_NAME, store.embeddings.embed_query(question)))
+    if is_sparse(store):
+        terms = store.sparse_embeddings.embed_query(question)
+        if terms.indices:
+            vector = models.SparseVector(indices=terms.indices, values=terms.values)
+            probes.append(Probe(SPARSE_NAME, vector))
+    return probes
+
+
+def rank_points(
+    store: QdrantVectorStore, probes: list[Probe], k: int, conditions: models.Filter | None
+) -> list[FoundPoint]:
+    """Return the best *k* points, best first, equal scores by id.
+
+    Fused here, as Qdrant breaks ties by the order of indexing, so that indexing in another order
+    would rank otherwise, and langchain-qdrant fuses no more than *k* of each ranking.
+    """
+    if store.retrieval_mode != RetrievalMode.HYBRID:
+        return _find_best(store, probes[0], k, conditions) if probes else []
+    depth = max(FUSED_PER_RESULT * k, FUSED_AT_LEAST)
+    rankings = [_find_best(store, probe, depth, conditions) for probe in probes]
+    points = {found.name: found.point for ranking in rankings for found in ranking}
+    scores = fuse([found.name for found in ranking] for ranking in rankings)
+    fused = [FoundPoint(name, score, points[name]) for name, score in scores.items()]
+    return sorted(fused, key=_rank_key)[:k]
+
+
+def _find_best(
+    store: QdrantVectorStore, probe: Probe, k: int, conditions: models.Filter | None
+) -> list[FoundPoint]:
+    """Ask for more than *k*, until all points that tie with the k-th are there to choose from."""
+    limit = k + _TIE_MARGIN
+    while True:
+        found = _ask(store, probe, limit, conditions)
+        if len(found) < limit or found[-1].score != found[k - 1].score:
+            return sorted(found, key=_rank_key)[:k]
+        limit *= 4
+
+
+def _ask(
+    store: QdrantVectorStore, probe: Probe, limit: int, conditions: models.Filter | None
+) -> list[FoundPoint]:
+    response = store.client.query_points(
+        store.collection_name,
+        query=probe.query,
+        using=probe.using,
+        query_filter=conditions,
+        limit=limit,
+        with_payload=True,
+    )
+    return [
+        FoundPoint(point_id(point), round(point.score, _DECIMALS), point)
+        for point in response.points
+    ]
+
+
+def _rank_key(found: FoundPoint) -> tuple[Any, ...]:
+    return (-found.score, found.name)

@@ -1,0 +1,60 @@
+"""JSON lines: the one reader, which names what is wrong with a line."""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, NoReturn
+
+from deepera_graph.errors import InputError
+
+BOM = b"\xef\xbb\xbf"
+
+
+class RawLine(NamedTuple):
+    """A line of a file that is not blank.
+
+    Attributes:
+        number: From 1.
+        end: Bytes of the file up to the end of this line.
+        text: The line, with its line feed, without a byte order mark.
+    """
+
+    number: int
+    end: int
+    text: bytes
+
+
+def read_raw_lines(source: Iterable[bytes]) -> Iterator[RawLine]:
+    """Yield the lines that are not blank, one in memory at a time; only a line feed ends a line.
+
+    Args:
+        source: A file open for reading bytes, or its lines.
+    """
+    end = 0
+    for number, line in enumerate(source, start=1):
+        end += len(line)
+        if line.strip():
+            yield RawLine(number, end, line.removeprefix(BOM) if number == 1 else line)
+
+
+def parse_object(line: bytes | str) -> dict[str, Any]:
+    """Read one JSON object.
+
+    Raises:
+        InputError: It is not UTF-8, not JSON (NaN and Infinity are not), or no object.
+    """
+    try:
+        text = line.decode() if isinstance(line, bytes) else line
+        value = json.loads(text, parse_constant=_refuse)
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8: {error.reason} at byte {error.start + 1}") from error
+    except json.JSONDecodeError as error:
+        raise InputError(f"not JSON: {error.msg} at column {error.colno}") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise InputError(f"must be a JSON object, got {value!r:.80}")
+    return value
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON number")

@@ -1,0 +1,320 @@
+"""Training pools from files and folders.
+
+A folder may hold the sets that this package's weights are made from, each under its known name; any
+other file or folder is a data set of the user's, as `deepera bench` reads it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from deepera_graph.bench.data.documents import read_articles
+from deepera_graph.bench.data.instance import Context, Instance, read_rows
+from deepera_graph.bench.data.readers import open_dataset, read_beir, read_instances
+from deepera_graph.errors import InputError, SettingsError
+
+
+def hash_question(question: str) -> str:
+    """Return 16 hexadecimal digits that name a question, whatever its case and white space."""
+    return _digest(" ".join(question.casefold().split()))
+
+
+def find_groups(keys: Sequence[Sequence[str]]) -> list[str]:
+    """Return a group for each item; two items that share a key have the same one.
+
+    So do items that are joined through others. A group is named by its smallest key, so its name
+    does not depend on the order of the items.
+
+    Args:
+        keys: The keys of each item, at least one, shape (n_items,).
+    """
+    parent: dict[str, str] = {}
+
+    def root(key: str) -> str:
+        parent.setdefault(key, key)
+        while parent[key] != key:
+            parent[key] = parent[parent[key]]
+            key = parent[key]
+        return key
+
+    for its in keys:
+        for key in its:
+            one, two = sorted((root(its[0]), root(key)))
+            parent[two] = one
+    return [root(its[0]) for its in keys]
+
+
+def list_keys(instance: Instance, evidence: Mapping[str, str]) -> list[str]:
+    """Return keys of a question, of its golden passages, and of its candidates as a whole.
+
+    Args:
+        instance: The question.
+        evidence: Texts by id, for golden passages that are not among the candidates; one without a
+            text counts by its id.
+    """
+    texts = [one.text for one in instance.contexts if one.is_golden]
+    texts += [evidence.get(id, id) for id in instance.golden_outside]
+    candidates = "\n".join(sorted(one.text for one in instance.contexts))
+    return [hash_question(instance.question), *map(_digest, texts), _digest(candidates)]
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+GOLDEN = "golden"
+OTHER_PAPER = "other paper"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledPassage:
+    """One candidate.
+
+    Attributes:
+        text: As the judge sees it, not blank.
+        title: As the judge sees it; may be empty.
+        label: 1 if it answers the question, else 0.
+        kind: What sort of passage it is, for statistics and ablations; the judge never sees it.
+    """
+
+    text: str
+    label: int
+    title: str = ""
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """A question and its candidates, in first-stage order.
+
+    Attributes:
+        id: Names the question within its set.
+        question: What is asked.
+        passages: The candidates, not empty; perhaps none of them is evidence.
+        set: Name of the data set.
+        group: Folds are split by it: questions that share it are never on both sides.
+        weight: How much the pool counts in training, >= 0; 0 is for measuring alone.
+        golden_outside: Golden passages that the first stage missed, >= 0.
+        of_one_paper: Whether all candidates are parts of one paper.
+
+    Raises:
+        InputError: There is no passage, a label is neither 0 nor 1, or a number is out of range.
+    """
+
+    id: str
+    question: str
+    passages: tuple[LabelledPassage, ...]
+    set: str
+    group: str
+    weight: float = 1.0
+    golden_outside: int = 0
+    of_one_paper: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.passages:
+            raise InputError(f"question {self.id!r} of {self.set} has no passage")
+        wrong = [one.label for one in self.passages if one.label not in (0, 1)]
+        if wrong:
+            raise InputError(f"question {self.id!r}: a label must be 0 or 1, got {wrong[0]!r}")
+        if not (self.weight >= 0 and self.golden_outside >= 0):
+            raise InputError(
+                f"question {self.id!r}: weight and golden_outside must be >= 0, "
+                f"got {self.weight} and {self.golden_outside}"
+            )
+
+    @property
+    def labels(self) -> tuple[int, ...]:
+        """Labels of the passages, in their order."""
+        return tuple(one.label for one in self.passages)
+
+    @property
+    def n_golden(self) -> int:
+        """Golden passages, in the pool or not."""
+        return sum(self.labels) + self.golden_outside
+
+    def with_passages(self, passages: tuple[LabelledPassage, ...]) -> Self:
+        """Return the same question over other candidates."""
+        return replace(self, passages=passages)
+
+
+N_NEGATIVES = 40
+N_CANDIDATES = 100
+
+Read = Callable[[Path], Iterable[Instance]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolSource:
+    """How one data set becomes pools.
+
+    Attributes:
+        path: Its file or folder.
+        read: Gives its instances.
+        weight: How much a pool of it counts in training; 0 for a set to measure on alone.
+        is_articles: Whether all candidates of a question are of one article. Their kind is then
+            their section, and they get no title: it is the same for all and tells none apart.
+        adds_golden: Whether golden documents that the first stage missed are added at the end.
+    """
+
+    path: Path
+    read: Read
+    weight: float = 1.0
+    is_articles: bool = False
+    adds_golden: bool = False
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    id: str = Field(alias="_id")
+    title: str = ""
+    text: str = ""
+
+
+def read_pools(
+    paths: Sequence[Path],
+    *,
+    split: str = "train",
+    n_candidates: int = N_NEGATIVES,
+    adds_golden: bool = True,
+    sets: Sequence[str] | None = None,
+) -> list[Pool]:
+    """Return the pools of all sets, held in memory; groups are found over all of them.
+
+    Two questions share a group if they are alike, if they have a golden passage in common, or if
+    their candidates are the same, as those of one article are.
+
+    Args:
+        paths: Folders of known sets (see `find_known_sources`), and data sets as
+            `deepera_graph.bench.data.readers.open_dataset` takes them.
+        split: Judgements to use of a BEIR folder that is none of the known sets.
+        n_candidates: Documents that BM25 finds there for a query; those that are not golden are
+            the hard negatives.
+        adds_golden: Whether golden documents that BM25 missed are added there; not for measuring.
+        sets: Only the sets of these names; None takes all.
+
+    Raises:
+        DatasetError: A path is no data set, or a line cannot be read.
+        SettingsError: Two sets have one name, or a name is unknown.
+    """
+    sources: dict[str, PoolSource] = {}
+    for path in paths:
+        for name, source in _find_sources(
+            path, split, n_candidates, adds_golden=adds_golden
+        ).items():
+            if name in sources:
+                raise SettingsError(f"two data sets are named {name!r}: give one another name")
+            sources[name] = source
+    chosen = _choose(sources, sets)
+    drafts = [draft for name, source in chosen.items() for draft in _draft_pools(name, source)]
+    groups = find_groups([keys for _, keys in drafts])
+    if not drafts:
+        raise InputError(f"there is no question in {', '.join(map(str, paths))}")
+    return [build(group) for (build, _), group in zip(drafts, groups, strict=True)]
+
+
+def find_known_sources(folder: Path) -> dict[str, PoolSource]:
+    """Return the sets of a folder that this package's weights are made from, by name.
+
+    They are PubMedQA with and without look-alikes (`base`, `natural`, `written`, and `control`,
+    whose evidence is paraphrased), Evidence Inference, SciFact, and SciSumm, which is never
+    trained on. Those that are not there are left out.
+    """
+    pubmed, scifact = folder / "pubmedqa_dev", folder / "scifact"
+    trial, search = partial(read_beir, split="train", n_candidates=N_NEGATIVES), read_beir
+    found = {
+        # twice, as all others of PubMedQA hold other parts of the paper that answers
+        "base": PoolSource(path=pubmed / "base.jsonl", read=read_instances, weight=2.0),
+        "natural": PoolSource(path=pubmed / "natural.jsonl", read=read_instances, weight=1.5),
+        "written": PoolSource(path=pubmed / "written.jsonl", read=read_instances),
+        "control": PoolSource(path=pubmed / "written_control.jsonl", read=read_instances),
+        "evidence_inference": PoolSource(
+            path=folder / "evidence_inference", read=read_articles, is_articles=True
+        ),
+        "scifact_train": PoolSource(path=scifact, read=trial, weight=0.5, adds_golden=True),
+        "scifact_test": PoolSource(
+            path=scifact, read=partial(search, split="test", n_candidates=N_CANDIDATES), weight=0.0
+        ),
+        "scisumm": PoolSource(
+            path=folder / "scisumm", read=read_articles, weight=0.0, is_articles=True
+        ),
+    }
+    return {name: one for name, one in found.items() if one.path.exists()}
+
+
+def _find_sources(
+    path: Path, split: str, n_candidates: int, *, adds_golden: bool
+) -> dict[str, PoolSource]:
+    known = find_known_sources(path)
+    if known:
+        return known
+    dataset = open_dataset(path, split=split, n_candidates=n_candidates)
+    return {
+        dataset.name: PoolSource(
+            path=path,
+            read=lambda _: dataset,
+            is_articles=(path / "passages.jsonl").exists(),
+            adds_golden=adds_golden and (path / "corpus.jsonl").exists(),
+        )
+    }
+
+
+def _choose(
+    sources: Mapping[str, PoolSource], sets: Sequence[str] | None
+) -> Mapping[str, PoolSource]:
+    if sets is None:
+        return sources
+    unknown = [name for name in sets if name not in sources]
+    if unknown:
+        raise SettingsError(f"set must be one of {', '.join(sources)}, got {unknown[0]!r}")
+    return {name: sources[name] for name in sets}
+
+
+def _draft_pools(
+    name: str, source: PoolSource
+) -> Iterator[tuple[Callable[[str], Pool], list[str]]]:
+    """Yield what builds each pool once its group is known, and the keys that decide the group."""
+    corpus: dict[str, _Document] = {}
+    if source.adds_golden:
+        corpus = {row.id: row for row in read_rows(source.path / "corpus.jsonl", _Document)}
+    texts = {id: row.text or row.title for id, row in corpus.items()}
+    for instance in source.read(source.path):
+        keys = list_keys(instance, texts)
+        yield partial(_build_pool, name, source, instance, corpus), keys
+
+
+def _build_pool(
+    name: str, source: PoolSource, instance: Instance, corpus: Mapping[str, _Document], group: str
+) -> Pool:
+    passages = [_build_passage(one, is_articles=source.is_articles) for one in instance.contexts]
+    missed = [corpus[id] for id in instance.golden_outside if id in corpus]
+    passages += [
+        LabelledPassage(text=row.text or row.title, title=row.title, label=1, kind=GOLDEN)
+        for row in missed
+        if (row.text or row.title).strip()
+    ]
+    return Pool(
+        id=instance.id,
+        question=instance.question,
+        passages=tuple(passages),
+        set=name,
+        group=group,
+        weight=source.weight,
+        golden_outside=len(instance.golden_outside) - (len(passages) - len(instance.contexts)),
+        of_one_paper=source.is_articles,
+    )
+
+
+def _build_passage(context: Context, *, is_articles: bool) -> LabelledPassage:
+    other = context.section if is_articles else context.distractor_type
+    return LabelledPassage(
+        text=context.text,
+        title="" if is_articles else context.title,
+        label=int(context.is_golden),
+        kind=GOLDEN if context.is_golden else other or OTHER_PAPER,
+    )

@@ -1,0 +1,226 @@
+"""From a labelled file to a curve, by judging and from what was judged before."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from langchain_core.runnables import RunnableLambda
+
+from deepera_graph import EvidenceReranker
+from deepera_graph.bench.calibrate import read_labels
+from deepera_graph.bench.calibrate_report import EarlierScores, calibrate
+from deepera_graph.errors import BackendError, CallError, InputError, SettingsError
+from deepera_graph.jobs.report import JobReport
+from deepera_graph.jobs.rerank import rerank_lines
+from deepera_graph.schema import PassageTask
+from deepera_graph.thresholds import Calibrated, Curve
+
+
+@pytest.fixture
+def source(write, labelled) -> Path:
+    return write("labelled.jsonl", labelled)
+
+
+@pytest.fixture
+def ranked(source, backend, tmp_path) -> Path:
+    """The output of a rerank of the same file, and its report beside it."""
+    path, report = tmp_path / "ranked.jsonl", JobReport()
+    with source.open("rb") as questions, path.open("wb") as out:
+        rerank_lines(EvidenceReranker(backend), questions, out, report=report)
+    (tmp_path / "ranked.report.json").write_text(json.dumps(report.to_dict()), encoding="utf-8")
+    return path
+
+
+def test_a_labelled_file_becomes_a_curve(source, backend, tmp_path):
+    out = tmp_path / "curve.json"
+    report = calibrate(source, out, scores=EvidenceReranker(backend), n_resamples=50)
+    curve = Curve.load(out)
+    assert curve.to_dict() == report["curve"]
+    assert (curve.n_questions, curve.n_passages) == (30, 120)
+    assert curve.judge == {"backend": "scripted"}
+    assert curve.probability(0.05) == 0
+    assert curve.probability(0.89) == 1
+
+
+def test_a_reranker_takes_the_curve(source, backend, tmp_path):
+    out = tmp_path / "curve.json"
+    calibrate(source, out, scores=EvidenceReranker(backend), n_resamples=50)
+    rule = Calibrated(curve=Curve.load(out), probability=0.9)
+    result = EvidenceReranker(backend, threshold=rule).rerank(
+        "Does tea lower glucose?", ["It did [0.75].", "It is sold [0.30]."]
+    )
+    assert [passage.score for passage in result.kept] == [0.75]
+
+
+def test_judging_makes_one_call_a_passage_and_no_summary(source, script):
+    calibrate(source, None, scores=EvidenceReranker(script.backend()), n_resamples=20)
+    assert len(script.judged) == 120
+
+
+def test_labels_do_not_reach_the_judge(source, backend):
+    tasks = []
+
+    def judge(task):
+        tasks.append(task)
+        return backend.judge.invoke(task)
+
+    spied = replace(backend, judge=RunnableLambda(judge))
+    calibrate(source, None, scores=EvidenceReranker(spied), n_resamples=20)
+    assert len(tasks) == 120
+    assert {name for task in tasks for name in task} == PassageTask.__required_keys__
+    assert not any(word in repr(task) for task in tasks for word in ("label", "golden"))
+
+
+def test_every_judged_question_is_watched(source, backend):
+    seen = []
+    calibrate(source, None, scores=EvidenceReranker(backend), n_resamples=20, watch=seen.append)
+    assert [one.id for one in seen] == [f"q{number}" for number in range(30)]
+
+
+def test_ranked_output_gives_the_same_report_without_a_call(source, ranked, backend):
+    judged = calibrate(source, None, scores=EvidenceReranker(backend), n_resamples=50)
+    assert calibrate(source, None, scores=EarlierScores(path=ranked), n_resamples=50) == judged
+
+
+def test_a_passage_that_failed_is_counted_and_not_fitted(source, script):
+    script.scores = {"Tea 3 is old": ValueError("no"), **script.scores}
+    report = calibrate(source, None, scores=EvidenceReranker(script.backend()), n_resamples=20)
+    assert report["data"]["failed"] == 1
+    assert report["curve"]["n_passages"] == 119
+
+
+def test_an_unreachable_backend_ends_it_with_file_and_line(source, script):
+    script.scores = {"Tea 29 ": CallError("no connection", unusable=True), **script.scores}
+    with pytest.raises(BackendError, match=r"labelled\.jsonl, line 30: .*no connection"):
+        calibrate(source, None, scores=EvidenceReranker(script.backend()))
+
+
+@pytest.mark.parametrize(
+    ("passage", "message"),
+    [
+        pytest.param({"text": "Tea."}, "line 2: passage '1' has neither", id="no-label"),
+        pytest.param({"text": "Tea.", "label": 2}, "label must be 0 or 1, got 2", id="graded"),
+        pytest.param({"text": "Tea.", "label": "1"}, "0 or 1, got '1'", id="text"),
+        pytest.param({"text": "Tea.", "label": 1, "is_golden": False}, "disagree", id="both"),
+        pytest.param({"text": " ", "label": 1}, "line 2: passage 1 has no text", id="no-text"),
+        pytest.param("Tea.", "passage '1' has neither a label", id="a-string"),
+    ],
+)
+def test_a_bad_line_is_named_before_any_call(write, labelled, script, passage, message):
+    bad = {"id": "bad", "question": "Does tea help?", "passages": [passage]}
+    path = write("labelled.jsonl", [labelled[0], bad, *labelled[1:]])
+    with pytest.raises(InputError, match=rf"labelled\.jsonl, line 2.*{message.split(': ')[-1]}"):
+        calibrate(path, None, scores=EvidenceReranker(script.backend()))
+    assert script.judged == []
+
+
+def test_a_line_that_is_not_json_is_named(tmp_path):
+    path = tmp_path / "labelled.jsonl"
+    path.write_text("{oops\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"labelled\.jsonl, line 1: not JSON"):
+        read_labels(path)
+
+
+@pytest.mark.parametrize(
+    ("n_lines", "message"),
+    [
+        pytest.param(0, "holds no question", id="empty"),
+        pytest.param(4, "at least 10 relevant .* got 4 and 12", id="tiny"),
+        pytest.param(10, "fold 1 of 5: .* got 8 and 24", id="too-few-for-folds"),
+    ],
+)
+def test_tiny_data_is_refused_with_counts(write, labelled, backend, n_lines, message):
+    path = write("labelled.jsonl", labelled[:n_lines])
+    with pytest.raises(InputError, match=message):
+        calibrate(path, None, scores=EvidenceReranker(backend))
+
+
+def test_one_class_is_refused_before_any_call(write, labelled, script):
+    barren = [{**line, "passages": line["passages"][1:]} for line in labelled]
+    path = write("labelled.jsonl", barren)
+    with pytest.raises(InputError, match="got 0 and 90"):
+        calibrate(path, None, scores=EvidenceReranker(script.backend()))
+    assert script.judged == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        pytest.param({"method": "spline"}, "got 'spline'", id="method"),
+        pytest.param({"precision": 1.5}, r"precision must be in \[0, 1\]", id="precision"),
+        pytest.param({"n_resamples": 0}, "n_resamples must be >= 1, got 0", id="resamples"),
+    ],
+)
+def test_a_bad_option_is_refused_before_any_call(source, script, options, message):
+    with pytest.raises(SettingsError, match=message):
+        calibrate(source, None, scores=EvidenceReranker(script.backend()), **options)
+    assert script.judged == []
+
+
+def test_an_existing_curve_is_not_overwritten_unasked(source, backend, tmp_path):
+    out = tmp_path / "curve.json"
+    out.write_text("mine", encoding="utf-8")
+    with pytest.raises(SettingsError, match="exists; give --overwrite"):
+        calibrate(source, out, scores=EvidenceReranker(backend))
+    assert out.read_text(encoding="utf-8") == "mine"
+    calibrate(source, out, scores=EvidenceReranker(backend), n_resamples=20, overwrite=True)
+    assert Curve.load(out).method == "isotonic"
+
+
+def test_the_input_is_not_overwritten(source, backend):
+    with pytest.raises(SettingsError, match="is the input"):
+        calibrate(source, source, scores=EvidenceReranker(backend), overwrite=True)
+
+
+def test_a_folder_is_no_place_for_a_curve(source, backend, tmp_path):
+    with pytest.raises(SettingsError, match="cannot be written"):
+        calibrate(source, tmp_path, scores=EvidenceReranker(backend))
+
+
+def test_a_missing_file_is_named(tmp_path, backend):
+    with pytest.raises(InputError, match=r"none\.jsonl cannot be read"):
+        calibrate(tmp_path / "none.jsonl", None, scores=EvidenceReranker(backend))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        pytest.param({"id": "q0"}, "not an output line", id="no-ranking"),
+        pytest.param({"id": "x", "ranking": []}, "question 'x' is not labelled", id="question"),
+        pytest.param(
+            {"id": "q0", "ranking": [{"id": "z", "score": 1}]}, "passage 'z' is not", id="passage"
+        ),
+        pytest.param({"id": "q0", "ranking": [{"id": "a"}]}, "id and a score", id="no-score"),
+        pytest.param(
+            {"id": "q0", "ranking": [{"id": "a", "score": 7}]}, r"in \[0, 1\], got 7", id="range"
+        ),
+        pytest.param(
+            {"id": "q0", "ranking": [{"id": "a", "score": 1}] * 2}, "used twice", id="twice"
+        ),
+        pytest.param(
+            {"id": "q0", "ranking": [{"id": "a", "score": None, "status": "not_needed"}]},
+            "take a run without --enough",
+            id="unasked",
+        ),
+    ],
+)
+def test_a_bad_output_line_is_named(source, ranked, line, message):
+    with ranked.open("a", encoding="utf-8") as out:
+        out.write(json.dumps(line) + "\n")
+    with pytest.raises(InputError, match=rf"ranked\.jsonl, line 31: .*{message}"):
+        calibrate(source, None, scores=EarlierScores(path=ranked))
+
+
+def test_a_question_ranked_twice_is_named(source, ranked):
+    first = ranked.read_text(encoding="utf-8").split("\n")[0]
+    with ranked.open("a", encoding="utf-8") as out:
+        out.write(first + "\n")
+    with pytest.raises(InputError, match=r"line 31: id 'q0' is used twice"):
+        calibrate(source, None, scores=EarlierScores(path=ranked))
+
+
+def test_scores_of_nobody_are_refused(source, ranked, tmp_path):
+    (tmp_path / "ranked.report.json").unlink()
+    with pytest.raises(InputError, match=r"ranked\.report\.json cannot be read"):
+        calibrate(source, None, scores=EarlierScores(path=ranked))

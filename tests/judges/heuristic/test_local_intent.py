@@ -1,0 +1,104 @@
+from typing import get_args
+
+import pytest
+
+from deepera_graph.judges.heuristic.intent import recognize_intent
+from deepera_graph.pipeline.intent import find_problem
+from deepera_graph.schema import AnswerType, IntentKind
+
+
+def intent(question):
+    return recognize_intent({"question": question, "problem": ""})
+
+
+@pytest.mark.parametrize(
+    ("question", "kind", "answer"),
+    [
+        ("Does shade reduce rust?", "causal inference", "categorical"),
+        ("How does ozone damage leaves?", "mechanism", "descriptive"),
+        ("Why do stars twinkle?", "mechanism", "descriptive"),
+        ("Is copper better than zinc?", "comparison", "categorical"),
+        ("What is the role of calcium in moulting?", "functional role", "descriptive"),
+        ("What is a moraine?", "definition", "descriptive"),
+        ("How many moons has Saturn?", "other", "numeric"),
+        ("What is the melting temperature of gallium?", "definition", "numeric"),
+        ("How can sulphate be measured in snow?", "mechanism", "procedural"),
+        ("They parsed trees with charts (Moss, 1999).", "other", "procedural"),
+        ("Rust and shade", "other", "other"),
+    ],
+)
+def test_kind_and_answer_form(question, kind, answer):
+    found = intent(question)
+    assert (found.intent, found.expected_answer_type) == (kind, answer)
+
+
+QUESTION_OF = {
+    "definition": "What is a moraine?",
+    "mechanism": "Why do stars twinkle?",
+    "comparison": "Is copper better than zinc?",
+    "causal inference": "Does shade reduce rust?",
+    "functional role": "What is the role of calcium in moulting?",
+    "other": "Rust and shade",
+}
+QUESTION_FOR = {
+    "numeric": "How many moons has Saturn?",
+    "categorical": "Does shade reduce rust?",
+    "procedural": "How can sulphate be measured in snow?",
+    "descriptive": "What is a moraine?",
+    "other": "Rust and shade",
+}
+
+
+@pytest.mark.parametrize("kind", get_args(IntentKind))
+def test_the_rules_find_every_intent_class_of_the_schema(kind):
+    assert intent(QUESTION_OF[kind]).intent == kind
+
+
+@pytest.mark.parametrize("answer", get_args(AnswerType))
+def test_the_rules_find_every_answer_type_of_the_schema(answer):
+    assert intent(QUESTION_FOR[answer]).expected_answer_type == answer
+
+
+@pytest.mark.parametrize(
+    ("question", "topic"),
+    [
+        ("Does aspirin prevent stroke in patients?", "medicine"),
+        ("Which gene encodes the enzyme?", "molecular biology"),
+        ("Why do galaxies rotate?", "astronomy"),
+        ("Does syntactic parsing help translation?", "computational linguistics"),
+        ("Is nephrectomy safe?", "medicine"),
+        ("When did it start?", "science"),
+    ],
+)
+def test_topic(question, topic):
+    assert intent(question).topic == topic
+
+
+def test_entities_are_runs_of_the_questions_own_words_with_their_kind():
+    found = intent("Does nightly ventilation reduce asthma in school children?").entity_type
+    assert found == "concept: nightly ventilation; disease: asthma; population: school children"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "¿Por qué?",
+        "氷はなぜ浮くのか",
+        "x",
+        "Why " + "so " * 500 + "cold?",
+        "Ice?" * 300,
+    ],
+)
+def test_no_field_is_ever_empty_and_the_guard_is_content(question):
+    found = intent(question)
+    assert all([found.topic, found.entity_type, found.intent, found.expected_answer_type])
+    assert find_problem(question, found) == ""
+
+
+@pytest.mark.parametrize("question", ["Does it?", "Is this what they do?", "?"])
+def test_a_question_without_content_is_its_own_entity(question):
+    assert intent(question).entity_type == f"concept: {question}"
+
+
+def test_reading_costs_no_call():
+    assert intent("Why?").usage.calls == 0

@@ -1,0 +1,64 @@
+import pytest
+
+from deepera_graph.judges.heuristic.roles import MAX_SENTENCES, MAX_SUMMARY, answer, summarize
+from deepera_graph.text.sentences import split_sentences
+
+
+def test_a_summary_is_one_or_two_sentences_of_the_passage_in_its_order(task, question, passages):
+    text = " ".join(passages.values())
+    summary = summarize(task(question, text)).text
+    sentences = [sentence.text for sentence in split_sentences(text)]
+    chosen = [sentence for sentence in sentences if sentence in summary]
+    assert 1 <= len(chosen) <= 2
+    assert summary == " ".join(chosen)
+
+
+def test_a_summary_holds_the_evidence_and_not_the_aim(task, question, passages):
+    summary = summarize(task(question, passages["aim"] + " " + passages["result"])).text
+    assert "12%" in summary or "reduced" in summary
+    assert "aim" not in summary
+
+
+def test_two_long_sentences_make_no_summary(task):
+    text = ("Rust fell by 12% " + "in leaves " * 30 + ". ") * 2
+    assert len(summarize(task("Does rust fall?", text)).text) < MAX_SUMMARY
+
+
+@pytest.mark.parametrize(("text", "expected"), [("", ""), ("12.5 3", "12.5 3")])
+def test_texts_without_words(task, question, text, expected):
+    assert summarize(task(question, text)).text == expected
+
+
+def evidence(*quotes, text=""):
+    return [
+        {"text": text, "summary": "", "quote": quote, "title": "", "section": ""}
+        for quote in quotes
+    ]
+
+
+def ask(task, question, items):
+    fields = task(question, "")["intent"]
+    return answer({"question": question, "intent": fields, "evidence": items})
+
+
+def test_an_answer_quotes_the_evidence_with_its_numbers(task, question):
+    found = ask(task, question, evidence("Rust fell by\n12%.", "Shade helped."))
+    assert found.text == "Rust fell by 12%. [1] Shade helped. [2]"
+    assert found.citations == [1, 2]
+
+
+def test_an_answer_looks_for_the_sentence_where_no_quote_is_given(task, question, passages):
+    text = passages["aim"] + " " + passages["result"]
+    found = ask(task, question, evidence("", text=text))
+    assert found.text.endswith("[1]")
+    assert found.text.removesuffix(" [1]") in text
+
+
+def test_a_sentence_is_given_once(task, question):
+    found = ask(task, question, evidence("Same.", "Same.", "Other."))
+    assert found.citations == [1, 3]
+
+
+def test_an_answer_has_at_most_five_sentences(task, question):
+    found = ask(task, question, evidence(*[f"Plot {n} was bare." for n in range(9)]))
+    assert found.citations == list(range(1, MAX_SENTENCES + 1))

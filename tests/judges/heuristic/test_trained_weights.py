@@ -1,0 +1,79 @@
+"""The weights that come with the package, behind `local_backend`."""
+
+import asyncio
+import multiprocessing
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from deepera_graph import EvidenceReranker, local_backend, local_model
+from deepera_graph.doctor import local as local_checks
+from deepera_graph.judges.trained.backend import SUMS, Weights
+from langchain_deepera import EvidenceCrossEncoder, EvidenceEmbeddings
+
+pytestmark = pytest.mark.skipif(
+    not (Weights().place() / SUMS).is_file(), reason="this checkout has no weights"
+)
+
+
+@pytest.fixture(scope="module")
+def reranker():
+    return EvidenceReranker(local_backend("trained"), content="passage")
+
+
+def ranked(reranker, question, texts):
+    return {one.text: (one.score, one.quote) for one in reranker.rerank(question, texts).passages}
+
+
+def test_a_result_stands_before_its_look_alikes_and_quotes_itself(reranker, question, passages):
+    best = reranker.rerank(question, list(passages.values())).passages[0]
+    assert best.text == passages["result"]
+    assert best.quote in best.text
+    assert best.score > 0.5
+
+
+def test_scores_depend_on_the_pool_and_not_on_its_order(reranker, question, passages):
+    texts = list(passages.values())
+    first = ranked(reranker, question, texts)
+    assert ranked(reranker, question, texts[::-1]) == first
+    again = asyncio.run(reranker.arerank(question, texts)).passages
+    assert {one.text: (one.score, one.quote) for one in again} == first
+    encoder = EvidenceCrossEncoder(reranker.backend)
+    assert encoder.score([(question, one) for one in texts]) == [first[one][0] for one in texts]
+
+
+def test_threads_at_once_give_what_one_gives(reranker, question, passages):
+    texts = list(passages.values())
+    expected = ranked(reranker, question, texts)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: ranked(reranker, question, texts), range(4)))
+    assert found == [expected] * 4
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_judges_alike(reranker, question, passages):
+    texts = list(passages.values())
+    expected = ranked(reranker, question, texts)
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply_async(ranked, (reranker, question, texts)).get(30) == expected
+
+
+def test_the_version_is_known_before_the_weights_are_loaded(reranker):
+    assert reranker.backend.about["judge_version"] == local_model().version
+
+
+def test_the_doctor_tries_them_in_less_than_a_second():
+    started = time.monotonic()
+    [found] = local_checks.look()
+    assert found.status == "ok"
+    assert time.monotonic() - started < 1
+
+
+def test_embeddings_put_what_is_alike_together():
+    near, also, far = EvidenceEmbeddings().embed_documents(
+        ["Shade reduced leaf rust in coffee.", "Coffee in shade had less rust.", "Dogs ran fast."]
+    )
+    close, apart = (sum(a * b for a, b in zip(near, other, strict=True)) for other in (also, far))
+    assert close > apart + 0.2

@@ -1,0 +1,206 @@
+"""The state machine by itself: ways to run it, and where it goes next."""
+
+import asyncio
+from typing import Any, TypedDict
+
+import pytest
+from langchain_core.documents import Document
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.graph import END, START, StateGraph
+
+from deepera_graph import InputError, Settings, build_graph
+from deepera_graph.pipeline.edges import any_kept, any_passages, last_step, one_per_window
+from deepera_graph.pipeline.intent import UNKNOWN
+from support.roles import judged, scripted_backend
+
+QUESTION = "Which text?"
+OUTPUT_KEYS = {
+    "question", "intent", "ranking", "documents", "threshold", "outcome", "fallback", "answer",
+    "usage", "left_out",
+}  # fmt: skip
+
+
+def documents(n=6):
+    return [Document(id=f"d{k}", page_content=f"Text {k}.") for k in range(n)]
+
+
+def by_number(task):
+    return judged(int(task["text"].removeprefix("Text ").rstrip(".")) / 5)
+
+
+def asked(passages=None):
+    return {"question": QUESTION, "passages": documents() if passages is None else passages}
+
+
+def runs(graph, given):
+    """The final state of every way to run a graph."""
+
+    async def streamed():
+        return [chunk async for chunk in graph.astream(given, stream_mode="values")][-1]
+
+    return {
+        "invoke": graph.invoke(given),
+        "ainvoke": asyncio.run(graph.ainvoke(given)),
+        "stream": list(graph.stream(given, stream_mode="values"))[-1],
+        "astream": asyncio.run(streamed()),
+    }
+
+
+@pytest.mark.parametrize("passages", [documents(), documents(1), [], ["Text 5.", "Text 0."]])
+@pytest.mark.parametrize("settings", [{}, {"answer": True}, {"content": "passage", "top_n": 1}])
+def test_every_way_to_run_it_gives_the_same_state(passages, settings):
+    graph = build_graph(scripted_backend(by_number), Settings(**settings))
+    states = runs(graph, asked(passages))
+    assert states["invoke"].keys() == OUTPUT_KEYS
+    for state in states.values():  # streams show the inner keys too
+        assert {key: state[key] for key in OUTPUT_KEYS} == states["invoke"]
+
+
+def test_updates_name_the_nodes_in_order():
+    graph = build_graph(scripted_backend(by_number), Settings(answer=True))
+    nodes = [next(iter(update)) for update in graph.stream(asked(), stream_mode="updates")]
+    assert nodes == [
+        "receive", "intent", *["score"] * 6, "select", *["summarize"] * 2, "collect", "answer",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("passages", "settings", "path"),
+    [
+        ([], {}, ["receive", "select"]),
+        ([], {"answer": True}, ["receive", "select", "abstain"]),
+        (["Text 0."], {}, ["receive", "intent", "score", "select"]),
+        (["Text 0."], {"answer": True}, ["receive", "intent", "score", "select", "abstain"]),
+        (
+            ["Text 5."],
+            {"content": "passage"},
+            ["receive", "intent", "score", "select", "collect"],
+        ),
+    ],
+)
+def test_the_shortest_way_is_taken(passages, settings, path):
+    graph = build_graph(scripted_backend(by_number), Settings(**settings))
+    updates = graph.stream(asked(passages), stream_mode="updates")
+    assert [next(iter(update)) for update in updates] == path
+
+
+@pytest.mark.parametrize("passages", [("Text 5.",), [{"text": "Text 5."}], documents()[5:]])
+def test_passages_may_be_a_tuple_strings_dicts_or_documents(passages):
+    state = build_graph(scripted_backend(by_number)).invoke(asked(passages))
+    assert [one.page_content for one in state["documents"]] == ["Text 5."]
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"question": " ", "passages": []}, "question must not be empty, got ' '"),
+        ({"passages": ["a"]}, "question must not be empty, got None"),
+        ({"question": "q"}, "passages must be a list, got None"),
+        ({"question": "q", "passages": "one text"}, "passages must be a list, got 'one text'"),
+        ({"question": "q", "passages": [""]}, "passage 1 has no text"),
+    ],
+)
+def test_what_it_cannot_use_is_named(given, named):
+    with pytest.raises(InputError, match=named):
+        build_graph(scripted_backend(by_number)).invoke(given)
+
+
+def test_what_went_in_stays_as_it_was():
+    given = asked()
+    build_graph(scripted_backend(by_number)).invoke(given)
+    assert given == asked()
+
+
+class Talk(TypedDict, total=False):
+    """State of a parent that shares three keys with the subgraph."""
+
+    question: str
+    passages: list[Document]
+    documents: list[Document]
+    usage: dict[str, Any]
+    n_calls: int
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_as_a_subgraph_two_turns_on_one_thread_do_not_mix(is_async):
+    backend = scripted_backend(by_number)
+    parent = StateGraph(Talk)
+    parent.add_node("evidence", build_graph(backend))
+    parent.add_edge(START, "evidence")
+    parent.add_edge("evidence", END)
+    saver = InMemorySaver(serde=JsonPlusSerializer(allowed_msgpack_modules=None))
+    graph = parent.compile(checkpointer=saver)
+    config = {"configurable": {"thread_id": "one"}}
+
+    def run(given):
+        if is_async:
+            return asyncio.run(graph.ainvoke(given, config))
+        return graph.invoke(given, config)
+
+    first = run(asked())
+    second = run(asked(documents()[:5]))
+    assert [one.id for one in first["documents"]] == ["d5", "d4"]
+    assert [one.id for one in second["documents"]] == ["d4"]
+    assert backend.judge.calls == 11
+
+
+STATE = {
+    "question": QUESTION,
+    "passages": documents(2),
+    "intent": {"fields": UNKNOWN, "status": "fallback", "cause": ""},
+    "ranking": [],
+}
+
+
+def record(index, **changes):
+    return {"index": index, "id": f"d{index}", "kept": True, "window": None, "quote": "", **changes}
+
+
+def test_nothing_to_judge_skips_the_intent():
+    assert any_passages({"passages": []}) == "select"
+    assert any_passages(STATE) == "intent"
+
+
+def test_a_fan_out_of_nothing_goes_on():
+    blank = {**STATE, "passages": [Document(page_content=" \n")]}
+    assert one_per_window(blank, settings=Settings()) == "select"
+
+
+def test_one_task_a_window_in_order():
+    long = {**STATE, "passages": [Document(id="a", page_content="word " * 100), *documents(1)]}
+    sends = one_per_window(long, settings=Settings(max_passage_chars=200))
+    assert [send.node for send in sends] == ["score"] * 4
+    assert [(send.arg["index"], send.arg["id"]) for send in sends] == [
+        (0, "a"), (0, "a"), (0, "a"), (1, "d0"),
+    ]  # fmt: skip
+    for send in sends:
+        text = long["passages"][send.arg["index"]].page_content
+        assert send.arg["task"]["text"] == text[send.arg["start"] : send.arg["end"]]
+
+
+@pytest.mark.parametrize(
+    ("ranking", "settings", "goal"),
+    [
+        ([], {}, END),
+        ([], {"answer": True}, "abstain"),
+        ([record(0, kept=False)], {"answer": True}, "abstain"),
+        ([record(0)], {"content": "passage"}, "collect"),
+    ],
+)
+def test_the_filter_edge_knows_where_to_go(ranking, settings, goal):
+    assert any_kept({**STATE, "ranking": ranking}, settings=Settings(**settings)) == goal
+
+
+def test_the_filter_edge_sends_every_kept_passage_to_the_summarizer():
+    ranking = [record(1, quote="said"), record(0, kept=False)]
+    [send] = any_kept({**STATE, "ranking": ranking}, settings=Settings())
+    assert (send.node, send.arg["id"], send.arg["quote"]) == ("summarize", "d1", "said")
+    assert send.arg["task"]["text"] == "Text 1."
+
+
+@pytest.mark.parametrize(("kept", "goal"), [(True, "answer"), (False, "abstain")])
+def test_the_last_step_answers_if_there_is_evidence(kept, goal):
+    state = {**STATE, "ranking": [record(0, kept=kept)]}
+    assert last_step(state, settings=Settings(answer=True)) == goal
+    assert last_step(state, settings=Settings()) == END

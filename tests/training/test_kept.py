@@ -1,0 +1,69 @@
+"""What was read of passages is kept, and found again."""
+
+import numpy as np
+import pytest
+
+from deepera_graph.errors import SettingsError
+from deepera_graph.judges.trained.encoder import Encoder
+from deepera_graph.judges.trained.similarity import pairwise_dot
+from deepera_graph.training.features import FeatureCache, FeatureExtractor, open_feature_cache
+from deepera_graph.training.weights import encoder_files
+from support.pools import pool
+
+POOLS = [pool("copper roofs", [1, 0, 0]), pool("harbour lamps", [0, 1])]
+
+
+class Counted:
+    """Counts what is really read."""
+
+    def __init__(self, encoder):
+        self.encoder, self.read = encoder, []
+
+    def encode(self, texts):
+        self.read += texts
+        return self.encoder.encode(texts)
+
+
+def looked(counted, weights, folder):
+    with open_feature_cache(folder, encoder_files(weights)) as shelf:
+        return FeatureExtractor(counted, shelf).look(POOLS)
+
+
+def cosines(found):
+    vectors = np.stack([one.vector for one in found.looks])
+    return pairwise_dot(vectors, vectors)
+
+
+def test_a_passage_is_read_once_and_kept_exactly(weights, tmp_path):
+    counted = Counted(Encoder(*encoder_files(weights)))
+    first = looked(counted, weights, tmp_path / "keep")
+    n_read = len(counted.read)
+    second = looked(counted, weights, tmp_path / "keep")
+    assert len(counted.read) == n_read == len(set(counted.read))
+    for one, other in zip(first, second, strict=True):
+        assert np.array_equal(cosines(one), cosines(other))
+        for here, there in zip(one.looks, other.looks, strict=True):
+            assert here.plain == there.plain
+            for name in ("vector", "sentences", "cosines", "matches"):
+                assert np.array_equal(getattr(here, name), getattr(there, name))
+                assert getattr(here, name).dtype == getattr(there, name).dtype
+
+
+def test_other_weights_do_not_find_it(weights, tmp_path):
+    counted = Counted(Encoder(*encoder_files(weights)))
+    looked(counted, weights, tmp_path)
+    n_read = len(counted.read)
+    (weights / "tokenizer.json").write_text((weights / "tokenizer.json").read_text() + " ")
+    looked(counted, weights, tmp_path)
+    assert len(counted.read) == 2 * n_read
+
+
+def test_nothing_is_kept_if_nobody_says_where(weights):
+    with open_feature_cache(None, encoder_files(weights)) as shelf:
+        assert shelf is None
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path):
+    (tmp_path / "notes").write_text("These are notes about roofs. " * 50)
+    with pytest.raises(SettingsError, match="cannot keep what was read"):
+        FeatureCache(tmp_path / "notes")
