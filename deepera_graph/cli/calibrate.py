@@ -17,7 +17,7 @@ from deepera_graph.cli.options import opt
 from deepera_graph.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
-    from deepera_graph.bench.calibrate_report import Ranked
+    from deepera_graph.bench.calibrate_report import EarlierScores
     from deepera_graph.reranker import EvidenceReranker
 
 EPILOG = options.epilog(
@@ -123,9 +123,9 @@ def calibrate(
 @contextmanager
 def _open_scores(
     earlier: RankedOptions, judge: options.JudgeOptions, cache: options.CacheOptions
-) -> Iterator[EvidenceReranker | Ranked]:
+) -> Iterator[EvidenceReranker | EarlierScores]:
     """Open who judges, or what was judged before."""
-    from deepera_graph.bench.calibrate_report import Ranked
+    from deepera_graph.bench.calibrate_report import EarlierScores
     from deepera_graph.cli.opening import judgements_of, open_judge
     from deepera_graph.reranker import EvidenceReranker
 
@@ -133,7 +133,7 @@ def _open_scores(
         for name in options.given(judge, cache):
             option = f"--{name.replace('_', '-')}"
             raise SettingsError(f"--ranked judges nothing, so {option} has no part in it")
-        yield Ranked(path=earlier.ranked, report=earlier.ranked_report)
+        yield EarlierScores(path=earlier.ranked, report=earlier.ranked_report)
         return
     if earlier.ranked_report is not None:
         raise SettingsError("--ranked-report goes with --ranked")

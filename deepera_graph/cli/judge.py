@@ -21,9 +21,9 @@ from deepera_graph.errors import SettingsError
 if TYPE_CHECKING:
     from deepera_graph.bench.figures import CurveFigure
     from deepera_graph.training.ablate import Kind
-    from deepera_graph.training.assess import Subject
+    from deepera_graph.training.assess import EvaluationPlan
     from deepera_graph.training.log import Log
-    from deepera_graph.training.train import Made
+    from deepera_graph.training.train import TrainingOutcome
 
 _ABOUT_DATA = """[bold]Data[/bold] are JSON lines with "id", "question", "passages" and "golden",
     the ids of the passages that answer; instances as `deepera bench` writes them; folders in the
@@ -215,17 +215,17 @@ def train(
     pools.check()
     with needing("judge train", "train"):
         from deepera_graph.judges.trained.model import SUMS
-        from deepera_graph.training.train import Plan, make
+        from deepera_graph.training.train import TrainingPlan, train_judge
         from deepera_graph.training.weights import HEAD, TRAINED_ON
 
     wanted = {**given(pools, chosen), "data": tuple(pools.data)}
     check_folder(chosen.out, (HEAD, TRAINED_ON, SUMS), overwrite=wanted.pop("overwrite", False))
     with _stages(hidden=output.quiet) as log:
-        made = make(Plan(**wanted), log)
-    tell(made.plain, lambda: _describe_made(made), as_json=output.as_json, quiet=output.quiet)
+        made = train_judge(TrainingPlan(**wanted), log)
+    tell(made.to_dict, lambda: _describe_made(made), as_json=output.as_json, quiet=output.quiet)
 
 
-def _describe_made(made: Made) -> str:
+def _describe_made(made: TrainingOutcome) -> str:
     sets = ", ".join(f"{name} {n}" for name, n in made.sets.items())
     lines = [f"{made.out}: trained on {sum(made.sets.values())} questions ({sets})"]
     lines += [
@@ -263,8 +263,8 @@ def evaluate(*, pools: PoolOptions, chosen: EvaluateOptions, output: options.Out
     )
 
 
-def _make_subject(pools: PoolOptions, chosen: EvaluateOptions) -> Subject:
-    from deepera_graph.training.assess import Subject
+def _make_subject(pools: PoolOptions, chosen: EvaluateOptions) -> EvaluationPlan:
+    from deepera_graph.training.assess import EvaluationPlan
 
     needs_fits = {
         "--folds": chosen.folds is not None,
@@ -276,8 +276,8 @@ def _make_subject(pools: PoolOptions, chosen: EvaluateOptions) -> Subject:
         raise SettingsError(f"{idle[0]} goes with --cross-validate")
     if not 0 <= chosen.tau <= 1:
         raise SettingsError(f"--tau must be in [0, 1], got {chosen.tau}")
-    folds = {} if chosen.folds is None else {"n_folds": chosen.folds}
-    return Subject(
+    folds: dict[str, Any] = {} if chosen.folds is None else {"n_folds": chosen.folds}
+    return EvaluationPlan(
         **{**given(pools), "data": tuple(pools.data)},
         weights=chosen.weights,
         tau=chosen.tau,
@@ -307,29 +307,34 @@ class _Part:
 
 
 def _measure(
-    chosen: EvaluateOptions, subject: Subject, kinds: tuple[Kind, ...], log: Log
+    chosen: EvaluateOptions, subject: EvaluationPlan, kinds: tuple[Kind, ...], log: Log
 ) -> Iterator[_Part]:
     from deepera_graph.training import ablate
-    from deepera_graph.training.assess import assess, assess_fits, assess_parts, assess_sizes
-    from deepera_graph.training.evaluate import markdown, overview
+    from deepera_graph.training.assess import (
+        assess_parts,
+        assess_sizes,
+        evaluate_fits,
+        evaluate_weights,
+    )
+    from deepera_graph.training.evaluate import format_evaluation, format_overview
 
-    measured = (assess_fits if chosen.cross_validate else assess)(subject, log)
+    measured = (evaluate_fits if chosen.cross_validate else evaluate_weights)(subject, log)
     yield _Part(
-        shown=overview(measured),
-        plain=measured.plain(),
-        files={_TABLES: markdown(measured)},
+        shown=format_overview(measured),
+        plain=measured.to_dict(),
+        files={_TABLES: format_evaluation(measured)},
         figures=[ablate.operating_figure(measured), ablate.reliability_figure(measured)],
     )
     if kinds:
         parts = assess_parts(subject, kinds, log)
         table = ablate.ablation_table(parts)
-        yield _Part(shown=table, plain={"ablation": parts.plain()}, files={_PARTS: table})
+        yield _Part(shown=table, plain={"ablation": parts.to_dict()}, files={_PARTS: table})
     if chosen.learning_curve:
         questions, trees = assess_sizes(subject, log)
         yield _Part(
             plain={
-                "by_questions": [one.plain() for one in questions],
-                "by_trees": [one.plain() for one in trees],
+                "by_questions": [one.to_dict() for one in questions],
+                "by_trees": [one.to_dict() for one in trees],
             },
             files={},
             figures=[ablate.learning_figure(questions), ablate.trees_figure(trees)],

@@ -19,7 +19,7 @@ from deepera_graph.cli.console import say
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.jobs.ray import DoneT, RayEngine, TaskT, Work, check_address, find_ray
 from deepera_graph.judges import load_backend
-from deepera_graph.judges.cascade import cascade_judge
+from deepera_graph.judges.cascade import cascade_backend
 from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.packages import call_foreign
 from deepera_graph.retrieval.collection import Mode
@@ -73,7 +73,7 @@ def open_judge(judge: options.JudgeOptions) -> Backend:
     if kind == "llm":
         keep = cascade_of(judge)
         backend = chat_backend(judge, domain=judge.domain, **call_options(judge))
-        return backend if keep is None else cascade_judge(load_backend("local"), backend, keep)
+        return backend if keep is None else cascade_backend(load_backend("local"), backend, keep)
     if kind != "factory":
         return load_backend(name)
     return _load_foreign(
@@ -261,12 +261,6 @@ def _kinds(spec: Any) -> Iterator[str]:
         yield from _kinds(part)
 
 
-def data_folder() -> Path:
-    """Return the folder of local collections, by the XDG base directory specification."""
-    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(home) / "deepera"
-
-
 def open_collection(
     store: options.StoreOptions, *, mode: Mode | None = None, must_exist: bool
 ) -> PassageStore:
@@ -278,7 +272,7 @@ def open_collection(
     on_server = store.qdrant_url is not None
     return open_store(
         store.collection,
-        path=store.path if on_server else store.path or data_folder(),
+        path=store.path if on_server else store.path or options.data_folder(),
         url=store.qdrant_url,
         api_key=os.environ.get(_SERVER_KEY_VARIABLE) if on_server else None,
         mode=mode,

@@ -5,6 +5,7 @@ and `given` tells which of them were given, under the names that the package has
 """
 
 from collections.abc import Callable, Collection, Mapping
+import os
 from copy import copy
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import partial
@@ -155,10 +156,8 @@ def _parameters(kind: Any, infos: Mapping[str, Any], daily: Collection[str]) -> 
         if daily and one.metadata["brief"]:
             info.help, info.show_default = one.metadata["brief"], False
         default = Parameter.empty if one.default is MISSING else one.default
-        annotation = Annotated[hints[one.name], info]
-        made.append(
-            Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        )
+        typed: Any = Annotated.__class_getitem__((hints[one.name], info))  # type: ignore[attr-defined]
+        made.append(Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=typed))
     return made
 
 
@@ -460,6 +459,12 @@ class StoreOptions:
         brief="[b]local[/b], [b]openai:MODEL[/b] or a function of yours.",
         metavar="NAME",
     )
+
+
+def data_folder() -> Path:
+    """Return the folder of local collections, by the XDG base directory specification."""
+    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(home) / "deepera"
 
 
 _engine = partial(opt, panel="Where it runs")
