@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -31,15 +30,12 @@ from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
     from deepera_graph.bench.data.instance import Instance
-    from deepera_graph.bench.run import Chunk, Options, Ranked
-    from deepera_graph.bench.table import Row, Table
-    from deepera_graph.jobs.ray import Engine
+    from deepera_graph.bench.table import ResultRow, Table
 
 _PACKAGES = "It needs more packages: pip install 'deepera-graph\\[bench]'."
 TABLE_EPILOG = options.epilog(
     """
     deepera bench table sample-base sample-ssli
-    deepera bench table lakes.jsonl --engine ray --workers 8
     deepera bench table lakes.jsonl --rankers first-stage,random,bm25,deepera:local
     deepera bench table scifact/ --baseline BM25 --out results --keep rankings --limit 100
     deepera bench table lakes.jsonl scifact/ --metrics HitRate@1,RP --json
@@ -181,27 +177,23 @@ def table(
     chat: options.ChatOptions,
     cache: options.CacheOptions,
     budget: options.BudgetOptions,
-    engine: options.EngineOptions,
     output: options.OutputOptions,
 ) -> None:
     """Compare rankers on data sets: a table with intervals."""
     with needing("bench", "bench"):
-        from deepera_graph.bench.run import Options, bench_table
-        from deepera_graph.cli.opening import check_engine, search_here
+        from deepera_graph.bench.run import BenchConfig, bench_table
+        from deepera_graph.cli.opening import search_here
 
-    check_engine(engine)
     check_folder(files.out, _RESULTS, overwrite=files.overwrite)
     search_here()
-    asked: Options = Options(data=tuple(data), out=files.out, **given(read))
-    plan = given(chosen)
-    rankers = plan.pop("rankers", None) or asked.rankers
+    asked = BenchConfig(data=tuple(data), out=files.out, **given(read), **given(chosen))
     if chosen.rankers is None and chat.model:
-        rankers = (*rankers, _OF_THE_MODEL)
-    asked = replace(asked, plan=replace(asked.plan, **plan), rankers=rankers)
-    with study.open_models((chat, cache, budget), rankers) as models:
-        asked = replace(asked, models=models)
-        with _ranking(asked, engine) as used, ranking_bars(hidden=output.quiet) as watch:
-            made = bench_table(asked, watch=watch, engine=used)
+        asked = replace(asked, rankers=(*asked.rankers, _OF_THE_MODEL))
+    with (
+        study.open_models((chat, cache, budget), asked.rankers) as models,
+        ranking_bars(hidden=output.quiet) as watch,
+    ):
+        made = bench_table(replace(asked, models=models), watch=watch)
     for ranker, reason in dict.fromkeys((one.ranker, one.reason) for one in made.missing):
         say(f"{ranker} is not available: {reason}")
     if chosen.keep is not None and any(row.failed for row in made.rows):
@@ -212,22 +204,6 @@ def table(
         as_json=output.as_json,
         quiet=output.quiet,
     )
-
-
-@contextmanager
-def _ranking(
-    asked: Options, engine: options.EngineOptions
-) -> Iterator[Engine[Chunk, list[Ranked]] | None]:
-    """Give what ranks in other processes; None if this one does."""
-    from deepera_graph.bench.run import ORACLE, RankingWork
-    from deepera_graph.cli.opening import ray_engine
-
-    if engine.engine == "local":
-        yield None
-        return
-    names = [one for one in asked.rankers if one != ORACLE]
-    with ray_engine(engine, RankingWork.of(names, asked.plan.seed, asked.models)) as used:
-        yield used
 
 
 def _plain_table(table: Table) -> dict[str, Any]:
@@ -241,7 +217,7 @@ def _plain_table(table: Table) -> dict[str, Any]:
                 "ceiling": one.ceiling,
                 "first_stage": one.first_stage,
             }
-            for one in table.surveys
+            for one in table.summaries
         ],
         "rows": [_plain_row(row, table.metrics) for row in table.rows],
         "differences": [plain_number(one) for one in table.differences],
@@ -249,7 +225,7 @@ def _plain_table(table: Table) -> dict[str, Any]:
     }
 
 
-def _plain_row(row: Row, metrics: tuple[str, ...]) -> dict[str, Any]:
+def _plain_row(row: ResultRow, metrics: tuple[str, ...]) -> dict[str, Any]:
     estimates = zip(metrics, row.estimates, strict=True)
     return {
         "dataset": row.dataset,

@@ -4,8 +4,8 @@ A command takes such dataclasses as parameters; `flatten` shows their fields to 
 and `given` tells which of them were given, under the names that the package has for them.
 """
 
-from collections.abc import Callable, Collection, Mapping
 import os
+from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import partial

@@ -128,9 +128,7 @@ def _run(area: str, check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]
     try:
         yield from check()
     except ImportError as error:
-        advice = (
-            "pip install --upgrade deepera-graph, in a fresh environment if that does not help"
-        )
+        advice = "pip install --upgrade deepera-graph, in a fresh environment if that does not help"
         yield Finding(area, "fail", f"cannot be checked: {error}", advice)
     except Exception as error:  # noqa: BLE001 - a broken package raises anything
         found = f"cannot be checked: {type(error).__name__}: {error}"

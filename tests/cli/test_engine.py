@@ -112,18 +112,6 @@ class TestOnRay:
             found.append({**json.loads(out), "seconds": None})
         assert found[0] == found[1]
 
-    def test_a_table_made_by_workers_is_the_same_but_for_the_times(self, end, tmp_path):
-        tables = []
-        for name, engine in (("here", ()), ("there", RAY)):
-            rankers = ("--rankers", "random,bm25,deepera:local,oracle", "--resamples", "100")
-            given = ("sample-base", *rankers, "-o", tmp_path / name, "--json")
-            code, out, err = end("bench", "table", *given, *engine)
-            assert (code, err) == (0, "")
-            table = json.loads(out)
-            assert all(row.pop("seconds") >= 0 for row in table["rows"])
-            tables.append(table)
-        assert tables[0] == tables[1]
-
 
 TEXTS = (
     "In 60 adults, green tea lowered fasting glucose by 4% (p < 0.01).",

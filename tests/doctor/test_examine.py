@@ -6,8 +6,7 @@ import sys
 import textwrap
 from dataclasses import replace
 
-from deepera_graph import AnswerError, CallError, Survey, local_backend
-from deepera_graph import judges
+from deepera_graph import AnswerError, CallError, Survey, judges, local_backend
 from deepera_graph.cache.store import FILE_NAME, open_cache
 from deepera_graph.doctor import checks
 from deepera_graph.doctor.checks import HIDDEN, Finding, examine, judge_sample
