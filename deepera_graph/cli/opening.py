@@ -95,11 +95,7 @@ def chat_backend(chat: options.ChatOptions, **how: Any) -> Backend:
     return _load_foreign(
         f"--model {name}",
         lambda: llm_backend(
-            name,
-            base_url=chat.base_url,
-            api_key_env=chat.api_key_env,
-            limits=rates_of(chat),
-            **how,
+            name, base_url=chat.base_url, api_key_env=chat.api_key_env, limits=rates_of(chat), **how
         ),
     )
 
