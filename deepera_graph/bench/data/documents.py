@@ -7,14 +7,11 @@ golden passage ids, and a question or intervention, comparator and outcome) and 
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache, partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyalex  # type: ignore[import-untyped]  # has no stubs
-import requests
 from pydantic import (
     AliasChoices,
     BaseModel,
@@ -31,32 +28,26 @@ from deepera_graph.bench.data.instance import (
     Context,
     DatasetError,
     Instance,
+    LenientRow,
     first_problem,
     read_lines,
     read_rows,
 )
-from deepera_graph.errors import BackendError, SettingsError
 
 
-class _Passage(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
+class _Passage(LenientRow):
     id: str
     article: str
     section: str = ""
     text: str
 
 
-class _Article(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
+class _Article(LenientRow):
     id: str
     title: str = ""
 
 
-class _Question(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
+class _Question(LenientRow):
     id: str
     article: str
     split: str = ""
@@ -240,9 +231,7 @@ class _Reader:
         return DatasetError(f"{self._path} is not one JSON object{after}: {what}")
 
 
-class _Named(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
+class _Named(LenientRow):
     display_name: str | None = None
 
 
@@ -250,21 +239,19 @@ class _Topic(_Named):
     field: _Named | None = None
 
 
-class Work(BaseModel):
+class OpenAlexWork(LenientRow):
     """A record as OpenAlex serves it; what a document needs of it.
 
     Source:
         https://docs.openalex.org/api-entities/works/work-object
     """
 
-    model_config = ConfigDict(extra="ignore")
-
     id: str = Field(min_length=1)
     display_name: str | None = None
     title: str | None = None
     abstract_inverted_index: dict[str, list[int]] | None = None
     primary_topic: _Topic | None = None
-    concepts: list[_Named] = []
+    concepts: tuple[_Named, ...] = ()
     doi: str | None = None
     publication_year: int | None = None
     language: str | None = None
@@ -414,7 +401,7 @@ def read_documents(path: Path) -> Iterator[Document]:
     elif path.suffix == ".json":
         yield from read_pubmedqa_documents(path)
     elif _is_openalex(path):
-        yield from (work.document() for work in read_rows(path, Work))
+        yield from (work.document() for work in read_rows(path, OpenAlexWork))
     else:
         yield from _rows(path)
 

@@ -13,6 +13,7 @@ from deepera_graph.bench.data.instance import (
     Dataset,
     DatasetError,
     Instance,
+    LenientRow,
     read_lines,
     read_rows,
 )
@@ -22,9 +23,7 @@ from deepera_graph.bench.rankers.lexical import CorpusBM25, Hit
 Search = Callable[[str, int], Sequence[Hit]]
 
 
-class _Document(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
+class _Document(LenientRow):
     id: str = Field(alias="_id")
     title: str = ""
     text: str = ""
@@ -34,9 +33,7 @@ class _Document(BaseModel):
         return f"{self.title} {self.text}".strip()
 
 
-class _Query(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
+class _Query(LenientRow):
     id: str = Field(alias="_id")
     text: str
 

@@ -85,19 +85,6 @@ def bootstraps(
     return [_interval(one.mean(), means[:, number], level) for number, one in enumerate(columns)]
 
 
-def paired_bootstrap(
-    first: Values,
-    second: Values,
-    *,
-    n_resamples: int = N_RESAMPLES,
-    level: float = LEVEL,
-    seed: int = 0,
-) -> Interval:
-    """Return the difference *first* - *second* and its interval; see `paired_bootstraps`."""
-    pairs = [(first, second)]
-    return paired_bootstraps(pairs, n_resamples=n_resamples, level=level, seed=seed)[0]
-
-
 def paired_bootstraps(
     pairs: Sequence[tuple[Values, Values]],
     *,
@@ -136,13 +123,6 @@ def bootstrap_ratios(
     return [
         _interval(float(one), column, level) for one, column in zip(ratios, drawn.T, strict=True)
     ]
-
-
-def permutation_test(
-    first: Values, second: Values, *, n_resamples: int = N_RESAMPLES, seed: int = 0
-) -> float:
-    """Return the p-value of one pair of rankers; see `permutation_tests`."""
-    return permutation_tests([(first, second)], n_resamples=n_resamples, seed=seed)[0]
 
 
 def permutation_tests(
