@@ -14,7 +14,7 @@ from pydantic import Field, create_model
 from deepera_graph.bench.data.instance import MetricError
 from deepera_graph.bench.metrics.statistics import Values
 from deepera_graph.bench.rankers.llm import Chat, fill_prompt, run_together
-from deepera_graph.chat.schema import Filled, Number
+from deepera_graph.chat.schema import Number, ReplyModel
 from deepera_graph.errors import AnswerError, CallError, SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.text.sentences import split_sentences
@@ -71,7 +71,7 @@ class Extractive:
         return passage[sentences[0].start : sentences[-1].end] if sentences else passage.strip()
 
 
-class FilledText(Filled):
+class FilledText(ReplyModel):
     """An answer."""
 
     answer: str = Field(description="The answer, as brief as can be; empty if there is none.")
@@ -190,11 +190,11 @@ class LfsJudge:
 
 
 @lru_cache(maxsize=8)
-def _verdict_schema(low: int, high: int) -> type[Filled]:
+def _verdict_schema(low: int, high: int) -> type[ReplyModel]:
     """Return what the judge fills in, with its scale in the schema; one class a scale."""
     reason: Any = (str, Field(description="Why, in one or two sentences."))
     score: Any = (Number, Field(ge=low, le=high, description=f"From {low} to {high}."))
-    return create_model("FilledVerdict", __base__=Filled, reason=reason, score=score)
+    return create_model("FilledVerdict", __base__=ReplyModel, reason=reason, score=score)
 
 
 _ARTICLE = re.compile(r"\b(a|an|the)\b")
