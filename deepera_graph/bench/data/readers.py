@@ -1,4 +1,4 @@
-"""BEIR folders: ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/<split>.tsv``."""
+"""Data sets as `deepera bench` reads them: BEIR folders, instances, plain lines and the rest."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -7,7 +7,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from deepera_graph.bench.data.documents import read_articles, read_natural
+from deepera_graph.bench.data.articles import read_articles
+from deepera_graph.bench.data.documents import read_natural
 from deepera_graph.bench.data.instance import (
     Context,
     Dataset,
