@@ -313,9 +313,9 @@ def realism(
     reports = []
     with progress_bar("measuring", total=len(data), hidden=output.quiet) as bar:
         for path in data:
-            reports.append(measure.realism(open_dataset(path), kinds=kinds))
+            reports.append(measure.measure_realism(open_dataset(path), kinds=kinds))
             bar.move(to=len(reports), count=len(reports))
-    text, plain = "\n".join(map(measure.markdown, reports)), [*map(measure.plain, reports)]
+    text, plain = "\n".join(map(measure.to_markdown, reports)), [*map(measure.to_plain, reports)]
     if chosen.out is not None:
         chosen.out.mkdir(parents=True, exist_ok=True)
         (chosen.out / _REALISM[0]).write_text(text, encoding="utf-8", newline="\n")
