@@ -58,20 +58,12 @@ class RateInterval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatingPoint:
-    """What one threshold does, over all questions.
+    """What one threshold does, over all questions."""
 
-    Attributes:
-        precision: Share of the kept passages that are evidence, in [0, 1].
-        recall: Share of the evidence that is kept, in [0, 1]; evidence that could not be judged
-            is not kept.
-        kept: Passages kept a question, >= 0, before any `top_n`.
-        answered: Share of the questions of which something is kept, in [0, 1].
-    """
-
-    precision: RateInterval
-    recall: RateInterval
-    kept: RateInterval
-    answered: RateInterval
+    precision: RateInterval  # share of the kept passages that are evidence, in [0, 1]
+    recall: RateInterval  # share of the evidence, judged or not, that is kept, in [0, 1]
+    kept: RateInterval  # passages kept a question, >= 0, before any `top_n`
+    answered: RateInterval  # share of the questions of which something is kept, in [0, 1]
 
 
 class ThresholdCounts:

@@ -94,21 +94,13 @@ _WIDTH, _PER_BAR, _REST = 3.4, 0.16, 1.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BarFigure:
-    """Horizontal bars in panels.
-
-    Attributes:
-        name: Names its files.
-        title: What it shows.
-        x_label: What is measured.
-        panels: Panel title, then group, then series, to a mean with its interval; not empty.
-        zero: Where bars start.
-    """
+    """Horizontal bars in panels."""
 
     name: str
     title: str
     x_label: str
-    panels: Mapping[str, Mapping[str, Mapping[str, MetricEstimate]]]
-    zero: float = 0.0
+    panels: Mapping[str, Mapping[str, Mapping[str, MetricEstimate]]]  # panel, group, series
+    zero: float = 0.0  # where bars start
 
     def draw(self) -> Figure:
         """Draw it; a series has the same colour in all panels."""

@@ -128,26 +128,15 @@ _Pool = tuple[str, list[tuple[Context, str]]]  # a question, and passages with t
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PassageSample:
-    """Passages of pools that have both kinds; golden passages are left out.
+    """Passages of pools that have both kinds; golden passages are left out."""
 
-    Attributes:
-        questions: Texts of the questions, shape (n_questions,).
-        texts: Distinct texts, shape (n_texts,).
-        pool: Which question a passage is a candidate of, shape (n_passages,).
-        text: Which text it is, shape (n_passages,).
-        is_distractor: Shape (n_passages,).
-        kind: Type of a distractor; blank for another passage; shape (n_passages,).
-        first_stage: Score of the first stage, not a number where there is none;
-            shape (n_passages,).
-    """
-
-    questions: tuple[str, ...]
-    texts: tuple[str, ...]
-    pool: Ints
-    text: Ints
-    is_distractor: Bools
-    kind: tuple[str, ...]
-    first_stage: NDArray[np.float64]
+    questions: tuple[str, ...]  # texts of the questions, shape (n_questions,)
+    texts: tuple[str, ...]  # distinct texts, shape (n_texts,)
+    pool: Ints  # which question a passage is a candidate of, shape (n_passages,)
+    text: Ints  # which text it is, shape (n_passages,)
+    is_distractor: Bools  # shape (n_passages,)
+    kind: tuple[str, ...]  # type of a distractor; blank for another passage; shape (n_passages,)
+    first_stage: Floats  # its score, not a number where there is none; shape (n_passages,)
 
     @property
     def n_questions(self) -> int:
@@ -331,25 +320,14 @@ PERCENTILE = 10.0
 
 
 class Similarity(NamedTuple):
-    """Distractors and others under one measure of similarity to the question.
-
-    Attributes:
-        measure: Which one.
-        distractors: Mean of the distractors, on the measure's scale.
-        hardest: Mean of the best five other passages of each pool, likewise.
-        others: Mean of all other passages, likewise.
-        near: Share of the distractors that reach the 10th percentile of the others of their pool,
-            in [0, 1]; the gate on similarity asks for it.
-        closer: Chance that a distractor is closer than another passage of its pool, in [0, 1],
-            with its 95 % interval over questions.
-    """
+    """Distractors and others under one measure of similarity to the question."""
 
     measure: str
-    distractors: float
-    hardest: float
-    others: float
-    near: float
-    closer: Interval
+    distractors: float  # mean of the distractors, on the measure's scale
+    hardest: float  # mean of the best five other passages of each pool, likewise
+    others: float  # mean of all other passages, likewise
+    near: float  # share that reach the 10th percentile of the others of their pool; see the gates
+    closer: Interval  # chance that one is closer than another passage of its pool, in [0, 1]
 
 
 def measure_similarities(sample: PassageSample) -> list[Similarity]:

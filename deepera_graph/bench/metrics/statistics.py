@@ -19,15 +19,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Values:
-    """A metric over questions.
+    """A metric over questions."""
 
-    Attributes:
-        values: One number a question, shape (n_questions,).
-        weights: How much the question counts, >= 0, shape (n_questions,); 1 for most metrics.
-    """
-
-    values: Floats
-    weights: Floats
+    values: Floats  # one number a question, shape (n_questions,)
+    weights: Floats  # how much the question counts, >= 0, shape (n_questions,); 1 for most metrics
 
     @classmethod
     def of(cls, values: ArrayLike, weights: ArrayLike | None = None) -> Self:
