@@ -53,24 +53,13 @@ def default_rankers() -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataConfig:
-    """The data a command of `deepera bench` works on, and the chat models its rankers ask.
+    """The data a command of `deepera bench` works on, and the chat models its rankers ask."""
 
-    Attributes:
-        data: Files and folders, see `deepera_graph.bench.data.readers`.
-        models: The chat model of rankers that name none, its cache and its limits.
-        limit: Only the first so many questions of each data set, >= 1; None takes all.
-        split: Which judgements of a BEIR folder.
-        n_candidates: Documents a query of a BEIR folder keeps, >= 1.
-
-    Raises:
-        SettingsError: A number is out of range.
-    """
-
-    data: tuple[Path, ...] = ()
+    data: tuple[Path, ...] = ()  # files and folders, see `deepera_graph.bench.data.readers`
     models: Models = field(default_factory=Models)
-    limit: int | None = None
-    split: str = "test"
-    n_candidates: int = 100
+    limit: int | None = None  # only the first so many questions of each data set, >= 1
+    split: str = "test"  # which judgements of a BEIR folder
+    n_candidates: int = 100  # documents a query of a BEIR folder keeps, >= 1
 
     def __post_init__(self) -> None:
         for name, value in (("limit", self.limit), ("n_candidates", self.n_candidates)):
@@ -101,37 +90,27 @@ class DataConfig:
 class BenchConfig(DataConfig):
     """What is compared, and how it is measured; `run` looks at what concerns the measuring only.
 
-    Attributes:
-        rankers: Names, see `deepera_graph.bench.rankers.named`; ``oracle`` adds the ceiling.
-        metrics: Names, see `deepera_graph.bench.metrics.ranking`.
-        baseline: Name of the ranker that the others are compared with, as in *rankers* or as in
-            the table; empty compares none.
-        n_repeats: Runs of each ranker that differs from run to run, >= 1.
-        n_resamples: Bootstrap resamples and permutations, >= 1.
-        seed: Of the random order, bootstrap and permutation test.
-        keep: Folder that caches rankings, to be read back by the next run; None caches nothing.
-        oracle: Whether to add a row for the best possible order of the candidates, found by
-            their labels: the ceiling of any ranker.
-        strict: Whether a ranker that is not available is an error.
-        retry_failed: Whether cached rankings are made anew where a passage could not be judged.
-        out: Folder for the results; None writes nothing.
+    With *keep* rankings are cached in that folder, and read back by the next run; with *oracle*
+    there is a row for the best possible order of the candidates, found by their labels: the
+    ceiling of any ranker. A baseline is named as in *rankers*, or as in the table.
 
     Raises:
         SettingsError: A number is out of range.
         MetricError: A metric is unknown, or a number of runs or resamples is out of range.
     """
 
+    # names, see `deepera_graph.bench.rankers.named`; "oracle" is the same as `oracle=True`
     rankers: tuple[str, ...] = field(default_factory=default_rankers)
-    metrics: tuple[str, ...] = METRICS
-    baseline: str = ""
-    n_repeats: int = 3
-    n_resamples: int = N_RESAMPLES
-    seed: int = 0
+    metrics: tuple[str, ...] = METRICS  # names, see `deepera_graph.bench.metrics.ranking`
+    baseline: str = ""  # whom the others are compared with; empty compares none
+    n_repeats: int = 3  # runs of each ranker that differs from run to run, >= 1
+    n_resamples: int = N_RESAMPLES  # bootstrap resamples and permutations, >= 1
+    seed: int = 0  # of the random order, bootstrap and permutation test
     keep: Path | None = None
     oracle: bool = False
-    strict: bool = False
-    retry_failed: bool = False
-    out: Path | None = None
+    strict: bool = False  # whether a ranker that is not available is an error
+    retry_failed: bool = False  # rank anew where a passage of a cached ranking had failed
+    out: Path | None = None  # folder for the results; None writes nothing
 
     def __post_init__(self) -> None:
         super(BenchConfig, self).__post_init__()  # plain `super()` fails in a class with slots
