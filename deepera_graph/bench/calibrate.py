@@ -228,7 +228,10 @@ def _open(path: Path) -> Iterator[BinaryIO]:
 
 
 def read_labels(path: Path) -> dict[str, Labels]:
-    """Return the labels of every passage, by question id and passage id."""
+    """Return the labels of every passage, by question id and passage id.
+
+    A passage has ``"label"``, 0 or 1, or ``"is_golden"``; neither reaches the judge.
+    """
     labels: dict[str, Labels] = {}
     for line in read_questions(path):
         try:
