@@ -143,8 +143,7 @@ class Bar:
 
     def move(self, *, to: float | None = None, count: int) -> None:
         """Show how far things are: *to* of the total, and *count* things done."""
-        done = {} if to is None else {"completed": to}
-        self._progress.update(self._task, count=count, **done)
+        self._progress.update(self._task, completed=to, count=count)
 
 
 @contextmanager
