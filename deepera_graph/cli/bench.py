@@ -118,12 +118,13 @@ def table(
 ) -> None:
     """Compare rankers on data sets: a table with intervals."""
     with needing("bench", "bench"):
-        from deepera_graph.bench.run import BenchConfig, bench_table
+        from deepera_graph.bench.run import TABLE_METRICS, BenchConfig, bench_table
         from deepera_graph.cli.opening import search_here
 
     check_folder(files.out, _RESULTS, overwrite=files.overwrite)
     search_here()
-    asked = BenchConfig(data=tuple(data), out=files.out, **given(read), **given(chosen))
+    measured = {"metrics": TABLE_METRICS, **given(chosen)}
+    asked = BenchConfig(data=tuple(data), out=files.out, **given(read), **measured)
     if chosen.rankers is None and chat.model:
         asked = replace(asked, rankers=(*asked.rankers, _OF_THE_MODEL))
     with (
@@ -247,9 +248,9 @@ def realism(
     reports = []
     with progress_bar("measuring", total=len(data), hidden=output.quiet) as bar:
         for path in data:
-            reports.append(measure.realism(open_dataset(path), kinds=kinds))
+            reports.append(measure.measure_realism(open_dataset(path), kinds=kinds))
             bar.move(to=len(reports), count=len(reports))
-    text, plain = "\n".join(map(measure.markdown, reports)), [*map(measure.plain, reports)]
+    text, plain = "\n".join(map(measure.to_markdown, reports)), [*map(measure.to_plain, reports)]
     if chosen.out is not None:
         chosen.out.mkdir(parents=True, exist_ok=True)
         (chosen.out / _REALISM[0]).write_text(text, encoding="utf-8", newline="\n")
