@@ -73,7 +73,7 @@ line for every line of IN that is done. --resume refuses OUT if backend, model, 
 settings or version have changed since, or a line of IN that is done; limits may change, they
 count anew, and lines may be added at the end of IN. Done again are questions with the outcome
 budget_stop, those that failed as a whole, those in flight when the run stopped, and bad lines
-that were mended. A torn last line is cut. The report is of the whole file; its `earlier` has
+that were mended; they are put in their places when the run ends. A torn last line is cut. The report is of the whole file; its `earlier` has
 what was done before, and only `wall` is of this run alone. With nothing there, it begins.
 
 [bold]With --engine ray[/bold] worker processes judge, and OUT, its manifest and the report are the
