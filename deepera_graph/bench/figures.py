@@ -14,9 +14,9 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from deepera_graph.bench.data.instance import MetricError
-from deepera_graph.bench.metrics.ranking import Judged
+from deepera_graph.bench.metrics.ranking import JudgedRanking
 from deepera_graph.bench.metrics.statistics import Floats
-from deepera_graph.bench.table import Estimate
+from deepera_graph.bench.table import MetricEstimate
 
 
 def short_label(text: str, *, longest: int = 32) -> str:
@@ -38,12 +38,8 @@ class RankShares:
     other: Floats
 
 
-def rank_shares(judged: Sequence[Judged], n_ranks: int = 30) -> RankShares:
-    """Count what the rankings hold at the ranks 1 to *n_ranks*.
-
-    Raises:
-        MetricError: There is no ranking, or n_ranks < 1.
-    """
+def rank_shares(judged: Sequence[JudgedRanking], n_ranks: int = 30) -> RankShares:
+    """Count what the rankings hold at the ranks 1 to *n_ranks*."""
     if not judged or n_ranks < 1:
         raise MetricError(f"shares need a ranking and a rank, got {len(judged)} and {n_ranks}")
     counts = np.zeros((n_ranks, 3))
@@ -54,7 +50,7 @@ def rank_shares(judged: Sequence[Judged], n_ranks: int = 30) -> RankShares:
     return RankShares(golden, distractor, other)
 
 
-def _kind(one: Judged, passage: str) -> int:
+def _kind(one: JudgedRanking, passage: str) -> int:
     if passage in one.golden:
         return 0
     return 1 if passage in one.parents else 2
@@ -84,16 +80,7 @@ _NO_DATE: Mapping[str, Mapping[str, Any]] = {
 
 
 def figure_bytes(figure: Figure, suffix: str, *, transparent: bool = False) -> bytes:
-    """Return a figure as a file of that kind.
-
-    Args:
-        figure: It is not changed.
-        suffix: ``.svg`` (texts stay texts), ``.pdf`` or ``.png`` (150 dots an inch).
-        transparent: Whether what lies behind shines through.
-
-    Raises:
-        ValueError: The suffix is another.
-    """
+    """Return a figure as a file of that kind."""
     if suffix not in _NO_DATE:
         raise ValueError(f"a figure is one of {', '.join(_NO_DATE)}, got {suffix!r}")
     buffer = BytesIO()
@@ -109,11 +96,7 @@ def figure_bytes(figure: Figure, suffix: str, *, transparent: bool = False) -> b
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure; what kind of file it is, its suffix says.
-
-    Raises:
-        ValueError: The suffix is none of ``.svg``, ``.pdf`` and ``.png``.
-    """
+    """Write a figure; what kind of file it is, its suffix says."""
     path.write_bytes(figure_bytes(figure, path.suffix))
 
 
@@ -135,7 +118,7 @@ class BarFigure:
     name: str
     title: str
     x_label: str
-    panels: Mapping[str, Mapping[str, Mapping[str, Estimate]]]
+    panels: Mapping[str, Mapping[str, Mapping[str, MetricEstimate]]]
     zero: float = 0.0
 
     def draw(self) -> Figure:
@@ -157,7 +140,7 @@ class BarFigure:
         return figure
 
     def _panel(
-        self, axis: Any, panel: Mapping[str, Mapping[str, Estimate]], labels: list[str]
+        self, axis: Any, panel: Mapping[str, Mapping[str, MetricEstimate]], labels: list[str]
     ) -> dict[str, Any]:
         drawn: dict[str, Any] = {}
         step = len(labels) + 1
@@ -185,7 +168,7 @@ _PANEL_curves = (3.0, 2.5)
 _MOST_ACROSS = 4
 
 
-class Curve(NamedTuple):
+class CurvePoints(NamedTuple):
     """One curve: points and the intervals around them, in the unit of the figure."""
 
     x: Sequence[float]
@@ -199,13 +182,6 @@ class Curve(NamedTuple):
 class CurveFigure:
     """Curves in panels.
 
-    Attributes:
-        name: Names its files.
-        title: What it shows.
-        x_label: What is varied.
-        y_label: What is measured.
-        panels: Panel title, then label, to curve; not empty.
-
     Source:
         After figure 7 of DeepEra.
     """
@@ -214,7 +190,7 @@ class CurveFigure:
     title: str
     x_label: str
     y_label: str
-    panels: Mapping[str, Mapping[str, Curve]]
+    panels: Mapping[str, Mapping[str, CurvePoints]]
 
     def draw(self) -> Figure:
         """Draw it; a curve has the same colour in all panels."""
@@ -245,7 +221,7 @@ class CurveFigure:
         return figure
 
 
-def _draw_curves(axis: Any, curve: Curve, colour: str) -> Any:
+def _draw_curves(axis: Any, curve: CurvePoints, colour: str) -> Any:
     axis.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
     style = "--" if curve.dashed else "-"
     (line,) = axis.plot(curve.x, curve.y, style, color=colour, marker="o", markersize=3)
@@ -260,11 +236,6 @@ _SIZE = (4.0, 2.6)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankFigure:
     """Shares of the questions with evidence, a look-alike or something else at each rank.
-
-    Attributes:
-        name: Names its files.
-        title: What it shows.
-        panels: Title to shares, not empty, left to right.
 
     Source:
         After figure 5 of DeepEra.
@@ -287,15 +258,7 @@ class RankFigure:
 
 
 def draw_ranks(panels: Mapping[str, RankShares], path: Path) -> None:
-    """Write the figure; the same shares give the same bytes.
-
-    Args:
-        panels: Title to shares, not empty, left to right.
-        path: Where to write it, as ``.svg``, ``.pdf`` or ``.png``.
-
-    Raises:
-        ValueError: There is no panel, or the suffix is another.
-    """
+    """Write the figure; the same shares give the same bytes."""
     if not panels or path.suffix not in SUFFIXES:
         raise ValueError(
             f"a figure needs a panel and one of {', '.join(SUFFIXES)}, got {len(panels)} panels "
@@ -323,11 +286,6 @@ _PANEL_rank_map = (2.4, 2.6)
 class RankMap:
     """All rankings of some rankers on some data sets.
 
-    Attributes:
-        name: Names its files.
-        title: What it shows.
-        panels: Row title, then column title, to cells; every row has the same columns.
-
     Source:
         After figure 5 of DeepEra: 30 passages a question, distractors shaded.
     """
@@ -353,7 +311,7 @@ class RankMap:
         return figure
 
 
-def rank_cells(judged: Sequence[Judged], n_ranks: int = 30) -> NDArray[np.uint8]:
+def rank_cells(judged: Sequence[JudgedRanking], n_ranks: int = 30) -> NDArray[np.uint8]:
     """Return what stands at each rank; shape (n_questions, n_ranks).
 
     Questions with the golden passage on top come first, and among them those with few look-alikes

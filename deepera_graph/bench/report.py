@@ -16,7 +16,6 @@ from matplotlib.figure import Figure
 
 from deepera_graph.bench.data.instance import Context, Instance
 from deepera_graph.bench.figures import figure_bytes
-from deepera_graph.bench.rankers.base import RepeatedRanker
 from deepera_graph.bench.studies.base import (
     Cell,
     Column,
@@ -29,7 +28,7 @@ from deepera_graph.bench.studies.base import (
 )
 from deepera_graph.bench.studies.run import manifest, run_experiments
 from deepera_graph.bench.studies.write import head, shown
-from deepera_graph.bench.table import Estimate
+from deepera_graph.bench.table import MetricEstimate
 
 _ID = re.compile(r'(\bid="|href="#|url\(#)([^")]+)')
 _BLACK = re.compile(r"(stroke|fill): #000000")
@@ -37,12 +36,7 @@ _TEXT = re.compile(r"<text ")
 
 
 def inline_svg(figure: Figure, name: str) -> str:
-    """Return one `svg` element.
-
-    Args:
-        figure: It is not changed.
-        name: Goes before every id, so that two figures of a page do not share one.
-    """
+    """Return one `svg` element."""
     text = figure_bytes(figure, ".svg", transparent=True).decode()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
@@ -57,16 +51,7 @@ OUTSIDE = "not among the candidates"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A passage as the page shows it.
-
-    Attributes:
-        kind: ``golden``, the type of a look-alike, or ``other``.
-        rank: Place in the ranking, from 1; None if it was not returned.
-        first_rank: Place in the first stage, from 1.
-        score: The ranker's, on its own scale; None if it was not returned.
-        before, quote, after: The text, cut to 1 200 characters, with the quote in the middle.
-        reason: Why, in the ranker's words; empty if it gave none.
-    """
+    """A passage as the page shows it."""
 
     kind: str
     rank: int | None
@@ -103,18 +88,11 @@ def worst_questions(passes: Iterable[Pass], n: int) -> list[Worst]:
 
     Those with the golden passage furthest down come first, then those in which the winner's score
     is furthest above. A ranker that differs from run to run is left out: its worst is chance.
-
-    Args:
-        passes: One a ranker and data set.
-        n: How many of each, >= 0; fewer if the ranker got fewer wrong.
-
-    Raises:
-        DatasetError: The data cannot be read.
     """
     found = []
     by_data: dict[str, list[Pass]] = {}
     for one in passes:
-        if not isinstance(one.ranker, RepeatedRanker):
+        if not one.ranker.is_random:
             by_data.setdefault(one.material.name, []).append(one)
     for of in by_data.values():
         chosen = [(one, _worst(one.questions, n)) for one in of]
@@ -207,14 +185,7 @@ def page(
     *,
     title: str = "Evidence benchmark",
 ) -> str:
-    """Return the page: no resource from elsewhere, no date; the same input gives the same text.
-
-    Args:
-        results: Experiments in order.
-        worst: Questions in order.
-        manifest: What all of it depends on, as plain data.
-        title: Of the page.
-    """
+    """Return the page: no resource from elsewhere, no date; the same input gives the same text."""
     script, style = _text("page.js"), _text("page.css")
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -283,8 +254,8 @@ def _choices(grid: Grid, name: str) -> dict[str, Any]:
 def _cell(cell: Cell, column: Column) -> dict[str, Any]:
     """Return the mean apart from its interval, and a number to sort by."""
     text = shown(cell, column.unit)
-    mean, _, rest = text.partition(" ") if isinstance(cell, Estimate) else (text, "", "")
-    number = cell.mean if isinstance(cell, Estimate) else cell
+    mean, _, rest = text.partition(" ") if isinstance(cell, MetricEstimate) else (text, "", "")
+    number = cell.mean if isinstance(cell, MetricEstimate) else cell
     known = isinstance(number, int | float) and not isnan(number)
     return {
         "mean": mean,
@@ -308,19 +279,7 @@ N_WORST = 15
 def report(
     experiments: Sequence[Experiment], lab: Lab, *, fresh: Lab | None = None, n_worst: int = N_WORST
 ) -> str:
-    """Return the page as HTML.
-
-    Args:
-        experiments: In order; those that need a ranker that filters say so where there is none.
-        lab: Rankers and data.
-        fresh: The same without a cache, for experiments that ask again.
-        n_worst: Worst questions of each ranker and data set, >= 0.
-
-    Raises:
-        DatasetError: A data set cannot be read.
-        RankingError: A ranker gave back no ranking.
-        UnavailableError, BackendError: A ranker is not available, and the setup is strict.
-    """
+    """Return the page as HTML."""
     results = run_experiments(experiments, lab, fresh=fresh)
     worst = worst_questions(lab.passes(), n_worst)
     return page(results, worst, manifest(lab))

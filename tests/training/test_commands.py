@@ -122,7 +122,7 @@ def test_an_interrupted_training_leaves_older_weights_as_they_were(
 
     before = {one.name: one.read_bytes() for one in trained.iterdir()}
     other = write_lines(tmp_path / "other.jsonl", instance_lines(30))
-    monkeypatch.setattr(make, "fit", interrupt)
+    monkeypatch.setattr(make, "fit_scorer", interrupt)
     given = ("--data", other, "-o", trained, "--encoder", trained, "--overwrite")
     assert deepera("judge", "train", *given).exit_code == 130
     assert (trained / "train.jsonl.part").read_text().count("\n") == 2
@@ -211,7 +211,8 @@ def test_what_is_wrong_is_said_in_one_line(
 
 def test_a_path_that_leads_nowhere_is_told_before_a_missing_package(deepera, monkeypatch):
     monkeypatch.setitem(sys.modules, "lightgbm", None)
-    monkeypatch.setitem(sys.modules, "deepera_graph.cli.work.judge", None)
+    for module in ("train", "ablate"):
+        monkeypatch.setitem(sys.modules, f"deepera_graph.training.{module}", None)
     for command in (("train", "-o", "out"), ("evaluate",)):
         result = deepera("judge", *command, "--data", "nowhere")
         assert result.exit_code == 2

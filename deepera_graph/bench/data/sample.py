@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from langchain_core.documents import Document
 
 from deepera_graph.bench.data.instance import Context, Dataset, DatasetError, Instance
-from deepera_graph.bench.rankers.lexical import CorpusBM25, Found
+from deepera_graph.bench.rankers.lexical import CorpusBM25, Hit
 from deepera_graph.demo import DemoQuestion, read_corpus, read_questions
 
 N_CANDIDATES = 30
@@ -14,16 +14,7 @@ NAMES = tuple(f"sample-{kind}{setting}" for kind in ("", "hard-") for setting in
 
 
 def sample(setting: str = "ssli", *, hard: bool = False) -> Dataset:
-    """Return ten questions over 62 invented abstracts, 30 candidates each, found by BM25.
-
-    Args:
-        setting: ``"ssli"`` has the look-alikes of every question, about five, among its candidates,
-            ``"base"`` has none of them.
-        hard: Take the corpus written against judges that match words.
-
-    Raises:
-        DatasetError: There is no such setting.
-    """
+    """Return ten questions over 62 invented abstracts, 30 candidates each, found by BM25."""
     if setting not in SETTINGS:
         raise DatasetError(f"setting must be one of {', '.join(SETTINGS)}, got {setting!r}")
     name = f"sample-{'hard-' if hard else ''}{setting}"
@@ -54,9 +45,7 @@ def _instances(name: str, setting: str, *, hard: bool) -> Iterator[Instance]:
         )
 
 
-def _chosen(
-    found: Sequence[Found], question: DemoQuestion, *, with_look_alikes: bool
-) -> list[Found]:
+def _chosen(found: Sequence[Hit], question: DemoQuestion, *, with_look_alikes: bool) -> list[Hit]:
     """Keep every labelled passage, and fill up with the best others; in order of their scores."""
     labelled = {*question.golden, *question.look_alikes}
     fit = [one for one in found if with_look_alikes or one.id not in question.look_alikes]

@@ -1,25 +1,20 @@
-"""What a ranker is worth to the answer: token overlap and LFS of answers from its best passages."""
+"""What answers from the passages are worth: generators, token overlap, and a judge behind LFS."""
 
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from pydantic import Field, create_model
 
-from deepera_graph.bench.data.instance import Dataset, DatasetError, Instance, MetricError
-from deepera_graph.bench.metrics.ranking import survey
+from deepera_graph.bench.data.instance import MetricError
 from deepera_graph.bench.metrics.statistics import Values
-from deepera_graph.bench.rankers.base import EvidenceRanker, Ranker, passages_of, texts_of
-from deepera_graph.bench.rankers.llm import Chat, messages, together
-from deepera_graph.bench.run import QUESTIONS_AT_ONCE, Ranked, Step, Watch, rankings
-from deepera_graph.chat.schema import Filled, Number
+from deepera_graph.bench.rankers.llm import Chat, fill_prompt, run_together
+from deepera_graph.chat.schema import Number, ReplyModel
 from deepera_graph.errors import AnswerError, CallError, SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.text.sentences import split_sentences
@@ -53,14 +48,7 @@ class Generator(Protocol):
 
 
 class Extractive:
-    """Answers with the first sentences of the best passage; no model, for tests and dry runs.
-
-    Args:
-        n_sentences: How many, >= 1.
-
-    Raises:
-        SettingsError: The number is out of range.
-    """
+    """Answers with the first sentences of the best passage; no model, for tests and dry runs."""
 
     def __init__(self, n_sentences: int = 1) -> None:
         if n_sentences < 1:
@@ -83,7 +71,7 @@ class Extractive:
         return passage[sentences[0].start : sentences[-1].end] if sentences else passage.strip()
 
 
-class FilledText(Filled):
+class FilledText(ReplyModel):
     """An answer."""
 
     answer: str = Field(description="The answer, as brief as can be; empty if there is none.")
@@ -105,13 +93,8 @@ class ChatGenerator:
         return {"kind": "chat", "model": self._chat.fingerprint, "prompt": prompt}
 
     def answer_many(self, tasks: Sequence[Task]) -> list[Produced]:
-        """Return the answers of the model.
-
-        Raises:
-            BackendError: No call can succeed.
-            BudgetError: The budget is spent.
-        """
-        return together(self._answer(*task) for task in tasks)
+        """Return the answers of the model."""
+        return run_together(self._answer(*task) for task in tasks)
 
     async def _answer(self, question: str, passages: Sequence[str]) -> Produced:
         if not passages:
@@ -123,37 +106,13 @@ class ChatGenerator:
         return Produced(filled.answer.strip())
 
 
-class FunctionGenerator:
-    """Answers with a function of yours.
-
-    Args:
-        answer: Takes a question and the texts of the passages, best first.
-        name: What a table calls it.
-        fingerprint: What its answers depend on, as plain data; None if not known.
-    """
-
-    def __init__(
-        self,
-        answer: Callable[[str, Sequence[str]], str],
-        *,
-        name: str,
-        fingerprint: Mapping[str, Any] | None = None,
-    ) -> None:
-        self._answer = answer
-        self.name, self.fingerprint = name, fingerprint
-
-    def answer_many(self, tasks: Sequence[Task]) -> list[Produced]:
-        """Return what the function returns; its errors are raised as they are."""
-        return [Produced(self._answer(*task)) for task in tasks]
-
-
 def _messages(question: str, passages: Sequence[str]) -> list[Any]:
     block = "\n\n".join(
         f"[{number}] {' '.join(show.plain(one).split())}"
         for number, one in enumerate(passages, start=1)
     )
     values = {"question": show.one_line(question), "marker": show.marker(block), "passages": block}
-    return list(messages("generate", **values))
+    return list(fill_prompt("generate", **values))
 
 
 LOW = 1
@@ -180,13 +139,10 @@ class LfsJudge:
 
     An empty answer gets the lowest score without a call.
 
-    Args:
-        chat: The model; not the one that wrote the answers.
-        low: Lowest score.
-        high: Highest score, > *low*.
-
-    Raises:
-        SettingsError: The scale is empty.
+    Source:
+        DeepEra, section on metrics: a separate model judges factual correctness, logical
+        consistency and contextual adequacy, in one number. Neither the prompt nor the scale is
+        printed; 1 to 5 fits the numbers they report, and it can be changed.
     """
 
     def __init__(self, chat: Chat, *, low: int = LOW, high: int = HIGH) -> None:
@@ -205,18 +161,13 @@ class LfsJudge:
         return {"kind": "lfs", "model": self._chat.fingerprint, "prompt": prompt}
 
     def judge_many(self, tasks: Sequence[ToJudge]) -> list[Verdict]:
-        """Return a verdict on each answer, in the same order.
-
-        Raises:
-            BackendError: No call can succeed.
-            BudgetError: The budget is spent.
-        """
-        return together(map(self._judge, tasks))
+        """Return a verdict on each answer, in the same order."""
+        return run_together(map(self._judge, tasks))
 
     async def _judge(self, task: ToJudge) -> Verdict:
         if not task.answer.strip():
             return Verdict(self.low, "there is no answer")
-        kind = _filled(self.low, self.high)
+        kind = _verdict_schema(self.low, self.high)
         try:
             filled: Any = await self._chat.ask("lfs", self._messages(task), kind)
         except (AnswerError, CallError) as error:
@@ -226,7 +177,7 @@ class LfsJudge:
     def _messages(self, task: ToJudge) -> list[Any]:
         answer = show.plain(task.answer)
         return list(
-            messages(
+            fill_prompt(
                 "lfs",
                 low=str(self.low),
                 high=str(self.high),
@@ -239,11 +190,11 @@ class LfsJudge:
 
 
 @lru_cache(maxsize=8)
-def _filled(low: int, high: int) -> type[Filled]:
+def _verdict_schema(low: int, high: int) -> type[ReplyModel]:
     """Return what the judge fills in, with its scale in the schema; one class a scale."""
     reason: Any = (str, Field(description="Why, in one or two sentences."))
     score: Any = (Number, Field(ge=low, le=high, description=f"From {low} to {high}."))
-    return create_model("FilledVerdict", __base__=Filled, reason=reason, score=score)
+    return create_model("FilledVerdict", __base__=ReplyModel, reason=reason, score=score)
 
 
 _ARTICLE = re.compile(r"\b(a|an|the)\b")
@@ -300,10 +251,6 @@ def answer_overlaps(
     """Return the overlap of each (answer, gold answer).
 
     F1 is a mean of F1s, hence not the harmonic mean of the two other means.
-
-    Args:
-        pairs: Answers with their gold answers.
-        weights: How much each counts, >= 0; 1 when None.
     """
     overlaps = [token_overlap(answer, gold) for answer, gold in pairs]
     return Overlaps(
@@ -315,15 +262,7 @@ def answer_overlaps(
 
 @dataclass(frozen=True, slots=True)
 class Lfs:
-    """Judged answers.
-
-    Attributes:
-        values: A score an answer, from `low` to `high`; the weight is 0 where there is none.
-        std: Standard deviation (n - 1) of the scores over answers, >= 0; 0 for fewer than two.
-        n_failed: Answers without a score; they are in no mean.
-        low: Lowest score of the scale.
-        high: Highest score of the scale.
-    """
+    """JudgedRanking answers."""
 
     values: Values
     std: float
@@ -345,14 +284,6 @@ class Lfs:
 def lfs(scores: Sequence[int | None], *, low: int, high: int) -> Lfs:
     """Return mean and spread of the scores of a judge.
 
-    Args:
-        scores: One an answer; None for one that could not be judged.
-        low: Lowest score of the scale.
-        high: Highest score of the scale.
-
-    Raises:
-        MetricError: A score is not on the scale.
-
     Source:
         DeepEra, section on metrics: a judge's score of factual correctness, logical consistency
         and contextual adequacy, as mean and standard deviation. The scale is not printed.
@@ -365,154 +296,3 @@ def lfs(scores: Sequence[int | None], *, low: int, high: int) -> Lfs:
     weights = [float(one is not None) for one in scores]
     std = float(np.std(judged, ddof=1)) if len(judged) > 1 else 0.0
     return Lfs(Values.of(values, weights), std, len(scores) - len(judged), low, high)
-
-
-N_PASSAGES = 10
-_NOT_JUDGED = Verdict(None, "")
-
-
-class AnswerRow(NamedTuple):
-    """One question's answer; `problem` says why there is none.
-
-    `lfs` is None without a judge, or when the answer could not be judged; `reason` then says why.
-    """
-
-    id: str
-    gold: str
-    answer: str
-    problem: str
-    lfs: int | None
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerScores:
-    """Answers from the best passages of one ranker on one data set.
-
-    Attributes:
-        dataset: Name of the data set.
-        ranker: Name of the ranker.
-        generator: Who answered.
-        judge: Who judged; empty without a judge.
-        n: Passages an answer was made from, at most.
-        rows: One a question that has a reference answer, in order.
-        overlaps: Token precision, recall and F1 a question, each in [0, 1]; the weight is 0 where
-            the generator failed.
-        lfs: The judge's scores; None without a judge.
-        n_failed: Questions on which the generator failed; they are in no mean.
-        n_without_gold: Questions left out, as the data holds no reference answer.
-    """
-
-    dataset: str
-    ranker: str
-    generator: str
-    judge: str
-    n: int
-    rows: tuple[AnswerRow, ...]
-    overlaps: Overlaps
-    lfs: Lfs | None
-    n_failed: int
-    n_without_gold: int
-
-
-def answer_scores(
-    ranker: Ranker,
-    dataset: Dataset,
-    generator: Generator,
-    judge: LfsJudge | None = None,
-    *,
-    n: int = N_PASSAGES,
-    keep: Path | None = None,
-    own_evidence: bool = False,
-    watch: Watch = lambda step: None,
-) -> AnswerScores:
-    """Answer every question from the best passages of a ranker, and compare with the reference.
-
-    Rankings are read back from *keep*; answers and verdicts of chat models come from the cache of
-    their `Chat`. So a second run makes no call and gives the same.
-
-    Args:
-        ranker: Orders the candidates.
-        dataset: Questions with `gold_answer`; those without one are left out.
-        generator: Turns question and passages into an answer.
-        judge: Scores answers for LFS; None leaves LFS out.
-        n: Passages that the generator is given, >= 1; fewer if the ranker returned fewer.
-        keep: Folder for rankings, as in `deepera_graph.bench.run.Plan`.
-        own_evidence: Whether a ranker that makes evidence of its own, as DeepEra its summaries,
-            hands that over in place of the passages; for the ablation without summaries.
-        watch: Told whenever a few questions are answered.
-
-    Raises:
-        DatasetError: No question has a reference answer.
-        MetricError: *n* is less than 1, or *own_evidence* is asked of a ranker that has none.
-        BackendError: A chat model cannot be reached.
-        BudgetError: A budget is spent.
-        UnavailableError: The ranker cannot run here.
-    """
-    if n < 1:
-        raise MetricError(f"n must be >= 1, got {n}")
-    rows: list[AnswerRow] = []
-    found = survey(dataset)
-    pairs = _with_evidence(ranker, dataset, n, keep, own_evidence=own_evidence)
-    n_seen = 0
-    while chunk := list(islice(pairs, QUESTIONS_AT_ONCE)):
-        rows += _answered([pair for pair in chunk if pair[0].gold_answer.strip()], generator, judge)
-        n_seen += len(chunk)
-        watch(Step(found.name, ranker.name, n_seen, found.n_questions))
-    if not rows:
-        raise DatasetError(f"no question of {dataset.name!r} has a reference answer")
-    return AnswerScores(
-        dataset=dataset.name,
-        ranker=ranker.name,
-        generator=generator.name,
-        judge=judge.name if judge else "",
-        n=n,
-        rows=tuple(rows),
-        overlaps=answer_overlaps(
-            [(row.answer, row.gold) for row in rows], [float(not row.problem) for row in rows]
-        ),
-        lfs=lfs([row.lfs for row in rows], low=judge.low, high=judge.high) if judge else None,
-        n_failed=sum(bool(row.problem) for row in rows),
-        n_without_gold=n_seen - len(rows),
-    )
-
-
-def _with_evidence(
-    ranker: Ranker, dataset: Dataset, n: int, keep: Path | None, *, own_evidence: bool
-) -> Iterator[tuple[Instance, Sequence[str]]]:
-    """Yield each instance with what the generator is to see of it."""
-    if not own_evidence:
-        ranked = rankings(ranker, dataset, survey(dataset), keep)
-        for instance, one in zip(dataset, ranked, strict=True):
-            yield instance, _best(instance, one, n)
-        return
-    if not isinstance(ranker, EvidenceRanker):
-        raise MetricError(f"ranker {ranker.name!r} makes no evidence of its own")
-    instances = iter(dataset)
-    while chunk := list(islice(instances, QUESTIONS_AT_ONCE)):
-        jobs = [(one.question, passages_of(one)) for one in chunk]
-        yield from zip(chunk, ranker.evidence_many(jobs, n), strict=True)
-
-
-def _best(instance: Instance, ranked: Ranked, n: int) -> list[str]:
-    texts = texts_of(passages_of(instance))
-    return [texts[place - 1] for place in ranked.places[:n]]
-
-
-def _answered(
-    pairs: Sequence[tuple[Instance, Sequence[str]]], generator: Generator, judge: LfsJudge | None
-) -> Iterator[AnswerRow]:
-    answers = generator.answer_many([(one.question, evidence) for one, evidence in pairs])
-    verdicts = [_NOT_JUDGED] * len(pairs)
-    if judge is not None:
-        whole = [place for place, one in enumerate(answers) if not one.problem]
-        tasks = [
-            ToJudge(pairs[place][0].question, pairs[place][0].gold_answer, answers[place].text)
-            for place in whole
-        ]
-        for place, verdict in zip(whole, judge.judge_many(tasks), strict=True):
-            verdicts[place] = verdict
-    for (one, _), answer, verdict in zip(pairs, answers, verdicts, strict=True):
-        yield AnswerRow(
-            one.id, one.gold_answer, answer.text, answer.problem, verdict.score, verdict.reason
-        )

@@ -41,13 +41,14 @@ from langchain_core.embeddings import Embeddings
 from deepera_graph.bench.data.instance import UnavailableError
 from deepera_graph.bench.rankers.base import FirstStage, Random, Ranker
 from deepera_graph.bench.rankers.deepera import DeepEra
-from deepera_graph.bench.rankers.embedding import CrossEncoder, Dense, dense_openai, dense_sentences
+from deepera_graph.bench.rankers.embedding import Dense, dense_openai, dense_sentences
 from deepera_graph.bench.rankers.external import (
     Compressor,
-    FlashRank,
-    RerankersModel,
     cohere,
+    cross_encoder,
+    flashrank,
     langchain_listwise,
+    rerankers,
 )
 from deepera_graph.bench.rankers.lexical import BM25
 from deepera_graph.bench.rankers.llm import (
@@ -59,7 +60,7 @@ from deepera_graph.bench.rankers.llm import (
 )
 from deepera_graph.budget import Budget, Meter
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.chat.rate_limit import Limits
+from deepera_graph.chat.rate_limit import RateLimits
 from deepera_graph.concurrency import Limiter
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.llm.backend import Mode, llm_backend
@@ -98,21 +99,12 @@ class Models:
     def __post_init__(self) -> None:
         if self.max_concurrency < 1:
             raise SettingsError(f"max_concurrency must be >= 1, got {self.max_concurrency}")
-        Limits(**self.limits)
+        RateLimits(**self.limits)
         object.__setattr__(self, "limiter", Limiter(self.max_concurrency))
         object.__setattr__(self, "meter", Meter(self.budget))
 
     def chat(self, named: str = "", *, mode: Mode = "separate") -> Chat:
-        """Return the model that a ranker names, or the one for all.
-
-        Args:
-            named: ``provider:model`` or ``model@http://...``; empty for the one for all.
-            mode: Of its backend, see `llm_backend`.
-
-        Raises:
-            SettingsError: No model is named, or not in this form.
-            UnavailableError: The model cannot be made: no key, no package.
-        """
+        """Return the model that a ranker names, or the one for all."""
         model, base_url = self._parsed(named)
         try:
             backend = llm_backend(
@@ -249,7 +241,7 @@ def _made(path: str) -> object:
 _PLAIN: Mapping[str, Callable[[], Ranker]] = {
     "first-stage": FirstStage,
     "bm25": BM25,
-    "flashrank": FlashRank,
+    "flashrank": flashrank,
     "cohere": cohere,
 }
 _MODES: Mapping[str, Mode] = {"fused": "fused", "grouped": "grouped"}
@@ -263,9 +255,9 @@ _ASKING: Mapping[str, Callable[[Chat], Ranker]] = {
 }
 _WITH_PART: Mapping[str, Callable[[str], Ranker]] = {
     "dense": _dense,
-    "cross-encoder": CrossEncoder,
-    "rerankers": RerankersModel,
-    "flashrank": FlashRank,
+    "cross-encoder": cross_encoder,
+    "rerankers": rerankers,
+    "flashrank": flashrank,
     "cohere": cohere,
     "compressor": _compressor,
 }

@@ -2,13 +2,13 @@ from typing import get_args
 
 import pytest
 
-from deepera_graph.judges.heuristic.intent import recognize
+from deepera_graph.judges.heuristic.intent import recognize_intent
 from deepera_graph.pipeline.intent import find_problem
 from deepera_graph.schema import AnswerType, IntentKind
 
 
 def intent(question):
-    return recognize({"question": question, "problem": ""})
+    return recognize_intent({"question": question, "problem": ""})
 
 
 @pytest.mark.parametrize(
