@@ -113,72 +113,6 @@ _file = partial(opt, panel="Files")
 class FileOptions:
     """Where rankings and the report go, and what becomes of files that are there."""
 
-<<<<<<< HEAD
-  deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --cascade 30
-
-  deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --enough 3
-
-  deepera rerank questions.jsonl -o ranked.jsonl --backend my_judges:build --threshold 0.7
-
-  deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --resume
-
-  deepera rerank questions.jsonl -o ranked.jsonl --engine ray --workers 8
-
-  zcat questions.jsonl.gz | deepera rerank - | jq .outcome
-
-[bold]An input line[/bold] is one JSON object in UTF-8:
-
-  {{"id": "q1", "question": "...", "passages": \\[{{"id": "p1", "text": "...", "score": 0.4}},
-  ...]}}
-
-Passages come in first-stage order. `contexts` is accepted for `passages`, `first_stage_score`
-for `score`; without an id, a line is named by its number and a passage by its place. Fields
-that are not named here are metadata: of a passage, its `title` and `section` reach the judge
-and nothing else does; of the line, none does, and all are written back on the output line as
-`metadata`. A line without a question, with a passage without text, or with an id used twice, is
-reported with its number and not written; the others run.
-
-[bold]An output line[/bold], in the same order:
-
-  {{"id", "question", "intent": {{...}}, "outcome", "threshold", "ranking":
-  \\[{{"id", "rank", "score", "kept", "status", "reason", "quote", "summary"}}, ...],
-  "usage": {{"calls", "input_tokens", "output_tokens"}}}}
-
-`ranking` has every passage once. `status` is scored, repaired (asked for twice), not_needed (there
-was --enough without it), failed or skipped_budget; the last three have no score, are last, and
-`reason` says why. With --on-error drop the failed ones are under `left_out` instead.
-`quote_status` (verbatim, normalised, not_found) and `quote_span` (characters) say whether and where
-a quote stands in its passage; `summary_status` says that a summary took two replies (repaired), is
-the passage's own words (drifted, failed, skipped_budget) or was not to be had (none); `windowed`
-marks a passage read in pieces.
-`survey`, of a judge that is told how the passages look together, says whether that failed.
-Equal judgements give equal bytes: times are in the report only. [bold]The report[/bold]
-goes beside OUT as OUT.report.json, without OUT's .jsonl: counts, seconds, calls and tokens a
-stage, failures by cause, and signs of failure. With --json it also goes to stdout, or to stderr
-if OUT is stdout.
-
-[bold]A limit[/bold] on calls, tokens, seconds or money holds for the whole file. Once it
-is reached, no call is started: the passages left have the status skipped_budget, their questions
-the outcome budget_stop, and every line is still written. Run again with --resume and
-without the limit, and only what is missing is paid for.
-
-[bold]After a break[/bold], even a kill, --resume goes on where the run stopped, and OUT ends as
-if there had been none. Beside OUT stands OUT.manifest, without OUT's .jsonl: what ran, and a
-line for every line of IN that is done. --resume refuses OUT if backend, model, prompts,
-settings or version have changed since, or a line of IN that is done; limits may change, they
-count anew, and lines may be added at the end of IN. Done again are questions with the outcome
-budget_stop, those that failed as a whole, those in flight when the run stopped, and bad lines
-that were mended; they are put in their places when the run ends. A torn last line is cut. The report is of the whole file; its `earlier` has
-what was done before, and only `wall` is of this run alone. With nothing there, it begins.
-
-[bold]With --engine ray[/bold] worker processes judge, and OUT, its manifest and the report are the
-same: a run begun with one engine can go on with the other. Each worker has an equal part of
---max-concurrency, of the limits a minute and of the budget; what one does not use, no other gets.
-A worker that is lost is replaced, and what it had in hand is judged again; a line over which three
-are lost is reported. Keys are read where the workers are.
-
-{CODES} When the backend cannot be reached, or after Ctrl-C, the lines finished by then are kept."""
-=======
     out: str = opt("Rankings; - is stdout.", "--out", "-o", metavar="OUT", default=STANDARD)
     report: Path | None = _file(
         "Where the report goes.", metavar="PATH", shown="beside OUT; none for stdout"
@@ -189,7 +123,6 @@ are lost is reported. Keys are read where the workers are.
     )
     limit: int | None = _file("Only the first N lines.", metavar="N", least=1, shown="all")
     dry_run: bool = opt("Only estimate calls and tokens: no call, no key, no OUT.", default=False)
->>>>>>> main
 
 
 def rerank(
