@@ -17,18 +17,9 @@ from matplotlib.figure import Figure
 from deepera_graph.bench.data.instance import Context, Instance
 from deepera_graph.bench.figures import figure_bytes
 from deepera_graph.bench.rankers.base import RepeatedRanker
-from deepera_graph.bench.studies.base import (
-    Cell,
-    Column,
-    Experiment,
-    ExperimentResult,
-    Grid,
-    Lab,
-    Pass,
-    Scored,
-)
-from deepera_graph.bench.studies.run import manifest, run_experiments
-from deepera_graph.bench.studies.write import head, shown
+from deepera_graph.bench.studies.base import RankedQuestion, RankerRun, StudyRunner
+from deepera_graph.bench.studies.results import Cell, Column, Grid, StudyResult, format_cell
+from deepera_graph.bench.studies.run import Study, manifest, run_studies
 from deepera_graph.bench.table import Estimate
 
 _ID = re.compile(r'(\bid="|href="#|url\(#)([^")]+)')
@@ -98,7 +89,7 @@ class Worst:
         return "not returned" if self.golden.rank is None else f"rank {self.golden.rank}"
 
 
-def worst_questions(passes: Iterable[Pass], n: int) -> list[Worst]:
+def worst_questions(passes: Iterable[RankerRun], n: int) -> list[Worst]:
     """Return the *n* worst questions of each pass, worst first.
 
     Those with the golden passage furthest down come first, then those in which the winner's score
@@ -112,17 +103,15 @@ def worst_questions(passes: Iterable[Pass], n: int) -> list[Worst]:
         DatasetError: The data cannot be read.
     """
     found = []
-    by_data: dict[str, list[Pass]] = {}
+    by_data: dict[str, list[RankerRun]] = {}
     for one in passes:
         if not isinstance(one.ranker, RepeatedRanker):
-            by_data.setdefault(one.material.name, []).append(one)
+            by_data.setdefault(one.data.name, []).append(one)
     for of in by_data.values():
         chosen = [(one, _worst(one.questions, n)) for one in of]
         places = {place for _, some in chosen for place in some}
         instances = {
-            place: instance
-            for place, instance in enumerate(of[0].material.dataset)
-            if place in places
+            place: instance for place, instance in enumerate(of[0].data.dataset) if place in places
         }
         found += [
             _shown(one, one.questions[place], instances[place])
@@ -132,12 +121,12 @@ def worst_questions(passes: Iterable[Pass], n: int) -> list[Worst]:
     return found
 
 
-def _worst(questions: Sequence[Scored], n: int) -> list[int]:
+def _worst(questions: Sequence[RankedQuestion], n: int) -> list[int]:
     wrong = [place for place, one in enumerate(questions) if one.judged.golden_rank() > 1]
     return sorted(wrong, key=lambda place: _badness(questions[place]), reverse=True)[:n]
 
 
-def _badness(question: Scored) -> tuple[bool, float, float]:
+def _badness(question: RankedQuestion) -> tuple[bool, float, float]:
     """Questions whose golden passage can be reached come first: the ranker is to blame."""
     reachable = not question.judged.golden.keys().isdisjoint(question.first)
     scores = question.scores
@@ -146,11 +135,11 @@ def _badness(question: Scored) -> tuple[bool, float, float]:
     return reachable, question.judged.golden_rank(), best - golden
 
 
-def _shown(one: Pass, question: Scored, instance: Instance) -> Worst:
+def _shown(one: RankerRun, question: RankedQuestion, instance: Instance) -> Worst:
     contexts = {context.id: context for context in instance.contexts}
     winner = next(iter(question.judged.ranked), None)
     return Worst(
-        dataset=one.material.name,
+        dataset=one.data.name,
         ranker=one.ranker.name,
         id=instance.id,
         question=instance.question,
@@ -160,13 +149,13 @@ def _shown(one: Pass, question: Scored, instance: Instance) -> Worst:
     )
 
 
-def _golden(question: Scored) -> Iterator[str]:
+def _golden(question: RankedQuestion) -> Iterator[str]:
     """Yield the golden passages, best first, then those that were not returned."""
     yield from (id for id in question.judged.ranked if id in question.judged.golden)
     yield from (id for id in question.first if id in question.judged.golden)
 
 
-def _passage(question: Scored, context: Context) -> Shown:
+def _passage(question: RankedQuestion, context: Context) -> Shown:
     id, returned = context.id, context.id in question.judged.ranked
     reason, quote = question.why(id) if returned else ("", "")
     before, quote, after = _around(context.text, quote)
@@ -201,7 +190,7 @@ _DATASET, _RANKER = "data set", "ranker"
 
 
 def page(
-    results: Sequence[tuple[Experiment, ExperimentResult]],
+    results: Sequence[tuple[Study, StudyResult]],
     worst: Sequence[Worst],
     manifest: dict[str, Any],
     *,
@@ -210,7 +199,7 @@ def page(
     """Return the page: no resource from elsewhere, no date; the same input gives the same text.
 
     Args:
-        results: Experiments in order.
+        results: Studies in order.
         worst: Questions in order.
         manifest: What all of it depends on, as plain data.
         title: Of the page.
@@ -235,17 +224,17 @@ def page(
     )
 
 
-def _section(experiment: Experiment, result: ExperimentResult) -> dict[str, Any]:
+def _section(study: Study, result: StudyResult) -> dict[str, Any]:
     return {
-        "name": experiment.name,
-        "title": experiment.title,
-        "measures": experiment.measures,
+        "name": study.name,
+        "title": study.title,
+        "measures": study.measures,
         "findings": result.findings,
         "tables": [_table(grid) for grid in result.grids],
         "figures": [
             {
                 "title": drawing.title,
-                "svg": Markup(inline_svg(drawing.draw(), f"{experiment.name}-{drawing.name}")),
+                "svg": Markup(inline_svg(drawing.draw(), f"{study.name}-{drawing.name}")),
             }
             for drawing in result.drawings
         ],
@@ -257,7 +246,7 @@ def _table(grid: Grid) -> dict[str, Any]:
         "name": grid.name,
         "title": grid.title,
         "note": grid.note,
-        "columns": [{"name": head(one), "is_text": one.unit == "text"} for one in grid.columns],
+        "columns": [{"name": one.heading, "is_text": one.unit == "text"} for one in grid.columns],
         "rows": [
             [_cell(cell, column) for cell, column in zip(row, grid.columns, strict=True)]
             for row in grid.rows
@@ -282,7 +271,7 @@ def _choices(grid: Grid, name: str) -> dict[str, Any]:
 
 def _cell(cell: Cell, column: Column) -> dict[str, Any]:
     """Return the mean apart from its interval, and a number to sort by."""
-    text = shown(cell, column.unit)
+    text = format_cell(cell, column.unit)
     mean, _, rest = text.partition(" ") if isinstance(cell, Estimate) else (text, "", "")
     number = cell.mean if isinstance(cell, Estimate) else cell
     known = isinstance(number, int | float) and not isnan(number)
@@ -306,14 +295,18 @@ N_WORST = 15
 
 
 def report(
-    experiments: Sequence[Experiment], lab: Lab, *, fresh: Lab | None = None, n_worst: int = N_WORST
+    studies: Sequence[Study],
+    runner: StudyRunner,
+    *,
+    fresh: StudyRunner | None = None,
+    n_worst: int = N_WORST,
 ) -> str:
     """Return the page as HTML.
 
     Args:
-        experiments: In order; those that need a ranker that filters say so where there is none.
-        lab: Rankers and data.
-        fresh: The same without a cache, for experiments that ask again.
+        studies: In order; those that need a ranker that filters say so where there is none.
+        runner: Rankers and data.
+        fresh: The same without a cache, for studies that ask again.
         n_worst: Worst questions of each ranker and data set, >= 0.
 
     Raises:
@@ -321,6 +314,6 @@ def report(
         RankingError: A ranker gave back no ranking.
         UnavailableError, BackendError: A ranker is not available, and the setup is strict.
     """
-    results = run_experiments(experiments, lab, fresh=fresh)
-    worst = worst_questions(lab.passes(), n_worst)
-    return page(results, worst, manifest(lab))
+    results = run_studies(studies, runner, fresh=fresh)
+    worst = worst_questions(runner.runs(), n_worst)
+    return page(results, worst, manifest(runner))

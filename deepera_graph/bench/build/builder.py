@@ -13,10 +13,10 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # h
 
 from deepera_graph.bench.build import outputs
 from deepera_graph.bench.build.corpus import (
+    CachedEmbeddings,
     ChunkSearch,
     Corpus,
     Document,
-    KeptEmbeddings,
     LsaEmbeddings,
     check_not_empty,
     connected_corpus,
@@ -58,13 +58,7 @@ CALLS_AT_ONCE = MAX_CONCURRENCY
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a build is.
-
-    Attributes:
-        n_questions: Questions so far, of all data sets.
-        n_wanted: Questions wanted, of all data sets.
-        n_answers: Answers of the model so far.
-    """
+    """How far a build is."""
 
     n_questions: int = 0
     n_wanted: int = 0
@@ -73,14 +67,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What a build made.
-
-    Attributes:
-        folder: Where it is.
-        manifest: What ``manifest.json`` holds.
-        n_sent: Calls made now; the other answers had been kept.
-        n_failed: Calls that failed; another run tries them again.
-    """
+    """What a build made."""
 
     folder: Path
     manifest: dict[str, Any]
@@ -227,7 +214,7 @@ class _Job:
         if given is None:
             return LsaEmbeddings([chunk.text for chunk in corpus]), lsa_about()
         name = identity(given)
-        return KeptEmbeddings(given, name, self._cache), {"name": name}
+        return CachedEmbeddings(given, name, self._cache), {"name": name}
 
     def _move(self, **changes: Any) -> None:
         self._at = replace(self._at, **changes)
@@ -242,15 +229,7 @@ _GUIDE = 350  # characters of one guide
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildEstimate:
-    """The calls of a build in which every reply can be used at once.
-
-    Attributes:
-        n_documents: Documents with a text, >= 0.
-        n_questions: Questions of all data sets, >= 0.
-        usage: Calls and tokens of each step; a token is taken for 4 characters.
-        most_calls: Calls if every distractor takes all its attempts. Documents that give no
-            question come on top.
-    """
+    """The calls of a build in which every reply can be used at once."""
 
     n_documents: int
     n_questions: int
@@ -264,17 +243,7 @@ class BuildEstimate:
 
 
 def estimate(corpus: Corpus, plan: BuildPlan, generators: Sequence[str]) -> BuildEstimate:
-    """Count the calls of a build.
-
-    Args:
-        corpus: Documents before any is left out; not empty.
-        plan: What to make.
-        generators: As `build` takes them.
-
-    Raises:
-        SettingsError: A generator is unknown.
-        DatasetError: There is no document.
-    """
+    """Count the calls of a build."""
     check_generators(generators)
     check_not_empty(corpus)
     chunk = round(fmean(len(one.text) for one in corpus))

@@ -42,13 +42,6 @@ def chunks(text: str, *, max_tokens: int = 200) -> list[str]:
     blank text has none. Full chunks with a short one at the end would serve less well: a passage
     written for the same pool is told from such remnants by its length.
 
-    Args:
-        text: Any prose.
-        max_tokens: Most tokens a chunk, see `n_tokens`; >= 1.
-
-    Raises:
-        SettingsError: *max_tokens* is below 1.
-
     Source:
         DeepEra, section 6.1: sentence-preserving chunks; the limit is not given there.
     """
@@ -94,15 +87,6 @@ def connected(
     enough. Groups are the connected components of that graph. Unlike density clustering (HDBSCAN)
     this leaves both limits to the caller, splits no large topic, never calls the rim of one noise,
     and gives the same answer whatever the order of the documents.
-
-    Args:
-        vectors: One a document, of any length; shape (n_documents, n_dimensions).
-        n_neighbours: How many nearest documents each may be joined to, >= 1.
-        min_similarity: Least cosine of two joined documents, in [-1, 1].
-        min_size: Documents that a group must have to stay, >= 1.
-
-    Raises:
-        SettingsError: A limit is out of range, or a vector holds what is not a number.
 
     Source:
         DeepEra, section 6.1, filters weakly connected documents by clustering and does not say
@@ -186,15 +170,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Documents and their chunks.
-
-    Attributes:
-        documents: By id, in the order they came.
-        chunks: The chunks of each document, by its id, in order.
-        fingerprint: SHA-256 over ids, titles, texts and subjects of all documents that came.
-        n_read: How many came.
-        min_similarity: Least cosine that connected two documents; None if all were kept.
-    """
+    """Documents and their chunks."""
 
     documents: Mapping[str, Document]
     chunks: Mapping[str, tuple[Chunk, ...]]
@@ -240,11 +216,7 @@ def check_not_empty(corpus: Corpus) -> None:
 def connected_corpus(
     corpus: Corpus, embeddings: Embeddings, plan: BuildPlan, losses: list[Loss]
 ) -> Corpus:
-    """Return the corpus without weakly connected documents; they go to *losses*.
-
-    Raises:
-        DatasetError: None is left.
-    """
+    """Return the corpus without weakly connected documents; they go to *losses*."""
     if plan.min_group <= 1 or len(corpus.documents) < 2:
         return corpus
     vectors = _document_vectors(corpus, embeddings)
@@ -307,12 +279,6 @@ class LsaEmbeddings(Embeddings):
     No model, no network; the same corpus gives the same vectors. A text without a word of the
     corpus has the zero vector.
 
-    Args:
-        texts: The corpus, at least two texts.
-
-    Raises:
-        DatasetError: The corpus has too few texts or words.
-
     Source:
         Deerwester et al. (1990), Indexing by latent semantic analysis; scikit-learn's
         `TruncatedSVD` with its seed set to 0.
@@ -349,14 +315,8 @@ class LsaEmbeddings(Embeddings):
         return self.embed_documents([text])[0]
 
 
-class KeptEmbeddings(Embeddings):
-    """Embeddings that compute the vector of a text once and keep it.
-
-    Args:
-        embeddings: Computes what is missing, a batch at a time.
-        identity: Tells them from other embeddings.
-        cache: Where vectors are kept, in single precision.
-    """
+class CachedEmbeddings(Embeddings):
+    """Embeddings that compute the vector of a text once and keep it."""
 
     def __init__(self, embeddings: Embeddings, identity: str, cache: JudgementCache) -> None:
         self._embeddings, self._identity, self._cache = embeddings, identity, cache
@@ -420,12 +380,7 @@ class Found:
 
 
 class ChunkSearch:
-    """Chunks in a Qdrant store in memory, found by the cosine of their vectors.
-
-    Args:
-        corpus: What to search.
-        embeddings: Of chunks and questions.
-    """
+    """Chunks in a Qdrant store in memory, found by the cosine of their vectors."""
 
     def __init__(self, corpus: Corpus, embeddings: Embeddings) -> None:
         self._chunks = {chunk.id: chunk for chunk in corpus}

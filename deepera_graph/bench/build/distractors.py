@@ -39,19 +39,6 @@ async def guides(
 ) -> list[FilledGuide]:
     """Return one guide for each of *types*.
 
-    A model may plan too few passages, or other types: then a plan serves more than once, or with
-    the type that it has.
-
-    Args:
-        asker: The model.
-        pair: Question and answer.
-        shown: The passages nearest to the question, best first; shape (3,) or shorter.
-        types: Types wanted, in order.
-        lengths: Words each of them should have; shape of *types*.
-
-    Raises:
-        AnswerError: There is no guide.
-
     Source:
         DeepEra, section 6.2: type, thematic focus and what to leave out, from question, golden
         answer and the three nearest contexts.
@@ -86,18 +73,7 @@ def types_of(n: int, seed: int, question: str) -> list[DistractorType]:
 def lengths_of(
     n: int, seed: int, question: str, *, natural: Sequence[int], least: float, most: float
 ) -> list[int]:
-    """Return how many words each of *n* distractors should have: as many as natural passages have.
-
-    Were all as long as the median passage, their length alone would give them away.
-
-    Args:
-        n: How many.
-        seed: Of the choice, together with *question*.
-        question: Id of the question.
-        natural: Words of each natural passage of the pool; not empty.
-        least: Least length wanted, as a multiple of the median of *natural*.
-        most: Most length wanted, likewise.
-    """
+    """Draw how many words each of *n* distractors should have, from natural passages."""
     typical = max(1.0, median(natural))
     fitting = [one for one in natural if least * typical <= one <= most * typical]
     chance = Random(f"{seed} lengths {question}")
@@ -109,11 +85,6 @@ def phrases_to_avoid(guide: FilledGuide, pair: Pair, others: Sequence[str]) -> l
 
     Left out is what does not single out the answer: the question's own words, and what passages
     say that do not answer it.
-
-    Args:
-        guide: Names phrases.
-        pair: Question and answer.
-        others: Passages near the question that are not golden.
     """
     asked = set(words(pair.question.casefold()))
     added = [
@@ -144,14 +115,7 @@ _NO_TEXT = "unusable-reply"
 
 @dataclass(frozen=True, slots=True)
 class Nature:
-    """What the natural passages of a pool are like.
-
-    Attributes:
-        lengths: Words of each.
-        similarities: Cosine of each with the question, those that retrieval missed left out.
-        shown: Texts of the nearest ones, best first.
-        samples: Those shown that are not golden; a distractor must not copy them.
-    """
+    """What the natural passages of a pool are like."""
 
     lengths: tuple[int, ...]
     similarities: tuple[float, ...]
@@ -168,11 +132,6 @@ class _Written:
 class DistractorWriter:
     """Writes the distractors of a question, one after the other.
 
-    Args:
-        asker: The model.
-        search: Measures similarity.
-        plan: How many, how often, and the gates.
-
     Source:
         DeepEra, section 6.2; the gates are ours.
     """
@@ -181,12 +140,7 @@ class DistractorWriter:
         self._asker, self._search, self._plan = asker, search, plan
 
     async def write(self, draft: Draft) -> tuple[list[Distractor], list[Rejected]]:
-        """Return the distractors that passed the gates, and all tries that did not.
-
-        Raises:
-            AnswerError: There is no guidance.
-            CallError: A call failed.
-        """
+        """Return the distractors that passed the gates, and all tries that did not."""
         nature = _nature(draft)
         types = types_of(self._plan.n_distractors, self._plan.seed, draft.id)
         lengths = self._lengths(draft, nature)

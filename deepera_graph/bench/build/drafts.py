@@ -30,11 +30,7 @@ _POINTS_AT_SOURCE = re.compile(
 
 
 class NoPairsError(AnswerError):
-    """A document gives no questions.
-
-    Attributes:
-        reason: A short, stable name.
-    """
+    """A document gives no questions."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -51,11 +47,7 @@ class Pair:
 
 
 class QAGenerator(Protocol):
-    """Makes questions from one document; a file of pairs made elsewhere can be one, too.
-
-    Attributes:
-        name: Names the data set.
-    """
+    """Makes questions from one document; a file of pairs made elsewhere can be one, too."""
 
     name: str
 
@@ -64,11 +56,7 @@ class QAGenerator(Protocol):
         ...
 
     async def pairs(self, document: Document, chunks: Sequence[Chunk]) -> list[Pair]:
-        """Return questions on a document, the best first; none if it gives none.
-
-        Raises:
-            RoleError: They could not be made.
-        """
+        """Return questions on a document, the best first; none if it gives none."""
         ...
 
 
@@ -102,19 +90,7 @@ class Distractor:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """All that the instances of one question are made of.
-
-    Attributes:
-        id: Of the question.
-        dataset: Which generator made it.
-        subject: Field of science.
-        pair: Question, answer, and the golden chunk.
-        pool: What retrieval found, best first, with the golden chunk unless it is only recorded.
-        n_left_out: Chunks left out of the pool, see `questions.ambiguous`.
-        was_found: Whether retrieval found the golden chunk.
-        distractors: Those that passed, at most as many as wanted.
-        rejected: Those that did not.
-    """
+    """All that the instances of one question are made of."""
 
     id: str
     dataset: str
@@ -135,15 +111,7 @@ class _Row(BaseModel):
 
 
 class PairsFile:
-    """Pairs from JSON lines ``{"document": id, "pairs": [[question, answer], ...]}``.
-
-    Args:
-        path: The file; a document may have several lines. Its name without the suffix names the
-            data set.
-
-    Raises:
-        DatasetError: A line cannot be read.
-    """
+    """Pairs from JSON lines ``{"document": id, "pairs": [[question, answer], ...]}``."""
 
     def __init__(self, path: Path) -> None:
         self.name = path.stem

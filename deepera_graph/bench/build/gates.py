@@ -246,9 +246,6 @@ class Gates:
         max_copied: Share of its shingles that may also be in a golden passage, numbers and
             negations aside; in (0, 1].
 
-    Raises:
-        SettingsError: A limit is out of range.
-
     Source:
         Ours. The two shares lie between what sections of one abstract have in common (2 of 1 152
         reach 0.4) and what a copy with a few words changed keeps (0.6 and more).

@@ -30,19 +30,6 @@ class Asker:
 
     An answer is kept before anything is done with it. A reply that stayed unusable is kept, too:
     asking again might give another build. A call that failed is not, so the next run tries again.
-
-    Args:
-        backend: An LLM backend; its spec tells its answers from those of others.
-        cache: Where answers are kept.
-        at_once: Most calls in flight, >= 1.
-        meter: Counts calls against a budget.
-        on_answer: Called after every answer, kept or new.
-
-    Attributes:
-        n_failed: Calls without an answer, by step.
-
-    Raises:
-        SettingsError: The backend is no chat model.
     """
 
     def __init__(
@@ -63,14 +50,7 @@ class Asker:
         self._identity = self._chat("").fingerprint
 
     async def ask(self, step: str, messages: Sequence[BaseMessage], kind: type[FilledT]) -> FilledT:
-        """Return the answer to a prompt, from the cache if it is there.
-
-        Raises:
-            AnswerError: The reply was unusable, now or when it was asked for first.
-            CallError: The server refused this call.
-            BudgetError: The budget is spent.
-            BackendError: The server can be asked nothing: unreachable, wrong key, unknown model.
-        """
+        """Return the answer to a prompt, from the cache if it is there."""
         key = self._key_of_failure(step, messages, kind)
         try:
             self._raise_kept(step, key)
@@ -172,11 +152,7 @@ _SERVER = "base_url"
 
 
 def backend_of(model: "Backend | BaseChatModel | str", **options: Any) -> Backend:
-    """Return the LLM backend of a model; a `Backend` is returned as it is.
-
-    Raises:
-        SettingsError: The model cannot be made.
-    """
+    """Return the LLM backend of a model; a `Backend` is returned as it is."""
     return model if isinstance(model, Backend) else llm_backend(model, **options)
 
 

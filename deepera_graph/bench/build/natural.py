@@ -46,14 +46,7 @@ class Passage(NamedTuple):
 
 
 class Sections:
-    """All sections that have text, held in memory, each with an index from 0.
-
-    Args:
-        documents: Those without sections count as one section.
-
-    Raises:
-        DatasetError: An id comes twice, or there is no text at all.
-    """
+    """All sections that have text, held in memory, each with an index from 0."""
 
     def __init__(self, documents: Iterable[Document]) -> None:
         self.passages: list[Passage] = []
@@ -88,11 +81,7 @@ class Sections:
         ]
 
     def unfit(self, question: SectionQuestion) -> str:
-        """Return why a question cannot have natural look-alikes; empty if it can.
-
-        Raises:
-            DatasetError: It names an unknown document, or a section that is not there.
-        """
+        """Return why a question cannot have natural look-alikes; empty if it can."""
         names = self._names.get(question.document)
         if names is None:
             raise DatasetError(f"question {question.id!r}: unknown document {question.document!r}")

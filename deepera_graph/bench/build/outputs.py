@@ -29,14 +29,7 @@ _SHOWN = 200  # characters of an example in a message
 
 @dataclass(slots=True)
 class Collected:
-    """The drafts of one data set, in the order of the documents.
-
-    Attributes:
-        drafts: As many as were wanted, or all there are.
-        rejected: All distractors that failed the gates on the way.
-        losses: All documents and questions that were dropped on the way.
-        n_documents: Documents that were asked about.
-    """
+    """The drafts of one data set, in the order of the documents."""
 
     drafts: list[Draft] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
@@ -52,22 +45,7 @@ async def collect(
     per_document: int = 1,
     on_drafts: Callable[[int], None] = lambda n_drafts: None,
 ) -> Collected:
-    """Return the first *n* drafts that documents give; equal questions count once.
-
-    A wave is as large as the number of drafts that are missing, so that no call is in vain, and no
-    larger than 256.
-
-    Args:
-        drafter: Makes drafts of a document.
-        documents: In the order in which they are asked about.
-        n: Drafts wanted, >= 1.
-        per_document: Most drafts of one document, >= 1.
-        on_drafts: Told how many drafts there are, each time a document is done.
-
-    Raises:
-        BudgetError: The budget is spent.
-        BackendError: The model can be asked nothing.
-    """
+    """Return the first *n* drafts that documents give; equal questions count once."""
     collected = Collected()
     rest = iter(documents)
     asked: set[str] = set()

@@ -36,9 +36,6 @@ class BuildPlan:
         min_group: Connected documents that are kept together, >= 1; 1 keeps all.
         gates: What a distractor must pass.
 
-    Raises:
-        SettingsError: A setting is out of range.
-
     Source:
         DeepEra, section 6.2: two settings, 30 passages a question. The paper does not say how many
         distractors a pool has: 3 is one of each kind.
@@ -76,11 +73,7 @@ class BuildPlan:
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Self:
-        """Read a plan from plain data, e.g. from the `plan` of a manifest.
-
-        Raises:
-            SettingsError: A setting is unknown or out of range.
-        """
+        """Read a plan from plain data, e.g. from the `plan` of a manifest."""
         fields = dict(plain)
         try:
             if isinstance(fields.get("gates"), Mapping):

@@ -31,11 +31,6 @@ SPARE = 2  # pairs asked for beyond those needed, as some cannot be used
 class PassageGenerator:
     """Asks for pairs from one chunk of a document, chosen at random.
 
-    Args:
-        asker: The model.
-        n: Pairs needed of a document, >= 1.
-        seed: Of the choice.
-
     Source:
         Ushio, Alva-Manchego and Camacho-Collados (2023), An empirical comparison of LM-based
         question and answer generation methods: the form [(question, answer)] of a paragraph.
@@ -67,10 +62,6 @@ EXTRACT = "extract"
 class GuidedGenerator:
     """Takes notes on a document, and asks for pairs from the chunk that has its results.
 
-    Args:
-        asker: The model.
-        n: Pairs needed of a document, >= 1.
-
     Source:
         DeepEra, section 6.2 and Fig. 10.
     """
@@ -85,13 +76,7 @@ class GuidedGenerator:
         return {"name": self.name}
 
     async def pairs(self, document: Document, chunks: Sequence[Chunk]) -> list[Pair]:
-        """Return pairs from one chunk.
-
-        Raises:
-            NoPairsError: The notes hold no results.
-            AnswerError: A reply is unusable.
-            CallError: A call failed.
-        """
+        """Return pairs from one chunk."""
         notes = await self._notes(document)
         chunk = max(chunks, key=lambda one: containment(notes.results, one.text))
         source = show.plain(
@@ -120,12 +105,7 @@ FILE = "file:"
 
 
 def find_generators(names: Sequence[str], asker: Asker, plan: BuildPlan) -> list[QAGenerator]:
-    """Return the generators that names stand for: ``lmqg``, ``guided``, ``file:PATH``.
-
-    Raises:
-        SettingsError: A name is unknown, or two data sets would have the same name.
-        DatasetError: A file cannot be read.
-    """
+    """Return the generators that names stand for: ``lmqg``, ``guided``, ``file:PATH``."""
     check_generators(names)
     return [_find(name, asker, plan) for name in names]
 
@@ -156,14 +136,7 @@ def _find(name: str, asker: Asker, plan: BuildPlan) -> QAGenerator:
 def with_golden(
     found: Sequence[Found], pair: Pair, *, n: int, golden: Golden
 ) -> tuple[tuple[Found, ...], bool]:
-    """Return the pool, and whether retrieval found the golden chunk.
-
-    Args:
-        found: What retrieval found, best first.
-        pair: Has the golden chunk.
-        n: Passages in the pool.
-        golden: What to do if it is missing.
-    """
+    """Return the pool, and whether retrieval found the golden chunk."""
     pool = tuple(found[:n])
     was_found = any(one.chunk == pair.golden for one in pool)
     if was_found or golden == "record":
@@ -172,10 +145,7 @@ def with_golden(
 
 
 def ambiguous(chunks: Iterable[Chunk], pair: Pair) -> frozenset[str]:
-    """Return the other chunks of the golden document that have the answer's words.
-
-    Whether they answer the question nobody has said, so they belong in no pool.
-    """
+    """Return the other chunks of the golden document that have the answer's words."""
     wanted = folded(pair.answer)
     return frozenset(one.id for one in chunks if one != pair.golden and wanted in folded(one.text))
 
@@ -242,15 +212,7 @@ class Outcome:
 
 
 class Drafter:
-    """Makes the drafts of one generator.
-
-    Args:
-        generator: Makes the questions.
-        corpus: Where documents and their chunks are.
-        search: The first stage.
-        writer: Writes distractors; None makes none.
-        plan: How many of what.
-    """
+    """Makes the drafts of one generator."""
 
     def __init__(
         self,
@@ -264,11 +226,7 @@ class Drafter:
         self._writer, self._plan = writer, plan
 
     async def draft(self, document: Document) -> Outcome:
-        """Return the drafts of a document; a failure that concerns it alone is a loss.
-
-        Raises:
-            BackendError: The model can be asked nothing.
-        """
+        """Return the drafts of a document; a failure that concerns it alone is a loss."""
         losses: list[Loss] = []
         drafts: list[Draft] = []
         for number, pair in enumerate(await self._usable(document, losses), start=1):

@@ -46,7 +46,7 @@ EPILOG = f"""[bold]Studies:[/bold]
 
   deepera bench study all base.jsonl ssli.jsonl --out studies --keep rankings --limit 100
 
-FOLDER gets NAME.md, each table as CSV and LaTeX (booktabs), each figure as SVG and PNG, and a
+FOLDER gets NAME.md, each table as CSV, each figure as SVG and PNG, and a
 manifest. With --keep a second run asks no ranker again and writes the same bytes.
 
 It needs more packages: pip install 'deepera-graph\\[bench]'.

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from deepera_graph.bench.report import report
-from deepera_graph.bench.studies.base import Experiment
-from deepera_graph.bench.studies.run import EXPERIMENTS, fresh_lab, open_lab
+from deepera_graph.bench.studies.run import STUDIES, Study
 from deepera_graph.cli.exits import say
 from deepera_graph.cli.work.backend import search_here
 from deepera_graph.cli.work.bench.bars import bars
@@ -42,21 +41,21 @@ def run(
     chosen = _chosen(studies)
     check_file(out, overwrite=overwrite)
     search_here()
-    with request.opened(chat_models) as options, bars(hidden=quiet) as watch:
-        lab = open_lab(options, watch=watch)
-        fresh = fresh_lab(options, watch=watch)
-        text = report(chosen, lab, fresh=fresh, n_worst=n_worst)
+    with request.opened(chat_models) as config, bars(hidden=quiet) as watch:
+        runner = config.open_runner(watch=watch)
+        fresh = config.open_runner(watch=watch, cached=False)
+        text = report(chosen, runner, fresh=fresh, n_worst=n_worst)
     out.write_text(text, encoding="utf-8", newline="\n")
-    tell_missing(lab)
+    tell_missing(runner)
     if not quiet:
         say(f"wrote {out}")
 
 
-def _chosen(studies: str | None) -> list[Experiment]:
+def _chosen(studies: str | None) -> list[Study]:
     if studies is None:
-        return list(EXPERIMENTS.values())
+        return list(STUDIES.values())
     names = split_names("--studies", studies)
     for name in names:
-        if name not in EXPERIMENTS:
-            raise SettingsError(f"--studies are {', '.join(EXPERIMENTS)}, got {name!r}")
-    return [EXPERIMENTS[name] for name in dict.fromkeys(names)]
+        if name not in STUDIES:
+            raise SettingsError(f"--studies are {', '.join(STUDIES)}, got {name!r}")
+    return [STUDIES[name] for name in dict.fromkeys(names)]

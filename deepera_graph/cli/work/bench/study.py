@@ -6,9 +6,9 @@ from typing import Any
 
 import typer
 
-from deepera_graph.bench.studies.base import Cell, Experiment, ExperimentResult, Lab
-from deepera_graph.bench.studies.run import EXPERIMENTS, fresh_lab, open_lab, run_experiments
-from deepera_graph.bench.studies.write import MANIFEST, markdown
+from deepera_graph.bench.studies.base import StudyRunner
+from deepera_graph.bench.studies.results import Cell, StudyResult
+from deepera_graph.bench.studies.run import MANIFEST, STUDIES, Study, format_study, run_studies
 from deepera_graph.bench.table import Estimate
 from deepera_graph.cli.exits import say
 from deepera_graph.cli.work.backend import search_here
@@ -44,46 +44,46 @@ def run(
         BudgetError: The budget is spent.
         StoreError: The cache that was asked for cannot be used.
     """
-    chosen = list(EXPERIMENTS.values()) if name == ALL else [EXPERIMENTS[name]]
+    chosen = list(STUDIES.values()) if name == ALL else [STUDIES[name]]
     check_folder(out, _files(chosen, nested=name == ALL), overwrite=overwrite)
     search_here()
-    with request.opened(chat_models) as options, bars(hidden=quiet) as watch:
-        lab = open_lab(options, watch=watch)
-        done = run_experiments(
+    with request.opened(chat_models) as config, bars(hidden=quiet) as watch:
+        runner = config.open_runner(watch=watch)
+        done = run_studies(
             chosen,
-            lab,
+            runner,
             lambda one: _place(out, one, nested=name == ALL),
-            fresh=fresh_lab(options, watch=watch),
+            fresh=config.open_runner(watch=watch, cached=False),
         )
-    tell_missing(lab)
+    tell_missing(runner)
     if as_json:
-        write_json([_plain(experiment, result) for experiment, result in done])
+        write_json([_plain(study, result) for study, result in done])
     elif not quiet:
-        for experiment, result in done:
-            typer.echo(markdown(experiment, result, figures=False))
+        for study, result in done:
+            typer.echo(format_study(study, result, figures=False))
 
 
-def tell_missing(lab: Lab) -> None:
+def tell_missing(runner: StudyRunner) -> None:
     """Write a line to stderr for every ranker that was not available."""
     for ranker, reason in dict.fromkeys(
-        (ranker, reason) for (_, ranker), reason in lab.missing.items()
+        (ranker, reason) for (_, ranker), reason in runner.missing.items()
     ):
         say(f"{ranker} is not available: {reason}")
 
 
-def _place(out: Path | None, experiment: Experiment, *, nested: bool) -> Path | None:
-    return out / experiment.name if out is not None and nested else out
+def _place(out: Path | None, study: Study, *, nested: bool) -> Path | None:
+    return out / study.name if out is not None and nested else out
 
 
-def _files(chosen: list[Experiment], *, nested: bool) -> list[str]:
+def _files(chosen: list[Study], *, nested: bool) -> list[str]:
     if nested:
         return [f"{one.name}/{MANIFEST}" for one in chosen]
     return [f"{chosen[0].name}.md", MANIFEST]
 
 
-def _plain(experiment: Experiment, result: ExperimentResult) -> dict[str, Any]:
+def _plain(study: Study, result: StudyResult) -> dict[str, Any]:
     return {
-        "experiment": experiment.name,
+        "experiment": study.name,
         "findings": list(result.findings),
         "tables": [
             {

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from deepera_graph.bench.rankers.named import Models
-from deepera_graph.bench.studies.base import SEARCHERS, Setup
+from deepera_graph.bench.studies.base import SEARCHERS, StudySettings
 from deepera_graph.bench.studies.run import (
-    StudyOptions,
-    answer_judge_of,
+    StudyConfig,
     as_ranker_names,
-    embeddings_of,
-    generator_of,
+    find_answer_judge,
+    find_embeddings,
+    find_generator,
 )
 from deepera_graph.cli.work.bench.chat_models import ChatModels
 from deepera_graph.cli.work.bench.names import split_names
@@ -51,7 +51,7 @@ class Request:
     keep: Path | None = None
 
     @contextmanager
-    def opened(self, chat_models: ChatModels) -> Iterator[StudyOptions]:
+    def opened(self, chat_models: ChatModels) -> Iterator[StudyConfig]:
         """Give the options as the benchmark takes them, with the cache of chat models open.
 
         Raises:
@@ -65,17 +65,17 @@ class Request:
         plain = self._plain()
         asking = as_ranker_names(self.generator, self.answer_judge)
         with chat_models.opened((*plain.rankers, *asking)) as models:
-            yield replace(plain, setup=self._setup(plain.setup, models), models=models)
+            yield replace(plain, settings=self._settings(plain.settings, models), models=models)
 
-    def _plain(self) -> StudyOptions:
-        plain = StudyOptions(
+    def _plain(self) -> StudyConfig:
+        plain = StudyConfig(
             data=self.data, limit=self.limit, split=self.split, n_candidates=self.n_candidates
         )
         if self.rankers is None:
             return plain
         return replace(plain, rankers=split_names("--rankers", self.rankers))
 
-    def _setup(self, setup: Setup, models: Models) -> Setup:
+    def _settings(self, settings: StudySettings, models: Models) -> StudySettings:
         names = split_names("--embeddings", self.embeddings) if self.embeddings else SEARCHERS
         given: dict[str, Any] = {
             "metrics": self.metrics and split_names("--metrics", self.metrics),
@@ -85,7 +85,7 @@ class Request:
             "cutoffs": _numbers("--cutoffs", self.cutoffs, int),
             "shares": _numbers("--shares", self.shares, float),
             "searchers": tuple(name for name in names if name in SEARCHERS),
-            "embeddings": embeddings_of(names),
+            "embeddings": find_embeddings(names),
             "base": self.base,
             "n_repeats": self.n_repeats,
             "n_sampled": self.n_sampled,
@@ -93,10 +93,12 @@ class Request:
             "seed": self.seed,
             "keep": self.keep,
             "strict": self.strict,
-            "generator": generator_of(self.generator, models),
-            "answer_judge": answer_judge_of(self.answer_judge, models),
+            "generator": find_generator(self.generator, models),
+            "answer_judge": find_answer_judge(self.answer_judge, models),
         }
-        return replace(setup, **{key: value for key, value in given.items() if value is not None})
+        return replace(
+            settings, **{key: value for key, value in given.items() if value is not None}
+        )
 
 
 def _thresholds(text: str | None) -> dict[str, Any]:
