@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
 
-from deepera_graph.bench.build.gates import TELLS
+from deepera_graph.bench.build.gates import ARTEFACT_PATTERNS
 from deepera_graph.bench.data.instance import Dataset
 from deepera_graph.bench.metrics.statistics import Interval
 from deepera_graph.bench.realism import (
@@ -169,7 +169,7 @@ def _n_pools(found: Sample, kind: str) -> int:
 
 def _marks_report(found: Sample) -> list[Mark]:
     marks = []
-    for name, holds in TELLS.items():
+    for name, holds in ARTEFACT_PATTERNS.items():
         bears = np.array([holds(text) for text in found.texts])[found.text]
         marks.append(
             Mark(

@@ -12,10 +12,10 @@ from deepera_graph.bench.build import outputs
 from deepera_graph.bench.build.builder import (
     CALLS_AT_ONCE,
     BuildEstimate,
-    Built,
-    Progress,
+    BuildProgress,
+    BuildResult,
     build,
-    estimate,
+    estimate_build,
 )
 from deepera_graph.bench.build.corpus import Document, read_corpus
 from deepera_graph.bench.build.plan import BuildPlan
@@ -137,7 +137,7 @@ def run(request: Request, writer: Writer, *, dry_run: bool, as_json: bool, quiet
     if dry_run:
         tell_estimate(_estimate(request, plan), budget, as_json=as_json)
         return
-    outputs.check(request.out, overwrite=request.overwrite)
+    outputs.check_folder(request.out, overwrite=request.overwrite)
     search_here()
     built = _build(request, writer, plan, budget, quiet=quiet)
     if as_json:
@@ -153,7 +153,7 @@ def run(request: Request, writer: Writer, *, dry_run: bool, as_json: bool, quiet
 
 def _build(
     request: Request, writer: Writer, plan: BuildPlan, budget: Budget, *, quiet: bool
-) -> Built:
+) -> BuildResult:
     backend = writer.build()
     place = Place(
         collection=None, path=None, qdrant_url=None, mode=None, embeddings=request.embeddings
@@ -162,7 +162,7 @@ def _build(
         "building", total=plan.n_questions * len(request.generator_names()), hidden=quiet
     ) as bar:
 
-        def show(progress: Progress) -> None:
+        def show(progress: BuildProgress) -> None:
             bar.move(to=progress.n_questions, count=progress.n_answers)
 
         try:
@@ -188,4 +188,4 @@ def _build(
 
 def _estimate(request: Request, plan: BuildPlan) -> BuildEstimate:
     corpus = read_corpus(request.read(), plan.max_tokens, [])
-    return estimate(corpus, plan, request.generator_names())
+    return estimate_build(corpus, plan, request.generator_names())

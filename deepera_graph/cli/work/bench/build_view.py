@@ -6,7 +6,7 @@ from typing import Any
 import typer
 
 from deepera_graph.bench.build import outputs
-from deepera_graph.bench.build.builder import BuildEstimate, Built
+from deepera_graph.bench.build.builder import BuildEstimate, BuildResult
 from deepera_graph.budget import Budget
 from deepera_graph.cli.work.bench.rebuild import Earlier
 from deepera_graph.cli.work.terminal import write_json
@@ -15,16 +15,17 @@ from deepera_graph.cli.work.terminal import write_json
 def tell_estimate(found: BuildEstimate, budget: Budget, *, as_json: bool) -> None:
     """Write what a build would ask of the model, and what that costs where prices are known."""
     priced = None not in (budget.input_price, budget.output_price)
-    cost = budget.cost(found.total) if priced else None
+    total = found.total_usage
+    cost = budget.cost(total) if priced else None
     if as_json:
         write_json(
             {
                 "documents": found.n_documents,
                 "questions": found.n_questions,
-                "calls": found.total.calls,
+                "calls": total.calls,
                 "most_calls": found.most_calls,
-                "input_tokens": found.total.input_tokens,
-                "output_tokens": found.total.output_tokens,
+                "input_tokens": total.input_tokens,
+                "output_tokens": total.output_tokens,
                 "steps": {step: used.calls for step, used in found.usage.items()},
                 "cost": cost,
             }
@@ -34,13 +35,13 @@ def tell_estimate(found: BuildEstimate, budget: Budget, *, as_json: bool) -> Non
     money = "" if cost is None else f", about {cost:.2f} of money"
     typer.echo(
         f"{found.n_questions} questions from {found.n_documents} documents: "
-        f"{found.total.calls} calls ({steps}), at most {found.most_calls} if look-alikes are "
-        f"rejected; about {found.total.input_tokens} prompt and {found.total.output_tokens} "
+        f"{total.calls} calls ({steps}), at most {found.most_calls} if look-alikes are "
+        f"rejected; about {total.input_tokens} prompt and {total.output_tokens} "
         f"answer tokens{money}"
     )
 
 
-def summary(built: Built) -> str:
+def summary(built: BuildResult) -> str:
     """Return a line a data set, what was dropped, and where all of it is."""
     lines = [_dataset_line(name, record) for name, record in built.manifest["datasets"].items()]
     n_dropped = sum(sum(reasons.values()) for reasons in built.manifest["dropped"].values())
@@ -49,7 +50,7 @@ def summary(built: Built) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def problems_of(built: Built, earlier: Earlier | None) -> list[str]:
+def problems_of(built: BuildResult, earlier: Earlier | None) -> list[str]:
     """Return what is not as it was to be, a line each."""
     problems = [
         f"{name} has no question, see {outputs.DROPPED}"

@@ -48,7 +48,7 @@ class Earlier:
             return cls(
                 path,
                 record,
-                BuildPlan.of(record["plan"]),
+                BuildPlan.from_dict(record["plan"]),
                 tuple(one["name"] for one in record["generators"]),
                 record["model"]["model"],
                 record["model"].get("server"),
