@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from deepera_graph.reranker import Estimate, EvidenceReranker
     from deepera_graph.result import RankedPassage, RerankResult
     from deepera_graph.schema import Answer, Backend, Intent, Judgement, Summary, Survey
-    from deepera_graph.settings import Settings
+    from deepera_graph.settings import Preset, Settings, preset
     from deepera_graph.thresholds import Calibrated, Curve, Gap, PerIntent, Quantile
     from deepera_graph.usage import Usage
 
@@ -55,6 +55,7 @@ _HOME = {
     "JudgementCache": "cache.store",
     "Passage": "passages",
     "PerIntent": "thresholds",
+    "Preset": "settings",
     "PromptError": "errors",
     "Quantile": "thresholds",
     "RankedPassage": "result",
@@ -74,6 +75,7 @@ _HOME = {
     "local_backend": "judges.trained.backend",
     "local_model": "judges.trained.backend",
     "mixed_backend": "judges.cascade",
+    "preset": "settings",
     "screened_backend": "judges.cascade",
 }
 
@@ -97,6 +99,7 @@ __all__ = [
     "JudgementCache",
     "Passage",
     "PerIntent",
+    "Preset",
     "PromptError",
     "Quantile",
     "RankedPassage",
@@ -117,6 +120,7 @@ __all__ = [
     "local_backend",
     "local_model",
     "mixed_backend",
+    "preset",
     "screened_backend",
 ]
 

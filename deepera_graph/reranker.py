@@ -20,6 +20,7 @@ from deepera_graph.result import RerankResult
 from deepera_graph.runner import Run, Runner
 from deepera_graph.schema import Backend
 from deepera_graph.settings import Settings
+from deepera_graph.settings import preset as find_preset
 from deepera_graph.thresholds import calibration_differences
 from deepera_graph.usage import Usage
 
@@ -90,10 +91,13 @@ class EvidenceReranker:
             in the config. None keeps nothing.
         cache: Where judgements are kept, so that an equal one is not paid for twice; see
             `deepera_graph.cache`. None keeps none.
+        preset: ``"fast"``, ``"careful"`` or ``"cheap"``: settings to begin with, and how a chat
+            model that is given by its name is asked; see `deepera_graph.preset`. None is neither.
         settings: See `Settings`.
 
     Raises:
-        SettingsError: A setting is unknown or out of range, or the backend cannot be built.
+        SettingsError: A setting or preset is unknown or out of range, or the backend cannot be
+            built.
     """
 
     def __init__(
@@ -102,11 +106,13 @@ class EvidenceReranker:
         *,
         checkpointer: "BaseCheckpointSaver[Any] | None" = None,
         cache: JudgementCache | None = None,
+        preset: str | None = None,
         **settings: Any,
     ) -> None:
-        checked = Settings.of(settings)
+        start = None if preset is None else find_preset(preset)
+        checked = Settings.of({**(start.settings if start else {}), **settings})
         limiter = Limiter(checked.max_concurrency)
-        self._build(load_backend(backend), checked, checkpointer, cache, limiter)
+        self._build(load_backend(backend, preset=start), checked, checkpointer, cache, limiter)
 
     def rerank(
         self,

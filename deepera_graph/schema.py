@@ -27,6 +27,22 @@ IntentKind = Literal[
     "definition", "mechanism", "comparison", "causal inference", "functional role", "other"
 ]
 AnswerType = Literal["numeric", "categorical", "procedural", "descriptive", "other"]
+# What each class means, as the intent prompt says it.
+INTENT_KINDS: Mapping[IntentKind, str] = {
+    "definition": "what something is",
+    "mechanism": "how or why it works",
+    "comparison": "how things differ",
+    "causal inference": "whether or how much one thing changes another",
+    "functional role": "what something does in a system",
+    "other": "",
+}
+ANSWER_TYPES: Mapping[AnswerType, str] = {
+    "numeric": "a quantity",
+    "categorical": "yes or no, or one of several classes",
+    "procedural": "how to do something",
+    "descriptive": "a statement in words",
+    "other": "",
+}
 
 
 class RoleAnswer(BaseModel):
@@ -124,7 +140,7 @@ def told_with(words: str, answer: RoleAnswer) -> str:
 
 PROMISE = "promise"  # among notes: how likely a passage is evidence; its judge is not told
 _OF_NO_EFFECT = frozenset(
-    {"api_key_env", "batch_size", "limits", "max_retries", "patience", "threads", "timeout"}
+    {"api_key_env", "batch_size", "limits", "max_retries", "retry", "threads", "timeout"}
 )
 
 

@@ -1,7 +1,9 @@
 """What the caller can turn; checked when made."""
 
+import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
+from types import MappingProxyType
 from typing import Any, Literal, Self, get_args
 
 from deepera_graph.budget import Budget
@@ -145,6 +147,86 @@ class Settings:
                 f"enough needs a threshold that is known before all scores are, got the rule "
                 f"{self.threshold.kind!r}"
             )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """A few settings under one name; what is given beside it counts more.
+
+    Attributes:
+        name: ``fast``, ``careful`` or ``cheap``.
+        about: One sentence on what it is for and what it costs.
+        settings: Of `Settings`, by name.
+        backend: Of `llm_backend`, by name; they count where a chat model is given by its name.
+        cascade: How many passages such a model reads, >= 1: the best of the local judge; None is
+            all of them.
+    """
+
+    name: str
+    about: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    backend: Mapping[str, Any] = field(default_factory=dict)
+    cascade: int | None = None
+
+
+PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {
+        one.name: one
+        for one in (
+            Preset(
+                name="fast",
+                about="Fewest round trips: score and evidence in one short reply, for the best 30 "
+                "of the local judge; passages come back as they are, without summaries.",
+                settings=MappingProxyType({"content": "passage"}),
+                backend=MappingProxyType({"mode": "fused"}),
+                cascade=30,
+            ),
+            Preset(
+                name="careful",
+                about="Every passage is read in a call of its own, passes only with a quote that "
+                "occurs in it, and one failure is enough to call the outcome degraded.",
+                settings=MappingProxyType({"require_evidence": True, "max_failed_share": 0.0}),
+                backend=MappingProxyType({"mode": "separate"}),
+            ),
+            Preset(
+                name="cheap",
+                about="Fewest tokens: ten passages in one call, for the best 20 of the local "
+                "judge; passages come back as they are, without summaries.",
+                settings=MappingProxyType({"content": "passage"}),
+                backend=MappingProxyType({"mode": "grouped"}),
+                cascade=20,
+            ),
+        )
+    }
+)
+
+
+def preset(name: str) -> Preset:
+    """Return the preset of this name.
+
+    | name | settings | a chat model that is given by name |
+    |---|---|---|
+    | ``fast`` | ``content="passage"`` | ``mode="fused"``, best 30 of the local judge |
+    | ``careful`` | ``require_evidence=True, max_failed_share=0.0`` | ``mode="separate"``, all |
+    | ``cheap`` | ``content="passage"`` | ``mode="grouped"``, best 20 of the local judge |
+
+    Raises:
+        SettingsError: There is no such preset.
+
+    Source:
+        The modes and cascades follow the measurements in docs/language-models.md, "What one call
+        does".
+    """
+    found = next((one for one in PRESETS.values() if one.name == name), None)
+    if found is None:
+        raise SettingsError(f"preset must be one of {', '.join(PRESETS)}, got {name!r}")
+    return found
+
+
+def warn_renamed(old: str, new: str, *, stacklevel: int = 4) -> None:
+    """Warn whoever calls a function of ours that a name of it has changed."""
+    message = f"{old} is called {new} since version 0.6; the old name goes with the next version"
+    warnings.warn(message, DeprecationWarning, stacklevel=stacklevel)
 
 
 def _budget(values: Mapping[str, Any]) -> Budget:

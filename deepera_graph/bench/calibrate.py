@@ -1,34 +1,34 @@
-"""Fit a curve to scores and labels."""
+"""Fit a curve from a judge's scores to probabilities, on passages that people have labelled."""
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Literal, NamedTuple, Self, get_args
+from typing import Any, BinaryIO, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph import __version__
+from deepera_graph.bench.metrics.statistics import Floats, fit_logistic
 from deepera_graph.budget import Meter, with_meter
 from deepera_graph.errors import BackendError, DeepEraError, InputError, SettingsError
 from deepera_graph.jobs.lines import BadLine, QuestionLine, read_lines
 from deepera_graph.jobs.ray import LocalEngine
 from deepera_graph.jobs.rerank import Flight, InFlight
+from deepera_graph.packages import import_extra
 from deepera_graph.passages import read_passages
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
+from deepera_graph.text.jsonl import parse_object, read_raw_lines
 from deepera_graph.thresholds import Curve, Method, judge_identity
 
-Floats = NDArray[np.float64]
 FEWEST_OF_A_CLASS = 10
 _LEAST_SPREAD = 1e-9
 
 
-def fit(
+def fit_curve(
     scores: Sequence[float] | Floats,
     labels: Sequence[int],
     *,
@@ -36,33 +36,20 @@ def fit(
     judge: Mapping[str, str] | None = None,
     n_questions: int = 0,
 ) -> Curve:
-    """Return the curve from scores to the probability that a label is 1.
+    """Return the curve from scores in [0, 1] to the probability that a label is 1.
 
     The order of the passages does not matter. Where higher scores are not more often evidence, the
-    curve is flat, never falling.
-
-    Args:
-        scores: In [0, 1], shape (n_passages,).
-        labels: 0 or 1, shape (n_passages,), at least ten of each: our choice, below it a share is
-            uncertain by more than 0.3 either way.
-        method: ``isotonic`` follows any rising shape and wants some hundred passages of each
-            label; ``platt`` is a logistic curve and wants few.
-        judge: Who gave the scores, for the record.
-        n_questions: How many questions the passages belong to, for the record.
-
-    Raises:
-        InputError: Scores or labels are out of range, too few, or all the same; the message has
-            the counts.
-        SettingsError: The method is unknown, or scikit-learn is not installed.
+    curve is flat, never falling. At least ten passages of each label are needed, our choice: below
+    it a share is uncertain by more than 0.3 either way. Isotonic wants some hundred, Platt few.
 
     Source:
         Isotonic: Zadrozny and Elkan (2002), KDD. Platt: Platt (1999), Probabilistic outputs for
         support vector machines, section 2.2, with its smoothed targets.
     """
     x, y = np.asarray(scores, dtype=float), np.asarray(labels)
-    _check(x, y)
+    _check_scores(x, y)
     check_method(method)
-    numbers = _isotonic(x, y) if method == "isotonic" else _platt(x, y)
+    numbers = _fit_isotonic(x, y) if method == "isotonic" else _fit_platt(x, y)
     return Curve(
         method=method,
         **numbers,
@@ -89,7 +76,7 @@ def check_classes(n_relevant: int, n_others: int, *, of: str = "passages") -> No
         )
 
 
-def _check(x: Floats, y: NDArray[np.generic]) -> None:
+def _check_scores(x: Floats, y: NDArray[np.generic]) -> None:
     if x.ndim != 1 or x.shape != y.shape:
         raise InputError(f"scores and labels must be as many, got {x.shape} and {y.shape}")
     outside = x[~((x >= 0) & (x <= 1))]
@@ -103,40 +90,37 @@ def _check(x: Floats, y: NDArray[np.generic]) -> None:
         raise InputError(f"all {len(x)} scores are {float(x[0])}: they tell nothing apart")
 
 
-def _isotonic(x: Floats, y: NDArray[np.generic]) -> dict[str, tuple[float, ...]]:
+def _fit_isotonic(x: Floats, y: NDArray[np.generic]) -> dict[str, tuple[float, ...]]:
     model = _sklearn("isotonic").IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
     model.fit(x, y.astype(float))
     knots, heights = model.X_thresholds_, np.maximum.accumulate(model.y_thresholds_)
     return {"x": tuple(map(float, knots)), "y": tuple(map(float, heights))}
 
 
-def _platt(x: Floats, y: NDArray[np.generic]) -> dict[str, float]:
+def _fit_platt(x: Floats, y: NDArray[np.generic]) -> dict[str, float]:
     """Fit the logistic curve to Platt's targets: every passage counts partly as either label."""
     n_relevant = int((y == 1).sum())
     high, low = (n_relevant + 1) / (n_relevant + 2), 1 / (len(y) - n_relevant + 2)
     target = np.where(y == 1, high, low)
     middle, spread = float(x.mean()), float(x.std())
     column = ((x - middle) / spread).reshape(-1, 1)
-    model = _sklearn("linear_model").LogisticRegression(C=np.inf, tol=1e-8, max_iter=1000)
-    model.fit(
+    slope, offset = fit_logistic(
         np.concatenate([column, column]),
         np.repeat([1, 0], len(x)),
-        sample_weight=np.concatenate([target, 1 - target]),
+        np.concatenate([target, 1 - target]),
+        C=np.inf,
+        tol=1e-8,
+        max_iter=1000,
     )
-    slope, offset = float(model.coef_[0, 0]), float(model.intercept_[0])
-    if slope <= 0:
+    if slope[0] <= 0:
         mean = float(target.mean())
         return {"a": 0.0, "b": math.log(mean / (1 - mean))}
-    return {"a": slope / spread, "b": offset - slope * middle / spread}
+    steepness = float(slope[0])
+    return {"a": steepness / spread, "b": offset - steepness * middle / spread}
 
 
-def _sklearn(name: str) -> ModuleType:
-    try:
-        return import_module(f"sklearn.{name}")
-    except ImportError as error:
-        raise SettingsError(
-            "calibration needs scikit-learn: pip install 'deepera-graph[calibrate]'"
-        ) from error
+def _sklearn(name: str) -> Any:
+    return import_extra(f"sklearn.{name}", extra="calibrate", what="calibration")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +166,7 @@ N_FOLDS = 5
 Probabilities = list[tuple[float, ...]]
 
 
-def cross_validated(
+def cross_validate(
     questions: Sequence[JudgedQuestion],
     *,
     method: Method = "isotonic",
@@ -192,26 +176,13 @@ def cross_validated(
     """Return the probability of every passage, by a curve fitted on the other folds.
 
     All passages of a question are in the same fold.
-
-    Args:
-        questions: Scored and labelled.
-        method: As for `fit`.
-        n_folds: >= 2.
-        seed: The same seed gives the same folds.
-
-    Returns:
-        Probabilities in [0, 1] in the order of the passages, one tuple a question.
-
-    Raises:
-        InputError: There are fewer questions with relevant, or with irrelevant, passages than
-            folds; or what is outside some fold is too little to fit.
     """
-    fold_of = _folds(questions, n_folds, seed)
+    fold_of = _deal_folds(questions, n_folds, seed)
     probabilities: Probabilities = [()] * len(questions)
     for fold in range(n_folds):
         others = [one for one, its in zip(questions, fold_of, strict=True) if its != fold]
         try:
-            curve = fit(
+            curve = fit_curve(
                 np.concatenate([one.scores for one in others]),
                 [label for one in others for label in one.labels],
                 method=method,
@@ -223,7 +194,7 @@ def cross_validated(
     return probabilities
 
 
-def _folds(questions: Sequence[JudgedQuestion], n_folds: int, seed: int) -> NDArray[np.int64]:
+def _deal_folds(questions: Sequence[JudgedQuestion], n_folds: int, seed: int) -> NDArray[np.int64]:
     """Deal shuffled questions out to the folds, so that both labels are spread evenly."""
     relevant = [1 in one.labels for one in questions]
     others = [0 in one.labels for one in questions]
@@ -247,33 +218,30 @@ LABEL_FIELDS = ("label", "is_golden")
 
 
 def read_questions(path: Path) -> Iterator[QuestionLine]:
-    """Read a file of questions, one at a time.
+    """Read a file of questions, one at a time; an `InputError` names the file and the line."""
+    with _open(path) as source:
+        for line in read_lines(source):
+            if isinstance(line, BadLine):
+                raise InputError(f"{path}, line {line.number}: {line.error}")
+            yield line
 
-    Raises:
-        InputError: The file or a line of it cannot be used; the message names both.
-    """
+
+@contextmanager
+def _open(path: Path) -> Iterator[BinaryIO]:
     try:
         with path.open("rb") as source:
-            for line in read_lines(source):
-                if isinstance(line, BadLine):
-                    raise InputError(f"{path}, line {line.number}: {line.error}")
-                yield line
+            yield source
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def read_labels(path: Path) -> dict[str, Labels]:
-    """Return the labels of every passage, by question id and passage id.
-
-    Raises:
-        InputError: The file or a line cannot be used, or a passage is not labelled; the message
-            names file, line and passage.
-    """
+    """Return the labels of every passage, by question id and passage id."""
     labels: dict[str, Labels] = {}
     for line in read_questions(path):
         try:
             labels[line.id] = {
-                passage.id: _label(passage.id, passage.metadata)
+                passage.id: _read_label(passage.id, passage.metadata)
                 for passage in read_passages(line.passages)
             }
         except InputError as error:
@@ -283,7 +251,7 @@ def read_labels(path: Path) -> dict[str, Labels]:
     return labels
 
 
-def _label(id: str, metadata: Mapping[str, Any]) -> int:
+def _read_label(id: str, metadata: Mapping[str, Any]) -> int:
     given = {name: metadata[name] for name in LABEL_FIELDS if name in metadata}
     if not given:
         raise InputError(f"passage {id!r} has neither a label nor is_golden")
@@ -298,7 +266,7 @@ def _label(id: str, metadata: Mapping[str, Any]) -> int:
 Watch = Callable[[JudgedQuestion], None]
 
 
-def judge(
+def judge_passages(
     reranker: EvidenceReranker,
     path: Path,
     labels: Mapping[str, Labels],
@@ -308,17 +276,6 @@ def judge(
     """Score every passage of a file; no summary is made and no answer drawn.
 
     A long passage of which a window could not be judged counts as failed.
-
-    Args:
-        reranker: Whose backend and limits to use; its threshold does not matter.
-        path: Questions, as `read_labels` has read them.
-        labels: What `read_labels` gave.
-        watch: Called with every question that is done.
-
-    Raises:
-        InputError: A line cannot be used.
-        BackendError: No passage of a question could be judged because the backend cannot be
-            reached or refuses the key.
     """
     scoring = reranker.with_settings(
         threshold=1.0,
@@ -337,12 +294,12 @@ def judge(
     engine = LocalEngine(rerank, scoring.questions_at_once)
     with InFlight[RerankResult, BadLine](engine, read_questions(path)) as flights:
         for item in flights:
-            judged.append(_taken(item, path, labels))
+            judged.append(_read_result(item, path, labels))
             watch(judged[-1])
     return judged
 
 
-def _taken(
+def _read_result(
     item: Flight[RerankResult] | BadLine, path: Path, labels: Mapping[str, Labels]
 ) -> JudgedQuestion:
     if isinstance(item, BadLine):
@@ -362,85 +319,49 @@ _REPORT_SUFFIX = ".report.json"
 
 
 def read_ranked(path: Path, labels: Mapping[str, Labels]) -> list[JudgedQuestion]:
-    """Join output lines with labels by question id and passage id; labels left over do not count.
-
-    Raises:
-        InputError: A line cannot be used, has no label, or is there twice; the message names file
-            and line.
-    """
+    """Join output lines with labels by question and passage id; labels left over do not count."""
     judged: dict[str, JudgedQuestion] = {}
-    for number, line in _lines(path):
-        try:
-            question = _joined(line, labels)
-            if question.id in judged:
-                raise InputError(f"id {question.id!r} is used twice")
-        except InputError as error:
-            raise InputError(f"{path}, line {number}: {error}") from error
-        judged[question.id] = question
+    with _open(path) as source:
+        for line in read_raw_lines(source):
+            try:
+                question = _join_labels(parse_object(line.text), labels)
+                if question.id in judged:
+                    raise InputError(f"id {question.id!r} is used twice")
+            except InputError as error:
+                raise InputError(f"{path}, line {line.number}: {error}") from error
+            judged[question.id] = question
     return list(judged.values())
 
 
 def read_judge(path: Path, report: Path | None = None) -> dict[str, str]:
     """Return which judge gave the scores of an output file, from the report of that run.
 
-    Args:
-        path: The output file.
-        report: The report; the one beside the output file if None.
-
-    Raises:
-        InputError: There is no such report, or it does not say.
+    The report is the one beside the output file if None.
     """
     report = report or path.with_name(path.name.removesuffix(".jsonl") + _REPORT_SUFFIX)
-    manifest = _parsed(_text(report), str(report)).get("manifest")
+    with _open(report) as source:
+        try:
+            manifest = parse_object(source.read()).get("manifest")
+        except InputError as error:
+            raise InputError(f"{report}: {error}") from error
     if not isinstance(manifest, dict) or not isinstance(manifest.get("backend"), str):
         raise InputError(f"{report} does not say which backend gave the scores")
     return judge_identity(manifest["backend"], manifest)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    try:
-        with path.open(encoding="utf-8", newline="\n") as source:
-            for number, line in enumerate(source, start=1):
-                if line.strip():
-                    yield number, _parsed(line, f"{path}, line {number}")
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8: {error.reason}") from error
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8: {error.reason}") from error
-
-
-def _parsed(text: str, place: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{place}: not JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise InputError(f"{place}: must be a JSON object, got {value!r:.80}")
-    return value
-
-
-def _joined(line: Mapping[str, Any], labels: Mapping[str, Labels]) -> JudgedQuestion:
+def _join_labels(line: Mapping[str, Any], labels: Mapping[str, Labels]) -> JudgedQuestion:
     id, ranking = line.get("id"), line.get("ranking")
     if not isinstance(id, str) or not isinstance(ranking, list):
         raise InputError("not an output line: it needs an id and a ranking")
     if id not in labels:
         raise InputError(f"question {id!r} is not labelled")
-    scores = [_scored(item, labels[id]) for item in ranking]
+    scores = [_read_score(item, labels[id]) for item in ranking]
     if len({name for name, _ in scores}) != len(scores):
         raise InputError("a passage id is used twice")
     return JudgedQuestion.of(id, scores, labels[id])
 
 
-def _scored(item: Any, labels: Labels) -> tuple[str, float | None]:
+def _read_score(item: Any, labels: Labels) -> tuple[str, float | None]:
     if not isinstance(item, Mapping) or "score" not in item:
         raise InputError(f"a ranked passage needs an id and a score, got {item!r:.80}")
     name, score = item.get("id"), item["score"]
@@ -456,216 +377,3 @@ def _scored(item: Any, labels: Labels) -> tuple[str, float | None]:
     if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
         raise InputError(f"passage {name!r}: score must be in [0, 1], got {score!r:.80}")
     return name, float(score)
-
-
-N_CALIBRATION_RESAMPLES = 2000
-LEVEL = 0.95
-_CELLS_AT_ONCE = 4_000_000
-
-
-class Ratios(NamedTuple):
-    """Ratios and their intervals, each of shape (n_ratios,); NaN where nothing is divided."""
-
-    mean: Floats
-    low: Floats
-    high: Floats
-
-
-def ratios(
-    numerators: Floats,
-    denominators: Floats,
-    *,
-    n_resamples: int = N_CALIBRATION_RESAMPLES,
-    seed: int = 0,
-) -> Ratios:
-    """Return sums of numerators over sums of denominators, with percentile intervals of 95 %.
-
-    Passages of a question stand or fall together, so whole questions are drawn, the same ones for
-    every ratio. Resamples in which a denominator is 0 are left out of that ratio's interval.
-
-    Args:
-        numerators: Of every question, shape (n_questions, n_ratios).
-        denominators: Of every question, shape (n_questions, n_ratios).
-        n_resamples: >= 1.
-        seed: The same seed gives the same intervals.
-
-    Source:
-        Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapter 13.
-    """
-    above, below = numerators.astype(float), denominators.astype(float)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = above.sum(axis=0) / below.sum(axis=0)
-        drawn = np.concatenate(
-            [(times @ above) / (times @ below) for times in _draws(len(above), n_resamples, seed)]
-        )
-    bounds = [_interval(column) for column in drawn.T]
-    return Ratios(
-        mean, np.array([low for low, _ in bounds]), np.array([high for _, high in bounds])
-    )
-
-
-def _draws(n_questions: int, n_resamples: int, seed: int) -> Iterator[Floats]:
-    """Yield how often each question is drawn, shape (some, n_questions)."""
-    rng = np.random.default_rng(seed)
-    size = max(1, _CELLS_AT_ONCE // n_questions)
-    even = np.full(n_questions, 1 / n_questions)
-    for start in range(0, n_resamples, size):
-        some = min(size, n_resamples - start)
-        yield rng.multinomial(n_questions, even, size=some).astype(float)
-
-
-def _interval(values: Floats) -> tuple[float, float]:
-    known = values[np.isfinite(values)]
-    if not len(known):
-        return float("nan"), float("nan")
-    low, high = np.quantile(known, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
-
-
-FEWEST_KEPT = 10
-TAUS = tuple(step / 100 for step in range(101))
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A number and its bootstrap interval of 95 %; all None where nothing was kept."""
-
-    mean: float | None
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatingPoint:
-    """What one threshold does, over all questions.
-
-    Attributes:
-        precision: Share of the kept passages that are evidence, in [0, 1].
-        recall: Share of the evidence that is kept, in [0, 1]; evidence that could not be judged
-            is not kept.
-        kept: Passages kept a question, >= 0, before any `top_n`.
-        answered: Share of the questions of which something is kept, in [0, 1].
-    """
-
-    precision: Estimate
-    recall: Estimate
-    kept: Estimate
-    answered: Estimate
-
-
-class Kept:
-    """How much of every question is kept at every threshold of a list.
-
-    Args:
-        questions: Labelled.
-        values: What the thresholds are set on, scores or probabilities: one tuple a question.
-        taus: Thresholds, inclusive, shape (n_taus,).
-        n_resamples: For the intervals.
-        seed: For the intervals.
-    """
-
-    def __init__(
-        self,
-        questions: Sequence[JudgedQuestion],
-        values: Sequence[Sequence[float]],
-        taus: Sequence[float],
-        *,
-        n_resamples: int = N_CALIBRATION_RESAMPLES,
-        seed: int = 0,
-    ) -> None:
-        self.taus = tuple(taus)
-        self._n_resamples, self._seed = n_resamples, seed
-        pairs = [
-            _counts(its_values, one.labels, taus)
-            for one, its_values in zip(questions, values, strict=True)
-        ]
-        self._kept = np.array([kept for kept, _ in pairs])
-        self._found = np.array([found for _, found in pairs])
-        self._relevant = np.array([[float(one.n_relevant)] for one in questions])
-
-    def points(self) -> list[OperatingPoint]:
-        """Return what each threshold does, with intervals."""
-        kept, found, ones = self._kept, self._found, np.ones_like(self._kept)
-        return [
-            OperatingPoint(precision=precision, recall=recall, kept=number, answered=answered)
-            for precision, recall, number, answered in zip(
-                _estimates(self._ratios(found, kept)),
-                _estimates(self._ratios(found, self._relevant * ones)),
-                _estimates(self._ratios(kept, ones)),
-                _estimates(self._ratios((kept > 0).astype(float), ones)),
-                strict=True,
-            )
-        ]
-
-    def precisions(self) -> list[Estimate]:
-        """Return the precision at each threshold; unknown where fewer than ten are kept in all."""
-        found = _estimates(self._ratios(self._found, self._kept))
-        enough = self._kept.sum(axis=0) >= FEWEST_KEPT
-        return [
-            one if ok else Estimate(None, None, None) for one, ok in zip(found, enough, strict=True)
-        ]
-
-    def _ratios(self, above: Floats, below: Floats) -> Ratios:
-        return ratios(above, below, n_resamples=self._n_resamples, seed=self._seed)
-
-
-def _counts(
-    values: Sequence[float], labels: Sequence[int], taus: Sequence[float]
-) -> tuple[Floats, Floats]:
-    """Count what is kept, and the evidence in it, at every threshold; shape (n_taus,) each."""
-    passes = np.asarray(values, dtype=float).reshape(-1, 1) >= np.asarray(taus, dtype=float)
-    truth = np.asarray(labels, dtype=float)
-    return passes.sum(axis=0).astype(float), truth @ passes
-
-
-def _estimates(found: Ratios) -> list[Estimate]:
-    return [
-        Estimate(*(None if math.isnan(number) else float(number) for number in numbers))
-        for numbers in zip(found.mean, found.low, found.high, strict=True)
-    ]
-
-
-Bound = Literal["mean", "low"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Suggestion:
-    """A threshold, or why there is none.
-
-    Attributes:
-        probability: The lowest probability that reaches the wanted precision; None if none does.
-        why_not: Empty, or what comes closest.
-    """
-
-    probability: float | None
-    why_not: str = ""
-
-
-def suggest(
-    taus: Sequence[float], precisions: Sequence[Estimate], wanted: float, *, bound: Bound = "mean"
-) -> Suggestion:
-    """Return the lowest threshold whose precision is at least *wanted*.
-
-    Args:
-        taus: Thresholds, rising, shape (n_taus,).
-        precisions: At those thresholds, as `Kept.precisions` gives them.
-        wanted: In [0, 1].
-        bound: What has to reach it: the precision itself, or the lower end of its interval, which
-            also holds for most other questions of the same kind.
-    """
-    known = [
-        (tau, value)
-        for tau, one in zip(taus, precisions, strict=True)
-        if (value := one.mean if bound == "mean" else one.low) is not None
-    ]
-    reached = [tau for tau, value in known if value >= wanted]
-    if reached:
-        return Suggestion(probability=min(reached))
-    if not known:
-        return Suggestion(probability=None, why_not=f"fewer than {FEWEST_KEPT} passages to keep")
-    best, tau = max((value, -tau) for tau, value in known)
-    name = "precision" if bound == "mean" else "lower end of the precision"
-    return Suggestion(
-        probability=None,
-        why_not=f"the best {name} is {best:.3f}, at probability {-tau:.2f}; wanted {wanted:g}",
-    )

@@ -1,36 +1,173 @@
-"""The work of `deepera calibrate`: labelled passages in, a curve and a report out."""
+"""The work of `deepera calibrate`: labelled passages in, a curve and a report on thresholds out."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
 
 from deepera_graph.bench.calibrate import (
-    LEVEL,
-    N_CALIBRATION_RESAMPLES,
     N_FOLDS,
-    TAUS,
     JudgedQuestion,
-    Kept,
     Labels,
     Probabilities,
-    Suggestion,
     Watch,
     check_classes,
     check_method,
-    cross_validated,
-    fit,
-    judge,
+    cross_validate,
+    fit_curve,
+    judge_passages,
     read_judge,
     read_labels,
     read_ranked,
-    suggest,
 )
-from deepera_graph.bench.metrics.statistics import brier_score, calibration_error
+from deepera_graph.bench.metrics.statistics import (
+    LEVEL,
+    Floats,
+    Interval,
+    bootstrap_ratios,
+    brier_score,
+    calibration_error,
+)
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.thresholds import Curve, Method, check_share, judge_identity
+
+N_CALIBRATION_RESAMPLES = 2000
+FEWEST_KEPT = 10
+TAUS = tuple(step / 100 for step in range(101))
+
+
+@dataclass(frozen=True, slots=True)
+class RateInterval:
+    """A number and its bootstrap interval of 95 %; all None where nothing was kept."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+
+    @classmethod
+    def of(cls, found: Interval) -> "RateInterval":
+        """Put None where there is no number, as JSON has no word for that."""
+        return cls(*(None if math.isnan(number) else number for number in found))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatingPoint:
+    """What one threshold does, over all questions.
+
+    Attributes:
+        precision: Share of the kept passages that are evidence, in [0, 1].
+        recall: Share of the evidence that is kept, in [0, 1]; evidence that could not be judged
+            is not kept.
+        kept: Passages kept a question, >= 0, before any `top_n`.
+        answered: Share of the questions of which something is kept, in [0, 1].
+    """
+
+    precision: RateInterval
+    recall: RateInterval
+    kept: RateInterval
+    answered: RateInterval
+
+
+class ThresholdCounts:
+    """How much of every question is kept at every threshold of a list."""
+
+    def __init__(
+        self,
+        questions: Sequence[JudgedQuestion],
+        values: Sequence[Sequence[float]],
+        taus: Sequence[float],
+        *,
+        n_resamples: int = N_CALIBRATION_RESAMPLES,
+        seed: int = 0,
+    ) -> None:
+        self.taus = tuple(taus)
+        self._n_resamples, self._seed = n_resamples, seed
+        pairs = [
+            _counts(its_values, one.labels, taus)
+            for one, its_values in zip(questions, values, strict=True)
+        ]
+        self._kept = np.array([kept for kept, _ in pairs])
+        self._found = np.array([found for _, found in pairs])
+        self._relevant = np.array([[float(one.n_relevant)] for one in questions])
+
+    def points(self) -> list[OperatingPoint]:
+        """Return what each threshold does, with intervals."""
+        kept, found, ones = self._kept, self._found, np.ones_like(self._kept)
+        return [
+            OperatingPoint(precision=precision, recall=recall, kept=number, answered=answered)
+            for precision, recall, number, answered in zip(
+                self._rates(found, kept),
+                self._rates(found, self._relevant * ones),
+                self._rates(kept, ones),
+                self._rates((kept > 0).astype(float), ones),
+                strict=True,
+            )
+        ]
+
+    def precisions(self) -> list[RateInterval]:
+        """Return the precision at each threshold; unknown where fewer than ten are kept in all."""
+        found = self._rates(self._found, self._kept)
+        enough = self._kept.sum(axis=0) >= FEWEST_KEPT
+        return [
+            one if ok else RateInterval(None, None, None)
+            for one, ok in zip(found, enough, strict=True)
+        ]
+
+    def _rates(self, above: Floats, below: Floats) -> list[RateInterval]:
+        found = bootstrap_ratios(above, below, n_resamples=self._n_resamples, seed=self._seed)
+        return [RateInterval.of(one) for one in found]
+
+
+def _counts(
+    values: Sequence[float], labels: Sequence[int], taus: Sequence[float]
+) -> tuple[Floats, Floats]:
+    """Count what is kept, and the evidence in it, at every threshold; shape (n_taus,) each."""
+    passes = np.asarray(values, dtype=float).reshape(-1, 1) >= np.asarray(taus, dtype=float)
+    truth = np.asarray(labels, dtype=float)
+    return passes.sum(axis=0).astype(float), truth @ passes
+
+
+Bound = Literal["mean", "low"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """A threshold, or why there is none."""
+
+    probability: float | None
+    why_not: str = ""
+
+
+def suggest_threshold(
+    taus: Sequence[float],
+    precisions: Sequence[RateInterval],
+    wanted: float,
+    *,
+    bound: Bound = "mean",
+) -> Suggestion:
+    """Return the lowest threshold whose precision is at least *wanted*."""
+    known = [
+        (tau, value)
+        for tau, one in zip(taus, precisions, strict=True)
+        if (value := one.mean if bound == "mean" else one.low) is not None
+    ]
+    reached = [tau for tau, value in known if value >= wanted]
+    if reached:
+        return Suggestion(probability=min(reached))
+    if not known:
+        return Suggestion(probability=None, why_not=f"fewer than {FEWEST_KEPT} passages to keep")
+    best, tau = max((value, -tau) for tau, value in known)
+    name = "precision" if bound == "mean" else "lower end of the precision"
+    return Suggestion(
+        probability=None,
+        why_not=f"the best {name} is {best:.3f}, at probability {-tau:.2f}; wanted {wanted:g}",
+    )
+
 
 _WIDTH = 21
 _COLUMNS = ("precision", "recall", "kept", "answered")
@@ -115,24 +252,14 @@ def build_report(
     Probabilities are cross-validated by question, so no passage is judged by a curve that has seen
     it. Only the suggested threshold is one number chosen on the same passages that it is then
     measured on; ``suggested.sure`` leaves room for that.
-
-    Args:
-        questions: At least one with passages; see `cross_validated`.
-        curve: Fitted on all of them.
-        precision: Wanted, in [0, 1].
-        n_resamples: For the intervals.
-        seed: For folds and intervals.
-
-    Raises:
-        InputError: There is too little to cross-validate.
     """
-    probabilities = cross_validated(questions, method=curve.method, seed=seed)
+    probabilities = cross_validate(questions, method=curve.method, seed=seed)
     draws: dict[str, int] = {"n_resamples": n_resamples, "seed": seed}
-    scale = Kept(questions, probabilities, TAUS, **draws)
+    scale = ThresholdCounts(questions, probabilities, TAUS, **draws)
     precisions = scale.precisions()
     suggested = {
-        "even": suggest(scale.taus, precisions, precision, bound="mean"),
-        "sure": suggest(scale.taus, precisions, precision, bound="low"),
+        "even": suggest_threshold(scale.taus, precisions, precision, bound="mean"),
+        "sure": suggest_threshold(scale.taus, precisions, precision, bound="low"),
     }
     return {
         "curve": curve.to_dict(),
@@ -198,7 +325,7 @@ def _points(
     taus: Sequence[float] | None = None,
 ) -> list[dict[str, Any]]:
     """Measure thresholds on probabilities; or, if none are given, the plain one on scores."""
-    measured = Kept(questions, values, taus or [TAU], **draws).points()
+    measured = ThresholdCounts(questions, values, taus or [TAU], **draws).points()
     on = "score" if taus is None else "probability"
     return [
         {
@@ -212,13 +339,8 @@ def _points(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ranked:
-    """Scores of an earlier `deepera rerank`.
-
-    Attributes:
-        path: Its output.
-        report: Its report, which names the judge; the one beside the output if None.
-    """
+class EarlierScores:
+    """Scores of an earlier `deepera rerank`."""
 
     path: Path
     report: Path | None = None
@@ -228,7 +350,7 @@ def calibrate(
     labelled: Path | str,
     out: Path | str | None,
     *,
-    scores: EvidenceReranker | Ranked,
+    scores: EvidenceReranker | EarlierScores,
     method: Method = "isotonic",
     precision: float = 0.8,
     n_resamples: int = N_CALIBRATION_RESAMPLES,
@@ -269,7 +391,7 @@ def calibrate(
     _check_labels(labels)
     identity, questions = _judged(scores, labelled, labels, watch)
     questions = [one for one in questions if one.scores or one.n_failed]
-    curve = fit(
+    curve = fit_curve(
         list(chain.from_iterable(one.scores for one in questions)),
         list(chain.from_iterable(one.labels for one in questions)),
         method=method,
@@ -283,12 +405,14 @@ def calibrate(
 
 
 def _judged(
-    scores: EvidenceReranker | Ranked, path: Path, labels: dict[str, Labels], watch: Watch
+    scores: EvidenceReranker | EarlierScores, path: Path, labels: dict[str, Labels], watch: Watch
 ) -> tuple[dict[str, str], Sequence[JudgedQuestion]]:
-    if isinstance(scores, Ranked):
+    if isinstance(scores, EarlierScores):
         return read_judge(scores.path, scores.report), read_ranked(scores.path, labels)
     backend = scores.backend
-    return judge_identity(backend.name, backend.about), judge(scores, path, labels, watch=watch)
+    return judge_identity(backend.name, backend.about), judge_passages(
+        scores, path, labels, watch=watch
+    )
 
 
 def _check_options(method: str, precision: float, n_resamples: int) -> None:

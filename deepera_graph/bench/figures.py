@@ -39,11 +39,7 @@ class RankShares:
 
 
 def rank_shares(judged: Sequence[Judged], n_ranks: int = 30) -> RankShares:
-    """Count what the rankings hold at the ranks 1 to *n_ranks*.
-
-    Raises:
-        MetricError: There is no ranking, or n_ranks < 1.
-    """
+    """Count what the rankings hold at the ranks 1 to *n_ranks*."""
     if not judged or n_ranks < 1:
         raise MetricError(f"shares need a ranking and a rank, got {len(judged)} and {n_ranks}")
     counts = np.zeros((n_ranks, 3))
@@ -84,16 +80,7 @@ _NO_DATE: Mapping[str, Mapping[str, Any]] = {
 
 
 def figure_bytes(figure: Figure, suffix: str, *, transparent: bool = False) -> bytes:
-    """Return a figure as a file of that kind.
-
-    Args:
-        figure: It is not changed.
-        suffix: ``.svg`` (texts stay texts), ``.pdf`` or ``.png`` (150 dots an inch).
-        transparent: Whether what lies behind shines through.
-
-    Raises:
-        ValueError: The suffix is another.
-    """
+    """Return a figure as a file of that kind."""
     if suffix not in _NO_DATE:
         raise ValueError(f"a figure is one of {', '.join(_NO_DATE)}, got {suffix!r}")
     buffer = BytesIO()
@@ -109,11 +96,7 @@ def figure_bytes(figure: Figure, suffix: str, *, transparent: bool = False) -> b
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure; what kind of file it is, its suffix says.
-
-    Raises:
-        ValueError: The suffix is none of ``.svg``, ``.pdf`` and ``.png``.
-    """
+    """Write a figure; what kind of file it is, its suffix says."""
     path.write_bytes(figure_bytes(figure, path.suffix))
 
 
@@ -199,13 +182,6 @@ class Curve(NamedTuple):
 class CurveFigure:
     """Curves in panels.
 
-    Attributes:
-        name: Names its files.
-        title: What it shows.
-        x_label: What is varied.
-        y_label: What is measured.
-        panels: Panel title, then label, to curve; not empty.
-
     Source:
         After figure 7 of DeepEra.
     """
@@ -261,11 +237,6 @@ _SIZE = (4.0, 2.6)
 class RankFigure:
     """Shares of the questions with evidence, a look-alike or something else at each rank.
 
-    Attributes:
-        name: Names its files.
-        title: What it shows.
-        panels: Title to shares, not empty, left to right.
-
     Source:
         After figure 5 of DeepEra.
     """
@@ -287,15 +258,7 @@ class RankFigure:
 
 
 def draw_ranks(panels: Mapping[str, RankShares], path: Path) -> None:
-    """Write the figure; the same shares give the same bytes.
-
-    Args:
-        panels: Title to shares, not empty, left to right.
-        path: Where to write it, as ``.svg``, ``.pdf`` or ``.png``.
-
-    Raises:
-        ValueError: There is no panel, or the suffix is another.
-    """
+    """Write the figure; the same shares give the same bytes."""
     if not panels or path.suffix not in SUFFIXES:
         raise ValueError(
             f"a figure needs a panel and one of {', '.join(SUFFIXES)}, got {len(panels)} panels "
@@ -322,11 +285,6 @@ _PANEL_rank_map = (2.4, 2.6)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankMap:
     """All rankings of some rankers on some data sets.
-
-    Attributes:
-        name: Names its files.
-        title: What it shows.
-        panels: Row title, then column title, to cells; every row has the same columns.
 
     Source:
         After figure 5 of DeepEra: 30 passages a question, distractors shaded.

@@ -181,16 +181,7 @@ class Sample:
 
 
 def sample(dataset: Dataset, *, kinds: Collection[str] | None = None) -> Sample:
-    """Read a data set once; pools without a distractor, or without another passage, are left out.
-
-    Args:
-        dataset: With labelled distractors.
-        kinds: Types of distractors to look at; those of other types count as nothing. None takes
-            all.
-
-    Raises:
-        DatasetError: It cannot be read, has none of a type, or not two pools are left.
-    """
+    """Read a data set once; pools without both a distractor and another passage are left out."""
     known: dict[str, None] = {}
     found = _sample(_distractors(one, kinds, known) for one in dataset)
     missing = [kind for kind in kinds or () if kind not in known]
@@ -285,11 +276,6 @@ def separability(sample: Sample, family: Features, *, kept: Bools | None = None)
     know their style. AUC is the chance that a distractor scores above another passage of its own
     pool; 0.5 if the two cannot be told apart, 1 if always.
 
-    Args:
-        sample: What to tell apart.
-        family: Features of its texts.
-        kept: Which passages count, shape (n_passages,); None takes all.
-
     Source:
         Fawcett (2006), An introduction to ROC analysis, section 7.
     """
@@ -304,13 +290,7 @@ def separability(sample: Sample, family: Features, *, kept: Bools | None = None)
 
 
 def within_pools(pool: Ints, labels: Bools, scores: Floats) -> Interval:
-    """Return the mean AUC of scores within pools that have both kinds, and its 95 % interval.
-
-    Args:
-        pool: Shape (n_passages,).
-        labels: Whether it is a distractor, shape (n_passages,).
-        scores: Higher for what looks like one, shape (n_passages,).
-    """
+    """Return the mean AUC of scores within pools that have both kinds, and its 95 % interval."""
     by_pool = np.argsort(pool, kind="stable")
     starts = np.flatnonzero(np.diff(pool[by_pool])) + 1
     pairs = [(labels[one], scores[one]) for one in np.split(by_pool, starts)]

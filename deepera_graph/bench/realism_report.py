@@ -34,17 +34,7 @@ _LEAST_POOLS = 20
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What one family of features tells.
-
-    Attributes:
-        name: See `deepera_graph.bench.realism`.
-        judged: Whether it may raise the flag.
-        auc: Of distractors against the other passages, in [0, 1].
-        golden: Of the golden passages against the same, as a yardstick: sections that report
-            results differ from others without anybody having written them to order. None where
-            no pool has one.
-        telling: Its strongest features.
-    """
+    """What one family of features tells."""
 
     name: str
     judged: bool
@@ -74,18 +64,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Realism:
-    """What was found on one data set.
-
-    Attributes:
-        name: Name of the data set.
-        n_questions: Pools with distractors and other passages.
-        n_distractors: Distractors in them.
-        n_others: Passages that are neither golden nor distractors.
-        families: One a family of features.
-        kinds: Types with distractors in at least 20 pools, the most frequent first.
-        similarities: To the question.
-        marks: As the gates of the builder find them.
-    """
+    """What was found on one data set."""
 
     name: str
     n_questions: int
@@ -103,15 +82,7 @@ class Realism:
 
 
 def realism(dataset: Dataset, *, kinds: Collection[str] | None = None) -> Realism:
-    """Measure a data set; the same data gives the same report.
-
-    Args:
-        dataset: With labelled distractors.
-        kinds: Only distractors of these types; None takes all.
-
-    Raises:
-        DatasetError: It cannot be read, or not two pools have distractors beside other passages.
-    """
+    """Measure a data set; the same data gives the same report."""
     found, golden = sample(dataset, kinds=kinds), golden_sample(dataset)
     with threadpool_limits(1):  # small matrices; more threads take longer
         return _report(dataset.name, found, golden)

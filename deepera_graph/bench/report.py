@@ -28,12 +28,7 @@ _TEXT = re.compile(r"<text ")
 
 
 def inline_svg(figure: Figure, name: str) -> str:
-    """Return one `svg` element.
-
-    Args:
-        figure: It is not changed.
-        name: Goes before every id, so that two figures of a page do not share one.
-    """
+    """Return one `svg` element."""
     text = figure_bytes(figure, ".svg", transparent=True).decode()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
@@ -48,16 +43,7 @@ OUTSIDE = "not among the candidates"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A passage as the page shows it.
-
-    Attributes:
-        kind: ``golden``, the type of a look-alike, or ``other``.
-        rank: Place in the ranking, from 1; None if it was not returned.
-        first_rank: Place in the first stage, from 1.
-        score: The ranker's, on its own scale; None if it was not returned.
-        before, quote, after: The text, cut to 1 200 characters, with the quote in the middle.
-        reason: Why, in the ranker's words; empty if it gave none.
-    """
+    """A passage as the page shows it."""
 
     kind: str
     rank: int | None
@@ -94,13 +80,6 @@ def worst_questions(passes: Iterable[RankerRun], n: int) -> list[Worst]:
 
     Those with the golden passage furthest down come first, then those in which the winner's score
     is furthest above. A ranker that differs from run to run is left out: its worst is chance.
-
-    Args:
-        passes: One a ranker and data set.
-        n: How many of each, >= 0; fewer if the ranker got fewer wrong.
-
-    Raises:
-        DatasetError: The data cannot be read.
     """
     found = []
     by_data: dict[str, list[RankerRun]] = {}
@@ -196,14 +175,7 @@ def page(
     *,
     title: str = "Evidence benchmark",
 ) -> str:
-    """Return the page: no resource from elsewhere, no date; the same input gives the same text.
-
-    Args:
-        results: Studies in order.
-        worst: Questions in order.
-        manifest: What all of it depends on, as plain data.
-        title: Of the page.
-    """
+    """Return the page: no resource from elsewhere, no date; the same input gives the same text."""
     script, style = _text("page.js"), _text("page.css")
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -303,16 +275,7 @@ def report(
 ) -> str:
     """Return the page as HTML.
 
-    Args:
-        studies: In order; those that need a ranker that filters say so where there is none.
-        runner: Rankers and data.
-        fresh: The same without a cache, for studies that ask again.
-        n_worst: Worst questions of each ranker and data set, >= 0.
-
-    Raises:
-        DatasetError: A data set cannot be read.
-        RankingError: A ranker gave back no ranking.
-        UnavailableError, BackendError: A ranker is not available, and the setup is strict.
+    *fresh* is the runner without a cache, for studies that ask again.
     """
     results = run_studies(studies, runner, fresh=fresh)
     worst = worst_questions(runner.runs(), n_worst)

@@ -25,9 +25,9 @@ from deepera_graph.bench.metrics.statistics import (
     Values,
     average,
     bootstraps,
+    mean_std,
     paired_bootstraps,
     permutation_tests,
-    spread,
 )
 from deepera_graph.bench.rankers.base import (
     Absent,
@@ -84,20 +84,11 @@ class Chosen:
                 raise SettingsError(f"{name} must be >= 1, got {value}")
 
     def datasets(self) -> list[Dataset]:
-        """Open the data; each set is read when it is iterated.
-
-        Raises:
-            DatasetError: A file or folder is no data set.
-        """
+        """Open the data; each set is read when it is iterated."""
         return [self._dataset(path) for path in self.data]
 
     def ranker(self, name: str, *, seed: int, strict: bool) -> Ranker:
-        """Return the ranker of this name, or one that says why it cannot run here.
-
-        Raises:
-            SettingsError: No ranker has this name.
-            UnavailableError: It cannot run here, and *strict* is set.
-        """
+        """Return the ranker of this name, or one that says why it cannot run here."""
         try:
             return make_ranker(name, seed=seed, models=self.models)
         except UnavailableError as error:
@@ -210,17 +201,7 @@ class SpreadRanker(Ranker, Protocol):
 
 
 def rank_dataset(ranker: Ranker, dataset: Dataset, *, skip: int = 0) -> Iterator[Ranked]:
-    """Yield what the ranker does with each question; texts of a few questions are in memory.
-
-    Args:
-        ranker: It is shown passages without labels.
-        dataset: Questions in order.
-        skip: How many questions to leave out at the start.
-
-    Raises:
-        RankingError: The ranker gave back no ranking of what it was shown.
-        DatasetError: The data cannot be read.
-    """
+    """Yield what the ranker does with each question; texts of a few questions are in memory."""
     rest = islice(iter(dataset), skip, None)
     chunks = iter(lambda: list(islice(rest, QUESTIONS_AT_ONCE)), [])
     if isinstance(ranker, SpreadRanker):
@@ -231,11 +212,7 @@ def rank_dataset(ranker: Ranker, dataset: Dataset, *, skip: int = 0) -> Iterator
 
 
 def rank_chunk(ranker: Ranker, instances: Sequence[Instance]) -> Iterator[Ranked]:
-    """Yield what the ranker does with a few questions, ranked together.
-
-    Raises:
-        RankingError: The ranker gave back no ranking of what it was shown.
-    """
+    """Yield what the ranker does with a few questions, ranked together."""
     if isinstance(ranker, PreparedRanker):
         ranker.prepare()
     jobs: list[Job] = [(one.question, passages_of(one)) for one in instances]
@@ -307,13 +284,6 @@ def rankings(
     New ones are written as they are made, so a run that was stopped goes on where it was. Only one
     process may use a folder at a time. Nothing is kept for a ranker without a fingerprint, and
     nothing is read back of one that could judge no passage at all.
-
-    Args:
-        ranker: Makes what is missing.
-        dataset: What to rank.
-        survey: The survey of this data set.
-        folder: Made when it is missing; None keeps nothing.
-        retry_failed: Whether to rank questions anew of which a passage could not be judged.
     """
     if folder is None or ranker.fingerprint is None:
         return rank_dataset(ranker, dataset)
@@ -385,17 +355,7 @@ def _key(ranker: Ranker, survey: Survey) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One ranker on one data set.
-
-    Attributes:
-        ranker: Its name.
-        n_repeats: How many runs are averaged, >= 1.
-        values: One a metric, each over questions, the mean of all runs.
-        stds: Standard deviation of each metric over the runs.
-        costs: Seconds, calls and tokens a question.
-        failed: Passages a question that could not be judged.
-        problem: Why the last of them failed.
-    """
+    """One ranker on one data set."""
 
     ranker: str
     n_repeats: int
@@ -409,14 +369,7 @@ class Measured:
 def measure_all(
     rankers: Sequence[Ranker], dataset: Dataset, found: Survey, plan: Plan, watch: Watch
 ) -> tuple[list[Measured], list[Missing]]:
-    """Return what was measured of each ranker, and which could not run.
-
-    Raises:
-        UnavailableError, BackendError: No ranker could run, or one could not and the plan is
-            strict.
-        RankingError: A ranker gave back no ranking.
-        BudgetError: The budget of a chat model is spent.
-    """
+    """Return what was measured of each ranker, and which could not run."""
     measured: list[Measured] = []
     missing: list[Missing] = []
     first_error: UnavailableError | BackendError | None = None
@@ -456,7 +409,7 @@ def _measure(ranker: Ranker, dataset: Dataset, found: Survey, plan: Plan, watch:
         ranker=ranker.name,
         n_repeats=len(runs),
         values=[average(values) for values in by_metric],
-        stds=[spread([one.mean() for one in values]).std for values in by_metric],
+        stds=[mean_std([one.mean() for one in values]).std for values in by_metric],
         costs=_costs(everything),
         failed=failed,
         problem=problem,
@@ -544,13 +497,7 @@ def run(
 
 
 def judged_rankings(ranker: Ranker, dataset: Dataset, keep: Path | None = None) -> list[Judged]:
-    """Return every ranking of a data set with its labels, for figures and studies.
-
-    Args:
-        ranker: Makes what is missing in *keep*.
-        dataset: What to rank.
-        keep: Folder for rankings, as in `Plan`.
-    """
+    """Return every ranking of a data set with its labels, for figures and studies."""
     found = survey(dataset)
     return joined(found, list(rankings(ranker, dataset, found, keep)))
 
@@ -610,15 +557,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingWork:
-    """How a worker ranks, as plain data without secrets.
-
-    Attributes:
-        names: Of the rankers.
-        seed: Of the random order.
-        models: The fields of `Models` that are plain.
-        budget: What chat models may cost.
-        cache: File of the judgement cache; None keeps none.
-    """
+    """How a worker ranks, as plain data without secrets."""
 
     names: tuple[str, ...]
     seed: int
@@ -649,11 +588,7 @@ class RankingWork:
 
     @contextmanager
     def ready(self, share: Share) -> Iterator[Callable[[Chunk], Awaitable[list[Ranked]]]]:
-        """Make rankers as they are named, each once.
-
-        Raises:
-            SettingsError: A limit cannot be divided among so many workers.
-        """
+        """Make rankers as they are named, each once."""
         judgements = None if self.cache is None else JudgementCache(self.cache)
         models = self._models(share, judgements)
 
@@ -695,14 +630,7 @@ class RankingWork:
 
 
 class Spread:
-    """Ranks as another ranker does, in the workers of an engine.
-
-    Args:
-        ranker: The ranker as it is here.
-        name: What `make_ranker` makes it from.
-        engine: Of `RankingWork`, within its block.
-        run: Which of its runs this is; None if it has but one.
-    """
+    """Ranks as another ranker does, in the workers of an engine."""
 
     def __init__(
         self,
@@ -728,11 +656,7 @@ class Spread:
         return self.ranker.rank(question, passages)
 
     def rank_chunks(self, chunks: Iterable[list[Instance]]) -> Iterator[list[Ranked]]:
-        """Yield what the ranker does with each few questions, in order.
-
-        Raises:
-            RankingError: The ranker gave back no ranking of what it was shown.
-        """
+        """Yield what the ranker does with each few questions, in order."""
         tasks = (Chunk(self._named, self._run, instances) for instances in chunks)
         return in_order(self._engine, tasks)
 

@@ -77,15 +77,7 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Everything a run measured.
-
-    Attributes:
-        metrics: Names of the metrics.
-        surveys: One a data set, in order.
-        rows: Data set by data set, rankers in order.
-        differences: Against the baseline; empty when there is none.
-        missing: What could not run; each has a line of its own in the tables.
-    """
+    """Everything a run measured."""
 
     metrics: tuple[str, ...]
     surveys: tuple[Survey, ...]
@@ -94,11 +86,7 @@ class Table:
     missing: tuple[Missing, ...] = ()
 
     def of(self, dataset: str, ranker: str) -> Row:
-        """Return the row of a ranker on a data set.
-
-        Raises:
-            KeyError: There is none.
-        """
+        """Return the row of a ranker on a data set."""
         for row in self.rows:
             if (row.dataset, row.ranker) == (dataset, ranker):
                 return row
@@ -229,16 +217,7 @@ class Change(NamedTuple):
 
 
 def changes(table: Table, before: str, after: str) -> list[Change]:
-    """Return a change a ranker and metric, in the order of the table.
-
-    Args:
-        table: It holds both data sets.
-        before: Name of the data set without look-alikes.
-        after: Name of the one with them.
-
-    Raises:
-        MetricError: The table does not hold one of the two.
-    """
+    """Return a change a ranker and metric, in the order of the table."""
     names = [survey.name for survey in table.surveys]
     for name in (before, after):
         if name not in names:

@@ -16,10 +16,15 @@ from typing import Any
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.schema import Backend
+from deepera_graph.settings import Preset
 
 
-def load_backend(backend: "Backend | str | Mapping[str, Any]") -> Backend:
+def load_backend(
+    backend: "Backend | str | Mapping[str, Any]", *, preset: Preset | None = None
+) -> Backend:
     """Return the backend that a name or a spec stands for; a `Backend` is returned as it is.
+
+    A *preset* says how a chat model that is given by its name is asked; see `Preset`.
 
     Raises:
         SettingsError: No backend has this name, or the factory does not return a `Backend`.
@@ -27,13 +32,13 @@ def load_backend(backend: "Backend | str | Mapping[str, Any]") -> Backend:
     if isinstance(backend, Backend):
         return backend
     if isinstance(backend, str):
-        return _load_named(backend)
+        return _load_named(backend, preset)
     if isinstance(backend, Mapping):
         return _load_spec(dict(backend))
     raise SettingsError(f"backend must be a Backend or its name, got {backend!r:.80}")
 
 
-def _load_named(name: str) -> Backend:
+def _load_named(name: str, preset: Preset | None) -> Backend:
     if name == "local":
         return _load_spec({"kind": "local"})
     if name == "rules":
@@ -44,11 +49,18 @@ def _load_named(name: str) -> Backend:
     if colon and head and tail:
         if "." in head:
             return _load_spec({"kind": "factory", "path": name})
-        return _load_spec({"kind": "llm", "model": name})
+        return _load_spec(_llm_spec(name, preset))
     raise SettingsError(
         "backend must be 'local', 'rules', 'encoder:MODEL', 'provider:model' or "
         f"'package.module:factory', got {name!r}"
     )
+
+
+def _llm_spec(name: str, preset: Preset | None) -> dict[str, Any]:
+    spec = {"kind": "llm", "model": name, **(preset.backend if preset else {})}
+    if preset is None or preset.cascade is None:
+        return spec
+    return {"kind": "cascade", "local": "local", "llm": spec, "keep": preset.cascade}
 
 
 def _load_spec(spec: dict[str, Any]) -> Backend:

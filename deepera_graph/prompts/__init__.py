@@ -1,11 +1,15 @@
-"""Fields other than the natural sciences: what counts as evidence there, as data.
+"""Prompts as text files, what several of them share, and rules for other fields than science.
 
-A field is a TOML file: ``intent``, ``score``, ``summarize`` and ``answer`` are lists of rules that
-are added to the prompt of that role. ``law``, ``medicine`` and ``finance`` come with the package.
+`<node>.<role>.md` is the template of a message. A system template may name parts, which are the
+same wherever they stand: `$rubric` and `$summary_rules` are files, `$intent_kinds` and
+`$answer_types` are written from the classes in `deepera_graph.schema`.
+
+A field (`law.toml`, `medicine.toml`, `finance.toml`, or a file of your own) has lists of rules for
+the roles ``intent``, ``score``, ``summarize`` and ``answer``; they are added to the prompts.
 
 Source:
-    The rules are ours. Whether the method carries over to other fields is an open question of the
-    DeepEra study; this makes it one that can be tried.
+    The rules of the fields are ours. Whether the method carries over to other fields is an open
+    question of the DeepEra study; this makes it one that can be tried.
 """
 
 import tomllib
@@ -21,14 +25,88 @@ from typing import Any
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from deepera_graph.errors import PromptError, SettingsError
+from deepera_graph.schema import ANSWER_TYPES, INTENT_KINDS
 
 NAMES = ("finance", "law", "medicine")
-_ROLES_domains = ("intent", "score", "summarize", "answer")
+NODES = ("intent", "score", "summarize", "answer")
+_MESSAGE_OF: dict[str, type[BaseMessage]] = {"system": SystemMessage, "user": HumanMessage}
+_SHARED = ("rubric", "summary_rules")
+
+
+def messages(node: str, /, **values: str) -> list[BaseMessage]:
+    """Fill the templates of a node; the system message takes no values, so that it stays the same.
+
+    Raises:
+        PromptError: The values are not exactly the placeholders, or there is no such template.
+    """
+    return messages_of(__name__, node, **values)
+
+
+def messages_of(package: str, node: str, /, **values: str) -> list[BaseMessage]:
+    """Do what `messages` does with the templates of another package."""
+    return [
+        kind(text_of(package, f"{node}.{role}", **(values if role == "user" else {})))
+        for role, kind in _MESSAGE_OF.items()
+    ]
+
+
+def text_of(package: str, name: str, /, **values: str) -> str:
+    """Fill one template of a package, ``<name>.md``, and the parts that it names.
+
+    Raises:
+        PromptError: The values are not exactly the placeholders, or there is no such template.
+    """
+    template, parts = _template(package, f"{name}.md"), shared_parts()
+    wanted = set(template.get_identifiers()) - parts.keys()
+    if wanted != set(values):
+        raise PromptError(f"{name}.md takes {sorted(wanted)}, was given {sorted(values)}")
+    return template.substitute({**parts, **values})
+
+
+def prompts_hash(*nodes: str) -> str:
+    """Return 12 hex digits that change when what these nodes show changes; by default `NODES`."""
+    digest, parts = sha256(), shared_parts()
+    for name in sorted(f"{node}.{role}.md" for node in nodes or NODES for role in _MESSAGE_OF):
+        text = _template(__name__, name).safe_substitute(parts)
+        digest.update(f"{name}\0{text}\n\0".encode())
+    return digest.hexdigest()[:12]
+
+
+@lru_cache(maxsize=1)
+def shared_parts() -> Mapping[str, str]:
+    """Return by name what stands in several prompts, or is written from the schema."""
+    return {
+        **{name: _template(__name__, f"{name}.md").template for name in _SHARED},
+        "intent_kinds": _list_classes(INTENT_KINDS),
+        "answer_types": _list_classes(ANSWER_TYPES),
+    }
+
+
+def _list_classes(meanings: Mapping[Any, str]) -> str:
+    *most, last = [
+        f'"{name}" ({meaning})' if meaning else f'"{name}"' for name, meaning in meanings.items()
+    ]
+    return f"{', '.join(most)}, or {last}"
+
+
+@lru_cache(maxsize=64)
+def _template(package: str, name: str) -> Template:
+    try:
+        return Template(files(package).joinpath(name).read_text(encoding="utf-8").strip())
+    except FileNotFoundError as error:
+        raise PromptError(f"there is no template {name!r}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Domain:
     """A field, and the rules each role follows in it.
+
+    Attributes:
+        name: Of the field; stands in the prompts.
+        intent: Rules for reading a question.
+        score: Rules for judging a passage.
+        summarize: Rules for shortening one.
+        answer: Rules for answering.
 
     Raises:
         SettingsError: There is no rule, or one is not a text.
@@ -41,21 +119,23 @@ class Domain:
     answer: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for role in _ROLES_domains:
+        for role in NODES:
             rules = getattr(self, role)
             if isinstance(rules, str) or not all(isinstance(one, str) and one for one in rules):
                 raise SettingsError(f"domain {self.name!r}: {role} must be a list of rules")
             object.__setattr__(self, role, tuple(rules))
-        if not any(getattr(self, role) for role in _ROLES_domains):
-            raise SettingsError(f"domain {self.name!r} has no rule for {', '.join(_ROLES_domains)}")
+        if not any(getattr(self, role) for role in NODES):
+            raise SettingsError(f"domain {self.name!r} has no rule for {', '.join(NODES)}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that `load_domain` reads."""
         return {
-            name: list(v) if name in _ROLES_domains else v for name, v in asdict(self).items() if v
+            name: list(value) if name in NODES else value
+            for name, value in asdict(self).items()
+            if value
         }
 
-    def added_to(self, role: str, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    def add_rules(self, role: str, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         """Return the messages of a role with its rules at the end of the first, the system's."""
         rules = getattr(self, role)
         if not rules:
@@ -74,84 +154,28 @@ def load_domain(domain: Domain | Mapping[str, Any] | str | Path) -> Domain:
     if isinstance(domain, Domain):
         return domain
     if isinstance(domain, Mapping):
-        return _made(domain)
+        return _make_domain(domain)
     if domain in NAMES:
-        return _read(
-            str(domain), files(__name__).joinpath("domains", f"{domain}.toml").read_text("utf-8")
+        return _parse_domain(
+            str(domain), files(__name__).joinpath(f"{domain}.toml").read_text("utf-8")
         )
     path = Path(domain)
     if path.suffix != ".toml" or not path.is_file():
         raise SettingsError(
             f"domain must be one of {', '.join(NAMES)}, or a TOML file, got {str(domain)!r}"
         )
-    return _read(path.stem, path.read_text("utf-8"))
+    return _parse_domain(path.stem, path.read_text("utf-8"))
 
 
-def _read(name: str, text: str) -> Domain:
+def _parse_domain(name: str, text: str) -> Domain:
     try:
-        return _made({"name": name, **tomllib.loads(text)})
+        return _make_domain({"name": name, **tomllib.loads(text)})
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"domain {name!r} is not TOML: {error}") from error
 
 
-def _made(fields: Mapping[str, Any]) -> Domain:
+def _make_domain(fields: Mapping[str, Any]) -> Domain:
     try:
         return Domain(**fields)
     except TypeError as error:
         raise SettingsError(f"domain: {error}") from error
-
-
-_ROLES_prompts: dict[str, type[BaseMessage]] = {"system": SystemMessage, "user": HumanMessage}
-
-
-def messages(node: str, /, **values: str) -> list[BaseMessage]:
-    """Fill the templates of a node; the system message takes no values, so that it stays the same.
-
-    Raises:
-        PromptError: The values are not exactly the placeholders, or there is no such template.
-    """
-    return messages_of(__name__, node, **values)
-
-
-def messages_of(package: str, node: str, /, **values: str) -> list[BaseMessage]:
-    """Do what `messages` does with the templates of another package."""
-    return [
-        kind(text_of(package, f"{node}.{role}", **(values if role == "user" else {})))
-        for role, kind in _ROLES_prompts.items()
-    ]
-
-
-def text_of(package: str, name: str, /, **values: str) -> str:
-    """Fill one template of a package, ``<name>.md``.
-
-    Raises:
-        PromptError: The values are not exactly the placeholders, or there is no such template.
-    """
-    template = _template(package, f"{name}.md")
-    wanted = set(template.get_identifiers())
-    if wanted != set(values):
-        raise PromptError(f"{name}.md takes {sorted(wanted)}, was given {sorted(values)}")
-    return template.substitute(values)
-
-
-def prompts_hash() -> str:
-    """Return 12 hex digits that change when any template changes."""
-    return hash_of(__name__)
-
-
-@lru_cache(maxsize=8)
-def hash_of(package: str) -> str:
-    """Do what `prompts_hash` does with the templates of another package."""
-    digest = sha256()
-    for template in sorted(files(package).iterdir(), key=lambda one: one.name):
-        if template.name.endswith(".md"):
-            digest.update(template.name.encode() + b"\0" + template.read_bytes() + b"\0")
-    return digest.hexdigest()[:12]
-
-
-@lru_cache(maxsize=64)
-def _template(package: str, name: str) -> Template:
-    try:
-        return Template(files(package).joinpath(name).read_text(encoding="utf-8").strip())
-    except FileNotFoundError as error:
-        raise PromptError(f"there is no template {name!r}") from error

@@ -11,26 +11,26 @@ from deepera_graph.bench.figures import Curve, CurveFigure, save
 from deepera_graph.bench.metrics.ranking import compute
 from deepera_graph.bench.metrics.statistics import Interval, Values, paired_bootstraps
 from deepera_graph.errors import InputError
-from deepera_graph.judges.trained.scorer import Head, Lone, Ranking
-from deepera_graph.training.augment import NEGATIVE_TYPES, negative_type, without_type
+from deepera_graph.judges.trained.scorer import EvidenceScorer, PassageRanker, SinglePassageScorer
+from deepera_graph.training.augment import NEGATIVE_TYPES, classify_negative, remove_negatives
 from deepera_graph.training.curves import BY_TREES, LEARNING_CURVE, SIZES, Point, between, point
 from deepera_graph.training.data import Pool
 from deepera_graph.training.evaluate import (
     N_FOLDS,
     Evaluation,
-    Learn,
-    Scored,
+    FitJudge,
+    ScoredPool,
     SetResult,
-    cell,
-    cross_validated,
-    folds,
-    score,
-    table,
+    assign_folds,
+    cross_validate,
+    format_interval,
+    format_table,
+    score_pools,
 )
-from deepera_graph.training.features import Material
-from deepera_graph.training.fit import fit, head_scorer
+from deepera_graph.training.features import FeatureExtractor
+from deepera_graph.training.fit import build_scorer, fit_scorer
 from deepera_graph.training.fit_ranking import RANK_ROUNDS
-from deepera_graph.training.log import DONE, Event, Log, events, silent
+from deepera_graph.training.log import DONE, Event, Log, log_nothing, read_events
 
 Kind = Literal["signals", "data", "negatives"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -61,7 +61,7 @@ class Ablation:
     changes: Mapping[Removal, Mapping[str, Interval]]
     impossible: Mapping[Removal, str]
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
         return {
             "metric": self.metric,
@@ -79,14 +79,14 @@ class Ablation:
 
 def ablate(
     pools: Sequence[Pool],
-    learn: Learn,
+    learn: FitJudge,
     *,
     signals: Mapping[str, Collection[str]],
     kinds: Collection[Kind] = KINDS,
     metric: str = METRIC,
     n_folds: int = N_FOLDS,
     seed: int = 0,
-    log: Log = silent,
+    log: Log = log_nothing,
 ) -> Ablation:
     """Cross-validate with all parts, and without each.
 
@@ -105,13 +105,13 @@ def ablate(
         InputError: Nothing can be fitted even with all parts.
         MetricError: The metric is unknown.
     """
-    whole = cross_validated(pools, learn, n_folds=n_folds, seed=seed, log=log)
+    whole = cross_validate(pools, learn, n_folds=n_folds, seed=seed, log=log)
     changes: dict[Removal, Mapping[str, Interval]] = {}
     impossible: dict[Removal, str] = {}
     for removal in removals(pools, signals, kinds):
         log({"step": "ablation", "removed": list(removal)})
         try:
-            scored = cross_validated(
+            scored = cross_validate(
                 pools,
                 learn,
                 n_folds=n_folds,
@@ -133,7 +133,9 @@ def removals(
 ) -> Iterator[Removal]:
     """Yield what is removed, one part at a time; parts that no training pool has are left out."""
     trained = [pool for pool in pools if pool.weight]
-    types = {negative_type(one.kind) for pool in trained for one in pool.passages if not one.label}
+    types = {
+        classify_negative(one.kind) for pool in trained for one in pool.passages if not one.label
+    }
     sets = dict.fromkeys(pool.set for pool in trained)
     parts: Mapping[Kind, Sequence[str]] = {
         "signals": list(signals),
@@ -152,7 +154,7 @@ def ablation_table(ablation: Ablation) -> str:
     rows = [
         [
             f"without {removal.kind}: {removal.name}",
-            *(cell(ablation.metric, its[name]) for name in sets),
+            *(format_interval(ablation.metric, its[name]) for name in sets),
         ]
         for removal, its in ablation.changes.items()
     ]
@@ -160,7 +162,7 @@ def ablation_table(ablation: Ablation) -> str:
         f"without {removal.kind}: {removal.name}: cannot be fitted, as {reason}"
         for removal, reason in ablation.impossible.items()
     ]
-    lines = table([ablation.metric, *sets], [first, *rows])
+    lines = format_table([ablation.metric, *sets], [first, *rows])
     return "\n".join([*lines, *(["", *reasons] if reasons else [])]) + "\n"
 
 
@@ -168,12 +170,12 @@ def _material(pools: Sequence[Pool], removal: Removal) -> Sequence[Pool]:
     if removal.kind == "data":
         return [pool for pool in pools if pool.set != removal.name]
     if removal.kind == "negatives":
-        return without_type(pools, removal.name)
+        return remove_negatives(pools, removal.name)
     return pools
 
 
 def _changes(
-    whole: Sequence[Scored], part: Sequence[Scored], metric: str, seed: int
+    whole: Sequence[ScoredPool], part: Sequence[ScoredPool], metric: str, seed: int
 ) -> dict[str, Interval]:
     before, after = _by_set(whole), _by_set(part)
     return {
@@ -184,15 +186,15 @@ def _changes(
     }
 
 
-def _by_set(scored: Sequence[Scored]) -> dict[str, list[Scored]]:
-    found: dict[str, list[Scored]] = {}
+def _by_set(scored: Sequence[ScoredPool]) -> dict[str, list[ScoredPool]]:
+    found: dict[str, list[ScoredPool]] = {}
     for one in scored:
         if one.pool.n_golden:
             found.setdefault(one.pool.set, []).append(one)
     return found
 
 
-def _values(scored: Sequence[Scored], metric: str) -> Values:
+def _values(scored: Sequence[ScoredPool], metric: str) -> Values:
     """Return a mean a group, weighted by its questions."""
     values = compute(metric, [one.judged() for one in scored]).values
     place: dict[str, int] = {}
@@ -257,7 +259,7 @@ def training_figures(log: Path, metric: str = METRIC) -> list[CurveFigure]:
         log: A finished one.
         metric: Which of the rank metrics is shown.
     """
-    rows = events(log)
+    rows = read_events(log)
     end = [row["step"] for row in rows].index(DONE)
     by_kind = {row["kind"]: _points(row) for row in rows[:end] if row["step"] == BY_TREES}
     by_questions = [_points(row) for row in rows[end:] if row["step"] == LEARNING_CURVE]
@@ -280,7 +282,7 @@ def save_figures(folder: Path, figures: Iterable[CurveFigure]) -> list[Path]:
 
 
 def _points(row: Event) -> list[Point]:
-    return [Point.of(one) for one in row["points"]]
+    return [Point.from_dict(one) for one in row["points"]]
 
 
 def _side_by_side(by_kind: Mapping[str, Sequence[Point]]) -> list[Point]:
@@ -326,18 +328,18 @@ def _reliability(one: SetResult) -> Curve:
     return _line([(mean, share) for mean, share in filled if share is not None])
 
 
-RankingT = TypeVar("RankingT", Ranking, Lone)
+RankingT = TypeVar("RankingT", PassageRanker, SinglePassageScorer)
 
 
 def tree_curve(
     pools: Sequence[Pool],
-    material: Material,
+    material: FeatureExtractor,
     *,
     sizes: Sequence[int] = SIZES,
-    base: Head | None = None,
+    base: EvidenceScorer | None = None,
     n_folds: int = N_FOLDS,
     seed: int = 0,
-    log: Log = silent,
+    log: Log = log_nothing,
 ) -> list[Point]:
     """Return a point a number of trees, cross-validated; each fold is fitted once.
 
@@ -347,7 +349,7 @@ def tree_curve(
         pools: What is measured, and trained on.
         material: Looks at pools.
         sizes: Numbers of trees, >= 1, rising.
-        base: See `fit`.
+        base: See `fit_scorer`.
         n_folds: >= 2.
         seed: Of the folds and the fits.
         log: Told of each fold.
@@ -356,20 +358,20 @@ def tree_curve(
         SettingsError: There are too few groups for the folds.
         InputError: The pools cannot teach something.
     """
-    fold_of = folds(pools, n_folds=n_folds, seed=seed)
-    scored: dict[int, list[Scored]] = {size: [] for size in sizes}
+    fold_of = assign_folds(pools, n_folds=n_folds, seed=seed)
+    scored: dict[int, list[ScoredPool]] = {size: [] for size in sizes}
     for fold in range(n_folds):
         sides = list(zip(pools, fold_of, strict=True))
         train = [one for one, its in sides if its != fold]
         test = [one for one, its in sides if its == fold]
         log({"step": "tree curve", "fold": fold, "train": len(train)})
-        head = fit(train, material, seed=seed, log=log, base=base)
+        head = fit_scorer(train, material, seed=seed, log=log, base=base)
         for size in sizes:
-            scored[size] += score(test, head_scorer(first_trees(head, size), material), log)
+            scored[size] += score_pools(test, build_scorer(first_trees(head, size), material), log)
     return [point(float(size), found, seed) for size, found in scored.items()]
 
 
-def first_trees(head: Head, size: int) -> Head:
+def first_trees(head: EvidenceScorer, size: int) -> EvidenceScorer:
     """Return the head with only the first so many trees of each ensemble of each ranking."""
     return replace(
         head,

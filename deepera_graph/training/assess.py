@@ -6,29 +6,34 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from deepera_graph.judges.trained.model import SHIPPED, EvidenceModel
-from deepera_graph.judges.trained.scorer import Head
+from deepera_graph.judges.trained.scorer import EvidenceScorer
 from deepera_graph.training.ablate import Ablation, Kind, ablate, tree_curve
-from deepera_graph.training.augment import first, joined
+from deepera_graph.training.augment import merge_evidence, take_first
 from deepera_graph.training.curves import Point, learning_curve
 from deepera_graph.training.data import N_CANDIDATES, Pool, read_pools
 from deepera_graph.training.evaluate import (
     N_FOLDS,
     TAU,
     Evaluation,
-    cross_validated,
+    cross_validate,
     evaluate,
-    score,
+    score_pools,
 )
-from deepera_graph.training.features import Material, looking
-from deepera_graph.training.fit import learner, model_scorer
-from deepera_graph.training.fit_ranking import SIGNALS
-from deepera_graph.training.log import Log, needed, silent
-from deepera_graph.training.train import trainable
-from deepera_graph.training.weights import encoder_files, seen, trained_questions, unknowing
+from deepera_graph.training.features import FeatureExtractor, open_extractor
+from deepera_graph.training.fit import build_learner, build_model_scorer
+from deepera_graph.training.fit_ranking import FEATURE_GROUPS
+from deepera_graph.training.log import Log, log_nothing, needed
+from deepera_graph.training.train import select_trainable
+from deepera_graph.training.weights import (
+    count_known,
+    encoder_files,
+    load_unexposed,
+    trained_questions,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class EvaluationPlan:
     """What is measured, and on what.
 
     Attributes:
@@ -79,33 +84,33 @@ class Subject:
             sets=self.sets,
         )
         if to_train:
-            trainable(pools)
+            select_trainable(pools)
         return pools
 
     def measured(self, pools: Sequence[Pool]) -> list[Pool]:
         """Return the pools and what else they are measured as, in sets of their own."""
-        also = [(one, f"first {n}") for n in self.first for one in first(pools, n)]
+        also = [(one, f"first {n}") for n in self.first for one in take_first(pools, n)]
         if self.joined:
-            also += [(one, "joined") for one in joined(pools)]
+            also += [(one, "joined") for one in merge_evidence(pools)]
         return [*pools, *(replace(one, set=f"{one.set}, {how}", weight=0.0) for one, how in also)]
 
     @contextmanager
-    def material(self, log: Log) -> Iterator[Material]:
+    def material(self, log: Log) -> Iterator[FeatureExtractor]:
         """Give what looks at pools with the encoder of the weights.
 
         Raises:
             SettingsError: There is no encoder, or lightgbm is missing.
         """
         needed("lightgbm")
-        with looking(encoder_files(self.folder), self.keep, log) as material:
+        with open_extractor(encoder_files(self.folder), self.keep, log) as material:
             yield material
 
-    def base(self, pools: Sequence[Pool]) -> Head | None:
+    def base(self, pools: Sequence[Pool]) -> EvidenceScorer | None:
         """Return the judge that gives what the data cannot teach; None if it knows a question."""
-        return unknowing(self.folder, pools)
+        return load_unexposed(self.folder, pools)
 
 
-def assess(subject: Subject, log: Log = silent) -> Evaluation:
+def evaluate_weights(subject: EvaluationPlan, log: Log = log_nothing) -> Evaluation:
     """Measure weights as they are; questions they were trained on are counted and told.
 
     Raises:
@@ -116,11 +121,11 @@ def assess(subject: Subject, log: Log = silent) -> Evaluation:
     measured = subject.measured(pools)
     model = EvidenceModel.load(subject.weights)
     trained_on = trained_questions(subject.folder)
-    known = seen(measured, trained_on)
-    scored = list(score(measured, model_scorer(model), log))
+    known = count_known(measured, trained_on)
+    scored = list(score_pools(measured, build_model_scorer(model), log))
     how = f"Weights {model.version}, as they are."
     if known:
-        n_known = sum(seen(pools, trained_on).values())
+        n_known = sum(count_known(pools, trained_on).values())
         how += (
             f" They were trained on {n_known} of the {len(pools)} questions, whose "
             "figures promise nothing: cross-validate instead."
@@ -128,7 +133,7 @@ def assess(subject: Subject, log: Log = silent) -> Evaluation:
     return evaluate(scored, how=how, tau=subject.tau, trained_on=known, seed=subject.seed)
 
 
-def assess_fits(subject: Subject, log: Log = silent) -> Evaluation:
+def evaluate_fits(subject: EvaluationPlan, log: Log = log_nothing) -> Evaluation:
     """Measure judges fitted on the other folds of the same data: no question is trained on.
 
     Raises:
@@ -137,8 +142,8 @@ def assess_fits(subject: Subject, log: Log = silent) -> Evaluation:
     """
     pools = subject.pools(to_train=True)
     with subject.material(log) as material:
-        learn = learner(material, subject.base(pools))
-        scored = cross_validated(
+        learn = build_learner(material, subject.base(pools))
+        scored = cross_validate(
             subject.measured(pools), learn, n_folds=subject.n_folds, seed=subject.seed, log=log
         )
     how = (
@@ -148,7 +153,9 @@ def assess_fits(subject: Subject, log: Log = silent) -> Evaluation:
     return evaluate(scored, how=how, tau=subject.tau, seed=subject.seed)
 
 
-def assess_parts(subject: Subject, kinds: Collection[Kind], log: Log = silent) -> Ablation:
+def assess_parts(
+    subject: EvaluationPlan, kinds: Collection[Kind], log: Log = log_nothing
+) -> Ablation:
     """Measure what each part is worth, see `ablate`; it takes a cross-validation a part.
 
     Raises:
@@ -159,8 +166,8 @@ def assess_parts(subject: Subject, kinds: Collection[Kind], log: Log = silent) -
     with subject.material(log) as material:
         return ablate(
             pools,
-            learner(material, subject.base(pools)),
-            signals=SIGNALS,
+            build_learner(material, subject.base(pools)),
+            signals=FEATURE_GROUPS,
             kinds=kinds,
             n_folds=subject.n_folds,
             seed=subject.seed,
@@ -168,7 +175,9 @@ def assess_parts(subject: Subject, kinds: Collection[Kind], log: Log = silent) -
         )
 
 
-def assess_sizes(subject: Subject, log: Log = silent) -> tuple[list[Point], list[Point]]:
+def assess_sizes(
+    subject: EvaluationPlan, log: Log = log_nothing
+) -> tuple[list[Point], list[Point]]:
     """Measure what more training questions bring, and what more trees bring.
 
     Raises:
@@ -178,7 +187,7 @@ def assess_sizes(subject: Subject, log: Log = silent) -> tuple[list[Point], list
     pools = subject.pools(to_train=True)
     with subject.material(log) as material:
         base = subject.base(pools)
-        learn = learner(material, base)
+        learn = build_learner(material, base)
         n_folds, seed = subject.n_folds, subject.seed
         questions = learning_curve(pools, learn, n_folds=n_folds, seed=seed, log=log)
         trees = tree_curve(pools, material, base=base, n_folds=n_folds, seed=seed, log=log)

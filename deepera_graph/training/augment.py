@@ -8,21 +8,24 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.training.data import OTHER_PAPER, Passage, Pool, question_key
+from deepera_graph.training.data import OTHER_PAPER, LabelledPassage, Pool, hash_question
 
 
-def chance(seed: int, pool: Pool, what: str = "") -> np.random.Generator:
+def pool_rng(seed: int, pool: Pool, what: str = "") -> np.random.Generator:
     """Return a generator for a pool; the same seed, set, id and purpose give the same numbers."""
     name = f"{pool.set}\n{pool.id}\n{what}"
     return np.random.default_rng([seed, int.from_bytes(name.encode("utf-8", "surrogatepass"))])
 
 
-FEWEST, MOST = 2, 16  # passages; retrievers of LangChain give 4 unless told otherwise
+MIN_TRUNCATED, MAX_TRUNCATED = (
+    2,
+    16,
+)  # passages; retrievers of LangChain give 4 unless told otherwise
 N_DRAWS = 2
-FEW_WEIGHT = 0.3  # of what the whole pool counts, a draw
+TRUNCATED_WEIGHT = 0.3  # of what the whole pool counts, a draw
 
 
-def few(pools: Sequence[Pool], seed: int = 0) -> Iterator[Pool]:
+def truncate_pools(pools: Sequence[Pool], seed: int = 0) -> Iterator[Pool]:
     """Yield the first passages of each pool, twice: from 2 to 16, small numbers as often as large.
 
     The evidence may be among them or not, as the first stage had it.
@@ -32,15 +35,17 @@ def few(pools: Sequence[Pool], seed: int = 0) -> Iterator[Pool]:
         seed: The same seed and pool give the same numbers, whatever the other pools.
     """
     for pool in pools:
-        random = chance(seed, pool, "few")
+        random = pool_rng(seed, pool, "few")
         for draw in range(N_DRAWS):
-            n_passages = round(FEWEST * (MOST / FEWEST) ** random.random())
+            n_passages = round(MIN_TRUNCATED * (MAX_TRUNCATED / MIN_TRUNCATED) ** random.random())
             if n_passages < len(pool.passages):
-                for one in first([pool], n_passages):
-                    yield replace(one, id=f"{pool.id} ({draw})", weight=pool.weight * FEW_WEIGHT)
+                for one in take_first([pool], n_passages):
+                    yield replace(
+                        one, id=f"{pool.id} ({draw})", weight=pool.weight * TRUNCATED_WEIGHT
+                    )
 
 
-def first(pools: Sequence[Pool], n_passages: int) -> Iterator[Pool]:
+def take_first(pools: Sequence[Pool], n_passages: int) -> Iterator[Pool]:
     """Yield each pool with its first passages alone, or as it is if it has no more.
 
     Args:
@@ -54,10 +59,10 @@ def first(pools: Sequence[Pool], n_passages: int) -> Iterator[Pool]:
             yield replace(pool, passages=kept, golden_outside=outside)
 
 
-JOINED_WEIGHT = 0.5  # of what the pool counts by itself
+MERGED_WEIGHT = 0.5  # of what the pool counts by itself
 
 
-def joined(pools: Sequence[Pool]) -> list[Pool]:
+def merge_evidence(pools: Sequence[Pool]) -> list[Pool]:
     """Return those pools for whose question others hold more evidence, with that evidence in them.
 
     Most questions that can be trained on have one golden passage. A judge that knows nothing else
@@ -71,26 +76,26 @@ def joined(pools: Sequence[Pool]) -> list[Pool]:
             out.
     """
     whole = [one for one in pools if not (one.of_one_paper or one.golden_outside)]
-    known: dict[str, dict[str, Passage]] = {}
+    known: dict[str, dict[str, LabelledPassage]] = {}
     for pool in whole:
         golden = {one.text: one for one in pool.passages if one.label}
-        known.setdefault(question_key(pool.question), {}).update(golden)
+        known.setdefault(hash_question(pool.question), {}).update(golden)
     found = []
     for pool in whole:
         here = {one.text for one in pool.passages}
-        more = known[question_key(pool.question)]
+        more = known[hash_question(pool.question)]
         added = [one for text, one in more.items() if text not in here]
         if added:
-            found.append(_with(pool, added))
+            found.append(_add_evidence(pool, added))
     return found
 
 
-def _with(pool: Pool, added: Sequence[Passage]) -> Pool:
+def _add_evidence(pool: Pool, added: Sequence[LabelledPassage]) -> Pool:
     labels = pool.labels
     place = labels.index(1) + 1 if 1 in labels else len(labels)
     passages = (*pool.passages[:place], *added, *pool.passages[place:])
     return replace(
-        pool, id=f"{pool.id} (joined)", passages=passages, weight=pool.weight * JOINED_WEIGHT
+        pool, id=f"{pool.id} (joined)", passages=passages, weight=pool.weight * MERGED_WEIGHT
     )
 
 
@@ -115,7 +120,7 @@ OTHER_PART = "other part"
 NEGATIVE_TYPES = (*_TYPES, OTHER_PART, OTHER_PAPER)
 
 
-def negative_type(kind: str) -> str:
+def classify_negative(kind: str) -> str:
     """Return the type of a passage that is no evidence, one of `NEGATIVE_TYPES`, by its kind.
 
     Results of the same paper are about another outcome: otherwise they would be golden.
@@ -126,12 +131,14 @@ def negative_type(kind: str) -> str:
     return next((name for name, rule in _RULES.items() if rule.match(heading)), OTHER_PART)
 
 
-def without_type(pools: Sequence[Pool], name: str) -> list[Pool]:
+def remove_negatives(pools: Sequence[Pool], name: str) -> list[Pool]:
     """Return the pools without the negatives of one type; those left with nothing are left out."""
-    return _kept(pools, lambda one: one.label == 1 or negative_type(one.kind) != name)
+    return _filter_passages(
+        pools, lambda one: one.label == 1 or classify_negative(one.kind) != name
+    )
 
 
-def without_siblings(pool: Pool, rng: np.random.Generator) -> Pool | None:
+def remove_siblings(pool: Pool, rng: np.random.Generator) -> Pool | None:
     """Return the pool without other parts of the paper that answers, as retrieval may find it.
 
     None if there are none of them, or nothing else.
@@ -143,7 +150,7 @@ def without_siblings(pool: Pool, rng: np.random.Generator) -> Pool | None:
     return pool.with_passages(tuple(kept))
 
 
-def sub_pool(pool: Pool, rng: np.random.Generator) -> Pool | None:
+def sample_negatives(pool: Pool, rng: np.random.Generator) -> Pool | None:
     """Return the pool with its evidence and a random part of the rest, in the same order.
 
     None if fewer than `FEWEST_LEFT` + 1 passages are no evidence.
@@ -157,7 +164,7 @@ def sub_pool(pool: Pool, rng: np.random.Generator) -> Pool | None:
     return pool.with_passages(tuple(kept))
 
 
-def without_evidence(pool: Pool, rng: np.random.Generator) -> Pool | None:
+def remove_evidence(pool: Pool, rng: np.random.Generator) -> Pool | None:
     """Return the pool without its evidence: a question that nothing found answers.
 
     None if nothing else is there.
@@ -167,13 +174,13 @@ def without_evidence(pool: Pool, rng: np.random.Generator) -> Pool | None:
 
 
 VARIANTS = {
-    "without siblings": without_siblings,
-    "sub-pool": sub_pool,
-    "without evidence": without_evidence,
+    "without siblings": remove_siblings,
+    "sub-pool": sample_negatives,
+    "without evidence": remove_evidence,
 }
 
 
-def varied(
+def add_variants(
     pools: Sequence[Pool],
     *,
     kinds: Collection[str] = tuple(VARIANTS),
@@ -196,12 +203,12 @@ def _variants(
 ) -> Iterator[Pool]:
     for kind in kinds:
         for pool in filter(attrgetter("weight"), pools):
-            variant = VARIANTS[kind](pool, chance(seed, pool, kind))
+            variant = VARIANTS[kind](pool, pool_rng(seed, pool, kind))
             if variant is not None:
                 yield replace(variant, id=f"{pool.id} ({kind})", weight=pool.weight * weight)
 
 
-def _kept(pools: Sequence[Pool], keep: Callable[[Passage], bool]) -> list[Pool]:
+def _filter_passages(pools: Sequence[Pool], keep: Callable[[LabelledPassage], bool]) -> list[Pool]:
     left = [(pool, tuple(one for one in pool.passages if keep(one))) for pool in pools]
     return [pool.with_passages(kept) for pool, kept in left if kept]
 
@@ -212,37 +219,37 @@ _SIBLINGS = frozenset((*_NO_RESULTS, "speculation", "other part"))
 _WRITTEN = frozenset(("misleading_outcome", "misleading_scope", "speculative"))
 
 
-def is_plain(pool: Pool) -> bool:
+def has_natural_negatives(pool: Pool) -> bool:
     """Tell whether every look-alike is a part of a paper, none written to deceive."""
     return not _WRITTEN & {one.kind for one in pool.passages}
 
 
-def own_parts(pool: Pool) -> NDArray[np.bool_] | None:
+def label_own_paper(pool: Pool) -> NDArray[np.bool_] | None:
     """Tell which passages are of the paper that answers; None if that cannot be learned here.
 
     It can where parts of that paper are in the pool beside the evidence, and other papers too.
     """
     if pool.of_one_paper:
         return None
-    siblings = [not one.label and negative_type(one.kind) in _SIBLINGS for one in pool.passages]
+    siblings = [not one.label and classify_negative(one.kind) in _SIBLINGS for one in pool.passages]
     if not any(siblings):
         return None
     own = np.array(siblings, np.bool_) | np.array(pool.labels, np.bool_)
     return None if own.all() else np.asarray(own, np.bool_)
 
 
-def role_of(pool: Pool, kind: str, label: int) -> tuple[int, float] | None:
+def label_results(pool: Pool, kind: str, label: int) -> tuple[int, float] | None:
     """Return whether a passage reports results, 1 or 0, and how much that counts.
 
     None if its kind does not tell, or the pool has no other part of the paper beside its evidence:
     its labels then speak of the topic.
     """
-    type_ = negative_type(kind)
+    type_ = classify_negative(kind)
     if pool.of_one_paper:
         if label or type_ == "other outcome":
             return 1, ARTICLE_WEIGHT
         return (0, ARTICLE_WEIGHT) if type_ in _NO_RESULTS else None
-    if own_parts(pool) is None:
+    if label_own_paper(pool) is None:
         return None
     if label:
         return 1, 1.0

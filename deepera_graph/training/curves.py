@@ -8,20 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.bench.metrics.statistics import Interval
-from deepera_graph.judges.trained.similarity import probability
+from deepera_graph.judges.trained.similarity import sigmoid
 from deepera_graph.judges.trained.trees import Trees
 from deepera_graph.training.data import Pool
 from deepera_graph.training.evaluate import (
     N_FOLDS,
     N_RESAMPLES,
-    Learn,
-    Scored,
-    folds,
-    rank_metrics,
-    score,
+    FitJudge,
+    ScoredPool,
+    assign_folds,
+    compute_rank_metrics,
+    score_pools,
 )
-from deepera_graph.training.features import Row
-from deepera_graph.training.log import Log, silent
+from deepera_graph.training.features import FeaturedPool
+from deepera_graph.training.log import Log, log_nothing
 
 LEARNING_CURVE = "learning curve"
 SHARES = (0.1, 0.25, 0.5, 1.0)
@@ -33,7 +33,7 @@ class Point(NamedTuple):
     size: float
     metrics: Mapping[str, Mapping[str, Interval]]
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
         return {
             "size": self.size,
@@ -44,7 +44,7 @@ class Point(NamedTuple):
         }
 
     @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> Self:
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Return the point of its plain form."""
         sets = {
             name: {metric: Interval(**one) for metric, one in its.items()}
@@ -55,12 +55,12 @@ class Point(NamedTuple):
 
 def learning_curve(
     pools: Sequence[Pool],
-    learn: Learn,
+    learn: FitJudge,
     *,
     shares: Sequence[float] = SHARES,
     n_folds: int = N_FOLDS,
     seed: int = 0,
-    log: Log = silent,
+    log: Log = log_nothing,
 ) -> list[Point]:
     """Return a point a share of the training questions; each is cross-validated.
 
@@ -78,10 +78,10 @@ def learning_curve(
         SettingsError: There are too few groups for the folds.
         InputError: No question of a set has a golden passage.
     """
-    fold_of = folds(pools, n_folds=n_folds, seed=seed)
+    fold_of = assign_folds(pools, n_folds=n_folds, seed=seed)
     points = []
     for share in shares:
-        scored: list[Scored] = []
+        scored: list[ScoredPool] = []
         sizes = []
         for fold in range(n_folds):
             sides = list(zip(pools, fold_of, strict=True))
@@ -91,20 +91,21 @@ def learning_curve(
                 {"step": "part of the questions", "share": share, "fold": fold, "train": len(train)}
             )
             scorer = learn(train, seed=seed, log=log)
-            scored += score([one for one, its in sides if its == fold], scorer, log)
+            scored += score_pools([one for one, its in sides if its == fold], scorer, log)
         points.append(point(float(np.mean(sizes)), scored, seed))
     return points
 
 
 def point(
-    size: float, scored: Sequence[Scored], seed: int, *, n_resamples: int = N_RESAMPLES
+    size: float, scored: Sequence[ScoredPool], seed: int, *, n_resamples: int = N_RESAMPLES
 ) -> Point:
     """Return the rank metrics of each set at one size."""
-    by_set: dict[str, list[Scored]] = {}
+    by_set: dict[str, list[ScoredPool]] = {}
     for one in scored:
         by_set.setdefault(one.pool.set, []).append(one)
     metrics = {
-        name: rank_metrics(its, n_resamples=n_resamples, seed=seed) for name, its in by_set.items()
+        name: compute_rank_metrics(its, n_resamples=n_resamples, seed=seed)
+        for name, its in by_set.items()
     }
     return Point(size, metrics)
 
@@ -123,7 +124,7 @@ _N_RESAMPLES = 200
 
 
 def by_trees(
-    rows: Sequence[Row],
+    rows: Sequence[FeaturedPool],
     numbers: Sequence[Floats],
     halves: Mapping[int, Trees],
     *,
@@ -150,8 +151,8 @@ def by_trees(
     for start, end in zip(starts, sizes, strict=True):
         grown = {half: between(its, start, end, n_ensembles) for half, its in halves.items()}
         for place, row in enumerate(rows):
-            ranks[place] = ranks[place] + grown[row.half].log_odds(numbers[place])
-        scored = [Scored(row.pool, probability(its)) for row, its in zip(rows, ranks, strict=True)]
+            ranks[place] = ranks[place] + grown[row.half].predict(numbers[place])
+        scored = [ScoredPool(row.pool, sigmoid(its)) for row, its in zip(rows, ranks, strict=True)]
         points.append(point(float(end), scored, seed, n_resamples=_N_RESAMPLES))
     return points
 

@@ -19,12 +19,12 @@ from deepera_graph.bench.data.readers import open_dataset, read_beir, read_insta
 from deepera_graph.errors import InputError, SettingsError
 
 
-def question_key(question: str) -> str:
+def hash_question(question: str) -> str:
     """Return 16 hexadecimal digits that name a question, whatever its case and white space."""
     return _digest(" ".join(question.casefold().split()))
 
 
-def groups_of(keys: Sequence[Sequence[str]]) -> list[str]:
+def find_groups(keys: Sequence[Sequence[str]]) -> list[str]:
     """Return a group for each item; two items that share a key have the same one.
 
     So do items that are joined through others. A group is named by its smallest key, so its name
@@ -49,7 +49,7 @@ def groups_of(keys: Sequence[Sequence[str]]) -> list[str]:
     return [root(its[0]) for its in keys]
 
 
-def instance_keys(instance: Instance, evidence: Mapping[str, str]) -> list[str]:
+def list_keys(instance: Instance, evidence: Mapping[str, str]) -> list[str]:
     """Return keys of a question, of its golden passages, and of its candidates as a whole.
 
     Args:
@@ -60,7 +60,7 @@ def instance_keys(instance: Instance, evidence: Mapping[str, str]) -> list[str]:
     texts = [one.text for one in instance.contexts if one.is_golden]
     texts += [evidence.get(id, id) for id in instance.golden_outside]
     candidates = "\n".join(sorted(one.text for one in instance.contexts))
-    return [question_key(instance.question), *map(_digest, texts), _digest(candidates)]
+    return [hash_question(instance.question), *map(_digest, texts), _digest(candidates)]
 
 
 def _digest(text: str) -> str:
@@ -72,7 +72,7 @@ OTHER_PAPER = "other paper"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
+class LabelledPassage:
     """One candidate.
 
     Attributes:
@@ -108,7 +108,7 @@ class Pool:
 
     id: str
     question: str
-    passages: tuple[Passage, ...]
+    passages: tuple[LabelledPassage, ...]
     set: str
     group: str
     weight: float = 1.0
@@ -137,7 +137,7 @@ class Pool:
         """Golden passages, in the pool or not."""
         return sum(self.labels) + self.golden_outside
 
-    def with_passages(self, passages: tuple[Passage, ...]) -> Self:
+    def with_passages(self, passages: tuple[LabelledPassage, ...]) -> Self:
         """Return the same question over other candidates."""
         return replace(self, passages=passages)
 
@@ -149,7 +149,7 @@ Read = Callable[[Path], Iterable[Instance]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class PoolSource:
     """How one data set becomes pools.
 
     Attributes:
@@ -190,7 +190,7 @@ def read_pools(
     their candidates are the same, as those of one article are.
 
     Args:
-        paths: Folders of known sets (see `known_sources`), and data sets as
+        paths: Folders of known sets (see `find_known_sources`), and data sets as
             `deepera_graph.bench.data.readers.open_dataset` takes them.
         split: Judgements to use of a BEIR folder that is none of the known sets.
         n_candidates: Documents that BM25 finds there for a query; those that are not golden are
@@ -202,21 +202,23 @@ def read_pools(
         DatasetError: A path is no data set, or a line cannot be read.
         SettingsError: Two sets have one name, or a name is unknown.
     """
-    sources: dict[str, Source] = {}
+    sources: dict[str, PoolSource] = {}
     for path in paths:
-        for name, source in _sources(path, split, n_candidates, adds_golden=adds_golden).items():
+        for name, source in _find_sources(
+            path, split, n_candidates, adds_golden=adds_golden
+        ).items():
             if name in sources:
                 raise SettingsError(f"two data sets are named {name!r}: give one another name")
             sources[name] = source
-    chosen = _chosen(sources, sets)
-    drafts = [draft for name, source in chosen.items() for draft in _drafts(name, source)]
-    groups = groups_of([keys for _, keys in drafts])
+    chosen = _choose(sources, sets)
+    drafts = [draft for name, source in chosen.items() for draft in _draft_pools(name, source)]
+    groups = find_groups([keys for _, keys in drafts])
     if not drafts:
         raise InputError(f"there is no question in {', '.join(map(str, paths))}")
     return [build(group) for (build, _), group in zip(drafts, groups, strict=True)]
 
 
-def known_sources(folder: Path) -> dict[str, Source]:
+def find_known_sources(folder: Path) -> dict[str, PoolSource]:
     """Return the sets of a folder that this package's weights are made from, by name.
 
     They are PubMedQA with and without look-alikes (`base`, `natural`, `written`, and `control`,
@@ -227,31 +229,33 @@ def known_sources(folder: Path) -> dict[str, Source]:
     trial, search = partial(read_beir, split="train", n_candidates=N_NEGATIVES), read_beir
     found = {
         # twice, as all others of PubMedQA hold other parts of the paper that answers
-        "base": Source(path=pubmed / "base.jsonl", read=read_instances, weight=2.0),
-        "natural": Source(path=pubmed / "natural.jsonl", read=read_instances, weight=1.5),
-        "written": Source(path=pubmed / "written.jsonl", read=read_instances),
-        "control": Source(path=pubmed / "written_control.jsonl", read=read_instances),
-        "evidence_inference": Source(
+        "base": PoolSource(path=pubmed / "base.jsonl", read=read_instances, weight=2.0),
+        "natural": PoolSource(path=pubmed / "natural.jsonl", read=read_instances, weight=1.5),
+        "written": PoolSource(path=pubmed / "written.jsonl", read=read_instances),
+        "control": PoolSource(path=pubmed / "written_control.jsonl", read=read_instances),
+        "evidence_inference": PoolSource(
             path=folder / "evidence_inference", read=read_articles, is_articles=True
         ),
-        "scifact_train": Source(path=scifact, read=trial, weight=0.5, adds_golden=True),
-        "scifact_test": Source(
+        "scifact_train": PoolSource(path=scifact, read=trial, weight=0.5, adds_golden=True),
+        "scifact_test": PoolSource(
             path=scifact, read=partial(search, split="test", n_candidates=N_CANDIDATES), weight=0.0
         ),
-        "scisumm": Source(
+        "scisumm": PoolSource(
             path=folder / "scisumm", read=read_articles, weight=0.0, is_articles=True
         ),
     }
     return {name: one for name, one in found.items() if one.path.exists()}
 
 
-def _sources(path: Path, split: str, n_candidates: int, *, adds_golden: bool) -> dict[str, Source]:
-    known = known_sources(path)
+def _find_sources(
+    path: Path, split: str, n_candidates: int, *, adds_golden: bool
+) -> dict[str, PoolSource]:
+    known = find_known_sources(path)
     if known:
         return known
     dataset = open_dataset(path, split=split, n_candidates=n_candidates)
     return {
-        dataset.name: Source(
+        dataset.name: PoolSource(
             path=path,
             read=lambda _: dataset,
             is_articles=(path / "passages.jsonl").exists(),
@@ -260,7 +264,9 @@ def _sources(path: Path, split: str, n_candidates: int, *, adds_golden: bool) ->
     }
 
 
-def _chosen(sources: Mapping[str, Source], sets: Sequence[str] | None) -> Mapping[str, Source]:
+def _choose(
+    sources: Mapping[str, PoolSource], sets: Sequence[str] | None
+) -> Mapping[str, PoolSource]:
     if sets is None:
         return sources
     unknown = [name for name in sets if name not in sources]
@@ -269,24 +275,26 @@ def _chosen(sources: Mapping[str, Source], sets: Sequence[str] | None) -> Mappin
     return {name: sources[name] for name in sets}
 
 
-def _drafts(name: str, source: Source) -> Iterator[tuple[Callable[[str], Pool], list[str]]]:
+def _draft_pools(
+    name: str, source: PoolSource
+) -> Iterator[tuple[Callable[[str], Pool], list[str]]]:
     """Yield what builds each pool once its group is known, and the keys that decide the group."""
     corpus: dict[str, _Document] = {}
     if source.adds_golden:
         corpus = {row.id: row for row in read_rows(source.path / "corpus.jsonl", _Document)}
     texts = {id: row.text or row.title for id, row in corpus.items()}
     for instance in source.read(source.path):
-        keys = instance_keys(instance, texts)
-        yield partial(_pool, name, source, instance, corpus), keys
+        keys = list_keys(instance, texts)
+        yield partial(_build_pool, name, source, instance, corpus), keys
 
 
-def _pool(
-    name: str, source: Source, instance: Instance, corpus: Mapping[str, _Document], group: str
+def _build_pool(
+    name: str, source: PoolSource, instance: Instance, corpus: Mapping[str, _Document], group: str
 ) -> Pool:
-    passages = [_passage(one, is_articles=source.is_articles) for one in instance.contexts]
+    passages = [_build_passage(one, is_articles=source.is_articles) for one in instance.contexts]
     missed = [corpus[id] for id in instance.golden_outside if id in corpus]
     passages += [
-        Passage(text=row.text or row.title, title=row.title, label=1, kind=GOLDEN)
+        LabelledPassage(text=row.text or row.title, title=row.title, label=1, kind=GOLDEN)
         for row in missed
         if (row.text or row.title).strip()
     ]
@@ -302,9 +310,9 @@ def _pool(
     )
 
 
-def _passage(context: Context, *, is_articles: bool) -> Passage:
+def _build_passage(context: Context, *, is_articles: bool) -> LabelledPassage:
     other = context.section if is_articles else context.distractor_type
-    return Passage(
+    return LabelledPassage(
         text=context.text,
         title="" if is_articles else context.title,
         label=int(context.is_golden),

@@ -19,15 +19,15 @@ from deepera_graph.bench.metrics.statistics import (
     calibration_error,
 )
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.training.augment import varied
+from deepera_graph.training.augment import add_variants
 from deepera_graph.training.data import Pool
-from deepera_graph.training.log import SCORE, Log, silent
+from deepera_graph.training.log import SCORE, Log, log_nothing
 
 N_FOLDS = 5
 Split = tuple[list[Pool], list[Pool]]
 
 
-def folds(pools: Sequence[Pool], *, n_folds: int = N_FOLDS, seed: int = 0) -> list[int]:
+def assign_folds(pools: Sequence[Pool], *, n_folds: int = N_FOLDS, seed: int = 0) -> list[int]:
     """Return the fold, from 0, of each pool; all pools of a group have the same one.
 
     Groups are shuffled and dealt out set by set, so that every fold has its share of each set.
@@ -57,7 +57,7 @@ def folds(pools: Sequence[Pool], *, n_folds: int = N_FOLDS, seed: int = 0) -> li
     return [fold_of[pool.group] for pool in pools]
 
 
-def held_out(pools: Sequence[Pool], share: float, *, seed: int = 0) -> Split:
+def split_held_out(pools: Sequence[Pool], share: float, *, seed: int = 0) -> Split:
     """Return the pools to train on, and those to choose by; no group is in both.
 
     Args:
@@ -82,11 +82,11 @@ def held_out(pools: Sequence[Pool], share: float, *, seed: int = 0) -> Split:
     )
 
 
-Scorer = Callable[[Pool], Sequence[float]]
+PoolScorer = Callable[[Pool], Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scored:
+class ScoredPool:
     """A pool, and the probability that each of its passages is evidence.
 
     Attributes:
@@ -126,7 +126,9 @@ class Scored:
         )
 
 
-def score(pools: Sequence[Pool], scorer: Scorer, log: Log = silent) -> Iterator[Scored]:
+def score_pools(
+    pools: Sequence[Pool], scorer: PoolScorer, log: Log = log_nothing
+) -> Iterator[ScoredPool]:
     """Yield each pool with its scores.
 
     Args:
@@ -135,33 +137,33 @@ def score(pools: Sequence[Pool], scorer: Scorer, log: Log = silent) -> Iterator[
         log: Told of every pool that is done.
 
     Raises:
-        InputError: See `Scored`.
+        InputError: See `ScoredPool`.
     """
     for n_done, pool in enumerate(pools, start=1):
-        yield Scored(pool, np.asarray(scorer(pool), dtype=np.float64))
+        yield ScoredPool(pool, np.asarray(scorer(pool), dtype=np.float64))
         log({"step": SCORE, "set": pool.set, "done": n_done, "of": len(pools)})
 
 
-class Learn(Protocol):
+class FitJudge(Protocol):
     """Fits a judge to pools and gives what scores others."""
 
     def __call__(
         self, pools: Sequence[Pool], *, seed: int, log: Log, without: Collection[str] = ()
-    ) -> Scorer:
+    ) -> PoolScorer:
         """Fit; *without* names signals that the judge has to do without."""
 
 
-def cross_validated(
+def cross_validate(
     pools: Sequence[Pool],
-    learn: Learn,
+    learn: FitJudge,
     *,
     n_folds: int = N_FOLDS,
     seed: int = 0,
     variants: Collection[str] = (),
     without: Collection[str] = (),
     train_on: Collection[Pool] | None = None,
-    log: Log = silent,
-) -> list[Scored]:
+    log: Log = log_nothing,
+) -> list[ScoredPool]:
     """Return each pool with the scores of a judge fitted on the other folds.
 
     Pools of weight 0 are measured and never trained on.
@@ -180,18 +182,22 @@ def cross_validated(
         SettingsError: There are too few groups for the folds.
     """
     fold_of = dict(
-        zip((pool.group for pool in pools), folds(pools, n_folds=n_folds, seed=seed), strict=True)
+        zip(
+            (pool.group for pool in pools),
+            assign_folds(pools, n_folds=n_folds, seed=seed),
+            strict=True,
+        )
     )
     material = [one for one in (pools if train_on is None else train_on) if one.weight]
-    scored: dict[tuple[str, str], Scored] = {}
+    scored: dict[tuple[str, str], ScoredPool] = {}
     for fold in range(n_folds):
         train = [one for one in material if fold_of[one.group] != fold]
         test = [one for one in pools if fold_of[one.group] == fold]
         log({"step": "fold", "fold": fold, "train": len(train), "test": len(test)})
         scorer = learn(
-            varied(train, kinds=variants, seed=seed), seed=seed, log=log, without=without
+            add_variants(train, kinds=variants, seed=seed), seed=seed, log=log, without=without
         )
-        scored.update({(one.pool.set, one.pool.id): one for one in score(test, scorer, log)})
+        scored.update({(one.pool.set, one.pool.id): one for one in score_pools(test, scorer, log)})
     return [scored[pool.set, pool.id] for pool in pools]
 
 
@@ -207,7 +213,7 @@ ColumnT = TypeVar("ColumnT")
 _CUT = 10
 
 
-class Bin(NamedTuple):
+class ReliabilityBin(NamedTuple):
     """Passages with probabilities of one tenth of the scale.
 
     Attributes:
@@ -225,8 +231,8 @@ class Bin(NamedTuple):
     share: float | None
 
 
-def rank_metrics(
-    scored: Sequence[Scored], *, n_resamples: int = N_RESAMPLES, seed: int = 0
+def compute_rank_metrics(
+    scored: Sequence[ScoredPool], *, n_resamples: int = N_RESAMPLES, seed: int = 0
 ) -> dict[str, Interval]:
     """Return `RANKS` with intervals of 95 % over groups; over questions that have an answer.
 
@@ -239,11 +245,11 @@ def rank_metrics(
     judged = [one.judged() for one in answerable]
     ones = np.ones(len(judged))
     columns = {name: (compute(name, judged).values, ones) for name in RANKS}
-    return _intervals(answerable, columns, n_resamples, seed)
+    return _compute_intervals(answerable, columns, n_resamples, seed)
 
 
-def kept_metrics(
-    scored: Sequence[Scored],
+def compute_threshold_metrics(
+    scored: Sequence[ScoredPool],
     tau: float = TAU,
     *,
     n_resamples: int = N_RESAMPLES,
@@ -267,7 +273,7 @@ def kept_metrics(
     if not 0 <= tau <= 1:
         raise SettingsError(f"tau must be in [0, 1], got {tau}")
     kept = np.array([(one.scores >= tau).sum() for one in scored], dtype=np.float64)
-    found = np.array([_found(one, tau) for one in scored], dtype=np.float64)
+    found = np.array([_count_found(one, tau) for one in scored], dtype=np.float64)
     has = np.array([one.pool.n_golden > 0 for one in scored], dtype=np.float64)
     ones = np.ones(len(scored))
     columns = {
@@ -276,18 +282,18 @@ def kept_metrics(
         "any golden": ((found > 0) * has, has),
         "empty": ((kept == 0).astype(np.float64), ones),
     }
-    return _intervals(scored, columns, n_resamples, seed)
+    return _compute_intervals(scored, columns, n_resamples, seed)
 
 
-def operating_curve(
-    scored: Sequence[Scored], taus: Sequence[float] = TAUS, *, seed: int = 0
+def compute_operating_curve(
+    scored: Sequence[ScoredPool], taus: Sequence[float] = TAUS, *, seed: int = 0
 ) -> dict[float, dict[str, Interval]]:
-    """Return what each threshold does, see `kept_metrics`."""
-    return {tau: kept_metrics(scored, tau, n_resamples=500, seed=seed) for tau in taus}
+    """Return what each threshold does, see `compute_threshold_metrics`."""
+    return {tau: compute_threshold_metrics(scored, tau, n_resamples=500, seed=seed) for tau in taus}
 
 
-def best_metrics(
-    scored: Sequence[Scored], cuts: Sequence[int] = CUTS, *, seed: int = 0
+def compute_prefilter_metrics(
+    scored: Sequence[ScoredPool], cuts: Sequence[int] = CUTS, *, seed: int = 0
 ) -> dict[int, dict[str, Interval]]:
     """Return what is left when only the best so many passages of each question go on to a reader.
 
@@ -308,13 +314,13 @@ def best_metrics(
     left = {cut: np.array([labels[:cut].sum() for labels in ranked]) for cut in cuts}
     columns = {(cut, "golden"): (its, golden) for cut, its in left.items()}
     columns |= {(cut, "any golden"): (np.minimum(its, 1.0), has) for cut, its in left.items()}
-    found = _intervals(scored, columns, N_RESAMPLES, seed)
+    found = _compute_intervals(scored, columns, N_RESAMPLES, seed)
     return {cut: {name: found[cut, name] for name in BEST} for cut in cuts}
 
 
-def reliability(scored: Sequence[Scored]) -> list[Bin]:
+def compute_reliability(scored: Sequence[ScoredPool]) -> list[ReliabilityBin]:
     """Return how often passages are evidence whose probability is about the same, in ten bins."""
-    values, truth = _flat(scored)
+    values, truth = _flatten(scored)
     places = np.minimum((values * N_BINS).astype(int), N_BINS - 1)
     bins = []
     for place in range(N_BINS):
@@ -322,13 +328,13 @@ def reliability(scored: Sequence[Scored]) -> list[Bin]:
         n = int(here.sum())
         mean = float(values[here].mean()) if n else None
         share = float(truth[here].mean()) if n else None
-        bins.append(Bin(place / N_BINS, (place + 1) / N_BINS, n, mean, share))
+        bins.append(ReliabilityBin(place / N_BINS, (place + 1) / N_BINS, n, mean, share))
     return bins
 
 
-def calibration_metrics(scored: Sequence[Scored]) -> dict[str, float]:
+def compute_calibration(scored: Sequence[ScoredPool]) -> dict[str, float]:
     """Return the Brier score and the expected calibration error, both in [0, 1]; 0 is best."""
-    values, truth = _flat(scored)
+    values, truth = _flatten(scored)
     labels = [int(one) for one in truth]
     return {
         "Brier": brier_score(list(values), labels),
@@ -336,7 +342,7 @@ def calibration_metrics(scored: Sequence[Scored]) -> dict[str, float]:
     }
 
 
-def mean_average_precision(scored: Sequence[Scored]) -> float:
+def mean_average_precision(scored: Sequence[ScoredPool]) -> float:
     """Return MAP@10, in [0, 1], over questions that have an answer.
 
     Source:
@@ -358,18 +364,18 @@ def _average_precision(judged: Sequence[Judged]) -> Mapping[str, float]:
     return evaluate_run(AP @ _CUT, golden, run)
 
 
-def _found(one: Scored, tau: float) -> int:
+def _count_found(one: ScoredPool, tau: float) -> int:
     return int(((one.scores >= tau) & (np.asarray(one.pool.labels) == 1)).sum())
 
 
-def _flat(scored: Sequence[Scored]) -> tuple[Floats, Floats]:
+def _flatten(scored: Sequence[ScoredPool]) -> tuple[Floats, Floats]:
     values = np.concatenate([one.scores for one in scored])
     truth = np.concatenate([np.asarray(one.pool.labels, np.float64) for one in scored])
     return values, truth
 
 
-def _intervals(
-    scored: Sequence[Scored],
+def _compute_intervals(
+    scored: Sequence[ScoredPool],
     columns: Mapping[ColumnT, tuple[Floats, Floats]],
     n_resamples: int,
     seed: int,
@@ -378,12 +384,12 @@ def _intervals(
     names = {one.pool.group: 0 for one in scored}
     place = {group: number for number, group in enumerate(names)}
     groups = np.array([place[one.pool.group] for one in scored])
-    values = [_by_group(groups, above, below) for above, below in columns.values()]
+    values = [_group_values(groups, above, below) for above, below in columns.values()]
     found = bootstraps(values, n_resamples=n_resamples, seed=seed)
     return dict(zip(columns, found, strict=True))
 
 
-def _by_group(groups: ArrayLike, above: Floats, below: Floats) -> Values:
+def _group_values(groups: ArrayLike, above: Floats, below: Floats) -> Values:
     """Return a value a group, weighted so that the mean is the ratio of the sums."""
     over = np.bincount(groups, weights=above)
     under = np.bincount(groups, weights=below)
@@ -412,7 +418,7 @@ class SetResult:
     metrics: Mapping[str, Interval]
     curve: Mapping[float, Mapping[str, Interval]]
     best: Mapping[int, Mapping[str, Interval]]
-    bins: Sequence[Bin]
+    bins: Sequence[ReliabilityBin]
     calibration: Mapping[str, float]
 
 
@@ -430,7 +436,7 @@ class Evaluation:
     tau: float
     sets: Mapping[str, SetResult]
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values; null for what is not a number."""
         return {
             "how": self.how,
@@ -440,7 +446,7 @@ class Evaluation:
 
 
 def evaluate(
-    scored: Sequence[Scored],
+    scored: Sequence[ScoredPool],
     *,
     how: str,
     tau: float = TAU,
@@ -460,7 +466,7 @@ def evaluate(
         SettingsError: *tau* is out of range.
         InputError: No question of a set has a golden passage.
     """
-    by_set: dict[str, list[Scored]] = {}
+    by_set: dict[str, list[ScoredPool]] = {}
     for one in scored:
         by_set.setdefault(one.pool.set, []).append(one)
     seen = trained_on or {}
@@ -471,16 +477,19 @@ def evaluate(
     )
 
 
-def _measure(scored: Sequence[Scored], tau: float, n_trained_on: int, seed: int) -> SetResult:
+def _measure(scored: Sequence[ScoredPool], tau: float, n_trained_on: int, seed: int) -> SetResult:
     return SetResult(
         n_questions=len(scored),
         n_groups=len({one.pool.group for one in scored}),
         n_trained_on=n_trained_on,
-        metrics={**rank_metrics(scored, seed=seed), **kept_metrics(scored, tau, seed=seed)},
-        curve=operating_curve(scored, seed=seed),
-        best=best_metrics(scored, seed=seed),
-        bins=reliability(scored),
-        calibration=calibration_metrics(scored),
+        metrics={
+            **compute_rank_metrics(scored, seed=seed),
+            **compute_threshold_metrics(scored, tau, seed=seed),
+        },
+        curve=compute_operating_curve(scored, seed=seed),
+        best=compute_prefilter_metrics(scored, seed=seed),
+        bins=compute_reliability(scored),
+        calibration=compute_calibration(scored),
     )
 
 
@@ -510,7 +519,7 @@ _COUNTS = frozenset({"kept"})
 _CURVE = ("kept", "precision", "any golden", "empty")
 
 
-def markdown(evaluation: Evaluation) -> str:
+def format_evaluation(evaluation: Evaluation) -> str:
     """Return the tables: all sets, then of each its operating curve and its reliability.
 
     Between them, what share of the golden passages is among the best so many of their question, as
@@ -531,24 +540,24 @@ def _best(evaluation: Evaluation) -> list[str]:
     """Return a table of the golden passages that are among the best of their question."""
     cuts = list(dict.fromkeys(cut for one in evaluation.sets.values() for cut in one.best))
     rows = [
-        [name, *(cell("golden", one.best[cut]["golden"]) for cut in cuts)]
+        [name, *(format_interval("golden", one.best[cut]["golden"]) for cut in cuts)]
         for name, one in evaluation.sets.items()
     ]
-    return table(["golden passages among the best", *map(str, cuts)], rows)
+    return format_table(["golden passages among the best", *map(str, cuts)], rows)
 
 
-def overview(evaluation: Evaluation) -> str:
+def format_overview(evaluation: Evaluation) -> str:
     """Return the table of all sets alone, after the sentence on how it was measured."""
     return "\n".join([evaluation.how, "", *_overview(evaluation)]) + "\n"
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+def format_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Return the lines of a Markdown table; all columns but the first are aligned right."""
     marks = ["---", *["---:"] * (len(head) - 1)]
     return [f"| {' | '.join(cells)} |" for cells in (head, marks, *rows)]
 
 
-def cell(name: str, one: Interval) -> str:
+def format_interval(name: str, one: Interval) -> str:
     """Return a mean with its interval; a dash if it is not a number."""
     if not isfinite(one.mean):
         return "-"
@@ -561,10 +570,14 @@ def _overview(evaluation: Evaluation) -> list[str]:
     at = f"at {evaluation.tau:g}"
     head = ["set", "questions", *(f"{name} {at}" if name == "kept" else name for name in COLUMNS)]
     rows = [
-        [name, _questions(one), *(cell(column, one.metrics[column]) for column in COLUMNS)]
+        [
+            name,
+            _questions(one),
+            *(format_interval(column, one.metrics[column]) for column in COLUMNS),
+        ]
         for name, one in evaluation.sets.items()
     ]
-    return table(head, rows)
+    return format_table(head, rows)
 
 
 def _questions(one: SetResult) -> str:
@@ -575,16 +588,16 @@ def _questions(one: SetResult) -> str:
 
 def _curve(one: SetResult) -> list[str]:
     rows = [
-        [f"{tau:.2f}", *(cell(name, its[name]) for name in _CURVE)]
+        [f"{tau:.2f}", *(format_interval(name, its[name]) for name in _CURVE)]
         for tau, its in one.curve.items()
     ]
-    return table(["threshold", *_CURVE], rows)
+    return format_table(["threshold", *_CURVE], rows)
 
 
-def _reliability(bins: Sequence[Bin]) -> list[str]:
+def _reliability(bins: Sequence[ReliabilityBin]) -> list[str]:
     rows = [
         [f"{one.low:.1f} to {one.high:.1f}", str(one.n), f"{one.mean:.3f}", f"{one.share:.3f}"]
         for one in bins
         if one.mean is not None and one.share is not None
     ]
-    return table(["probability", "passages", "mean probability", "share of evidence"], rows)
+    return format_table(["probability", "passages", "mean probability", "share of evidence"], rows)

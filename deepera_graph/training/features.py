@@ -16,50 +16,67 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.judges.heuristic.intent import recognize
+from deepera_graph.judges.heuristic.intent import recognize_intent
 from deepera_graph.judges.onnx import send_nothing
 from deepera_graph.judges.trained.encoder import ON_CPU, Encoded, Encoder
-from deepera_graph.judges.trained.features import Look, ResultsRole, View, look, read, shown, view
+from deepera_graph.judges.trained.features import (
+    PassageMatch,
+    PassageVectors,
+    ResultsClassifier,
+    complete_features,
+    join_title,
+    match_passage,
+    vectorize_passage,
+)
 from deepera_graph.judges.trained.model import Encodes, encode_once, opened, sha256_of
-from deepera_graph.judges.trained.pool_features import Company, company_of, together
-from deepera_graph.judges.trained.similarity import Counts, Words, as_claim, compare_words
+from deepera_graph.judges.trained.pool_features import (
+    PoolFeatures,
+    assemble_pool_features,
+    compute_ranking_features,
+)
+from deepera_graph.judges.trained.similarity import (
+    LexicalSimilarity,
+    TokenCounts,
+    looks_like_claim,
+    measure_lexical_similarity,
+)
 from deepera_graph.schema import IntentFields, PassageTask, intent_fields
-from deepera_graph.training.data import Passage, Pool
-from deepera_graph.training.log import Log, silent
+from deepera_graph.training.data import LabelledPassage, Pool
+from deepera_graph.training.log import Log, log_nothing
 
 Floats = NDArray[np.float64]
 
 _GPU = "CUDAExecutionProvider"  # of the package onnxruntime-gpu
 
 
-def pick(available: Collection[str]) -> tuple[str, ...]:
+def choose_providers(available: Collection[str]) -> tuple[str, ...]:
     """Return the providers to ask for, the first that works being used."""
     return (_GPU, *ON_CPU) if _GPU in available else ON_CPU
 
 
-def available() -> list[str]:
+def list_providers() -> list[str]:
     """Return the providers that the installed onnxruntime has."""
     send_nothing()
     return list(import_module("onnxruntime").get_available_providers())
 
 
-def tell(encoder: Encoder, asked: Collection[str], log: Log) -> None:
+def log_provider(encoder: Encoder, asked: Collection[str], log: Log) -> None:
     """Log where the encoder runs; and that a GPU was asked for in vain, if so."""
     runs_on = encoder.provider
     in_vain = {"failed": _GPU} if _GPU in asked and runs_on != _GPU else {}
     log({"step": "encoder", "runs on": runs_on, **in_vain})
 
 
-N_PARTS = 4
+N_SPLITS = 4
 OneT = TypeVar("OneT")
 
 
-def part_of(pool: Pool) -> int:
+def assign_split(pool: Pool) -> int:
     """Return the part of a pool, in [0, N_PARTS); pools of one group are in one part."""
-    return crc32(pool.group.encode()) % N_PARTS
+    return crc32(pool.group.encode()) % N_SPLITS
 
 
-def beside(some: Sequence[OneT], part: int, of: Callable[[OneT], int]) -> Sequence[OneT]:
+def exclude_split(some: Sequence[OneT], part: int, of: Callable[[OneT], int]) -> Sequence[OneT]:
     """Return those of the other parts, or all if there is none."""
     return [one for one in some if of(one) != part] or some
 
@@ -82,7 +99,7 @@ _FORMAT = (
 Key = tuple[str, str, str]  # question, title, text
 
 
-class Shelf:
+class FeatureCache:
     """Looks in an SQLite file: about 10 KB a text, and half a KB a text and question.
 
     Args:
@@ -101,16 +118,16 @@ class Shelf:
         except (OSError, sqlite3.Error) as error:
             raise SettingsError(f"{str(file)!r} cannot keep what was read: {error}") from error
 
-    def find(self, keys: Sequence[Key]) -> dict[Key, Look]:
+    def find(self, keys: Sequence[Key]) -> dict[Key, PassageMatch]:
         """Return those looks that are kept."""
-        rows = ((key, self._rows.execute(_FIND, _names(key)).fetchone()) for key in keys)
-        return {key: _thawed(*row) for key, row in rows if row is not None}
+        rows = ((key, self._rows.execute(_FIND, _name_rows(key)).fetchone()) for key in keys)
+        return {key: _decode(*row) for key, row in rows if row is not None}
 
-    def keep(self, looks: Mapping[Key, Look]) -> None:
+    def keep(self, looks: Mapping[Key, PassageMatch]) -> None:
         """Add looks."""
         pairs, texts = [], []
         for key, one in looks.items():
-            pair, text = _names(key)
+            pair, text = _name_rows(key)
             plain = np.array(one.plain, np.float64).tobytes()
             pairs.append((pair, plain, one.cosines.tobytes(), one.matches.tobytes()))
             texts.append((text, *(x.tobytes() for x in (one.vector, one.body, one.sentences))))
@@ -124,7 +141,9 @@ class Shelf:
 
 
 @contextmanager
-def open_shelf(folder: Path | None, weights: Sequence[Path]) -> Iterator[Shelf | None]:
+def open_feature_cache(
+    folder: Path | None, weights: Sequence[Path]
+) -> Iterator[FeatureCache | None]:
     """Give the shelf of an encoder's weights in a folder; none if there is no folder.
 
     Args:
@@ -138,14 +157,14 @@ def open_shelf(folder: Path | None, weights: Sequence[Path]) -> Iterator[Shelf |
         yield None
         return
     name = sha256("".join([_FORMAT, *map(sha256_of, weights)]).encode()).hexdigest()[:16]
-    shelf = Shelf(folder / f"looks-{name}.sqlite")
+    shelf = FeatureCache(folder / f"looks-{name}.sqlite")
     try:
         yield shelf
     finally:
         shelf.close()
 
 
-def _names(key: Key) -> tuple[bytes, bytes]:
+def _name_rows(key: Key) -> tuple[bytes, bytes]:
     """Return what names question and text, and what names the text."""
     question, title, text = key
     name = _digest(f"{len(title)}\n{title}\n{text}")
@@ -156,10 +175,10 @@ def _digest(text: str) -> bytes:
     return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-def _thawed(plain: bytes, *arrays: bytes) -> Look:
+def _decode(plain: bytes, *arrays: bytes) -> PassageMatch:
     """Return the look of a row, its columns in the order of `_FIND`."""
     cosines, matches, vector, body, sentences = (np.frombuffer(one, np.float32) for one in arrays)
-    return Look(
+    return PassageMatch(
         plain=tuple(np.frombuffer(plain, np.float64).tolist()),
         vector=vector,
         body=body,
@@ -174,7 +193,7 @@ _ROOM = 2**30  # bytes of token vectors held, as questions of one set share pass
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Looked:
+class MatchedPool:
     """A pool whose passages have been looked at.
 
     Attributes:
@@ -184,16 +203,16 @@ class Looked:
     """
 
     pool: Pool
-    looks: Sequence[Look]
+    looks: Sequence[PassageMatch]
     labels: NDArray[np.int64]
 
     @property
     def is_claim(self) -> bool:
         """Whether the question is a claim."""
-        return as_claim(self.pool.question)
+        return looks_like_claim(self.pool.question)
 
 
-class Material:
+class FeatureExtractor:
     """Looks at pools, and remembers what it saw.
 
     Args:
@@ -201,33 +220,35 @@ class Material:
         shelf: Keeps looks for the next time, and gives those of the last; None keeps none.
     """
 
-    def __init__(self, encoder: Encodes, shelf: Shelf | None = None) -> None:
+    def __init__(self, encoder: Encodes, shelf: FeatureCache | None = None) -> None:
         self._encoder, self._shelf = encoder, shelf
-        self._looks: dict[Key, Look] = {}
-        self._views: OrderedDict[tuple[str, str], View] = OrderedDict()
+        self._looks: dict[Key, PassageMatch] = {}
+        self._views: OrderedDict[tuple[str, str], PassageVectors] = OrderedDict()
         self._held = 0  # bytes
         self._texts: dict[
             tuple[str, str], tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]
         ] = {}
         self._questions: dict[str, tuple[Encoded, IntentFields]] = {}
-        self._counts: Counts | None = None  # that `_words` were weighed by
-        self._words: dict[tuple[str, tuple[Passage, ...]], Words] = {}
+        self._counts: TokenCounts | None = None  # that `_words` were weighed by
+        self._words: dict[tuple[str, tuple[LabelledPassage, ...]], LexicalSimilarity] = {}
 
-    def look(self, pools: Sequence[Pool], log: Log = silent) -> list[Looked]:
+    def look(self, pools: Sequence[Pool], log: Log = log_nothing) -> list[MatchedPool]:
         """Return the pools with their passages looked at."""
         found = []
         for n_done, pool in enumerate(pools, start=1):
-            found.append(Looked(pool, self._of(pool), np.array(pool.labels)))
+            found.append(MatchedPool(pool, self._of(pool), np.array(pool.labels)))
             if n_done % _EVERY == 0 or n_done == len(pools):
                 log({"step": "look", "done": n_done, "of": len(pools)})
         return found
 
-    def company(self, looked: Looked, counts: Counts, role: ResultsRole) -> Company:
+    def company(
+        self, looked: MatchedPool, counts: TokenCounts, role: ResultsClassifier
+    ) -> PoolFeatures:
         """Return the passages of a pool compared with each other, as the judge compares them."""
-        reads = [read(one, role) for one in looked.looks]
-        return company_of(self._compare_words(looked.pool, counts), reads)
+        reads = [complete_features(one, role) for one in looked.looks]
+        return assemble_pool_features(self._compare_words(looked.pool, counts), reads)
 
-    def _of(self, pool: Pool) -> list[Look]:
+    def _of(self, pool: Pool) -> list[PassageMatch]:
         missing = self._not_yet(pool)
         if missing and self._shelf is not None:
             self._remember(self._shelf.find(list(missing)))
@@ -239,11 +260,11 @@ class Material:
                 self._shelf.keep(found)
         return [self._looks[_key(pool, one)] for one in pool.passages]
 
-    def _not_yet(self, pool: Pool) -> dict[Key, Passage]:
+    def _not_yet(self, pool: Pool) -> dict[Key, LabelledPassage]:
         keys = {_key(pool, one): one for one in pool.passages}
         return {key: one for key, one in keys.items() if key not in self._looks}
 
-    def _look(self, text: str, passages: Mapping[Key, Passage]) -> dict[Key, Look]:
+    def _look(self, text: str, passages: Mapping[Key, LabelledPassage]) -> dict[Key, PassageMatch]:
         question, intent = self._question(text)
         views = self._view(list(passages.values()))
         looks = {}
@@ -255,16 +276,16 @@ class Material:
                 "title": one.title,
                 "section": "",
             }
-            looks[key] = look(question, task, seen)
+            looks[key] = match_passage(question, task, seen)
         return looks
 
-    def _view(self, passages: Sequence[Passage]) -> list[View]:
+    def _view(self, passages: Sequence[LabelledPassage]) -> list[PassageVectors]:
         """Return what passages are whatever the question; the latest are held for the next one."""
         new = [one for one in passages if (one.title, one.text) not in self._views]
         titles = encode_once(self._encoder, (one.title for one in new if one.title))
         encoded = self._encoder.encode([one.text for one in new])
         for one, vectors in zip(new, encoded, strict=True):
-            seen = view(one.text, vectors, titles.get(one.title))
+            seen = vectorize_passage(one.text, vectors, titles.get(one.title))
             self._views[one.title, one.text] = seen
             self._held += seen.tokens.nbytes
         found = [self._views[one.title, one.text] for one in passages]
@@ -274,7 +295,7 @@ class Material:
             self._held -= self._views.popitem(last=False)[1].tokens.nbytes
         return found
 
-    def _remember(self, looks: Mapping[Key, Look]) -> None:
+    def _remember(self, looks: Mapping[Key, PassageMatch]) -> None:
         for key, one in looks.items():
             own = (one.vector, one.body, one.sentences)
             vector, body, sentences = self._texts.setdefault(key[1:], own)
@@ -282,26 +303,28 @@ class Material:
 
     def _question(self, question: str) -> tuple[Encoded, IntentFields]:
         if question not in self._questions:
-            intent = intent_fields(recognize({"question": question, "problem": ""}))
+            intent = intent_fields(recognize_intent({"question": question, "problem": ""}))
             self._questions[question] = (self._encoder.encode([question])[0], intent)
         return self._questions[question]
 
-    def _compare_words(self, pool: Pool, counts: Counts) -> Words:
+    def _compare_words(self, pool: Pool, counts: TokenCounts) -> LexicalSimilarity:
         if counts is not self._counts:
             self._counts, self._words = counts, {}
         key = pool.question, pool.passages
         if key not in self._words:
-            texts = [shown(one.title, one.text) for one in pool.passages]
-            self._words[key] = compare_words(counts, pool.question, texts)
+            texts = [join_title(one.title, one.text) for one in pool.passages]
+            self._words[key] = measure_lexical_similarity(counts, pool.question, texts)
         return self._words[key]
 
 
-def _key(pool: Pool, passage: Passage) -> Key:
+def _key(pool: Pool, passage: LabelledPassage) -> Key:
     return pool.question, passage.title, passage.text
 
 
 @contextmanager
-def looking(weights: tuple[Path, Path], keep: Path | None, log: Log = silent) -> Iterator[Material]:
+def open_extractor(
+    weights: tuple[Path, Path], keep: Path | None, log: Log = log_nothing
+) -> Iterator[FeatureExtractor]:
     """Give what looks at pools with an encoder; linear algebra takes one thread meanwhile.
 
     With more of them small products take longer, and sums differ in their last digit with the
@@ -315,11 +338,14 @@ def looking(weights: tuple[Path, Path], keep: Path | None, log: Log = silent) ->
     Raises:
         SettingsError: Nothing can be kept there, or there is no encoder that can be used.
     """
-    asked = pick(available())
+    asked = choose_providers(list_providers())
     encoder = opened(Encoder(*weights, providers=asked), weights[0].parent)
-    tell(encoder, asked, log)
-    with open_shelf(_place(keep, encoder), weights) as shelf, threadpool_limits(1, user_api="blas"):
-        yield Material(encoder, shelf)
+    log_provider(encoder, asked, log)
+    with (
+        open_feature_cache(_place(keep, encoder), weights) as shelf,
+        threadpool_limits(1, user_api="blas"),
+    ):
+        yield FeatureExtractor(encoder, shelf)
 
 
 def _place(keep: Path | None, encoder: Encoder) -> Path | None:
@@ -330,7 +356,7 @@ def _place(keep: Path | None, encoder: Encoder) -> Path | None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Row:
+class FeaturedPool:
     """A pool in numbers.
 
     Attributes:
@@ -339,8 +365,8 @@ class Row:
         part: See `deepera_graph.training.features`.
     """
 
-    looked: Looked
-    company: Company
+    looked: MatchedPool
+    company: PoolFeatures
     part: int
 
     @property
@@ -355,7 +381,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Near:
+class ContextPool:
     """A pool and its surroundings.
 
     Attributes:
@@ -363,13 +389,13 @@ class Near:
         around: What `deepera_graph.judges.trained.pool_features.surroundings` says of each passage.
     """
 
-    row: Row
+    row: FeaturedPool
     around: Floats
 
     @property
     def numbers(self) -> Floats:
         """What its passages are ranked by, see `pool_features.together`."""
-        return together(self.row.company.measures, self.around)
+        return compute_ranking_features(self.row.company.features, self.around)
 
     @property
     def has_others(self) -> bool:

@@ -3,7 +3,7 @@
 One after the other: background counts; the results role; whether a passage is on topic; whether
 two passages are of one study; and from all of it the rank of a passage among those of its question:
 for questions over several papers, for questions over one paper, and for claims; at last, what
-probability a rank stands for. Pools of few passages (`few`) teach probabilities alone. What a
+probability a rank stands for. Truncated pools teach probabilities alone. What a
 later model is fitted on never comes from a model that saw the same group: groups are cut in parts,
 and each part is read by models fitted on the others.
 """
@@ -18,18 +18,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.errors import InputError
-from deepera_graph.judges.heuristic.intent import recognize
-from deepera_graph.judges.trained.features import ResultsRole
+from deepera_graph.judges.heuristic.intent import recognize_intent
+from deepera_graph.judges.trained.features import ResultsClassifier
 from deepera_graph.judges.trained.model import DIGITS, Encodes, EvidenceModel
-from deepera_graph.judges.trained.pool_features import surroundings
-from deepera_graph.judges.trained.scorer import N_POOL, Head, OnePaper, pool_numbers
-from deepera_graph.judges.trained.similarity import Counts, probability, tokens_of
+from deepera_graph.judges.trained.pool_features import compute_context_features
+from deepera_graph.judges.trained.scorer import (
+    N_POOL,
+    EvidenceScorer,
+    SameDocumentModel,
+    list_same_document_inputs,
+)
+from deepera_graph.judges.trained.similarity import TokenCounts, sigmoid, tokenize
 from deepera_graph.judges.trained.trees import Trees
 from deepera_graph.schema import PassageText, intent_fields
-from deepera_graph.training.augment import few, is_plain, joined, own_parts, role_of
-from deepera_graph.training.data import Passage, Pool
-from deepera_graph.training.evaluate import Learn, Scorer
-from deepera_graph.training.features import N_PARTS, Looked, Material, Near, Row, beside, part_of
+from deepera_graph.training.augment import (
+    has_natural_negatives,
+    label_own_paper,
+    label_results,
+    merge_evidence,
+    truncate_pools,
+)
+from deepera_graph.training.data import LabelledPassage, Pool
+from deepera_graph.training.evaluate import FitJudge, PoolScorer
+from deepera_graph.training.features import (
+    N_SPLITS,
+    ContextPool,
+    FeaturedPool,
+    FeatureExtractor,
+    MatchedPool,
+    assign_split,
+    exclude_split,
+)
 from deepera_graph.training.fit_ranking import (
     ARTICLE,
     CLAIM,
@@ -37,18 +56,18 @@ from deepera_graph.training.fit_ranking import (
     ONE_OF_ARTICLE,
     ONE_QUESTION,
     QUESTION,
-    fit_alone,
-    fit_ranking,
-    grow,
-    regress,
+    fit_ranker,
+    fit_scaled_logistic,
+    fit_single_passage,
+    fit_trees,
 )
-from deepera_graph.training.log import Log, needed, silent
+from deepera_graph.training.log import Log, log_nothing, needed
 
 FEWEST_PASSAGES = 3  # a token in fewer background passages is not counted
 LARGE = 3000  # distinct passages of a set from which its words are counted
 
 
-def fit_counts(pools: Sequence[Pool], fewest: int = LARGE) -> Counts | None:
+def fit_counts(pools: Sequence[Pool], fewest: int = LARGE) -> TokenCounts | None:
     """Count in how many passages of the large sets each token is; None if no set is large."""
     by_set: dict[str, set[str]] = {}
     for pool in pools:
@@ -56,15 +75,15 @@ def fit_counts(pools: Sequence[Pool], fewest: int = LARGE) -> Counts | None:
     texts = sorted({text for its in by_set.values() if len(its) >= fewest for text in its})
     if not texts:
         return None
-    found = Counter(token for text in texts for token in set(tokens_of(text)))
+    found = Counter(token for text in texts for token in set(tokenize(text)))
     kept = {token: n for token, n in sorted(found.items()) if n >= FEWEST_PASSAGES}
-    return Counts(len(texts), kept)
+    return TokenCounts(len(texts), kept)
 
 
-NEVER = OnePaper((0.0,) * N_POOL, -20.0)
+NEVER_SAME_DOCUMENT = SameDocumentModel((0.0,) * N_POOL, -20.0)
 
 
-def fit_one_paper(pools: Sequence[Near]) -> OnePaper | None:
+def fit_same_document(pools: Sequence[ContextPool]) -> SameDocumentModel | None:
     """Fit it to questions; None if those over one paper or those over several are missing.
 
     Both kinds count the same in all, however many there are of each.
@@ -73,22 +92,27 @@ def fit_one_paper(pools: Sequence[Near]) -> OnePaper | None:
     kinds = [one.row.pool.of_one_paper for one in asked]
     if len(set(kinds)) < 2:
         return None
-    numbers = np.stack([pool_numbers(one.around) for one in asked])
-    return OnePaper(*regress(numbers, kinds, balanced=True))
+    numbers = np.stack([list_same_document_inputs(one.around) for one in asked])
+    return SameDocumentModel(*fit_scaled_logistic(numbers, kinds, balanced=True))
 
 
 _DIGITS = 6
 
 
-def fit_roles(looked: Sequence[Looked], whole: ResultsRole) -> list[ResultsRole]:
+def fit_results_classifiers(
+    looked: Sequence[MatchedPool], whole: ResultsClassifier
+) -> list[ResultsClassifier]:
     """Return, for each part, what was fitted on the others; *whole* where they teach nothing."""
     return [
-        fit_role(beside(looked, part, lambda one: part_of(one.pool))) or whole
-        for part in range(N_PARTS)
+        fit_results_classifier(exclude_split(looked, part, lambda one: assign_split(one.pool)))
+        or whole
+        for part in range(N_SPLITS)
     ]
 
 
-def fit_role(looked: Sequence[Looked], log: Log = silent) -> ResultsRole | None:
+def fit_results_classifier(
+    looked: Sequence[MatchedPool], log: Log = log_nothing
+) -> ResultsClassifier | None:
     """Fit what tells results from aims, methods and background; None if nothing teaches it.
 
     Evidence of questions that have other parts of the same paper beside it, against those parts;
@@ -97,7 +121,7 @@ def fit_role(looked: Sequence[Looked], log: Log = silent) -> ResultsRole | None:
     vectors: dict[str, tuple[Any, Any, int, float]] = {}
     for one in looked:
         for passage, seen in zip(one.pool.passages, one.looks, strict=True):
-            taught = role_of(one.pool, passage.kind, passage.label)
+            taught = label_results(one.pool, passage.kind, passage.label)
             if taught is not None:
                 label, weight = taught
                 vectors.setdefault(passage.text, (seen.body, seen.sentences, label, weight))
@@ -117,7 +141,7 @@ def fit_role(looked: Sequence[Looked], log: Log = silent) -> ResultsRole | None:
         np.repeat(w, n_sentences),
     )
     log({"step": "role", "passages": len(rows), "results": int(y.sum())})
-    return ResultsRole(
+    return ResultsClassifier(
         _rounded(passages.coef_[0]),
         float(passages.intercept_[0]),
         _rounded(sentences.coef_[0]),
@@ -137,14 +161,14 @@ _Taught = tuple[int, Floats, Any]  # part, numbers, labels
 
 
 def fit_topics(
-    rows: Sequence[Row], seed: int, log: Log, base: Head | None
+    rows: Sequence[FeaturedPool], seed: int, log: Log, base: EvidenceScorer | None
 ) -> tuple[Sequence[Trees], Trees]:
     """Return models of whether a passage is on topic: for each part, and of all."""
     if base is not None:
-        return [base.topic] * N_PARTS, base.topic
+        return [base.topic] * N_SPLITS, base.topic
     taught = []
     for row in rows:
-        own = own_parts(row.pool) if is_plain(row.pool) else None
+        own = label_own_paper(row.pool) if has_natural_negatives(row.pool) else None
         if own is not None:
             taught.append((row.part, row.company.topic(), own))
         elif row.looked.is_claim and not row.pool.of_one_paper:
@@ -161,14 +185,14 @@ def fit_topics(
 
 
 def fit_links(
-    rows: Sequence[Row], seed: int, log: Log, base: Head | None
+    rows: Sequence[FeaturedPool], seed: int, log: Log, base: EvidenceScorer | None
 ) -> tuple[Sequence[Trees], Trees]:
     """Return models of whether two passages are of one study: for each part, and of all."""
     if base is not None:
-        return [base.link] * N_PARTS, base.link
+        return [base.link] * N_SPLITS, base.link
     taught = []
     for row in rows:
-        own = own_parts(row.pool) if is_plain(row.pool) else None
+        own = label_own_paper(row.pool) if has_natural_negatives(row.pool) else None
         if own is None:
             continue
         n = len(own)
@@ -181,7 +205,10 @@ def fit_links(
 
 
 def _by_part(taught: Sequence[_Taught], rounds: int, seed: int) -> list[Trees]:
-    return [_binary(beside(taught, part, itemgetter(0)), rounds, seed) for part in range(N_PARTS)]
+    return [
+        _binary(exclude_split(taught, part, itemgetter(0)), rounds, seed)
+        for part in range(N_SPLITS)
+    ]
 
 
 def _binary(taught: Sequence[_Taught], rounds: int, seed: int) -> Trees:
@@ -190,7 +217,7 @@ def _binary(taught: Sequence[_Taught], rounds: int, seed: int) -> Trees:
             "no pool tells the paper that answers from others, as each has look-alikes that were "
             "written to mislead"
         )
-    return grow(
+    return fit_trees(
         np.concatenate([x for _, x, _ in taught]),
         np.concatenate([y for *_, y in taught]).astype(np.int64),
         rounds=rounds,
@@ -199,16 +226,16 @@ def _binary(taught: Sequence[_Taught], rounds: int, seed: int) -> Trees:
     )
 
 
-def fit(
+def fit_scorer(
     pools: Sequence[Pool],
-    encoder: Encodes | Material,
+    encoder: Encodes | FeatureExtractor,
     *,
     seed: int = 0,
-    log: Log = silent,
+    log: Log = log_nothing,
     without: Collection[str] = (),
-    base: Head | None = None,
+    base: EvidenceScorer | None = None,
     tells_course: bool = False,
-) -> Head:
+) -> EvidenceScorer:
     """Fit a head to pools.
 
     Args:
@@ -228,53 +255,53 @@ def fit(
         SettingsError: A package of the extra ``train`` is missing.
     """
     needed("lightgbm")
-    material = encoder if isinstance(encoder, Material) else Material(encoder)
+    material = encoder if isinstance(encoder, FeatureExtractor) else FeatureExtractor(encoder)
     own = [pool for pool in pools if pool.weight]
-    more = joined(own)
-    short = list(few([*own, *more], seed))
+    more = merge_evidence(own)
+    short = list(truncate_pools([*own, *more], seed))
     looked = material.look([*own, *more], log)
     counts = fit_counts(own) or (base.counts if base else fit_counts(own, fewest=0))
-    role = fit_role(looked, log) or (base.role if base else None)
+    role = fit_results_classifier(looked, log) or (base.results if base else None)
     if counts is None or role is None:
         raise InputError(
             "no pool tells results from aims, methods or background of the same paper, and there "
             "is no judge to take that from"
         )
-    roles = fit_roles(looked, role)
+    roles = fit_results_classifiers(looked, role)
 
-    def compared(some: Sequence[Looked]) -> list[Row]:
-        places = [part_of(one.pool) for one in some]
+    def compared(some: Sequence[MatchedPool]) -> list[FeaturedPool]:
+        places = [assign_split(one.pool) for one in some]
         return [
-            Row(one, material.company(one, counts, roles[part]), part)
+            FeaturedPool(one, material.company(one, counts, roles[part]), part)
             for one, part in zip(some, places, strict=True)
         ]
 
     rows = compared(looked)
-    learns = any(own_parts(row.pool) is not None for row in rows)
+    learns = any(label_own_paper(row.pool) is not None for row in rows)
     if not learns and base is None:
         raise InputError("no pool holds other parts of the paper that answers its question")
     topics, topic = fit_topics(rows, seed, log, base if not learns else None)
     links, link = fit_links(rows, seed, log, base if not learns else None)
 
-    def near(some: Sequence[Row]) -> list[Near]:
+    def near(some: Sequence[FeaturedPool]) -> list[ContextPool]:
         return [
-            Near(
+            ContextPool(
                 row,
-                surroundings(
+                compute_context_features(
                     row.company,
-                    probability(topics[row.part].log_odds(row.company.topic())),
+                    sigmoid(topics[row.part].predict(row.company.topic())),
                     links[row.part],
                 ),
             )
             for row in some
         ]
 
-    def found(pools: Sequence[Pool]) -> list[Near]:
+    def found(pools: Sequence[Pool]) -> list[ContextPool]:
         return near(compared(material.look(pools)))
 
     beside = near(rows)
     rank = partial(
-        fit_ranking,
+        fit_ranker,
         beside[: len(own)],
         joined=beside[len(own) :],
         few=found(short),
@@ -284,15 +311,15 @@ def fit(
         without=without,
         tells_course=tells_course,
     )
-    alone = partial(fit_alone, rows, seed=seed, log=log, without=without)
+    alone = partial(fit_single_passage, rows, seed=seed, log=log, without=without)
     question, article, claim = rank(QUESTION), rank(ARTICLE), rank(CLAIM)
     one_question, one_claim = alone(ONE_QUESTION) or alone(ONE_OF_ARTICLE), alone(ONE_CLAIM)
     any_of_them, one = question or article or claim, one_question or one_claim
     if any_of_them is None or one is None:
         raise InputError("no question has both evidence and something else among its passages")
-    return Head(
+    return EvidenceScorer(
         counts=counts,
-        role=role,
+        results=role,
         topic=topic,
         link=link,
         question=question or (base.question if base else any_of_them),
@@ -300,7 +327,8 @@ def fit(
         claim=claim or (base.claim if base else any_of_them),
         question_alone=one_question or (base.question_alone if base else one),
         claim_alone=one_claim or (base.claim_alone if base else one),
-        one_paper=fit_one_paper(beside) or (base.one_paper if base else NEVER),
+        same_document=fit_same_document(beside)
+        or (base.same_document if base else NEVER_SAME_DOCUMENT),
         about={"questions": dict(Counter(pool.set for pool in own)), "seed": seed},
     )
 
@@ -311,45 +339,45 @@ def _without_evidence(pools: Sequence[Pool]) -> list[Pool]:
     return [pool.with_passages(rest) for pool, rest in kept if 1 < len(rest) < len(pool.passages)]
 
 
-def learner(material: Material, base: Head | None = None) -> Learn:
+def build_learner(material: FeatureExtractor, base: EvidenceScorer | None = None) -> FitJudge:
     """Return what fits the judge of this package to pools that are looked at.
 
     Args:
         material: Looks at pools.
-        base: Gives what some pools cannot teach, see `fit`; it must not know what is measured.
+        base: Gives what some pools cannot teach, see `fit_scorer`; not trained on what is measured.
     """
 
     def learn(
         pools: Sequence[Pool], *, seed: int, log: Log, without: Collection[str] = ()
-    ) -> Scorer:
-        head = fit(pools, material, seed=seed, log=log, without=without, base=base)
-        return head_scorer(head, material)
+    ) -> PoolScorer:
+        head = fit_scorer(pools, material, seed=seed, log=log, without=without, base=base)
+        return build_scorer(head, material)
 
     return learn
 
 
-def head_scorer(head: Head, material: Material) -> Scorer:
+def build_scorer(head: EvidenceScorer, material: FeatureExtractor) -> PoolScorer:
     """Return what scores a pool by a head that is in no folder yet, as a run would."""
 
     def score(pool: Pool) -> list[float]:
         unlike = pool.with_passages(tuple(dict(_by_text(pool)).values()))
         [looked] = material.look([unlike])
-        company = material.company(looked, head.counts, head.role)
-        found = np.round(head.weigh(pool.question, company).evidence, DIGITS)
+        company = material.company(looked, head.counts, head.results)
+        found = np.round(head.score_pool(pool.question, company).evidence, DIGITS)
         scores = dict(zip(map(_bare, unlike.passages), found.tolist(), strict=True))
         return [scores[_bare(one)] for one in pool.passages]
 
     return score
 
 
-def model_scorer(model: EvidenceModel) -> Scorer:
+def build_model_scorer(model: EvidenceModel) -> PoolScorer:
     """Return what scores a pool by loaded weights, as a run does: a survey, then each passage.
 
     Passages that are alike are judged once, as in a run.
     """
 
     def score(pool: Pool) -> list[float]:
-        intent = intent_fields(recognize({"question": pool.question, "problem": ""}))
+        intent = intent_fields(recognize_intent({"question": pool.question, "problem": ""}))
         texts: dict[tuple[str, str], PassageText] = {
             bare: {"text": one.text, "title": one.title, "section": ""}
             for bare, one in _by_text(pool)
@@ -375,9 +403,9 @@ def model_scorer(model: EvidenceModel) -> Scorer:
     return score
 
 
-def _by_text(pool: Pool) -> list[tuple[tuple[str, str], Passage]]:
+def _by_text(pool: Pool) -> list[tuple[tuple[str, str], LabelledPassage]]:
     return [(_bare(one), one) for one in pool.passages]
 
 
-def _bare(passage: Passage) -> tuple[str, str]:
+def _bare(passage: LabelledPassage) -> tuple[str, str]:
     return passage.text, passage.title

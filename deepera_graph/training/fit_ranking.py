@@ -8,13 +8,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.judges.trained.features import Measures
-from deepera_graph.judges.trained.pool_features import ABOVE, ALONE, SEEN, SURROUNDINGS
-from deepera_graph.judges.trained.scorer import Lone, Presence, Ranking, Scale, best_of, seen
-from deepera_graph.judges.trained.trees import Trees, mean
+from deepera_graph.judges.trained.features import PassageFeatures
+from deepera_graph.judges.trained.pool_features import (
+    CONTEXT_FEATURES,
+    RANK,
+    RANKING_FEATURES,
+    SINGLE_FEATURES,
+)
+from deepera_graph.judges.trained.scorer import (
+    AnswerabilityModel,
+    PassageRanker,
+    PlattScaling,
+    SinglePassageScorer,
+    list_answerability_inputs,
+    list_platt_inputs,
+)
+from deepera_graph.judges.trained.trees import Trees, average_trees
 from deepera_graph.training.curves import BY_TREES, by_trees
-from deepera_graph.training.features import Near, Row
-from deepera_graph.training.log import Log, needed, silent
+from deepera_graph.training.features import ContextPool, FeaturedPool
+from deepera_graph.training.log import Log, log_nothing, needed
 
 Floats = NDArray[np.float64]
 
@@ -35,7 +47,7 @@ _SAME_EVERY_TIME: Mapping[str, Any] = {
 }
 
 
-def grow(
+def fit_trees(
     rows: Floats,
     labels: NDArray[np.int64],
     *,
@@ -46,7 +58,7 @@ def grow(
     weights: Floats | None = None,
     sizes: Sequence[int] | None = None,
     rising: Sequence[bool] | None = None,
-    log: Log = silent,
+    log: Log = log_nothing,
 ) -> Trees:
     """Grow an ensemble, or several and take their mean.
 
@@ -73,11 +85,11 @@ def grow(
         data = lightgbm.Dataset(rows, labels, weight=weights, group=sizes)
         model = lightgbm.train({**given, "seed": n_ensembles * seed + number}, data, rounds)
         log({"step": "trees", "objective": objective, "rows": len(rows), "rounds": rounds})
-        grown.append(trees_of(model.dump_model(), rounds))
-    return mean(grown)
+        grown.append(convert_trees(model.dump_model(), rounds))
+    return average_trees(grown)
 
 
-def trees_of(model: Mapping[str, Any], n_trees: int) -> Trees:
+def convert_trees(model: Mapping[str, Any], n_trees: int) -> Trees:
     """Return the trees of a LightGBM model, as it dumps itself.
 
     It leaves out those that find nothing to split; a leaf of 0 stands for each, so that ensembles
@@ -125,7 +137,7 @@ def trees_of(model: Mapping[str, Any], n_trees: int) -> Trees:
 _LEAST = 1e-6  # standard deviation that a number is divided by at least
 
 
-def regress(
+def fit_scaled_logistic(
     numbers: Floats,
     labels: Sequence[bool],
     weights: Sequence[float] | None = None,
@@ -156,14 +168,14 @@ SHARE_WITHOUT = 0.1  # of questions for which nothing that was found is evidence
 WITHOUT_WEIGHT = SHARE_WITHOUT / (1 - SHARE_WITHOUT)  # of what a pool with evidence counts
 
 
-def fit_presence(
-    rows: Sequence[Row],
+def fit_answerability(
+    rows: Sequence[FeaturedPool],
     numbers: Sequence[Floats],
     around: Sequence[Floats],
     *,
     halves: Mapping[int, Trees],
     log: Log,
-) -> Presence:
+) -> AnswerabilityModel:
     """Fit it to pools with evidence, and to pools without.
 
     Args:
@@ -178,13 +190,15 @@ def fit_presence(
     """
     seen, there, weights = [], [], []
     for row, its, near in zip(rows, numbers, around, strict=True):
-        seen.append(best_of(halves[row.half].log_odds(its), row.company, near))
+        seen.append(list_answerability_inputs(halves[row.half].predict(its), row.company, near))
         has = bool(row.looked.labels.any())
         there.append(has)
         weights.append(row.pool.weight * (1 if has else WITHOUT_WEIGHT))
     if len(set(there)) < 2:
-        return Presence((0.0,) * len(seen[0]), 20.0)  # nothing to tell apart: always there
-    found = Presence(*regress(np.stack(seen), there, weights))
+        return AnswerabilityModel(
+            (0.0,) * len(seen[0]), 20.0
+        )  # nothing to tell apart: always there
+    found = AnswerabilityModel(*fit_scaled_logistic(np.stack(seen), there, weights))
     log({"step": "presence", "pools": len(seen), "with evidence": int(sum(there))})
     return found
 
@@ -198,7 +212,7 @@ FOR_CLAIMS = frozenset(
         *("lead", "lead_second", "words_lead"),
     )
 )
-SIGNALS: Mapping[str, tuple[str, ...]] = {
+FEATURE_GROUPS: Mapping[str, tuple[str, ...]] = {
     "cosine of passage": ("cosine", "near_cosine", "lead", "lead_second"),
     "cosines of sentences": (
         *("sentence_cosine", "sentence_cosine_mean", "first_cosine", "last_cosine"),
@@ -209,19 +223,19 @@ SIGNALS: Mapping[str, tuple[str, ...]] = {
         *("sentence_match_mean", "result_match"),
     ),
     "results role": (
-        *(name for name in Measures._fields if name.startswith("role")),
+        *(name for name in PassageFeatures._fields if name.startswith("role")),
         *("result_cosine", "result_match", "pool_role", "by_aims_cosine", "by_aims_words"),
     ),
     "rules": (
         *("grounding", "grounding_spread", "strength", "grounded_coverage", "grounded_strength"),
         *("opening", "closing", "peak", "names"),
     ),
-    "words": tuple(name for name in (*SURROUNDINGS, "words_here") if "words" in name),
+    "words": tuple(name for name in (*CONTEXT_FEATURES, "words_here") if "words" in name),
     "studies": (
         *("topic", "support", "support_any", "link", "linked_topic", "topic_lead"),
         *("supported_lead", "link_two", "support_aims", "pool_topic"),
     ),
-    "surroundings": SURROUNDINGS,
+    "surroundings": CONTEXT_FEATURES,
 }
 
 RANK_ROUNDS = 350
@@ -229,7 +243,7 @@ _DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class QuestionKind:
     """A kind of question that has a ranking of its own.
 
     Attributes:
@@ -243,50 +257,52 @@ class Kind:
     """
 
     name: str
-    takes: Callable[[Row], bool]
+    takes: Callable[[FeaturedPool], bool]
     share: float
     n_ensembles: int = 3
     only: Collection[str] | None = None
 
     def sees(self, name: str, without: Collection[str] = ()) -> bool:
-        """Tell whether this kind looks at a number, out of `ALONE` or `SEEN`."""
+        """Tell whether this kind uses a feature of `SINGLE_FEATURES` or `RANKING_FEATURES`."""
         signal, _, standing = name.partition(", ")
         if signal in without:
             return False
-        return self.only is None or (signal in self.only and standing != ABOVE)
+        return self.only is None or (signal in self.only and standing != RANK)
 
     def rising(self, names: Sequence[str]) -> list[bool] | None:
         """Tell which of some numbers may only help; None if that goes for none of them."""
         return None if self.only is None else [self.sees(name) for name in names]
 
 
-QUESTION = Kind(
+QUESTION = QuestionKind(
     name="question",
     takes=lambda row: not row.looked.is_claim and not row.pool.of_one_paper,
     share=0.1,
 )
-ARTICLE = Kind(
+ARTICLE = QuestionKind(
     name="article", takes=lambda row: not row.looked.is_claim and row.pool.of_one_paper, share=0.2
 )
-CLAIM = Kind(name="claim", takes=lambda row: row.looked.is_claim, share=0.3, only=FOR_CLAIMS)
+CLAIM = QuestionKind(
+    name="claim", takes=lambda row: row.looked.is_claim, share=0.3, only=FOR_CLAIMS
+)
 ONE_CLAIM = replace(CLAIM, n_ensembles=1)
 # of a passage alone; in an article most results are on another outcome, which says little elsewhere
 ONE_QUESTION = replace(QUESTION, share=0.7, n_ensembles=1)
 ONE_OF_ARTICLE = replace(ARTICLE, share=0.7, n_ensembles=1)
 
 
-def fit_ranking(
-    pools: Sequence[Near],
-    kind: Kind,
+def fit_ranker(
+    pools: Sequence[ContextPool],
+    kind: QuestionKind,
     *,
-    joined: Sequence[Near],
-    few: Sequence[Near],
-    bare: Sequence[Near],
+    joined: Sequence[ContextPool],
+    few: Sequence[ContextPool],
+    bare: Sequence[ContextPool],
     seed: int,
     log: Log,
     without: Collection[str] = (),
     tells_course: bool = False,
-) -> Ranking | None:
+) -> PassageRanker | None:
     """Fit what ranks the passages of one kind of question; None if nothing teaches it.
 
     Args:
@@ -310,22 +326,22 @@ def fit_ranking(
     chosen = [*own, *more]
     short, empty = ([one for one in some if kind.takes(one.row)] for some in (few, bare))
     rows = [one.row for one in chosen]
-    kept = [kind.sees(name, without) for name in SEEN]
+    kept = [kind.sees(name, without) for name in RANKING_FEATURES]
     numbers, shorts, empties = (
-        [_masked(one.numbers, kept) for one in some] for some in (chosen, short, empty)
+        [_mask(one.numbers, kept) for one in some] for some in (chosen, short, empty)
     )
-    rank = partial(_rank, kind=kind, seed=seed, rising=kind.rising(SEEN))
-    halves = _halves(rows, numbers, rank)
+    rank = partial(_rank, kind=kind, seed=seed, rising=kind.rising(RANKING_FEATURES))
+    halves = _fit_halves(rows, numbers, rank)
     if tells_course:
         n = len(own)
         points = by_trees(rows[:n], numbers[:n], halves, n_ensembles=kind.n_ensembles, seed=seed)
-        log({"step": BY_TREES, "kind": kind.name, "points": [one.plain() for one in points]})
-    trees = rank(rows, numbers, log=_told(log, kind.name, "together"))
+        log({"step": BY_TREES, "kind": kind.name, "points": [one.to_dict() for one in points]})
+    trees = rank(rows, numbers, log=_name_events(log, kind.name, "together"))
     scaled = [*rows, *(one.row for one in short)]
-    return Ranking(
+    return PassageRanker(
         trees,
-        _scale(scaled, [*numbers, *shorts], halves, log, alone=False),
-        fit_presence(
+        _fit_platt(scaled, [*numbers, *shorts], halves, log, alone=False),
+        fit_answerability(
             [*scaled, *(one.row for one in empty)],
             [*numbers, *shorts, *empties],
             [one.around for one in (*chosen, *short, *empty)],
@@ -335,48 +351,48 @@ def fit_ranking(
     )
 
 
-def fit_alone(
-    rows: Sequence[Row],
-    kind: Kind,
+def fit_single_passage(
+    rows: Sequence[FeaturedPool],
+    kind: QuestionKind,
     *,
     seed: int,
     log: Log,
     without: Collection[str] = (),
-) -> Lone | None:
+) -> SinglePassageScorer | None:
     """Fit what judges a passage that has no other beside it; None if nothing teaches it.
 
-    For the arguments see `fit_ranking`.
+    For the arguments see `fit_ranker`.
     """
     chosen = [row for row in rows if kind.takes(row) and _teaches(row)]
     if not chosen:
         return None
-    kept = [kind.sees(name, without) for name in ALONE]
-    numbers = [_masked(row.company.alone(), kept) for row in chosen]
-    rank = partial(_rank, kind=kind, seed=seed, rising=kind.rising(ALONE))
-    halves = _halves(chosen, numbers, rank)
-    trees = rank(chosen, numbers, log=_told(log, kind.name, "alone"))
-    return Lone(trees, _scale(chosen, numbers, halves, log, alone=True))
+    kept = [kind.sees(name, without) for name in SINGLE_FEATURES]
+    numbers = [_mask(row.company.alone(), kept) for row in chosen]
+    rank = partial(_rank, kind=kind, seed=seed, rising=kind.rising(SINGLE_FEATURES))
+    halves = _fit_halves(chosen, numbers, rank)
+    trees = rank(chosen, numbers, log=_name_events(log, kind.name, "alone"))
+    return SinglePassageScorer(trees, _fit_platt(chosen, numbers, halves, log, alone=True))
 
 
-def _masked(numbers: Floats, kept: Sequence[bool]) -> Floats:
+def _mask(numbers: Floats, kept: Sequence[bool]) -> Floats:
     """Return numbers of which some say nothing."""
     return np.asarray(np.where(np.array(kept)[None], numbers, 0.0), np.float64)
 
 
-def _teaches(row: Row) -> bool:
+def _teaches(row: FeaturedPool) -> bool:
     return bool(0 < row.looked.labels.sum() < len(row.looked.labels))
 
 
 def _rank(
-    rows: Sequence[Row],
+    rows: Sequence[FeaturedPool],
     numbers: Sequence[Floats],
     *,
-    kind: Kind,
+    kind: QuestionKind,
     seed: int,
     rising: Sequence[bool] | None,
-    log: Log = silent,
+    log: Log = log_nothing,
 ) -> Trees:
-    return grow(
+    return fit_trees(
         np.concatenate(numbers),
         np.concatenate([row.looked.labels for row in rows]),
         weights=np.concatenate([np.full(len(row.looked.labels), row.pool.weight) for row in rows]),
@@ -390,8 +406,8 @@ def _rank(
     )
 
 
-def _halves(
-    rows: Sequence[Row], numbers: Sequence[Floats], rank: Callable[..., Trees]
+def _fit_halves(
+    rows: Sequence[FeaturedPool], numbers: Sequence[Floats], rank: Callable[..., Trees]
 ) -> dict[int, Trees]:
     """Return what ranks the pools of each half, fitted on the other, or on all if it is empty."""
     found = {}
@@ -401,18 +417,18 @@ def _halves(
     return found
 
 
-def _scale(
-    rows: Sequence[Row],
+def _fit_platt(
+    rows: Sequence[FeaturedPool],
     numbers: Sequence[Floats],
     halves: Mapping[int, Trees],
     log: Log,
     *,
     alone: bool,
-) -> Scale:
+) -> PlattScaling:
     """Fit probabilities to ranks that models of the other half gave; to pools with evidence."""
     taught = [(row, its) for row, its in zip(rows, numbers, strict=True) if row.looked.labels.any()]
-    ranks = [halves[row.half].log_odds(its) for row, its in taught]
-    found = [_lone(one) if alone else seen(one) for one in ranks]
+    ranks = [halves[row.half].predict(its) for row, its in taught]
+    found = [_list_single_inputs(one) if alone else list_platt_inputs(one) for one in ranks]
     labels = np.concatenate([row.looked.labels for row, _ in taught])
     weights = np.concatenate(
         [np.full(len(row.looked.labels), row.pool.weight) for row, _ in taught]
@@ -420,17 +436,17 @@ def _scale(
     model = needed("sklearn.linear_model").LogisticRegression(C=100.0, max_iter=2000)
     model.fit(np.concatenate(found), labels, weights)
     log({"step": "scale", "weights": [round(float(x), 3) for x in model.coef_[0]]})
-    return Scale(
+    return PlattScaling(
         tuple(np.round(model.coef_[0], _DIGITS).tolist()),
         round(float(model.intercept_[0]), _DIGITS),
     )
 
 
-def _lone(ranks: Floats) -> Floats:
-    return np.column_stack([ranks, np.zeros((len(ranks), Scale.SEEN - 1))])
+def _list_single_inputs(ranks: Floats) -> Floats:
+    return np.column_stack([ranks, np.zeros((len(ranks), PlattScaling.N_INPUTS - 1))])
 
 
-def _told(log: Log, kind: str, what: str) -> Log:
+def _name_events(log: Log, kind: str, what: str) -> Log:
     def told(event: Mapping[str, Any]) -> None:
         log({**event, "kind": kind, "ranks": what})
 

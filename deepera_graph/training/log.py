@@ -16,12 +16,12 @@ Log = Callable[[Event], None]
 SCORE, DONE = "score", "done"
 
 
-def silent(event: Event) -> None:
+def log_nothing(event: Event) -> None:
     """Tell nobody."""
 
 
 @contextmanager
-def log_to(path: Path, also: Log = silent) -> Iterator[Log]:
+def write_log(path: Path, also: Log = log_nothing) -> Iterator[Log]:
     """Write events to a file as they come, each with the seconds since the beginning.
 
     Args:
@@ -44,7 +44,7 @@ def log_to(path: Path, also: Log = silent) -> Iterator[Log]:
     part.replace(path)
 
 
-def events(path: Path) -> list[dict[str, Any]]:
+def read_events(path: Path) -> list[dict[str, Any]]:
     """Return the events of a log, in order."""
     with path.open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]

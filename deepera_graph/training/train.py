@@ -9,30 +9,35 @@ from typing import Any, NamedTuple
 
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.judges.trained.model import SHIPPED
-from deepera_graph.judges.trained.scorer import Head
+from deepera_graph.judges.trained.scorer import EvidenceScorer
 from deepera_graph.training.ablate import save_figures, training_figures
-from deepera_graph.training.augment import VARIANTS, varied
+from deepera_graph.training.augment import VARIANTS, add_variants
 from deepera_graph.training.curves import LEARNING_CURVE, learning_curve
 from deepera_graph.training.data import N_NEGATIVES, Pool, read_pools
-from deepera_graph.training.evaluate import Scorer, held_out, mean_average_precision, score
-from deepera_graph.training.features import Material, looking
-from deepera_graph.training.fit import fit, head_scorer, learner
+from deepera_graph.training.evaluate import (
+    PoolScorer,
+    mean_average_precision,
+    score_pools,
+    split_held_out,
+)
+from deepera_graph.training.features import FeatureExtractor, open_extractor
+from deepera_graph.training.fit import build_learner, build_scorer, fit_scorer
 from deepera_graph.training.fit_ranking import LEAF
-from deepera_graph.training.log import DONE, Log, log_to, needed, silent
+from deepera_graph.training.log import DONE, Log, log_nothing, needed, write_log
 from deepera_graph.training.weights import (
     HEAD,
     copy_encoder,
     encoder_files,
-    head_of,
-    renewed_weights,
-    unknowing,
+    load_scorer,
+    load_unexposed,
+    replace_weights,
     write_sums,
     write_trained_on,
 )
 
 
-def best(
-    candidates: Mapping[str, Scorer], validation: Sequence[Pool]
+def choose_recipe(
+    candidates: Mapping[str, PoolScorer], validation: Sequence[Pool]
 ) -> tuple[str, dict[str, float]]:
     """Return the name of the candidate with the highest MAP@10, and the MAP@10 of all.
 
@@ -49,7 +54,7 @@ def best(
     if not candidates:
         raise SettingsError("there is no judge to choose from")
     found = {
-        name: mean_average_precision(list(score(validation, one)))
+        name: mean_average_precision(list(score_pools(validation, one)))
         for name, one in candidates.items()
     }
     return max(found, key=lambda name: found[name]), found
@@ -66,7 +71,7 @@ RECIPES: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class TrainingPlan:
     """What to train on, and how.
 
     Attributes:
@@ -95,7 +100,7 @@ class Plan:
     learning_curve: bool = False
 
 
-class Made(NamedTuple):
+class TrainingOutcome(NamedTuple):
     """What came out of a training.
 
     Attributes:
@@ -110,17 +115,17 @@ class Made(NamedTuple):
     recipe: str
     found: Mapping[str, float]
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
         return {**self._asdict(), "out": str(self.out)}
 
 
-def make(plan: Plan, log: Log = silent) -> Made:
+def train_judge(plan: TrainingPlan, log: Log = log_nothing) -> TrainingOutcome:
     """Train a judge and write it into a folder that `EvidenceModel.load` reads.
 
     Beside the weights there are a log (``train.jsonl``), its figures, and a record of what was
     trained on. Until all is fitted, nothing is written but ``train.jsonl.part``, and then the
-    weights are put in place together (`renewed_weights`): an interrupted training leaves older ones
+    weights are put in place together (`replace_weights`): an interrupted training leaves older ones
     as they are. What the data cannot teach is taken from the judge whose encoder is used, if there
     is one.
 
@@ -132,32 +137,36 @@ def make(plan: Plan, log: Log = silent) -> Made:
     needed("lightgbm")
     source = plan.encoder or SHIPPED
     files = encoder_files(source)
-    pools = trainable(
+    pools = select_trainable(
         read_pools(plan.data, split=plan.split, n_candidates=plan.n_candidates, sets=plan.sets)
     )
-    sides = None if plan.validation is None else held_out(pools, plan.validation, seed=plan.seed)
-    base = head_of(source)
+    sides = (
+        None if plan.validation is None else split_held_out(pools, plan.validation, seed=plan.seed)
+    )
+    base = load_scorer(source)
     plan.out.mkdir(parents=True, exist_ok=True)
-    with log_to(plan.out / LOG, log) as told, looking(files, plan.keep, told) as material:
+    with write_log(plan.out / LOG, log) as told, open_extractor(files, plan.keep, told) as material:
         sets = Counter(pool.set for pool in pools)
         told({"step": "data", "questions": sets, "passages": sum(len(p.passages) for p in pools)})
-        learn = partial(fit, encoder=material, seed=plan.seed, log=told, base=base)
-        recipe, found = (OURS, {}) if sides is None else _decide(*sides, learn, material, told)
-        head = learn(varied(pools, kinds=RECIPES[recipe], seed=plan.seed), tells_course=True)
+        learn = partial(fit_scorer, encoder=material, seed=plan.seed, log=told, base=base)
+        recipe, found = (
+            (OURS, {}) if sides is None else _choose_by_held_out(*sides, learn, material, told)
+        )
+        head = learn(add_variants(pools, kinds=RECIPES[recipe], seed=plan.seed), tells_course=True)
         _check_splits(head, len(pools))
         told({"step": DONE, "recipe": recipe})
         if plan.learning_curve:
-            _curve(plan, pools, material, told)
-    with renewed_weights(plan.out) as fresh:
+            _log_curve(plan, pools, material, told)
+    with replace_weights(plan.out) as fresh:
         copy_encoder(source, fresh)
         head.save(fresh / HEAD)
         write_trained_on(fresh, pools, seed=plan.seed)
         write_sums(fresh)
     save_figures(plan.out, training_figures(plan.out / LOG))
-    return Made(plan.out, sets, recipe, found)
+    return TrainingOutcome(plan.out, sets, recipe, found)
 
 
-def trainable(pools: Sequence[Pool]) -> list[Pool]:
+def select_trainable(pools: Sequence[Pool]) -> list[Pool]:
     """Return the pools that count in training.
 
     Raises:
@@ -172,7 +181,7 @@ def trainable(pools: Sequence[Pool]) -> list[Pool]:
     return found
 
 
-def _check_splits(head: Head, n_questions: int) -> None:
+def _check_splits(head: EvidenceScorer, n_questions: int) -> None:
     """Raise `InputError` if the trees of a ranking are bare leaves, and so rank all alike."""
     rankings = (head.question, head.article, head.claim, head.question_alone, head.claim_alone)
     if not all(one.trees.depth for one in rankings):
@@ -182,25 +191,27 @@ def _check_splits(head: Head, n_questions: int) -> None:
         )
 
 
-def _curve(plan: Plan, pools: Sequence[Pool], material: Material, log: Log) -> None:
+def _log_curve(
+    plan: TrainingPlan, pools: Sequence[Pool], material: FeatureExtractor, log: Log
+) -> None:
     """Log what judges reach that are fitted on parts of the questions, by cross-validation."""
-    learn = learner(material, unknowing(plan.encoder or SHIPPED, pools))
+    learn = build_learner(material, load_unexposed(plan.encoder or SHIPPED, pools))
     points = learning_curve(pools, learn, n_folds=_FOLDS, seed=plan.seed, log=log)
-    log({"step": LEARNING_CURVE, "points": [one.plain() for one in points]})
+    log({"step": LEARNING_CURVE, "points": [one.to_dict() for one in points]})
 
 
-def _decide(
+def _choose_by_held_out(
     train: Sequence[Pool],
     validation: Sequence[Pool],
-    learn: Callable[[Sequence[Pool]], Head],
-    material: Material,
+    learn: Callable[[Sequence[Pool]], EvidenceScorer],
+    material: FeatureExtractor,
     log: Log,
 ) -> tuple[str, Mapping[str, float]]:
     """Return the recipe whose judge ranks the questions held out best, and what all reach."""
-    candidates: dict[str, Scorer] = {}
+    candidates: dict[str, PoolScorer] = {}
     for recipe, kinds in RECIPES.items():
         log({"step": "recipe", "recipe": recipe, "train": len(train), "held_out": len(validation)})
-        candidates[recipe] = head_scorer(learn(varied(train, kinds=kinds)), material)
-    chosen, found = best(candidates, validation)
+        candidates[recipe] = build_scorer(learn(add_variants(train, kinds=kinds)), material)
+    chosen, found = choose_recipe(candidates, validation)
     log({"step": "chosen", "recipe": chosen, "MAP@10": found})
     return chosen, found

@@ -15,13 +15,13 @@ from typing import Any
 from deepera_graph import __version__
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.trained.model import FILES, SUMS, check, sha256_of
-from deepera_graph.judges.trained.scorer import Head
-from deepera_graph.training.data import Pool, question_key
+from deepera_graph.judges.trained.scorer import EvidenceScorer
+from deepera_graph.training.data import Pool, hash_question
 from deepera_graph.training.log import needed
 
 
 @contextmanager
-def renewed(target: Path, names: Sequence[str]) -> Iterator[Path]:
+def replace_atomically(target: Path, names: Sequence[str]) -> Iterator[Path]:
     """Give an empty folder to write files into, and put them into *target* at the end.
 
     The empty folder has a hidden name and is inside *target*, or, where there is no such folder,
@@ -104,15 +104,15 @@ def encoder_files(folder: Path) -> tuple[Path, Path]:
     return folder / ENCODER, folder / TOKENIZER
 
 
-def renewed_weights(target: Path) -> AbstractContextManager[Path]:
+def replace_weights(target: Path) -> AbstractContextManager[Path]:
     """Give an empty folder to write weights into, and put them into *target* at the end.
 
     Before and after the renames at the end, *target* holds the whole older weights or the whole
     newer ones. A kill between them leaves a folder without ``SHA256SUMS``, which `check` refuses,
-    and the older weights in a folder ``.older-…`` in it: see `renewed`. An older head, or record of
+    and the older weights in a folder ``.older-…`` in it. An older head, or record of
     training, does not outlive its encoder.
     """
-    return renewed(target, (*_SUMMED, SUMS))
+    return replace_atomically(target, (*_SUMMED, SUMS))
 
 
 def copy_encoder(source: Path, target: Path) -> None:
@@ -130,7 +130,7 @@ def write_text(folder: Path, name: str, text: str) -> None:
     (folder / name).write_text(text, encoding="utf-8", newline="\n")
 
 
-def head_of(folder: Path) -> Head | None:
+def load_scorer(folder: Path) -> EvidenceScorer | None:
     """Return the trained parts of a folder; None if it holds no judge.
 
     Raises:
@@ -140,7 +140,7 @@ def head_of(folder: Path) -> Head | None:
         return None
     check(folder)
     try:
-        return Head.load(folder / HEAD)
+        return EvidenceScorer.load(folder / HEAD)
     except (KeyError, TypeError, ValueError) as error:
         raise SettingsError(f"{str(folder / HEAD)!r} is no head of a judge: {error}") from error
 
@@ -188,7 +188,7 @@ def copy_judge(source: Path, target: Path) -> None:
     for name, digest in sums.items():
         if not (source / name).is_file() or sha256_of(source / name) != digest:
             raise SettingsError(f"{str(source / name)!r} is missing or not what {SUMS} says")
-    with renewed_weights(target) as fresh:
+    with replace_weights(target) as fresh:
         for name in (*sums, SUMS, *(one for one in _NOTES if (source / one).is_file())):
             shutil.copyfile(source / name, fresh / name)
 
@@ -235,7 +235,7 @@ def export_encoder(
             f"{str(source)!r} holds no model: config.json and {TOKENIZER} are needed"
         )
     needed("onnx")
-    with renewed_weights(out) as fresh:
+    with replace_weights(out) as fresh:
         with TemporaryDirectory(dir=fresh) as scratch, _quiet():
             whole, small = Path(scratch, "whole.onnx"), Path(scratch, "small.onnx")
             watch("tracing the base weights")
@@ -318,7 +318,7 @@ def write_trained_on(folder: Path, pools: Sequence[Pool], *, seed: int) -> None:
         "libraries": {name: _version(name) for name in _LIBRARIES},
         "seed": seed,
         "sets": dict(Counter(pool.set for pool in pools)),
-        "questions": sorted({question_key(pool.question) for pool in pools}),
+        "questions": sorted({hash_question(pool.question) for pool in pools}),
     }
     write_text(folder, TRAINED_ON, json.dumps(about, indent=1, ensure_ascii=False) + "\n")
 
@@ -340,18 +340,18 @@ def trained_questions(folder: Path) -> frozenset[str]:
         raise SettingsError(f"{str(path)!r} is no record of what was trained on") from error
 
 
-def seen(pools: Sequence[Pool], known: frozenset[str]) -> Mapping[str, int]:
+def count_known(pools: Sequence[Pool], known: frozenset[str]) -> Mapping[str, int]:
     """Return, by set, how many questions are among the known ones."""
-    return Counter(pool.set for pool in pools if question_key(pool.question) in known)
+    return Counter(pool.set for pool in pools if hash_question(pool.question) in known)
 
 
-def unknowing(folder: Path, pools: Sequence[Pool]) -> Head | None:
+def load_unexposed(folder: Path, pools: Sequence[Pool]) -> EvidenceScorer | None:
     """Return the judge of a folder; None if there is none, or it was trained on one of the pools.
 
     Raises:
         SettingsError: A file is not what its checksum says, or of another version.
     """
-    return None if seen(pools, trained_questions(folder)) else head_of(folder)
+    return None if count_known(pools, trained_questions(folder)) else load_scorer(folder)
 
 
 def _version(name: str) -> str:

@@ -10,10 +10,10 @@ from deepera_graph.bench.metrics.statistics import (
     average,
     bootstrap,
     bootstraps,
+    mean_std,
     paired_bootstrap,
     permutation_test,
     permutation_tests,
-    spread,
 )
 
 
@@ -122,10 +122,10 @@ def test_values_that_cannot_be_averaged_are_refused(values, weights, message):
 
 
 def test_spread_divides_by_one_less_than_the_repeats():
-    assert spread([0.1, 0.2, 0.3]) == pytest.approx((0.2, 0.1))
-    assert spread([0.4]) == (0.4, 0.0)
+    assert mean_std([0.1, 0.2, 0.3]) == pytest.approx((0.2, 0.1))
+    assert mean_std([0.4]) == (0.4, 0.0)
     with pytest.raises(MetricError, match="at least one repeat"):
-        spread([])
+        mean_std([])
 
 
 def test_repeats_are_averaged_question_by_question():

@@ -2,7 +2,7 @@
 
 import json
 
-from deepera_graph.training.data import GOLDEN, OTHER_PAPER, Passage, Pool
+from deepera_graph.training.data import GOLDEN, OTHER_PAPER, LabelledPassage, Pool
 
 SUBJECTS = ("copper roofs", "harbour lamps", "wet summers", "old keepers", "green crusts")
 
@@ -16,7 +16,9 @@ def pool(name, labels, *, group=None, kinds=None, **fields):
         group=group or name,
         set=fields.pop("set", "roofs"),
         passages=tuple(
-            Passage(text=f"{name}, note {place}.", label=label, kind=GOLDEN if label else kind)
+            LabelledPassage(
+                text=f"{name}, note {place}.", label=label, kind=GOLDEN if label else kind
+            )
             for place, (label, kind) in enumerate(zip(labels, kinds, strict=True))
         ),
         **fields,

@@ -122,7 +122,7 @@ def test_an_interrupted_training_leaves_older_weights_as_they_were(
 
     before = {one.name: one.read_bytes() for one in trained.iterdir()}
     other = write_lines(tmp_path / "other.jsonl", instance_lines(30))
-    monkeypatch.setattr(make, "fit", interrupt)
+    monkeypatch.setattr(make, "fit_scorer", interrupt)
     given = ("--data", other, "-o", trained, "--encoder", trained, "--overwrite")
     assert deepera("judge", "train", *given).exit_code == 130
     assert (trained / "train.jsonl.part").read_text().count("\n") == 2

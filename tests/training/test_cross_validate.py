@@ -6,8 +6,8 @@ import pytest
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.training.ablate import Removal, ablate, ablation_table, removals
 from deepera_graph.training.curves import learning_curve
-from deepera_graph.training.evaluate import cross_validated
-from deepera_graph.training.train import best
+from deepera_graph.training.evaluate import cross_validate
+from deepera_graph.training.train import choose_recipe
 from support.pools import pool
 
 POOLS = [
@@ -39,7 +39,7 @@ class Notes:
 
 def test_no_group_is_trained_on_and_measured_by_one_judge():
     notes = Notes()
-    found = cross_validated([*POOLS, *LAMPS], notes, n_folds=3)
+    found = cross_validate([*POOLS, *LAMPS], notes, n_folds=3)
     assert [one.pool for one in found] == [*POOLS, *LAMPS]
     for train, test in zip(notes.given, notes.scored, strict=True):
         assert not {one.group for one in train} & {one.group for one in test}
@@ -48,7 +48,7 @@ def test_no_group_is_trained_on_and_measured_by_one_judge():
 
 def test_variants_are_trained_on_and_never_measured():
     notes = Notes()
-    found = cross_validated(POOLS, notes, n_folds=3, variants=("without evidence",))
+    found = cross_validate(POOLS, notes, n_folds=3, variants=("without evidence",))
     assert [one.pool for one in found] == POOLS
     assert all(len(train) == 16 for train in notes.given)
 
@@ -99,8 +99,8 @@ def test_the_judge_that_ranks_held_out_questions_best_is_chosen():
         return lambda one: np.array(scores)
 
     some = [pool("a", [0, 1]), pool("b", [0, 1])]
-    found = best({"wrong": ordered(0.9, 0.1), "right": ordered(0.1, 0.9)}, some)
+    found = choose_recipe({"wrong": ordered(0.9, 0.1), "right": ordered(0.1, 0.9)}, some)
     assert found == ("right", {"wrong": 0.5, "right": 1.0})
-    assert best({"one": ordered(0, 1), "same": ordered(0.1, 0.9)}, some)[0] == "one"
+    assert choose_recipe({"one": ordered(0, 1), "same": ordered(0.1, 0.9)}, some)[0] == "one"
     with pytest.raises(SettingsError, match="no judge to choose from"):
-        best({}, some)
+        choose_recipe({}, some)

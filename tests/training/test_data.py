@@ -6,8 +6,8 @@ import pytest
 
 from deepera_graph.bench.data.instance import DatasetError
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.training.data import GOLDEN, OTHER_PAPER, known_sources, read_pools
-from deepera_graph.training.train import trainable
+from deepera_graph.training.data import GOLDEN, OTHER_PAPER, find_known_sources, read_pools
+from deepera_graph.training.train import select_trainable
 from support.pools import instance_lines, pool, write_lines
 
 
@@ -72,8 +72,8 @@ def test_known_sets_are_found_in_one_folder_and_two_are_for_measuring_alone(tmp_
     (folder / "scifact").mkdir()
     for name in ("corpus.jsonl", "queries.jsonl", "qrels"):
         (folder / "scifact" / name).symlink_to(beir / name)
-    assert list(known_sources(folder)) == ["base", "natural", "scifact_train", "scifact_test"]
-    assert known_sources(folder)["scifact_test"].weight == 0
+    assert list(find_known_sources(folder)) == ["base", "natural", "scifact_train", "scifact_test"]
+    assert find_known_sources(folder)["scifact_test"].weight == 0
     pools = read_pools([folder], sets=("base", "natural", "scifact_train"))
     assert [one.set for one in pools] == ["base", "natural", "scifact_train", "scifact_train"]
     assert [one.kind for one in pools[0].passages] == [GOLDEN, "aims", OTHER_PAPER]
@@ -117,9 +117,9 @@ def test_an_unknown_set_is_refused(lines):
 
 
 def test_pools_that_tell_nothing_apart_cannot_be_trained_on():
-    assert trainable([pool("a", [1, 0]), pool("b", [1, 0], weight=0)]) == [pool("a", [1, 0])]
+    assert select_trainable([pool("a", [1, 0]), pool("b", [1, 0], weight=0)]) == [pool("a", [1, 0])]
     with pytest.raises(InputError, match="nothing to train on"):
-        trainable([pool("a", [1, 1]), pool("b", [0, 0])])
+        select_trainable([pool("a", [1, 1]), pool("b", [0, 0])])
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deepera_graph.training.features import pick
+from deepera_graph.training.features import choose_providers
 
 CPU, GPU, OTHER = "CPUExecutionProvider", "CUDAExecutionProvider", "AzureExecutionProvider"
 
@@ -16,4 +16,4 @@ CPU, GPU, OTHER = "CPUExecutionProvider", "CUDAExecutionProvider", "AzureExecuti
     ],
 )
 def test_a_gpu_is_tried_where_there_is_one_and_a_cpu_after_it(available, picked):
-    assert pick(available) == picked
+    assert choose_providers(available) == picked

@@ -5,23 +5,35 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deepera_graph.judges.trained.features import Measures
-from deepera_graph.judges.trained.pool_features import ALONE, SEEN, SURROUNDINGS, Company
-from deepera_graph.judges.trained.trees import mean
-from deepera_graph.training.augment import own_parts
+from deepera_graph.judges.trained.features import PassageFeatures
+from deepera_graph.judges.trained.pool_features import (
+    CONTEXT_FEATURES,
+    RANKING_FEATURES,
+    SINGLE_FEATURES,
+    PoolFeatures,
+)
+from deepera_graph.judges.trained.trees import average_trees
+from deepera_graph.training.augment import label_own_paper
 from deepera_graph.training.curves import between
-from deepera_graph.training.features import N_PARTS, Looked, Near, Row, beside, part_of
-from deepera_graph.training.fit import NEVER, fit_one_paper
+from deepera_graph.training.features import (
+    N_SPLITS,
+    ContextPool,
+    FeaturedPool,
+    MatchedPool,
+    assign_split,
+    exclude_split,
+)
+from deepera_graph.training.fit import NEVER_SAME_DOCUMENT, fit_same_document
 from deepera_graph.training.fit_ranking import (
     ARTICLE,
     CLAIM,
     QUESTION,
-    fit_presence,
-    grow,
-    regress,
-    trees_of,
+    convert_trees,
+    fit_answerability,
+    fit_scaled_logistic,
+    fit_trees,
 )
-from deepera_graph.training.log import silent
+from deepera_graph.training.log import log_nothing
 from support.pools import pool
 
 NOTHING = np.zeros((1, 1))
@@ -30,7 +42,7 @@ NOTHING = np.zeros((1, 1))
 def leaves(*values):
     """Trees of a leaf each."""
     dump = {"tree_info": [{"tree_structure": {"leaf_value": one}} for one in values]}
-    return trees_of(dump, len(values))
+    return convert_trees(dump, len(values))
 
 
 def near(name, n=24, *, kind="other paper", cosine=0.0):
@@ -38,12 +50,14 @@ def near(name, n=24, *, kind="other paper", cosine=0.0):
     article = kind != "other paper"
     one = pool(name, [1, *[0] * (n - 1)], kinds=[kind] * n, of_one_paper=article)
     table, each = np.zeros((n, n)), np.zeros(n)
-    company = Company(
-        np.zeros((n, len(Measures._fields))), table, table, table, table, table, each, each
+    company = PoolFeatures(
+        np.zeros((n, len(PassageFeatures._fields))), table, table, table, table, table, each, each
     )
-    around = np.zeros((n, len(SURROUNDINGS)))
-    around[:, SURROUNDINGS.index("pool_cosine")] = cosine
-    return Near(Row(Looked(one, [], np.array(one.labels)), company, part_of(one)), around)
+    around = np.zeros((n, len(CONTEXT_FEATURES)))
+    around[:, CONTEXT_FEATURES.index("pool_cosine")] = cosine
+    return ContextPool(
+        FeaturedPool(MatchedPool(one, [], np.array(one.labels)), company, assign_split(one)), around
+    )
 
 
 def test_ensembles_of_as_many_rounds_have_as_many_trees():
@@ -51,7 +65,7 @@ def test_ensembles_of_as_many_rounds_have_as_many_trees():
     rows, labels = random.normal(size=(100, 4)), (random.random(100) < 0.2).astype(int)
     labels[::20], labels[1::20] = 1, 0
     grown = [
-        grow(rows, labels, rounds=30, seed=seed, share=0.3, sizes=[20] * 5, rising=[True] * 4)
+        fit_trees(rows, labels, rounds=30, seed=seed, share=0.3, sizes=[20] * 5, rising=[True] * 4)
         for seed in range(2)
     ]
     assert [len(one.roots) for one in grown] == [30, 30]
@@ -59,32 +73,34 @@ def test_ensembles_of_as_many_rounds_have_as_many_trees():
 
 def test_a_tree_that_was_left_out_adds_nothing():
     dump = {"tree_info": [{"tree_structure": {"leaf_value": 0.25}}]}
-    padded = trees_of(dump, 4)
+    padded = convert_trees(dump, 4)
     assert len(padded.roots) == 4
     assert padded.depth == 0
-    assert padded.log_odds(NOTHING).tolist() == [0.25]
+    assert padded.predict(NOTHING).tolist() == [0.25]
 
 
 def test_the_first_trees_of_a_mean_are_the_first_of_each_ensemble():
-    both = mean([leaves(1, 2, 4), leaves(10, 20, 40)])
-    parts = [between(both, *some, 2).log_odds(NOTHING)[0] for some in ((0, 1), (1, 3), (0, 3))]
+    both = average_trees([leaves(1, 2, 4), leaves(10, 20, 40)])
+    parts = [between(both, *some, 2).predict(NOTHING)[0] for some in ((0, 1), (1, 3), (0, 3))]
     assert parts == pytest.approx([5.5, 33, 38.5])
-    assert parts[2] == pytest.approx(both.log_odds(NOTHING)[0])
+    assert parts[2] == pytest.approx(both.predict(NOTHING)[0])
 
 
 def test_claims_are_ranked_by_likeness_alone_of_which_more_may_only_help():
     assert CLAIM.sees("cosine")
     assert CLAIM.sees("cosine, spread")
     assert not CLAIM.sees("cosine, above")
-    assert not any(name.startswith(("role", "support")) for name in SEEN if CLAIM.sees(name))
-    assert CLAIM.rising(ALONE) == [CLAIM.sees(name) for name in ALONE]
+    assert not any(
+        name.startswith(("role", "support")) for name in RANKING_FEATURES if CLAIM.sees(name)
+    )
+    assert CLAIM.rising(SINGLE_FEATURES) == [CLAIM.sees(name) for name in SINGLE_FEATURES]
 
 
 def test_questions_are_ranked_by_all_numbers_but_those_left_out_wherever_they_stand():
     for kind in (QUESTION, ARTICLE):
-        assert all(kind.sees(name) for name in (*SEEN, *ALONE))
-        assert kind.rising(SEEN) is None
-    left = [name for name in SEEN if not QUESTION.sees(name, without=("cosine",))]
+        assert all(kind.sees(name) for name in (*RANKING_FEATURES, *SINGLE_FEATURES))
+        assert kind.rising(RANKING_FEATURES) is None
+    left = [name for name in RANKING_FEATURES if not QUESTION.sees(name, without=("cosine",))]
     assert left == ["cosine", "cosine, spread", "cosine, above"]
 
 
@@ -95,11 +111,11 @@ def test_a_pool_is_of_the_kind_that_its_passages_make_it():
 
 
 @settings(max_examples=25)
-@given(st.text(min_size=1), st.lists(st.integers(0, N_PARTS - 1), max_size=9))
+@given(st.text(min_size=1), st.lists(st.integers(0, N_SPLITS - 1), max_size=9))
 def test_a_part_is_read_by_what_was_fitted_on_others(group, parts):
-    one, other = (part_of(pool(name, [1, 0], group=group)) for name in ("a", "b"))
+    one, other = (assign_split(pool(name, [1, 0], group=group)) for name in ("a", "b"))
     assert one == other
-    kept = beside(parts, one, int)
+    kept = exclude_split(parts, one, int)
     assert kept == (parts if set(parts) <= {one} else [part for part in parts if part != one])
 
 
@@ -109,21 +125,21 @@ def test_passages_of_one_paper_are_told_by_what_they_share():
         near(f"lamps {number}", kind="BODY.METHODS", cosine=0.5 + 0.1 * (number % 3))
         for number in range(6)
     ]
-    found = fit_one_paper([*several, *articles])
+    found = fit_same_document([*several, *articles])
     assert found.probability(several[2].around) < 0.5 < found.probability(articles[0].around)
-    assert fit_one_paper(several) is fit_one_paper(articles) is None
-    assert NEVER.probability(articles[0].around) < 1e-6
+    assert fit_same_document(several) is fit_same_document(articles) is None
+    assert NEVER_SAME_DOCUMENT.probability(articles[0].around) < 1e-6
 
 
 def presence_of(some):
     """How likely evidence is there, told of pools whose passages are all alike."""
     ranks = leaves(0.0)
-    found = fit_presence(
+    found = fit_answerability(
         [one.row for one in some],
         [one.numbers for one in some],
         [one.around for one in some],
         halves={0: ranks, 1: ranks},
-        log=silent,
+        log=log_nothing,
     )
     return found.probability(np.zeros(24), some[0].row.company, some[0].around)
 
@@ -141,15 +157,15 @@ def test_one_question_in_ten_is_taken_to_have_no_evidence():
 
 def test_where_all_passages_are_of_the_paper_that_answers_none_tells_it_from_others():
     kinds = ["methods", "", "other paper"]
-    assert own_parts(pool("a", [0, 1, 0], kinds=kinds)).tolist() == [True, True, False]
-    assert own_parts(pool("a", [0, 1], kinds=kinds[:2])) is None
+    assert label_own_paper(pool("a", [0, 1, 0], kinds=kinds)).tolist() == [True, True, False]
+    assert label_own_paper(pool("a", [0, 1], kinds=kinds[:2])) is None
 
 
 def test_the_unit_of_a_number_changes_no_probability():
     random = np.random.default_rng(0)
     numbers = random.normal(size=(60, 2))
     labels = (numbers[:, 0] + random.normal(size=60) > 0).tolist()
-    (first, _), start = regress(numbers, labels)
-    (again, _), same = regress(numbers * [0.01, 1], labels)
+    (first, _), start = fit_scaled_logistic(numbers, labels)
+    (again, _), same = fit_scaled_logistic(numbers * [0.01, 1], labels)
     assert first > 0
     assert (again, same) == pytest.approx((first * 100, start), rel=1e-3)

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.training.data import groups_of, question_key
-from deepera_graph.training.evaluate import folds, held_out
+from deepera_graph.training.data import find_groups, hash_question
+from deepera_graph.training.evaluate import assign_folds, split_held_out
 from support.pools import pool
 
 ITEMS = st.lists(
@@ -24,7 +24,7 @@ POOLS = st.lists(
 
 @given(ITEMS)
 def test_items_share_a_group_exactly_if_keys_join_them(items):
-    groups = groups_of(items)
+    groups = find_groups(items)
     reached = [set(one) for one in items]
     for _ in items:
         reached = [set().union(*(two for two in reached if one & two)) for one in reached]
@@ -37,15 +37,15 @@ def test_no_group_is_in_two_folds_and_folds_are_even(pools, n_folds, seed):
     groups = {one.group for one in pools}
     if len(groups) < n_folds:
         with pytest.raises(SettingsError, match=f"{n_folds} folds need as many groups"):
-            folds(pools, n_folds=n_folds, seed=seed)
+            assign_folds(pools, n_folds=n_folds, seed=seed)
         return
-    found = folds(pools, n_folds=n_folds, seed=seed)
+    found = assign_folds(pools, n_folds=n_folds, seed=seed)
     fold_of = {}
     for one, fold in zip(pools, found, strict=True):
         assert fold_of.setdefault(one.group, fold) == fold
     sizes = [list(fold_of.values()).count(fold) for fold in range(n_folds)]
     assert max(sizes) - min(sizes) <= 1
-    backwards = folds(pools[::-1], n_folds=n_folds, seed=seed)
+    backwards = assign_folds(pools[::-1], n_folds=n_folds, seed=seed)
     assert backwards[::-1] == found
 
 
@@ -54,7 +54,7 @@ def test_no_group_is_both_trained_on_and_held_out(pools, share, seed):
     groups = {one.group for one in pools}
     if len(groups) < 2:
         return
-    train, out = held_out(pools, share, seed=seed)
+    train, out = split_held_out(pools, share, seed=seed)
     assert train
     assert out
     assert not {one.group for one in train} & {one.group for one in out}
@@ -64,9 +64,9 @@ def test_no_group_is_both_trained_on_and_held_out(pools, share, seed):
 @pytest.mark.parametrize("share", [0, 1, -0.1, float("nan")])
 def test_a_share_out_of_range_is_refused(share):
     with pytest.raises(SettingsError, match="must be in"):
-        held_out([pool("a", [1]), pool("b", [1])], share)
+        split_held_out([pool("a", [1]), pool("b", [1])], share)
 
 
 def test_a_question_is_the_same_whatever_its_case_and_white_space():
-    assert question_key("Do roofs  turn\ngreen?") == question_key("do roofs turn GREEN?")
-    assert question_key("Do roofs turn green?") != question_key("Do roofs turn black?")
+    assert hash_question("Do roofs  turn\ngreen?") == hash_question("do roofs turn GREEN?")
+    assert hash_question("Do roofs turn green?") != hash_question("Do roofs turn black?")

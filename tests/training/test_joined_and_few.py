@@ -4,19 +4,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from deepera_graph.training.assess import Subject
+from deepera_graph.training.assess import EvaluationPlan
 from deepera_graph.training.augment import (
-    FEW_WEIGHT,
-    FEWEST,
-    JOINED_WEIGHT,
-    MOST,
-    chance,
-    few,
-    first,
-    joined,
-    varied,
+    MAX_TRUNCATED,
+    MERGED_WEIGHT,
+    MIN_TRUNCATED,
+    TRUNCATED_WEIGHT,
+    add_variants,
+    merge_evidence,
+    pool_rng,
+    take_first,
+    truncate_pools,
 )
-from deepera_graph.training.evaluate import folds
+from deepera_graph.training.evaluate import assign_folds
 from support.pools import pool
 
 
@@ -33,7 +33,7 @@ def test_pools_of_one_question_are_joined_to_each_others_evidence():
         asking(pool("a", [0, 1, 0])),
         asking(pool("b", [1, 0]), "does RAIN turn copper green?"),
     )
-    found = joined([one, other, pool("c", [1, 0])])
+    found = merge_evidence([one, other, pool("c", [1, 0])])
     assert [each.id for each in found] == ["a (joined)", "b (joined)"]
     assert [each.labels for each in found] == [(0, 1, 1, 0), (1, 1, 0)]
     for own, each in zip((one, other), found, strict=True):
@@ -41,61 +41,61 @@ def test_pools_of_one_question_are_joined_to_each_others_evidence():
         assert [passage for passage in each.passages if passage in own.passages] == list(
             own.passages
         )
-        assert (each.group, each.weight) == (own.group, JOINED_WEIGHT)
+        assert (each.group, each.weight) == (own.group, MERGED_WEIGHT)
 
 
 def test_evidence_in_other_words_is_what_is_joined_and_no_copy():
     one = asking(pool("a", [0, 1, 0]))
-    assert joined([one, replace(one, id="b", set="other")]) == []
+    assert merge_evidence([one, replace(one, id="b", set="other")]) == []
 
 
 def test_evidence_that_is_elsewhere_or_was_taken_out_is_not_joined():
     whole, missed = asking(pool("a", [0, 1])), asking(pool("b", [1, 0], golden_outside=1))
-    assert joined([whole, missed]) == []
+    assert merge_evidence([whole, missed]) == []
     pools = [pool(f"q{number}", [0, 1, *[0] * 9]) for number in range(5)]
-    assert joined(varied(pools)) == []
+    assert merge_evidence(add_variants(pools)) == []
 
 
 def test_passages_of_one_paper_are_never_joined_nor_cut():
     article = asking(pool("a", [0, 1, *[0] * 30], of_one_paper=True))
-    assert joined([article, asking(pool("b", [1, 0]))]) == []
-    assert list(few([article])) == list(first([article], 4)) == []
+    assert merge_evidence([article, asking(pool("b", [1, 0]))]) == []
+    assert list(truncate_pools([article])) == list(take_first([article], 4)) == []
 
 
 def test_few_passages_are_the_first_ones_and_no_evidence_is_forgotten():
     pools = [pool(f"q{number}", [0, 0, 0, 1, *[0] * 26]) for number in range(60)]
-    found = list(few(pools))
+    found = list(truncate_pools(pools))
     sizes = [len(one.passages) for one in found]
-    assert (min(sizes), max(sizes)) == (FEWEST, MOST)
+    assert (min(sizes), max(sizes)) == (MIN_TRUNCATED, MAX_TRUNCATED)
     assert np.median(sizes) <= 7
     for number, one in enumerate(found):
         whole = pools[number // 2]
         assert one.passages == whole.passages[: len(one.passages)]
         assert one.n_golden == 1
-        assert one.weight == FEW_WEIGHT
+        assert one.weight == TRUNCATED_WEIGHT
     assert {sum(one.labels) for one in found} == {0, 1}
 
 
 def test_the_first_passages_of_a_short_pool_are_all_and_what_is_outside_stays_counted():
     short, missed = pool("a", [0, 1]), pool("b", [0, 0, 1], golden_outside=2)
-    assert list(first([short], 4)) == [short]
-    assert [one.n_golden for one in first([missed], 2)] == [3]
+    assert list(take_first([short], 4)) == [short]
+    assert [one.n_golden for one in take_first([missed], 2)] == [3]
 
 
 def test_a_pool_is_cut_in_the_same_way_whatever_the_others_are():
     one, two = pool("a", [0, 1, *[0] * 20]), pool("b", [1, *[0] * 20], set="caf\udce9")
-    assert list(few([one, two]))[2:] == list(few([two]))
-    assert chance(0, two).random() != chance(0, two, "few").random()
+    assert list(truncate_pools([one, two]))[2:] == list(truncate_pools([two]))
+    assert pool_rng(0, two).random() != pool_rng(0, two, "few").random()
 
 
 def test_what_is_measured_besides_moves_no_question_to_another_fold():
     pools = [asking(pool(f"q{n}", [0, 1, 0, 0]), f"Is it {n // 2}?") for n in range(24)]
     pools = [replace(one, group=one.question) for one in pools]
-    measured = Subject(data=(), first=(2, 9), joined=True).measured(pools)
+    measured = EvaluationPlan(data=(), first=(2, 9), joined=True).measured(pools)
     assert {one.set for one in measured} == {
         "roofs", "roofs, first 2", "roofs, first 9", "roofs, joined",
     }  # fmt: skip
     assert {one.weight for one in measured[24:]} == {0}
-    found = folds(measured, n_folds=4)
-    assert found[:24] == folds(pools, n_folds=4)
+    found = assign_folds(measured, n_folds=4)
+    assert found[:24] == assign_folds(pools, n_folds=4)
     assert len({(one.group, fold) for one, fold in zip(measured, found, strict=True)}) == 12

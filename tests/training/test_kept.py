@@ -5,8 +5,8 @@ import pytest
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.trained.encoder import Encoder
-from deepera_graph.judges.trained.similarity import products
-from deepera_graph.training.features import Material, Shelf, open_shelf
+from deepera_graph.judges.trained.similarity import pairwise_dot
+from deepera_graph.training.features import FeatureCache, FeatureExtractor, open_feature_cache
 from deepera_graph.training.weights import encoder_files
 from support.pools import pool
 
@@ -25,13 +25,13 @@ class Counted:
 
 
 def looked(counted, weights, folder):
-    with open_shelf(folder, encoder_files(weights)) as shelf:
-        return Material(counted, shelf).look(POOLS)
+    with open_feature_cache(folder, encoder_files(weights)) as shelf:
+        return FeatureExtractor(counted, shelf).look(POOLS)
 
 
 def cosines(found):
     vectors = np.stack([one.vector for one in found.looks])
-    return products(vectors, vectors)
+    return pairwise_dot(vectors, vectors)
 
 
 def test_a_passage_is_read_once_and_kept_exactly(weights, tmp_path):
@@ -59,11 +59,11 @@ def test_other_weights_do_not_find_it(weights, tmp_path):
 
 
 def test_nothing_is_kept_if_nobody_says_where(weights):
-    with open_shelf(None, encoder_files(weights)) as shelf:
+    with open_feature_cache(None, encoder_files(weights)) as shelf:
         assert shelf is None
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path):
     (tmp_path / "notes").write_text("These are notes about roofs. " * 50)
     with pytest.raises(SettingsError, match="cannot keep what was read"):
-        Shelf(tmp_path / "notes")
+        FeatureCache(tmp_path / "notes")

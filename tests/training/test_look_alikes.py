@@ -4,7 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepera_graph.training.augment import VARIANTS, negative_type, varied, without_type
+from deepera_graph.training.augment import (
+    VARIANTS,
+    add_variants,
+    classify_negative,
+    remove_negatives,
+)
 from deepera_graph.training.data import OTHER_PAPER
 from support.pools import pool
 
@@ -35,14 +40,14 @@ def of(drawn):
     ],
 )
 def test_a_heading_tells_the_type_of_a_negative(kind, expected):
-    assert negative_type(kind) == expected
+    assert classify_negative(kind) == expected
 
 
 @given(PASSAGES, st.integers(0, 5))
 def test_variants_keep_all_evidence_or_none_and_the_order(drawn, seed):
     whole = of(drawn)
     golden = [one for one in whole.passages if one.label]
-    for variant in varied([whole], seed=seed)[1:]:
+    for variant in add_variants([whole], seed=seed)[1:]:
         kept = list(variant.passages)
         assert kept == [one for one in whole.passages if one in kept]
         assert len(kept) < len(whole.passages) or not golden
@@ -55,27 +60,27 @@ def test_variants_keep_all_evidence_or_none_and_the_order(drawn, seed):
 @given(PASSAGES, st.integers(0, 5))
 def test_the_variant_of_a_pool_does_not_depend_on_other_pools(drawn, seed):
     one, other = of(drawn), pool("lamps", [1] + [0] * 9)
-    alone = varied([one], kinds=("sub-pool",), seed=seed)[1:]
-    among = varied([other, one], kinds=("sub-pool",), seed=seed)[2:]
+    alone = add_variants([one], kinds=("sub-pool",), seed=seed)[1:]
+    among = add_variants([other, one], kinds=("sub-pool",), seed=seed)[2:]
     assert [its for its in among if its.id.startswith("roofs")] == alone
 
 
 def test_siblings_are_other_parts_of_the_paper_that_answers():
     whole = pool("roofs", [0, 1, 0], kinds=["methods", "", OTHER_PAPER])
-    [_, variant] = varied([whole], kinds=("without siblings",))
+    [_, variant] = add_variants([whole], kinds=("without siblings",))
     assert variant.passages == whole.passages[1:]
 
 
 def test_pools_for_measuring_alone_have_no_variants():
     whole = pool("roofs", [1] + [0] * 9, weight=0)
-    assert varied([whole], kinds=tuple(VARIANTS)) == [whole]
+    assert add_variants([whole], kinds=tuple(VARIANTS)) == [whole]
 
 
 @given(PASSAGES)
 def test_a_type_of_negatives_can_be_removed_and_evidence_stays(drawn):
     whole = of(drawn)
-    left = without_type([whole], "methods")
+    left = remove_negatives([whole], "methods")
     passages = [one for its in left for one in its.passages]
     assert passages == [
-        one for one in whole.passages if one.label or negative_type(one.kind) != "methods"
+        one for one in whole.passages if one.label or classify_negative(one.kind) != "methods"
     ]

@@ -8,21 +8,21 @@ import pytest
 
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.training.evaluate import (
-    Scored,
-    best_metrics,
-    calibration_metrics,
+    ScoredPool,
+    compute_calibration,
+    compute_prefilter_metrics,
+    compute_rank_metrics,
+    compute_reliability,
+    compute_threshold_metrics,
     evaluate,
-    kept_metrics,
-    markdown,
+    format_evaluation,
     mean_average_precision,
-    rank_metrics,
-    reliability,
 )
 from support.pools import pool
 
 
 def scored(name, labels, scores, **fields):
-    return Scored(pool(name, labels, **fields), np.array(scores))
+    return ScoredPool(pool(name, labels, **fields), np.array(scores))
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def three():
 
 
 def test_ranks_are_those_of_a_hand(three):
-    found = {name: one.mean for name, one in rank_metrics(three).items()}
+    found = {name: one.mean for name, one in compute_rank_metrics(three).items()}
     ideal = 1 + 1 / math.log2(3)
     assert found == pytest.approx(
         {
@@ -49,29 +49,29 @@ def test_ranks_are_those_of_a_hand(three):
 
 
 def test_what_a_threshold_keeps_is_counted_inclusively(three):
-    found = {name: one.mean for name, one in kept_metrics(three, 0.8).items()}
+    found = {name: one.mean for name, one in compute_threshold_metrics(three, 0.8).items()}
     assert found == pytest.approx(
         {"kept": 1.0, "precision": 1 / 3, "any golden": 1 / 3, "empty": 1 / 3}
     )
 
 
 def test_precision_is_unknown_where_nothing_is_kept(three):
-    assert math.isnan(kept_metrics(three, 1.0)["precision"].mean)
+    assert math.isnan(compute_threshold_metrics(three, 1.0)["precision"].mean)
 
 
 def test_a_question_without_evidence_counts_as_kept_or_empty_alone():
     some = [scored("a", [1], [0.9]), scored("b", [0, 0], [0.9, 0.1])]
-    found = {name: one.mean for name, one in kept_metrics(some, 0.8).items()}
+    found = {name: one.mean for name, one in compute_threshold_metrics(some, 0.8).items()}
     assert found == {"kept": 1.0, "precision": 0.5, "any golden": 1.0, "empty": 0.0}
-    assert rank_metrics(some)["HitRate@1"].mean == 1.0
+    assert compute_rank_metrics(some)["HitRate@1"].mean == 1.0
     with pytest.raises(InputError, match="no question has a golden passage"):
-        rank_metrics(some[1:])
+        compute_rank_metrics(some[1:])
 
 
 def test_intervals_are_over_groups_not_questions():
     right = [scored(f"a{n}", [1, 0], [0.9, 0.1], group="one") for n in range(9)]
     wrong = [scored("b", [1, 0], [0.1, 0.9], group="two")]
-    found = rank_metrics(right + wrong)["HitRate@1"]
+    found = compute_rank_metrics(right + wrong)["HitRate@1"]
     assert found == pytest.approx((0.9, 0.0, 1.0))
 
 
@@ -82,9 +82,9 @@ def test_average_precision_counts_what_was_not_found(three):
 
 def test_probabilities_are_compared_with_shares_of_evidence():
     some = [scored("a", [1, 0, 1, 0], [0.85, 0.85, 1.0, 0.0])]
-    filled = {one.low: (one.n, one.mean, one.share) for one in reliability(some) if one.n}
+    filled = {one.low: (one.n, one.mean, one.share) for one in compute_reliability(some) if one.n}
     assert filled == {0.0: (1, 0.0, 0.0), 0.8: (2, 0.85, 0.5), 0.9: (1, 1.0, 1.0)}
-    found = calibration_metrics(some)
+    found = compute_calibration(some)
     assert found["calibration error"] == pytest.approx(2 / 4 * 0.35)
     assert found["Brier"] == pytest.approx((0.15**2 + 0.85**2) / 4)
 
@@ -92,11 +92,11 @@ def test_probabilities_are_compared_with_shares_of_evidence():
 def test_an_evaluation_is_by_set_and_has_no_number_that_json_lacks(three):
     three[2] = scored("c", [0, 1, 0], [0.5, 0.5, 0.0], set="lamps")
     found = evaluate(three, how="As they are.", tau=0.95, trained_on={"lamps": 1})
-    plain = json.loads(json.dumps(found.plain(), allow_nan=False))
+    plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert plain["sets"]["roofs"]["questions"] == 2
     assert plain["sets"]["roofs"]["metrics"]["HitRate@1"]["mean"] == 0.5
     assert plain["sets"]["roofs"]["metrics"]["precision"]["mean"] is None
-    text = markdown(found)
+    text = format_evaluation(found)
     assert "| lamps | 1 (1 trained on) | 0.0 (0.0 to 0.0) |" in text
     assert "## roofs" in text
 
@@ -104,7 +104,7 @@ def test_an_evaluation_is_by_set_and_has_no_number_that_json_lacks(three):
 @pytest.mark.parametrize("tau", [-0.1, 1.1, float("nan")])
 def test_a_threshold_out_of_range_is_refused(three, tau):
     with pytest.raises(SettingsError, match="tau must be in"):
-        kept_metrics(three, tau)
+        compute_threshold_metrics(three, tau)
 
 
 @pytest.mark.parametrize(
@@ -117,6 +117,6 @@ def test_scores_that_are_none_are_refused(scores, message):
 
 
 def test_what_a_pre_filter_keeps_is_counted_over_the_candidates(three):
-    found = best_metrics(three, (1, 2, 3))
+    found = compute_prefilter_metrics(three, (1, 2, 3))
     assert [its["golden"].mean for its in found.values()] == pytest.approx([1 / 3, 2 / 3, 1])
     assert [its["any golden"].mean for its in found.values()] == pytest.approx([1 / 3, 2 / 3, 1])

@@ -4,10 +4,14 @@ import json
 
 import pytest
 
-from deepera_graph.judges.trained.features import Measures
+from deepera_graph.judges.trained.features import PassageFeatures
 from deepera_graph.judges.trained.model import SHIPPED
-from deepera_graph.judges.trained.pool_features import COMPARED, SEEN, SURROUNDINGS
-from deepera_graph.judges.trained.scorer import FEWEST, Head
+from deepera_graph.judges.trained.pool_features import (
+    COMPARED_FEATURES,
+    CONTEXT_FEATURES,
+    RANKING_FEATURES,
+)
+from deepera_graph.judges.trained.scorer import MIN_SAME_DOCUMENT, EvidenceScorer
 from deepera_graph.training.fit_ranking import ARTICLE, CLAIM, QUESTION, RANK_ROUNDS
 
 pytestmark = pytest.mark.skipif(
@@ -21,16 +25,16 @@ def card():
 
 
 def test_the_card_counts_numbers_as_the_code_does(card):
-    assert f"{len(Measures._fields)} measures of each passage" in card
-    assert f"{len(SURROUNDINGS)} measures of its surroundings" in card
-    assert f"of {len(COMPARED)} of these measures" in card
-    assert f"The ranking goes by {len(SEEN)} numbers" in card
+    assert f"{len(PassageFeatures._fields)} measures of each passage" in card
+    assert f"{len(CONTEXT_FEATURES)} measures of its surroundings" in card
+    assert f"of {len(COMPARED_FEATURES)} of these measures" in card
+    assert f"The ranking goes by {len(RANKING_FEATURES)} numbers" in card
     assert "Ten passages or fewer" in card
-    assert FEWEST == 10
+    assert MIN_SAME_DOCUMENT == 10
 
 
 def test_the_card_tells_the_trees_and_questions_that_the_head_has(card):
-    head = Head.load(SHIPPED / "head.json")
+    head = EvidenceScorer.load(SHIPPED / "head.json")
     n_trees = [len(one.trees.roots) for one in (head.question, head.article, head.claim)]
     n_ensembles = [one.n_ensembles for one in (QUESTION, ARTICLE, CLAIM)]
     assert n_trees == [RANK_ROUNDS * one for one in n_ensembles]

@@ -9,7 +9,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.judges.trained.model import FILES, SUMS, check
 from deepera_graph.training import weights as export
 from deepera_graph.training import weights as folder
-from deepera_graph.training.weights import TRAINED_ON, renewed_weights, write_sums
+from deepera_graph.training.weights import TRAINED_ON, replace_weights, write_sums
 
 ALL = (*FILES, TRAINED_ON)
 N_RENAMES = 2 * len((*ALL, SUMS)) + 1  # set aside and moved in, and a file that is new
@@ -22,7 +22,7 @@ def write(place, text, names=ALL):
 
 
 def renew(place, names=(*ALL, "NOTICE")):
-    with renewed_weights(place) as fresh:
+    with replace_weights(place) as fresh:
         write(fresh, "newer", names)
 
 

@@ -12,7 +12,7 @@ from deepera_graph.bench.rankers.llm import Chat
 from deepera_graph.budget import Meter
 from deepera_graph.cache.role import cache_key
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.chat.schema import Filled, json_schema
+from deepera_graph.chat.schema import ReplyModel, json_schema
 from deepera_graph.concurrency import Limiter
 from deepera_graph.errors import AnswerError, CallError
 from deepera_graph.schema import Backend
@@ -20,7 +20,7 @@ from deepera_graph.usage import Usage
 
 PACKAGE = "deepera_graph.bench.build.prompts"
 DistractorType = Literal["misleading", "background", "irrelevant"]
-FilledT = TypeVar("FilledT", bound=Filled)
+FilledT = TypeVar("FilledT", bound=ReplyModel)
 _COLUMNS = ("calls", "input_tokens", "output_tokens", "reasked_calls")
 _UNUSABLE = "unusable"
 _SERVER = "base_url"
@@ -117,7 +117,7 @@ def describe_model(backend: Backend) -> dict[str, Any]:
 # The model is shown the names and docstrings of the classes below.
 
 
-class FilledNotes(Filled):
+class FilledNotes(ReplyModel):
     """Notes on a document."""
 
     methods: str = Field(description="How the work was done; empty if the document is silent.")
@@ -125,20 +125,20 @@ class FilledNotes(Filled):
     significance: str = Field(description="What it means; empty if the document is silent.")
 
 
-class FilledPair(Filled):
+class FilledPair(ReplyModel):
     """A question and its answer."""
 
     question: str = Field(description="A question that stands on its own.")
     answer: str = Field(description="A short span of the passage, character by character.")
 
 
-class FilledPairs(Filled):
+class FilledPairs(ReplyModel):
     """Questions with their answers."""
 
     pairs: list[FilledPair] = Field(description="The pairs, the best one first.")
 
 
-class FilledGuide(Filled):
+class FilledGuide(ReplyModel):
     """The plan of one passage."""
 
     type: DistractorType = Field(description="What kind of passage it is.")
@@ -147,13 +147,13 @@ class FilledGuide(Filled):
     length: int = Field(description="How many words it should have.")
 
 
-class FilledGuidance(Filled):
+class FilledGuidance(ReplyModel):
     """The plans of all passages for a question."""
 
     guides: list[FilledGuide] = Field(description="One plan a passage, in the order asked for.")
 
 
-class FilledPassage(Filled):
+class FilledPassage(ReplyModel):
     """A written passage."""
 
     text: str = Field(description="The passage and nothing else.")

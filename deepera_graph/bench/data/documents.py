@@ -83,15 +83,6 @@ def read_articles(
     """Yield one instance a question; candidates are in article order, without first-stage scores.
 
     The passages of all articles are held in memory, the instances are not.
-
-    Args:
-        folder: See the module.
-        dataset: Name put into every instance; the folder's name when empty.
-        subject: Field of science put into every instance.
-        split: Only questions of this split; None takes all.
-
-    Raises:
-        DatasetError: A line cannot be read, or a question names an unknown article or passage.
     """
     for instance, _ in _asked_articles(folder, split):
         yield instance.model_copy(update={"dataset": dataset or folder.name, "subject": subject})
@@ -120,26 +111,14 @@ def _asked_articles(folder: Path, split: str | None) -> Iterator[tuple[Instance,
 
 
 def read_article_documents(folder: Path) -> Iterator[Document]:
-    """Yield each article, its passages as sections in order; all are held in memory.
-
-    Raises:
-        DatasetError: A line cannot be read.
-    """
+    """Yield each article, its passages as sections in order; all are held in memory."""
     for article, pool in _pools(folder).items():
         sections = [Section(name=one.section, text=one.text) for one in pool]
         yield Document.of_sections(article, sections, title=pool[0].title)
 
 
 def read_article_questions(folder: Path, *, split: str | None = None) -> Iterator[SectionQuestion]:
-    """Yield the questions, golden passages by their place in the article.
-
-    Args:
-        folder: See the module.
-        split: Only questions of this split; None takes all.
-
-    Raises:
-        DatasetError: A line cannot be read, or a question names an unknown article or passage.
-    """
+    """Yield the questions, golden passages by their place in the article."""
     for instance, article in _asked_articles(folder, split):
         yield SectionQuestion(
             id=instance.id,
@@ -184,15 +163,7 @@ _MAY_GO_ON = ("", *"0123456789.eE+-")
 
 
 def read_members(path: Path, *, block: int = _AT_ONCE) -> Iterator[tuple[str, Any]]:
-    """Yield (name, value) of an object's members in file order, one value in memory at a time.
-
-    Args:
-        path: The file.
-        block: Characters read at once, >= 1; a value may be longer.
-
-    Raises:
-        DatasetError: The file cannot be read, or is not one JSON object in UTF-8.
-    """
+    """Yield (name, value) of an object's members in file order, one value in memory at a time."""
     try:
         with path.open(encoding="utf-8-sig") as file:
             yield from _Reader(path, iter(lambda: file.read(block), "")).members()
@@ -367,11 +338,7 @@ class _Entry(BaseModel):
 
 
 def read_pubmedqa_documents(path: Path) -> Iterator[Document]:
-    """Yield each abstract as a document with sections; its title is blank, as in the file.
-
-    Raises:
-        DatasetError: The file is not PubMedQA's JSON; an entry is named by its PubMed id.
-    """
+    """Yield each abstract as a document with sections; its title is blank, as in the file."""
     for name, entry in _entries(path):
         facts = {"year": entry.year, "mesh": entry.terms or None}
         yield Document.of_sections(
@@ -383,11 +350,7 @@ def read_pubmedqa_documents(path: Path) -> Iterator[Document]:
 
 
 def read_pubmedqa_questions(path: Path) -> Iterator[SectionQuestion]:
-    """Yield the questions; golden are the sections of results or findings, perhaps none.
-
-    Raises:
-        DatasetError: As above.
-    """
+    """Yield the questions; golden are the sections of results or findings, perhaps none."""
     for name, entry in _entries(path):
         yield SectionQuestion(
             id=name,
@@ -484,16 +447,7 @@ class NaturalSource(NamedTuple):
 
 
 def open_natural(path: Path, *, questions: Path | None = None) -> NaturalSource:
-    """Return what is at a path: PubMedQA's JSON, a folder of articles, or documents.
-
-    Args:
-        path: Read when it is asked for.
-        questions: JSON lines of `id`, `document`, `question`, `golden` and perhaps `gold_answer`,
-            `decision` and `subject`; for documents that come without questions.
-
-    Raises:
-        DatasetError: It is none of these, or questions are missing or given twice.
-    """
+    """Return what is at a path: PubMedQA's JSON, a folder of articles, or documents."""
     if questions is not None:
         read = partial(read_rows, questions, SectionQuestion)
         return NaturalSource(path.stem, partial(read_documents, path), read)
@@ -521,9 +475,6 @@ def read_natural(path: Path) -> Iterator[Instance]:
     """Yield one instance a question that has natural look-alikes; see `open_natural`.
 
     How many questions have none is logged, once.
-
-    Raises:
-        DatasetError: The data cannot be read.
     """
     source = open_natural(path)
     left_out: dict[str, str] = {}
@@ -549,17 +500,6 @@ def find_works(
     query: str = "", *, n: int, filters: Mapping[str, Any] | None = None
 ) -> Iterator[Document]:
     """Yield the best works for a query, page by page, in the order of the service.
-
-    Args:
-        query: Words to search titles, abstracts and full texts for; blank for all works.
-        n: Most works, >= 1.
-        filters: As OpenAlex names them, e.g. ``{"publication_year": 2020}``; works without an
-            abstract are left out unless ``has_abstract`` says otherwise.
-
-    Raises:
-        SettingsError: *n* is below 1, or the service does not know a filter.
-        BackendError: The service cannot be reached, or refuses.
-        DatasetError: It answers with something that is no work.
 
     Source:
         https://developers.openalex.org/guides/page-through-results; 100 works a page are the most.
@@ -645,18 +585,7 @@ def find_by_subject(
     subjects: Mapping[str, str] = SUBJECTS,
     filters: Mapping[str, Any] | None = None,
 ) -> Iterator[Document]:
-    """Yield works of each subject in turn, under its name; a work of two counts for the first.
-
-    Args:
-        n_each: Most works of a subject, >= 1; fewer where some came with an earlier subject.
-        subjects: Name to the id of a concept, e.g. ``{"biology": "C86803240"}``.
-        filters: As for `find_works`.
-
-    Raises:
-        SettingsError: *n_each* is below 1, or the service does not know a filter.
-        BackendError: The service cannot be reached, or refuses.
-        DatasetError: It answers with something that is no work.
-    """
+    """Yield works of each subject in turn, under its name; a work of two counts for the first."""
     seen: set[str] = set()
     for subject, concept in subjects.items():
         of_subject = {**(filters or {}), "concepts": {"id": concept}}

@@ -61,10 +61,6 @@ class Context(BaseModel):
 class Instance(BaseModel):
     """A question, what answers it, and the passages to rank, in first-stage order.
 
-    Raises:
-        pydantic.ValidationError: An id is used twice, nothing is golden, or a `parent_id` names
-            no passage.
-
     Source:
         DeepEra, section 6.2; several passages may be golden, and golden passages that the first
         stage missed are recorded, because they cap what any reranker can reach.
@@ -115,13 +111,7 @@ def _checked_not_blank(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Benchmark questions under one name.
-
-    Attributes:
-        name: Heads the table.
-        read: Opens the data anew and yields its instances, always the same ones.
-        first_stage: What the candidates are ordered by, for people, e.g. ``"BM25"``.
-    """
+    """Benchmark questions under one name."""
 
     name: str
     read: Callable[[], Iterable[Instance]]
@@ -139,11 +129,7 @@ RowT = TypeVar("RowT", bound=BaseModel)
 
 
 def read_rows(path: Path, kind: type[RowT]) -> Iterator[RowT]:
-    """Yield the rows of a file, one line in memory at a time; blank lines are skipped.
-
-    Raises:
-        DatasetError: The file cannot be opened, or a line is not a *kind*.
-    """
+    """Yield the rows of a file, one line in memory at a time; blank lines are skipped."""
     for number, line in read_lines(path):
         try:
             yield kind.model_validate_json(line)
@@ -152,11 +138,7 @@ def read_rows(path: Path, kind: type[RowT]) -> Iterator[RowT]:
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield (line number from 1, line) of the lines that are not blank.
-
-    Raises:
-        DatasetError: The file cannot be opened.
-    """
+    """Yield (line number from 1, line) of the lines that are not blank."""
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):

@@ -48,16 +48,6 @@ def read_beir(
 
     Judged documents that the first stage missed go to `golden_outside`, so nDCG and Recall count
     them.
-
-    Args:
-        folder: The corpus is held in memory.
-        split: Which judgements to use.
-        n_candidates: How many documents a query keeps, >= 1.
-        search: First stage: (query, n) to (document id, score), best first; BM25 over the corpus
-            when None.
-
-    Raises:
-        DatasetError: A line cannot be read, or a judged query is unknown.
     """
     corpus = {row.id: row for row in read_rows(folder / "corpus.jsonl", _Document)}
     queries = {row.id: row.text for row in read_rows(folder / "queries.jsonl", _Query)}
@@ -112,11 +102,7 @@ def _judgements(path: Path) -> dict[str, dict[str, int]]:
 
 
 def read_instances(path: Path) -> Iterator[Instance]:
-    """Yield the instances of a file, one in memory at a time.
-
-    Raises:
-        DatasetError: A line is not an instance, or an id was used before.
-    """
+    """Yield the instances of a file, one in memory at a time."""
     seen: set[str] = set()
     for instance in read_rows(path, Instance):
         if instance.id in seen:
@@ -151,9 +137,6 @@ def read_plain(path: Path) -> Iterator[Instance]:
     A passage is a text, or an object with `text` and perhaps `id`, `title` and `section`; without
     an id it is named by its place, from 1. `golden` lists ids of passages. Passages are in
     first-stage order.
-
-    Raises:
-        DatasetError: A line cannot be read, or `golden` names no passage.
     """
     for number, row in enumerate(read_rows(path, _Row), start=1):
         name = row.id or str(number)

@@ -14,16 +14,7 @@ NAMES = tuple(f"sample-{kind}{setting}" for kind in ("", "hard-") for setting in
 
 
 def sample(setting: str = "ssli", *, hard: bool = False) -> Dataset:
-    """Return ten questions over 62 invented abstracts, 30 candidates each, found by BM25.
-
-    Args:
-        setting: ``"ssli"`` has the look-alikes of every question, about five, among its candidates,
-            ``"base"`` has none of them.
-        hard: Take the corpus written against judges that match words.
-
-    Raises:
-        DatasetError: There is no such setting.
-    """
+    """Return ten questions over 62 invented abstracts, 30 candidates each, found by BM25."""
     if setting not in SETTINGS:
         raise DatasetError(f"setting must be one of {', '.join(SETTINGS)}, got {setting!r}")
     name = f"sample-{'hard-' if hard else ''}{setting}"

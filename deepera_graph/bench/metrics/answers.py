@@ -19,7 +19,7 @@ from deepera_graph.bench.metrics.statistics import Values
 from deepera_graph.bench.rankers.base import EvidenceRanker, Ranker, passages_of, texts_of
 from deepera_graph.bench.rankers.llm import Chat, messages, together
 from deepera_graph.bench.run import QUESTIONS_AT_ONCE, Ranked, Step, Watch, rankings
-from deepera_graph.chat.schema import Filled, Number
+from deepera_graph.chat.schema import Number, ReplyModel
 from deepera_graph.errors import AnswerError, CallError, SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.text.sentences import split_sentences
@@ -53,14 +53,7 @@ class Generator(Protocol):
 
 
 class Extractive:
-    """Answers with the first sentences of the best passage; no model, for tests and dry runs.
-
-    Args:
-        n_sentences: How many, >= 1.
-
-    Raises:
-        SettingsError: The number is out of range.
-    """
+    """Answers with the first sentences of the best passage; no model, for tests and dry runs."""
 
     def __init__(self, n_sentences: int = 1) -> None:
         if n_sentences < 1:
@@ -83,7 +76,7 @@ class Extractive:
         return passage[sentences[0].start : sentences[-1].end] if sentences else passage.strip()
 
 
-class FilledText(Filled):
+class FilledText(ReplyModel):
     """An answer."""
 
     answer: str = Field(description="The answer, as brief as can be; empty if there is none.")
@@ -105,12 +98,7 @@ class ChatGenerator:
         return {"kind": "chat", "model": self._chat.fingerprint, "prompt": prompt}
 
     def answer_many(self, tasks: Sequence[Task]) -> list[Produced]:
-        """Return the answers of the model.
-
-        Raises:
-            BackendError: No call can succeed.
-            BudgetError: The budget is spent.
-        """
+        """Return the answers of the model."""
         return together(self._answer(*task) for task in tasks)
 
     async def _answer(self, question: str, passages: Sequence[str]) -> Produced:
@@ -124,13 +112,7 @@ class ChatGenerator:
 
 
 class FunctionGenerator:
-    """Answers with a function of yours.
-
-    Args:
-        answer: Takes a question and the texts of the passages, best first.
-        name: What a table calls it.
-        fingerprint: What its answers depend on, as plain data; None if not known.
-    """
+    """Answers with a function of yours."""
 
     def __init__(
         self,
@@ -179,14 +161,6 @@ class LfsJudge:
     """Scores answers from *low* to *high*, a reason first.
 
     An empty answer gets the lowest score without a call.
-
-    Args:
-        chat: The model; not the one that wrote the answers.
-        low: Lowest score.
-        high: Highest score, > *low*.
-
-    Raises:
-        SettingsError: The scale is empty.
     """
 
     def __init__(self, chat: Chat, *, low: int = LOW, high: int = HIGH) -> None:
@@ -205,12 +179,7 @@ class LfsJudge:
         return {"kind": "lfs", "model": self._chat.fingerprint, "prompt": prompt}
 
     def judge_many(self, tasks: Sequence[ToJudge]) -> list[Verdict]:
-        """Return a verdict on each answer, in the same order.
-
-        Raises:
-            BackendError: No call can succeed.
-            BudgetError: The budget is spent.
-        """
+        """Return a verdict on each answer, in the same order."""
         return together(map(self._judge, tasks))
 
     async def _judge(self, task: ToJudge) -> Verdict:
@@ -239,11 +208,11 @@ class LfsJudge:
 
 
 @lru_cache(maxsize=8)
-def _filled(low: int, high: int) -> type[Filled]:
+def _filled(low: int, high: int) -> type[ReplyModel]:
     """Return what the judge fills in, with its scale in the schema; one class a scale."""
     reason: Any = (str, Field(description="Why, in one or two sentences."))
     score: Any = (Number, Field(ge=low, le=high, description=f"From {low} to {high}."))
-    return create_model("FilledVerdict", __base__=Filled, reason=reason, score=score)
+    return create_model("FilledVerdict", __base__=ReplyModel, reason=reason, score=score)
 
 
 _ARTICLE = re.compile(r"\b(a|an|the)\b")
@@ -300,10 +269,6 @@ def answer_overlaps(
     """Return the overlap of each (answer, gold answer).
 
     F1 is a mean of F1s, hence not the harmonic mean of the two other means.
-
-    Args:
-        pairs: Answers with their gold answers.
-        weights: How much each counts, >= 0; 1 when None.
     """
     overlaps = [token_overlap(answer, gold) for answer, gold in pairs]
     return Overlaps(
@@ -315,15 +280,7 @@ def answer_overlaps(
 
 @dataclass(frozen=True, slots=True)
 class Lfs:
-    """Judged answers.
-
-    Attributes:
-        values: A score an answer, from `low` to `high`; the weight is 0 where there is none.
-        std: Standard deviation (n - 1) of the scores over answers, >= 0; 0 for fewer than two.
-        n_failed: Answers without a score; they are in no mean.
-        low: Lowest score of the scale.
-        high: Highest score of the scale.
-    """
+    """Judged answers."""
 
     values: Values
     std: float
@@ -344,14 +301,6 @@ class Lfs:
 
 def lfs(scores: Sequence[int | None], *, low: int, high: int) -> Lfs:
     """Return mean and spread of the scores of a judge.
-
-    Args:
-        scores: One an answer; None for one that could not be judged.
-        low: Lowest score of the scale.
-        high: Highest score of the scale.
-
-    Raises:
-        MetricError: A score is not on the scale.
 
     Source:
         DeepEra, section on metrics: a judge's score of factual correctness, logical consistency
@@ -387,21 +336,7 @@ class AnswerRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerScores:
-    """Answers from the best passages of one ranker on one data set.
-
-    Attributes:
-        dataset: Name of the data set.
-        ranker: Name of the ranker.
-        generator: Who answered.
-        judge: Who judged; empty without a judge.
-        n: Passages an answer was made from, at most.
-        rows: One a question that has a reference answer, in order.
-        overlaps: Token precision, recall and F1 a question, each in [0, 1]; the weight is 0 where
-            the generator failed.
-        lfs: The judge's scores; None without a judge.
-        n_failed: Questions on which the generator failed; they are in no mean.
-        n_without_gold: Questions left out, as the data holds no reference answer.
-    """
+    """Answers from the best passages of one ranker on one data set."""
 
     dataset: str
     ranker: str
@@ -430,24 +365,6 @@ def answer_scores(
 
     Rankings are read back from *keep*; answers and verdicts of chat models come from the cache of
     their `Chat`. So a second run makes no call and gives the same.
-
-    Args:
-        ranker: Orders the candidates.
-        dataset: Questions with `gold_answer`; those without one are left out.
-        generator: Turns question and passages into an answer.
-        judge: Scores answers for LFS; None leaves LFS out.
-        n: Passages that the generator is given, >= 1; fewer if the ranker returned fewer.
-        keep: Folder for rankings, as in `deepera_graph.bench.run.Plan`.
-        own_evidence: Whether a ranker that makes evidence of its own, as DeepEra its summaries,
-            hands that over in place of the passages; for the ablation without summaries.
-        watch: Told whenever a few questions are answered.
-
-    Raises:
-        DatasetError: No question has a reference answer.
-        MetricError: *n* is less than 1, or *own_evidence* is asked of a ranker that has none.
-        BackendError: A chat model cannot be reached.
-        BudgetError: A budget is spent.
-        UnavailableError: The ranker cannot run here.
     """
     if n < 1:
         raise MetricError(f"n must be >= 1, got {n}")

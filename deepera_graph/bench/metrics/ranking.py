@@ -170,16 +170,7 @@ def check_same_questions(run: Iterable[str], judgements: Iterable[str]) -> None:
 
 
 def evaluate_run(measure: Measure, judgements: Judgements, run: Run) -> dict[str, float]:
-    """Return the value of every question.
-
-    Args:
-        measure: A measure of ir-measures.
-        judgements: Question to passage to grade >= 0.
-        run: See `to_run`; the scores of one question must differ.
-
-    Raises:
-        MetricError: The questions differ, or two scores of a question tie.
-    """
+    """Return the value of every question."""
     check_same_questions(run, judgements)
     for question, scores in run.items():
         if len(set(scores.values())) < len(scores):
@@ -231,16 +222,7 @@ _CUT = re.compile(r"(?P<name>\w+)@(?P<k>[1-9]\d*)")
 
 
 def compute(metric: str, judged: Sequence[Judged]) -> Values:
-    """Return the values of a metric, each in [0, 1].
-
-    Args:
-        metric: ``HitRate@K``, ``RP``, ``RP-linear``, ``NRS@K``, ``CDR``, ``nDCG@K`` or
-            ``Recall@K``.
-        judged: One a question.
-
-    Raises:
-        MetricError: No metric has this name.
-    """
+    """Return the values of a metric, each in [0, 1]."""
     check_metric(metric)
     if metric in _WHOLE:
         return _WHOLE[metric](judged)
@@ -258,14 +240,7 @@ def check_metric(metric: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """A data set without its texts.
-
-    Attributes:
-        name: Name of the data set.
-        first_stage: What the candidates are ordered by.
-        labels: One a question; `ranked` holds all candidates in first-stage order.
-        fingerprint: SHA-256 over every instance, in order; 64 hexadecimal digits.
-    """
+    """A data set without its texts."""
 
     name: str
     first_stage: str
@@ -298,11 +273,7 @@ class Survey:
 
 
 def survey(dataset: Dataset) -> Survey:
-    """Read a data set once.
-
-    Raises:
-        DatasetError: It cannot be read, or is empty.
-    """
+    """Read a data set once."""
     digest = sha256()
     labels = []
     for instance in dataset:

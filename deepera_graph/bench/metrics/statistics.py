@@ -1,13 +1,18 @@
-"""How sure a mean is: bootstrap intervals over questions, and a permutation test of two rankers."""
+"""Bootstrap intervals, permutation tests, means over repeats, calibration errors, logistic fits.
+
+The bootstrap is our own, as its columns share one resample of the questions: scipy's takes no
+weights and resamples one statistic at a time.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deepera_graph.bench.data.instance import MetricError
+from deepera_graph.packages import import_extra
 
 Floats = NDArray[np.float64]
 
@@ -26,11 +31,7 @@ class Values:
 
     @classmethod
     def of(cls, values: ArrayLike, weights: ArrayLike | None = None) -> Self:
-        """Make arrays of both, weights 1 when None.
-
-        Raises:
-            MetricError: The shapes differ, or a value is not a finite number.
-        """
+        """Make arrays of both, weights 1 when None."""
         numbers = np.asarray(values, dtype=np.float64)
         counts = np.ones_like(numbers) if weights is None else np.asarray(weights, np.float64)
         if numbers.shape != counts.shape or numbers.ndim != 1:
@@ -77,19 +78,10 @@ def bootstraps(
 ) -> list[Interval]:
     """Return mean and percentile interval of many metrics over the same resampled questions.
 
-    Args:
-        columns: Metrics and rankers, all over the same questions; shape (n_columns,).
-        n_resamples: >= 1.
-        level: In (0, 1).
-        seed: The same seed and number of questions draw the same questions.
-
-    Raises:
-        MetricError: There is no question, or the columns have not as many.
-
     Source:
         Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapter 13.
     """
-    means = _resampled(columns, n_resamples, seed)
+    means = _resample_means(columns, n_resamples, seed)
     return [_interval(one.mean(), means[:, number], level) for number, one in enumerate(columns)]
 
 
@@ -113,19 +105,36 @@ def paired_bootstraps(
     level: float = LEVEL,
     seed: int = 0,
 ) -> list[Interval]:
-    """Return the difference of each pair and its interval, over the same resamples of both.
-
-    Raises:
-        MetricError: There is no question, or the pairs have not as many.
-    """
+    """Return the difference of each pair and its interval, over the same resamples of both."""
     if not pairs:
         return []
-    means = _resampled([one for pair in pairs for one in pair], n_resamples, seed)
+    means = _resample_means([one for pair in pairs for one in pair], n_resamples, seed)
     return [
         _interval(
             first.mean() - second.mean(), means[:, 2 * number] - means[:, 2 * number + 1], level
         )
         for number, (first, second) in enumerate(pairs)
+    ]
+
+
+def bootstrap_ratios(
+    above: Floats,
+    below: Floats,
+    *,
+    n_resamples: int = N_RESAMPLES,
+    level: float = LEVEL,
+    seed: int = 0,
+) -> list[Interval]:
+    """Return sums over questions divided, a column each, with their percentile intervals.
+
+    Passages of a question stand or fall together, so whole questions are drawn, the same ones for
+    every column. Resamples that would divide by 0 are left out. Both of shape (n_questions, n).
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratios = above.sum(axis=0) / below.sum(axis=0)
+    drawn = _resample_ratios(above, below, n_resamples, seed)
+    return [
+        _interval(float(one), column, level) for one, column in zip(ratios, drawn.T, strict=True)
     ]
 
 
@@ -142,14 +151,6 @@ def permutation_tests(
     """Return the two-sided p-value, in (0, 1], that the two of a pair are alike.
 
     Each permutation swaps the two on every question with probability one half.
-
-    Args:
-        pairs: Two rankers under one metric; all pairs over the same questions.
-        n_resamples: Permutations, >= 1.
-        seed: The same seed gives the same p-values.
-
-    Raises:
-        MetricError: The questions or their weights differ, or there is no question.
 
     Source:
         Smucker, Allan and Carterette (2007), CIKM; one is added to both counts as in
@@ -168,18 +169,23 @@ def permutation_tests(
     return [float(p) for p in (as_large + 1) / (n_resamples + 1)]
 
 
-def _resampled(columns: Sequence[Values], n_resamples: int, seed: int) -> Floats:
+def _resample_means(columns: Sequence[Values], n_resamples: int, seed: int) -> Floats:
     """Return the weighted means of resampled questions, shape (n_resamples, n_columns)."""
-    n_questions = _check_questions(columns)
+    _check_questions(columns)
     products = np.column_stack([one.values * one.weights for one in columns])
     weights = np.column_stack([one.weights for one in columns])
+    return _resample_ratios(products, weights, n_resamples, seed)
+
+
+def _resample_ratios(above: Floats, below: Floats, n_resamples: int, seed: int) -> Floats:
+    """Return sums over resampled questions divided, shape (n_resamples, n_columns)."""
     rng = np.random.default_rng(seed)
-    means = []
-    for n in _chunks(n_resamples, n_questions):
-        times = _times_drawn(rng, n, n_questions)
-        with np.errstate(invalid="ignore"):
-            means.append((times @ products) / (times @ weights))
-    return np.concatenate(means)
+    found = []
+    for n in _chunks(n_resamples, len(above)):
+        times = _times_drawn(rng, n, len(above))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found.append((times @ above) / (times @ below))
+    return np.concatenate(found)
 
 
 def _times_drawn(rng: np.random.Generator, n: int, n_questions: int) -> Floats:
@@ -220,31 +226,23 @@ def _check_questions(columns: Sequence[Values]) -> int:
     return size
 
 
-class Spread(NamedTuple):
+class MeanStd(NamedTuple):
     """Mean and standard deviation (n - 1) over repeats; 0 for a single one."""
 
     mean: float
     std: float
 
 
-def spread(means: Sequence[float]) -> Spread:
-    """Return mean and standard deviation of one number a repeat.
-
-    Raises:
-        MetricError: There is no repeat.
-    """
+def mean_std(means: Sequence[float]) -> MeanStd:
+    """Return mean and standard deviation of one number a repeat."""
     if not means:
         raise MetricError("a spread needs at least one repeat")
     numbers = np.asarray(means, dtype=np.float64)
-    return Spread(float(numbers.mean()), float(numbers.std(ddof=1)) if len(means) > 1 else 0.0)
+    return MeanStd(float(numbers.mean()), float(numbers.std(ddof=1)) if len(means) > 1 else 0.0)
 
 
 def average(repeats: Sequence[Values]) -> Values:
-    """Return the mean over repeats of each question.
-
-    Raises:
-        MetricError: There is no repeat, or the repeats differ in questions or weights.
-    """
+    """Return the mean over repeats of each question."""
     if not repeats:
         raise MetricError("an average needs at least one repeat")
     weights = repeats[0].weights
@@ -253,15 +251,38 @@ def average(repeats: Sequence[Values]) -> Values:
     return Values.of(np.mean([one.values for one in repeats], axis=0), weights)
 
 
+class LogisticModel(NamedTuple):
+    """Weights of shape (n_columns,), and the intercept, of a logistic regression."""
+
+    weights: Floats
+    intercept: float
+
+
+def fit_logistic(
+    rows: Any, labels: ArrayLike, weights: ArrayLike | None = None, **options: Any
+) -> LogisticModel:
+    """Fit a logistic regression of scikit-learn, with an L2 penalty of 1 / `C`.
+
+    Args:
+        rows: Dense or sparse, shape (n_rows, n_columns).
+        labels: 0 or 1, both present, shape (n_rows,).
+        weights: How much each row counts, >= 0; all the same if None.
+        options: Of `sklearn.linear_model.LogisticRegression`, e.g. `C`, `class_weight`, `tol`.
+
+    Raises:
+        SettingsError: scikit-learn is not installed.
+    """
+    linear = import_extra("sklearn.linear_model", extra="calibrate", what="a logistic fit")
+    model = linear.LogisticRegression(**{"max_iter": 2000, **options})
+    model.fit(rows, labels, sample_weight=weights)
+    return LogisticModel(model.coef_[0], float(model.intercept_[0]))
+
+
 N_BINS = 10
 
 
 def brier_score(probabilities: Sequence[float], labels: Sequence[int]) -> float:
     """Return the mean squared error of probabilities, in [0, 1]; 0 is best.
-
-    Args:
-        probabilities: In [0, 1], shape (n_passages,), not empty.
-        labels: 0 or 1, shape (n_passages,).
 
     Source:
         Brier (1950), Monthly Weather Review 78(1), for two classes.
@@ -277,11 +298,6 @@ def calibration_error(
 
     Probabilities are put into bins of equal width; of each bin the mean probability and the share
     of relevant passages are compared, weighted by its size.
-
-    Args:
-        probabilities: In [0, 1], shape (n_passages,), not empty.
-        labels: 0 or 1, shape (n_passages,).
-        n_bins: >= 1.
 
     Source:
         Naeini, Cooper and Hauskrecht (2015), AAAI, with ten bins; bins of equal width as in Guo,

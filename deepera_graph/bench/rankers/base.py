@@ -23,34 +23,18 @@ T = TypeVar("T")
 
 
 def need(module: str, *, install: str) -> None:
-    """Check that a package is installed, without importing it: some take many seconds.
-
-    Args:
-        module: Its name.
-        install: What `pip install` takes to install it.
-
-    Raises:
-        UnavailableError: It is not installed.
-    """
+    """Check that a package is installed, without importing it: some take many seconds."""
     if find_spec(module.partition(".")[0]) is None:
         raise UnavailableError(f"{module} is not installed: pip install '{install}'")
 
 
 def imported(module: str) -> Any:
-    """Import a package that was checked with `need`.
-
-    Raises:
-        UnavailableError: It raised, e.g. as a package that it needs is missing.
-    """
+    """Import a package that was checked with `need`."""
     return foreign(f"{module} cannot be imported", lambda: import_module(module))
 
 
 def foreign(what: str, work: Callable[[], T]) -> T:
-    """Let code of another package work, and tell its errors in one line.
-
-    Raises:
-        UnavailableError: It raised, whatever it was: no weights, no key, no network, no memory.
-    """
+    """Let code of another package work, and tell its errors in one line."""
     try:
         return work()
     except DeepEraError:
@@ -254,12 +238,7 @@ class Absent:
 
 
 class Again:
-    """Does what a ranker does, under a fingerprint of its own.
-
-    Args:
-        ranker: Whom to ask.
-        number: Which run it is, >= 0.
-    """
+    """Does what a ranker does, under a fingerprint of its own."""
 
     def __init__(self, ranker: Ranker, number: int) -> None:
         self.ranker, self.number = ranker, number

@@ -24,16 +24,7 @@ _OF_NO_EFFECT = ("max_concurrency", "budget")
 
 
 class DeepEra:
-    """Ranks with DeepEra.
-
-    Args:
-        reranker: Any; with ``content="passage"`` it makes no summaries, which no ranking needs.
-        kept_only: Whether to return only the passages that passed its filter, as the paper does;
-            by default all are ranked, as other rankers do.
-        name: What the table calls it; made from the backend's name when empty.
-        meter: Counts the calls of all questions against one budget; None leaves each few
-            questions the budget of the reranker.
-    """
+    """Ranks with DeepEra."""
 
     def __init__(
         self,
@@ -69,14 +60,7 @@ class DeepEra:
     def variant(
         self, name: str, *, intent: bool = True, kept_only: bool = False, **settings: Any
     ) -> "DeepEra":
-        """Return this ranker with other settings; or with a judge that is not told the intent.
-
-        Args:
-            name: What the table calls it.
-            intent: Whether the question's intent is recognised.
-            kept_only: As when one is made.
-            settings: What is to differ, see `deepera_graph.settings.Settings`.
-        """
+        """Return this ranker with other settings; or with a judge that is not told the intent."""
         reranker = self._reranker.with_settings(**settings)
         if not intent:
             reranker = EvidenceReranker(
@@ -92,12 +76,7 @@ class DeepEra:
         return self._usage
 
     def rank(self, question: str, passages: Sequence[Passage]) -> Ranking:
-        """Return the passages in DeepEra's order, with scores in [0, 1]; -1 for one without.
-
-        Raises:
-            BackendError: Nothing can be judged: no connection, wrong key, unknown model.
-            BudgetError: The budget is spent.
-        """
+        """Return the passages in DeepEra's order, with scores in [0, 1]; -1 for one without."""
         return self.rank_many([(question, passages)])[0]
 
     def rank_many(self, jobs: Sequence[Job]) -> list[Ranking]:
@@ -107,24 +86,14 @@ class DeepEra:
         return [self._read(result) for result in results]
 
     def evidence_many(self, jobs: Sequence[Job], n: int) -> list[list[str]]:
-        """Return the best *n* passages a job, in its summary where there is one.
-
-        Raises:
-            BackendError: Nothing can be judged: no connection, wrong key, unknown model.
-            BudgetError: The budget is spent.
-        """
+        """Return the best *n* passages a job, in its summary where there is one."""
         return [
             [one.summary or one.text for one in self._chosen(result)[:n]]
             for result in self.results(jobs)
         ]
 
     def results(self, jobs: Sequence[Job]) -> list[RerankResult]:
-        """Return all that the reranker says of many questions.
-
-        Raises:
-            BackendError: Nothing can be judged: no connection, wrong key, unknown model.
-            BudgetError: The budget is spent.
-        """
+        """Return all that the reranker says of many questions."""
         shown = [(question, [_shown(one) for one in passages]) for question, passages in jobs]
         results = self._reranker.batch(shown, config=self._config)
         for result in results:

@@ -31,13 +31,7 @@ Vector = NDArray[np.float32]
 
 
 class Dense:
-    """Ranks by the cosine of question and passage; vectors of passages seen before are kept.
-
-    Args:
-        embeddings: Any LangChain embeddings.
-        name: What the table calls it.
-        fingerprint: Model and version, as plain data; None if not known, then nothing is cached.
-    """
+    """Ranks by the cosine of question and passage; vectors of passages seen before are kept."""
 
     def __init__(
         self, embeddings: Embeddings, *, name: str, fingerprint: Mapping[str, Any] | None = None
@@ -87,15 +81,7 @@ _SERVER = re.compile(r"@(?=https?://)")
 
 
 class OpenAIVectors(Embeddings):
-    """Embeddings whose errors are ours.
-
-    Args:
-        model: Its name.
-        base_url: Another server than OpenAI's; it needs no key.
-
-    Raises:
-        UnavailableError: There is no key; later, when it is used, that the call failed.
-    """
+    """Embeddings whose errors are ours."""
 
     def __init__(self, model: str, base_url: str | None) -> None:
         key = os.environ.get(DEFAULT_KEY_VARIABLE, "").strip()
@@ -119,11 +105,7 @@ class OpenAIVectors(Embeddings):
 
 
 def dense_openai(named: str) -> Dense:
-    """Return the ranker for ``MODEL`` or ``MODEL@http://server/v1``.
-
-    Raises:
-        UnavailableError: There is no key.
-    """
+    """Return the ranker for ``MODEL`` or ``MODEL@http://server/v1``."""
     model, *server = _SERVER.split(named, maxsplit=1)
     base_url = server[0] if server else None
     about = {"kind": "dense openai", "model": model, "base_url": base_url}
@@ -135,15 +117,7 @@ _INSTALL = "deepera-graph[sentence-transformers]"
 
 
 class SentenceEmbeddings(Embeddings):
-    """Embeddings of a bi-encoder of sentence-transformers.
-
-    Args:
-        name: A folder, a package that brings a model, or a name on the Hugging Face hub.
-
-    Raises:
-        UnavailableError: The package is not installed; later, when it is used, that the weights
-            cannot be loaded.
-    """
+    """Embeddings of a bi-encoder of sentence-transformers."""
 
     def __init__(self, name: str) -> None:
         need(_PACKAGE, install=_INSTALL)
@@ -151,19 +125,11 @@ class SentenceEmbeddings(Embeddings):
         self._model: Any = None
 
     def embed_query(self, text: str) -> list[float]:
-        """Return the vector of a question, with the model's own prompt for queries if it has one.
-
-        Raises:
-            UnavailableError: The weights cannot be loaded.
-        """
+        """Return the vector of a question, under the model's own prompt for queries if any."""
         return [float(one) for one in self._encode("encode_query", [text])[0]]
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Return the vectors of passages.
-
-        Raises:
-            UnavailableError: The weights cannot be loaded.
-        """
+        """Return the vectors of passages."""
         return list(self._encode("encode_document", texts)) if texts else []
 
     def _encode(self, method: str, texts: Sequence[str]) -> Any:
@@ -177,15 +143,7 @@ class SentenceEmbeddings(Embeddings):
 
 
 class CrossEncoder:
-    """Ranks by the scores that a cross-encoder of sentence-transformers gives to each pair.
-
-    Args:
-        model: A folder, or a name on the Hugging Face hub.
-        name: What the table calls it; made from the model's when empty.
-
-    Raises:
-        UnavailableError: The package is not installed.
-    """
+    """Ranks by the scores that a cross-encoder of sentence-transformers gives to each pair."""
 
     def __init__(self, model: str, *, name: str = "") -> None:
         need(_PACKAGE, install=_INSTALL)
@@ -195,21 +153,12 @@ class CrossEncoder:
         self._model: Any = None
 
     def prepare(self) -> None:
-        """Load the weights.
-
-        Raises:
-            UnavailableError: They cannot be loaded.
-        """
+        """Load the weights."""
         if self._model is None:
             self._model = foreign("no weights", lambda: _kind("CrossEncoder")(self._place))
 
     def rank(self, question: str, passages: Sequence[Passage]) -> Ranking:
-        """Return all passages by the model's score, on its own scale.
-
-        Raises:
-            UnavailableError: The weights cannot be loaded.
-            RankingError: The model gives several scores a pair.
-        """
+        """Return all passages by the model's score, on its own scale."""
         if not passages:
             return []
         self.prepare()
@@ -224,11 +173,7 @@ class CrossEncoder:
 
 
 def dense_sentences(model: str) -> Dense:
-    """Return the ranker by cosine under a bi-encoder of sentence-transformers.
-
-    Raises:
-        UnavailableError: The package is not installed.
-    """
+    """Return the ranker by cosine under a bi-encoder of sentence-transformers."""
     embeddings = SentenceEmbeddings(model)
     about = {"kind": "dense sentence-transformers", **embeddings.about, **_stack()}
     return Dense(embeddings, name=f"dense {model}", fingerprint=about)

@@ -41,13 +41,6 @@ class Compressor:
 
     A question on which it raises keeps its first-stage order, and all its passages are counted as
     failed. Model calls are counted where the compressor passes callbacks on.
-
-    Args:
-        compressor: Keeps the metadata of the documents it returns, as LangChain's do.
-        name: What the table calls it.
-        fingerprint: Model, version and settings, as plain data; None if not known, then nothing is
-            cached.
-        at_once: Questions that it ranks at the same time, in threads, >= 1.
     """
 
     def __init__(
@@ -69,11 +62,7 @@ class Compressor:
         return self._counter.usage
 
     def rank(self, question: str, passages: Sequence[Passage]) -> Ranking:
-        """Return what the compressor returned, with its `relevance_score`, else minus the rank.
-
-        Raises:
-            RankingError: A returned document has lost its metadata.
-        """
+        """Return what the compressor returned, with its `relevance_score`, else minus the rank."""
         documents = [_document(passage) for passage in passages]
         try:
             returned = self._compressor.compress_documents(
@@ -140,14 +129,7 @@ DEFAULT_MODEL = "ms-marco-TinyBERT-L-2-v2"
 
 
 class FlashRank:
-    """Ranks with a model of FlashRank, downloaded by it on first use.
-
-    Args:
-        model: A name that the package knows.
-
-    Raises:
-        UnavailableError: The package is not installed.
-    """
+    """Ranks with a model of FlashRank, downloaded by it on first use."""
 
     def __init__(self, model: str = DEFAULT_MODEL) -> None:
         need("flashrank", install="flashrank")
@@ -158,20 +140,12 @@ class FlashRank:
         self._model: Any = None
 
     def prepare(self) -> None:
-        """Load the weights.
-
-        Raises:
-            UnavailableError: They cannot be loaded.
-        """
+        """Load the weights."""
         if self._model is None:
             self._model = foreign("no weights", self._loaded)
 
     def rank(self, question: str, passages: Sequence[Passage]) -> Ranking:
-        """Return all passages by the model's score, in [0, 1].
-
-        Raises:
-            UnavailableError: The model cannot be loaded.
-        """
+        """Return all passages by the model's score, in [0, 1]."""
         if not passages:
             return []
         self.prepare()
@@ -194,11 +168,7 @@ COHERE_MODEL = "rerank-v3.5"
 
 
 def cohere(model: str = COHERE_MODEL) -> Compressor:
-    """Return Cohere's reranker; its key comes from ``COHERE_API_KEY``.
-
-    Raises:
-        UnavailableError: ``langchain-cohere`` is not installed, or there is no key.
-    """
+    """Return Cohere's reranker; its key comes from ``COHERE_API_KEY``."""
     need("langchain_cohere", install="langchain-cohere")
     if not os.environ.get("COHERE_API_KEY"):
         raise UnavailableError("no API key: set the environment variable COHERE_API_KEY")
@@ -209,11 +179,7 @@ def cohere(model: str = COHERE_MODEL) -> Compressor:
 
 
 def langchain_listwise(chat: Chat) -> Compressor:
-    """Return LangChain's `LLMListwiseRerank`, as it comes, but that it keeps all passages.
-
-    Raises:
-        UnavailableError: ``langchain-classic`` is not installed, or the model cannot do it.
-    """
+    """Return LangChain's `LLMListwiseRerank`, as it comes, but that it keeps all passages."""
     need("langchain_classic", install="langchain-classic")
     module = imported("langchain_classic.retrievers.document_compressors")
     made = foreign(
@@ -232,16 +198,7 @@ def langchain_listwise(chat: Chat) -> Compressor:
 
 
 class RerankersModel:
-    """Ranks with a model that the `rerankers` package knows.
-
-    Args:
-        path: ``TYPE/NAME``, e.g. ``t5/unicamp-dl/InRanker-base`` or ``cohere/rerank-v3.5``; the
-            key of an API comes from ``TYPE_API_KEY`` in the environment.
-
-    Raises:
-        SettingsError: It is not of this form.
-        UnavailableError: The package is not installed.
-    """
+    """Ranks with a model that the `rerankers` package knows."""
 
     def __init__(self, path: str) -> None:
         self._type, slash, self._model_name = path.partition("/")
@@ -254,20 +211,12 @@ class RerankersModel:
         self._model: Any = None
 
     def prepare(self) -> None:
-        """Load the model.
-
-        Raises:
-            UnavailableError: It cannot be loaded.
-        """
+        """Load the model."""
         if self._model is None:
             self._model = foreign("no weights", self._loaded)
 
     def rank(self, question: str, passages: Sequence[Passage]) -> Ranking:
-        """Return what the model returns, best first, with its own scores.
-
-        Raises:
-            UnavailableError: The model cannot be loaded, or its call failed.
-        """
+        """Return what the model returns, best first, with its own scores."""
         if not passages:
             return []
         self.prepare()

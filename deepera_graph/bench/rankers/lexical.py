@@ -21,9 +21,6 @@ class BM25Index:
 
     English stop words go, words are stemmed (Snowball English).
 
-    Args:
-        texts: Not empty; shape (n_texts,).
-
     Source:
         Lu, Xing Han (2024), BM25S; its defaults: Lucene's variant, k1 1.5, b 0.75.
     """
@@ -72,11 +69,7 @@ class Found(NamedTuple):
 
 
 class CorpusBM25:
-    """BM25 over a corpus held in memory.
-
-    Args:
-        texts: Document id to text, not empty.
-    """
+    """BM25 over a corpus held in memory."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._ids = list(texts)

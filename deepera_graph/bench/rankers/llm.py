@@ -16,8 +16,8 @@ from deepera_graph.cache.role import CachedRole
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel
-from deepera_graph.chat.schema import Filled, Number, json_schema
-from deepera_graph.chat.structured import fill
+from deepera_graph.chat.schema import Number, ReplyModel, json_schema
+from deepera_graph.chat.structured import request_reply
 from deepera_graph.concurrency import Limiter
 from deepera_graph.errors import (
     AnswerError,
@@ -35,7 +35,7 @@ from deepera_graph.prompts import messages_of
 from deepera_graph.schema import Backend, RoleAnswer
 from deepera_graph.usage import Usage
 
-FilledT = TypeVar("FilledT", bound=Filled)
+FilledT = TypeVar("FilledT", bound=ReplyModel)
 T = TypeVar("T")
 MAX_CONCURRENCY = 16
 
@@ -49,18 +49,7 @@ class _Said(RoleAnswer):
 
 
 class Chat:
-    """Asks a chat model for answers with fields, in the way the LLM backend does.
-
-    Args:
-        backend: An LLM backend; see `Chat.of`.
-        cache: Where answers are kept, so that an equal question is not paid for twice.
-        limiter: Limits the calls in flight; share one to limit several of these together.
-        meter: Counts against a budget; share one to have them spend from it together.
-
-    Raises:
-        SettingsError: The backend is no chat model, or there is a cache and the model was made
-            from live objects and cannot be told from others.
-    """
+    """Asks a chat model for answers with fields, in the way the LLM backend does."""
 
     def __init__(
         self,
@@ -77,7 +66,7 @@ class Chat:
         self._model: ChatModel = backend.judge.model
         self._cache, self._limiter = cache, limiter or Limiter(MAX_CONCURRENCY)
         self._config = with_meter({}, meter or Meter(None))
-        self._roles: dict[tuple[str, type[Filled]], Runnable[_Asked, _Said]] = {}
+        self._roles: dict[tuple[str, type[ReplyModel]], Runnable[_Asked, _Said]] = {}
 
     @classmethod
     def of(
@@ -105,19 +94,7 @@ class Chat:
         return spec
 
     async def ask(self, name: str, messages: Sequence[BaseMessage], kind: type[FilledT]) -> FilledT:
-        """Return the model's answer.
-
-        Args:
-            name: What is asked for, in one word; for the statistics of the cache.
-            messages: The prompt.
-            kind: The fields of the answer.
-
-        Raises:
-            AnswerError: Two replies were unusable, or the model refused.
-            CallError: The call failed, also when tried again.
-            BudgetError: The budget is spent.
-            BackendError: No call can succeed: no connection, wrong key, unknown model.
-        """
+        """Return the model's answer."""
         try:
             said = await self._role(name, kind).ainvoke(_asked(messages), self._config)
         except RoleError as error:
@@ -128,12 +105,12 @@ class Chat:
         self.usage += said.usage or Usage()
         return kind.model_validate(said.values)
 
-    def _role(self, name: str, kind: type[Filled]) -> Runnable[_Asked, _Said]:
+    def _role(self, name: str, kind: type[ReplyModel]) -> Runnable[_Asked, _Said]:
         if (name, kind) not in self._roles:
             self._roles[name, kind] = self._made(name, kind)
         return self._roles[name, kind]
 
-    def _made(self, name: str, kind: type[Filled]) -> Runnable[_Asked, _Said]:
+    def _made(self, name: str, kind: type[ReplyModel]) -> Runnable[_Asked, _Said]:
         checked = CheckedRole(_Fill(self._model, kind), _Said, self._limiter)
         if self._cache is None:
             return checked
@@ -173,15 +150,15 @@ async def _gathered(works: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 class _Fill(LlmRole[_Asked, _Said]):
-    """Has the model fill in one kind of answer."""
+    """Has the model give one kind of answer."""
 
-    def __init__(self, model: ChatModel, kind: type[Filled]) -> None:
+    def __init__(self, model: ChatModel, kind: type[ReplyModel]) -> None:
         super().__init__(model)
         self._kind = kind
 
     async def _play(self, task: _Asked, config: RunnableConfig | None) -> _Said:
         messages = convert_to_messages(task["messages"])
-        filled = await fill(self._model, messages, self._kind, config)
+        filled = await request_reply(self._model, messages, self._kind, config)
         return _Said(
             values=filled.answer.model_dump(mode="json"),
             usage=filled.usage,
@@ -194,11 +171,7 @@ def _asked(messages: Sequence[BaseMessage]) -> _Asked:
 
 
 def messages(node: str, /, **values: str) -> list[BaseMessage]:
-    """Fill the templates of a node.
-
-    Raises:
-        PromptError: The values are not exactly the placeholders, or there is no such template.
-    """
+    """Fill the templates of a node."""
     return messages_of("deepera_graph.bench.prompts", node, **values)
 
 
@@ -206,12 +179,7 @@ EXAMPLE = Passage(id="1", text="$text", title="$title", section="$section")
 
 
 class ChatRanker:
-    """Ranks with a chat model, many questions at once; what fails is noted in `problems`.
-
-    Args:
-        chat: The model.
-        name: What the table calls it.
-    """
+    """Ranks with a chat model, many questions at once; what fails is noted in `problems`."""
 
     def __init__(self, chat: Chat, name: str) -> None:
         self.name = name
@@ -224,12 +192,7 @@ class ChatRanker:
         return self._chat.usage
 
     def rank(self, question: str, passages: Sequence[Passage]) -> Ranking:
-        """Return all passages, best first.
-
-        Raises:
-            BackendError: No call can succeed.
-            BudgetError: The budget is spent.
-        """
+        """Return all passages, best first."""
         return self.rank_many([(question, passages)])[0]
 
     def rank_many(self, jobs: Sequence[Job]) -> list[Ranking]:
@@ -263,13 +226,6 @@ class PerPassage(ChatRanker, Generic[FilledT]):
     """Ranks by what a chat model says of each passage; ties stay in first-stage order.
 
     A passage that cannot be rated ranks last, with the score -1, and is counted.
-
-    Args:
-        chat: The model.
-        name: What the table calls it.
-        node: The prompt, in `deepera_graph.bench.rankers.llm`.
-        kind: What the model fills in.
-        score: Reads the score, >= 0, from that.
     """
 
     def __init__(
@@ -322,7 +278,7 @@ class PerPassage(ChatRanker, Generic[FilledT]):
         )
 
 
-class FilledRating(Filled):
+class FilledRating(ReplyModel):
     """A rating; the reason comes first, so that the score follows from it."""
 
     reason: str = Field(description="Why, in one sentence.")
@@ -340,7 +296,7 @@ def llm_pointwise(chat: Chat, *, name: str = "") -> PerPassage[FilledRating]:
     )
 
 
-class FilledExcerpt(Filled):
+class FilledExcerpt(ReplyModel):
     """A contextual summary and its rating."""
 
     summary: str = Field(description="What the excerpt contributes, at most 100 words, or empty.")
@@ -390,14 +346,7 @@ async def slide(
     size: int = SIZE,
     step: int = STEP,
 ) -> list[T]:
-    """Return the items after one pass; nothing is lost, whatever *sort* says.
-
-    Args:
-        items: In first-stage order.
-        sort: Gives the places of some items, counted from 1, best first.
-        size: Items in a window, >= 2.
-        step: How far a window moves, from 1 to *size* - 1.
-    """
+    """Return the items after one pass; nothing is lost, whatever *sort* says."""
     sorted_items = list(items)
     for start, end in windows(len(items), size=size, step=step):
         seen = sorted_items[start:end]
@@ -410,7 +359,7 @@ async def slide(
 MAX_WORDS = 300
 
 
-class FilledOrder(Filled):
+class FilledOrder(ReplyModel):
     """An order."""
 
     order: list[Number] = Field(description="Numbers of all passages, the most relevant first.")
@@ -420,16 +369,6 @@ class ListwiseLlm(ChatRanker):
     """Ranks by the orders that a chat model gives.
 
     A window whose call fails stays as it is, and its passages are counted as failed.
-
-    Args:
-        chat: The model.
-        size: Passages in a window, >= 2; None shows all of them at once.
-        step: How far a window moves, from 1 to *size* - 1.
-        max_words: Words of a passage that are shown, >= 1.
-        name: What the table calls it; made from the model's when empty.
-
-    Raises:
-        SettingsError: A number is out of range.
     """
 
     def __init__(

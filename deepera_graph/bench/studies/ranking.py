@@ -19,7 +19,7 @@ from deepera_graph.bench.figures import (
     rank_shares,
 )
 from deepera_graph.bench.metrics.ranking import Judged, compute
-from deepera_graph.bench.metrics.statistics import Values, average, paired_bootstraps, spread
+from deepera_graph.bench.metrics.statistics import Values, average, mean_std, paired_bootstraps
 from deepera_graph.bench.rankers.base import NotingRanker
 from deepera_graph.bench.studies.base import (
     RankedQuestion,
@@ -101,7 +101,7 @@ def _measure(settings: StudySettings, repeats: Sequence[RankerRun]) -> ColumnVal
         repeats[0].data,
         repeats[0].ranker.name,
         [average(runs) for runs in by_column],
-        [spread([one.mean() for one in runs]).std for runs in by_column],
+        [mean_std([one.mean() for one in runs]).std for runs in by_column],
     )
 
 

@@ -93,7 +93,7 @@ def train(
         from deepera_graph.cli.work.judge import train as work  # noqa: PLC0415 - quick --help
 
     work.run(
-        work.Plan(
+        work.TrainingPlan(
             data=tuple(data),
             out=out,
             encoder=encoder,

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from deepera_graph.bench.calibrate import JudgedQuestion, Watch, check_method
-from deepera_graph.bench.calibrate_report import Ranked, calibrate, report_lines
+from deepera_graph.bench.calibrate_report import EarlierScores, calibrate, report_lines
 from deepera_graph.cli.work.backend import Judge
 from deepera_graph.cli.work.judgements import judgements_of
 from deepera_graph.cli.work.terminal import progress_bar, write_json
@@ -44,7 +44,7 @@ class Source:
     max_concurrency: int | None
 
     @contextmanager
-    def open(self) -> Iterator[EvidenceReranker | Ranked]:
+    def open(self) -> Iterator[EvidenceReranker | EarlierScores]:
         """Open who judges, or what was judged before.
 
         Raises:
@@ -53,7 +53,7 @@ class Source:
         """
         if self.ranked is not None:
             self._check_nobody_judges()
-            yield Ranked(path=self.ranked, report=self.ranked_report)
+            yield EarlierScores(path=self.ranked, report=self.ranked_report)
             return
         if self.ranked_report is not None:
             raise SettingsError("--ranked-report goes with --ranked")

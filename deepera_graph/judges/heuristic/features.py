@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from deepera_graph.judges.heuristic.grounding import Reading, read_passage, sought
+from deepera_graph.judges.heuristic.grounding import SentenceReading, find_sought, read_sentences
 from deepera_graph.judges.heuristic.topicality import (
-    Need,
+    QuestionTerms,
     Topicality,
-    add_up,
     coverage,
     find_terms,
-    match,
-    need_of,
+    measure_topicality,
+    read_task_terms,
+    sum_counts,
 )
 from deepera_graph.schema import PassageTask
 from deepera_graph.text.words import stems
@@ -21,7 +21,7 @@ Terms = Mapping[str, float]
 GROUNDED_FLOOR = 0.2
 
 
-class Measures(NamedTuple):
+class RuleFeatures(NamedTuple):
     """One passage in numbers.
 
     Attributes:
@@ -45,41 +45,43 @@ class Measures(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Study:
+class RuleAnalysis:
     """One passage as read for one question.
 
     Attributes:
         readings: Its sentences, in order; at least one.
         evidence: How strong each sentence is as evidence, each in [0, 1], shape (n_sentences,).
         topic: How far the passage is on topic.
-        measures: What the score is made of.
+        features: What the score is made of.
     """
 
-    readings: Sequence[Reading]
+    readings: Sequence[SentenceReading]
     evidence: Sequence[float]
     topic: Topicality
-    measures: Measures
+    features: RuleFeatures
 
     @property
-    def best(self) -> Reading:
+    def best(self) -> SentenceReading:
         """The sentence that is the strongest evidence, the first of equals."""
         return max(zip(self.evidence, self.readings, strict=True), key=lambda pair: pair[0])[1]
 
 
-def study(task: PassageTask) -> Study | None:
+def analyze_passage(task: PassageTask) -> RuleAnalysis | None:
     """Read a passage for a question; None for a blank text."""
-    need = need_of(task)
-    readings = read_passage(task["text"], sought(task["intent"]))
+    need = read_task_terms(task)
+    readings = read_sentences(task["text"], find_sought(task["intent"]))
     if not readings:
         return None
     found = [find_terms(need, reading.stems, reading.acronyms) for reading in readings]
     length = sum(len(reading.stems) for reading in readings)
-    topic = match(need, add_up(found), find_terms(need, stems(task["title"]), ()), length)
-    return Study(
+    topic = measure_topicality(
+        need, sum_counts(found), find_terms(need, stems(task["title"]), ()), length
+    )
+    return RuleAnalysis(
         readings=readings,
         evidence=[_evidence(need, *pair) for pair in zip(readings, found, strict=True)],
         topic=topic,
-        measures=Measures(
+        features=RuleFeatures(
             strength=topic.strength,
             grounded_coverage=coverage(need, _grounded(readings, found)),
             grounded_strength=topic.strength * _mean_grounding(readings),
@@ -91,11 +93,11 @@ def study(task: PassageTask) -> Study | None:
     )
 
 
-def _evidence(need: Need, reading: Reading, terms: Terms) -> float:
+def _evidence(need: QuestionTerms, reading: SentenceReading, terms: Terms) -> float:
     return reading.grounding * (GROUNDED_FLOOR + (1 - GROUNDED_FLOOR) * coverage(need, terms))
 
 
-def _grounded(readings: Sequence[Reading], found: Sequence[Terms]) -> Terms:
+def _grounded(readings: Sequence[SentenceReading], found: Sequence[Terms]) -> Terms:
     best: dict[str, float] = {}
     for reading, terms in zip(readings, found, strict=True):
         for term, count in terms.items():
@@ -103,7 +105,7 @@ def _grounded(readings: Sequence[Reading], found: Sequence[Terms]) -> Terms:
     return best
 
 
-def _mean_grounding(readings: Sequence[Reading]) -> float:
+def _mean_grounding(readings: Sequence[SentenceReading]) -> float:
     weights = [len(reading.stems) + 1 for reading in readings]
     grounded = sum(w * reading.grounding for w, reading in zip(weights, readings, strict=True))
     return grounded / sum(weights)

@@ -17,7 +17,7 @@ LARGEST = 30.0
 CLOSE = 1e-8
 
 
-def logistic(value: float) -> float:
+def sigmoid(value: float) -> float:
     """Map any number into [0, 1]."""
     return 1 / (1 + math.exp(-max(-LARGEST, min(LARGEST, value))))
 
@@ -64,7 +64,7 @@ def _newton_step(
     slope = [-p * weight for p, weight in zip(penalty, weights, strict=True)]
     bend = [[penalty[i] if i == j else 0.0 for j in range(size)] for i in range(size)]
     for row, label, share in zip(rows, labels, shares, strict=True):
-        chance = logistic(sum(w * x for w, x in zip(weights, row, strict=True)))
+        chance = sigmoid(sum(w * x for w, x in zip(weights, row, strict=True)))
         spread = share * chance * (1 - chance)
         for i, x in enumerate(row):
             if x:
@@ -136,7 +136,7 @@ _DEFINITION = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SentenceReading:
     """One sentence as the judge reads it.
 
     Attributes:
@@ -154,7 +154,7 @@ class Reading:
     grounding: float
 
 
-def sought(intent: IntentFields) -> Sought:
+def find_sought(intent: IntentFields) -> Sought:
     """Return what kind of statement an intent asks for; a result unless it says otherwise."""
     if intent["expected_answer_type"] == "procedural":
         return "procedure"
@@ -163,7 +163,7 @@ def sought(intent: IntentFields) -> Sought:
     return "figure" if intent["expected_answer_type"] == "numeric" else "result"
 
 
-def read_passage(text: str, kind: Sought) -> list[Reading]:
+def read_sentences(text: str, kind: Sought) -> list[SentenceReading]:
     """Read every sentence of a passage, in order."""
     return [_read(sentence, kind) for sentence in split_sentences(text)]
 
@@ -178,13 +178,13 @@ def result_grounding(cues: Sequence[int]) -> float:
     for pulls, count in zip(_PULLS, cues, strict=True):
         if count:
             total += pulls[count if count < HIGHEST_COUNT else HIGHEST_COUNT]
-    return logistic(total)
+    return sigmoid(total)
 
 
-def _read(sentence: Sentence, kind: Sought) -> Reading:
+def _read(sentence: Sentence, kind: Sought) -> SentenceReading:
     found = words(sentence.text)
     cues = tuple(count_cues(sentence.text, found))
-    return Reading(
+    return SentenceReading(
         sentence=sentence,
         stems=tuple(stem(word) for word in found if word not in STOP_WORDS),
         acronyms=tuple(find_acronyms(sentence.text)),

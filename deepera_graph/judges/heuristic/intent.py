@@ -29,7 +29,7 @@ _RELATIONS = """
     shows happen happens occur occurs exist exists
     """
 _RELATION_WORDS = frozenset(_RELATIONS.split())
-_KINDS_entities = tuple(
+_ENTITY_KINDS = tuple(
     (kind, re.compile(pattern, re.IGNORECASE if fold else 0))
     for kind, pattern, fold in (
         ("cell type", r"\bcells?\b|cyte|blast|\bneurons?\b|macrophage", True),
@@ -65,13 +65,13 @@ def find_entities(question: str) -> list[str]:
     A name is a run of the question's own words between function words and relation words; a
     question without any is its own name.
     """
-    names = _names(question)
+    names = _list_names(question)
     chosen = sorted(names, key=lambda name: -len(name))[:MOST_ENTITIES]
     found = [name for name in names if name in chosen] or [" ".join(question.split())]
-    return [f"{_kind(name)}: {name[:LONGEST_ENTITY]}" for name in found]
+    return [f"{_guess_kind(name)}: {name[:LONGEST_ENTITY]}" for name in found]
 
 
-def _names(question: str) -> list[str]:
+def _list_names(question: str) -> list[str]:
     names: dict[str, None] = {}
     run: list[re.Match[str]] = []
     for word in _WORD.finditer(question):
@@ -89,12 +89,12 @@ def _is_plain(word: str) -> bool:
     return word.lower() in STOP_WORDS or word.lower() in _RELATION_WORDS
 
 
-def _kind(name: str) -> str:
-    return next((kind for kind, pattern in _KINDS_entities if pattern.search(name)), UNKNOWN_KIND)
+def _guess_kind(name: str) -> str:
+    return next((kind for kind, pattern in _ENTITY_KINDS if pattern.search(name)), UNKNOWN_KIND)
 
 
 T = TypeVar("T")
-_KINDS_intent: tuple[tuple[IntentKind, str], ...] = (
+_INTENT_KINDS: tuple[tuple[IntentKind, str], ...] = (
     ("functional role", r"\b(?:roles?|functions?|purpose) (?:of|for|does|do|in)\b|\bplays? an?\b"),
     ("mechanism", r"^how (?:do|does|did|is|are|can)\b|\bmechanis|\bpathway|^why\b|\bby which\b"),
     ("comparison", r"\bcompar|\bversus\b|\bvs\b|\bthan\b|\bdiffer|\b(?:superior|inferior)\b"
@@ -116,11 +116,11 @@ _ANSWERS: tuple[tuple[AnswerType, str], ...] = (
                     r"|has|have|had|may|which|who|where)\b.*\?|\bor not\b"),
     ("descriptive", r"^(?:what|how|why|describe|explain)\b|\?"),
 )  # fmt: skip
-_KIND_RULES = tuple((name, re.compile(rule, re.IGNORECASE)) for name, rule in _KINDS_intent)
+_KIND_RULES = tuple((name, re.compile(rule, re.IGNORECASE)) for name, rule in _INTENT_KINDS)
 _ANSWER_RULES = tuple((name, re.compile(rule, re.IGNORECASE)) for name, rule in _ANSWERS)
 
 
-def recognize(task: IntentTask) -> Intent:
+def recognize_intent(task: IntentTask) -> Intent:
     """Return topic, entities, kind and answer form of a question; no field is empty.
 
     The entities are the question's own words. A statement that cites a work asks for what was done

@@ -6,9 +6,15 @@ from typing import Self, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from deepera_graph.judges.heuristic.features import Measures, Study, study
-from deepera_graph.judges.heuristic.grounding import CUE_WEIGHTS, Reading, Sought, logistic, sought
-from deepera_graph.judges.heuristic.intent import recognize
+from deepera_graph.judges.heuristic.features import RuleAnalysis, RuleFeatures, analyze_passage
+from deepera_graph.judges.heuristic.grounding import (
+    CUE_WEIGHTS,
+    SentenceReading,
+    Sought,
+    find_sought,
+    sigmoid,
+)
+from deepera_graph.judges.heuristic.intent import recognize_intent
 from deepera_graph.judges.heuristic.lexicon import CUE_NAMES, section_weight, words_of_cue
 from deepera_graph.schema import (
     Answer,
@@ -24,7 +30,7 @@ from deepera_graph.text.sentences import Sentence
 from deepera_graph.text.words import words
 from deepera_graph.usage import Usage
 
-MOST_SENTENCES = 5
+MAX_SENTENCES = 5
 
 
 def answer(task: AnswerTask) -> Answer:
@@ -36,7 +42,7 @@ def answer(task: AnswerTask) -> Answer:
     sentences: dict[str, int] = {}
     for number, item in enumerate(task["evidence"], start=1):
         sentence = " ".join(_sentence(task, item).split())
-        if sentence and len(sentences) < MOST_SENTENCES:
+        if sentence and len(sentences) < MAX_SENTENCES:
             sentences.setdefault(sentence, number)
     text = " ".join(f"{sentence} [{number}]" for sentence, number in sentences.items())
     return Answer(text=text, citations=list(sentences.values()), usage=Usage())
@@ -52,7 +58,7 @@ def _sentence(task: AnswerTask, item: EvidenceItem) -> str:
         title=item["title"],
         section=item["section"],
     )
-    found = study(passage)
+    found = analyze_passage(passage)
     return found.best.sentence.text if found else ""
 
 
@@ -71,25 +77,25 @@ _INSTEAD = {
 }
 
 
-def reason(study: Study, kind: Sought) -> str:
+def explain(study: RuleAnalysis, kind: Sought) -> str:
     """Say what the best sentence states and how much of the question the passage names.
 
     For instance ``states a result: 'decreased', p = 0.02; names 5 of 6 question terms``.
     """
     topic = study.topic
     named = f"names {topic.n_found} of {topic.n_terms} question terms"
-    stated = _stated(study.best) if kind in ("result", "figure") else f"read for a {kind}"
+    stated = _describe(study.best) if kind in ("result", "figure") else f"read for a {kind}"
     return f"{stated}; {named}"
 
 
-def _stated(reading: Reading) -> str:
+def _describe(reading: SentenceReading) -> str:
     if reading.grounding < GROUNDED:
-        return _lacking(reading)
-    signs = _signs(reading)
+        return _describe_lack(reading)
+    signs = _list_signs(reading)
     return f"states a result: {', '.join(signs)}" if signs else "states a result"
 
 
-def _signs(reading: Reading) -> list[str]:
+def _list_signs(reading: SentenceReading) -> list[str]:
     found = words(reading.sentence.text)
     told = [word for cue in _TELLING for word in found if word in words_of_cue(cue)]
     telling = [word for word in told if word not in _FAINT] or told
@@ -97,7 +103,7 @@ def _signs(reading: Reading) -> list[str]:
     return [f"'{word}'" for word in telling[:1]] + ([number.group()] if number else [])
 
 
-def _lacking(reading: Reading) -> str:
+def _describe_lack(reading: SentenceReading) -> str:
     pulls = {
         _INSTEAD[name]: CUE_WEIGHTS[name] * count
         for name, count in zip(CUE_NAMES, reading.cues, strict=True)
@@ -112,7 +118,7 @@ def _lacking(reading: Reading) -> str:
 # PubMedQA development half (486 questions) with other sections of the same abstract as look-alikes,
 # 150 of them with written look-alikes too, and 682 SciFact claims against three-sentence pieces of
 # abstracts.
-WEIGHTS = Measures(
+WEIGHTS = RuleFeatures(
     strength=6.5,
     grounded_coverage=2.7,
     grounded_strength=4.0,
@@ -131,33 +137,33 @@ def judge(task: PassageTask) -> Judgement:
     The score is the fitted probability where one passage in about 25 is evidence, rounded to four
     digits. A blank text scores 0. The quote is the strongest sentence, word for word.
     """
-    kind = sought(task["intent"])
-    found = study(task)
+    kind = find_sought(task["intent"])
+    found = analyze_passage(task)
     if found is None:
         return Judgement(score=0.0, reason="the passage has no text", usage=Usage())
-    weighed = zip(WEIGHTS, found.measures, strict=True)
+    weighed = zip(WEIGHTS, found.features, strict=True)
     total = INTERCEPT + sum(weight * value for weight, value in weighed)
     if kind in ("result", "figure"):
         total += section_weight(task["section"])
     return Judgement(
-        score=round(logistic(total), DIGITS),
-        reason=reason(found, kind),
+        score=round(sigmoid(total), DIGITS),
+        reason=explain(found, kind),
         quote=found.best.sentence.text,
         usage=Usage(),
     )
 
 
 SECOND_SHARE = 0.7
-LONGEST = 450
+MAX_SUMMARY = 450
 
 
 def summarize(task: PassageTask) -> Summary:
     """Return one or two sentences word for word, in the passage's order; empty for a blank text.
 
     The second sentence joins if it is at least 0.7 as strong (`SECOND_SHARE`) as the best and both
-    together have at most 450 characters (`LONGEST`).
+    together have at most 450 characters (`MAX_SUMMARY`).
     """
-    found = study(task)
+    found = analyze_passage(task)
     if found is None:
         return Summary(text="", usage=Usage())
     pairs = zip(found.evidence, found.readings, strict=True)
@@ -171,7 +177,7 @@ def summarize(task: PassageTask) -> Summary:
 
 def _joins(share: float, sentences: Sequence[Sentence]) -> bool:
     length = sum(len(sentence.text) for sentence in sentences)
-    return share >= SECOND_SHARE and length <= LONGEST
+    return share >= SECOND_SHARE and length <= MAX_SUMMARY
 
 
 TaskT = TypeVar("TaskT")
@@ -193,13 +199,13 @@ class RulesIntent(LocalRole[IntentTask, Intent]):
         self, input: IntentTask, config: RunnableConfig | None = None, **kwargs: object
     ) -> Intent:
         """Recognise the intent."""
-        return recognize(input)
+        return recognize_intent(input)
 
     async def ainvoke(
         self, input: IntentTask, config: RunnableConfig | None = None, **kwargs: object
     ) -> Intent:
         """Recognise the intent in the running loop."""
-        return recognize(input)
+        return recognize_intent(input)
 
 
 class RulesJudge(LocalRole[PassageTask, Judgement]):

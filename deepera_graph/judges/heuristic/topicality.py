@@ -26,7 +26,7 @@ def find_acronyms(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=16_384)
-def spelled_out(acronym: str, text: str) -> tuple[str, ...]:
+def spell_out(acronym: str, text: str) -> tuple[str, ...]:
     """Return the words of *text*, side by side, that an acronym may stand for, or nothing.
 
     Every word gives its first letter, in order. In an acronym of three or more letters function
@@ -139,7 +139,7 @@ _KIND = re.compile(r"(?:^|[;,])[^:;,]*:")
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class QuestionTerms:
     """What a question asks about.
 
     Attributes:
@@ -179,13 +179,13 @@ class Topicality:
     n_terms: int
 
 
-def need_of(task: PassageTask) -> Need:
+def read_task_terms(task: PassageTask) -> QuestionTerms:
     """Read question and intent of a task; the same question is read once."""
-    return read_need(task["question"], task["intent"]["entity_type"])
+    return read_question_terms(task["question"], task["intent"]["entity_type"])
 
 
 @lru_cache(maxsize=1024)
-def read_need(question: str, entities: str) -> Need:
+def read_question_terms(question: str, entities: str) -> QuestionTerms:
     """Read what a question asks about; entities that it does not name itself weigh half.
 
     A term's weight grows with its rarity, less than in proportion (exponent `EVENNESS`): passages
@@ -197,7 +197,7 @@ def read_need(question: str, entities: str) -> Need:
         weights.setdefault(_term(word), _weight(word))
     for word in content_words(_KIND.sub(" ", entities)):
         weights.setdefault(_term(word), ENTITY_WEIGHT * _weight(word))
-    return Need(
+    return QuestionTerms(
         question=question,
         weights=weights,
         total=sum(weights.values()),
@@ -211,7 +211,9 @@ def read_need(question: str, entities: str) -> Need:
     )
 
 
-def find_terms(need: Need, stems: Sequence[str], acronyms: Iterable[str]) -> dict[str, float]:
+def find_terms(
+    need: QuestionTerms, stems: Sequence[str], acronyms: Iterable[str]
+) -> dict[str, float]:
     """Count the question's terms in a text.
 
     A stem that only begins like a term counts half. An acronym counts for the words of the
@@ -236,7 +238,7 @@ def find_terms(need: Need, stems: Sequence[str], acronyms: Iterable[str]) -> dic
     return counts
 
 
-def add_up(counts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+def sum_counts(counts: Iterable[Mapping[str, float]]) -> dict[str, float]:
     """Return the sum of some counts."""
     total: dict[str, float] = {}
     for part in counts:
@@ -245,7 +247,9 @@ def add_up(counts: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return total
 
 
-def match(need: Need, found: Mapping[str, float], titled: Iterable[str], length: int) -> Topicality:
+def measure_topicality(
+    need: QuestionTerms, found: Mapping[str, float], titled: Iterable[str], length: int
+) -> Topicality:
     """Compare what a passage names with what the question asks about.
 
     Args:
@@ -270,17 +274,17 @@ def match(need: Need, found: Mapping[str, float], titled: Iterable[str], length:
     )
 
 
-def coverage(need: Need, counts: Mapping[str, float]) -> float:
+def coverage(need: QuestionTerms, counts: Mapping[str, float]) -> float:
     """Weighted share of the question's terms among those counted, in [0, 1]."""
     return _share(sum(need.weights[term] * min(n, 1) for term, n in counts.items()), need.total)
 
 
-def _from_acronyms(need: Need, acronyms: Iterable[str]) -> list[str]:
-    spelled = [_term(word) for name in acronyms for word in spelled_out(name, need.question)]
+def _from_acronyms(need: QuestionTerms, acronyms: Iterable[str]) -> list[str]:
+    spelled = [_term(word) for name in acronyms for word in spell_out(name, need.question)]
     return [term for term in spelled if term in need.weights]
 
 
-def _from_initials(need: Need, stems: Iterable[str]) -> list[str]:
+def _from_initials(need: QuestionTerms, stems: Iterable[str]) -> list[str]:
     if not need.acronyms:
         return []
     initials = "".join(key[0] for key in stems)

@@ -22,9 +22,9 @@ from deepera_graph.judges.onnx import send_nothing
 Floats = NDArray[np.float32]
 Offsets = NDArray[np.int64]
 Ids = NDArray[np.int64]
-Part = slice | NDArray[np.bool_]  # which tokens; a slice where they lie side by side
-MOST_TOKENS = 256
-MOST_AHEAD = 250_000  # characters; the vectors of 400, about 100 tokens, take 150 KB
+TokenSpan = slice | NDArray[np.bool_]  # which tokens; a slice where they lie side by side
+MAX_TOKENS = 256
+MAX_AHEAD = 250_000  # characters; the vectors of 400, about 100 tokens, take 150 KB
 ON_CPU = ("CPUExecutionProvider",)
 _PLACES_AT_ONCE = 64
 _SLOWER = ["SkipLayerNormFusion"]  # its kernel takes longer than the two steps that it fuses
@@ -48,21 +48,21 @@ class Encoded:
     @cached_property
     def units(self) -> Floats:
         """Token vectors of length 1."""
-        return unit(self.tokens)
+        return normalize(self.tokens)
 
     @cached_property
     def mean(self) -> Floats:
         """Vector of the whole text, of length 1, shape (n_dimensions,)."""
-        return unit(self.tokens.mean(axis=0))
+        return normalize(self.tokens.mean(axis=0))
 
-    def parts(self, places: Sequence[tuple[int, int]]) -> list[Part]:
+    def find_spans(self, places: Sequence[tuple[int, int]]) -> list[TokenSpan]:
         """Tell which tokens lie within each two characters, start and end; all, if none do."""
-        found: list[Part] = []
+        found: list[TokenSpan] = []
         for start in range(0, len(places), _PLACES_AT_ONCE):
-            found += self._parts(places[start : start + _PLACES_AT_ONCE])
+            found += self._find_spans(places[start : start + _PLACES_AT_ONCE])
         return found
 
-    def _parts(self, places: Sequence[tuple[int, int]]) -> list[Part]:
+    def _find_spans(self, places: Sequence[tuple[int, int]]) -> list[TokenSpan]:
         starts, ends = np.array(places, np.int64).T[:, :, None]
         first, last = self.offsets.T
         inside = (first >= starts) & (last <= ends) & (last > first)
@@ -70,16 +70,16 @@ class Encoded:
         begin = inside.argmax(axis=1)
         end = inside.shape[1] - inside[:, ::-1].argmax(axis=1)
         rows = zip(begin, end, n_inside, inside, strict=True)
-        return [_part(int(a), int(b), int(n), row) for a, b, n, row in rows]
+        return [_span(int(a), int(b), int(n), row) for a, b, n, row in rows]
 
 
-def _part(begin: int, end: int, n_inside: int, inside: NDArray[np.bool_]) -> Part:
+def _span(begin: int, end: int, n_inside: int, inside: NDArray[np.bool_]) -> TokenSpan:
     if not n_inside:
         return slice(None)
     return slice(begin, end) if end - begin == n_inside else inside.copy()
 
 
-def unit(vectors: Floats) -> Floats:
+def normalize(vectors: Floats) -> Floats:
     """Return vectors scaled to length 1, along the last axis."""
     length = np.sqrt(np.add.reduce(vectors * vectors, axis=-1, keepdims=True))
     return np.asarray(vectors / np.maximum(length, 1e-12), dtype=np.float32)
@@ -107,13 +107,13 @@ class Encoder:
         tokenizer: Path,
         *,
         threads: int | None = None,
-        max_tokens: int = MOST_TOKENS,
+        max_tokens: int = MAX_TOKENS,
         providers: Sequence[str] = ON_CPU,
     ) -> None:
         self._model, self._tokenizer, self.max_tokens = model, tokenizer, max_tokens
         self._providers = list(providers)
-        self._threads = threads or _cores()
-        self.renew()
+        self._threads = threads or _count_cores()
+        self.restart()
         _ALIVE.add(self)
 
     def open(self) -> None:
@@ -130,9 +130,11 @@ class Encoder:
 
         A lone surrogate, which no encoding of Unicode has, counts as U+FFFD.
         """
-        return self.each(texts, lambda _, encoded: encoded)
+        return self.encode_each(texts, lambda _, encoded: encoded)
 
-    def each(self, texts: Sequence[str], use: Callable[[int, Encoded], UsedT]) -> list[UsedT]:
+    def encode_each(
+        self, texts: Sequence[str], use: Callable[[int, Encoded], UsedT]
+    ) -> list[UsedT]:
         """Encode each text, and use its vectors in the thread that has made them.
 
         So all threads share the work, and no vectors are held longer than they are used.
@@ -153,21 +155,21 @@ class Encoder:
     def read_ahead(self, texts: Sequence[str]) -> None:
         """Begin to encode texts that will soon be asked for; return at once.
 
-        At most `MOST_AHEAD` characters wait to be asked for: of these texts the first; older ones
+        At most `MAX_AHEAD` characters wait to be asked for: of these texts the first; older ones
         are given up.
         """
         sizes = accumulate(map(len, texts))
         with self._lock:
             for text, n_characters in zip(texts, sizes, strict=True):
-                if n_characters <= MOST_AHEAD and text not in self._begun:
+                if n_characters <= MAX_AHEAD and text not in self._begun:
                     self._begun[text] = self._pool.submit(self._one, text)
             n_waiting = sum(map(len, self._begun))
-            while n_waiting > MOST_AHEAD:
+            while n_waiting > MAX_AHEAD:
                 oldest = next(iter(self._begun))
                 n_waiting -= len(oldest)
                 self._begun.pop(oldest).cancel()
 
-    def renew(self) -> None:
+    def restart(self) -> None:
         """Have threads of its own; a forked child has none of its parent's."""
         self._lock, self._begun = Lock(), dict[str, Future[Encoded]]()
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="deepera-encoder")
@@ -230,17 +232,17 @@ class Encoder:
         )
 
 
-def _cores() -> int:
+def _count_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def _renew_all() -> None:
+def _restart_all() -> None:
     for encoder in list(_ALIVE):
-        encoder.renew()
+        encoder.restart()
 
 
 _ALIVE: "WeakSet[Encoder]" = WeakSet()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_all)
+    os.register_at_fork(after_in_child=_restart_all)

@@ -8,16 +8,15 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.judges.heuristic.features import Measures as RuleMeasures
-from deepera_graph.judges.heuristic.features import study
-from deepera_graph.judges.trained.encoder import Encoded, Floats, Part, unit
-from deepera_graph.judges.trained.similarity import as_claim, probability, products
+from deepera_graph.judges.heuristic.features import RuleFeatures, analyze_passage
+from deepera_graph.judges.trained.encoder import Encoded, Floats, TokenSpan, normalize
+from deepera_graph.judges.trained.similarity import looks_like_claim, pairwise_dot, sigmoid
 from deepera_graph.schema import PassageTask
 from deepera_graph.text.sentences import split_sentences
 
 
 @dataclass(frozen=True, slots=True)
-class ResultsRole:
+class ResultsClassifier:
     """Two logistic regressions on vectors of length 1.
 
     Attributes:
@@ -33,8 +32,8 @@ class ResultsRole:
     sentence_start: float
 
     @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> Self:
-        """Return the model of its plain form, as `plain` gives it."""
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Return the model of its plain form, as `to_dict` gives it."""
         return cls(
             passage=np.array(plain["passage"], np.float64),
             passage_start=float(plain["passage_start"]),
@@ -42,7 +41,7 @@ class ResultsRole:
             sentence_start=float(plain["sentence_start"]),
         )
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the model as lists and numbers."""
         return {
             "passage": self.passage.tolist(),
@@ -51,11 +50,11 @@ class ResultsRole:
             "sentence_start": self.sentence_start,
         }
 
-    def of_passages(self, vectors: Floats) -> NDArray[np.float64]:
+    def predict_passages(self, vectors: Floats) -> NDArray[np.float64]:
         """Return the log odds of each passage; *vectors* have the shape (n, n_dimensions)."""
         return np.asarray(vectors @ self.passage + self.passage_start, np.float64)
 
-    def of_sentences(self, vectors: Floats) -> NDArray[np.float64]:
+    def predict_sentences(self, vectors: Floats) -> NDArray[np.float64]:
         """Return the log odds of each sentence; *vectors* have the shape (n, n_dimensions)."""
         return np.asarray(vectors @ self.sentence + self.sentence_start, np.float64)
 
@@ -63,7 +62,7 @@ class ResultsRole:
 _FOUND = 0.6  # a question token has its counterpart from this cosine on
 
 
-class Measures(NamedTuple):
+class PassageFeatures(NamedTuple):
     """One passage in numbers.
 
     "Match" is late interaction (ColBERT, Khattab and Zaharia 2020, section 3): each question token
@@ -132,7 +131,7 @@ class Measures(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class PassageVectors:
     """A passage, whatever the question.
 
     Attributes:
@@ -149,19 +148,19 @@ class View:
     vector: Floats
     body: Floats
     n_in_text: int
-    parts: Sequence[Part]
+    parts: Sequence[TokenSpan]
     sentences: Floats
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PassageMatch:
     """A passage for one question, but for what the results role says.
 
     Attributes:
         plain: The measures before `role`, shape (n_plain,).
-        vector: See `View`.
-        body: See `View`.
-        sentences: See `View`.
+        vector: See `PassageVectors`.
+        body: See `PassageVectors`.
+        sentences: See `PassageVectors`.
         cosines: Of question and each sentence, shape (n_sentences,).
         matches: Match of each sentence, shape (n_sentences,).
     """
@@ -175,26 +174,26 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class PassageReading:
     """A passage as read for a question.
 
     Attributes:
-        measures: Its numbers.
+        features: Its numbers.
         vector: Of title and text, of length 1, shape (n_dimensions,).
         best: Place of the sentence that is the best evidence, among those of the text.
     """
 
-    measures: Measures
+    features: PassageFeatures
     vector: Floats
     best: int
 
 
-def shown(title: str, text: str) -> str:
+def join_title(title: str, text: str) -> str:
     """Return a passage as one text."""
     return f"{title}. {text}" if title else text
 
 
-def view(text: str, body: Encoded, title: Encoded | None = None) -> View:
+def vectorize_passage(text: str, body: Encoded, title: Encoded | None = None) -> PassageVectors:
     """Find the sentences of an encoded passage.
 
     Title and text are encoded apart: whether a text reports results is read off its vectors, and
@@ -206,7 +205,7 @@ def view(text: str, body: Encoded, title: Encoded | None = None) -> View:
         title: The title, encoded; None if there is none.
     """
     places = [(one.start, one.end) for one in split_sentences(text)]
-    parts = body.parts(places) or [slice(None)]
+    parts = body.find_spans(places) or [slice(None)]
     owns = [body.tokens[part] for part in parts]
     sums = np.stack([np.add.reduce(own, axis=0) for own in owns])
     means = np.asarray(sums / np.array([[len(own)] for own in owns]), np.float32)
@@ -215,18 +214,18 @@ def view(text: str, body: Encoded, title: Encoded | None = None) -> View:
     else:
         named = title.tokens[1:-1]  # without its marks
         tokens = np.concatenate([body.units, title.units[1:-1]])
-        vector = unit(np.concatenate([body.tokens, named]).mean(axis=0))
-    return View(
+        vector = normalize(np.concatenate([body.tokens, named]).mean(axis=0))
+    return PassageVectors(
         tokens=tokens,
         vector=vector,
         body=body.mean,
         n_in_text=len(body.tokens),
         parts=parts,
-        sentences=unit(means),
+        sentences=normalize(means),
     )
 
 
-def look(question: Encoded, task: PassageTask, passage: View) -> Look:
+def match_passage(question: Encoded, task: PassageTask, passage: PassageVectors) -> PassageMatch:
     """Compare a passage with a question.
 
     Args:
@@ -235,16 +234,16 @@ def look(question: Encoded, task: PassageTask, passage: View) -> Look:
         passage: The task's title and text.
     """
     asked = question.units[1:-1] if len(question.units) > 2 else question.units
-    likeness = products(asked, passage.tokens)
+    likeness = pairwise_dot(asked, passage.tokens)
     matched = likeness.max(axis=1)
     worst = np.sort(matched)
-    cosines = products(passage.sentences, question.mean[None])[:, 0]
+    cosines = pairwise_dot(passage.sentences, question.mean[None])[:, 0]
     in_text = likeness[:, : passage.n_in_text]
     best = np.stack([in_text[:, part].max(axis=1) for part in passage.parts])
     matches = best.mean(axis=1)
     grounding, by_rules = _by_rules(task)
     plain = (
-        float(products(question.mean[None], passage.vector[None])[0, 0]),
+        float(pairwise_dot(question.mean[None], passage.vector[None])[0, 0]),
         _mean(matched),
         float(worst[0]),
         _mean(worst[:3]),
@@ -255,24 +254,24 @@ def look(question: Encoded, task: PassageTask, passage: View) -> Look:
         float(cosines[-1]),
         float(matches.max()),
         _mean(matches),
-        log(max(len(shown(task["title"], task["text"])), 1)),
+        log(max(len(join_title(task["title"], task["text"])), 1)),
         float(len(passage.parts)),
         _mean(grounding),
         float(grounding.std()),
         *by_rules,
-        0.0 if as_claim(task["question"]) else 1.0,
+        0.0 if looks_like_claim(task["question"]) else 1.0,
         float(len(asked)),
     )
-    return Look(plain, passage.vector, passage.body, passage.sentences, cosines, matches)
+    return PassageMatch(plain, passage.vector, passage.body, passage.sentences, cosines, matches)
 
 
-def read(found: Look, role: ResultsRole) -> Read:
+def complete_features(found: PassageMatch, role: ResultsClassifier) -> PassageReading:
     """Add what the results role says."""
-    roles = role.of_sentences(found.sentences)
-    results = probability(roles)
+    roles = role.predict_sentences(found.sentences)
+    results = sigmoid(roles)
     evidence = found.matches * results
     by_role = (
-        float(role.of_passages(found.body[None])[0]),
+        float(role.predict_passages(found.body[None])[0]),
         float(roles.max()),
         _mean(roles),
         float(roles[0]),
@@ -282,8 +281,8 @@ def read(found: Look, role: ResultsRole) -> Read:
         float((found.cosines * results).max()),
         float(evidence.max()),
     )
-    measures = Measures._make((*found.plain, *by_role))
-    return Read(measures, found.vector, int(evidence.argmax()))
+    measures = PassageFeatures._make((*found.plain, *by_role))
+    return PassageReading(measures, found.vector, int(evidence.argmax()))
 
 
 def _mean(values: Floats | NDArray[np.float64]) -> float:
@@ -292,8 +291,8 @@ def _mean(values: Floats | NDArray[np.float64]) -> float:
 
 
 def _by_rules(task: PassageTask) -> tuple[Floats, tuple[float, ...]]:
-    found = study(task)
+    found = analyze_passage(task)
     if found is None:
-        return np.zeros(1, np.float32), (0.0,) * len(RuleMeasures._fields)
+        return np.zeros(1, np.float32), (0.0,) * len(RuleFeatures._fields)
     groundings = np.array([one.grounding for one in found.readings], np.float32)
-    return groundings, tuple(found.measures)
+    return groundings, tuple(found.features)

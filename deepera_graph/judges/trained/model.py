@@ -10,8 +10,14 @@ from numpy.typing import NDArray
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.trained.encoder import Encoded, Encoder
-from deepera_graph.judges.trained.features import Look, look, read, shown, view
-from deepera_graph.judges.trained.scorer import Head
+from deepera_graph.judges.trained.features import (
+    PassageMatch,
+    complete_features,
+    join_title,
+    match_passage,
+    vectorize_passage,
+)
+from deepera_graph.judges.trained.scorer import EvidenceScorer
 from deepera_graph.schema import Judgement, PassageTask, PassageText, SurveyTask
 from deepera_graph.text.sentences import split_sentences
 from deepera_graph.usage import Usage
@@ -20,7 +26,7 @@ _LIKELY = 0.5
 _SIGNS = {  # what a note at or above one half says, and what it says below
     "results": ("reports results", "hardly reports results"),
     "topic": ("on topic", "hardly on topic"),
-    "support": ("of one study with another on topic", "nor by its study"),
+    "support": ("same study as an on-topic passage", "no related passage is on topic"),
 }
 
 
@@ -64,8 +70,10 @@ class Encodes(Protocol):
     def encode(self, texts: Sequence[str]) -> list[Encoded]:
         """Return the vectors of each text."""
 
-    def each(self, texts: Sequence[str], use: Callable[[int, Encoded], UsedT]) -> list[UsedT]:
-        """Use the vectors of each text as soon as they are there; see `Encoder.each`."""
+    def encode_each(
+        self, texts: Sequence[str], use: Callable[[int, Encoded], UsedT]
+    ) -> list[UsedT]:
+        """Use the vectors of each text as soon as they are there; see `Encoder.encode_each`."""
 
     def read_ahead(self, texts: Sequence[str]) -> None:
         """Begin to encode texts; see `Encoder.read_ahead`."""
@@ -88,7 +96,7 @@ class EvidenceModel:
         version: Names the weights.
     """
 
-    def __init__(self, encoder: Encodes, head: Head, version: str = "unsaved") -> None:
+    def __init__(self, encoder: Encodes, head: EvidenceScorer, version: str = "unsaved") -> None:
         self._encoder, self.head, self.version = encoder, head, version
 
     @classmethod
@@ -108,7 +116,7 @@ class EvidenceModel:
         version = check(place)
         encoder, tokenizer, head = (place / name for name in FILES)
         try:
-            trained = Head.load(head)
+            trained = EvidenceScorer.load(head)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise SettingsError(f"{head} is no head of a judge of this version: {error}") from error
         return cls(opened(Encoder(encoder, tokenizer, threads=threads), place), trained, version)
@@ -126,9 +134,9 @@ class EvidenceModel:
         if not passages:
             return []
         looks = self._looks(task, passages)
-        reads = [read(one, self.head.role) for one in looks]
-        texts = [shown(one["title"], one["text"]) for one in passages]
-        found = self.head.judge(task["question"], texts, reads)
+        reads = [complete_features(one, self.head.results) for one in looks]
+        texts = [join_title(one["title"], one["text"]) for one in passages]
+        found = self.head.score_passages(task["question"], texts, reads)
         rows = zip(found.evidence, found.topic, found.results, found.support, reads, strict=True)
         return [
             {
@@ -179,13 +187,13 @@ class EvidenceModel:
             }
         )[0]
 
-    def _looks(self, task: SurveyTask, passages: Sequence[PassageText]) -> list[Look]:
+    def _looks(self, task: SurveyTask, passages: Sequence[PassageText]) -> list[PassageMatch]:
         """Encode passages, and compare each with the question at once: its vectors are large."""
         named = (one["title"] for one in passages if one["title"])
         encoded = encode_once(self._encoder, [task["question"], *named])
         question = encoded[task["question"]]
 
-        def compare(place: int, vectors: Encoded) -> Look:
+        def compare(place: int, vectors: Encoded) -> PassageMatch:
             one = passages[place]
             asked: PassageTask = {
                 "question": task["question"],
@@ -195,9 +203,9 @@ class EvidenceModel:
                 "section": one["section"],
             }
             title = encoded[one["title"]] if one["title"] else None
-            return look(question, asked, view(one["text"], vectors, title))
+            return match_passage(question, asked, vectorize_passage(one["text"], vectors, title))
 
-        return self._encoder.each([one["text"] for one in passages], compare)
+        return self._encoder.encode_each([one["text"] for one in passages], compare)
 
 
 def check(folder: Path) -> str:

@@ -12,26 +12,28 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.judges.trained.features import Measures, Read
+from deepera_graph.judges.trained.features import PassageFeatures, PassageReading
 from deepera_graph.judges.trained.similarity import (
-    Counts,
-    Words,
-    compare_words,
-    probability,
-    products,
+    LexicalSimilarity,
+    TokenCounts,
+    measure_lexical_similarity,
+    pairwise_dot,
+    sigmoid,
 )
 from deepera_graph.judges.trained.trees import Trees
 
 Floats = NDArray[np.float64]
 
 
-SAME = 0.985  # passages this alike (cosine) are taken for copies, and do not support each other
+COPY_COSINE = (
+    0.985  # passages this alike (cosine) are taken for copies, and do not support each other
+)
 N_TOPICAL = 8  # passages that can support others: the most topical ones
 _FAR = -9.0
-_ROLE = Measures._fields.index("role")
-N_PLAIN = _ROLE  # the measures before it do not depend on the results role
+_ROLE = PassageFeatures._fields.index("role")
+N_BEFORE_ROLE = _ROLE  # the measures before it do not depend on the results role
 
-SURROUNDINGS = (
+CONTEXT_FEATURES = (
     *("near_cosine", "near_words", "wide_cosine", "wide_words"),
     *("topmost_cosine", "topmost_words", "top_cosine", "top_words"),
     *("neighbour_cosine", "neighbour_words", "neighbour_topic"),
@@ -42,18 +44,18 @@ SURROUNDINGS = (
     *("topic_lead", "supported_lead", "link_two", "support_aims"),
     *("pool_cosine", "pool_topic_cosine", "pool_spread", "pool_topic", "pool_role"),
 )
-ALONE = (*Measures._fields, "words_here", "words")
-TOPIC = (*Measures._fields[:N_PLAIN], "words_here", "words", "role")
+SINGLE_FEATURES = (*PassageFeatures._fields, "words_here", "words")
+TOPIC_FEATURES = (*PassageFeatures._fields[:N_BEFORE_ROLE], "words_here", "words", "role")
 
 
 @dataclass(frozen=True, slots=True)
-class Company:
+class PoolFeatures:
     """The passages of one question, compared with each other.
 
     All of shape (n, n), or (n, n_measures) and (n,) for one number a passage.
 
     Attributes:
-        measures: Of each passage.
+        features: Of each passage.
         cosines: Of the passages' vectors.
         words: Likeness of their words.
         words_here: The same, with weight on what is rare among them.
@@ -63,7 +65,7 @@ class Company:
         asked_here: The same, with weight on what is rare among the passages.
     """
 
-    measures: Floats
+    features: Floats
     cosines: Floats
     words: Floats
     words_here: Floats
@@ -75,22 +77,22 @@ class Company:
     @property
     def results(self) -> Floats:
         """Probability that each passage reports results, shape (n,)."""
-        return probability(self.measures[:, _ROLE])
+        return sigmoid(self.features[:, _ROLE])
 
     @property
     def others(self) -> NDArray[np.bool_]:
         """Which passages count as another for each, shape (n, n): not itself and no copy of it."""
-        others = self.cosines <= SAME
+        others = self.cosines <= COPY_COSINE
         np.fill_diagonal(others, False)
         return others
 
     def alone(self) -> Floats:
         """Return what each passage shows by itself, shape (n, len(ALONE))."""
-        return np.column_stack([self.measures, self.asked_here, self.asked])
+        return np.column_stack([self.features, self.asked_here, self.asked])
 
     def topic(self) -> Floats:
         """Return what the topic model asks for, shape (n, len(TOPIC))."""
-        plain, role = self.measures[:, :N_PLAIN], self.measures[:, _ROLE]
+        plain, role = self.features[:, :N_BEFORE_ROLE], self.features[:, _ROLE]
         return np.column_stack([plain, self.asked_here, self.asked, role])
 
     def links(self, to: NDArray[np.int64]) -> Floats:
@@ -99,8 +101,8 @@ class Company:
         Returns:
             Shape (n, len(to), n_link_features).
         """
-        n = len(self.measures)
-        role = self.measures[:, _ROLE]
+        n = len(self.features)
+        role = self.features[:, _ROLE]
         apart = ~np.eye(n, dtype=np.bool_)
         nearest = np.where(apart, self.cosines, _FAR).max(axis=1)
         likest = np.where(apart, self.words_here, _FAR).max(axis=1)
@@ -123,7 +125,9 @@ class Company:
         return np.stack(columns, axis=-1)
 
 
-def company(counts: Counts, question: str, texts: Sequence[str], reads: Sequence[Read]) -> Company:
+def compute_pool_features(
+    counts: TokenCounts, question: str, texts: Sequence[str], reads: Sequence[PassageReading]
+) -> PoolFeatures:
     """Compare the passages of one question.
 
     Args:
@@ -132,15 +136,17 @@ def company(counts: Counts, question: str, texts: Sequence[str], reads: Sequence
         texts: What is encoded of each passage, at least one.
         reads: Each passage as read for the question.
     """
-    return company_of(compare_words(counts, question, texts), reads)
+    return assemble_pool_features(measure_lexical_similarity(counts, question, texts), reads)
 
 
-def company_of(words: Words, reads: Sequence[Read]) -> Company:
-    """Do what `company` does, where the words are compared already."""
+def assemble_pool_features(
+    words: LexicalSimilarity, reads: Sequence[PassageReading]
+) -> PoolFeatures:
+    """Do what `compute_pool_features` does, where the words are compared already."""
     vectors = np.stack([one.vector for one in reads])
-    return Company(
-        measures=np.array([one.measures for one in reads], np.float64),
-        cosines=np.asarray(products(vectors, vectors), np.float64),
+    return PoolFeatures(
+        features=np.array([one.features for one in reads], np.float64),
+        cosines=np.asarray(pairwise_dot(vectors, vectors), np.float64),
         words=words.between,
         words_here=words.between_here,
         numbers=words.numbers,
@@ -150,7 +156,7 @@ def company_of(words: Words, reads: Sequence[Read]) -> Company:
     )
 
 
-def surroundings(found: Company, topics: Floats, link: Trees) -> Floats:
+def compute_context_features(found: PoolFeatures, topics: Floats, link: Trees) -> Floats:
     """Return what each passage gains from the others, shape (n, len(SURROUNDINGS)).
 
     A passage that has no other (`Company.others`) has no numbers: a row of NaN.
@@ -161,10 +167,13 @@ def surroundings(found: Company, topics: Floats, link: Trees) -> Floats:
         link: Gives the log odds that two passages are of one study.
     """
     others = found.others
-    columns = [*_likeness(found, others), *_studies(found, topics, link, others)]
+    columns = [
+        *_compare_with_topical(found, others),
+        *_compare_with_studies(found, topics, link, others),
+    ]
     n = len(topics)
     pairs = max(n * (n - 1), 1)
-    cosine = found.measures[:, 0]
+    cosine = found.features[:, 0]
     pool = (
         (found.cosines.sum() - n) / pairs,
         cosine.mean(),
@@ -177,10 +186,10 @@ def surroundings(found: Company, topics: Floats, link: Trees) -> Floats:
     return rows
 
 
-def _likeness(found: Company, others: NDArray[np.bool_]) -> list[Floats]:
+def _compare_with_topical(found: PoolFeatures, others: NDArray[np.bool_]) -> list[Floats]:
     """Return how like a passage is to those that are like the question."""
     n = len(others)
-    cosine = found.measures[:, 0]
+    cosine = found.features[:, 0]
     near, words, asked = found.cosines, found.words_here, found.asked_here
     columns: list[Floats] = []
     for heat in (0.05, 0.1):
@@ -216,14 +225,14 @@ def _likeness(found: Company, others: NDArray[np.bool_]) -> list[Floats]:
     return columns
 
 
-def _studies(
-    found: Company, topics: Floats, link: Trees, others: NDArray[np.bool_]
+def _compare_with_studies(
+    found: PoolFeatures, topics: Floats, link: Trees, others: NDArray[np.bool_]
 ) -> list[Floats]:
     """Return how far a passage is of one study with those on topic."""
     n = len(topics)
     to = np.argsort(-topics, kind="stable")[:N_TOPICAL]
     pairs = found.links(to)
-    links = probability(link.log_odds(pairs.reshape(n * len(to), -1))).reshape(n, len(to))
+    links = sigmoid(link.predict(pairs.reshape(n * len(to), -1))).reshape(n, len(to))
     links = np.where(others[:, to], links, 0.0)
     support = links * topics[to][None]
     strongest, any_of_them = support.max(axis=1), 1 - np.prod(1 - support, axis=1)
@@ -257,39 +266,39 @@ def _most_of_others(values: Floats) -> Floats:
     return greatest
 
 
-TOGETHER = (*Measures._fields, *SURROUNDINGS)
+_ABSOLUTE = (*PassageFeatures._fields, *CONTEXT_FEATURES)
 # the same for all passages of a pool, or a distance from the others already
 _NOT_COMPARED = frozenset(
     (
         *("is_question", "question_length", "lead", "lead_second", "words_lead"),
         *("topic_lead", "supported_lead"),
-        *(name for name in SURROUNDINGS if name.startswith("pool_")),
+        *(name for name in CONTEXT_FEATURES if name.startswith("pool_")),
     )
 )
-COMPARED = tuple(name for name in TOGETHER if name not in _NOT_COMPARED)
-_COLUMNS = [TOGETHER.index(name) for name in COMPARED]
-SPREAD, ABOVE = "spread", "above"
-SEEN = (
-    *TOGETHER,
-    *(f"{name}, {SPREAD}" for name in COMPARED),
-    *(f"{name}, {ABOVE}" for name in COMPARED),
+COMPARED_FEATURES = tuple(name for name in _ABSOLUTE if name not in _NOT_COMPARED)
+_COLUMNS = [_ABSOLUTE.index(name) for name in COMPARED_FEATURES]
+Z_SCORE, RANK = "spread", "above"
+RANKING_FEATURES = (
+    *_ABSOLUTE,
+    *(f"{name}, {Z_SCORE}" for name in COMPARED_FEATURES),
+    *(f"{name}, {RANK}" for name in COMPARED_FEATURES),
 )
 _TO_TRUST = 5  # passages in a pool at which a distance from its mean counts half
 _LEAST = 1e-6  # standard deviation, below which all passages count as equal
 
 
-def together(measures: Floats, around: Floats) -> Floats:
+def compute_ranking_features(measures: Floats, around: Floats) -> Floats:
     """Return what passages are ranked by, shape (n, len(SEEN)).
 
     Args:
-        measures: Of each passage, shape (n, n_measures).
+        features: Of each passage, shape (n, n_measures).
         around: What each gains from the others, shape (n, len(SURROUNDINGS)); may hold NaN.
     """
     numbers = np.column_stack([measures, around])
-    return np.column_stack([numbers, standing(numbers[:, _COLUMNS])])
+    return np.column_stack([numbers, compute_relative_features(numbers[:, _COLUMNS])])
 
 
-def standing(numbers: Floats) -> Floats:
+def compute_relative_features(numbers: Floats) -> Floats:
     """Return how far each number is from its column's mean, and how many are above it.
 
     Args:

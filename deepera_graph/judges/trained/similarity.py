@@ -14,21 +14,21 @@ NumberT = TypeVar("NumberT", np.float32, np.float64)
 _LEAST = 1e-6
 
 
-def probability(log_odds: NDArray[NumberT]) -> NDArray[NumberT]:
+def sigmoid(log_odds: NDArray[NumberT]) -> NDArray[NumberT]:
     """Return the probabilities, in [0, 1], of the same shape and kind."""
     return np.asarray(1 / (1 + np.exp(-log_odds)), log_odds.dtype)
 
 
-def log_odds(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+def logit(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the log odds of probabilities, which are held within 1e-6 and 1 - 1e-6."""
     within = np.clip(probabilities, _LEAST, 1 - _LEAST)
     return np.asarray(np.log(within / (1 - within)), np.float64)
 
 
-MOST_ALONE = 8_000_000  # multiplications; beyond, threads are worth it
+MAX_SINGLE_THREADED = 8_000_000  # multiplications; beyond, threads are worth it
 
 
-def products(left: NDArray[NumberT], right: NDArray[NumberT]) -> NDArray[NumberT]:
+def pairwise_dot(left: NDArray[NumberT], right: NDArray[NumberT]) -> NDArray[NumberT]:
     """Return the inner product of each row of one array with each row of another.
 
     A small product takes a linear algebra library longer to spread over threads than to compute,
@@ -41,7 +41,7 @@ def products(left: NDArray[NumberT], right: NDArray[NumberT]) -> NDArray[NumberT
     Returns:
         Shape (n, m).
     """
-    if left.size * len(right) <= MOST_ALONE:
+    if left.size * len(right) <= MAX_SINGLE_THREADED:
         return np.asarray(np.einsum("id,jd->ij", left, right), left.dtype)
     return np.asarray(left @ right.T, left.dtype)
 
@@ -59,13 +59,13 @@ _ASKING = re.compile(
 )
 
 
-def as_claim(question: str) -> bool:
+def looks_like_claim(question: str) -> bool:
     """Tell whether a question is a claim to be checked: no question mark, no asking word first."""
     text = question.strip()
     return not text.endswith(("?", "？", "؟")) and not _ASKING.match(text)
 
 
-class Counts:
+class TokenCounts:
     """How many background passages a token is in.
 
     Args:
@@ -82,19 +82,19 @@ class Counts:
         Source:
             ``(1 + ln tf) * ln((N + 1) / (df + 0.5))``, Salton and Buckley (1988), table 1.
         """
-        found = Counter(tokens_of(text))
+        found = Counter(tokenize(text))
         return {
             token: (1 + log(n)) * log((self.n_passages + 1) / (self.counts.get(token, 0) + 0.5))
             for token, n in found.items()
         }
 
 
-def tokens_of(text: str) -> list[str]:
+def tokenize(text: str) -> list[str]:
     """Return words in lower case and numbers."""
     return _TOKEN.findall(text.lower().replace("·", "."))
 
 
-class Words(NamedTuple):
+class LexicalSimilarity(NamedTuple):
     """How alike texts are in their words, and how like the question.
 
     Attributes:
@@ -102,8 +102,8 @@ class Words(NamedTuple):
         asked: The same for question and text, shape (n,).
         between_here: As `between`, where tokens common among these very texts weigh less.
         asked_here: As `asked`, likewise.
-        numbers: See `shared_numbers`.
-        abbreviations: See `shared_abbreviations`.
+        numbers: See `count_shared_numbers`.
+        abbreviations: See `measure_shared_abbreviations`.
     """
 
     between: Floats
@@ -114,35 +114,39 @@ class Words(NamedTuple):
     abbreviations: Floats
 
 
-def compare_words(counts: Counts, question: str, texts: Sequence[str]) -> Words:
+def measure_lexical_similarity(
+    counts: TokenCounts, question: str, texts: Sequence[str]
+) -> LexicalSimilarity:
     """Compare texts with each other and with the question, each weighed once."""
     rows, asked = [counts.weights(text) for text in texts], counts.weights(question)
-    return Words(
-        *_cosines(rows, asked),
-        *_cosines(*_weighed_here(rows, asked)),
-        shared_numbers(texts),
-        shared_abbreviations(texts),
+    return LexicalSimilarity(
+        *_compute_cosines(rows, asked),
+        *_compute_cosines(*_reweigh(rows, asked)),
+        count_shared_numbers(texts),
+        measure_shared_abbreviations(texts),
     )
 
 
-def shared_numbers(texts: Sequence[str]) -> Floats:
+def count_shared_numbers(texts: Sequence[str]) -> Floats:
     """Return how many numbers of two digits or more each two texts share, shape (n, n)."""
-    return _shared([frozenset(x for x in _NUMBER.findall(one) if len(x) > 1) for one in texts])[0]
+    return _count_shared(
+        [frozenset(x for x in _NUMBER.findall(one) if len(x) > 1) for one in texts]
+    )[0]
 
 
-def shared_abbreviations(texts: Sequence[str]) -> Floats:
+def measure_shared_abbreviations(texts: Sequence[str]) -> Floats:
     """Return how many abbreviations each two texts share, by one more than the fewer of them has.
 
     Returns:
         Shape (n, n), in [0, 1).
     """
     found = [frozenset(_ABBREVIATION.findall(one)) for one in texts]
-    both, sizes = _shared(found)
+    both, sizes = _count_shared(found)
     fewer = np.minimum(sizes[:, None], sizes[None])
     return np.asarray(both / (1 + fewer), np.float64)
 
 
-def _weighed_here(rows: Sequence[Weights], asked: Weights) -> tuple[Sequence[Weights], Weights]:
+def _reweigh(rows: Sequence[Weights], asked: Weights) -> tuple[Sequence[Weights], Weights]:
     """Multiply a token's weight by ``ln((n + 1) / df)``, over the *n* texts at hand.
 
     For the question, whose tokens may be in none, it is ``df + 0.5``.
@@ -153,10 +157,10 @@ def _weighed_here(rows: Sequence[Weights], asked: Weights) -> tuple[Sequence[Wei
     return here, {token: w * log(n / (n_with[token] + 0.5)) for token, w in asked.items()}
 
 
-def _cosines(rows: Sequence[Weights], asked: Weights) -> tuple[Floats, Floats]:
+def _compute_cosines(rows: Sequence[Weights], asked: Weights) -> tuple[Floats, Floats]:
     both = (*rows, asked)
     length = np.array([sqrt(sum(weight * weight for weight in row.values())) for row in both])
-    cosines = _products(both)
+    cosines = _compute_dots(both)
     np.fill_diagonal(cosines, length * length)
     length[length == 0] = 1
     cosines /= length[:, None]
@@ -164,7 +168,7 @@ def _cosines(rows: Sequence[Weights], asked: Weights) -> tuple[Floats, Floats]:
     return cosines[:-1, :-1], cosines[-1, :-1]
 
 
-def _products(rows: Sequence[Weights]) -> Floats:
+def _compute_dots(rows: Sequence[Weights]) -> Floats:
     """Return the inner product of each two rows, shape (n, n); of one with itself, a part of it.
 
     Tokens of one row alone add nothing between two, and a table of all others would be large: the
@@ -184,11 +188,11 @@ def _products(rows: Sequence[Weights]) -> Floats:
         here = (column >= first) & (column < first + _TOKENS_AT_ONCE)
         table = np.zeros((len(rows), min(_TOKENS_AT_ONCE, len(place) - first)))
         table[row_of[here].astype(np.int64), (column[here] - first).astype(np.int64)] = weight[here]
-        found += products(table, table)
+        found += pairwise_dot(table, table)
     return found
 
 
-def _shared(sets: Sequence[frozenset[str]]) -> tuple[Floats, Floats]:
+def _count_shared(sets: Sequence[frozenset[str]]) -> tuple[Floats, Floats]:
     place: dict[str, int] = {}
     for one in sets:
         for token in sorted(one):
@@ -196,4 +200,4 @@ def _shared(sets: Sequence[frozenset[str]]) -> tuple[Floats, Floats]:
     table = np.zeros((len(sets), max(len(place), 1)))
     for row, one in zip(table, sets, strict=True):
         row[[place[token] for token in one]] = 1
-    return products(table, table), table.sum(axis=1)
+    return pairwise_dot(table, table), table.sum(axis=1)

@@ -38,8 +38,8 @@ class Trees:
     start: float
 
     @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> Self:
-        """Return the ensemble of its plain form, as `plain` gives it."""
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Return the ensemble of its plain form, as `to_dict` gives it."""
         return cls(
             roots=np.array(plain["roots"], np.int64),
             feature=np.array(plain["feature"], np.int64),
@@ -52,7 +52,7 @@ class Trees:
             start=float(plain["start"]),
         )
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the ensemble as lists and numbers."""
         return {
             "roots": self.roots.tolist(),
@@ -66,7 +66,7 @@ class Trees:
             "start": self.start,
         }
 
-    def log_odds(self, rows: Floats) -> Floats:
+    def predict(self, rows: Floats) -> Floats:
         """Return the log odds of each row.
 
         Args:
@@ -93,7 +93,7 @@ class Trees:
         return np.asarray(self.start + found, np.float64)
 
 
-def mean(ensembles: Sequence[Trees]) -> Trees:
+def average_trees(ensembles: Sequence[Trees]) -> Trees:
     """Return one ensemble that gives the mean of what several give; at least one."""
     sizes = np.cumsum([0, *(len(one.feature) for one in ensembles)])
     shifts = list(zip(ensembles, sizes, strict=False))

@@ -9,7 +9,7 @@ from langchain_core.runnables import RunnableLambda
 
 from deepera_graph import EvidenceReranker
 from deepera_graph.bench.calibrate import read_labels
-from deepera_graph.bench.calibrate_report import Ranked, calibrate
+from deepera_graph.bench.calibrate_report import EarlierScores, calibrate
 from deepera_graph.errors import BackendError, CallError, InputError, SettingsError
 from deepera_graph.jobs.report import JobReport
 from deepera_graph.jobs.rerank import rerank_lines
@@ -80,7 +80,7 @@ def test_every_judged_question_is_watched(source, backend):
 
 def test_ranked_output_gives_the_same_report_without_a_call(source, ranked, backend):
     judged = calibrate(source, None, scores=EvidenceReranker(backend), n_resamples=50)
-    assert calibrate(source, None, scores=Ranked(path=ranked), n_resamples=50) == judged
+    assert calibrate(source, None, scores=EarlierScores(path=ranked), n_resamples=50) == judged
 
 
 def test_a_passage_that_failed_is_counted_and_not_fitted(source, script):
@@ -209,7 +209,7 @@ def test_a_bad_output_line_is_named(source, ranked, line, message):
     with ranked.open("a", encoding="utf-8") as out:
         out.write(json.dumps(line) + "\n")
     with pytest.raises(InputError, match=rf"ranked\.jsonl, line 31: .*{message}"):
-        calibrate(source, None, scores=Ranked(path=ranked))
+        calibrate(source, None, scores=EarlierScores(path=ranked))
 
 
 def test_a_question_ranked_twice_is_named(source, ranked):
@@ -217,10 +217,10 @@ def test_a_question_ranked_twice_is_named(source, ranked):
     with ranked.open("a", encoding="utf-8") as out:
         out.write(first + "\n")
     with pytest.raises(InputError, match=r"line 31: id 'q0' is used twice"):
-        calibrate(source, None, scores=Ranked(path=ranked))
+        calibrate(source, None, scores=EarlierScores(path=ranked))
 
 
 def test_scores_of_nobody_are_refused(source, ranked, tmp_path):
     (tmp_path / "ranked.report.json").unlink()
     with pytest.raises(InputError, match=r"ranked\.report\.json cannot be read"):
-        calibrate(source, None, scores=Ranked(path=ranked))
+        calibrate(source, None, scores=EarlierScores(path=ranked))

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
-from deepera_graph.bench import calibrate as module
-from deepera_graph.bench.calibrate import fit
+from deepera_graph import packages
+from deepera_graph.bench.calibrate import fit_curve
 from deepera_graph.errors import InputError, SettingsError
 
 METHODS = ["isotonic", "platt"]
@@ -34,7 +34,7 @@ def test_isotonic_equals_the_reference_everywhere(sample):
     scores, labels = sample
     grid = np.linspace(0, 1, 301)
     reference = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(scores, labels)
-    curve = fit(scores, labels)
+    curve = fit_curve(scores, labels)
     ours = [curve.probability(float(score)) for score in grid]
     np.testing.assert_allclose(ours, reference.predict(grid), atol=1e-9)
 
@@ -45,8 +45,8 @@ def test_the_order_of_passages_does_not_matter(sample, method, random):
     scores, labels = sample
     pairs = list(zip(scores, labels, strict=True))
     random.shuffle(pairs)
-    shuffled = fit(*map(list, zip(*pairs, strict=True)), method=method)
-    straight = fit(scores, labels, method=method)
+    shuffled = fit_curve(*map(list, zip(*pairs, strict=True)), method=method)
+    straight = fit_curve(scores, labels, method=method)
     for score in np.linspace(0, 1, 50):
         assert shuffled.probability(score) == pytest.approx(straight.probability(score), abs=1e-6)
 
@@ -55,7 +55,7 @@ def test_the_order_of_passages_does_not_matter(sample, method, random):
 @given(samples(), st.sampled_from(METHODS))
 def test_a_fitted_curve_is_right_on_average(sample, method):
     scores, labels = sample
-    curve = fit(scores, labels, method=method)
+    curve = fit_curve(scores, labels, method=method)
     mean = np.mean([curve.probability(score) for score in scores])
     slack = 0.0 if method == "isotonic" else 2 / len(labels)  # Platt's targets are smoothed
     assert mean == pytest.approx(np.mean(labels), abs=slack + 1e-6)
@@ -65,7 +65,7 @@ def test_a_hand_case():
     """Scores 0.2, 0.4, 0.6, ten each: shares 0.1, 0.5, 0.3; the last two are pooled to 0.4."""
     scores = [0.2] * 10 + [0.4] * 10 + [0.6] * 10
     labels = [1] + [0] * 9 + [1] * 5 + [0] * 5 + [1] * 4 + [0] * 6
-    curve = fit(scores, labels)
+    curve = fit_curve(scores, labels)
     assert curve.x == (0.2, 0.4, 0.6)
     assert curve.y == pytest.approx((0.1, 0.45, 0.45))
     assert curve.probability(0.3) == pytest.approx(0.275)
@@ -75,7 +75,7 @@ def test_platt_finds_what_was_planted():
     rng = np.random.default_rng(0)
     scores = rng.random(20_000)
     labels = (rng.random(20_000) < 1 / (1 + np.exp(-(8 * scores - 5)))).astype(int)
-    curve = fit(scores, labels, method="platt")
+    curve = fit_curve(scores, labels, method="platt")
     assert (curve.a, curve.b) == (pytest.approx(8, rel=0.05), pytest.approx(-5, rel=0.05))
 
 
@@ -83,7 +83,7 @@ def test_platt_minimises_the_loss_of_its_targets():
     rng = np.random.default_rng(1)
     scores = rng.random(80)
     labels = (rng.random(80) < scores).astype(int)
-    curve = fit(scores, labels, method="platt")
+    curve = fit_curve(scores, labels, method="platt")
     n = int(labels.sum())
     target = np.where(labels == 1, (n + 1) / (n + 2), 1 / (len(labels) - n + 2))
     error = np.array([curve.probability(score) for score in scores]) - target
@@ -92,25 +92,25 @@ def test_platt_minimises_the_loss_of_its_targets():
 
 
 def test_platt_is_not_certain_of_separated_labels():
-    curve = fit(FEW, LABELS, method="platt")
+    curve = fit_curve(FEW, LABELS, method="platt")
     assert curve.probability(0.1) == pytest.approx(1 / 12, abs=1e-3)
     assert curve.probability(0.9) == pytest.approx(11 / 12, abs=1e-3)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_scores_that_mislead_give_a_flat_curve(method):
-    curve = fit(FEW, LABELS[::-1], method=method)
+    curve = fit_curve(FEW, LABELS[::-1], method=method)
     assert curve.probability(0.0) == curve.probability(1.0) == pytest.approx(0.5)
 
 
 def test_close_scores_do_not_break_platt():
-    curve = fit([0.5 + score * 1e-6 for score in FEW], LABELS, method="platt")
+    curve = fit_curve([0.5 + score * 1e-6 for score in FEW], LABELS, method="platt")
     assert math.isfinite(curve.a)
     assert curve.probability(0.5 + 0.9e-6) == pytest.approx(11 / 12, abs=1e-3)
 
 
 def test_the_curve_knows_what_it_was_fitted_on():
-    curve = fit(FEW, LABELS, judge={"backend": "llm"}, n_questions=4)
+    curve = fit_curve(FEW, LABELS, judge={"backend": "llm"}, n_questions=4)
     assert (curve.n_passages, curve.n_questions, curve.judge) == (20, 4, {"backend": "llm"})
     assert curve.version
 
@@ -130,18 +130,15 @@ def test_the_curve_knows_what_it_was_fitted_on():
 )
 def test_too_little_is_named_with_counts(scores, labels, message):
     with pytest.raises(InputError, match=message):
-        fit(scores, labels)
+        fit_curve(scores, labels)
 
 
 def test_an_unknown_method_is_refused():
     with pytest.raises(SettingsError, match="isotonic or platt, got 'beta'"):
-        fit(FEW, LABELS, method="beta")
+        fit_curve(FEW, LABELS, method="beta")
 
 
 def test_a_missing_package_is_named(monkeypatch):
-    def missing(name):
-        raise ImportError(name)
-
-    monkeypatch.setattr(module, "import_module", missing)
+    monkeypatch.setattr(packages, "find_spec", lambda name: None)
     with pytest.raises(SettingsError, match=r"pip install 'deepera-graph\[calibrate\]'"):
-        fit(FEW, LABELS)
+        fit_curve(FEW, LABELS)

@@ -7,22 +7,24 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from deepera_graph.bench.calibrate import (
-    Estimate,
-    JudgedQuestion,
-    Kept,
-    cross_validated,
-    fit,
-    ratios,
-    suggest,
+from deepera_graph.bench.calibrate import JudgedQuestion, cross_validate, fit_curve
+from deepera_graph.bench.calibrate_report import (
+    RateInterval,
+    ThresholdCounts,
+    build_report,
+    report_lines,
+    suggest_threshold,
 )
-from deepera_graph.bench.calibrate_report import build_report, report_lines
-from deepera_graph.bench.metrics.statistics import brier_score, calibration_error
+from deepera_graph.bench.metrics.statistics import (
+    bootstrap_ratios,
+    brier_score,
+    calibration_error,
+)
 from deepera_graph.errors import InputError
 
 
 def curve_of(questions, method="isotonic"):
-    return fit(
+    return fit_curve(
         list(chain.from_iterable(one.scores for one in questions)),
         list(chain.from_iterable(one.labels for one in questions)),
         method=method,
@@ -44,7 +46,7 @@ HAND = [
 
 
 def test_operating_numbers_of_a_hand_case():
-    (point,) = Kept(HAND, [one.scores for one in HAND], [0.8]).points()
+    (point,) = ThresholdCounts(HAND, [one.scores for one in HAND], [0.8]).points()
     assert point.precision.mean == pytest.approx(2 / 3)
     assert point.recall.mean == pytest.approx(2 / 5)
     assert point.kept.mean == pytest.approx(3 / 4)
@@ -52,8 +54,8 @@ def test_operating_numbers_of_a_hand_case():
 
 
 def test_precision_is_unknown_where_nothing_is_kept():
-    (point,) = Kept(HAND, [one.scores for one in HAND], [0.95]).points()
-    assert point.precision == Estimate(None, None, None)
+    (point,) = ThresholdCounts(HAND, [one.scores for one in HAND], [0.95]).points()
+    assert point.precision == RateInterval(None, None, None)
     assert (point.recall.mean, point.answered.mean) == (0, 0)
 
 
@@ -73,82 +75,83 @@ def test_certainty_that_is_right_has_no_error():
 
 def test_the_interval_of_a_mean_is_that_of_its_normal_approximation():
     values = np.random.default_rng(0).random((400, 1))
-    found = ratios(values, np.ones_like(values), n_resamples=4000)
+    (found,) = bootstrap_ratios(values, np.ones_like(values), n_resamples=4000)
     half = 1.96 * values.std() / 20
-    assert found.low[0] == pytest.approx(values.mean() - half, abs=0.003)
-    assert found.high[0] == pytest.approx(values.mean() + half, abs=0.003)
+    assert found.low == pytest.approx(values.mean() - half, abs=0.003)
+    assert found.high == pytest.approx(values.mean() + half, abs=0.003)
 
 
 def test_questions_are_drawn_not_passages():
     """100 copies of a passage in a question make it no more certain."""
     one = [question(str(n), (0.9,), (n % 2,)) for n in range(20)]
     many = [question(str(n), (0.9,) * 100, (n % 2,) * 100) for n in range(20)]
-    (few_copies,) = Kept(one, [q.scores for q in one], [0.5]).points()
-    (many_copies,) = Kept(many, [q.scores for q in many], [0.5]).points()
+    (few_copies,) = ThresholdCounts(one, [q.scores for q in one], [0.5]).points()
+    (many_copies,) = ThresholdCounts(many, [q.scores for q in many], [0.5]).points()
     assert many_copies.precision == few_copies.precision
 
 
 def test_the_same_seed_gives_the_same_interval_and_another_does_not():
     values = np.random.default_rng(0).random((50, 2))
     ones = np.ones_like(values)
-    first = ratios(values, ones, n_resamples=200, seed=1)
-    np.testing.assert_array_equal(first, ratios(values, ones, n_resamples=200, seed=1))
-    assert not np.array_equal(first.low, ratios(values, ones, n_resamples=200, seed=2).low)
+    first = bootstrap_ratios(values, ones, n_resamples=200, seed=1)
+    assert first == bootstrap_ratios(values, ones, n_resamples=200, seed=1)
+    other = bootstrap_ratios(values, ones, n_resamples=200, seed=2)
+    assert [one.low for one in first] != [one.low for one in other]
 
 
 def estimates(*means):
-    return [Estimate(mean, mean if mean is None else mean - 0.1, mean) for mean in means]
+    return [RateInterval(mean, mean if mean is None else mean - 0.1, mean) for mean in means]
 
 
 def test_the_lowest_threshold_that_reaches_it_is_suggested():
-    found = suggest([0.1, 0.2, 0.3, 0.4], estimates(0.5, 0.8, 0.7, 0.9), 0.8)
+    found = suggest_threshold([0.1, 0.2, 0.3, 0.4], estimates(0.5, 0.8, 0.7, 0.9), 0.8)
     assert found.probability == 0.2
 
 
 def test_the_lower_end_asks_for_more():
-    found = suggest([0.1, 0.2, 0.3], estimates(0.5, 0.8, 0.95), 0.8, bound="low")
+    found = suggest_threshold([0.1, 0.2, 0.3], estimates(0.5, 0.8, 0.95), 0.8, bound="low")
     assert found.probability == 0.3
 
 
 def test_an_unreachable_precision_is_not_suggested():
-    found = suggest([0.1, 0.2, 0.3], estimates(0.5, 0.7, None), 0.8)
+    found = suggest_threshold([0.1, 0.2, 0.3], estimates(0.5, 0.7, None), 0.8)
     assert found.probability is None
     assert found.why_not == "the best precision is 0.700, at probability 0.20; wanted 0.8"
 
 
 def test_a_handful_of_lucky_passages_does_not_count_as_reached():
-    few = Kept(HAND, [one.scores for one in HAND], [0.9]).precisions()
-    assert suggest([0.9], few, 0.8).why_not == "fewer than 10 passages to keep"
+    few = ThresholdCounts(HAND, [one.scores for one in HAND], [0.9]).precisions()
+    assert suggest_threshold([0.9], few, 0.8).why_not == "fewer than 10 passages to keep"
 
 
 def test_no_probability_comes_from_a_curve_that_saw_its_question(questions):
     """A question with a wild label moves the probabilities of the others, not its own."""
-    usual = cross_validated(questions)
+    usual = cross_validate(questions)
     flipped = replace(questions[0], labels=tuple(1 - label for label in questions[0].labels))
-    changed = cross_validated([flipped, *questions[1:]])
+    changed = cross_validate([flipped, *questions[1:]])
     assert changed[0] == usual[0]
     assert changed[1:] != usual[1:]
 
 
 def test_probabilities_keep_the_shape_of_the_questions(questions):
-    probabilities = cross_validated(questions, method="platt")
+    probabilities = cross_validate(questions, method="platt")
     assert [len(its) for its in probabilities] == [len(one.scores) for one in questions]
 
 
 def test_relevant_questions_are_spread_over_the_folds(questions):
     """Only 10 of 60 questions have evidence; every fold can still be fitted without its own."""
     barren = [replace(one, labels=(0,) * 10) for one in questions[10:]]
-    assert len(cross_validated([*questions[:10], *barren])) == 60
+    assert len(cross_validate([*questions[:10], *barren])) == 60
 
 
 def test_too_few_questions_are_named(questions):
     with pytest.raises(InputError, match=r"5 questions with relevant .* got 4 and 4 of 4"):
-        cross_validated(questions[:4])
+        cross_validate(questions[:4])
 
 
 def test_too_few_passages_outside_a_fold_are_named(questions):
     with pytest.raises(InputError, match=r"fold \d of 5: .* got 8 and 32"):
-        cross_validated(questions[:5])
+        cross_validate(questions[:5])
 
 
 @pytest.mark.parametrize("method", ["isotonic", "platt"])

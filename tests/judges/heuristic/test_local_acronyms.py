@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from deepera_graph.judges.heuristic.topicality import find_acronyms, spelled_out
+from deepera_graph.judges.heuristic.topicality import find_acronyms, spell_out
 
 
 def test_acronyms_are_found_in_order_without_their_plural():
@@ -26,10 +26,10 @@ def test_acronyms_are_found_in_order_without_their_plural():
     ],
 )
 def test_an_acronym_is_spelled_out_by_neighbouring_words(acronym, text, words):
-    assert len(spelled_out(acronym, text)) == words
+    assert len(spell_out(acronym, text)) == words
 
 
 def test_a_repetitive_text_takes_no_time():
     before = time.perf_counter()
-    spelled_out("AAAAAAAB", "aaaaaaaaaaaaaaaaaaaa " * 400)
+    spell_out("AAAAAAAB", "aaaaaaaaaaaaaaaaaaaa " * 400)
     assert time.perf_counter() - before < 2

@@ -1,13 +1,13 @@
 import pytest
 
-from deepera_graph.judges.heuristic.grounding import CUE_WEIGHTS, read_passage, sought
+from deepera_graph.judges.heuristic.grounding import CUE_WEIGHTS, find_sought, read_sentences
 from deepera_graph.judges.heuristic.lexicon import CUE_NAMES, count_cues, section_weight
 from deepera_graph.judges.heuristic.topicality import find_names
 from deepera_graph.text.words import words
 
 
 def grounding(text, kind="result"):
-    return read_passage(text, kind)[0].grounding
+    return read_sentences(text, kind)[0].grounding
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_cues_are_counted_by_word_form():
 )
 def test_the_intent_says_what_is_sought(intent, answer, kind):
     fields = {"topic": "", "entity_type": "", "intent": intent, "expected_answer_type": answer}
-    assert sought(fields) == kind
+    assert find_sought(fields) == kind
 
 
 def test_a_procedure_is_sought_among_methods():

@@ -1,11 +1,14 @@
+from typing import get_args
+
 import pytest
 
-from deepera_graph.judges.heuristic.intent import recognize
+from deepera_graph.judges.heuristic.intent import recognize_intent
 from deepera_graph.pipeline.intent import find_problem
+from deepera_graph.schema import AnswerType, IntentKind
 
 
 def intent(question):
-    return recognize({"question": question, "problem": ""})
+    return recognize_intent({"question": question, "problem": ""})
 
 
 @pytest.mark.parametrize(
@@ -27,6 +30,33 @@ def intent(question):
 def test_kind_and_answer_form(question, kind, answer):
     found = intent(question)
     assert (found.intent, found.expected_answer_type) == (kind, answer)
+
+
+QUESTION_OF = {
+    "definition": "What is a moraine?",
+    "mechanism": "Why do stars twinkle?",
+    "comparison": "Is copper better than zinc?",
+    "causal inference": "Does shade reduce rust?",
+    "functional role": "What is the role of calcium in moulting?",
+    "other": "Rust and shade",
+}
+QUESTION_FOR = {
+    "numeric": "How many moons has Saturn?",
+    "categorical": "Does shade reduce rust?",
+    "procedural": "How can sulphate be measured in snow?",
+    "descriptive": "What is a moraine?",
+    "other": "Rust and shade",
+}
+
+
+@pytest.mark.parametrize("kind", get_args(IntentKind))
+def test_the_rules_find_every_intent_class_of_the_schema(kind):
+    assert intent(QUESTION_OF[kind]).intent == kind
+
+
+@pytest.mark.parametrize("answer", get_args(AnswerType))
+def test_the_rules_find_every_answer_type_of_the_schema(answer):
+    assert intent(QUESTION_FOR[answer]).expected_answer_type == answer
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from deepera_graph.judges.heuristic.roles import LONGEST, MOST_SENTENCES, answer, summarize
+from deepera_graph.judges.heuristic.roles import MAX_SENTENCES, MAX_SUMMARY, answer, summarize
 from deepera_graph.text.sentences import split_sentences
 
 
@@ -21,7 +21,7 @@ def test_a_summary_holds_the_evidence_and_not_the_aim(task, question, passages):
 
 def test_two_long_sentences_make_no_summary(task):
     text = ("Rust fell by 12% " + "in leaves " * 30 + ". ") * 2
-    assert len(summarize(task("Does rust fall?", text)).text) < LONGEST
+    assert len(summarize(task("Does rust fall?", text)).text) < MAX_SUMMARY
 
 
 @pytest.mark.parametrize(("text", "expected"), [("", ""), ("12.5 3", "12.5 3")])
@@ -61,4 +61,4 @@ def test_a_sentence_is_given_once(task, question):
 
 def test_an_answer_has_at_most_five_sentences(task, question):
     found = ask(task, question, evidence(*[f"Plot {n} was bare." for n in range(9)]))
-    assert found.citations == list(range(1, MOST_SENTENCES + 1))
+    assert found.citations == list(range(1, MAX_SENTENCES + 1))

@@ -1,11 +1,17 @@
 import pytest
 
-from deepera_graph.judges.heuristic.topicality import coverage, find_terms, match, rarity, read_need
+from deepera_graph.judges.heuristic.topicality import (
+    coverage,
+    find_terms,
+    measure_topicality,
+    rarity,
+    read_question_terms,
+)
 from deepera_graph.text.words import stem, stems
 
 
 def covered(question, text, acronyms=()):
-    need = read_need(question, "")
+    need = read_question_terms(question, "")
     return coverage(need, find_terms(need, stems(text), acronyms))
 
 
@@ -23,7 +29,7 @@ def test_a_rare_term_weighs_more_than_a_common_one():
 
 
 def test_words_that_only_begin_alike_count_half():
-    need = read_need("mammograms", "")
+    need = read_question_terms("mammograms", "")
     assert find_terms(need, ["mammography"], ()) == {"mammogram": 0.5}
 
 
@@ -40,32 +46,37 @@ def test_neighbouring_words_count_for_an_acronym_of_the_question():
 
 def test_two_words_for_one_thing_match():
     assert covered("Is renal damage seen?", "kidney damage") > covered("Is renal damage seen?", "")
-    assert stem("kidney") in read_need("Is renal damage seen?", "").weights
+    assert stem("kidney") in read_question_terms("Is renal damage seen?", "").weights
 
 
 def test_a_term_in_the_title_alone_counts_half():
-    need = read_need("rust", "")
-    in_text = match(need, {"rust": 1}, [], 10)
-    in_title = match(need, {}, ["rust"], 10)
+    need = read_question_terms("rust", "")
+    in_text = measure_topicality(need, {"rust": 1}, [], 10)
+    in_title = measure_topicality(need, {}, ["rust"], 10)
     assert (in_text.coverage, in_title.coverage) == (1, 0.5)
 
 
 def test_repetition_strengthens_and_length_weakens():
-    need = read_need("rust", "")
-    once, twice = match(need, {"rust": 1}, [], 50), match(need, {"rust": 2}, [], 50)
-    longer = match(need, {"rust": 1}, [], 500)
+    need = read_question_terms("rust", "")
+    once, twice = (
+        measure_topicality(need, {"rust": 1}, [], 50),
+        measure_topicality(need, {"rust": 2}, [], 50),
+    )
+    longer = measure_topicality(need, {"rust": 1}, [], 500)
     assert longer.strength < once.strength < twice.strength
 
 
 def test_the_kind_of_an_entity_is_no_term():
-    assert set(read_need("", "organism: coffee").weights) == set(read_need("", "coffee").weights)
+    assert set(read_question_terms("", "organism: coffee").weights) == set(
+        read_question_terms("", "coffee").weights
+    )
 
 
 def test_names_are_told_from_plain_words():
-    need = read_need("Why does J0101+11 pulse near Lake Moro?", "")
-    assert match(need, {}, [], 5).names == 0
-    assert match(need, dict.fromkeys(need.names, 1), [], 5).names == 1
-    assert match(read_need("why does it pulse?", ""), {}, [], 5).names == 1
+    need = read_question_terms("Why does J0101+11 pulse near Lake Moro?", "")
+    assert measure_topicality(need, {}, [], 5).names == 0
+    assert measure_topicality(need, dict.fromkeys(need.names, 1), [], 5).names == 1
+    assert measure_topicality(read_question_terms("why does it pulse?", ""), {}, [], 5).names == 1
 
 
 def test_a_question_without_words_is_covered_by_nothing():

@@ -38,7 +38,7 @@ def test_a_field_of_the_package_has_rules_for_every_role(name: str) -> None:
     domain = load_domain(name)
     assert domain.name == name
     for role in ("intent", "score", "summarize", "answer"):
-        filled = domain.added_to(role, [SystemMessage("Rules."), HumanMessage("Task.")])
+        filled = domain.add_rules(role, [SystemMessage("Rules."), HumanMessage("Task.")])
         assert str(filled[0].content).startswith(f"Rules.\n\nIn this field ({name}):\n\n- ")
         assert filled[1].content == "Task."
 

@@ -16,13 +16,13 @@ from deepera_graph import (
     PerIntent,
     Quantile,
     llm_backend,
+    prompts,
 )
-from deepera_graph import prompts as prompts_package
-from deepera_graph.chat.client import body_options
+from deepera_graph.chat.client import request_body
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges import load_backend
 from deepera_graph.judges.llm import prompt as show
-from deepera_graph.judges.llm.replies import FilledFused, FilledFusedGroup
+from deepera_graph.judges.llm.replies import FusedGroupReply, FusedReply
 from deepera_graph.judges.trained.backend import local_backend
 from deepera_graph.thresholds import Curve
 from support.faults import EVERY, Good
@@ -40,6 +40,7 @@ from support.moss import (
 )
 from support.openai_server import ChatServer, Reply
 
+NODES = ("score", "fused", "grouped")  # of each mode, the one that scores
 MODES = ("separate", "fused", "grouped")
 BEDS = [bed(number) for number in range(12)]
 KEPT = [0, 3, 6, 9]
@@ -82,15 +83,20 @@ def test_all_before_the_passage_is_the_same_for_all_passages_of_a_question(mode)
     assert all(one.user.rstrip().endswith("=====") for one in asked)
 
 
-def rubric(package: str) -> str:
-    text = prompts_package.text_of(package, "score.system")
-    return text[text.index("How to score") : text.index("is evidence, too.")]
-
-
 def test_the_modes_judge_by_the_same_rules():
-    base = prompts_package.__name__
-    assert rubric(base) == rubric(f"{base}.fused") == rubric(f"{base}.grouped")
-    assert len(rubric(base)) > 900
+    rubric = prompts.shared_parts()["rubric"]
+    systems = [prompts.text_of("deepera_graph.prompts", f"{node}.system") for node in NODES]
+    assert all(system.count(rubric) == 1 for system in systems)
+    assert len({system.replace(rubric, "") for system in systems}) == 3
+    assert rubric.startswith("How to score")
+    assert len(rubric) > 900
+
+
+def test_summaries_follow_the_same_rules_in_every_mode():
+    rules = prompts.shared_parts()["summary_rules"]
+    nodes = ("summarize", "fused", "grouped")
+    systems = [prompts.text_of("deepera_graph.prompts", f"{node}.system") for node in nodes]
+    assert all(system.count(rules) == 1 for system in systems)
 
 
 @pytest.mark.parametrize(
@@ -197,8 +203,8 @@ def test_faults_hit_their_passages_only_and_a_lost_verdict_is_no_score(is_async)
     plan = Plan(quick, 0.4)
     known = plan.passages(0, 40)
     with ChatServer(FusedFaulty(plan, {one.id: one for one in known})) as server:
-        patience = {"attempts": 4, "first_wait": 0.01, "longest_wait": 0.5}
-        backend = llm_backend("openai:m", base_url=server.base_url, mode="fused", patience=patience)
+        retry = {"attempts": 4, "first_wait": 0.01, "longest_wait": 0.5}
+        backend = llm_backend("openai:m", base_url=server.base_url, mode="fused", retry=retry)
         reranker = EvidenceReranker(backend, threshold=THRESHOLD, top_n=99)
         passages = [{"id": one.id, "text": one.text} for one in known]
         job = [(question(0), passages)]
@@ -253,18 +259,16 @@ def test_a_mode_that_makes_no_sense_is_refused(options, message):
         llm_backend("openai:m", base_url="http://127.0.0.1:1/v1", **options)
 
 
-@pytest.mark.parametrize("kind", [FilledFused, FilledFusedGroup])
+@pytest.mark.parametrize("kind", [FusedReply, FusedGroupReply])
 def test_a_reason_is_bounded_where_the_server_takes_bounds(kind):
-    assert "maxLength" in json.dumps(body_options("json_schema", kind))
-    assert "maxLength" not in json.dumps(body_options("json_schema", kind, bounded=False))
-    assert "maxLength" in json.dumps(body_options("tools", kind, bounded=False))
+    assert "maxLength" in json.dumps(request_body("json_schema", kind))
+    assert "maxLength" not in json.dumps(request_body("json_schema", kind, bounded=False))
+    assert "maxLength" in json.dumps(request_body("tools", kind, bounded=False))
 
 
 def test_a_reason_comes_before_its_score_and_a_summary_after_it():
-    fused = body_options("json_schema", FilledFused)["response_format"]["json_schema"]["schema"]
-    group = body_options("json_schema", FilledFusedGroup)["response_format"]["json_schema"][
-        "schema"
-    ]
+    fused = request_body("json_schema", FusedReply)["response_format"]["json_schema"]["schema"]
+    group = request_body("json_schema", FusedGroupReply)["response_format"]["json_schema"]["schema"]
     fields = ["reason", "evidence", "score", "summary"]
     member = group["properties"]["verdicts"]["items"]
     assert list(fused["properties"]) == fused["required"] == fields

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from hashlib import sha256
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from deepera_graph import EvidenceReranker, PromptError, __version__, llm_backend, prompts
 from deepera_graph.judges.llm import prompt as show
+from deepera_graph.schema import ANSWER_TYPES, INTENT_KINDS, AnswerType, IntentKind
 from deepera_graph.text.sentences import split_sentences
 from support.openai_server import ChatServer, Request
 from support.scripted import answer_in_json
@@ -209,6 +211,22 @@ def test_the_hash_names_the_prompts():
     assert re.fullmatch("[0-9a-f]{12}", prompts.prompts_hash())
     backend = llm_backend("openai:scripted", base_url="http://127.0.0.1:1/v1")
     assert backend.about["prompts"] == prompts.prompts_hash()
+
+
+@pytest.mark.parametrize(
+    ("classes", "meanings"), [(IntentKind, INTENT_KINDS), (AnswerType, ANSWER_TYPES)]
+)
+def test_the_intent_prompt_names_every_class_of_the_schema(classes, meanings):
+    assert tuple(meanings) == get_args(classes)
+    system = prompts.text_of("deepera_graph.prompts", "intent.system")
+    for name, meaning in meanings.items():
+        assert (f'"{name}" ({meaning})' if meaning else f'or "{name}".') in system
+    assert [name for name, meaning in meanings.items() if not meaning] == ["other"]
+
+
+@pytest.mark.parametrize("node", [*prompts.NODES, "fused", "grouped"])
+def test_no_part_of_a_system_prompt_is_left_to_fill_in(node):
+    assert not re.search(r"\$\w", prompts.text_of("deepera_graph.prompts", f"{node}.system"))
 
 
 def shown_now() -> str:

@@ -32,7 +32,7 @@ def test_a_part_has_the_tokens_within_it_and_all_if_there_are_none(offsets, plac
     offsets = [(0, 0), *(sorted(offsets) if in_order else offsets), (0, 0)]
     text = Encoded(np.zeros((len(offsets), 3), np.float32), np.array(offsets))
     everything = list(range(len(offsets)))
-    found = [np.arange(len(offsets))[part].tolist() for part in text.parts(places)]
+    found = [np.arange(len(offsets))[part].tolist() for part in text.find_spans(places)]
     assert found == [
         [i for i, (a, b) in enumerate(offsets) if start <= a < b <= end] or everything
         for start, end in places
@@ -47,7 +47,7 @@ def test_each_text_is_used_in_a_thread_and_given_back_in_order(texts):
         used_in.add(threading.current_thread())
         return place, text
 
-    assert Spelling(2).each(texts, use) == list(enumerate(texts))
+    assert Spelling(2).encode_each(texts, use) == list(enumerate(texts))
     assert len(texts) < 2 or threading.current_thread() not in used_in
 
 
@@ -56,11 +56,11 @@ def test_an_error_in_use_is_not_lost():
         raise LookupError(text)
 
     with pytest.raises(LookupError, match="longer"):
-        Spelling(2).each(["short", "a longer one"], use)
+        Spelling(2).encode_each(["short", "a longer one"], use)
 
 
 def test_a_text_read_ahead_is_encoded_once_and_few_are_held(monkeypatch):
-    monkeypatch.setattr(encoder_module, "MOST_AHEAD", len("left" + "alone"))
+    monkeypatch.setattr(encoder_module, "MAX_AHEAD", len("left" + "alone"))
     done = []
 
     class Slow(Spelling):

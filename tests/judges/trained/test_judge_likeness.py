@@ -9,25 +9,25 @@ from hypothesis import strategies as st
 
 from deepera_graph.judges.trained import similarity as of_likeness
 from deepera_graph.judges.trained.similarity import (
-    Counts,
-    compare_words,
-    shared_abbreviations,
-    shared_numbers,
+    TokenCounts,
+    count_shared_numbers,
+    measure_lexical_similarity,
+    measure_shared_abbreviations,
 )
 
-COUNTS = Counts(50, {"rust": 9, "shade": 3, "12": 1, "the": 50})
+COUNTS = TokenCounts(50, {"rust": 9, "shade": 3, "12": 1, "the": 50})
 WORDS = ("rust", "shade", "the", "The", "12", "3.5", "HbA1c", "β", "leaf", ".", "!?", "咖啡", "\0")
 TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), max_size=7)
 QUESTIONS = st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join)
 
 
 def likeness(counts, question, texts):
-    words = compare_words(counts, question, texts)
+    words = measure_lexical_similarity(counts, question, texts)
     return words.between, words.asked
 
 
 def likeness_here(counts, question, texts):
-    words = compare_words(counts, question, texts)
+    words = measure_lexical_similarity(counts, question, texts)
     return words.between_here, words.asked_here
 
 
@@ -86,6 +86,6 @@ def test_a_token_weighs_more_the_rarer_it_is_and_grows_slowly():
 
 def test_numbers_of_two_digits_and_abbreviations_are_shared():
     texts = ["HbA1c fell by 12.5 in 30 of 7", "30 had 12.5, HbA1c and TNF", "7 had nothing"]
-    assert shared_numbers(texts).tolist() == [[2, 2, 0], [2, 2, 0], [0, 0, 0]]
-    assert shared_abbreviations(texts)[0] == pytest.approx([1 / 2, 1 / 2, 0])
-    assert shared_numbers(["x"]).tolist() == [[0]]
+    assert count_shared_numbers(texts).tolist() == [[2, 2, 0], [2, 2, 0], [0, 0, 0]]
+    assert measure_shared_abbreviations(texts)[0] == pytest.approx([1 / 2, 1 / 2, 0])
+    assert count_shared_numbers(["x"]).tolist() == [[0]]

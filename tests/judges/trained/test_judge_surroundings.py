@@ -6,24 +6,29 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from deepera_graph.judges.trained.features import Measures, Read, ResultsRole
-from deepera_graph.judges.trained.pool_features import SEEN, SURROUNDINGS, company, surroundings
-from deepera_graph.judges.trained.scorer import (
-    Head,
-    Lone,
-    OnePaper,
-    Presence,
-    Ranking,
-    Scale,
-    best_of,
-    pool_numbers,
-    seen,
-    size,
+from deepera_graph.judges.trained.features import PassageFeatures, PassageReading, ResultsClassifier
+from deepera_graph.judges.trained.pool_features import (
+    CONTEXT_FEATURES,
+    RANKING_FEATURES,
+    compute_context_features,
+    compute_pool_features,
 )
-from deepera_graph.judges.trained.similarity import Counts, log_odds, probability
+from deepera_graph.judges.trained.scorer import (
+    AnswerabilityModel,
+    EvidenceScorer,
+    PassageRanker,
+    PlattScaling,
+    SameDocumentModel,
+    SinglePassageScorer,
+    list_answerability_inputs,
+    list_platt_inputs,
+    list_same_document_inputs,
+    log_pool_size,
+)
+from deepera_graph.judges.trained.similarity import TokenCounts, logit, sigmoid
 from deepera_graph.judges.trained.trees import Trees
 
-COUNTS = Counts(50, {"rust": 9, "shade": 3})
+COUNTS = TokenCounts(50, {"rust": 9, "shade": 3})
 QUESTION = "Does shade reduce rust?"
 WORDS = ["rust", "shade", "12", "31", "HbA1c", "leaf", "sun", "coffee", "plots", "β"]
 
@@ -51,37 +56,40 @@ def pool(n, seed=0):
     reads = []
     for _ in range(n):
         vector = random.normal(size=12).astype(np.float32)
-        numbers = Measures._make(random.normal(size=len(Measures._fields)).tolist())
-        reads.append(Read(numbers, vector / np.linalg.norm(vector), 0))
+        numbers = PassageFeatures._make(random.normal(size=len(PassageFeatures._fields)).tolist())
+        reads.append(PassageReading(numbers, vector / np.linalg.norm(vector), 0))
     return texts, reads
 
 
 def around(texts, reads):
-    found = company(COUNTS, QUESTION, texts, reads)
-    topics = 1 / (1 + np.exp(-TOPIC.log_odds(found.topic())))
-    topics = topics + 1e-3 * found.measures[:, 0]  # no two are equal
-    return surroundings(found, topics, LINK)
+    found = compute_pool_features(COUNTS, QUESTION, texts, reads)
+    topics = 1 / (1 + np.exp(-TOPIC.predict(found.topic())))
+    topics = topics + 1e-3 * found.features[:, 0]  # no two are equal
+    return compute_context_features(found, topics, LINK)
 
 
 @pytest.fixture(scope="module")
 def head():
     own = one_split(1, 0.0, -1.5, 0.7)
-    beside = one_split(len(Measures._fields) + SURROUNDINGS.index("support"), 0.5, -1, 2)
-    scale, scale_alone = Scale([1.2, 0.3, -0.4, 0.1], -0.5), Scale([0.9, 0, 0, 0], -1.0)
-    there = Presence([0.2, 0.5, 1.0, 0.4, -0.3, 0.1, 0.2, 0.6, -0.1], 0.3)
-    spread = one_split(SEEN.index("cosine, spread"), 0.5, -1, 1)
+    beside = one_split(len(PassageFeatures._fields) + CONTEXT_FEATURES.index("support"), 0.5, -1, 2)
+    scale, scale_alone = (
+        PlattScaling([1.2, 0.3, -0.4, 0.1], -0.5),
+        PlattScaling([0.9, 0, 0, 0], -1.0),
+    )
+    there = AnswerabilityModel([0.2, 0.5, 1.0, 0.4, -0.3, 0.1, 0.2, 0.6, -0.1], 0.3)
+    spread = one_split(RANKING_FEATURES.index("cosine, spread"), 0.5, -1, 1)
     random = np.random.default_rng(5)
-    return Head(
+    return EvidenceScorer(
         counts=COUNTS,
-        role=ResultsRole(random.normal(size=12), 0.1, random.normal(size=12), -0.2),
+        results=ResultsClassifier(random.normal(size=12), 0.1, random.normal(size=12), -0.2),
         topic=TOPIC,
         link=LINK,
-        question=Ranking(beside, scale, there),
-        article=Ranking(spread, scale, there),
-        claim=Ranking(own, scale_alone, there),
-        question_alone=Lone(own, scale_alone),
-        claim_alone=Lone(one_split(0, 0.2, -1, 1), scale),
-        one_paper=OnePaper([2.0, -1.0, 3.0, 0.5, 0.1], -1.0),
+        question=PassageRanker(beside, scale, there),
+        article=PassageRanker(spread, scale, there),
+        claim=PassageRanker(own, scale_alone, there),
+        question_alone=SinglePassageScorer(own, scale_alone),
+        claim_alone=SinglePassageScorer(one_split(0, 0.2, -1, 1), scale),
+        same_document=SameDocumentModel([2.0, -1.0, 3.0, 0.5, 0.1], -1.0),
         about={"seed": 0},
     )
 
@@ -92,7 +100,7 @@ def test_the_order_of_passages_changes_no_number(n):
     rows = around(texts, reads)
     order = np.random.default_rng(1).permutation(n)
     again = around([texts[i] for i in order], [reads[i] for i in order])
-    assert rows.shape == (n, len(SURROUNDINGS))
+    assert rows.shape == (n, len(CONTEXT_FEATURES))
     assert np.isfinite(rows).all()
     assert again == pytest.approx(rows[order], abs=1e-9)
 
@@ -108,19 +116,19 @@ def test_a_copy_supports_its_twin_no_more_than_any_other_does():
     rows = around(texts, reads)
     with_copy = around([*texts, texts[0]], [*reads, reads[0]])
     for name in ("support", "link", "top_cosine", "top_words", "lead"):
-        column = SURROUNDINGS.index(name)
+        column = CONTEXT_FEATURES.index(name)
         assert with_copy[0, column] == with_copy[5, column]
         assert with_copy[0, column] <= rows[0, column] + 0.05
 
 
 def test_the_lead_is_over_the_best_other_and_ends_at_three():
-    found = seen(np.array([1.0, 3.0, 2.0, -4.0]))
+    found = list_platt_inputs(np.array([1.0, 3.0, 2.0, -4.0]))
     assert found[:, 1].tolist() == [0, 1, 0, 0]
     assert found[:, 2].tolist() == [2, 0, 1, 3]
     assert found[:, 3] == pytest.approx(np.log(4))
-    assert seen(np.array([1.0])).tolist() == [[1, 0, 0, 0]]
-    assert [size(n) for n in (1, 40, 41, 1000)] == pytest.approx([0, *[np.log(40)] * 3])
-    assert seen(np.array([2.0, 2.0]))[:, 1:3].tolist() == [[0, 0], [0, 0]]
+    assert list_platt_inputs(np.array([1.0])).tolist() == [[1, 0, 0, 0]]
+    assert [log_pool_size(n) for n in (1, 40, 41, 1000)] == pytest.approx([0, *[np.log(40)] * 3])
+    assert list_platt_inputs(np.array([2.0, 2.0]))[:, 1:3].tolist() == [[0, 0], [0, 0]]
 
 
 @pytest.mark.parametrize("question", [QUESTION, "Shade reduces rust"])
@@ -128,9 +136,9 @@ def test_the_lead_is_over_the_best_other_and_ends_at_three():
 def test_a_head_judges_the_same_after_its_file(head, tmp_path, question, n):
     texts, reads = pool(n)
     head.save(tmp_path / "head.json")
-    again = Head.load(tmp_path / "head.json")
-    assert again.plain() == head.plain() == json.loads((tmp_path / "head.json").read_text())
-    found, other = (one.judge(question, texts, reads) for one in (head, again))
+    again = EvidenceScorer.load(tmp_path / "head.json")
+    assert again.to_dict() == head.to_dict() == json.loads((tmp_path / "head.json").read_text())
+    found, other = (one.score_passages(question, texts, reads) for one in (head, again))
     assert found.evidence.tolist() == other.evidence.tolist()
     for numbers in (found.evidence, found.topic, found.results):
         assert ((numbers >= 0) & (numbers <= 1)).all()
@@ -139,18 +147,18 @@ def test_a_head_judges_the_same_after_its_file(head, tmp_path, question, n):
 
 def test_questions_and_claims_have_rankings_of_their_own(head):
     texts, reads = pool(4)
-    asked = head.judge(QUESTION, texts, reads).evidence
+    asked = head.score_passages(QUESTION, texts, reads).evidence
     swapped = replace(head, question=head.claim, claim=head.question)
-    assert swapped.judge("Shade reduces rust", texts, reads).evidence.shape == asked.shape
-    assert not np.array_equal(swapped.judge(QUESTION, texts, reads).evidence, asked)
+    assert swapped.score_passages("Shade reduces rust", texts, reads).evidence.shape == asked.shape
+    assert not np.array_equal(swapped.score_passages(QUESTION, texts, reads).evidence, asked)
 
 
 def test_presence_lowers_all_scores_of_a_pool_alike(head):
     texts, reads = pool(9)
-    sure = replace(head.claim, presence=Presence([0.0] * 9, 50.0))
-    doubtful = replace(head.claim, presence=Presence([0.0] * 9, 0.0))
+    sure = replace(head.claim, presence=AnswerabilityModel([0.0] * 9, 50.0))
+    doubtful = replace(head.claim, presence=AnswerabilityModel([0.0] * 9, 0.0))
     scores = [
-        replace(head, claim=one).judge("Shade reduces rust", texts, reads).evidence
+        replace(head, claim=one).score_passages("Shade reduces rust", texts, reads).evidence
         for one in (sure, doubtful)
     ]
     assert scores[1] == pytest.approx(scores[0] / 2)
@@ -160,22 +168,24 @@ def test_both_rankings_have_the_part_in_a_judgement_that_each_may_be_right(head)
     texts, reads = pool(24)
 
     def judged(start):
-        one_paper = OnePaper([0.0] * 5, start)
-        return replace(head, one_paper=one_paper).judge(QUESTION, texts, reads).evidence
+        one_paper = SameDocumentModel([0.0] * 5, start)
+        return (
+            replace(head, same_document=one_paper).score_passages(QUESTION, texts, reads).evidence
+        )
 
     several, one, doubtful = judged(-50.0), judged(50.0), judged(0.0)
     assert not np.array_equal(several, one)
-    assert log_odds(doubtful) == pytest.approx((log_odds(several) + log_odds(one)) / 2)
+    assert logit(doubtful) == pytest.approx((logit(several) + logit(one)) / 2)
 
 
 def test_log_odds_undo_probabilities_and_are_finite_for_what_is_certain():
     odds = np.array([-9.0, 0.0, 2.5])
-    assert log_odds(probability(odds)) == pytest.approx(odds)
-    assert log_odds(np.array([0.0, 1.0])) == pytest.approx([-13.8155, 13.8155], abs=1e-3)
+    assert logit(sigmoid(odds)) == pytest.approx(odds)
+    assert logit(np.array([0.0, 1.0])) == pytest.approx([-13.8155, 13.8155], abs=1e-3)
 
 
 def test_a_few_passages_are_never_taken_for_one_paper():
-    sure = OnePaper([0.0] * 5, 50.0)
+    sure = SameDocumentModel([0.0] * 5, 50.0)
     parts = [sure.probability(around(*pool(n))) for n in (2, 10, 12, 15, 20, 40)]
     assert parts == pytest.approx([0, 0, 0.2, 0.5, 1, 1])
 
@@ -185,22 +195,22 @@ def test_a_copy_beside_one_text_does_not_hide_what_the_pool_is_like():
     found = around([*texts, texts[0]], [*reads, reads[0]])
     lone = found.copy()
     lone[0] = np.nan
-    assert pool_numbers(lone).tolist() == pool_numbers(found).tolist()
+    assert list_same_document_inputs(lone).tolist() == list_same_document_inputs(found).tolist()
 
 
 def test_presence_looks_at_the_passage_that_is_ranked_first():
     texts, reads = pool(5)
-    found = company(COUNTS, QUESTION, texts, reads)
+    found = compute_pool_features(COUNTS, QUESTION, texts, reads)
     ranks = np.array([0.0, 2.0, 0.5, -1.0, 0.1])
-    shown = best_of(ranks, found, around(texts, reads))
+    shown = list_answerability_inputs(ranks, found, around(texts, reads))
     assert shown[:2] == pytest.approx([2.0, 1.5])
-    assert shown[5] == pytest.approx(reads[1].measures.cosine)
+    assert shown[5] == pytest.approx(reads[1].features.cosine)
     assert shown[-1] == pytest.approx(np.log(5))
 
 
 def test_a_head_whose_parts_see_other_numbers_is_refused(head):
-    plain = head.plain()
-    for name, part in (("scale", "Scale"), ("presence", "Presence")):
+    plain = head.to_dict()
+    for name, part in (("scale", "PlattScaling"), ("presence", "AnswerabilityModel")):
         shorter = {**plain["question"][name], "weights": plain["question"][name]["weights"][:-1]}
-        with pytest.raises(ValueError, match=f"{part} sees"):
-            Head.of({**plain, "question": {**plain["question"], name: shorter}})
+        with pytest.raises(ValueError, match=f"{part} takes"):
+            EvidenceScorer.from_dict({**plain, "question": {**plain["question"], name: shorter}})

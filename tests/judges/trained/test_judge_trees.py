@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from deepera_graph.judges.trained.trees import Trees, mean
+from deepera_graph.judges.trained.trees import Trees, average_trees
 
 NAN = float("nan")
 
@@ -39,13 +39,13 @@ def trees(*, missing_left=(False, True), start=0.5, scale=1.0):
     ],
 )
 def test_a_row_ends_in_the_leaf_that_a_hand_finds(row, expected):
-    assert trees().log_odds(np.array([row])) == pytest.approx([0.5 + expected + 10])
+    assert trees().predict(np.array([row])) == pytest.approx([0.5 + expected + 10])
 
 
 def test_where_a_missing_number_goes_is_each_nodes_own():
     row = np.array([[NAN, NAN]])
     found = [
-        float(trees(missing_left=way).log_odds(row)[0]) - 10.5
+        float(trees(missing_left=way).predict(row)[0]) - 10.5
         for way in ((True, False), (False, True), (False, False))
     ]
     assert found == [1, 2, 4]
@@ -53,16 +53,16 @@ def test_where_a_missing_number_goes_is_each_nodes_own():
 
 def test_rows_do_not_touch_each_other():
     rows = np.array([[0, 9], [2, 0], [2, 1], [NAN, NAN]], float)
-    together = trees().log_odds(rows)
-    assert [float(trees().log_odds(rows[i : i + 1])[0]) for i in range(4)] == together.tolist()
-    assert trees().log_odds(rows[:0]).shape == (0,)
+    together = trees().predict(rows)
+    assert [float(trees().predict(rows[i : i + 1])[0]) for i in range(4)] == together.tolist()
+    assert trees().predict(rows[:0]).shape == (0,)
 
 
 def test_trees_come_back_from_their_file_form():
     rows = np.array([[0, 9], [2, 0], [NAN, NAN]], float)
-    again = Trees.of(json.loads(json.dumps(trees().plain())))
-    assert again.log_odds(rows).tolist() == trees().log_odds(rows).tolist()
-    assert again.plain() == trees().plain()
+    again = Trees.from_dict(json.loads(json.dumps(trees().to_dict())))
+    assert again.predict(rows).tolist() == trees().predict(rows).tolist()
+    assert again.to_dict() == trees().to_dict()
 
 
 def test_the_mean_of_ensembles_gives_the_mean_of_what_they_give():
@@ -72,5 +72,5 @@ def test_the_mean_of_ensembles_gives_the_mean_of_what_they_give():
         trees(scale=-3.0, start=2.0, missing_left=(True, False)),
         trees(scale=0.1, start=-9.0),
     ]
-    expected = np.mean([one.log_odds(rows) for one in parts], axis=0)
-    assert mean(parts).log_odds(rows) == pytest.approx(expected)
+    expected = np.mean([one.predict(rows) for one in parts], axis=0)
+    assert average_trees(parts).predict(rows) == pytest.approx(expected)

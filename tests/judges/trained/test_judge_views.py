@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deepera_graph.judges.trained.encoder import Encoded
-from deepera_graph.judges.trained.features import look, view
+from deepera_graph.judges.trained.features import match_passage, vectorize_passage
 
 TEXT = "Leaf rust fell to 12 % in shade. Yields did not differ. Nobody asked the birds."
 INTENT = {"topic": "", "entity_type": "", "intent": "other", "expected_answer_type": "other"}
@@ -26,13 +26,15 @@ def encoded(text, *, break_after=None, seed=0):
 def looked(body, title=None, name=""):
     task = {"question": "Does shade cut rust?", "intent": INTENT, "section": ""}
     question = encoded(task["question"], seed=5)
-    return look(question, {**task, "text": TEXT, "title": name}, view(TEXT, body, title))
+    return match_passage(
+        question, {**task, "text": TEXT, "title": name}, vectorize_passage(TEXT, body, title)
+    )
 
 
 @pytest.mark.parametrize("break_after", [None, 9])
 def test_a_title_is_beside_its_text_and_not_in_its_sentences(break_after):
     body, title = encoded(TEXT, break_after=break_after), encoded("A shaded field", seed=1)
-    bare, named = view(TEXT, body), view(TEXT, body, title)
+    bare, named = vectorize_passage(TEXT, body), vectorize_passage(TEXT, body, title)
     assert bare.n_in_text == named.n_in_text == len(body.tokens)
     assert len(named.tokens) == len(body.tokens) + 3
     assert np.array_equal(named.tokens[: len(body.tokens)], bare.tokens)

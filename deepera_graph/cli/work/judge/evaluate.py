@@ -25,8 +25,14 @@ from deepera_graph.training.ablate import (
     save_figures,
     trees_figure,
 )
-from deepera_graph.training.assess import Subject, assess, assess_fits, assess_parts, assess_sizes
-from deepera_graph.training.evaluate import N_FOLDS, markdown, overview
+from deepera_graph.training.assess import (
+    EvaluationPlan,
+    assess_parts,
+    assess_sizes,
+    evaluate_fits,
+    evaluate_weights,
+)
+from deepera_graph.training.evaluate import N_FOLDS, format_evaluation, format_overview
 from deepera_graph.training.log import Log
 
 _TABLES, _NUMBERS, _PARTS = "evaluation.md", "evaluation.json", "ablation.md"
@@ -53,7 +59,7 @@ class Request:
     out: Path | None
     overwrite: bool
 
-    def subject(self) -> Subject:
+    def subject(self) -> EvaluationPlan:
         """Return what is measured.
 
         Raises:
@@ -69,7 +75,7 @@ class Request:
             raise SettingsError(f"{idle[0]} goes with --cross-validate")
         if not 0 <= self.tau <= 1:
             raise SettingsError(f"--tau must be in [0, 1], got {self.tau}")
-        return Subject(
+        return EvaluationPlan(
             data=self.data,
             weights=self.weights,
             sets=names("--sets", self.sets),
@@ -144,26 +150,26 @@ class _Report:
 
 
 def _reports(
-    request: Request, subject: Subject, kinds: tuple[Kind, ...], log: Log
+    request: Request, subject: EvaluationPlan, kinds: tuple[Kind, ...], log: Log
 ) -> Iterator[_Report]:
-    measure = assess_fits if request.cross_validate else assess
+    measure = evaluate_fits if request.cross_validate else evaluate_weights
     evaluation = measure(subject, log)
     yield _Report(
-        shown=overview(evaluation),
-        plain=evaluation.plain(),
-        files={_TABLES: markdown(evaluation)},
+        shown=format_overview(evaluation),
+        plain=evaluation.to_dict(),
+        files={_TABLES: format_evaluation(evaluation)},
         figures=[operating_figure(evaluation), reliability_figure(evaluation)],
     )
     if kinds:
         parts = assess_parts(subject, kinds, log)
         table = ablation_table(parts)
-        yield _Report(shown=table, plain={"ablation": parts.plain()}, files={_PARTS: table})
+        yield _Report(shown=table, plain={"ablation": parts.to_dict()}, files={_PARTS: table})
     if request.learning_curve:
         questions, trees = assess_sizes(subject, log)
         yield _Report(
             plain={
-                "by_questions": [one.plain() for one in questions],
-                "by_trees": [one.plain() for one in trees],
+                "by_questions": [one.to_dict() for one in questions],
+                "by_trees": [one.to_dict() for one in trees],
             },
             files={},
             figures=[learning_figure(questions), trees_figure(trees)],

@@ -7,10 +7,10 @@ from deepera_graph.cli.work.bench.outputs import check_folder
 from deepera_graph.cli.work.judge.stages import stages
 from deepera_graph.cli.work.terminal import write_json
 from deepera_graph.judges.trained.model import SUMS
-from deepera_graph.training.train import Made, Plan, make
+from deepera_graph.training.train import TrainingOutcome, TrainingPlan, train_judge
 from deepera_graph.training.weights import HEAD, TRAINED_ON
 
-__all__ = ["Plan", "names", "run"]
+__all__ = ["TrainingPlan", "names", "run"]
 
 
 def names(option: str, text: str | None) -> tuple[str, ...] | None:
@@ -18,7 +18,7 @@ def names(option: str, text: str | None) -> tuple[str, ...] | None:
     return None if text is None else split_names(option, text)
 
 
-def run(plan: Plan, *, overwrite: bool, as_json: bool, quiet: bool) -> None:
+def run(plan: TrainingPlan, *, overwrite: bool, as_json: bool, quiet: bool) -> None:
     """Train, and say what came out.
 
     Raises:
@@ -27,14 +27,14 @@ def run(plan: Plan, *, overwrite: bool, as_json: bool, quiet: bool) -> None:
     """
     check_folder(plan.out, (HEAD, TRAINED_ON, SUMS), overwrite=overwrite)
     with stages(hidden=quiet) as log:
-        made = make(plan, log)
+        made = train_judge(plan, log)
     if as_json:
-        write_json(made.plain())
+        write_json(made.to_dict())
     elif not quiet:
         typer.echo(_told(made))
 
 
-def _told(made: Made) -> str:
+def _told(made: TrainingOutcome) -> str:
     sets = ", ".join(f"{name} {n}" for name, n in made.sets.items())
     lines = [f"{made.out}: trained on {sum(made.sets.values())} questions ({sets})"]
     lines += [

@@ -1,0 +1,22 @@
+# Run in the environment of CONTRIBUTING.md; `make check` is what to run before a commit.
+PYTHON ?= python
+BESIDE ?=
+NOT_FAST = live or slow or tinyllm or full
+
+.PHONY: check test size trace
+
+check:  ## format, lint, types, layers and the fast tests: under a minute
+	ruff format --check .
+	ruff check .
+	mypy
+	lint-imports
+	pytest -x -n auto -m "not ($(NOT_FAST))"
+
+test:  ## the default suite
+	pytest -n auto
+
+size:  ## files, lines, lengths, imports; BESIDE=folder adds a column
+	$(PYTHON) benchmarks/house/size.py deepera_graph $(BESIDE)
+
+trace:  ## files and functions that one rerank passes through
+	$(PYTHON) benchmarks/house/trace.py
