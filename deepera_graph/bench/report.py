@@ -16,11 +16,10 @@ from matplotlib.figure import Figure
 
 from deepera_graph.bench.data.instance import Context, Instance
 from deepera_graph.bench.figures import figure_bytes
-from deepera_graph.bench.rankers.base import RepeatedRanker
 from deepera_graph.bench.studies.base import RankedQuestion, RankerRun, StudyRunner
 from deepera_graph.bench.studies.results import Cell, Column, Grid, StudyResult, format_cell
 from deepera_graph.bench.studies.run import Study, manifest, run_studies
-from deepera_graph.bench.table import Estimate
+from deepera_graph.bench.table import MetricEstimate
 
 _ID = re.compile(r'(\bid="|href="#|url\(#)([^")]+)')
 _BLACK = re.compile(r"(stroke|fill): #000000")
@@ -84,7 +83,7 @@ def worst_questions(passes: Iterable[RankerRun], n: int) -> list[Worst]:
     found = []
     by_data: dict[str, list[RankerRun]] = {}
     for one in passes:
-        if not isinstance(one.ranker, RepeatedRanker):
+        if not one.ranker.is_random:
             by_data.setdefault(one.data.name, []).append(one)
     for of in by_data.values():
         chosen = [(one, _worst(one.questions, n)) for one in of]
@@ -244,8 +243,8 @@ def _choices(grid: Grid, name: str) -> dict[str, Any]:
 def _cell(cell: Cell, column: Column) -> dict[str, Any]:
     """Return the mean apart from its interval, and a number to sort by."""
     text = format_cell(cell, column.unit)
-    mean, _, rest = text.partition(" ") if isinstance(cell, Estimate) else (text, "", "")
-    number = cell.mean if isinstance(cell, Estimate) else cell
+    mean, _, rest = text.partition(" ") if isinstance(cell, MetricEstimate) else (text, "", "")
+    number = cell.mean if isinstance(cell, MetricEstimate) else cell
     known = isinstance(number, int | float) and not isnan(number)
     return {
         "mean": mean,

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
-from deepera_graph.bench.figures import Curve, CurveFigure, save
+from deepera_graph.bench.figures import CurveFigure, CurvePoints, save
 from deepera_graph.bench.metrics.ranking import compute
 from deepera_graph.bench.metrics.statistics import Interval, Values, paired_bootstraps
 from deepera_graph.errors import InputError
@@ -226,7 +226,7 @@ def operating_figure(evaluation: Evaluation) -> CurveFigure:
 
 def reliability_figure(evaluation: Evaluation) -> CurveFigure:
     """Return probabilities against shares of evidence, a panel a set; best is the diagonal."""
-    ideal = Curve([0.0, 1.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0], dashed=True)
+    ideal = CurvePoints([0.0, 1.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0], dashed=True)
     return CurveFigure(
         name="reliability",
         title="How far probabilities hold",
@@ -314,16 +314,18 @@ def _sizes(name: str, what: str, points: Sequence[Point], metric: str) -> CurveF
     )
 
 
-def _curve(x: Sequence[float], its: Sequence[Interval]) -> Curve:
-    return Curve(x, [one.mean for one in its], [one.low for one in its], [one.high for one in its])
+def _curve(x: Sequence[float], its: Sequence[Interval]) -> CurvePoints:
+    return CurvePoints(
+        x, [one.mean for one in its], [one.low for one in its], [one.high for one in its]
+    )
 
 
-def _line(points: Sequence[tuple[float, float]]) -> Curve:
+def _line(points: Sequence[tuple[float, float]]) -> CurvePoints:
     x, y = [one for one, _ in points], [one for _, one in points]
-    return Curve(x, y, y, y)
+    return CurvePoints(x, y, y, y)
 
 
-def _reliability(one: SetResult) -> Curve:
+def _reliability(one: SetResult) -> CurvePoints:
     filled = [(part.mean, part.share) for part in one.bins if part.mean is not None]
     return _line([(mean, share) for mean, share in filled if share is not None])
 

@@ -51,7 +51,7 @@ from deepera_graph.chat import io_loop
 from deepera_graph.errors import BudgetError, SettingsError
 from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.judges.llm.roles import CHARS_PER_TOKEN
-from deepera_graph.retrieval.collection import identity
+from deepera_graph.retrieval.collection import name_embeddings
 from deepera_graph.schema import Backend
 from deepera_graph.usage import Usage
 
@@ -227,7 +227,7 @@ class _Build:
         if given is None:
             lsa = LsaEmbeddings([chunk.text for chunk in corpus])
             return lsa, lsa.describe()
-        name = identity(given)
+        name = name_embeddings(given)
         return CachedEmbeddings(given, name, self._cache), {"name": name}
 
     def _move(self, **changes: Any) -> None:

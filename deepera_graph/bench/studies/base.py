@@ -13,21 +13,32 @@ from typing import Literal, NamedTuple
 from langchain_core.embeddings import Embeddings
 
 from deepera_graph.bench.data.instance import Dataset, Instance, MetricError, UnavailableError
-from deepera_graph.bench.figures import Curve
+from deepera_graph.bench.figures import CurvePoints
 from deepera_graph.bench.metrics.answers import Generator, LfsJudge, ToJudge, answer_overlaps, lfs
-from deepera_graph.bench.metrics.ranking import Judged, Survey, check_metric, survey
+from deepera_graph.bench.metrics.ranking import (
+    DatasetSummary,
+    JudgedRanking,
+    check_metric,
+    summarize_dataset,
+)
 from deepera_graph.bench.metrics.statistics import N_RESAMPLES, Values, bootstraps
 from deepera_graph.bench.rankers.base import (
-    NotingRanker,
     Ranker,
-    RepeatedRanker,
-    again,
-    passages_of,
+    RepeatedRun,
+    candidates_of,
     texts_of,
 )
-from deepera_graph.bench.run import METRICS, QUESTIONS_AT_ONCE, Ranked, Step, Watch, rankings
+from deepera_graph.bench.run import (
+    METRICS,
+    QUESTIONS_AT_ONCE,
+    DataConfig,
+    QuestionRanking,
+    Step,
+    Watch,
+    cached_rankings,
+)
 from deepera_graph.bench.studies.results import Column
-from deepera_graph.bench.table import Estimate
+from deepera_graph.bench.table import MetricEstimate
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.thresholds import Gap, Quantile
 
@@ -35,10 +46,11 @@ BM25, LSA = SEARCHERS = ("bm25", "lsa")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StudySettings:
-    """How to measure.
+class StudyConfig(DataConfig):
+    """What is studied, and how it is measured; a `StudyRunner` looks at the measuring only.
 
     Attributes:
+        rankers: Names, see `deepera_graph.bench.rankers.named`.
         metrics: Of the main table; see `deepera_graph.bench.metrics.ranking`.
         threshold: Lowest score kept, in [0, 1], where it is not what is studied.
         top_n: Most passages kept, >= 1, where it is not what is studied.
@@ -49,9 +61,9 @@ class StudySettings:
         shares: Shares of the look-alikes put into the store, each in [0, 1], rising.
         searchers: Of the embedding study, those that need no model: ``bm25``, ``lsa``.
         embeddings: Of the embedding study, by name.
+        base: Name of the data set without look-alikes; found by its setting, ``base``, when empty.
         generator: Who answers from what was handed on; None leaves the columns of answers out.
         answer_judge: Who scores those answers for LFS; None leaves LFS out.
-        base: Name of the data set without look-alikes; found by its setting, ``base``, when empty.
         n_repeats: Runs of a ranker that differs from run to run, and of the stability study, >= 1.
         n_sampled: Questions of a data set that the stability study takes, >= 1.
         n_resamples: Bootstrap resamples, >= 1.
@@ -59,15 +71,12 @@ class StudySettings:
         keep: Folder for rankings and vectors, read back by the next run; None keeps nothing.
         strict: Whether a ranker that is not available is an error.
 
-    Raises:
-        SettingsError: A value is out of range.
-        MetricError: A metric is unknown.
-
     Source:
         Threshold 0.8: DeepEra, section 3; cut-off 10: its figure 7; thresholds from 0.6 to 0.9: its
         follow-up study, those below are ours.
     """
 
+    rankers: tuple[str, ...] = ("first-stage", "random", "bm25", "deepera:local")
     metrics: tuple[str, ...] = METRICS
     threshold: float = 0.8
     top_n: int = 10
@@ -79,9 +88,9 @@ class StudySettings:
     shares: tuple[float, ...] = (0.1, 0.5, 1.0)
     searchers: tuple[str, ...] = SEARCHERS
     embeddings: Mapping[str, Embeddings] = field(default_factory=dict)
+    base: str = ""
     generator: Generator | None = None
     answer_judge: LfsJudge | None = None
-    base: str = ""
     n_repeats: int = 3
     n_sampled: int = 50
     n_resamples: int = N_RESAMPLES
@@ -90,6 +99,7 @@ class StudySettings:
     strict: bool = False
 
     def __post_init__(self) -> None:
+        DataConfig.__post_init__(self)
         for metric in self.metrics:
             check_metric(metric)
         for name in self.searchers:
@@ -137,13 +147,15 @@ class QuestionLabels:
 class RankedQuestion:
     """One question as a ranker ranked it; `first` holds the candidates in first-stage order."""
 
-    judged: Judged
+    judged: JudgedRanking
     labels: QuestionLabels
     first: tuple[str, ...]
-    ranked: Ranked
+    ranked: QuestionRanking
 
     @classmethod
-    def of(cls, candidates: Judged, labels: QuestionLabels, ranked: Ranked) -> "RankedQuestion":
+    def of(
+        cls, candidates: JudgedRanking, labels: QuestionLabels, ranked: QuestionRanking
+    ) -> "RankedQuestion":
         """Join a ranking with the labels of its candidates, these in first-stage order."""
         return cls(candidates.reordered(ranked.places), labels, candidates.ranked, ranked)
 
@@ -162,7 +174,7 @@ class RankedQuestion:
         threshold: float | None,
         n: int | None = None,
         order: Literal["score", "retrieval"] = "score",
-    ) -> Judged:
+    ) -> JudgedRanking:
         """Return the first *n* that a filter hands on; a threshold of None filters nothing.
 
         A passage in which no quote was found is held back whatever its score.
@@ -191,13 +203,13 @@ class StudyData:
     """A data set with what is known of it; `labels` holds one a question."""
 
     dataset: Dataset
-    survey: Survey
+    summary: DatasetSummary
     labels: tuple[QuestionLabels, ...]
 
     @property
     def name(self) -> str:
         """Name of the data set."""
-        return self.survey.name
+        return self.summary.name
 
     @classmethod
     def read(cls, dataset: Dataset) -> "StudyData":
@@ -209,7 +221,7 @@ class StudyData:
                 labels.append(QuestionLabels.of(instance))
                 yield instance
 
-        found = survey(Dataset(dataset.name, tapped, dataset.first_stage))
+        found = summarize_dataset(Dataset(dataset.name, tapped, dataset.first_stage))
         return cls(dataset, found, tuple(labels))
 
 
@@ -241,7 +253,7 @@ class StudyRunner:
         self,
         rankers: Sequence[Ranker],
         datasets: Sequence[Dataset],
-        settings: StudySettings | None = None,
+        config: StudyConfig | None = None,
         *,
         watch: Watch = lambda step: None,
     ) -> None:
@@ -249,7 +261,7 @@ class StudyRunner:
             if len(set(names)) < len(names):
                 raise MetricError(f"names must differ, got {names}")
         self.rankers, self.datasets = tuple(rankers), tuple(datasets)
-        self.settings = settings or StudySettings()
+        self.config = config or StudyConfig()
         self.missing: dict[tuple[str, str], str] = {}
         self._watch = watch
         self._data: dict[str, StudyData] = {}
@@ -272,7 +284,7 @@ class StudyRunner:
 
     def fresh_runs(self) -> Iterator[list[RankerRun]]:
         """Yield runs over the first questions of each data set, every one judged anew."""
-        sampled = (StudyData.read(one.first(self.settings.n_sampled)) for one in self.datasets)
+        sampled = (StudyData.read(one.first(self.config.n_sampled)) for one in self.datasets)
         return self._over(sampled, self.rankers, self._repeats_anew)
 
     def filter_runs(self) -> Iterator[RankerRun]:
@@ -282,7 +294,7 @@ class StudyRunner:
             NoFilterError: There is none.
             SettingsError: One of them drops passages itself.
         """
-        rankers = [one for one in self.rankers if isinstance(one, NotingRanker)]
+        rankers = [one for one in self.rankers if one.says_why]
         if not rankers:
             raise NoFilterError(
                 "this experiment needs a ranker that filters, e.g. deepera:local; got "
@@ -301,18 +313,17 @@ class StudyRunner:
         """Return a run, from what is kept if it is there."""
         told = ranker.fingerprint
         what = str(id(ranker)) if told is None else repr(told)  # the run keeps the ranker alive
-        key = (data.survey.fingerprint, ranker.name, what)
+        key = (data.summary.fingerprint, ranker.name, what)
         if key not in self._runs:
             self._runs[key] = self._run(ranker, data)
         return self._runs[key]
 
-    def estimate(self, columns: Sequence[Values]) -> list[Estimate]:
+    def estimate(self, columns: Sequence[Values]) -> list[MetricEstimate]:
         """Return mean and 95 % interval of each column, all over the same questions."""
         if not columns:
             return []
-        settings = self.settings
-        found = bootstraps(columns, n_resamples=settings.n_resamples, seed=settings.seed)
-        return [Estimate(*one, 0.0) for one in found]
+        found = bootstraps(columns, n_resamples=self.config.n_resamples, seed=self.config.seed)
+        return [MetricEstimate(*one, 0.0) for one in found]
 
     def _over(
         self,
@@ -326,7 +337,7 @@ class StudyRunner:
                 try:
                     runs = [self.run_once(repeat, one) for repeat in repeats(ranker)]
                 except (UnavailableError, BackendError) as error:
-                    if self.settings.strict:
+                    if self.config.strict:
                         raise
                     self.missing[one.name, ranker.name] = str(error)
                     problem = error
@@ -337,9 +348,9 @@ class StudyRunner:
             raise problem
 
     def _run(self, ranker: Ranker, data: StudyData) -> RankerRun:
-        found = data.survey
-        ranked: list[Ranked] = []
-        for one in rankings(ranker, data.dataset, found, self.settings.keep):
+        found = data.summary
+        ranked: list[QuestionRanking] = []
+        for one in cached_rankings(ranker, data.dataset, found, self.config.keep):
             ranked.append(one)
             self._watch(Step(found.name, ranker.name, len(ranked), found.n_questions))
         if all(one.failed >= found.n_candidates - 1e-9 for one in ranked):
@@ -348,33 +359,33 @@ class StudyRunner:
         return RankerRun(ranker, data, tuple(questions))
 
     def _repeats(self, ranker: Ranker) -> list[Ranker]:
-        if isinstance(ranker, RepeatedRanker):
-            return [ranker.repeat(number) for number in range(self.settings.n_repeats)]
+        if ranker.is_random:
+            return [ranker.repeat(number) for number in range(self.config.n_repeats)]
         return [ranker]
 
     def _repeats_anew(self, ranker: Ranker) -> list[Ranker]:
-        if isinstance(ranker, RepeatedRanker):
+        if ranker.is_random:
             return self._repeats(ranker)
-        return [again(ranker, number) for number in range(self.settings.n_repeats)]
+        return [RepeatedRun(ranker, number) for number in range(self.config.n_repeats)]
 
 
-def answer_columns(settings: StudySettings) -> tuple[Column, ...]:
+def answer_columns(config: StudyConfig) -> tuple[Column, ...]:
     """Return F1, precision and recall of the answers, and LFS if there is a judge of answers."""
-    if settings.generator is None:
+    if config.generator is None:
         return ()
-    scored = (Column("LFS", "number"),) if settings.answer_judge else ()
+    scored = (Column("LFS", "number"),) if config.answer_judge else ()
     return (*(Column(name, "percent") for name in ("F1", "P", "R")), *scored)
 
 
 def measure_answers(
-    settings: StudySettings, given: Iterable[tuple[Instance, Sequence[str]]]
+    config: StudyConfig, given: Iterable[tuple[Instance, Sequence[str]]]
 ) -> list[Values]:
     """Answer every question from the texts it comes with; a value a column of `answer_columns`.
 
     A question without a reference answer, or without an answer because the generator failed, has
     weight 0.
     """
-    generator, judge = settings.generator, settings.answer_judge
+    generator, judge = config.generator, config.answer_judge
     if generator is None:
         return []
     rows: list[_Answer] = []
@@ -417,25 +428,27 @@ def _answer(
 
 
 def measure_answers_from(
-    settings: StudySettings, data: StudyData, kept: Sequence[Judged]
+    config: StudyConfig, data: StudyData, kept: Sequence[JudgedRanking]
 ) -> list[Values]:
     """Answer every question from its kept passages; see `measure_answers`."""
-    return measure_answers(settings, _texts_of_kept(data, kept)) if settings.generator else []
+    return measure_answers(config, _texts_of_kept(data, kept)) if config.generator else []
 
 
 def _texts_of_kept(
-    data: StudyData, kept: Sequence[Judged]
+    data: StudyData, kept: Sequence[JudgedRanking]
 ) -> Iterator[tuple[Instance, Sequence[str]]]:
     for instance, one in zip(data.dataset, kept, strict=True):
-        texts = texts_of(passages_of(instance))
+        texts = texts_of(candidates_of(instance))
         of = {context.id: text for context, text in zip(instance.contexts, texts, strict=True)}
         yield instance, [of[id] for id in one.ranked]
 
 
-def draw_curve(x: Sequence[float], means: Sequence[Estimate], *, dashed: bool = False) -> Curve:
+def draw_curve(
+    x: Sequence[float], means: Sequence[MetricEstimate], *, dashed: bool = False
+) -> CurvePoints:
     """Return a curve in percent, without the points that have nothing to measure."""
     points = [(at, one) for at, one in zip(x, means, strict=True) if one.mean == one.mean]
-    return Curve(
+    return CurvePoints(
         x=[at for at, _ in points],
         y=[100 * one.mean for _, one in points],
         low=[100 * one.low for _, one in points],

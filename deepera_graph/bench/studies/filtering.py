@@ -7,10 +7,10 @@ from itertools import islice
 import numpy as np
 
 from deepera_graph.bench.data.instance import Instance
-from deepera_graph.bench.figures import Curve, CurveFigure
-from deepera_graph.bench.metrics.ranking import Judged, compute
+from deepera_graph.bench.figures import CurveFigure, CurvePoints
+from deepera_graph.bench.metrics.ranking import JudgedRanking, compute
 from deepera_graph.bench.metrics.statistics import Values
-from deepera_graph.bench.rankers.base import passages_of
+from deepera_graph.bench.rankers.base import candidates_of
 from deepera_graph.bench.rankers.deepera import DeepEra
 from deepera_graph.bench.run import QUESTIONS_AT_ONCE
 from deepera_graph.bench.studies.base import (
@@ -23,7 +23,7 @@ from deepera_graph.bench.studies.base import (
     measure_answers_from,
 )
 from deepera_graph.bench.studies.results import Cell, Column, Grid, StudyResult
-from deepera_graph.bench.table import Estimate
+from deepera_graph.bench.table import MetricEstimate
 
 KEPT, EMPTY, PRECISION, GOLDEN = "kept", "nothing kept", "precision of the kept", "golden kept"
 _RANK_METRICS = ("HitRate@1", "HitRate@3", "RP")
@@ -37,19 +37,19 @@ class FilterVariant:
     data: str
     ranker: str
     label: Label
-    means: Mapping[str, Estimate]
+    means: Mapping[str, MetricEstimate]
 
 
 def study_threshold(runner: StudyRunner) -> StudyResult:
     """Apply every threshold, and every rule that sets one, to the same scores."""
-    n = runner.settings.top_n
+    n = runner.config.top_n
     variants: list[FilterVariant] = []
     for run in runner.filter_runs():
-        lists: dict[Label, list[Judged]] = {
+        lists: dict[Label, list[JudgedRanking]] = {
             (threshold,): [one.keep(threshold=threshold, n=n) for one in run.questions]
-            for threshold in runner.settings.thresholds
+            for threshold in runner.config.thresholds
         }
-        for name, rule in runner.settings.rules.items():
+        for name, rule in runner.config.rules.items():
             lists[name,] = [
                 one.keep(threshold=one.threshold_of(rule), n=n) for one in run.questions
             ]
@@ -95,14 +95,14 @@ _WITH, _WITHOUT = "with", "without"
 
 def study_cutoff(runner: StudyRunner) -> StudyResult:
     """Take the first n passages, with and without the filter."""
-    settings = runner.settings
+    config = runner.config
     runs = list(runner.filter_runs())
     variants: list[FilterVariant] = []
     for run in runs:
-        lists: dict[Label, list[Judged]] = {
+        lists: dict[Label, list[JudgedRanking]] = {
             (name, n): [one.keep(threshold=threshold, n=n) for one in run.questions]
-            for name, threshold in ((_WITH, settings.threshold), (_WITHOUT, None))
-            for n in settings.cutoffs
+            for name, threshold in ((_WITH, config.threshold), (_WITHOUT, None))
+            for n in config.cutoffs
         }
         variants += _measure(runner, run, lists)
     grid = Grid(
@@ -112,7 +112,7 @@ def study_cutoff(runner: StudyRunner) -> StudyResult:
         rows=_rows(variants),
         note=(
             f"At most n passages are handed on; the filter keeps scores from "
-            f"{settings.threshold:g} on. Golden kept is HitRate@n of what is handed on."
+            f"{config.threshold:g} on. Golden kept is HitRate@n of what is handed on."
         ),
     )
     return StudyResult(
@@ -129,11 +129,11 @@ def study_cutoff(runner: StudyRunner) -> StudyResult:
             )
             for number, ranker in enumerate(dict.fromkeys(one.ranker for one in variants), start=1)
         ),
-        findings=_prefix_findings(runs, settings.threshold, max(settings.cutoffs)),
+        findings=_prefix_findings(runs, config.threshold, max(config.cutoffs)),
     )
 
 
-def _cutoff_curves(variants: Sequence[FilterVariant]) -> dict[str, Curve]:
+def _cutoff_curves(variants: Sequence[FilterVariant]) -> dict[str, CurvePoints]:
     answers = [name for name in ("F1", "P", "R") if name in variants[0].means]
     return {
         f"{column}, {name} filter": _curve(
@@ -156,7 +156,7 @@ _WITH_SUMMARIES = (WHOLE, NO_INTENT, NO_FILTER, NEITHER)
 
 def study_ablations(runner: StudyRunner) -> StudyResult:
     """Take the parts of DeepEra away in turn."""
-    threshold, n = runner.settings.threshold, runner.settings.top_n
+    threshold, n = runner.config.threshold, runner.config.top_n
     runs: list[RankerRun] = []
     variants: list[FilterVariant] = []
     for run in runner.filter_runs():
@@ -178,10 +178,10 @@ def study_ablations(runner: StudyRunner) -> StudyResult:
 
 
 def _ablate(runner: StudyRunner, run: RankerRun, whole: DeepEra) -> list[FilterVariant]:
-    threshold, n = runner.settings.threshold, runner.settings.top_n
+    threshold, n = runner.config.threshold, runner.config.top_n
     blind = whole.variant(f"{whole.name} without intent", intent=False)
     seeing, unseeing = run.questions, runner.run_once(blind, run.data).questions
-    lists: dict[Label, list[Judged]] = {
+    lists: dict[Label, list[JudgedRanking]] = {
         (WHOLE,): [one.keep(threshold=threshold, n=n) for one in seeing],
         (NO_INTENT,): [one.keep(threshold=threshold, n=n) for one in unseeing],
         (NO_FILTER,): [one.keep(threshold=None, n=n) for one in seeing],
@@ -193,7 +193,7 @@ def _ablate(runner: StudyRunner, run: RankerRun, whole: DeepEra) -> list[FilterV
         ],
     }
     variants = _measure(runner, run, lists)
-    if runner.settings.generator is None:
+    if runner.config.generator is None:
         return variants
     return [_answer_from_summaries(runner, run, whole, one) for one in variants]
 
@@ -205,19 +205,19 @@ def _answer_from_summaries(
     label = str(variant.label[0])
     if label not in _WITH_SUMMARIES:
         return variant
-    settings = runner.settings
+    config = runner.config
     unfiltered = label in (NO_FILTER, NEITHER)
     maker = whole.variant(
         f"{whole.name}, summaries",
         intent=label not in (NO_INTENT, NEITHER),
         kept_only=True,
         content="summary",
-        top_n=settings.top_n,
-        threshold=0.0 if unfiltered else settings.threshold,
+        top_n=config.top_n,
+        threshold=0.0 if unfiltered else config.threshold,
         **({"require_evidence": False} if unfiltered else {}),
     )
-    values = measure_answers(settings, _summaries(maker, run, settings.top_n))
-    names = [column.name for column in answer_columns(settings)]
+    values = measure_answers(config, _summaries(maker, run, config.top_n))
+    names = [column.name for column in answer_columns(config)]
     found = dict(zip(names, runner.estimate(values), strict=True))
     return FilterVariant(variant.data, variant.ranker, variant.label, {**variant.means, **found})
 
@@ -225,7 +225,7 @@ def _answer_from_summaries(
 def _summaries(maker: DeepEra, run: RankerRun, n: int) -> Iterator[tuple[Instance, Sequence[str]]]:
     instances = iter(run.data.dataset)
     while chunk := list(islice(instances, QUESTIONS_AT_ONCE)):
-        jobs = [(one.question, passages_of(one)) for one in chunk]
+        jobs = [(one.question, candidates_of(one)) for one in chunk]
         yield from zip(chunk, maker.evidence_many(jobs, n), strict=True)
 
 
@@ -239,12 +239,12 @@ def _columns(runner: StudyRunner, *labels: Column) -> tuple[Column, ...]:
         Column(PRECISION, "percent"),
         *(Column(metric, "percent") for metric in _RANK_METRICS),
         Column(GOLDEN, "percent"),
-        *answer_columns(runner.settings),
+        *answer_columns(runner.config),
     )
 
 
 def _measure(
-    runner: StudyRunner, run: RankerRun, lists: Mapping[Label, Sequence[Judged]]
+    runner: StudyRunner, run: RankerRun, lists: Mapping[Label, Sequence[JudgedRanking]]
 ) -> list[FilterVariant]:
     """Measure what each variant hands on of every question of a run."""
     names = [column.name for column in _columns(runner)[2:]]
@@ -258,7 +258,7 @@ def _measure(
             Values.of(golden / np.maximum(counts, 1), counts),
             *(compute(metric, kept) for metric in _RANK_METRICS),
             Values.of(golden > 0),
-            *measure_answers_from(runner.settings, run.data, kept),
+            *measure_answers_from(runner.config, run.data, kept),
         ]
     found = iter(runner.estimate(values))
     return [
@@ -280,7 +280,7 @@ def _by_data(variants: Sequence[FilterVariant], ranker: str) -> dict[str, list[F
 
 def _curve(
     variants: Sequence[FilterVariant], place: int, column: str, *, dashed: bool = False
-) -> Curve:
+) -> CurvePoints:
     """Draw a column over the number at a place of the label."""
     x = [float(one.label[place]) for one in variants]
     return draw_curve(x, [one.means[column] for one in variants], dashed=dashed)

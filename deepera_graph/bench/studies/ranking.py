@@ -18,24 +18,23 @@ from deepera_graph.bench.figures import (
     rank_cells,
     rank_shares,
 )
-from deepera_graph.bench.metrics.ranking import Judged, compute
+from deepera_graph.bench.metrics.ranking import JudgedRanking, compute
 from deepera_graph.bench.metrics.statistics import Values, average, mean_std, paired_bootstraps
-from deepera_graph.bench.rankers.base import NotingRanker
 from deepera_graph.bench.studies.base import (
     RankedQuestion,
     RankerRun,
+    StudyConfig,
     StudyData,
     StudyRunner,
-    StudySettings,
     answer_columns,
     measure_answers_from,
 )
 from deepera_graph.bench.studies.results import Cell, Column, Drawing, Grid, StudyResult, Unit
-from deepera_graph.bench.table import Estimate
+from deepera_graph.bench.table import MetricEstimate
 
 _BASE = "base"
 Row = tuple[Cell, ...]
-Bars = dict[str, dict[str, dict[str, Estimate]]]
+Bars = dict[str, dict[str, dict[str, MetricEstimate]]]
 
 
 class ColumnValues(NamedTuple):
@@ -53,7 +52,7 @@ AllValues = dict[tuple[str, str], ColumnValues]
 def study_main_table(runner: StudyRunner) -> StudyResult:
     """Measure every ranker on every data set, and what changes from base to look-alikes."""
     measured = {
-        repeats[0].key: _measure(runner.settings, repeats) for repeats in runner.repeated_runs()
+        repeats[0].key: _measure(runner.config, repeats) for repeats in runner.repeated_runs()
     }
     grid = Grid(
         name="main",
@@ -62,7 +61,7 @@ def study_main_table(runner: StudyRunner) -> StudyResult:
             Column("data set"),
             Column("setting"),
             Column("ranker"),
-            *_metric_columns(runner.settings),
+            *_metric_columns(runner.config),
         ),
         rows=tuple(_main_rows(runner, measured)),
         note=(
@@ -76,26 +75,26 @@ def study_main_table(runner: StudyRunner) -> StudyResult:
         grids=(grid, *(one for one in changes if one.rows), *_side_by_side(runner, grid)),
         drawings=_draw_main_table(grid),
         findings=tuple(
-            f"{one.name}: {one.survey.n_questions} questions, {one.survey.n_candidates:.1f} "
-            f"candidates each ({one.survey.n_distractors:.1f} labelled distractors), golden among "
-            f"them for {100 * one.survey.ceiling:.1f} %; first stage: {one.survey.first_stage}."
+            f"{one.name}: {one.summary.n_questions} questions, {one.summary.n_candidates:.1f} "
+            f"candidates each ({one.summary.n_distractors:.1f} labelled distractors), golden among "
+            f"them for {100 * one.summary.ceiling:.1f} %; first stage: {one.summary.first_stage}."
             for one in runner.data()
         ),
     )
 
 
-def _metric_columns(settings: StudySettings) -> tuple[Column, ...]:
-    return *answer_columns(settings), *(Column(metric, "percent") for metric in settings.metrics)
+def _metric_columns(config: StudyConfig) -> tuple[Column, ...]:
+    return *answer_columns(config), *(Column(metric, "percent") for metric in config.metrics)
 
 
-def _measure(settings: StudySettings, repeats: Sequence[RankerRun]) -> ColumnValues:
+def _measure(config: StudyConfig, repeats: Sequence[RankerRun]) -> ColumnValues:
     """Measure the answers from the best passages, and the ranks, over all runs of a ranker."""
     columns = []
     for run in repeats:
         judged = [question.judged for question in run.questions]
-        best = [replace(one, ranked=one.ranked[: settings.top_n]) for one in judged]
-        answers = measure_answers_from(settings, run.data, best)
-        columns.append([*answers, *(compute(metric, judged) for metric in settings.metrics)])
+        best = [replace(one, ranked=one.ranked[: config.top_n]) for one in judged]
+        answers = measure_answers_from(config, run.data, best)
+        columns.append([*answers, *(compute(metric, judged) for metric in config.metrics)])
     by_column = list(zip(*columns, strict=True))
     return ColumnValues(
         repeats[0].data,
@@ -124,8 +123,8 @@ def _draw_main_table(grid: Grid) -> tuple[BarFigure, ...]:
 
 
 def _add_bar(panels: Bars, panel: str, group: str, bar: str, cell: Cell) -> None:
-    if isinstance(cell, Estimate) and not isnan(cell.mean):
-        in_percent = Estimate(*(100 * part for part in cell))
+    if isinstance(cell, MetricEstimate) and not isnan(cell.mean):
+        in_percent = MetricEstimate(*(100 * part for part in cell))
         panels.setdefault(panel, {}).setdefault(group, {})[bar] = in_percent
 
 
@@ -194,7 +193,7 @@ def _compare_with_base(runner: StudyRunner, measured: AllValues, unit: Unit) -> 
 def _pairs(runner: StudyRunner) -> Iterator[tuple[StudyData, StudyData]]:
     """Yield the data sets that have a base: same source, and questions in common."""
     data = list(runner.data())
-    named = runner.settings.base
+    named = runner.config.base
     if named and named not in [one.name for one in data]:
         raise MetricError(f"base must be one of {[one.name for one in data]}, got {named!r}")
     for before in data:
@@ -224,7 +223,7 @@ def _change_rows(
         (ranker.name, place, column.name)
         for ranker in runner.rankers
         if {(before.name, ranker.name), (after.name, ranker.name)} <= measured.keys()
-        for place, column in enumerate(_metric_columns(runner.settings))
+        for place, column in enumerate(_metric_columns(runner.config))
         if column.unit == unit
     ]
     old = [_pick(measured[before.name, ranker].values[at], here) for ranker, at, _ in names]
@@ -232,13 +231,13 @@ def _change_rows(
     found = runner.estimate([*old, *new])
     differences = paired_bootstraps(
         list(zip(new, old, strict=True)),
-        n_resamples=runner.settings.n_resamples,
-        seed=runner.settings.seed,
+        n_resamples=runner.config.n_resamples,
+        seed=runner.config.seed,
     )
     for place, (ranker, _, name) in enumerate(names):
         first, second = found[place], found[len(names) + place]
         relative = (second.mean - first.mean) / first.mean if first.mean else None
-        cells = (first, second, Estimate(*differences[place], 0), relative)
+        cells = (first, second, MetricEstimate(*differences[place], 0), relative)
         yield before.name, after.name, ranker, name, len(here), *cells
 
 
@@ -253,7 +252,7 @@ _KINDS = ("golden", "distractor", "other")
 
 def study_ranks(runner: StudyRunner) -> StudyResult:
     """Count what stands at each rank."""
-    lists: dict[str, dict[str, list[Judged]]] = {}
+    lists: dict[str, dict[str, list[JudgedRanking]]] = {}
     shares: dict[str, dict[str, RankShares]] = {}
     for run in runner.runs():
         data, ranker = run.key
@@ -289,7 +288,7 @@ def study_ranks(runner: StudyRunner) -> StudyResult:
 
 def _draw_ranks(
     names: Sequence[str],
-    lists: Mapping[str, Mapping[str, list[Judged]]],
+    lists: Mapping[str, Mapping[str, list[JudgedRanking]]],
     shares: Mapping[str, Mapping[str, RankShares]],
 ) -> tuple[Drawing, ...]:
     if not names:
@@ -336,7 +335,7 @@ def study_look_alikes(runner: StudyRunner) -> StudyResult:
                 rows.append(row)
                 if row[2] != _OTHER:
                     _add_bar(bars, run.data.name, str(row[2]), run.ranker.name, row[-1])
-    settings = runner.settings
+    config = runner.config
     grid = Grid(
         name="look-alikes",
         title="Look-alikes by type",
@@ -349,8 +348,8 @@ def study_look_alikes(runner: StudyRunner) -> StudyResult:
         ),
         rows=tuple(rows),
         note=(
-            f"Kept: share that a filter at {settings.threshold:g} hands on, at most "
-            f"{settings.top_n} a question; only where scores say what to keep. Rank before "
+            f"Kept: share that a filter at {config.threshold:g} hands on, at most "
+            f"{config.top_n} a question; only where scores say what to keep. Rank before "
             "is that of the first stage; moved up is in ranks, below 0 for down; above the golden "
             "is the share that stands before the best golden passage. A passage that was not "
             f"returned stands behind the last one. Rare types are those with fewer than {FEWEST} "
@@ -366,7 +365,7 @@ def _look_alike_rows(runner: StudyRunner, run: RankerRun) -> Iterator[Row]:
     common = frozenset(type for type, count in counts.items() if count >= FEWEST)
     rare = (_RARE,) if len(common) < len(counts) else ()
     types = (_GOLDEN, _ALL, *sorted(common), *rare, _OTHER)
-    moves = [_moves(runner.settings, question) for question in run.questions]
+    moves = [_moves(runner.config, question) for question in run.questions]
     members = {
         type: [_members(question, type, common) for question in run.questions] for type in types
     }
@@ -378,7 +377,7 @@ def _look_alike_rows(runner: StudyRunner, run: RankerRun) -> Iterator[Row]:
             *run.key,
             type,
             sum(map(len, members[type])),
-            kept if isinstance(run.ranker, NotingRanker) else None,
+            kept if run.ranker.says_why else None,
             *rest,
             None if type == _GOLDEN else above,
         )
@@ -395,9 +394,9 @@ def _members(question: RankedQuestion, type: str, common: frozenset[str]) -> lis
     return [id for id in question.first if id in types and type in (types[id], _ALL)]
 
 
-def _moves(settings: StudySettings, question: RankedQuestion) -> dict[str, tuple[float, ...]]:
+def _moves(config: StudyConfig, question: RankedQuestion) -> dict[str, tuple[float, ...]]:
     """Return the numbers of `_MOVES` by passage."""
-    kept = question.keep(threshold=settings.threshold, n=settings.top_n).ranked
+    kept = question.keep(threshold=config.threshold, n=config.top_n).ranked
     behind = len(question.first)
     after = {id: rank for rank, id in enumerate(question.judged.ranked, start=1)}
     golden = min(question.judged.golden_rank(), behind)
@@ -456,7 +455,7 @@ def _cost_row(repeats: list[RankerRun]) -> Row:
     )
     return (
         *repeats[0].key,
-        repeats[0].data.survey.n_candidates,
+        repeats[0].data.summary.n_candidates,
         float(seconds.mean()),
         float(seconds.max()),
         *map(float, counts.mean(axis=0)),

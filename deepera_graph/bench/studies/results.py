@@ -9,11 +9,11 @@ from typing import Any, Literal, Protocol
 
 from matplotlib.figure import Figure
 
-from deepera_graph.bench.table import Estimate
+from deepera_graph.bench.table import MetricEstimate
 
 NOTHING = "–"
 Unit = Literal["text", "percent", "number", "count", "seconds"]
-Cell = str | int | float | Estimate | None
+Cell = str | int | float | MetricEstimate | None
 _SIGNS: Mapping[Unit, str] = {"percent": " (%)", "seconds": " (s)"}
 _PARTS = ("", " low", " high", " std")
 
@@ -76,14 +76,14 @@ class StudyResult:
 
 def format_cell(cell: Cell, unit: Unit) -> str:
     """Return a cell as text: percent times 100, intervals in brackets, a dash for nothing."""
-    if isinstance(cell, Estimate):
+    if isinstance(cell, MetricEstimate):
         return _format_estimate(cell, unit)
     if cell is None:
         return NOTHING
     return cell if isinstance(cell, str) else _format_number(cell, unit)
 
 
-def _format_estimate(one: Estimate, unit: Unit) -> str:
+def _format_estimate(one: MetricEstimate, unit: Unit) -> str:
     if isnan(one.mean):
         return NOTHING
     std = f" ± {_format_number(one.std, unit)}" if one.std else ""
@@ -128,7 +128,7 @@ def _escape(text: str) -> str:
 def format_csv(grid: Grid) -> str:
     """Return one line a row; an empty cell where there is nothing to measure."""
     wide = [
-        any(isinstance(row[place], Estimate) for row in grid.rows)
+        any(isinstance(row[place], MetricEstimate) for row in grid.rows)
         for place in range(len(grid.columns))
     ]
     text = StringIO()
@@ -148,7 +148,7 @@ def format_csv(grid: Grid) -> str:
 
 
 def _csv_values(cell: Cell, *, is_wide: bool) -> Iterator[object]:
-    values = cell if isinstance(cell, Estimate) else (cell,)
+    values = cell if isinstance(cell, MetricEstimate) else (cell,)
     for value in values:
         if isinstance(value, float):
             yield "" if isnan(value) else f"{value:.6g}"

@@ -10,20 +10,20 @@ from numpy.typing import NDArray
 
 from deepera_graph.bench.build.corpus import CachedEmbeddings, LsaEmbeddings
 from deepera_graph.bench.data.instance import Dataset, DatasetError
-from deepera_graph.bench.figures import Curve, CurveFigure
-from deepera_graph.bench.metrics.ranking import Judged, compute
+from deepera_graph.bench.figures import CurveFigure, CurvePoints
+from deepera_graph.bench.metrics.ranking import JudgedRanking, compute
 from deepera_graph.bench.rankers.embedding import unit_rows
 from deepera_graph.bench.rankers.lexical import BM25Index
 from deepera_graph.bench.studies.base import (
     BM25,
     LSA,
+    StudyConfig,
     StudyData,
     StudyRunner,
-    StudySettings,
     draw_curve,
 )
 from deepera_graph.bench.studies.results import Cell, Column, Grid, StudyResult
-from deepera_graph.bench.table import Estimate
+from deepera_graph.bench.table import MetricEstimate
 from deepera_graph.cache.store import JudgementCache
 
 CUTS = (1, 3, 5, 10, 30)
@@ -42,7 +42,7 @@ def study_embeddings(runner: StudyRunner) -> StudyResult:
         if not store.look_alikes:
             findings.append(f"{data.name}: left out, as it holds no labelled look-alike.")
             continue
-        for name, search in _searchers(runner.settings).items():
+        for name, search in _searchers(runner.config).items():
             try:
                 rows += _rows(runner, data, store, name, search)
             except DatasetError as error:
@@ -73,14 +73,14 @@ def study_embeddings(runner: StudyRunner) -> StudyResult:
     return StudyResult(grids=(grid,), drawings=_draw(rows), findings=tuple(findings))
 
 
-def _searchers(settings: StudySettings) -> dict[str, Searcher]:
+def _searchers(config: StudyConfig) -> dict[str, Searcher]:
     own: dict[str, Searcher] = {
         BM25: _search_bm25,
         LSA: lambda texts, questions: _search_dense(LsaEmbeddings(texts), texts, questions),
     }
-    found = {name: search for name, search in own.items() if name in settings.searchers}
-    for name, embeddings in settings.embeddings.items():
-        found[name] = partial(_search_dense, _with_cache(name, embeddings, settings))
+    found = {name: search for name, search in own.items() if name in config.searchers}
+    for name, embeddings in config.embeddings.items():
+        found[name] = partial(_search_dense, _with_cache(name, embeddings, config))
     return found
 
 
@@ -95,14 +95,12 @@ def _search_dense(embeddings: Embeddings, texts: Sequence[str], questions: Seque
     return np.asarray(asked @ passages.T, dtype=np.float64)
 
 
-def _with_cache(name: str, embeddings: Embeddings, settings: StudySettings) -> Embeddings:
+def _with_cache(name: str, embeddings: Embeddings, config: StudyConfig) -> Embeddings:
     """Keep vectors between runs, if it is known what they depend on."""
     model = getattr(embeddings, "model", None) or getattr(embeddings, "model_name", None)
-    if settings.keep is None or not isinstance(model, str):
+    if config.keep is None or not isinstance(model, str):
         return embeddings
-    return CachedEmbeddings(
-        embeddings, f"{name} {model}", JudgementCache(settings.keep / "vectors")
-    )
+    return CachedEmbeddings(embeddings, f"{name} {model}", JudgementCache(config.keep / "vectors"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +159,7 @@ class PassageStore:
         plain = [place for place in range(len(self.texts)) if place not in self.look_alikes]
         return np.asarray(rng.permutation([*plain, *chosen]), dtype=np.int64)
 
-    def search(self, scores: Scores, share: float, seed: int) -> list[list[Judged]]:
+    def search(self, scores: Scores, share: float, seed: int) -> list[list[JudgedRanking]]:
         """Return the first 30 places of each question, and its evidence and look-alikes in order.
 
         Scores have the shape (n_questions, n_texts); equal ones keep the order of the store.
@@ -174,10 +172,10 @@ class PassageStore:
             golden = {str(place): 1 for place in wanted.golden}
             head = tuple(map(str, order[: max(CUTS)]))
             others = dict.fromkeys(id for id in head if int(id) in self.look_alikes)
-            heads.append(Judged(str(number), head, len(places), golden, others))
+            heads.append(JudgedRanking(str(number), head, len(places), golden, others))
             mine = {str(own): str(parent) for parent, own in wanted.pairs if str(own) in rank}
             members = tuple(sorted({*mine, *mine.values()}, key=rank.__getitem__))
-            pairs.append(Judged(str(number), members, len(places), golden, mine))
+            pairs.append(JudgedRanking(str(number), members, len(places), golden, mine))
         return [heads, pairs]
 
 
@@ -187,8 +185,8 @@ def _rows(
     """Measure one way to search."""
     scores = search(store.texts, [one.question for one in store.questions])
     rows: list[_Row] = []
-    for share in runner.settings.shares:
-        heads, pairs = store.search(scores, share, runner.settings.seed)
+    for share in runner.config.shares:
+        heads, pairs = store.search(scores, share, runner.config.seed)
         columns = [
             *(compute(f"NRS@{k}", heads) for k in CUTS),
             compute("CDR", pairs),
@@ -216,13 +214,13 @@ def _draw(rows: Sequence[_Row]) -> tuple[CurveFigure, ...]:
     )
 
 
-def _panels(rows: Sequence[_Row], column: int) -> Mapping[str, dict[str, Curve]]:
-    points: dict[tuple[str, str], list[tuple[float, Estimate]]] = {}
+def _panels(rows: Sequence[_Row], column: int) -> Mapping[str, dict[str, CurvePoints]]:
+    points: dict[tuple[str, str], list[tuple[float, MetricEstimate]]] = {}
     for row in rows:
         share, mean = row[2], row[column]
-        if isinstance(share, float) and isinstance(mean, Estimate):
+        if isinstance(share, float) and isinstance(mean, MetricEstimate):
             points.setdefault((str(row[0]), str(row[1])), []).append((100 * share, mean))
-    panels: dict[str, dict[str, Curve]] = {}
+    panels: dict[str, dict[str, CurvePoints]] = {}
     for (data, name), of in points.items():
         panels.setdefault(data, {})[name] = draw_curve(*zip(*of, strict=True))
     return panels

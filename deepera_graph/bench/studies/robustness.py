@@ -6,9 +6,8 @@ from itertools import combinations
 import numpy as np
 from scipy.stats import rankdata  # type: ignore[import-untyped]  # has no stubs
 
-from deepera_graph.bench.figures import Curve, CurveFigure
+from deepera_graph.bench.figures import CurveFigure, CurvePoints
 from deepera_graph.bench.metrics.statistics import Floats, Values
-from deepera_graph.bench.rankers.base import NotingRanker
 from deepera_graph.bench.studies.base import RankedQuestion, RankerRun, StudyRunner
 from deepera_graph.bench.studies.results import Cell, Column, Grid, StudyResult
 
@@ -48,7 +47,7 @@ def study_drift(runner: StudyRunner) -> StudyResult:
         ),
         note=(
             "Quantiles of the scores of all judged passages, and of the golden ones; pass is the "
-            f"share with a score from {runner.settings.threshold:g} on."
+            f"share with a score from {runner.config.threshold:g} on."
         ),
     )
     distances = Grid(
@@ -102,7 +101,7 @@ def _scores(questions: Sequence[RankedQuestion], *, golden: bool | None = None) 
 
 def _describe_scores(runner: StudyRunner, questions: Sequence[RankedQuestion]) -> tuple[Cell, ...]:
     scores, golden = _scores(questions), _scores(questions, golden=True)
-    threshold = runner.settings.threshold
+    threshold = runner.config.threshold
     rates = [_pass_rate(questions, threshold, golden=kind) for kind in (None, True)]
     passing, golden_passing = runner.estimate(rates)
     quantiles = np.percentile(scores, _SHARES) if len(scores) else [float("nan")] * len(_SHARES)
@@ -125,10 +124,10 @@ def _pass_rate(
     return Values.of(passing / np.maximum(counts, 1), counts)
 
 
-def _pass_curve(questions: Sequence[RankedQuestion]) -> Curve:
+def _pass_curve(questions: Sequence[RankedQuestion]) -> CurvePoints:
     golden = _scores(questions, golden=True)
     y = [100 * float((golden >= at).mean()) if len(golden) else 0.0 for at in _THRESHOLDS]
-    return Curve(x=_THRESHOLDS, y=y, low=y, high=y)
+    return CurvePoints(x=_THRESHOLDS, y=y, low=y, high=y)
 
 
 def _distances(ranker: str, groups: _Groups) -> list[tuple[Cell, ...]]:
@@ -155,7 +154,7 @@ def ks_distance(first: Floats, second: Floats) -> float:
 
 def study_stability(runner: StudyRunner) -> StudyResult:
     """Ask every ranker several times, and compare the scores and ranks."""
-    settings = runner.settings
+    config = runner.config
     rows = []
     same: dict[str, bool] = {}
     for repeats in runner.fresh_runs():
@@ -187,13 +186,13 @@ def study_stability(runner: StudyRunner) -> StudyResult:
             "own scale, averaged; rank correlation is Spearman's, between two runs of a question; "
             "other first passage is the share of questions in which two runs put another one "
             f"first; the last column counts passages that are not on the same side of "
-            f"{settings.threshold:g} in all runs."
+            f"{config.threshold:g} in all runs."
         ),
     )
     return StudyResult(
         grids=(grid,),
-        findings=_say_stable(settings.n_repeats, same),
-        facts={"n_sampled": settings.n_sampled},
+        findings=_say_stable(config.n_repeats, same),
+        facts={"n_sampled": config.n_sampled},
     )
 
 
@@ -213,7 +212,7 @@ def _describe_runs(
     runner: StudyRunner, repeats: list[RankerRun], matrices: list[Floats], stds: list[Floats]
 ) -> tuple[Cell, ...]:
     counts = [matrix.shape[1] for matrix in matrices]
-    threshold = runner.settings.threshold
+    threshold = runner.config.threshold
     columns = [
         Values.of([one.mean() for one in stds], counts),
         Values.of([(one > 0).mean() for one in stds], counts),
@@ -222,7 +221,7 @@ def _describe_runs(
         Values.of([_crossing(matrix, threshold) for matrix in matrices], counts),
     ]
     means: list[Cell] = [*runner.estimate(columns)]
-    if not isinstance(repeats[0].ranker, NotingRanker):
+    if not repeats[0].ranker.says_why:
         means[-1] = None
     return len(matrices), len(repeats), *means
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, fields, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,12 @@ from deepera_graph.bench.figures import figure_bytes
 from deepera_graph.bench.metrics.answers import ChatGenerator, Extractive, Generator, LfsJudge
 from deepera_graph.bench.rankers.embedding import Dense
 from deepera_graph.bench.rankers.named import Models, make_ranker
-from deepera_graph.bench.run import Chosen, Watch, described
+from deepera_graph.bench.run import DataConfig, Watch, describe_datasets
 from deepera_graph.bench.studies.base import (
     SEARCHERS,
     NoFilterError,
+    StudyConfig,
     StudyRunner,
-    StudySettings,
 )
 from deepera_graph.bench.studies.filtering import study_ablations, study_cutoff, study_threshold
 from deepera_graph.bench.studies.ranking import (
@@ -35,8 +35,8 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.thresholds import threshold_to_plain
 
 MANIFEST = "manifest.json"
-RANKERS = ("first-stage", "random", "bm25", "deepera:local")
 FIRST, LLM = "first", "llm"
+_NOT_IN_MANIFEST = {"rankers", "keep", "strict"}  # rankers stand there with their fingerprints
 _LIBRARIES = ("numpy", "matplotlib", "ir_measures", "bm25s", "PyStemmer")
 
 
@@ -127,21 +127,16 @@ STUDIES: Mapping[str, Study] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StudyConfig(Chosen):
-    """What the caller asked for: data and models, names of rankers, and how to measure."""
-
-    rankers: tuple[str, ...] = RANKERS
-    settings: StudySettings = field(default_factory=StudySettings)
-
-    def open_runner(self, *, watch: Watch = lambda step: None, cached: bool = True) -> StudyRunner:
-        """Make the rankers and open the data; without the cache each run is asked anew."""
-        config = self if cached else replace(self, models=replace(self.models, cache=None))
-        settings = self.settings
-        rankers = [
-            config.ranker(name, seed=settings.seed, strict=settings.strict) for name in self.rankers
-        ]
-        return StudyRunner(rankers, self.datasets(), settings, watch=watch)
+def open_runner(
+    config: StudyConfig, *, watch: Watch = lambda step: None, cached: bool = True
+) -> StudyRunner:
+    """Make the rankers and open the data; without the cache of chat models each run asks anew."""
+    if not cached:
+        config = replace(config, models=replace(config.models, cache=None))
+    rankers = [
+        config.make_ranker(name, seed=config.seed, strict=config.strict) for name in config.rankers
+    ]
+    return StudyRunner(rankers, config.open_datasets(), config, watch=watch)
 
 
 def run_studies(
@@ -178,35 +173,33 @@ def run_studies(
 
 def manifest(runner: StudyRunner) -> dict[str, Any]:
     """Return all that a study depends on, as plain data: no date, no path."""
-    settings = runner.settings
+    config, own = runner.config, {field.name for field in fields(DataConfig)}
     return {
         "deepera_graph": __version__,
         "libraries": {name: version(name) for name in _LIBRARIES},
         "setup": {
-            "metrics": list(settings.metrics),
-            "threshold": settings.threshold,
-            "top_n": settings.top_n,
-            "thresholds": list(settings.thresholds),
-            "rules": {name: threshold_to_plain(rule) for name, rule in settings.rules.items()},
-            "cutoffs": list(settings.cutoffs),
-            "shares": list(settings.shares),
-            "searchers": list(settings.searchers),
-            "embeddings": list(settings.embeddings),
-            "base": settings.base,
-            "generator": settings.generator and settings.generator.name,
-            "answer_judge": settings.answer_judge and settings.answer_judge.name,
-            "n_repeats": settings.n_repeats,
-            "n_sampled": settings.n_sampled,
-            "n_resamples": settings.n_resamples,
-            "seed": settings.seed,
+            field.name: _plain(getattr(config, field.name))
+            for field in fields(config)
+            if field.name not in own | _NOT_IN_MANIFEST
+        }
+        | {
+            "rules": {name: threshold_to_plain(rule) for name, rule in config.rules.items()},
+            "embeddings": list(config.embeddings),
         },
-        "datasets": described(one.survey for one in runner.data()),
+        "datasets": describe_datasets(one.summary for one in runner.data()),
         "rankers": {one.name: one.fingerprint for one in runner.rankers},
         "not_available": [
             {"dataset": dataset, "ranker": ranker, "reason": reason}
             for (dataset, ranker), reason in runner.missing.items()
         ],
     }
+
+
+def _plain(value: Any) -> Any:
+    """Return a setting as JSON; of a generator and a judge of answers their names."""
+    if isinstance(value, tuple):
+        return list(value)
+    return getattr(value, "name", value)
 
 
 def format_study(study: Study, result: StudyResult, *, figures: bool = True) -> str:

@@ -6,10 +6,10 @@ import pytest
 from typer.testing import CliRunner
 
 from bench.lakes import write_jsonl
-from deepera_graph.bench.studies.base import StudySettings
+from deepera_graph.bench.studies.base import StudyConfig
 from deepera_graph.bench.studies.run import STUDIES
-from deepera_graph.cli.bench.study import Study
 from deepera_graph.cli.main import app
+from deepera_graph.cli.study import StudyName
 from support.openai_server import ChatServer
 
 QUICK = ("--resamples", "20", "--quiet")
@@ -32,14 +32,14 @@ def data(tmp_path):
 
 
 def test_the_studies_of_the_command_line_are_those_of_the_table():
-    assert [one.value for one in Study] == [*STUDIES, "all"]
+    assert [one.value for one in StudyName] == [*STUDIES, "all"]
 
 
 def test_the_help_teaches_all_studies_and_their_defaults():
     text = " ".join(deepera("study", "--help").stdout.split())
     for name in STUDIES:
         assert f" {name} " in text
-    settings = StudySettings()
+    settings = StudyConfig()
     for values in (settings.thresholds, settings.cutoffs):
         assert ",".join(f"{one:g}" for one in values) in "".join(text.split("│")).replace(" ", "")
     assert settings.shares == (0.1, 0.5, 1.0)
