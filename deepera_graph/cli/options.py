@@ -155,7 +155,7 @@ def _parameters(kind: Any, infos: Mapping[str, Any], daily: Collection[str]) -> 
         if daily and one.metadata["brief"]:
             info.help, info.show_default = one.metadata["brief"], False
         default = Parameter.empty if one.default is MISSING else one.default
-        annotation: Any = Annotated[hints[one.name], info]  # type: ignore[valid-type,name-defined]  # built here
+        annotation: Any = Annotated[hints[one.name], info]
         made.append(
             Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         )
