@@ -231,8 +231,7 @@ def _summaries(maker: DeepEra, run: RankerRun, n: int) -> Iterator[tuple[Instanc
 
 def _columns(runner: StudyRunner, *labels: Column) -> tuple[Column, ...]:
     return (
-        Column("data set"),
-        Column("ranker"),
+        *Column.several("text", "data set", "ranker"),
         *labels,
         Column(KEPT, "count"),
         Column(EMPTY, "percent"),

@@ -58,9 +58,7 @@ def study_main_table(runner: StudyRunner) -> StudyResult:
         name="main",
         title="Main table",
         columns=(
-            Column("data set"),
-            Column("setting"),
-            Column("ranker"),
+            *Column.several("text", "data set", "setting", "ranker"),
             *_metric_columns(runner.config),
         ),
         rows=tuple(_main_rows(runner, measured)),
@@ -172,14 +170,9 @@ def _compare_with_base(runner: StudyRunner, measured: AllValues, unit: Unit) -> 
         name="change" if unit == "percent" else "change-lfs",
         title="From base to look-alikes",
         columns=(
-            Column("from"),
-            Column("to"),
-            Column("ranker"),
-            Column("metric"),
+            *Column.several("text", "from", "to", "ranker", "metric"),
             Column("questions", "count"),
-            Column("before", unit),
-            Column("after", unit),
-            Column("difference", unit),
+            *Column.several(unit, "before", "after", "difference"),
             Column("relative", "percent"),
         ),
         rows=tuple(rows),
@@ -271,8 +264,7 @@ def study_ranks(runner: StudyRunner) -> StudyResult:
         name="ranks",
         title="What stands at each rank",
         columns=(
-            Column("data set"),
-            Column("ranker"),
+            *Column.several("text", "data set", "ranker"),
             Column("rank", "count"),
             *(Column(kind, "percent") for kind in _KINDS),
         ),
@@ -317,11 +309,8 @@ _GOLDEN, _OTHER = "golden", "no look-alike"
 _ALL, _RARE = "all look-alikes", "rare types"
 _MOVES = (  # columns of `_moves`
     Column("kept", "percent"),
-    Column("rank before", "count"),
-    Column("rank after", "count"),
-    Column("moved up", "count"),
-    Column("first", "percent"),
-    Column("above the golden", "percent"),
+    *Column.several("count", "rank before", "rank after", "moved up"),
+    *Column.several("percent", "first", "above the golden"),
 )
 
 
@@ -340,9 +329,7 @@ def study_look_alikes(runner: StudyRunner) -> StudyResult:
         name="look-alikes",
         title="Look-alikes by type",
         columns=(
-            Column("data set"),
-            Column("ranker"),
-            Column("type"),
+            *Column.several("text", "data set", "ranker", "type"),
             Column("passages", "count"),
             *_MOVES,
         ),
@@ -427,15 +414,10 @@ def study_cost(runner: StudyRunner) -> StudyResult:
         name="cost",
         title="Efficiency",
         columns=(
-            Column("data set"),
-            Column("ranker"),
+            *Column.several("text", "data set", "ranker"),
             Column("passages", "count"),
-            Column("time", "seconds"),
-            Column("slowest", "seconds"),
-            Column("calls", "count"),
-            Column("tokens in", "count"),
-            Column("tokens out", "count"),
-            Column("failed", "count"),
+            *Column.several("seconds", "time", "slowest"),
+            *Column.several("count", "calls", "tokens in", "tokens out", "failed"),
         ),
         rows=tuple(map(_cost_row, runner.repeated_runs())),
         note=(

@@ -29,6 +29,11 @@ class Column:
     name: str
     unit: Unit = "text"
 
+    @classmethod
+    def several(cls, unit: Unit, *names: str) -> tuple["Column", ...]:
+        """Return one column a name."""
+        return tuple(cls(name, unit) for name in names)
+
     @property
     def heading(self) -> str:
         """Its name with the unit of its numbers."""

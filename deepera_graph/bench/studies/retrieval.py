@@ -55,12 +55,10 @@ def study_embeddings(runner: StudyRunner) -> StudyResult:
         name="embeddings",
         title="Embedding study",
         columns=(
-            Column("data set"),
-            Column("embeddings"),
+            *Column.several("text", "data set", "embeddings"),
             Column("look-alikes in", "percent"),
             *(Column(f"NRS@{k}", "percent") for k in CUTS),
-            Column("CDR", "percent"),
-            Column("HitRate@10", "percent"),
+            *Column.several("percent", "CDR", "HitRate@10"),
         ),
         rows=tuple(rows),
         note=(
