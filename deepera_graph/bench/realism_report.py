@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
 
-from deepera_graph.bench.build.gates import TELLS
+from deepera_graph.bench.build.gates import ARTEFACT_PATTERNS
 from deepera_graph.bench.data.instance import Dataset
 from deepera_graph.bench.metrics.statistics import Interval
 from deepera_graph.bench.realism import (
@@ -137,7 +137,7 @@ def _measure_kinds(found: PassageSample, families: dict[str, Features]) -> list[
 
 def _count_artefacts(found: PassageSample) -> list[ArtefactShare]:
     marks = []
-    for name, holds in TELLS.items():
+    for name, holds in ARTEFACT_PATTERNS.items():
         bears = np.array([holds(text) for text in found.texts])[found.text]
         marks.append(
             ArtefactShare(

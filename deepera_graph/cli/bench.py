@@ -185,7 +185,7 @@ def natural(
 ) -> None:
     """Make questions with natural look-alikes from documents with sections."""
     with needing("bench", "bench"):
-        from deepera_graph.bench.build.natural import natural_instances
+        from deepera_graph.bench.build.natural import make_natural_instances
         from deepera_graph.bench.data.documents import open_natural
         from deepera_graph.bench.data.instance import write_rows
         from deepera_graph.cli.opening import find_embeddings, search_here
@@ -196,7 +196,7 @@ def natural(
     left_out: dict[str, str] = {}
     types: Counter[str] = Counter()
     with progress_bar("questions", hidden=output.quiet) as bar:
-        instances = natural_instances(
+        instances = make_natural_instances(
             source.documents(),
             source.questions(),
             n_candidates=chosen.candidates,
