@@ -19,8 +19,6 @@ EPILOG = f"""[bold]Examples:[/bold]
 
   deepera judge evaluate --data sets/ --cross-validate --folds 5 --keep vectors -o report
 
-  deepera judge evaluate --data sets/ --cross-validate --ablate signals,data --keep vectors
-
 {given.ABOUT_DATA}
 
 [bold]Measured[/bold] are HitRate@1, HitRate@3, RP and nDCG@10, and what a threshold keeps:
@@ -60,23 +58,6 @@ def evaluate(
         int | None,
         typer.Option(metavar="K", min=2, help="Folds.", show_default="5", rich_help_panel=_FITS),
     ] = None,
-    ablate: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME,...",
-            help="Also remove each part once: signals, data, negatives. A cross-validation a part.",
-            show_default="nothing",
-            rich_help_panel=_FITS,
-        ),
-    ] = None,
-    learning_curve: Annotated[
-        bool,
-        typer.Option(
-            "--learning-curve",
-            help="Also fit on 10, 25, 50 and 100 % of the questions.",
-            rich_help_panel=_FITS,
-        ),
-    ] = False,
     first: Annotated[
         str | None,
         typer.Option(
@@ -133,8 +114,6 @@ def evaluate(
             tau=tau,
             cross_validate=cross_validate,
             folds=folds,
-            ablate=ablate,
-            learning_curve=learning_curve,
             first=first,
             joined=joined,
             sets=sets,

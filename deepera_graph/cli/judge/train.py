@@ -28,9 +28,9 @@ tried on the GPU; the log says where it ran.) In a BEIR folder the documents tha
 and nobody judged golden are the negatives. The same data, seed and machine give the same bytes.
 What the data cannot teach - which passages are aims, methods or background of the same paper - is
 taken from the judge whose encoder is used. `local_backend(weights=FOLDER)` judges with the result;
-FOLDER also gets a log, figures of it (how good fewer trees are, on questions they were not grown
-on), and a record of what was trained on. Nothing there is replaced before training is done: an
-interrupted one leaves train.jsonl.part, and weights that were there as they were.
+FOLDER also gets a log, and a record of what was trained on. Nothing there is replaced before
+training is done: an interrupted one leaves train.jsonl.part, and weights that were there as they
+were.
 
 It needs more packages: pip install 'deepera-graph\\[train]'.
 
@@ -60,14 +60,6 @@ def train(
             show_default="choose nothing",
         ),
     ] = None,
-    learning_curve: Annotated[
-        bool,
-        typer.Option(
-            "--learning-curve",
-            help="Also fit on 10, 25, 50 and 100 % of the questions, three folds each, "
-            "for a figure.",
-        ),
-    ] = False,
     sets: given.Sets = None,
     split: given.Split = "train",
     candidates: Annotated[
@@ -103,7 +95,6 @@ def train(
             validation=validation,
             seed=seed,
             keep=keep,
-            learning_curve=learning_curve,
         ),
         overwrite=overwrite,
         as_json=as_json,

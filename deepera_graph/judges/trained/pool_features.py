@@ -86,16 +86,16 @@ class PoolFeatures:
         np.fill_diagonal(others, False)
         return others
 
-    def alone(self) -> Floats:
+    def single_features(self) -> Floats:
         """Return what each passage shows by itself, shape (n, len(ALONE))."""
         return np.column_stack([self.features, self.asked_here, self.asked])
 
-    def topic(self) -> Floats:
+    def topic_features(self) -> Floats:
         """Return what the topic model asks for, shape (n, len(TOPIC))."""
         plain, role = self.features[:, :N_BEFORE_ROLE], self.features[:, _ROLE]
         return np.column_stack([plain, self.asked_here, self.asked, role])
 
-    def links(self, to: NDArray[np.int64]) -> Floats:
+    def link_features(self, to: NDArray[np.int64]) -> Floats:
         """Return what the link model asks for of each passage and those at *to*.
 
         Returns:
@@ -231,7 +231,7 @@ def _compare_with_studies(
     """Return how far a passage is of one study with those on topic."""
     n = len(topics)
     to = np.argsort(-topics, kind="stable")[:N_TOPICAL]
-    pairs = found.links(to)
+    pairs = found.link_features(to)
     links = sigmoid(link.predict(pairs.reshape(n * len(to), -1))).reshape(n, len(to))
     links = np.where(others[:, to], links, 0.0)
     support = links * topics[to][None]
@@ -277,7 +277,7 @@ _NOT_COMPARED = frozenset(
 )
 COMPARED_FEATURES = tuple(name for name in _ABSOLUTE if name not in _NOT_COMPARED)
 _COLUMNS = [_ABSOLUTE.index(name) for name in COMPARED_FEATURES]
-Z_SCORE, RANK = "spread", "above"
+Z_SCORE, RANK = "z-score", "rank"
 RANKING_FEATURES = (
     *_ABSOLUTE,
     *(f"{name}, {Z_SCORE}" for name in COMPARED_FEATURES),

@@ -207,7 +207,7 @@ class SinglePassageScorer:
 
     def evidence(self, found: PoolFeatures) -> Floats:
         """Return how likely each passage is evidence, by itself, in [0, 1], shape (n,)."""
-        return self.scale.probabilities(self.trees.predict(found.alone()))
+        return self.scale.probabilities(self.trees.predict(found.single_features()))
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -284,7 +284,7 @@ class EvidenceScorer:
 
     def score_pool(self, question: str, found: PoolFeatures) -> PoolScores:
         """Judge passages that are compared already."""
-        topics = sigmoid(self.topic.predict(found.topic()))
+        topics = sigmoid(self.topic.predict(found.topic_features()))
         around = compute_context_features(found, topics, self.link)
         is_claim = looks_like_claim(question)
         if np.isnan(around).all():

@@ -2,40 +2,30 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
 
 import typer
 
-from deepera_graph.bench.figures import CurveFigure
 from deepera_graph.cli.work.bench.outputs import check_folder
 from deepera_graph.cli.work.judge.stages import stages
 from deepera_graph.cli.work.judge.train import names
 from deepera_graph.cli.work.terminal import write_json
 from deepera_graph.errors import SettingsError
-from deepera_graph.training.ablate import (
-    KINDS,
-    Kind,
-    ablation_table,
-    learning_figure,
-    operating_figure,
-    reliability_figure,
-    save_figures,
-    trees_figure,
-)
-from deepera_graph.training.assess import (
+from deepera_graph.training.evaluate import (
+    Evaluation,
     EvaluationPlan,
-    assess_parts,
-    assess_sizes,
+    draw_operating,
+    draw_reliability,
     evaluate_fits,
     evaluate_weights,
+    format_evaluation,
+    format_overview,
+    save_figures,
 )
-from deepera_graph.training.evaluate import N_FOLDS, format_evaluation, format_overview
-from deepera_graph.training.log import Log
+from deepera_graph.training.measure import N_FOLDS
 
-_TABLES, _NUMBERS, _PARTS = "evaluation.md", "evaluation.json", "ablation.md"
+_TABLES, _NUMBERS = "evaluation.md", "evaluation.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +37,6 @@ class Request:
     tau: float
     cross_validate: bool
     folds: int | None
-    ablate: str | None
-    learning_curve: bool
     first: str | None
     joined: bool
     sets: str | None
@@ -65,14 +53,8 @@ class Request:
         Raises:
             SettingsError: The options do not go together, or one is out of range.
         """
-        fits = {
-            "--folds": self.folds is not None,
-            "--ablate": self.ablate is not None,
-            "--learning-curve": self.learning_curve,
-        }
-        idle = [option for option, given in fits.items() if given and not self.cross_validate]
-        if idle:
-            raise SettingsError(f"{idle[0]} goes with --cross-validate")
+        if self.folds is not None and not self.cross_validate:
+            raise SettingsError("--folds goes with --cross-validate")
         if not 0 <= self.tau <= 1:
             raise SettingsError(f"--tau must be in [0, 1], got {self.tau}")
         return EvaluationPlan(
@@ -101,84 +83,30 @@ class Request:
                 raise SettingsError(f"--first must be numbers in [1, 999999], got {one!r}")
         return tuple(dict.fromkeys(map(int, found)))
 
-    def kinds(self) -> tuple[Kind, ...]:
-        """Return what sorts of parts are removed.
-
-        Raises:
-            SettingsError: One is unknown.
-        """
-        found = names("--ablate", self.ablate) or ()
-        for name in found:
-            if name not in KINDS:
-                raise SettingsError(f"--ablate must be among {', '.join(KINDS)}, got {name!r}")
-        return cast("tuple[Kind, ...]", found)
-
 
 def run(request: Request, *, as_json: bool, quiet: bool) -> None:
     """Measure, write the report, and show the table of all sets.
-
-    Each part of the report is written when it is measured: an ablation takes long.
 
     Raises:
         SettingsError: An option is wrong, a report would be lost, or weights cannot be loaded.
         DatasetError, InputError: The data cannot be read or measured on.
     """
-    check_folder(request.out, (_TABLES, _NUMBERS, _PARTS), overwrite=request.overwrite)
-    subject, kinds = request.subject(), request.kinds()
-    plain: dict[str, Any] = {}
-    shown = []
+    check_folder(request.out, (_TABLES, _NUMBERS), overwrite=request.overwrite)
+    plan = request.subject()
     with stages(hidden=quiet) as log:
-        for report in _reports(request, subject, kinds, log):
-            plain.update(report.plain)
-            shown.append(report.shown)
-            if request.out is not None:
-                _write(request.out, report, plain)
+        measure = evaluate_fits if request.cross_validate else evaluate_weights
+        evaluation = measure(plan, log)
+    if request.out is not None:
+        _write(request.out, evaluation)
     if as_json:
-        write_json(plain)
+        write_json(evaluation.to_dict())
     elif not quiet:
-        typer.echo("\n".join(filter(None, shown)), nl=False)
+        typer.echo(format_overview(evaluation), nl=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Report:
-    """A part of the report: what is shown, its numbers, its files and its figures."""
-
-    shown: str = ""
-    plain: Mapping[str, Any]
-    files: Mapping[str, str]
-    figures: Sequence[CurveFigure] = ()
-
-
-def _reports(
-    request: Request, subject: EvaluationPlan, kinds: tuple[Kind, ...], log: Log
-) -> Iterator[_Report]:
-    measure = evaluate_fits if request.cross_validate else evaluate_weights
-    evaluation = measure(subject, log)
-    yield _Report(
-        shown=format_overview(evaluation),
-        plain=evaluation.to_dict(),
-        files={_TABLES: format_evaluation(evaluation)},
-        figures=[operating_figure(evaluation), reliability_figure(evaluation)],
-    )
-    if kinds:
-        parts = assess_parts(subject, kinds, log)
-        table = ablation_table(parts)
-        yield _Report(shown=table, plain={"ablation": parts.to_dict()}, files={_PARTS: table})
-    if request.learning_curve:
-        questions, trees = assess_sizes(subject, log)
-        yield _Report(
-            plain={
-                "by_questions": [one.to_dict() for one in questions],
-                "by_trees": [one.to_dict() for one in trees],
-            },
-            files={},
-            figures=[learning_figure(questions), trees_figure(trees)],
-        )
-
-
-def _write(folder: Path, report: _Report, plain: Mapping[str, Any]) -> None:
-    numbers = json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
+def _write(folder: Path, evaluation: Evaluation) -> None:
+    numbers = json.dumps(evaluation.to_dict(), indent=2, ensure_ascii=False) + "\n"
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in {**report.files, _NUMBERS: numbers}.items():
+    for name, text in {_TABLES: format_evaluation(evaluation), _NUMBERS: numbers}.items():
         (folder / name).write_text(text, encoding="utf-8", newline="\n")
-    save_figures(folder, report.figures)
+    save_figures(folder, [draw_operating(evaluation), draw_reliability(evaluation)])

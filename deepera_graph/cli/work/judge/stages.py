@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from deepera_graph.training.log import Log
+from deepera_graph.training.weights import Log
 
 _LONGEST = 90
 
