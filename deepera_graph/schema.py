@@ -140,7 +140,7 @@ def told_with(words: str, answer: RoleAnswer) -> str:
 
 PROMISE = "promise"  # among notes: how likely a passage is evidence; its judge is not told
 _OF_NO_EFFECT = frozenset(
-    {"api_key_env", "batch_size", "limits", "max_retries", "patience", "threads", "timeout"}
+    {"api_key_env", "batch_size", "limits", "max_retries", "retry", "threads", "timeout"}
 )
 
 

@@ -47,7 +47,7 @@ def _mode(
 def _cascade(backend: Any, keep: int = 30) -> Any:
     """Let the local judge read all passages, and *backend* the best *keep* of them."""
     package = import_module("deepera_graph")
-    return package.cascade_judge(package.local_backend(), backend, keep=keep)
+    return package.cascade_backend(package.local_backend(), backend, keep=keep)
 
 
 def _intent_by_rules(backend: Any) -> Any:

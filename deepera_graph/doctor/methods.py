@@ -5,26 +5,26 @@ from dataclasses import dataclass
 from typing import Literal
 
 from deepera_graph import prompts
-from deepera_graph.chat.client import NOT_SUPPORTED, ChatModel, Method
-from deepera_graph.chat.parsing import parse
-from deepera_graph.chat.schema import Filled, FilledJudgement
+from deepera_graph.chat.client import UNSUPPORTED, ChatModel, OutputMode
+from deepera_graph.chat.parsing import parse_reply
+from deepera_graph.chat.schema import JudgementReply, ReplyModel
 from deepera_graph.doctor.finding import Finding
 from deepera_graph.doctor.sample import TASK
 from deepera_graph.errors import AnswerError, CallError
 from deepera_graph.judges.llm import prompt as show
 
-IN_WORDS: dict[Method, str] = {
+IN_WORDS: dict[OutputMode, str] = {
     "json_schema": "JSON schema",
     "tools": "tool call",
     "json_object": "JSON mode",
     "text": "plain text",
 }
-SIMPLEST: Method = "text"
-_OF_ONE_METHOD = NOT_SUPPORTED - {404}
+SIMPLEST: OutputMode = "text"
+_OF_ONE_METHOD = UNSUPPORTED - {404}
 Outcome = Literal["usable", "unusable", "no_json", "no_answer"]
 
 
-class AnyObject(Filled):
+class AnyObject(ReplyModel):
     """Any JSON object that is not empty."""
 
 
@@ -41,7 +41,7 @@ class Trial:
         error: Why there was no answer at all; None if there was one.
     """
 
-    method: Method
+    method: OutputMode
     outcome: Outcome
     found: str
     error: CallError | None = None
@@ -68,16 +68,16 @@ async def try_methods(model: ChatModel) -> AsyncIterator[Trial]:
     yield simplest
     if simplest.error is not None and simplest.error.status not in _OF_ONE_METHOD:
         return
-    for method in model.ladder.methods:
+    for method in model.output_modes.all:
         if method != SIMPLEST:
             yield await _try(model, method)
 
 
-async def _try(model: ChatModel, method: Method) -> Trial:
+async def _try(model: ChatModel, method: OutputMode) -> Trial:
     sentences = show.sentences_of(TASK)
     values = show.passage_values(TASK, show.numbered(sentences))
     try:
-        reply = await model.call(method, prompts.messages("score", **values), FilledJudgement, None)
+        reply = await model.call(method, prompts.messages("score", **values), JudgementReply, None)
     except CallError as error:
         return Trial(method, "no_answer", str(error), error)
     if reply.refusal:
@@ -85,12 +85,12 @@ async def _try(model: ChatModel, method: Method) -> Trial:
     return _read(method, reply.text)
 
 
-def _read(method: Method, text: str) -> Trial:
+def _read(method: OutputMode, text: str) -> Trial:
     try:
-        parse(text, FilledJudgement)
+        parse_reply(text, JudgementReply)
     except AnswerError as error:
         try:
-            parse(text, AnyObject)
+            parse_reply(text, AnyObject)
         except AnswerError:
             return Trial(method, "no_json", f"an answer without what was asked for: {error}")
         return Trial(method, "unusable", f"a JSON object, but {error}")

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel
-from deepera_graph.chat.retry import Patience
+from deepera_graph.chat.retry import RetryPolicy
 from deepera_graph.doctor.address import Address, look_at_address
 from deepera_graph.doctor.finding import Finding
 from deepera_graph.doctor.key import DEFAULT_VARIABLE, look_at_key
@@ -76,9 +76,9 @@ def _model(wanted: str | None, address: Address) -> tuple[Finding, str | None]:
 def _ask(
     name: str, base_url: str | None, key_variable: str | None, timeout: float
 ) -> Iterator[Finding]:
-    patience = Patience(attempts=1, timeout=timeout)
+    retry = RetryPolicy(attempts=1, timeout=timeout)
     try:
-        backend = llm_backend(name, base_url=base_url, api_key_env=key_variable, patience=patience)
+        backend = llm_backend(name, base_url=base_url, api_key_env=key_variable, retry=retry)
     except SettingsError as error:
         yield Finding("model", "fail", str(error), "correct --model, or install its package")
         return
@@ -97,7 +97,7 @@ def _ask(
         yield Finding(_STRUCTURED, "fail", "no method gives an answer in JSON", advice)
         return
     yield _choice(best)
-    chat.ladder.worked(best.method)
+    chat.output_modes.note_success(best.method)
     yield judge_sample(_JUDGEMENT, backend)
 
 
@@ -105,7 +105,7 @@ def _best(trials: Sequence[Trial], chat: ChatModel) -> Trial | None:
     """Return the best way with a usable answer, or else with any JSON; None if there is none."""
     for outcome in ("usable", "unusable"):
         found = {trial.method: trial for trial in trials if trial.outcome == outcome}
-        for method in chat.ladder.methods:
+        for method in chat.output_modes.all:
             if method in found:
                 return found[method]
     return None

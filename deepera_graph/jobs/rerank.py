@@ -29,7 +29,7 @@ from deepera_graph.jobs.lines import (
 from deepera_graph.jobs.ray import DoneT, Engine, LocalEngine, Share
 from deepera_graph.jobs.report import JobReport
 from deepera_graph.judges.base import counting_backend
-from deepera_graph.judges.cascade import cascade_judge
+from deepera_graph.judges.cascade import cascade_backend
 from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.judges.llm.roles import CHARS_PER_TOKEN, REPLY_TOKENS, CountingModel
 from deepera_graph.judges.trained.backend import local_backend
@@ -466,7 +466,7 @@ def count_calls(
     plain = {**settings.to_dict(), "max_concurrency": AT_ONCE}
     backend = llm_backend(CountingModel(), domain=domain, **(calls or {}))
     if cascade is not None:
-        backend = counting_backend(cascade_judge(local_backend(), backend, cascade))
+        backend = counting_backend(cascade_backend(local_backend(), backend, cascade))
     reranker = EvidenceReranker(backend, **plain)
     rerank_lines(reranker, source, None, report=report, limit=limit, watch=watch)
 

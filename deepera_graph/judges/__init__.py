@@ -101,7 +101,7 @@ def _screened(spec: dict[str, Any]) -> Backend:
 
 
 def _cascade(spec: dict[str, Any]) -> Backend:
-    made: Backend = import_module("deepera_graph.judges.cascade").cascade_judge(
+    made: Backend = import_module("deepera_graph.judges.cascade").cascade_backend(
         load_backend(spec["local"]), load_backend(spec["llm"]), keep=spec["keep"]
     )
     return made

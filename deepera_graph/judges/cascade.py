@@ -164,7 +164,7 @@ def screened_backend(screen: Backend, backend: Backend, *, floor: float = 0.2) -
 
     A passage under the floor keeps the score of the screen, which is lower than any threshold
     worth setting, and costs no call. Each judge gets the notes of its own backend's surveyor. How
-    many are asked about depends on the passages; `cascade_judge` sets a limit.
+    many are asked about depends on the passages; `cascade_backend` sets a limit.
 
     Raises:
         SettingsError: *floor* is not in [0, 1].
@@ -422,7 +422,7 @@ MOST_UNREAD = 0.1  # the highest score without the careful judge
 
 
 class CascadeJudge(Runnable[PassageTask, Judgement]):
-    """Asks the careful judge for what the survey picked; see `cascade_judge` and `Picker`.
+    """Asks the careful judge for what the survey picked; see `cascade_backend` and `Picker`.
 
     Of the notes in its task, those of ``local`` say whether the passage was picked; the careful
     judge gets those of ``llm``. Where costs are counted, all is kept: *unread_summary* then stands
@@ -625,7 +625,7 @@ def _joined_cascade_groups(
 KEEP = 30
 
 
-def cascade_judge(local: Backend, llm: Backend, keep: int = KEEP) -> Backend:
+def cascade_backend(local: Backend, llm: Backend, keep: int = KEEP) -> Backend:
     """Let *local* judge all passages of a question, and *llm* the best *keep* of them.
 
     Made for 100 to 1,000 passages: *llm* is asked about *keep* distinct texts, however many there

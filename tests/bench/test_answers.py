@@ -48,8 +48,8 @@ def chat_with():
     def make(answer, **options):
         server = ChatServer(answer)
         servers.append(server.__enter__())
-        patience = {"attempts": 1, "first_wait": 0.01}
-        chat = Chat.of("openai:judge", base_url=server.base_url, patience=patience, **options)
+        retry = {"attempts": 1, "first_wait": 0.01}
+        chat = Chat.of("openai:judge", base_url=server.base_url, retry=retry, **options)
         return chat, server
 
     yield make
@@ -231,7 +231,7 @@ def test_a_second_run_makes_no_call_and_gives_the_same(chat_with, tmp_path):
 
 
 def test_an_unreachable_judge_is_an_error():
-    chat = Chat.of("openai:judge", base_url="http://127.0.0.1:9/v1", patience={"first_wait": 0.01})
+    chat = Chat.of("openai:judge", base_url="http://127.0.0.1:9/v1", retry={"first_wait": 0.01})
     with pytest.raises(BackendError, match="cannot be reached"):
         answer_scores(FirstStage(), lakes(1), Extractive(), LfsJudge(chat))
 

@@ -11,22 +11,22 @@ from deepera_graph.bench.rankers.llm import Chat, together
 from deepera_graph.bench.rankers.named import Models
 from deepera_graph.budget import Budget
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.chat.schema import Filled
+from deepera_graph.chat.schema import ReplyModel
 from deepera_graph.errors import AnswerError, BackendError, BudgetError, SettingsError
 from deepera_graph.judges.trained.backend import local_backend
 from support.openai_server import ChatServer, Reply
 
-PATIENCE = {"attempts": 1, "first_wait": 0.01}
+RETRY = {"attempts": 1, "first_wait": 0.01}
 TALK = [SystemMessage("Count."), HumanMessage("How many trout?")]
 
 
-class FilledCount(Filled):
+class FilledCount(ReplyModel):
     """A count."""
 
     n: int = Field(ge=0, description="How many.")
 
 
-class FilledShare(Filled):
+class FilledShare(ReplyModel):
     """A share, in a field of the same name."""
 
     n: float = Field(description="Which share.")
@@ -43,7 +43,7 @@ def server():
 
 
 def chat_at(server, **options):
-    return Chat.of("openai:tiny", base_url=server.base_url, patience=PATIENCE, **options)
+    return Chat.of("openai:tiny", base_url=server.base_url, retry=RETRY, **options)
 
 
 def test_an_answer_has_its_fields(server):

@@ -14,7 +14,7 @@ from deepera_graph import (
     SettingsError,
     Survey,
     Usage,
-    cascade_judge,
+    cascade_backend,
     llm_backend,
     load_backend,
     local_backend,
@@ -48,7 +48,7 @@ def asked(backend):
 @pytest.mark.parametrize("keep", [1, 3, 8, 100])
 def test_the_careful_judge_reads_the_best_alone(keep, is_async):
     first, second = cheap(), careful()
-    result = run(cascade_judge(first, second, keep), TEXTS, is_async=is_async)
+    result = run(cascade_backend(first, second, keep), TEXTS, is_async=is_async)
     assert asked(second) == TEXTS[-keep:]
     assert asked(first) == TEXTS
     for place, text in enumerate(TEXTS):
@@ -59,7 +59,7 @@ def test_the_careful_judge_reads_the_best_alone(keep, is_async):
 
 
 def test_what_was_not_read_says_so_keeps_its_order_and_stays_under_the_threshold():
-    result = run(cascade_judge(cheap(), careful(), 2), TEXTS, threshold=0.15)
+    result = run(cascade_backend(cheap(), careful(), 2), TEXTS, threshold=0.15)
     unread = [one for one in result.passages if not one.kept]
     assert [one.text for one in unread] == TEXTS[5::-1]
     assert unread[0].reason == (
@@ -83,7 +83,7 @@ def test_the_local_judge_gets_the_notes_of_its_surveyor_and_the_careful_one_its_
             lambda task: Survey(notes=[{"m": 7}] * len(task["passages"]), usage=FREE)
         ),
     )
-    result = run(cascade_judge(first, second, 3), TEXTS, is_async=is_async)
+    result = run(cascade_backend(first, second, 3), TEXTS, is_async=is_async)
     assert asked(second) == TEXTS[-3:]
     assert [task["notes"] for task in second.judge.tasks] == [{"m": 7}] * 3
     assert result.usage["survey"] == Usage(1, 2)
@@ -93,7 +93,7 @@ def test_the_local_judge_gets_the_notes_of_its_surveyor_and_the_careful_one_its_
 def test_without_a_survey_the_local_judge_alone_judges_and_says_so(is_async):
     first = replace(cheap(), surveyor=ScriptedRole(lambda task: AnswerError("torn")))
     second = careful()
-    result = run(cascade_judge(first, second, 3), TEXTS, is_async=is_async, threshold=0.6)
+    result = run(cascade_backend(first, second, 3), TEXTS, is_async=is_async, threshold=0.6)
     assert result.survey == {"status": "failed", "cause": "torn"}
     assert {one.text: one.score for one in result.passages} == CHEAP
     assert result.passages[0].kept
@@ -109,7 +109,7 @@ def test_a_passage_that_a_judge_fails_on_has_failed_and_sinks_no_other(is_async)
         return judged(CHEAP[task["text"]])
 
     second = careful({**dict.fromkeys(TEXTS, 0.9), TEXTS[7]: AnswerError("no answer")})
-    result = run(cascade_judge(cheap(broken), second, 2), TEXTS, is_async=is_async)
+    result = run(cascade_backend(cheap(broken), second, 2), TEXTS, is_async=is_async)
     assert {one.text: one.reason for one in result.failed} == {
         TEXTS[6]: "ValueError: odd text",
         TEXTS[7]: "no answer",
@@ -119,7 +119,7 @@ def test_a_passage_that_a_judge_fails_on_has_failed_and_sinks_no_other(is_async)
 
 def test_a_local_judge_that_fails_on_all_is_a_failed_survey_with_its_cost():
     bad = cheap(lambda task: CallError("no model", usage=Usage(failed_calls=1)))
-    result = run(cascade_judge(bad, careful(), 2), TEXTS)
+    result = run(cascade_backend(bad, careful(), 2), TEXTS)
     assert (result.survey["status"], result.survey["cause"]) == ("failed", "no model")
     assert result.usage["survey"] == Usage(failed_calls=8)
     assert len(result.failed) == 8
@@ -129,7 +129,7 @@ def test_ties_are_broken_by_the_text_not_by_the_place():
     picked = []
     for texts in (TEXTS, TEXTS[::-1]):
         second = careful()
-        run(cascade_judge(cheap(dict.fromkeys(TEXTS, 0.5)), second, 3), texts)
+        run(cascade_backend(cheap(dict.fromkeys(TEXTS, 0.5)), second, 3), texts)
         picked.append(asked(second))
     assert picked == [TEXTS[:3]] * 2
 
@@ -137,7 +137,7 @@ def test_ties_are_broken_by_the_text_not_by_the_place():
 def test_an_estimate_counts_no_more_than_the_best_and_asks_nothing():
     chat = ScriptedChat(scores={"text": AssertionError("an estimate must not ask")})
     first = replace(cheap(lambda task: pytest.fail("asked")), name="x")
-    backend = cascade_judge(local_backend("rules"), llm_backend(chat), keep=3)
+    backend = cascade_backend(local_backend("rules"), llm_backend(chat), keep=3)
     long = [*TEXTS, "a far longer text than any of the others"]
     estimate = EvidenceReranker(backend, top_n=2).estimate(
         [(QUESTION, long), (QUESTION, TEXTS[:1])]
@@ -146,13 +146,13 @@ def test_an_estimate_counts_no_more_than_the_best_and_asks_nothing():
         "intent": 2, "survey": 0, "score": 4, "summarize": 3,
     }  # fmt: skip
     assert estimate.tokens_known
-    own = EvidenceReranker(cascade_judge(first, llm_backend(chat), 3)).estimate([(QUESTION, TEXTS)])
+    own = EvidenceReranker(cascade_backend(first, llm_backend(chat), 3)).estimate([(QUESTION, TEXTS)])
     assert (own.usage["survey"].calls, own.usage["summarize"].calls) == (8, 3)
 
 
 def test_a_careful_judgement_is_paid_for_once_whatever_else_is_in_the_pool():
     with JudgementCache() as cache:
-        backend = cascade_judge(
+        backend = cascade_backend(
             replace(cheap(), spec=SPEC), replace(second := careful(), spec=SPEC), 2
         )
         run(backend, TEXTS, cache=cache)
@@ -162,30 +162,30 @@ def test_a_careful_judgement_is_paid_for_once_whatever_else_is_in_the_pool():
 
 def test_the_budget_stops_what_is_left():
     second = careful(lambda task: judged(0.9, usage=Usage(1, 10, 10)))
-    backend = cascade_judge(cheap(), second, 4)
+    backend = cascade_backend(cheap(), second, 4)
     result = run(backend, TEXTS, budget=Budget(max_calls=3), max_concurrency=1)
     assert (result.outcome, second.judge.calls) == ("budget_stop", 3)
 
 
 def test_a_cascade_is_built_again_from_its_spec():
-    backend = cascade_judge(load_backend("rules"), load_backend(dict(SPEC)), keep=5)
+    backend = cascade_backend(load_backend("rules"), load_backend(dict(SPEC)), keep=5)
     plain = json.loads(json.dumps(EvidenceReranker(backend).to_dict()))
     again = EvidenceReranker.from_dict(plain).backend
     assert (again.name, again.spec, again.about) == (backend.name, backend.spec, backend.about)
     assert again.about["cascade"]["keep"] == 5
-    assert cascade_judge(load_backend("rules"), cheap()).spec is None
+    assert cascade_backend(load_backend("rules"), cheap()).spec is None
 
 
 @pytest.mark.parametrize("keep", [0, -1, 2.5, True, "30"])
 def test_a_number_to_keep_that_is_none_is_named(keep):
     with pytest.raises(SettingsError, match="keep must be"):
-        cascade_judge(cheap(), cheap(), keep)
+        cascade_backend(cheap(), cheap(), keep)
 
 
 def test_nothing_to_judge_asks_nobody():
     first, second = cheap(), careful()
     assert (
-        asyncio.run(EvidenceReranker(cascade_judge(first, second)).arerank("?", [])).passages == ()
+        asyncio.run(EvidenceReranker(cascade_backend(first, second)).arerank("?", [])).passages == ()
     )
     assert first.judge.calls + second.judge.calls == 0
 
@@ -217,7 +217,7 @@ def in_one_call(group):
 def test_what_was_picked_shares_calls_and_what_was_not_takes_no_place(is_async):
     second = replace(careful(), judge=(judge := Grouped()), spec=SPEC)
     with JudgementCache() as cache:
-        backend = cascade_judge(replace(cheap(), spec=SPEC), second, 4)
+        backend = cascade_backend(replace(cheap(), spec=SPEC), second, 4)
         result = run(backend, TEXTS, is_async=is_async, cache=cache)
         run(backend, TEXTS[2:], is_async=is_async, cache=cache)
     assert sorted(map(texts_of, judge.groups.tasks)) == [TEXTS[4:6], TEXTS[6:]]
@@ -233,7 +233,7 @@ def test_a_group_that_fails_leaves_the_others_as_they_are(is_async):
         lambda texts: AnswerError("torn", usage=Usage(1)) if TEXTS[7] in texts else None
     )
     second = replace(careful(), judge=judge)
-    result = run(cascade_judge(cheap(), second, 4), TEXTS, is_async=is_async)
+    result = run(cascade_backend(cheap(), second, 4), TEXTS, is_async=is_async)
     assert {one.text for one in result.failed} == set(TEXTS[6:])
     assert {one.text for one in result.kept} == set(TEXTS[4:6])
     assert result.usage["score"] == Usage(2, 9)
@@ -241,7 +241,7 @@ def test_a_group_that_fails_leaves_the_others_as_they_are(is_async):
         cheap({**CHEAP, TEXTS[1]: ValueError("odd")}),
         surveyor=ScriptedRole(lambda task: AnswerError("torn")),
     )
-    alone = run(cascade_judge(first, second, 4), TEXTS, is_async=is_async)
+    alone = run(cascade_backend(first, second, 4), TEXTS, is_async=is_async)
     assert [one.reason for one in alone.failed] == ["ValueError: odd"]
     assert len(alone.passages) == 8
     assert judge.groups.calls == 2
@@ -250,7 +250,7 @@ def test_a_group_that_fails_leaves_the_others_as_they_are(is_async):
 def test_an_estimate_counts_groups_of_what_is_picked():
     chat = ScriptedChat(scores={"text": AssertionError("an estimate must not ask")})
     llm = llm_backend(chat, mode="grouped", group_size=2)
-    estimate = EvidenceReranker(cascade_judge(local_backend("rules"), llm, 4)).estimate(
+    estimate = EvidenceReranker(cascade_backend(local_backend("rules"), llm, 4)).estimate(
         [(QUESTION, TEXTS)]
     )
     assert estimate.usage["score"].calls == 2

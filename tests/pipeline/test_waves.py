@@ -25,7 +25,7 @@ from deepera_graph import (
     SettingsError,
     Survey,
     build_graph,
-    cascade_judge,
+    cascade_backend,
 )
 from deepera_graph.bench.rankers.deepera import DeepEra
 from deepera_graph.budget import Meter, with_meter
@@ -303,7 +303,7 @@ def test_behind_a_cascade_the_most_promising_are_first_and_the_unread_are_no_wav
                 own.tasks.append(task["tasks"][0]["text"])
                 or (GroupJudgement(verdicts=[judged(0.95, quote="text")], usage=FREE))
             )
-        reranker = EvidenceReranker(cascade_judge(cheap, backend, 3), enough=2, wave_size=1)
+        reranker = EvidenceReranker(cascade_backend(cheap, backend, 3), enough=2, wave_size=1)
         result = reranker.rerank(QUESTION, texts)
         asked = [one if isinstance(one, str) else one["text"] for one in judge.tasks]
         assert asked == ["text 9", "text 8"]

@@ -43,7 +43,7 @@ def backend(tiny):
     return llm_backend(
         f"openai:{MODEL}",
         base_url=tiny.base_url,
-        patience={"attempts": 1, "timeout": TIMEOUT},
+        retry={"attempts": 1, "timeout": TIMEOUT},
         limits={"calls_at_once": 1},
         max_tokens=120,
     )

@@ -13,14 +13,14 @@ from deepera_graph.bench.rankers.llm import Chat
 from deepera_graph.budget import Meter
 from deepera_graph.cache.role import cache_key
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.chat.schema import Filled, json_schema
+from deepera_graph.chat.schema import ReplyModel, json_schema
 from deepera_graph.concurrency import Limiter
 from deepera_graph.errors import AnswerError, CallError
 from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.schema import Backend
 from deepera_graph.usage import Usage
 
-FilledT = TypeVar("FilledT", bound=Filled)
+FilledT = TypeVar("FilledT", bound=ReplyModel)
 _COLUMNS = ("calls", "input_tokens", "output_tokens", "reasked_calls")
 _UNUSABLE = "unusable"
 
@@ -106,7 +106,7 @@ class Asker:
             raise AnswerError(str(kept["why"]), usage=usage)
 
     def _key_of_failure(
-        self, step: str, messages: Sequence[BaseMessage], kind: type[Filled]
+        self, step: str, messages: Sequence[BaseMessage], kind: type[ReplyModel]
     ) -> str:
         shown = [[one.type, str(one.content)] for one in messages]
         fingerprint = {"model": self._identity, "schema": json_schema(kind)}
@@ -124,7 +124,7 @@ class Asker:
 DistractorType = Literal["misleading", "background", "irrelevant"]
 
 
-class FilledNotes(Filled):
+class FilledNotes(ReplyModel):
     """Notes on a document."""
 
     methods: str = Field(description="How the work was done; empty if the document is silent.")
@@ -132,20 +132,20 @@ class FilledNotes(Filled):
     significance: str = Field(description="What it means; empty if the document is silent.")
 
 
-class FilledPair(Filled):
+class FilledPair(ReplyModel):
     """A question and its answer."""
 
     question: str = Field(description="A question that stands on its own.")
     answer: str = Field(description="A short span of the passage, character by character.")
 
 
-class FilledPairs(Filled):
+class FilledPairs(ReplyModel):
     """Questions with their answers."""
 
     pairs: list[FilledPair] = Field(description="The pairs, the best one first.")
 
 
-class FilledGuide(Filled):
+class FilledGuide(ReplyModel):
     """The plan of one passage."""
 
     type: DistractorType = Field(description="What kind of passage it is.")
@@ -154,13 +154,13 @@ class FilledGuide(Filled):
     length: int = Field(description="How many words it should have.")
 
 
-class FilledGuidance(Filled):
+class FilledGuidance(ReplyModel):
     """The plans of all passages for a question."""
 
     guides: list[FilledGuide] = Field(description="One plan a passage, in the order asked for.")
 
 
-class FilledPassage(Filled):
+class FilledPassage(ReplyModel):
     """A written passage."""
 
     text: str = Field(description="The passage and nothing else.")

@@ -19,7 +19,7 @@ from deepera_graph.bench.metrics.statistics import Values
 from deepera_graph.bench.rankers.base import EvidenceRanker, Ranker, passages_of, texts_of
 from deepera_graph.bench.rankers.llm import Chat, messages, together
 from deepera_graph.bench.run import QUESTIONS_AT_ONCE, Ranked, Step, Watch, rankings
-from deepera_graph.chat.schema import Filled, Number
+from deepera_graph.chat.schema import Number, ReplyModel
 from deepera_graph.errors import AnswerError, CallError, SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.text.sentences import split_sentences
@@ -76,7 +76,7 @@ class Extractive:
         return passage[sentences[0].start : sentences[-1].end] if sentences else passage.strip()
 
 
-class FilledText(Filled):
+class FilledText(ReplyModel):
     """An answer."""
 
     answer: str = Field(description="The answer, as brief as can be; empty if there is none.")
@@ -208,11 +208,11 @@ class LfsJudge:
 
 
 @lru_cache(maxsize=8)
-def _filled(low: int, high: int) -> type[Filled]:
+def _filled(low: int, high: int) -> type[ReplyModel]:
     """Return what the judge fills in, with its scale in the schema; one class a scale."""
     reason: Any = (str, Field(description="Why, in one or two sentences."))
     score: Any = (Number, Field(ge=low, le=high, description=f"From {low} to {high}."))
-    return create_model("FilledVerdict", __base__=Filled, reason=reason, score=score)
+    return create_model("FilledVerdict", __base__=ReplyModel, reason=reason, score=score)
 
 
 _ARTICLE = re.compile(r"\b(a|an|the)\b")

@@ -16,8 +16,8 @@ from deepera_graph.cache.role import CachedRole
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel
-from deepera_graph.chat.schema import Filled, Number, json_schema
-from deepera_graph.chat.structured import fill
+from deepera_graph.chat.schema import Number, ReplyModel, json_schema
+from deepera_graph.chat.structured import request_reply
 from deepera_graph.concurrency import Limiter
 from deepera_graph.errors import (
     AnswerError,
@@ -35,7 +35,7 @@ from deepera_graph.prompts import messages_of
 from deepera_graph.schema import Backend, RoleAnswer
 from deepera_graph.usage import Usage
 
-FilledT = TypeVar("FilledT", bound=Filled)
+FilledT = TypeVar("FilledT", bound=ReplyModel)
 T = TypeVar("T")
 MAX_CONCURRENCY = 16
 
@@ -66,7 +66,7 @@ class Chat:
         self._model: ChatModel = backend.judge.model
         self._cache, self._limiter = cache, limiter or Limiter(MAX_CONCURRENCY)
         self._config = with_meter({}, meter or Meter(None))
-        self._roles: dict[tuple[str, type[Filled]], Runnable[_Asked, _Said]] = {}
+        self._roles: dict[tuple[str, type[ReplyModel]], Runnable[_Asked, _Said]] = {}
 
     @classmethod
     def of(
@@ -105,12 +105,12 @@ class Chat:
         self.usage += said.usage or Usage()
         return kind.model_validate(said.values)
 
-    def _role(self, name: str, kind: type[Filled]) -> Runnable[_Asked, _Said]:
+    def _role(self, name: str, kind: type[ReplyModel]) -> Runnable[_Asked, _Said]:
         if (name, kind) not in self._roles:
             self._roles[name, kind] = self._made(name, kind)
         return self._roles[name, kind]
 
-    def _made(self, name: str, kind: type[Filled]) -> Runnable[_Asked, _Said]:
+    def _made(self, name: str, kind: type[ReplyModel]) -> Runnable[_Asked, _Said]:
         checked = CheckedRole(_Fill(self._model, kind), _Said, self._limiter)
         if self._cache is None:
             return checked
@@ -150,15 +150,15 @@ async def _gathered(works: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 class _Fill(LlmRole[_Asked, _Said]):
-    """Has the model fill in one kind of answer."""
+    """Has the model give one kind of answer."""
 
-    def __init__(self, model: ChatModel, kind: type[Filled]) -> None:
+    def __init__(self, model: ChatModel, kind: type[ReplyModel]) -> None:
         super().__init__(model)
         self._kind = kind
 
     async def _play(self, task: _Asked, config: RunnableConfig | None) -> _Said:
         messages = convert_to_messages(task["messages"])
-        filled = await fill(self._model, messages, self._kind, config)
+        filled = await request_reply(self._model, messages, self._kind, config)
         return _Said(
             values=filled.answer.model_dump(mode="json"),
             usage=filled.usage,
@@ -278,7 +278,7 @@ class PerPassage(ChatRanker, Generic[FilledT]):
         )
 
 
-class FilledRating(Filled):
+class FilledRating(ReplyModel):
     """A rating; the reason comes first, so that the score follows from it."""
 
     reason: str = Field(description="Why, in one sentence.")
@@ -296,7 +296,7 @@ def llm_pointwise(chat: Chat, *, name: str = "") -> PerPassage[FilledRating]:
     )
 
 
-class FilledExcerpt(Filled):
+class FilledExcerpt(ReplyModel):
     """A contextual summary and its rating."""
 
     summary: str = Field(description="What the excerpt contributes, at most 100 words, or empty.")
@@ -359,7 +359,7 @@ async def slide(
 MAX_WORDS = 300
 
 
-class FilledOrder(Filled):
+class FilledOrder(ReplyModel):
     """An order."""
 
     order: list[Number] = Field(description="Numbers of all passages, the most relevant first.")

@@ -59,7 +59,7 @@ from deepera_graph.bench.rankers.llm import (
 )
 from deepera_graph.budget import Budget, Meter
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.chat.rate_limit import Limits
+from deepera_graph.chat.rate_limit import RateLimits
 from deepera_graph.concurrency import Limiter
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.llm.backend import Mode, llm_backend
@@ -98,7 +98,7 @@ class Models:
     def __post_init__(self) -> None:
         if self.max_concurrency < 1:
             raise SettingsError(f"max_concurrency must be >= 1, got {self.max_concurrency}")
-        Limits(**self.limits)
+        RateLimits(**self.limits)
         object.__setattr__(self, "limiter", Limiter(self.max_concurrency))
         object.__setattr__(self, "meter", Meter(self.budget))
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from deepera_graph.errors import DeepEraError, SettingsError
 from deepera_graph.judges import load_backend
-from deepera_graph.judges.cascade import cascade_judge
+from deepera_graph.judges.cascade import cascade_backend
 from deepera_graph.judges.llm.backend import Mode, llm_backend
 from deepera_graph.schema import Backend
 
@@ -93,7 +93,7 @@ def cascaded(backend: Backend, keep: int | None) -> Backend:
     Raises:
         SettingsError: *keep* is not at least 1.
     """
-    return backend if keep is None else cascade_judge(load_backend("local"), backend, keep)
+    return backend if keep is None else cascade_backend(load_backend("local"), backend, keep)
 
 
 def call_foreign(what: str, build: Callable[[], T]) -> T:

@@ -200,7 +200,6 @@ def _calls(report: JobReport) -> str:
     beside = {
         "of them from the cache": used.cached_calls,
         "more failed": used.failed_calls,
-        "more hedged": used.hedged_calls,
     }
     return ", ".join([f"{used.calls} calls", *(f"{n} {what}" for what, n in beside.items() if n)])
 

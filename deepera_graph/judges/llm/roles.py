@@ -13,21 +13,21 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from deepera_graph import prompts
 from deepera_graph.chat import io_loop
-from deepera_graph.chat import sanitize as harmless
 from deepera_graph.chat.client import ChatModel
-from deepera_graph.chat.rate_limit import Limits
-from deepera_graph.chat.retry import Patience
-from deepera_graph.chat.schema import FilledAnswer, FilledIntent, FilledJudgement, FilledSummary
-from deepera_graph.chat.structured import CutOffError, Filling, fill
+from deepera_graph.chat.rate_limit import RateLimits
+from deepera_graph.chat.retry import RetryPolicy
+from deepera_graph.chat.sanitize import sanitize_line
+from deepera_graph.chat.schema import AnswerReply, IntentReply, JudgementReply, SummaryReply
+from deepera_graph.chat.structured import CutOffError, UsableReply, request_reply
 from deepera_graph.errors import AnswerError, BudgetError, CallError, RoleError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.replies import (
-    FilledFused,
-    FilledFusedGroup,
-    FilledFusedMember,
-    FilledGroup,
-    FilledMember,
-    FilledVerdict,
+    FusedGroupReply,
+    FusedMemberReply,
+    FusedReply,
+    GroupReply,
+    MemberReply,
+    VerdictReply,
     read_verdicts,
 )
 from deepera_graph.prompts import Domain
@@ -141,7 +141,7 @@ class LlmRole(LoopRole[TaskT, AnswerT], Generic[TaskT, AnswerT]):
 
     def counting(self) -> Self:
         """Return this role on a model that counts its prompts and is never asked."""
-        return type(self)(ChatModel(CountingModel(), Patience(), Limits()), self._domain)
+        return type(self)(ChatModel(CountingModel(), RetryPolicy(), RateLimits()), self._domain)
 
     def _messages(self, node: str, /, **values: str) -> list[BaseMessage]:
         """Fill the templates of a node, with the rules of the field."""
@@ -158,7 +158,7 @@ class LlmIntent(LlmRole[IntentTask, Intent]):
         messages = self._messages(
             "intent", question=show.one_line(task["question"]), problem=problem
         )
-        filled = await fill(self._model, messages, FilledIntent, config)
+        filled = await request_reply(self._model, messages, IntentReply, config)
         return Intent(**filled.answer.model_dump(), **how(filled))
 
 
@@ -168,10 +168,12 @@ class LlmJudge(LlmRole[PassageTask, Judgement]):
     async def _play(self, task: PassageTask, config: RunnableConfig | None) -> Judgement:
         sentences = show.sentences_of(task)
         values = show.passage_values(task, show.numbered(sentences))
-        filled = await fill(self._model, self._messages("score", **values), FilledJudgement, config)
+        filled = await request_reply(
+            self._model, self._messages("score", **values), JudgementReply, config
+        )
         return Judgement(
             score=filled.answer.score,
-            reason=harmless.one_line(filled.answer.reason),
+            reason=sanitize_line(filled.answer.reason),
             quote=show.quoted(task["text"], sentences, filled.answer.evidence),
             **how(filled),
         )
@@ -182,8 +184,8 @@ class LlmSummarizer(LlmRole[PassageTask, Summary]):
 
     async def _play(self, task: PassageTask, config: RunnableConfig | None) -> Summary:
         values = show.passage_values(task, show.plain(task["text"]))
-        filled = await fill(
-            self._model, self._messages("summarize", **values), FilledSummary, config
+        filled = await request_reply(
+            self._model, self._messages("summarize", **values), SummaryReply, config
         )
         return Summary(text=summary_of(filled.answer.text), **how(filled))
 
@@ -202,7 +204,7 @@ class LlmAnswerer(LlmRole[AnswerTask, Answer]):
             marker=show.marker(block, question, form),
             evidence=block,
         )
-        filled = await fill(self._model, messages, FilledAnswer, config)
+        filled = await request_reply(self._model, messages, AnswerReply, config)
         return Answer(
             text=filled.answer.text,
             citations=filled.answer.citations,
@@ -216,7 +218,7 @@ def summary_of(said: str) -> str:
     return "" if text.upper() in {"NONE", "NONE."} else text
 
 
-def how(filled: Filling[Any]) -> dict[str, Any]:
+def how(filled: UsableReply[Any]) -> dict[str, Any]:
     """Return what is noted of an answer beside its content."""
     return {"usage": filled.usage, "repaired": filled.repaired, "problem": filled.problem}
 
@@ -263,14 +265,14 @@ class FusedJudge(LlmJudge):
             **show.passage_values(task, show.numbered(sentences)),
             summary=show.summary_wanted(task),
         )
-        kind = FilledFused if "summary_from" in task else FilledVerdict
-        filled = await fill(self._model, messages, kind, config)
+        kind = FusedReply if "summary_from" in task else VerdictReply
+        filled = await request_reply(self._model, messages, kind, config)
         found, summary = filled.answer, ""
-        if isinstance(found, FilledFused) and found.score >= task.get("summary_from", 0):
+        if isinstance(found, FusedReply) and found.score >= task.get("summary_from", 0):
             summary = summary_of(found.summary)
         return Judgement(
             score=found.score,
-            reason=harmless.one_line(found.reason),
+            reason=sanitize_line(found.reason),
             quote=show.quoted(task["text"], sentences, found.evidence),
             summary=summary,
             **how(filled),
@@ -302,7 +304,7 @@ class GroupedJudge(FusedJudge):
 
     def counting(self) -> Self:
         """Return this role on a model that counts its prompts and is never asked."""
-        model = ChatModel(CountingModel(), Patience(), Limits())
+        model = ChatModel(CountingModel(), RetryPolicy(), RateLimits())
         return type(self)(model, self._domain, self.group_size)
 
     def of_groups(self) -> Runnable[GroupTask, GroupJudgement]:
@@ -315,11 +317,11 @@ class GroupedJudge(FusedJudge):
         """Judge passages in one call; return judgements, or what is wrong, and the cost of all.
 
         Raises:
-            RoleError: There is no reply, or none that can be used; see `fill`.
+            RoleError: There is no reply, or none that can be used; see `request_reply`.
         """
         fused = "summary_from" in tasks[0]
-        kind: type[FilledGroup] = FilledFusedGroup if fused else FilledGroup
-        member: type[FilledMember] = FilledFusedMember if fused else FilledMember
+        kind: type[GroupReply] = FusedGroupReply if fused else GroupReply
+        member: type[MemberReply] = FusedMemberReply if fused else MemberReply
         split = list(map(show.sentences_of, tasks))
         messages = messages_of(
             self._domain,
@@ -327,7 +329,7 @@ class GroupedJudge(FusedJudge):
             **show.group_values(tasks, list(map(show.numbered, split))),
             summary=show.summary_wanted(tasks[0]),
         )
-        filled = await fill(self._model, messages, kind, config)
+        filled = await request_reply(self._model, messages, kind, config)
         shown = "\n".join(message.text for message in messages)
         said = read_verdicts(filled.answer.verdicts, len(tasks), member, shown)
         how = {"usage": Usage(), "repaired": filled.repaired, "problem": filled.problem}
@@ -413,13 +415,13 @@ class LlmGroups(LoopRole[GroupTask, GroupJudgement]):
         return one.model_copy(update=changes), False
 
 
-def _judgement(task: PassageTask, sentences: list[Sentence], one: FilledMember) -> Judgement:
+def _judgement(task: PassageTask, sentences: list[Sentence], one: MemberReply) -> Judgement:
     summary = ""
-    if isinstance(one, FilledFusedMember) and one.score >= task.get("summary_from", 0):
+    if isinstance(one, FusedMemberReply) and one.score >= task.get("summary_from", 0):
         summary = summary_of(one.summary)
     return Judgement(
         score=one.score,
-        reason=harmless.one_line(one.reason),
+        reason=sanitize_line(one.reason),
         quote=show.quoted(task["text"], sentences, one.evidence),
         summary=summary,
     )

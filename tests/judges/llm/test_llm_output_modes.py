@@ -47,7 +47,7 @@ def llama_cpp(request: Request) -> Reply:
 
 def rerank(respond: Callable[[Request], Any], **settings: Any) -> tuple[Any, list[Request]]:
     with ChatServer(respond) as server:
-        backend = llm_backend("openai:m", base_url=server.base_url, patience=QUICK)
+        backend = llm_backend("openai:m", base_url=server.base_url, retry=QUICK)
         result = EvidenceReranker(backend, **settings).rerank(QUESTION, TEXTS)
         return result, server.requests
 
@@ -55,7 +55,7 @@ def rerank(respond: Callable[[Request], Any], **settings: Any) -> tuple[Any, lis
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 def test_a_server_like_that_of_llama_cpp_is_asked_in_words(is_async: bool) -> None:
     with ChatServer(llama_cpp) as server:
-        backend = llm_backend("openai:m", base_url=server.base_url, patience=QUICK)
+        backend = llm_backend("openai:m", base_url=server.base_url, retry=QUICK)
         one, two = EvidenceReranker(backend), EvidenceReranker(backend, threshold=0.5, answer=True)
         for reranker in (one, two):
             result = (
@@ -156,7 +156,7 @@ def test_many_first_uses_at_once_all_find_the_way() -> None:
         return ordinary(request) if method_of(request) == "text" else Reply(status=422)
 
     with ChatServer(answer, latency=0.02) as server:
-        backend = llm_backend("openai:m", base_url=server.base_url, patience=QUICK)
+        backend = llm_backend("openai:m", base_url=server.base_url, retry=QUICK)
         reranker = EvidenceReranker(backend, max_concurrency=12)
         texts = [f"Tea {n} lowered it." for n in range(12)]
         result = reranker.rerank(QUESTION, texts)

@@ -7,7 +7,7 @@ import pytest
 
 from deepera_graph import EvidenceReranker, SettingsError, llm_backend
 from deepera_graph.budget import Meter, Tab
-from deepera_graph.chat.rate_limit import Limits, Pace
+from deepera_graph.chat.rate_limit import RateLimiter, RateLimits
 from support.openai_server import ChatServer, Request
 
 INTENT = {
@@ -60,12 +60,12 @@ async def test_requests_are_spaced_evenly() -> None:
 
 
 async def test_tokens_are_paced_by_what_they_really_were() -> None:
-    pace = Pace(Limits(tokens_per_minute=60_000))
+    limiter = RateLimiter(RateLimits(tokens_per_minute=60_000))
     started = time.monotonic()
     tab = Tab(Meter(None))
-    async with pace.turn(100, tab):
-        pace.settle(400, 100, 150, 50)
-    async with pace.turn(100, tab):
+    async with limiter.slot(100, tab):
+        limiter.settle(400, 100, 150, 50)
+    async with limiter.slot(100, tab):
         pass
     assert 0.19 <= time.monotonic() - started < 1
 
@@ -73,7 +73,7 @@ async def test_tokens_are_paced_by_what_they_really_were() -> None:
 @pytest.mark.parametrize("name", ["calls_at_once", "requests_per_minute", "tokens_per_minute"])
 def test_a_limit_out_of_range_is_named(name: str) -> None:
     with pytest.raises(SettingsError, match=f"{name} must be > 0, got 0"):
-        Limits(**{name: 0})
+        RateLimits(**{name: 0})
 
 
 def test_an_unknown_limit_is_an_error() -> None:
@@ -81,8 +81,8 @@ def test_an_unknown_limit_is_an_error() -> None:
         llm_backend("openai:m", base_url="http://127.0.0.1:1/v1", limits={"per_hour": 3})
 
 
-def test_limits_and_patience_are_written_down() -> None:
-    made = reranker_of({"limits": {"calls_at_once": 3}, "patience": {"attempts": 2}})
+def test_limits_and_retries_are_written_down() -> None:
+    made = reranker_of({"limits": {"calls_at_once": 3}, "retry": {"attempts": 2}})
     plain = made.to_dict()
     assert plain["backend"]["limits"]["calls_at_once"] == 3
     assert EvidenceReranker.from_dict(plain).to_dict() == plain

@@ -1,34 +1,41 @@
 """What passes is tried again, what lasts is not, and waiting is bounded."""
 
+import asyncio
 import json
 import time
+from dataclasses import asdict
 
 import pytest
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
+from deepera_graph import llm_backend, load_backend
+from deepera_graph.budget import Meter, Tab, with_tab
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel, find_model
-from deepera_graph.chat.rate_limit import Limits
-from deepera_graph.chat.retry import Patience
-from deepera_graph.chat.schema import FilledSummary
-from deepera_graph.chat.structured import Filling, fill
+from deepera_graph.chat.rate_limit import RateLimits
+from deepera_graph.chat.retry import RetryPolicy
+from deepera_graph.chat.schema import SummaryReply
+from deepera_graph.chat.structured import UsableReply, request_reply
 from deepera_graph.errors import CallError, SettingsError
-from support.openai_server import ChatServer, Reply, Request
+from deepera_graph.usage import Usage
+from support.openai_server import ChatServer, Reply
 
 MESSAGES = [SystemMessage("Shorten."), HumanMessage("Passage.")]
 GOOD = json.dumps({"text": "Short."})
 
 
-def chat(server: ChatServer, **patience: object) -> ChatModel:
+def chat(server: ChatServer, **retry: object) -> ChatModel:
     model = find_model("openai:m", base_url=server.base_url, api_key="k")
     model.extra_body = None
-    chat = ChatModel(model, Patience(**{"first_wait": 0.01, **patience}), Limits())
-    chat.ladder.worked("json_schema")
+    chat = ChatModel(model, RetryPolicy(**{"first_wait": 0.01, **retry}), RateLimits())
+    chat.output_modes.note_success("json_schema")
     return chat
 
 
-async def ask(model: ChatModel, messages: list[BaseMessage] = MESSAGES) -> Filling[FilledSummary]:
-    return await io_loop.arun(fill(model, messages, FilledSummary))
+async def ask(
+    model: ChatModel, messages: list[BaseMessage] = MESSAGES
+) -> UsableReply[SummaryReply]:
+    return await io_loop.arun(request_reply(model, messages, SummaryReply))
 
 
 @pytest.mark.parametrize(
@@ -97,19 +104,22 @@ async def test_a_server_that_is_not_there_is_said_to_be_unreachable() -> None:
     assert caught.value.usage.failed_calls == 2
 
 
-async def test_a_straggler_is_overtaken_by_its_copy_and_both_are_charged() -> None:
-    def answer(request: Request) -> Reply:
-        return Reply(content=GOOD, latency=30 if request.number == 20 else 0.01)
+async def test_a_call_that_is_cancelled_is_charged() -> None:
+    with ChatServer(lambda request: Reply(fault="hang")) as server:
+        meter = Meter(None)
+        meter.admit()
+        config = with_tab(None, Tab(meter))
+        asked = request_reply(chat(server), MESSAGES, SummaryReply, config)
+        with pytest.raises(TimeoutError):
+            await io_loop.arun(asyncio.wait_for(asked, 0.3))
+        assert (server.calls, meter.spent) == (1, Usage(failed_calls=1))
 
-    with ChatServer(answer) as server:
-        model = chat(server, hedge=True)
-        for _ in range(20):
-            await ask(model)
-        started = time.monotonic()
-        filling = await ask(model)
-        assert time.monotonic() - started < 5
-        assert (filling.usage.calls, filling.usage.hedged_calls) == (1, 1)
-        assert server.calls == 22
+
+def test_hedging_is_refused_and_its_absence_is_not() -> None:
+    with pytest.raises(SettingsError, match=r"hedge was removed in version 0\.6"):
+        RetryPolicy(hedge=True)
+    assert RetryPolicy(hedge=False) == RetryPolicy()
+    assert "hedge" not in asdict(RetryPolicy())
 
 
 @pytest.mark.parametrize(
@@ -117,4 +127,24 @@ async def test_a_straggler_is_overtaken_by_its_copy_and_both_are_charged() -> No
 )
 def test_a_bound_out_of_range_is_named(name: str, value: float) -> None:
     with pytest.raises(SettingsError, match=f"{name} must be .* got {value}"):
-        Patience(**{name: value})
+        RetryPolicy(**{name: value})
+
+
+def test_the_old_name_of_retry_works_and_warns() -> None:
+    url = "http://127.0.0.1:9/v1"
+    new = llm_backend("openai:m", base_url=url, retry={"attempts": 2}).spec
+    with pytest.warns(DeprecationWarning, match="patience is called retry") as caught:
+        old = llm_backend("openai:m", base_url=url, patience={"attempts": 2}).spec
+    assert caught[0].filename == __file__
+    assert old == new
+
+
+def test_a_spec_of_version_0_5_is_read() -> None:
+    retry = {"attempts": 2, "hedge": False}
+    spec = {"kind": "llm", "model": "openai:m", "base_url": "http://127.0.0.1:9/v1"}
+    assert load_backend({**spec, "patience": retry}).spec["retry"]["attempts"] == 2
+
+
+def test_an_unknown_bound_is_named() -> None:
+    with pytest.raises(SettingsError, match=r"retry: .*'atempts'"):
+        llm_backend("openai:m", base_url="http://127.0.0.1:9/v1", retry={"atempts": 2})
