@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from deepera_graph.bench.figures import Curve, CurveFigure
+from deepera_graph.bench.figures import CurveFigure, CurvePoints
 from deepera_graph.bench.metrics.statistics import Interval
 from deepera_graph.judges.trained.scorer import EvidenceScorer, PassageRanker, SinglePassageScorer
 from deepera_graph.judges.trained.trees import Trees
@@ -151,9 +151,9 @@ def draw_curve(name: str, what: str, points: Sequence[Point], metric: str = METR
     """Return a metric against a size, a panel a set."""
     sizes = [one.size for one in points]
 
-    def curve(its: str) -> Curve:
+    def curve(its: str) -> CurvePoints:
         found = [one.metrics[its][metric] for one in points]
-        return Curve(
+        return CurvePoints(
             sizes, [x.mean for x in found], [x.low for x in found], [x.high for x in found]
         )
 

@@ -15,8 +15,7 @@ from deepera_graph.bench.metrics.statistics import Floats, deal_folds, fit_logis
 from deepera_graph.budget import Meter, with_meter
 from deepera_graph.errors import BackendError, DeepEraError, InputError, SettingsError
 from deepera_graph.jobs.lines import BadLine, QuestionLine, read_lines
-from deepera_graph.jobs.ray import LocalEngine
-from deepera_graph.jobs.rerank import Flight, InFlight
+from deepera_graph.jobs.rerank import Flight, InFlight, LocalEngine
 from deepera_graph.packages import import_extra
 from deepera_graph.passages import read_passages
 from deepera_graph.reranker import EvidenceReranker

@@ -14,9 +14,9 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from deepera_graph.bench.data.instance import MetricError
-from deepera_graph.bench.metrics.ranking import Judged
+from deepera_graph.bench.metrics.ranking import JudgedRanking
 from deepera_graph.bench.metrics.statistics import Floats
-from deepera_graph.bench.table import Estimate
+from deepera_graph.bench.table import MetricEstimate
 
 
 def short_label(text: str, *, longest: int = 32) -> str:
@@ -38,7 +38,7 @@ class RankShares:
     other: Floats
 
 
-def rank_shares(judged: Sequence[Judged], n_ranks: int = 30) -> RankShares:
+def rank_shares(judged: Sequence[JudgedRanking], n_ranks: int = 30) -> RankShares:
     """Count what the rankings hold at the ranks 1 to *n_ranks*."""
     if not judged or n_ranks < 1:
         raise MetricError(f"shares need a ranking and a rank, got {len(judged)} and {n_ranks}")
@@ -50,7 +50,7 @@ def rank_shares(judged: Sequence[Judged], n_ranks: int = 30) -> RankShares:
     return RankShares(golden, distractor, other)
 
 
-def _kind(one: Judged, passage: str) -> int:
+def _kind(one: JudgedRanking, passage: str) -> int:
     if passage in one.golden:
         return 0
     return 1 if passage in one.parents else 2
@@ -118,7 +118,7 @@ class BarFigure:
     name: str
     title: str
     x_label: str
-    panels: Mapping[str, Mapping[str, Mapping[str, Estimate]]]
+    panels: Mapping[str, Mapping[str, Mapping[str, MetricEstimate]]]
     zero: float = 0.0
 
     def draw(self) -> Figure:
@@ -140,7 +140,7 @@ class BarFigure:
         return figure
 
     def _panel(
-        self, axis: Any, panel: Mapping[str, Mapping[str, Estimate]], labels: list[str]
+        self, axis: Any, panel: Mapping[str, Mapping[str, MetricEstimate]], labels: list[str]
     ) -> dict[str, Any]:
         drawn: dict[str, Any] = {}
         step = len(labels) + 1
@@ -168,7 +168,7 @@ _PANEL_curves = (3.0, 2.5)
 _MOST_ACROSS = 4
 
 
-class Curve(NamedTuple):
+class CurvePoints(NamedTuple):
     """One curve: points and the intervals around them, in the unit of the figure."""
 
     x: Sequence[float]
@@ -190,7 +190,7 @@ class CurveFigure:
     title: str
     x_label: str
     y_label: str
-    panels: Mapping[str, Mapping[str, Curve]]
+    panels: Mapping[str, Mapping[str, CurvePoints]]
 
     def draw(self) -> Figure:
         """Draw it; a curve has the same colour in all panels."""
@@ -221,7 +221,7 @@ class CurveFigure:
         return figure
 
 
-def _draw_curves(axis: Any, curve: Curve, colour: str) -> Any:
+def _draw_curves(axis: Any, curve: CurvePoints, colour: str) -> Any:
     axis.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
     style = "--" if curve.dashed else "-"
     (line,) = axis.plot(curve.x, curve.y, style, color=colour, marker="o", markersize=3)
@@ -311,7 +311,7 @@ class RankMap:
         return figure
 
 
-def rank_cells(judged: Sequence[Judged], n_ranks: int = 30) -> NDArray[np.uint8]:
+def rank_cells(judged: Sequence[JudgedRanking], n_ranks: int = 30) -> NDArray[np.uint8]:
     """Return what stands at each rank; shape (n_questions, n_ranks).
 
     Questions with the golden passage on top come first, and among them those with few look-alikes

@@ -16,7 +16,6 @@ from matplotlib.figure import Figure
 
 from deepera_graph.bench.data.instance import Context, Instance
 from deepera_graph.bench.figures import figure_bytes
-from deepera_graph.bench.rankers.base import RepeatedRanker
 from deepera_graph.bench.studies.base import (
     Cell,
     Column,
@@ -29,7 +28,7 @@ from deepera_graph.bench.studies.base import (
 )
 from deepera_graph.bench.studies.run import manifest, run_experiments
 from deepera_graph.bench.studies.write import head, shown
-from deepera_graph.bench.table import Estimate
+from deepera_graph.bench.table import MetricEstimate
 
 _ID = re.compile(r'(\bid="|href="#|url\(#)([^")]+)')
 _BLACK = re.compile(r"(stroke|fill): #000000")
@@ -93,7 +92,7 @@ def worst_questions(passes: Iterable[Pass], n: int) -> list[Worst]:
     found = []
     by_data: dict[str, list[Pass]] = {}
     for one in passes:
-        if not isinstance(one.ranker, RepeatedRanker):
+        if not one.ranker.is_random:
             by_data.setdefault(one.material.name, []).append(one)
     for of in by_data.values():
         chosen = [(one, _worst(one.questions, n)) for one in of]
@@ -255,8 +254,8 @@ def _choices(grid: Grid, name: str) -> dict[str, Any]:
 def _cell(cell: Cell, column: Column) -> dict[str, Any]:
     """Return the mean apart from its interval, and a number to sort by."""
     text = shown(cell, column.unit)
-    mean, _, rest = text.partition(" ") if isinstance(cell, Estimate) else (text, "", "")
-    number = cell.mean if isinstance(cell, Estimate) else cell
+    mean, _, rest = text.partition(" ") if isinstance(cell, MetricEstimate) else (text, "", "")
+    number = cell.mean if isinstance(cell, MetricEstimate) else cell
     known = isinstance(number, int | float) and not isnan(number)
     return {
         "mean": mean,

@@ -5,35 +5,25 @@ from typing import Annotated
 import typer
 
 from deepera_graph import __version__
-from deepera_graph.cli import ask, cache, calibrate, demo, doctor, index, rerank
-from deepera_graph.cli.bench.app import app as bench_app
-from deepera_graph.cli.exits import CODES, INTERRUPTED, Commands, leave
-from deepera_graph.cli.judge.app import app as judge_app
-from deepera_graph.cli.quiet import quiet_dropped_coroutines
+from deepera_graph.cli import bench, cache, calibrate, demo, doctor, judge, rerank, search
+from deepera_graph.cli.console import INTERRUPTED, Commands, ignore_dropped_coroutines, leave
+from deepera_graph.cli.options import epilog, flatten
 
-_EPILOG = f"""[bold]Examples:[/bold]
-
-  deepera demo
-
-  deepera rerank questions.jsonl -o ranked.jsonl
-
-  deepera index papers.jsonl --collection papers
-
-  deepera ask "Does wax coating keep apples firm?" --collection papers --answer
-
-  deepera calibrate labelled.jsonl -o curve.json
-
-  deepera bench table lakes.jsonl --rankers first-stage,bm25,deepera:local
-
-  deepera judge evaluate --data labelled.jsonl
-
-  deepera cache stats
-
-  deepera doctor
-
-Each command has a --help of its own, and --json for programs.
-
-{CODES}"""
+_EPILOG = epilog(
+    """
+    deepera demo
+    deepera rerank questions.jsonl -o ranked.jsonl
+    deepera index papers.jsonl --collection papers
+    deepera ask "Does wax coating keep apples firm?" --collection papers --answer
+    deepera calibrate labelled.jsonl -o curve.json
+    deepera bench table lakes.jsonl --rankers first-stage,bm25,deepera:local
+    deepera judge evaluate --data labelled.jsonl
+    deepera cache stats
+    deepera doctor
+    """,
+    "Each command has its own --help, and --json for programs. demo, rerank, index and ask have "
+    "more options than --help shows: --help-all lists them.",
+)
 
 app = typer.Typer(
     name="deepera",
@@ -45,14 +35,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(epilog=demo.EPILOG)(demo.demo)
-app.command(epilog=rerank.EPILOG)(rerank.rerank)
-app.command(epilog=index.EPILOG)(index.index)
-app.command(epilog=ask.EPILOG)(ask.ask)
-app.command(epilog=calibrate.EPILOG)(calibrate.calibrate)
-app.command(epilog=doctor.EPILOG)(doctor.doctor)
-app.add_typer(bench_app, name="bench")
-app.add_typer(judge_app, name="judge")
+app.command(epilog=demo.EPILOG)(flatten(demo.demo, daily=demo.DAILY, more=demo.MORE))
+app.command(epilog=rerank.EPILOG)(flatten(rerank.rerank, daily=rerank.DAILY, more=rerank.MORE))
+app.command(epilog=search.INDEX_EPILOG)(
+    flatten(search.index, daily=search.INDEX_DAILY, more=search.INDEX_MORE)
+)
+app.command(epilog=search.ASK_EPILOG)(
+    flatten(search.ask, daily=search.ASK_DAILY, more=search.ASK_MORE)
+)
+app.command(epilog=calibrate.EPILOG)(flatten(calibrate.calibrate))
+app.command(epilog=doctor.EPILOG)(flatten(doctor.doctor))
+app.add_typer(bench.app, name="bench")
+app.add_typer(judge.app, name="judge")
 app.add_typer(cache.app, name="cache")
 
 
@@ -74,7 +68,7 @@ def deepera(
 
 def run() -> None:
     """Run the command line and end the process."""
-    quiet_dropped_coroutines()
+    ignore_dropped_coroutines()
     try:
         app()
     except KeyboardInterrupt:

@@ -8,7 +8,7 @@ from pathlib import Path
 from deepera_graph.doctor.finding import Finding
 from deepera_graph.doctor.folder import why_unwritable
 from deepera_graph.errors import DeepEraError, StoreError
-from deepera_graph.retrieval.store import IN_MEMORY, connect, place_of, reaching
+from deepera_graph.retrieval.store import IN_MEMORY, connect, describe_place, wrap_errors
 
 _NAME = "passage store"
 _LOCK_HINT = "another process"
@@ -29,9 +29,9 @@ def look(path: str | Path | None, url: str | None, key_variable: str) -> Iterato
 
 def _opened(path: Path | None, url: str | None, api_key: str | None, advice: str) -> Finding:
     try:
-        place = place_of(path, url)
+        place = describe_place(path, url)
         client = connect(path, url, api_key=api_key, must_exist=False)
-        with closing(client), reaching(place):
+        with closing(client), wrap_errors(place):
             names = sorted(one.name for one in client.get_collections().collections)
     except StoreError as error:
         locked = _LOCK_HINT in str(error)

@@ -30,9 +30,6 @@ class HashedTermEmbeddings(SparseEmbeddings):
         average_length: Stems in a passage of usual length, > 0; stated, not measured, so that a
             vector depends on its own text alone. 100 stems are about 170 words of prose.
 
-    Raises:
-        SettingsError: A value is out of range.
-
     Source:
         Robertson and Zaragoza (2009), The Probabilistic Relevance Framework: BM25 and Beyond,
         eq. 3.15, with the customary k1 = 1.2 and b = 0.75. Qdrant's IDF is
@@ -94,11 +91,6 @@ def open_collection(
 
     The vectors a collection has tell its mode, the name of the sparse vector how terms were
     hashed, and its metadata which embeddings made the dense one (Qdrant 1.16 or later).
-
-    Raises:
-        SettingsError: The mode is unknown, a name is no name, or mode and embeddings do not go
-            together.
-        StoreError: The collection is missing although *must_exist*, or was indexed otherwise.
     """
     if mode is not None and mode not in get_args(Mode):
         raise SettingsError(f"mode must be one of {', '.join(get_args(Mode))}, got {mode!r}")
@@ -128,8 +120,8 @@ def is_sparse(store: QdrantVectorStore) -> bool:
     return store.retrieval_mode != RetrievalMode.DENSE
 
 
-def identity(embeddings: Embeddings) -> str:
-    """Return how a collection's record names embeddings: their class, and their model if told."""
+def name_embeddings(embeddings: Embeddings) -> str:
+    """Return the class of embeddings, and their model if they tell it."""
     names = (getattr(embeddings, field, None) for field in ("model", "model_name"))
     model = next((name for name in names if isinstance(name, str)), None)
     kind = type(embeddings).__name__
@@ -145,7 +137,7 @@ def _create(
     dense: dict[str, models.VectorParams] = {}
     record: dict[str, Any] = {"mode": mode}
     if embeddings is not None:
-        record["embeddings"] = identity(embeddings)
+        record["embeddings"] = name_embeddings(embeddings)
         dense[DENSE_NAME] = models.VectorParams(
             size=_size(embeddings), distance=models.Distance.COSINE
         )
@@ -183,7 +175,7 @@ def _check_existing(
 
 def _check_embeddings(mode: Mode, embeddings: Embeddings | None) -> None:
     if mode == "sparse" and embeddings is not None:
-        raise SettingsError(f"mode sparse takes no embeddings, got {identity(embeddings)}")
+        raise SettingsError(f"mode sparse takes no embeddings, got {name_embeddings(embeddings)}")
     if mode != "sparse" and embeddings is None:
         raise SettingsError(f"mode {mode} needs embeddings")
 
@@ -191,15 +183,14 @@ def _check_embeddings(mode: Mode, embeddings: Embeddings | None) -> None:
 def _check_same(
     name: str, recorded: object, embeddings: Embeddings, dense: models.VectorParams | None
 ) -> None:
-    if recorded is not None and recorded != identity(embeddings):
-        raise StoreError(
-            f"collection {name!r} was indexed with {recorded}, not with {identity(embeddings)}"
-        )
+    given = name_embeddings(embeddings)
+    if recorded is not None and recorded != given:
+        raise StoreError(f"collection {name!r} was indexed with {recorded}, not with {given}")
     size = _size(embeddings)
     if dense is not None and dense.size != size:
         raise StoreError(
-            f"collection {name!r} holds vectors of size {dense.size}, but {identity(embeddings)} "
-            f"makes vectors of size {size}"
+            f"collection {name!r} holds vectors of size {dense.size}, but {given} makes vectors of "
+            f"size {size}"
         )
 
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_qdrant import QdrantVectorStore
-from qdrant_client import QdrantClient, models
+from qdrant_client import QdrantClient
 from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
@@ -38,18 +38,14 @@ _LOGIN = re.compile(r"(?<=//)[^/]*@|^[^/]*@")
 _REFUSED = (401, 403)
 
 
-def place_of(path: str | Path | None, url: str | None) -> str:
-    """Return how messages name where a store is.
-
-    Raises:
-        SettingsError: Both a folder and a server are given.
-    """
+def describe_place(path: str | Path | None, url: str | None) -> str:
+    """Return how messages name where a store is; not both in a folder and on a server."""
     if url is not None and path is not None:
         raise SettingsError(
-            f"a store is in a folder or on a server, got {str(path)!r} and {_shown(url)}"
+            f"a store is in a folder or on a server, got {str(path)!r} and {_remove_login(url)}"
         )
     if url is not None:
-        return f"the Qdrant server at {_shown(url)}"
+        return f"the Qdrant server at {_remove_login(url)}"
     return "memory" if path in (None, IN_MEMORY) else f"the folder {str(path)!r}"
 
 
@@ -59,12 +55,8 @@ def connect(
     """Open the client; a server is not asked anything yet (its timeout is 30 s a request).
 
     Open only folders you trust: Qdrant keeps pickled Python objects in them.
-
-    Raises:
-        SettingsError: The address is malformed.
-        StoreError: The folder is missing although *must_exist*, in use, or no store.
     """
-    with quiet():
+    with hide_hints():
         if url is not None:
             return _connect_to_server(url, api_key)
         if path is None or path == IN_MEMORY:
@@ -73,7 +65,7 @@ def connect(
 
 
 @contextmanager
-def reaching(place: str) -> Iterator[None]:
+def wrap_errors(place: str) -> Iterator[None]:
     """Turn what Qdrant's client raises, here or there, into a `StoreError` that names the place."""
     try:
         yield
@@ -91,7 +83,7 @@ def reaching(place: str) -> Iterator[None]:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def hide_hints() -> Iterator[None]:
     """Silence Qdrant's hint that its embedded mode is slow when large; the store says so itself."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Local mode is not recommended")
@@ -107,11 +99,12 @@ def _connect_to_server(url: str, api_key: str | None) -> QdrantClient:
                 url=url, api_key=api_key, timeout=TIMEOUT, check_compatibility=False
             )
         except ValueError as error:
-            raise SettingsError(f"{_shown(url)!r} is no address of a Qdrant server") from error
+            raise SettingsError(
+                f"{_remove_login(url)!r} is no address of a Qdrant server"
+            ) from error
 
 
-def _shown(url: str) -> str:
-    """Leave out a user name and password."""
+def _remove_login(url: str) -> str:
     return _LOGIN.sub("", url)
 
 
@@ -160,7 +153,6 @@ def _in_use(folder: Path) -> StoreError:
     )
 
 
-Build = Callable[[Iterable[list[Document]]], Iterable[list[models.PointStruct]]]
 LARGE = 20_000
 _SLOW = "%d passages in an embedded store: every search reads all of them, a Qdrant server does not"
 _logger = logging.getLogger(__name__)
@@ -194,10 +186,10 @@ def open_store(
         SettingsError: A setting is out of range, or settings contradict each other.
         StoreError: The store is missing, locked, unreachable, or was indexed otherwise.
     """
-    place = place_of(path, url)
+    place = describe_place(path, url)
     client = connect(path, url, api_key=api_key, must_exist=must_exist)
     try:
-        with reaching(place):
+        with wrap_errors(place):
             vectorstore = open_collection(
                 client, collection, mode=mode, embeddings=embeddings, must_exist=must_exist
             )
@@ -239,7 +231,6 @@ class PassageStore:
         *,
         batch_size: int = 256,
         on_progress: Callable[[int], None] | None = None,
-        build: Build | None = None,
     ) -> int:
         """Index passages as they come; return how many were written.
 
@@ -251,7 +242,6 @@ class PassageStore:
             passages: Read one batch at a time.
             batch_size: Passages written at once, >= 1.
             on_progress: Called after each batch with the passages written so far.
-            build: Makes the points of batches elsewhere, in order; here if None.
 
         Raises:
             InputError: A passage has no text, or metadata that is no JSON; earlier batches stay.
@@ -259,8 +249,9 @@ class PassageStore:
         """
         _check_at_least_one("batch_size", batch_size)
         written = 0
-        for points in (build or self._build)(_batches(passages, batch_size)):
-            with self._open(), quiet():
+        for batch in _cut_batches(passages, batch_size):
+            points = build_points(self.vectorstore, batch)
+            with self._open(), hide_hints():
                 self.vectorstore.client.upsert(self.vectorstore.collection_name, points=points)
             written += len(points)
             if on_progress is not None:
@@ -315,9 +306,6 @@ class PassageStore:
         self._closed = True
         self.vectorstore.client.close()
 
-    def _build(self, batches: Iterable[list[Document]]) -> Iterator[list[models.PointStruct]]:
-        return (build_points(self.vectorstore, batch) for batch in batches)
-
     def _hint_if_large(self) -> None:
         if self._embedded and not self._hinted and self.count() > LARGE:
             self._hinted = True
@@ -327,11 +315,11 @@ class PassageStore:
     def _open(self) -> Iterator[None]:
         if self._closed:
             raise StoreError("this passage store is closed")
-        with self._lock if self._embedded else nullcontext(), reaching(self._place):
+        with self._lock if self._embedded else nullcontext(), wrap_errors(self._place):
             yield
 
 
-def _batches(passages: Iterable[Document], size: int) -> Iterator[list[Document]]:
+def _cut_batches(passages: Iterable[Document], size: int) -> Iterator[list[Document]]:
     iterator = iter(passages)
     while batch := list(islice(iterator, size)):
         yield batch

@@ -7,7 +7,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from deepera_graph.bench.figures import Curve, CurveFigure, save
+from deepera_graph.bench.figures import CurveFigure, CurvePoints, save
 from deepera_graph.bench.metrics.statistics import Interval
 from deepera_graph.judges.trained.model import SHIPPED, EvidenceModel
 from deepera_graph.judges.trained.scorer import EvidenceScorer
@@ -314,10 +314,10 @@ def _format_bins(bins: Sequence[ReliabilityBin]) -> list[str]:
 def draw_operating(evaluation: Evaluation) -> CurveFigure:
     """Return what thresholds keep, a panel a set."""
 
-    def curve(one: SetResult, column: str) -> Curve:
+    def curve(one: SetResult, column: str) -> CurvePoints:
         its = [kept[column] for kept in one.curve.values()]
         mean, low, high = zip(*its, strict=True)
-        return Curve(list(one.curve), mean, low, high)
+        return CurvePoints(list(one.curve), mean, low, high)
 
     return CurveFigure(
         name="operating",
@@ -333,12 +333,12 @@ def draw_operating(evaluation: Evaluation) -> CurveFigure:
 
 def draw_reliability(evaluation: Evaluation) -> CurveFigure:
     """Return probabilities against shares of evidence, a panel a set; best is the diagonal."""
-    ideal = Curve([0.0, 1.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0], dashed=True)
+    ideal = CurvePoints([0.0, 1.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0], dashed=True)
 
-    def curve(one: SetResult) -> Curve:
+    def curve(one: SetResult) -> CurvePoints:
         filled = [part for part in one.bins if part.mean is not None and part.share is not None]
         shares = [part.share or 0.0 for part in filled]
-        return Curve([part.mean or 0.0 for part in filled], shares, shares, shares)
+        return CurvePoints([part.mean or 0.0 for part in filled], shares, shares, shares)
 
     return CurveFigure(
         name="reliability",

@@ -8,7 +8,7 @@ import numpy as np
 from ir_measures import AP
 from numpy.typing import NDArray
 
-from deepera_graph.bench.metrics.ranking import Judged, compute, evaluate_run, to_run
+from deepera_graph.bench.metrics.ranking import JudgedRanking, compute, evaluate_run, to_run
 from deepera_graph.bench.metrics.statistics import (
     Floats,
     Interval,
@@ -98,12 +98,12 @@ class ScoredPool:
                 f"question {self.pool.id!r}: scores must be in [0, 1], got {float(outside[0])}"
             )
 
-    def judged(self) -> Judged:
+    def judged(self) -> JudgedRanking:
         """Return the ranking that the scores give, ties in first-stage order."""
         ranked = np.argsort(-self.scores, kind="stable")
         golden = {str(place): 1 for place in np.flatnonzero(self.pool.labels)}
         missed = {f"outside {number}": 1 for number in range(self.pool.golden_outside)}
-        return Judged(
+        return JudgedRanking(
             id=self.pool.id,
             ranked=tuple(map(str, ranked)),
             n_candidates=len(ranked),

@@ -7,7 +7,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_openai import ChatOpenAI
 from pydantic import Field
 
-from deepera_graph.bench.rankers.llm import Chat, together
+from deepera_graph.bench.rankers.llm import Chat, run_together
 from deepera_graph.bench.rankers.named import Models
 from deepera_graph.budget import Budget
 from deepera_graph.cache.store import JudgementCache
@@ -33,7 +33,7 @@ class FilledShare(ReplyModel):
 
 
 def ask(chat, kind=FilledCount, talk=TALK):
-    return together([chat.ask("count", talk, kind)])[0]
+    return run_together([chat.ask("count", talk, kind)])[0]
 
 
 @pytest.fixture
@@ -101,8 +101,8 @@ def test_works_give_their_values_in_order():
         await asyncio.sleep(0.01 * (3 - value))
         return value
 
-    assert together(map(late, range(3))) == [0, 1, 2]
-    assert together([]) == []
+    assert run_together(map(late, range(3))) == [0, 1, 2]
+    assert run_together([]) == []
 
 
 def test_the_first_error_ends_all_works():
@@ -120,7 +120,7 @@ def test_the_first_error_ends_all_works():
         raise BackendError("gone")
 
     with pytest.raises(BackendError, match="gone"):
-        together([forever(), fail(), forever()])
+        run_together([forever(), fail(), forever()])
     assert ended == [True, True]
 
 

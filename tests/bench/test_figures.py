@@ -4,8 +4,8 @@ from bench.lakes import make_dataset, make_judged
 from deepera_graph.bench.data.instance import MetricError
 from deepera_graph.bench.figures import (
     BarFigure,
-    Curve,
     CurveFigure,
+    CurvePoints,
     RankMap,
     draw_ranks,
     figure_bytes,
@@ -15,7 +15,7 @@ from deepera_graph.bench.figures import (
 )
 from deepera_graph.bench.rankers.base import FirstStage
 from deepera_graph.bench.run import judged_rankings
-from deepera_graph.bench.table import Estimate
+from deepera_graph.bench.table import MetricEstimate
 
 
 def shares():
@@ -69,14 +69,16 @@ def test_figures_that_cannot_be_drawn_are_refused(tmp_path, panels, name):
 
 
 def curve_figure():
-    points = Curve([1, 2], [10, 20], [5, 15], [15, 25], dashed=True)
+    points = CurvePoints([1, 2], [10, 20], [5, 15], [15, 25], dashed=True)
     return CurveFigure(
         name="c", title="t", x_label="n", y_label="percent", panels={"lakes": {"kept": points}}
     )
 
 
 def bar_figure():
-    bars = {"trout": {"BM25": Estimate(10, 5, 15, 0), "random": Estimate(50, 40, 60, 0)}}
+    bars = {
+        "trout": {"BM25": MetricEstimate(10, 5, 15, 0), "random": MetricEstimate(50, 40, 60, 0)}
+    }
     return BarFigure(name="b", title="t", x_label="percent", panels={"lakes": bars})
 
 
@@ -102,7 +104,7 @@ def test_the_map_shows_the_golden_passage_of_hard_questions_last():
 def test_names_in_a_figure_are_short_and_no_formula():
     assert short_label("a $x$ lake") == r"a \$x\$ lake"
     assert short_label("deep " * 20) == "deep deep deep deep deep deep d…"
-    panels = {"$" * 99: {"long name " * 20: {"$\\frac{": Estimate(1, 0, 2, 0)}}}
+    panels = {"$" * 99: {"long name " * 20: {"$\\frac{": MetricEstimate(1, 0, 2, 0)}}}
     drawn = BarFigure(name="b", title="t", x_label="x", panels=panels).draw()
     assert b"<svg" in figure_bytes(drawn, ".svg")
 

@@ -18,7 +18,7 @@ from langchain_core.runnables import RunnableLambda
 
 from deepera_graph import EvidenceReranker, Judgement
 from deepera_graph.errors import SettingsError
-from deepera_graph.jobs.files import Progress, identity_of
+from deepera_graph.jobs.files import ResumableOutput, describe_run
 from deepera_graph.jobs.lines import BadLine
 from deepera_graph.jobs.report import JobReport
 from deepera_graph.jobs.rerank import rerank_lines
@@ -47,10 +47,10 @@ class Job:
         backend = Script(scores, judged=self.judged).backend(SPEC)
         reranker = EvidenceReranker(replace(backend, judge=judge or backend.judge), **options)
         report = JobReport()
-        ran = identity_of(reranker)
-        with Progress(self.out, self.manifest, ran, resume=resume, overwrite=False) as progress:
+        ran = describe_run(reranker)
+        with ResumableOutput(self.out, self.manifest, ran, resume=resume, overwrite=False) as out:
             source = io.BytesIO("\n".join(lines).encode())
-            rerank_lines(reranker, source, progress, report=report, limit=limit)
+            rerank_lines(reranker, source, out, report=report, limit=limit)
         return report.to_dict()
 
     @property
@@ -254,7 +254,7 @@ def test_the_manifest_is_there_before_the_first_line(job):
 
 def test_two_runs_cannot_write_the_same_output(job):
     job.run(LINES[:2])
-    with Progress(job.out, job.manifest, {}, resume=False, overwrite=True) as other:
-        other.add_bad(BadLine(number=1, end=1, id=None, error="any"))
+    with ResumableOutput(job.out, job.manifest, {}, resume=False, overwrite=True) as other:
+        other.add_bad(BadLine(1, 1, None, "any"))
         with pytest.raises(SettingsError, match="is being written by another process"):
             job.run()

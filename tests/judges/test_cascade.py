@@ -146,7 +146,9 @@ def test_an_estimate_counts_no_more_than_the_best_and_asks_nothing():
         "intent": 2, "survey": 0, "score": 4, "summarize": 3,
     }  # fmt: skip
     assert estimate.tokens_known
-    own = EvidenceReranker(cascade_backend(first, llm_backend(chat), 3)).estimate([(QUESTION, TEXTS)])
+    own = EvidenceReranker(cascade_backend(first, llm_backend(chat), 3)).estimate(
+        [(QUESTION, TEXTS)]
+    )
     assert (own.usage["survey"].calls, own.usage["summarize"].calls) == (8, 3)
 
 
@@ -185,7 +187,8 @@ def test_a_number_to_keep_that_is_none_is_named(keep):
 def test_nothing_to_judge_asks_nobody():
     first, second = cheap(), careful()
     assert (
-        asyncio.run(EvidenceReranker(cascade_backend(first, second)).arerank("?", [])).passages == ()
+        asyncio.run(EvidenceReranker(cascade_backend(first, second)).arerank("?", [])).passages
+        == ()
     )
     assert first.judge.calls + second.judge.calls == 0
 

@@ -194,7 +194,8 @@ def test_what_is_wrong_is_said_in_one_line(
 
 def test_a_path_that_leads_nowhere_is_told_before_a_missing_package(deepera, monkeypatch):
     monkeypatch.setitem(sys.modules, "lightgbm", None)
-    monkeypatch.setitem(sys.modules, "deepera_graph.cli.work.judge", None)
+    for module in ("train", "evaluate"):
+        monkeypatch.setitem(sys.modules, f"deepera_graph.training.{module}", None)
     for command in (("train", "-o", "out"), ("evaluate",)):
         result = deepera("judge", *command, "--data", "nowhere")
         assert result.exit_code == 2

@@ -49,7 +49,7 @@ from deepera_graph.cache.store import JudgementCache, open_cache
 from deepera_graph.chat import io_loop
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.llm.roles import CHARS_PER_TOKEN
-from deepera_graph.retrieval.collection import identity
+from deepera_graph.retrieval.collection import name_embeddings
 from deepera_graph.schema import Backend
 from deepera_graph.usage import Usage
 
@@ -226,7 +226,7 @@ class _Job:
         """Return what embeds, and what the manifest says of it."""
         if given is None:
             return LsaEmbeddings([chunk.text for chunk in corpus]), lsa_about()
-        name = identity(given)
+        name = name_embeddings(given)
         return KeptEmbeddings(given, name, self._cache), {"name": name}
 
     def _move(self, **changes: Any) -> None:

@@ -7,14 +7,11 @@ golden passage ids, and a question or intervention, comparator and outcome) and 
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache, partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyalex  # type: ignore[import-untyped]  # has no stubs
-import requests
 from pydantic import (
     AliasChoices,
     BaseModel,
@@ -35,7 +32,6 @@ from deepera_graph.bench.data.instance import (
     read_lines,
     read_rows,
 )
-from deepera_graph.errors import BackendError, SettingsError
 
 
 class _Passage(BaseModel):
@@ -488,108 +484,3 @@ def read_natural(path: Path) -> Iterator[Instance]:
 @cache
 def _tell(path: Path, n: int) -> None:
     _log.warning("%s: %d questions have no natural look-alikes and are left out", path, n)
-
-
-PAGE = 100
-_PUBLIC = "https://api.openalex.org"
-_SECONDS = 60
-_FIELDS = [name for name in Work.model_fields if name not in ("title", "concepts")]  # old names
-
-
-def find_works(
-    query: str = "", *, n: int, filters: Mapping[str, Any] | None = None
-) -> Iterator[Document]:
-    """Yield the best works for a query, page by page, in the order of the service.
-
-    Source:
-        https://developers.openalex.org/guides/page-through-results; 100 works a page are the most.
-    """
-    if n < 1:
-        raise SettingsError(f"n must be >= 1, got {n}")
-    works = Works().filter(**{"has_abstract": True, **(filters or {})}).select(_FIELDS)
-    if query.strip():
-        works = works.search(query)
-    pages = works.paginate(per_page=min(n, PAGE), n_max=n)
-    yield from islice(
-        (_document(record) for page in _asked_openalex_live(pages) for record in page), n
-    )
-
-
-class Works(pyalex.Works):  # type: ignore[misc]  # a class without types; its name is the path
-    """Works of the service in `pyalex.config.openalex_url`, asked with a time limit.
-
-    pyalex 0.21 asks the public one whatever is configured, and waits for ever.
-    """
-
-    @property
-    def url(self) -> str:
-        """The address of the next page."""
-        address: str = super().url
-        return address.replace(_PUBLIC, pyalex.config.openalex_url, 1)
-
-    def _get_from_url(self, url: str, session: Any = None) -> Any:
-        return super()._get_from_url(url, _Limited(session or requests.Session()))
-
-
-class _Limited:
-    """A session whose requests end after a minute without an answer."""
-
-    def __init__(self, session: requests.Session) -> None:
-        self._session = session
-
-    def get(self, url: str, **options: Any) -> Any:
-        return self._session.get(url, timeout=_SECONDS, **options)
-
-
-def _asked_openalex_live(pages: Iterator[list[Any]]) -> Iterator[list[Any]]:
-    try:
-        yield from pages
-    except pyalex.api.QueryError as error:
-        raise SettingsError(f"OpenAlex does not understand the query: {error}") from error
-    except requests.RequestException as error:
-        raise BackendError(f"OpenAlex does not answer: {error}") from error
-
-
-def _document(record: dict[str, Any]) -> Document:
-    try:
-        return Work.model_validate(record).document()
-    except ValidationError as error:
-        raise DatasetError(
-            f"OpenAlex, work {record.get('id')!r}: {first_problem(error)}"
-        ) from error
-
-
-SUBJECTS: Mapping[str, str] = {
-    "biology": "C86803240",
-    "chemistry": "C185592680",
-    "computer science": "C41008148",
-    "geography": "C205649164",
-    "geology": "C127313418",
-    "materials science": "C192562407",
-    "mathematics": "C33923547",
-    "medicine": "C71924100",
-    "physics": "C121332964",
-    "psychology": "C15744967",
-}
-"""Subject to the id of its concept at OpenAlex.
-
-Source:
-    DeepEra, section 6.1, has ten subjects and does not name them. These are ten of OpenAlex's
-    concepts of level 0, https://docs.openalex.org/api-entities/concepts
-"""
-
-
-def find_by_subject(
-    *,
-    n_each: int,
-    subjects: Mapping[str, str] = SUBJECTS,
-    filters: Mapping[str, Any] | None = None,
-) -> Iterator[Document]:
-    """Yield works of each subject in turn, under its name; a work of two counts for the first."""
-    seen: set[str] = set()
-    for subject, concept in subjects.items():
-        of_subject = {**(filters or {}), "concepts": {"id": concept}}
-        for document in find_works(n=n_each, filters=of_subject):
-            if document.id not in seen:
-                seen.add(document.id)
-                yield document.model_copy(update={"subject": subject})

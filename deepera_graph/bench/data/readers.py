@@ -17,9 +17,9 @@ from deepera_graph.bench.data.instance import (
     read_rows,
 )
 from deepera_graph.bench.data.sample import NAMES, named_sample
-from deepera_graph.bench.rankers.lexical import CorpusBM25, Found
+from deepera_graph.bench.rankers.lexical import CorpusBM25, Hit
 
-Search = Callable[[str, int], Sequence[Found]]
+Search = Callable[[str, int], Sequence[Hit]]
 
 
 class _Document(BaseModel):

@@ -41,13 +41,14 @@ from langchain_core.embeddings import Embeddings
 from deepera_graph.bench.data.instance import UnavailableError
 from deepera_graph.bench.rankers.base import FirstStage, Random, Ranker
 from deepera_graph.bench.rankers.deepera import DeepEra
-from deepera_graph.bench.rankers.embedding import CrossEncoder, Dense, dense_openai, dense_sentences
+from deepera_graph.bench.rankers.embedding import Dense, dense_openai, dense_sentences
 from deepera_graph.bench.rankers.external import (
     Compressor,
-    FlashRank,
-    RerankersModel,
     cohere,
+    cross_encoder,
+    flashrank,
     langchain_listwise,
+    rerankers,
 )
 from deepera_graph.bench.rankers.lexical import BM25
 from deepera_graph.bench.rankers.llm import (
@@ -240,7 +241,7 @@ def _made(path: str) -> object:
 _PLAIN: Mapping[str, Callable[[], Ranker]] = {
     "first-stage": FirstStage,
     "bm25": BM25,
-    "flashrank": FlashRank,
+    "flashrank": flashrank,
     "cohere": cohere,
 }
 _MODES: Mapping[str, Mode] = {"fused": "fused", "grouped": "grouped"}
@@ -254,9 +255,9 @@ _ASKING: Mapping[str, Callable[[Chat], Ranker]] = {
 }
 _WITH_PART: Mapping[str, Callable[[str], Ranker]] = {
     "dense": _dense,
-    "cross-encoder": CrossEncoder,
-    "rerankers": RerankersModel,
-    "flashrank": FlashRank,
+    "cross-encoder": cross_encoder,
+    "rerankers": rerankers,
+    "flashrank": flashrank,
     "cohere": cohere,
     "compressor": _compressor,
 }

@@ -11,9 +11,15 @@ from langchain_core.embeddings import Embeddings
 from matplotlib.figure import Figure
 
 from deepera_graph.bench.data.instance import Dataset, Instance, MetricError, UnavailableError
-from deepera_graph.bench.figures import Curve
+from deepera_graph.bench.figures import CurvePoints
 from deepera_graph.bench.metrics.answers import Generator, LfsJudge, ToJudge, answer_overlaps, lfs
-from deepera_graph.bench.metrics.ranking import Judged, Survey, check_metric, compute, survey
+from deepera_graph.bench.metrics.ranking import (
+    DatasetSummary,
+    JudgedRanking,
+    check_metric,
+    compute,
+    summarize_dataset,
+)
 from deepera_graph.bench.metrics.statistics import (
     N_RESAMPLES,
     Values,
@@ -22,15 +28,13 @@ from deepera_graph.bench.metrics.statistics import (
     mean_std,
 )
 from deepera_graph.bench.rankers.base import (
-    NotingRanker,
     Ranker,
-    RepeatedRanker,
-    again,
-    passages_of,
+    RepeatedRun,
+    candidates_of,
     texts_of,
 )
-from deepera_graph.bench.run import QUESTIONS_AT_ONCE, Ranked, Step, Watch, rankings
-from deepera_graph.bench.table import Estimate
+from deepera_graph.bench.run import QUESTIONS_AT_ONCE, QuestionRanking, Step, Watch, cached_rankings
+from deepera_graph.bench.table import MetricEstimate
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.thresholds import Gap, Quantile
 
@@ -75,13 +79,13 @@ class Scored:
         ranked: Cost, and the scores in the order of `judged.ranked`.
     """
 
-    judged: Judged
+    judged: JudgedRanking
     labels: Labels
     first: tuple[str, ...]
-    ranked: Ranked
+    ranked: QuestionRanking
 
     @classmethod
-    def of(cls, candidates: Judged, labels: Labels, ranked: Ranked) -> "Scored":
+    def of(cls, candidates: JudgedRanking, labels: Labels, ranked: QuestionRanking) -> "Scored":
         """Join a ranking with the labels of its candidates, these in first-stage order."""
         return cls(candidates.reordered(ranked.places), labels, candidates.ranked, ranked)
 
@@ -95,7 +99,7 @@ class Scored:
         """Passages that a filter holds back whatever their score: no quote was found in them."""
         return frozenset(self.first[place - 1] for place in self.ranked.unproven)
 
-    def first_stage(self) -> Judged:
+    def first_stage(self) -> JudgedRanking:
         """Return the same labels in first-stage order."""
         return replace(self.judged, ranked=self.first)
 
@@ -109,7 +113,7 @@ class Scored:
         threshold: float | None,
         n: int | None = None,
         order: Literal["score", "retrieval"] = "score",
-    ) -> Judged:
+    ) -> JudgedRanking:
         """Return what a filter would hand on, without asking the ranker again.
 
         Args:
@@ -227,7 +231,7 @@ class Material:
     """A data set with what is known of it; `labels` holds one a question."""
 
     dataset: Dataset
-    survey: Survey
+    survey: DatasetSummary
     labels: tuple[Labels, ...]
 
     @property
@@ -316,7 +320,7 @@ class Lab:
             NoFilterError: There is none.
             SettingsError: One of them drops passages itself.
         """
-        rankers = [one for one in self.rankers if isinstance(one, NotingRanker)]
+        rankers = [one for one in self.rankers if one.says_why]
         if not rankers:
             raise NoFilterError(
                 "this experiment needs a ranker that filters, e.g. deepera:local; got "
@@ -363,8 +367,8 @@ class Lab:
 
     def _run(self, ranker: Ranker, material: Material) -> Pass:
         found = material.survey
-        ranked: list[Ranked] = []
-        for one in rankings(ranker, material.dataset, found, self.setup.keep):
+        ranked: list[QuestionRanking] = []
+        for one in cached_rankings(ranker, material.dataset, found, self.setup.keep):
             ranked.append(one)
             self._watch(Step(found.name, ranker.name, len(ranked), found.n_questions))
         if all(one.failed >= found.n_candidates - 1e-9 for one in ranked):
@@ -373,14 +377,14 @@ class Lab:
         return Pass(ranker, material, tuple(questions))
 
     def _repeats(self, ranker: Ranker) -> list[Ranker]:
-        if isinstance(ranker, RepeatedRanker):
+        if ranker.is_random:
             return [ranker.repeat(number) for number in range(self.setup.n_repeats)]
         return [ranker]
 
     def _again(self, ranker: Ranker) -> list[Ranker]:
-        if isinstance(ranker, RepeatedRanker):
+        if ranker.is_random:
             return self._repeats(ranker)
-        return [again(ranker, number) for number in range(self.setup.n_repeats)]
+        return [RepeatedRun(ranker, number) for number in range(self.setup.n_repeats)]
 
 
 def read_material(dataset: Dataset) -> Material:
@@ -396,7 +400,7 @@ def read_material(dataset: Dataset) -> Material:
             labels.append(Labels.of(instance))
             yield instance
 
-    found = survey(Dataset(dataset.name, tapped, dataset.first_stage))
+    found = summarize_dataset(Dataset(dataset.name, tapped, dataset.first_stage))
     return Material(dataset, found, tuple(labels))
 
 
@@ -410,7 +414,7 @@ def _check_whole(one: Pass) -> None:
 
 
 Unit = Literal["text", "percent", "number", "count", "seconds"]
-Cell = str | int | float | Estimate | None
+Cell = str | int | float | MetricEstimate | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -507,7 +511,7 @@ def answer_columns(lab: Lab) -> tuple[Column, ...]:
     return (*(Column(name, "percent") for name in _OVERLAPS), *scored)
 
 
-def answer_values(lab: Lab, material: Material, kept: Sequence[Judged]) -> list[Values]:
+def answer_values(lab: Lab, material: Material, kept: Sequence[JudgedRanking]) -> list[Values]:
     """Answer every question from its kept passages; a value a column of `answer_columns`.
 
     A question without a reference answer, or without an answer because the generator failed, has
@@ -540,9 +544,9 @@ def values_of(lab: Lab, given: Iterator[_Given]) -> list[Values]:
     return found
 
 
-def _passages(material: Material, kept: Sequence[Judged]) -> Iterator[_Given]:
+def _passages(material: Material, kept: Sequence[JudgedRanking]) -> Iterator[_Given]:
     for instance, one in zip(material.dataset, kept, strict=True):
-        texts = texts_of(passages_of(instance))
+        texts = texts_of(candidates_of(instance))
         of = {context.id: text for context, text in zip(instance.contexts, texts, strict=True)}
         yield instance, [of[id] for id in one.ranked]
 
@@ -604,32 +608,32 @@ def _columns(lab: Lab, one: Pass) -> list[Values]:
     return [*answers, *(compute(metric, judged) for metric in lab.setup.metrics)]
 
 
-def estimates(columns: Sequence[Values], setup: Setup) -> list[Estimate]:
+def estimates(columns: Sequence[Values], setup: Setup) -> list[MetricEstimate]:
     """Return mean and 95 % interval of each column, all over the same questions."""
     if not columns:
         return []
     found = bootstraps(columns, n_resamples=setup.n_resamples, seed=setup.seed)
-    return [Estimate(*one, 0.0) for one in found]
+    return [MetricEstimate(*one, 0.0) for one in found]
 
 
-def n_kept(kept: Sequence[Judged]) -> Values:
+def n_kept(kept: Sequence[JudgedRanking]) -> Values:
     """Passages kept a question."""
     return Values.of([len(one.ranked) for one in kept])
 
 
-def empty(kept: Sequence[Judged]) -> Values:
+def empty(kept: Sequence[JudgedRanking]) -> Values:
     """1 where nothing was kept, else 0."""
     return Values.of([not one.ranked for one in kept])
 
 
-def precision(kept: Sequence[Judged]) -> Values:
+def precision(kept: Sequence[JudgedRanking]) -> Values:
     """Share of the kept passages that are golden, each passage with the same weight, in [0, 1]."""
     counts = np.array([len(one.ranked) for one in kept], dtype=np.float64)
     golden = [sum(id in one.golden for id in one.ranked) for one in kept]
     return Values.of(golden / np.maximum(counts, 1), counts)
 
 
-def found_golden(kept: Sequence[Judged]) -> Values:
+def found_golden(kept: Sequence[JudgedRanking]) -> Values:
     """1 where a golden passage is among the kept, else 0; HitRate of the whole list."""
     return Values.of([not one.golden.keys().isdisjoint(one.ranked) for one in kept])
 
@@ -645,7 +649,7 @@ class Way:
     material: str
     ranker: str
     label: tuple[str | float, ...]
-    means: Mapping[str, Estimate]
+    means: Mapping[str, MetricEstimate]
 
 
 def way_columns(lab: Lab) -> tuple[Column, ...]:
@@ -661,7 +665,7 @@ def way_columns(lab: Lab) -> tuple[Column, ...]:
 
 
 def measure_ways(
-    lab: Lab, one: Pass, ways: Mapping[tuple[str | float, ...], Sequence[Judged]]
+    lab: Lab, one: Pass, ways: Mapping[tuple[str | float, ...], Sequence[JudgedRanking]]
 ) -> list[Way]:
     """Measure what each way hands on of every question of a pass."""
     columns = way_columns(lab)
@@ -685,15 +689,17 @@ def measure_ways(
     ]
 
 
-def way_rows(ways: Sequence[Way]) -> tuple[tuple[str | float | Estimate, ...], ...]:
+def way_rows(ways: Sequence[Way]) -> tuple[tuple[str | float | MetricEstimate, ...], ...]:
     """Return the rows of a grid: data set, ranker, label, means."""
     return tuple((way.material, way.ranker, *way.label, *way.means.values()) for way in ways)
 
 
-def curve(x: Sequence[float], means: Sequence[Estimate], *, dashed: bool = False) -> Curve:
+def curve(
+    x: Sequence[float], means: Sequence[MetricEstimate], *, dashed: bool = False
+) -> CurvePoints:
     """Return a curve in percent, without the points that have nothing to measure."""
     points = [(at, one) for at, one in zip(x, means, strict=True) if one.mean == one.mean]
-    return Curve(
+    return CurvePoints(
         x=[at for at, _ in points],
         y=[100 * one.mean for _, one in points],
         low=[100 * one.low for _, one in points],

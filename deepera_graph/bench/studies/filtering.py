@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from itertools import islice
 
 from deepera_graph.bench.data.instance import Instance
-from deepera_graph.bench.figures import Curve, CurveFigure
-from deepera_graph.bench.metrics.ranking import Judged
-from deepera_graph.bench.rankers.base import passages_of
+from deepera_graph.bench.figures import CurveFigure, CurvePoints
+from deepera_graph.bench.metrics.ranking import JudgedRanking
+from deepera_graph.bench.rankers.base import candidates_of
 from deepera_graph.bench.rankers.deepera import DeepEra
 from deepera_graph.bench.run import QUESTIONS_AT_ONCE
 from deepera_graph.bench.studies.base import (
@@ -144,7 +144,7 @@ def _ways_ablations(lab: Lab, one: Pass) -> list[Way]:
     blind = lab.once(bare.variant(f"{bare.name} without intent", intent=False), one.material)
     threshold, n = lab.setup.threshold, lab.setup.top_n
     whole = [question.kept(threshold=threshold, n=n) for question in one.questions]
-    lists: dict[tuple[str | float, ...], Sequence[Judged]] = {
+    lists: dict[tuple[str | float, ...], Sequence[JudgedRanking]] = {
         (WHOLE,): whole,
         (NO_INTENT,): [each.kept(threshold=threshold, n=n) for each in blind.questions],
         (NO_FILTER,): [each.kept(threshold=None, n=n) for each in one.questions],
@@ -186,7 +186,7 @@ def _from_summaries(lab: Lab, one: Pass, bare: DeepEra, way: Way) -> Way:
 def _evidence(maker: DeepEra, one: Pass, n: int) -> Iterator[tuple[Instance, Sequence[str]]]:
     instances = iter(one.material.dataset)
     while chunk := list(islice(instances, QUESTIONS_AT_ONCE)):
-        jobs = [(each.question, passages_of(each)) for each in chunk]
+        jobs = [(each.question, candidates_of(each)) for each in chunk]
         yield from zip(chunk, maker.evidence_many(jobs, n), strict=True)
 
 
@@ -246,7 +246,7 @@ def _ways_cutoff(lab: Lab, one: Pass) -> list[Way]:
 
 def _figure(number: int, ranker: str, ways: Sequence[Way]) -> CurveFigure:
     metrics = [GOLDEN, PRECISION, *[name for name in ("F1", "P", "R") if name in ways[0].means]]
-    panels: dict[str, dict[str, Curve]] = {}
+    panels: dict[str, dict[str, CurvePoints]] = {}
     for material in dict.fromkeys(way.material for way in ways):
         lines = panels.setdefault(material, {})
         for metric in metrics:
@@ -302,7 +302,7 @@ def run_threshold(lab: Lab) -> ExperimentResult:
 
 def _ways_threshold(lab: Lab, one: Pass) -> list[Way]:
     n = lab.setup.top_n
-    lists: dict[tuple[str | float, ...], list[Judged]] = {
+    lists: dict[tuple[str | float, ...], list[JudgedRanking]] = {
         (threshold,): [question.kept(threshold=threshold, n=n) for question in one.questions]
         for threshold in lab.setup.thresholds
     }
@@ -316,7 +316,7 @@ def _ways_threshold(lab: Lab, one: Pass) -> list[Way]:
 def _figures(ways: Sequence[Way]) -> tuple[CurveFigure, ...]:
     figures: list[CurveFigure] = []
     for ranker in dict.fromkeys(way.ranker for way in ways):
-        panels: dict[str, dict[str, Curve]] = {}
+        panels: dict[str, dict[str, CurvePoints]] = {}
         for name in dict.fromkeys(way.material for way in ways):
             mine = [
                 way

@@ -16,9 +16,8 @@ from deepera_graph.bench.figures import (
     rank_cells,
     rank_shares,
 )
-from deepera_graph.bench.metrics.ranking import Judged
+from deepera_graph.bench.metrics.ranking import JudgedRanking
 from deepera_graph.bench.metrics.statistics import Values, paired_bootstraps
-from deepera_graph.bench.rankers.base import NotingRanker
 from deepera_graph.bench.studies.base import (
     All,
     Cell,
@@ -36,7 +35,7 @@ from deepera_graph.bench.studies.base import (
     measure,
     metric_columns,
 )
-from deepera_graph.bench.table import Estimate
+from deepera_graph.bench.table import MetricEstimate
 
 _BASE = "base"
 
@@ -119,7 +118,7 @@ def _pair_rows(
     for place, (ranker, _, name) in enumerate(names):
         first, second = found[place], found[len(names) + place]
         relative = (second.mean - first.mean) / first.mean if first.mean else None
-        cells = (first, second, Estimate(*differences[place], 0), relative)
+        cells = (first, second, MetricEstimate(*differences[place], 0), relative)
         yield before.name, after.name, ranker, name, len(here), *cells
 
 
@@ -187,15 +186,15 @@ _N_COLUMNS = 6
 def run_look_alikes(lab: Lab) -> ExperimentResult:
     """Measure."""
     rows: list[tuple[Cell, ...]] = []
-    bars: dict[str, dict[str, dict[str, Estimate]]] = {}
+    bars: dict[str, dict[str, dict[str, MetricEstimate]]] = {}
     for one in lab.passes():
         if not any(question.labels.types for question in one.questions):
             continue
         for row in _rows_look_alikes(lab, one):
             rows.append(row)
             above = row[-1]
-            if isinstance(above, Estimate) and above.mean == above.mean and row[2] != _OTHER:
-                in_percent = Estimate(*(100 * part for part in above))
+            if isinstance(above, MetricEstimate) and above.mean == above.mean and row[2] != _OTHER:
+                in_percent = MetricEstimate(*(100 * part for part in above))
                 groups = bars.setdefault(one.material.name, {})
                 groups.setdefault(str(row[2]), {})[one.ranker.name] = in_percent
     grid = Grid(
@@ -244,7 +243,7 @@ def _rows_look_alikes(lab: Lab, one: Pass) -> Iterator[tuple[Cell, ...]]:
             one.ranker.name,
             type,
             sum(map(len, members[type])),
-            kept if isinstance(one.ranker, NotingRanker) else None,
+            kept if one.ranker.says_why else None,
             *rest,
             None if type == _GOLDEN else above,
         )
@@ -290,7 +289,9 @@ def _columns(
     return [Values.of(column / np.maximum(counts, 1), counts) for column in sums.T]
 
 
-def _figures_look_alikes(bars: dict[str, dict[str, dict[str, Estimate]]]) -> tuple[BarFigure, ...]:
+def _figures_look_alikes(
+    bars: dict[str, dict[str, dict[str, MetricEstimate]]],
+) -> tuple[BarFigure, ...]:
     if not bars:
         return ()
     return (
@@ -347,13 +348,17 @@ def run_main_table(lab: Lab) -> ExperimentResult:
 
 
 def _figures_main_table(grid: Grid) -> tuple[BarFigure, ...]:
-    panels: dict[str, dict[str, dict[str, Estimate]]] = {}
+    panels: dict[str, dict[str, dict[str, MetricEstimate]]] = {}
     for place, column in list(enumerate(grid.columns))[3:]:
         for row in grid.rows:
             cell = row[place]
-            if isinstance(cell, Estimate) and column.unit == "percent" and not isnan(cell.mean):
+            if (
+                isinstance(cell, MetricEstimate)
+                and column.unit == "percent"
+                and not isnan(cell.mean)
+            ):
                 groups = panels.setdefault(column.name, {})
-                in_percent = Estimate(*(100 * part for part in cell))
+                in_percent = MetricEstimate(*(100 * part for part in cell))
                 groups.setdefault(str(row[0]), {})[str(row[2])] = in_percent
     if not panels:
         return ()
@@ -419,7 +424,7 @@ _SHOWN = ("golden", "distractor", "other")
 
 def run_ranks(lab: Lab) -> ExperimentResult:
     """Measure."""
-    lists: dict[str, dict[str, list[Judged]]] = {}
+    lists: dict[str, dict[str, list[JudgedRanking]]] = {}
     for one in lab.passes():
         judged = [question.judged for question in one.questions]
         lists.setdefault(one.ranker.name, {})[one.material.name] = judged
@@ -464,7 +469,7 @@ def _rows_ranks(name: str, ranker: str, shares: RankShares) -> list[tuple[Cell, 
 
 def _figures_ranks(
     lab: Lab,
-    lists: dict[str, dict[str, list[Judged]]],
+    lists: dict[str, dict[str, list[JudgedRanking]]],
     shares: dict[str, dict[str, RankShares]],
 ) -> tuple[Drawing, ...]:
     names = [name for name in _data_sets(lab) if all(name in of for of in lists.values())]

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from deepera_graph.bench.build.corpus import KeptEmbeddings, LsaEmbeddings
 from deepera_graph.bench.data.instance import Dataset, DatasetError
-from deepera_graph.bench.figures import Curve, CurveFigure
-from deepera_graph.bench.metrics.ranking import Judged, compute
+from deepera_graph.bench.figures import CurveFigure, CurvePoints
+from deepera_graph.bench.metrics.ranking import JudgedRanking, compute
 from deepera_graph.bench.rankers.embedding import unit_rows
 from deepera_graph.bench.rankers.lexical import BM25Index
 from deepera_graph.bench.studies.base import (
@@ -27,7 +27,7 @@ from deepera_graph.bench.studies.base import (
     curve,
     estimates,
 )
-from deepera_graph.bench.table import Estimate
+from deepera_graph.bench.table import MetricEstimate
 from deepera_graph.cache.store import JudgementCache
 
 Scores = NDArray[np.float64]
@@ -202,7 +202,7 @@ def run(lab: Lab) -> ExperimentResult:
     return ExperimentResult(grids=(grid,), drawings=_figures(rows), findings=tuple(findings))
 
 
-def measure(store: Store, scores: Scores, share: float, seed: int) -> list[list[Judged]]:
+def measure(store: Store, scores: Scores, share: float, seed: int) -> list[list[JudgedRanking]]:
     """Return the first 30 places of each question, and its evidence and look-alikes in order.
 
     Args:
@@ -220,9 +220,9 @@ def measure(store: Store, scores: Scores, share: float, seed: int) -> list[list[
         golden = {str(place): 1 for place in wanted.golden}
         head = tuple(map(str, first_places(row, places, _DEEPEST)))
         others = dict.fromkeys(id for id in head if int(id) in store.look_alikes)
-        heads.append(Judged(str(number), head, len(places), golden, others))
+        heads.append(JudgedRanking(str(number), head, len(places), golden, others))
         members = sorted({*mine, *mine.values()}, key=lambda id, rank=rank: rank[int(id)])  # type: ignore[misc]  # binds the loop's own
-        pairs.append(Judged(str(number), tuple(members), len(places), golden, mine))
+        pairs.append(JudgedRanking(str(number), tuple(members), len(places), golden, mine))
     return [heads, pairs]
 
 
@@ -263,13 +263,16 @@ def _figures(rows: Sequence[_Row]) -> tuple[CurveFigure, ...]:
     )
 
 
-def _panels(rows: Sequence[_Row], column: int) -> dict[str, dict[str, Curve]]:
-    panels: dict[str, dict[str, Curve]] = {}
+def _panels(rows: Sequence[_Row], column: int) -> dict[str, dict[str, CurvePoints]]:
+    panels: dict[str, dict[str, CurvePoints]] = {}
     for data, name in dict.fromkeys((str(row[0]), str(row[1])) for row in rows):
         mine = [row for row in rows if row[:2] == (data, name)]
         x = [100 * float(row[2]) for row in mine if isinstance(row[2], float)]
         means = [row[column] for row in mine]
-        known = [one if isinstance(one, Estimate) else Estimate(*[np.nan] * 4) for one in means]
+        known = [
+            one if isinstance(one, MetricEstimate) else MetricEstimate(*[np.nan] * 4)
+            for one in means
+        ]
         panels.setdefault(data, {})[name] = curve(x, known)
     return panels
 

@@ -6,9 +6,8 @@ from itertools import combinations
 import numpy as np
 from scipy.stats import rankdata  # type: ignore[import-untyped]  # has no stubs
 
-from deepera_graph.bench.figures import Curve, CurveFigure
+from deepera_graph.bench.figures import CurveFigure, CurvePoints
 from deepera_graph.bench.metrics.statistics import Floats, Values
-from deepera_graph.bench.rankers.base import NotingRanker
 from deepera_graph.bench.studies.base import (
     Cell,
     Column,
@@ -156,10 +155,10 @@ def _figure(groups: dict[str, _Groups], what: str) -> CurveFigure:
     )
 
 
-def _pass_curve(questions: Sequence[Scored]) -> Curve:
+def _pass_curve(questions: Sequence[Scored]) -> CurvePoints:
     golden = _scores(questions, golden=True)
     y = [100 * float((golden >= at).mean()) if len(golden) else 0.0 for at in _THRESHOLDS]
-    return Curve(x=_THRESHOLDS, y=y, low=y, high=y)
+    return CurvePoints(x=_THRESHOLDS, y=y, low=y, high=y)
 
 
 def _distances(ranker: str, groups: _Groups) -> list[tuple[Cell, ...]]:
@@ -261,7 +260,7 @@ def _row_stability(lab: Lab, repeats: Sequence[Pass]) -> tuple[tuple[Cell, ...],
         Values.of([_crossing(matrix, lab.setup.threshold) for matrix in matrices], counts),
     ]
     means: list[Cell] = [*estimates(columns, lab.setup)]
-    if not isinstance(first.ranker, NotingRanker):
+    if not first.ranker.says_why:
         means[-1] = None
     head = (first.material.name, first.ranker.name, len(matrices), len(repeats))
     return (*head, *means), not any(one.any() for one in spread)

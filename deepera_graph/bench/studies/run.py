@@ -12,7 +12,7 @@ from deepera_graph import __version__
 from deepera_graph.bench.metrics.answers import ChatGenerator, Extractive, Generator, LfsJudge
 from deepera_graph.bench.rankers.embedding import Dense
 from deepera_graph.bench.rankers.named import Models, make_ranker
-from deepera_graph.bench.run import Chosen, Watch, described
+from deepera_graph.bench.run import DataConfig, Watch, describe_datasets
 from deepera_graph.bench.studies import filtering as ablations
 from deepera_graph.bench.studies import filtering as cutoff
 from deepera_graph.bench.studies import filtering as threshold
@@ -40,7 +40,7 @@ _LIBRARIES = ("numpy", "matplotlib", "ir_measures", "bm25s", "PyStemmer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StudyOptions(Chosen):
+class StudyOptions(DataConfig):
     """What the caller asked for, beside the data.
 
     Attributes:
@@ -61,9 +61,9 @@ def open_lab(options: StudyOptions, *, watch: Watch = lambda step: None) -> Lab:
         MetricError: A name is used twice.
         UnavailableError: A ranker is not available, and the setup is strict.
     """
-    datasets = options.datasets()
+    datasets = options.open_datasets()
     rankers = [
-        options.ranker(name, seed=options.setup.seed, strict=options.setup.strict)
+        options.make_ranker(name, seed=options.setup.seed, strict=options.setup.strict)
         for name in options.rankers
     ]
     return Lab(rankers, datasets, options.setup, watch=watch)
@@ -137,7 +137,7 @@ def manifest(lab: Lab) -> dict[str, Any]:
             "n_resamples": setup.n_resamples,
             "seed": setup.seed,
         },
-        "datasets": described(one.survey for one in lab.materials()),
+        "datasets": describe_datasets(one.survey for one in lab.materials()),
         "rankers": {one.name: one.fingerprint for one in lab.rankers},
         "not_available": [
             {"dataset": dataset, "ranker": ranker, "reason": reason}

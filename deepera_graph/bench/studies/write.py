@@ -11,7 +11,7 @@ from typing import Any
 
 from deepera_graph.bench.figures import figure_bytes
 from deepera_graph.bench.studies.base import Cell, Column, Experiment, ExperimentResult, Grid, Unit
-from deepera_graph.bench.table import Estimate
+from deepera_graph.bench.table import MetricEstimate
 
 NOTHING = "–"
 _SIGNS: Mapping[Unit, str] = {"percent": " (%)", "seconds": " (s)"}
@@ -24,7 +24,7 @@ def head(column: Column) -> str:
 
 def shown(cell: Cell, unit: Unit) -> str:
     """Return a cell as text: percent times 100, intervals in brackets, a dash for nothing."""
-    if isinstance(cell, Estimate):
+    if isinstance(cell, MetricEstimate):
         return _estimate(cell, unit)
     return number(cell, unit)
 
@@ -38,7 +38,7 @@ def number(cell: str | int | float | None, unit: Unit) -> str:
     return _FORMS[unit](float(cell))
 
 
-def _estimate(one: Estimate, unit: Unit) -> str:
+def _estimate(one: MetricEstimate, unit: Unit) -> str:
     if isnan(one.mean):
         return NOTHING
     std = f" ± {number(one.std, unit)}" if one.std else ""
@@ -83,7 +83,7 @@ _PARTS = ("", " low", " high", " std")
 def csv_text(grid: Grid) -> str:
     """Return one line a row; an empty cell where there is nothing to measure."""
     wide = [
-        any(isinstance(row[place], Estimate) for row in grid.rows)
+        any(isinstance(row[place], MetricEstimate) for row in grid.rows)
         for place in range(len(grid.columns))
     ]
     text = StringIO()
@@ -103,9 +103,9 @@ def csv_text(grid: Grid) -> str:
 
 
 def _cells(cell: Cell, wide: bool) -> Iterator[object]:
-    values = cell if isinstance(cell, Estimate) else (cell,)
+    values = cell if isinstance(cell, MetricEstimate) else (cell,)
     yield from map(_plain, values)
-    if wide and not isinstance(cell, Estimate):
+    if wide and not isinstance(cell, MetricEstimate):
         yield from [""] * (len(_PARTS) - 1)
 
 
@@ -249,7 +249,7 @@ def _begins_a_group(grid: Grid, place: int) -> bool:
 
 
 def _cell(cell: Cell, unit: Unit) -> str:
-    if not isinstance(cell, Estimate):
+    if not isinstance(cell, MetricEstimate):
         return escaped(shown(cell, unit))
     mean, _, rest = shown(cell, unit).partition(" ")
     return f"{escaped(mean)} {{\\scriptsize {escaped(rest)}}}" if rest else escaped(mean)

@@ -5,7 +5,7 @@ import pytest
 from bench.study_lakes import Judge, column, fixed, lab, lakes
 from deepera_graph.bench.data.instance import Dataset, MetricError, UnavailableError
 from deepera_graph.bench.metrics.answers import Extractive, Verdict
-from deepera_graph.bench.rankers.base import Absent, FirstStage, Random
+from deepera_graph.bench.rankers.base import FirstStage, Random, UnavailableRanker
 from deepera_graph.bench.studies import ranking as cost
 from deepera_graph.bench.studies import ranking as main_table
 
@@ -40,13 +40,13 @@ def test_a_base_can_be_named():
 
 
 def test_what_cannot_run_is_named_and_the_others_go_on():
-    made = lab([Absent("cohere", "no key"), FirstStage()], [lakes(2)])
+    made = lab([UnavailableRanker("cohere", "no key"), FirstStage()], [lakes(2)])
     (grid,) = main_table.run_main_table(made).grids
     assert column(grid, "ranker") == ["first stage"]
     assert made.missing == {("ssli", "cohere"): "no key"}
     with pytest.raises(UnavailableError, match="no key"):
-        main_table.run_main_table(lab([Absent("cohere", "no key")], [lakes(2)]))
-    strict = lab([Absent("cohere", "no key"), FirstStage()], [lakes(2)], strict=True)
+        main_table.run_main_table(lab([UnavailableRanker("cohere", "no key")], [lakes(2)]))
+    strict = lab([UnavailableRanker("cohere", "no key"), FirstStage()], [lakes(2)], strict=True)
     with pytest.raises(UnavailableError, match="no key"):
         main_table.run_main_table(strict)
 

@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 from bench.lakes import write_jsonl
 from deepera_graph.bench.studies.base import CUTOFFS, SHARES, THRESHOLDS
 from deepera_graph.bench.studies.run import EXPERIMENTS
-from deepera_graph.cli.bench.study import Study
 from deepera_graph.cli.main import app
+from deepera_graph.cli.study import StudyName
 from support.openai_server import ChatServer
 
 QUICK = ("--resamples", "20", "--quiet")
@@ -32,7 +32,7 @@ def data(tmp_path):
 
 
 def test_the_studies_of_the_command_line_are_the_experiments():
-    assert [one.value for one in Study] == [*EXPERIMENTS, "all"]
+    assert [one.value for one in StudyName] == [*EXPERIMENTS, "all"]
 
 
 def test_the_help_teaches_all_studies_and_their_defaults():

@@ -12,7 +12,7 @@ from deepera_graph.bench.rankers.base import FirstStage
 from deepera_graph.bench.studies.base import Column, Grid
 from deepera_graph.bench.studies.run import EXPERIMENTS, manifest, run_experiments
 from deepera_graph.bench.studies.write import csv_text, escaped, latex, shown, table
-from deepera_graph.bench.table import Estimate
+from deepera_graph.bench.table import MetricEstimate
 
 NAN = float("nan")
 GRID = Grid(
@@ -20,8 +20,8 @@ GRID = Grid(
     title="Lakes & ponds",
     columns=(Column("data set"), Column("HitRate@1", "percent"), Column("n", "count")),
     rows=(
-        ("pike|perch", Estimate(0.5, 0.25, 0.75, 0.01), 3),
-        ("a_b {x} \\d", Estimate(NAN, NAN, NAN, 0), None),
+        ("pike|perch", MetricEstimate(0.5, 0.25, 0.75, 0.01), 3),
+        ("a_b {x} \\d", MetricEstimate(NAN, NAN, NAN, 0), None),
     ),
     note="50 % of them.",
 )
@@ -30,10 +30,14 @@ GRID = Grid(
 @pytest.mark.parametrize(
     ("cell", "unit", "text"),
     [
-        pytest.param(Estimate(0.5, 0.4, 0.6, 0), "percent", "50.0 [40.0, 60.0]", id="interval"),
-        pytest.param(Estimate(2, 1, 3, 0.5), "number", "2 ± 0.5 [1, 3]", id="spread"),
-        pytest.param(Estimate(0.25, NAN, NAN, 0), "percent", "25.0", id="no-interval"),
-        pytest.param(Estimate(2, 1.5, 3, 0), "count", "2.00 [1.50, 3.00]", id="mean-of-counts"),
+        pytest.param(
+            MetricEstimate(0.5, 0.4, 0.6, 0), "percent", "50.0 [40.0, 60.0]", id="interval"
+        ),
+        pytest.param(MetricEstimate(2, 1, 3, 0.5), "number", "2 ± 0.5 [1, 3]", id="spread"),
+        pytest.param(MetricEstimate(0.25, NAN, NAN, 0), "percent", "25.0", id="no-interval"),
+        pytest.param(
+            MetricEstimate(2, 1.5, 3, 0), "count", "2.00 [1.50, 3.00]", id="mean-of-counts"
+        ),
         pytest.param(-0.0001, "percent", "0.0", id="no-minus-zero"),
         pytest.param(12345, "count", "12,345", id="count"),
         pytest.param(None, "percent", "–", id="nothing"),
