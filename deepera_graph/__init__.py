@@ -1,139 +1,132 @@
-"""DeepEra: an evidence reranker for scientific question answering, built on LangGraph."""
+"""DeepEra: an evidence reranker for scientific question answering, built on LangGraph.
+
+Names are imported when they are first used, as langgraph takes over a second to import.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from deepera_graph.budget import Budget
-    from deepera_graph.cache.store import JudgementCache
-    from deepera_graph.errors import (
-        AnswerError,
-        BackendError,
-        BudgetError,
-        CallError,
-        DeepEraError,
-        InputError,
-        PromptError,
-        RoleError,
-        SettingsError,
-        StoreError,
-    )
-    from deepera_graph.judges import load_backend
-    from deepera_graph.judges.cascade import (
-        cascade_backend,
-        cascade_judge,
-        mixed_backend,
-        screened_backend,
-    )
-    from deepera_graph.judges.cross_encoder.backend import encoder_backend
-    from deepera_graph.judges.llm.backend import llm_backend
-    from deepera_graph.judges.trained.backend import local_backend, local_model
-    from deepera_graph.passages import Passage
-    from deepera_graph.pipeline.graph import build_graph
-    from deepera_graph.reranker import Estimate, EvidenceReranker
-    from deepera_graph.result import RankedPassage, RerankResult
-    from deepera_graph.schema import Answer, Backend, Intent, Judgement, Summary
-    from deepera_graph.settings import Preset, Settings, preset
-    from deepera_graph.thresholds import Calibrated, Curve, Gap, PerIntent, Quantile
-    from deepera_graph.usage import Usage
-
+    from deepera_graph.budget import Budget as Budget
+    from deepera_graph.cache.store import JudgementCache as JudgementCache
+    from deepera_graph.cache.store import open_cache as open_cache
+    from deepera_graph.chat.rate_limit import RateLimits as RateLimits
+    from deepera_graph.chat.retry import RetryPolicy as RetryPolicy
+    from deepera_graph.errors import AnswerError as AnswerError
+    from deepera_graph.errors import BackendError as BackendError
+    from deepera_graph.errors import BudgetError as BudgetError
+    from deepera_graph.errors import CallError as CallError
+    from deepera_graph.errors import DeepEraError as DeepEraError
+    from deepera_graph.errors import InputError as InputError
+    from deepera_graph.errors import PromptError as PromptError
+    from deepera_graph.errors import RoleError as RoleError
+    from deepera_graph.errors import SettingsError as SettingsError
+    from deepera_graph.errors import StoreError as StoreError
+    from deepera_graph.errors import WorkerError as WorkerError
+    from deepera_graph.judges import load_backend as load_backend
+    from deepera_graph.judges.base import Judge as Judge
+    from deepera_graph.judges.base import PlanRequest as PlanRequest
+    from deepera_graph.judges.cascade import cascade_backend as cascade_backend
+    from deepera_graph.judges.cascade import mixed_backend as mixed_backend
+    from deepera_graph.judges.cascade import screened_backend as screened_backend
+    from deepera_graph.judges.cross_encoder.backend import encoder_backend as encoder_backend
+    from deepera_graph.judges.llm.backend import llm_backend as llm_backend
+    from deepera_graph.judges.trained.backend import local_backend as local_backend
+    from deepera_graph.judges.trained.backend import local_model as local_model
+    from deepera_graph.passages import Passage as Passage
+    from deepera_graph.pipeline.graph import build_graph as build_graph
+    from deepera_graph.prompts import Domain as Domain
+    from deepera_graph.reranker import Estimate as Estimate
+    from deepera_graph.reranker import EvidenceReranker as EvidenceReranker
+    from deepera_graph.result import RankedPassage as RankedPassage
+    from deepera_graph.result import RerankResult as RerankResult
+    from deepera_graph.retrieval.sources import read_passages as read_passages
+    from deepera_graph.retrieval.store import PassageStore as PassageStore
+    from deepera_graph.retrieval.store import open_store as open_store
+    from deepera_graph.schema import Answer as Answer
+    from deepera_graph.schema import AnswerTask as AnswerTask
+    from deepera_graph.schema import Backend as Backend
+    from deepera_graph.schema import Batch as Batch
+    from deepera_graph.schema import EvidenceItem as EvidenceItem
+    from deepera_graph.schema import Intent as Intent
+    from deepera_graph.schema import IntentFields as IntentFields
+    from deepera_graph.schema import IntentTask as IntentTask
+    from deepera_graph.schema import Judgement as Judgement
+    from deepera_graph.schema import PassageTask as PassageTask
+    from deepera_graph.schema import Summary as Summary
+    from deepera_graph.schema import Unjudged as Unjudged
+    from deepera_graph.schema import Window as Window
+    from deepera_graph.settings import Preset as Preset
+    from deepera_graph.settings import Settings as Settings
+    from deepera_graph.settings import preset as preset
+    from deepera_graph.thresholds import Calibrated as Calibrated
+    from deepera_graph.thresholds import Curve as Curve
+    from deepera_graph.thresholds import Gap as Gap
+    from deepera_graph.thresholds import PerIntent as PerIntent
+    from deepera_graph.thresholds import Quantile as Quantile
+    from deepera_graph.usage import Usage as Usage
+    from langchain_deepera import DeepEraCompressor as DeepEraCompressor
+    from langchain_deepera import DeepEraRetriever as DeepEraRetriever
+    from langchain_deepera import EvidenceCrossEncoder as EvidenceCrossEncoder
+    from langchain_deepera import EvidenceEmbeddings as EvidenceEmbeddings
+    from langchain_deepera import create_evidence_tool as create_evidence_tool
 
 __version__ = "0.5.0"
 
-_HOME = {
-    "Answer": "schema",
-    "AnswerError": "errors",
-    "Backend": "schema",
-    "BackendError": "errors",
-    "Budget": "budget",
-    "BudgetError": "errors",
-    "CallError": "errors",
-    "Calibrated": "thresholds",
-    "Curve": "thresholds",
-    "DeepEraError": "errors",
-    "Estimate": "reranker",
-    "EvidenceReranker": "reranker",
-    "Gap": "thresholds",
-    "InputError": "errors",
-    "Intent": "schema",
-    "Judgement": "schema",
-    "JudgementCache": "cache.store",
-    "Passage": "passages",
-    "PerIntent": "thresholds",
-    "Preset": "settings",
-    "PromptError": "errors",
-    "Quantile": "thresholds",
-    "RankedPassage": "result",
-    "RerankResult": "result",
-    "RoleError": "errors",
-    "Settings": "settings",
-    "SettingsError": "errors",
-    "StoreError": "errors",
-    "Summary": "schema",
-    "Usage": "usage",
-    "build_graph": "pipeline.graph",
-    "cascade_backend": "judges.cascade",
-    "cascade_judge": "judges.cascade",
-    "encoder_backend": "judges.cross_encoder.backend",
-    "llm_backend": "judges.llm.backend",
-    "load_backend": "judges",
-    "local_backend": "judges.trained.backend",
-    "local_model": "judges.trained.backend",
-    "mixed_backend": "judges.cascade",
-    "preset": "settings",
-    "screened_backend": "judges.cascade",
+_NAMES = {
+    "budget": "Budget",
+    "cache.store": "JudgementCache open_cache",
+    "chat.rate_limit": "RateLimits",
+    "chat.retry": "RetryPolicy",
+    "errors": (
+        "AnswerError BackendError BudgetError CallError DeepEraError InputError PromptError "
+        "RoleError SettingsError StoreError WorkerError"
+    ),
+    "judges": "load_backend",
+    "judges.base": "Judge PlanRequest",
+    "judges.cascade": "cascade_backend mixed_backend screened_backend",
+    "judges.cross_encoder.backend": "encoder_backend",
+    "judges.llm.backend": "llm_backend",
+    "judges.trained.backend": "local_backend local_model",
+    "passages": "Passage",
+    "pipeline.graph": "build_graph",
+    "prompts": "Domain",
+    "reranker": "Estimate EvidenceReranker",
+    "result": "RankedPassage RerankResult",
+    "retrieval.sources": "read_passages",
+    "retrieval.store": "PassageStore open_store",
+    "schema": (
+        "Answer AnswerTask Backend Batch EvidenceItem Intent IntentFields IntentTask Judgement "
+        "PassageTask Summary Unjudged Window"
+    ),
+    "settings": "Preset Settings preset",
+    "thresholds": "Calibrated Curve Gap PerIntent Quantile",
+    "usage": "Usage",
 }
-
-__all__ = [
-    "Answer",
-    "AnswerError",
-    "Backend",
-    "BackendError",
-    "Budget",
-    "BudgetError",
-    "Calibrated",
-    "CallError",
-    "Curve",
-    "DeepEraError",
-    "Estimate",
-    "EvidenceReranker",
-    "Gap",
-    "InputError",
-    "Intent",
-    "Judgement",
-    "JudgementCache",
-    "Passage",
-    "PerIntent",
-    "Preset",
-    "PromptError",
-    "Quantile",
-    "RankedPassage",
-    "RerankResult",
-    "RoleError",
-    "Settings",
-    "SettingsError",
-    "StoreError",
-    "Summary",
-    "Usage",
-    "__version__",
-    "build_graph",
-    "cascade_backend",
-    "cascade_judge",
-    "encoder_backend",
-    "llm_backend",
-    "load_backend",
-    "local_backend",
-    "local_model",
-    "mixed_backend",
-    "preset",
-    "screened_backend",
-]
+_OF_LANGCHAIN = (
+    "DeepEraCompressor",
+    "DeepEraRetriever",
+    "EvidenceCrossEncoder",
+    "EvidenceEmbeddings",
+    "create_evidence_tool",
+)
+_HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
+_RENAMED = {"cascade_judge": "cascade_backend"}  # old names: they warn, and go with version 0.7
+__all__ = sorted((*_HOME, *_OF_LANGCHAIN, "__version__"))  # noqa: PLE0605  # from the tables
 
 
-def __getattr__(name: str) -> Any:  # langgraph takes over a second to import
+def __getattr__(name: str) -> Any:
+    if name in _RENAMED:
+        new = _RENAMED[name]
+        import_module("deepera_graph.settings").warn_renamed(name, new, stacklevel=3)
+        return __getattr__(new)
+    if name in _OF_LANGCHAIN:
+        import langchain_deepera  # noqa: PLC0415  # it imports our names, and langchain-core
+
+        return getattr(langchain_deepera, name)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return getattr(import_module(f"deepera_graph.{_HOME[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -21,7 +21,7 @@ class Budget:
     """What a run may cost; None is no limit. Calls in flight at the limit are finished.
 
     Attributes:
-        max_calls: Most model calls, > 0; retries, hedges and repeated questions count.
+        max_calls: Most model calls, > 0; retries and repeated questions count.
         max_tokens: Most tokens, prompt and answer, > 0.
         max_seconds: Longest time from the start of the run, > 0 seconds.
         max_cost: Most money, > 0, in the currency of the prices; needs both prices.
@@ -138,7 +138,7 @@ class Meter:
 class Tab:
     """What one role call runs up: the calls it really sends, one after the other or at once.
 
-    The first of them is admitted already, when the role is called. A retry, a hedge or a repeated
+    The first of them is admitted already, when the role is called. A retry or a repeated
     question is a call of its own, and starts only if the budget allows another.
 
     Args:

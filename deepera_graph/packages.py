@@ -1,5 +1,6 @@
 """Packages that only an extra brings: one way to import them, and to say how to install them."""
 
+import re
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
@@ -8,28 +9,41 @@ from typing import Any, TypeVar
 from deepera_graph.errors import DeepEraError, SettingsError
 
 T = TypeVar("T")
+_LONGEST = 240
+_ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-f]+")  # differs from run to run
 
 
 def import_extra(
-    module: str, *, extra: str, what: str = "", error: type[DeepEraError] = SettingsError
+    module: str,
+    *,
+    extra: str = "",
+    install: str = "",
+    what: str = "",
+    error: type[DeepEraError] = SettingsError,
 ) -> Any:
-    """Import a module of an extra.
+    """Import a module that an extra brings.
 
     Args:
         module: Its dotted name.
         extra: The extra of this package that brings it, for the message.
+        install: What pip is to install where no extra brings it.
         what: What needs it, e.g. ``"training the judge"``; "this" if empty.
         error: What to raise.
 
     Raises:
         DeepEraError: *error*: it is not installed, or importing it fails.
     """
-    check_extra(module, extra=extra, what=what, error=error)
+    check_extra(module, extra=extra, install=install, what=what, error=error)
     return call_foreign(f"{module} cannot be imported", lambda: import_module(module), error=error)
 
 
 def check_extra(
-    module: str, *, extra: str, what: str = "", error: type[DeepEraError] = SettingsError
+    module: str,
+    *,
+    extra: str = "",
+    install: str = "",
+    what: str = "",
+    error: type[DeepEraError] = SettingsError,
 ) -> None:
     """Do what `import_extra` does without importing it: some packages take many seconds.
 
@@ -39,7 +53,7 @@ def check_extra(
     package = module.partition(".")[0]
     if find_spec(package) is None:
         needs = f"{what} needs {package}" if what else f"{package} is not installed"
-        raise error(f"{needs}: pip install 'deepera-graph[{extra}]'")
+        raise error(f"{needs}: pip install '{install or f'deepera-graph[{extra}]'}'")
 
 
 def call_foreign(
@@ -59,6 +73,7 @@ def call_foreign(
 
 
 def describe_error(error: BaseException) -> str:
-    """Return the kind of an error and the first line of what it says."""
-    text = next(iter(str(error).strip().splitlines()), "")
+    """Return the kind of an error and what it says in one line, without memory addresses."""
+    text = _ADDRESS.sub("", " ".join(str(error).split()))
+    text = text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -86,7 +86,7 @@ class EvidenceReranker:
 
     Args:
         backend: Who judges: a `Backend`, or ``"local"``, ``"provider:model"`` or
-            ``"package.module:factory"``.
+            ``"package.module:factory"``; or the plain form that `to_dict` gives.
         checkpointer: A LangGraph saver that keeps the state of every run; needs a ``thread_id``
             in the config. None keeps nothing.
         cache: Where judgements are kept, so that an equal one is not paid for twice; see
@@ -102,7 +102,7 @@ class EvidenceReranker:
 
     def __init__(
         self,
-        backend: Backend | str = "local",
+        backend: Backend | str | Mapping[str, Any] = "local",
         *,
         checkpointer: "BaseCheckpointSaver[Any] | None" = None,
         cache: JudgementCache | None = None,

@@ -142,7 +142,7 @@ def with_repair_note(words: str, answer: RoleAnswer) -> str:
 
 
 _OF_NO_EFFECT = frozenset(
-    {"api_key_env", "batch_size", "limits", "max_retries", "patience", "threads", "timeout"}
+    {"api_key_env", "batch_size", "limits", "max_retries", "retry", "threads", "timeout"}
 )
 
 

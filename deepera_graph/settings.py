@@ -1,5 +1,6 @@
 """What the caller can turn; checked when made."""
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from types import MappingProxyType
@@ -220,6 +221,12 @@ def preset(name: str) -> Preset:
     if found is None:
         raise SettingsError(f"preset must be one of {', '.join(PRESETS)}, got {name!r}")
     return found
+
+
+def warn_renamed(old: str, new: str, *, stacklevel: int = 4) -> None:
+    """Warn whoever calls a function of ours that a name of it has changed."""
+    message = f"{old} is called {new} since version 0.6; the old name goes with the next version"
+    warnings.warn(message, DeprecationWarning, stacklevel=stacklevel)
 
 
 def _budget(values: Mapping[str, Any]) -> Budget:

@@ -13,7 +13,6 @@ class UsageRecord(TypedDict):
     output_tokens: int
     reasked_calls: int
     failed_calls: int
-    hedged_calls: int
     cached_calls: int
 
 
@@ -30,7 +29,6 @@ class Usage:
         output_tokens: Completion tokens of these calls as the server counts them, >= 0.
         reasked_calls: Those of `calls` that asked again because a reply was unusable.
         failed_calls: Calls beside `calls` that brought no reply: refused, timed out, cut off.
-        hedged_calls: Calls beside `calls` that were sent as second copies of slow ones.
         cached_calls: Those of `calls` that were not sent, as the cache had the answer.
     """
 
@@ -39,13 +37,12 @@ class Usage:
     output_tokens: int = 0
     reasked_calls: int = 0
     failed_calls: int = 0
-    hedged_calls: int = 0
     cached_calls: int = 0
 
     @property
     def sent_calls(self) -> int:
         """Calls that really went out."""
-        return self.calls - self.cached_calls + self.failed_calls + self.hedged_calls
+        return self.calls - self.cached_calls + self.failed_calls
 
     @property
     def tokens(self) -> int:
@@ -59,7 +56,6 @@ class Usage:
             self.output_tokens + other.output_tokens,
             self.reasked_calls + other.reasked_calls,
             self.failed_calls + other.failed_calls,
-            self.hedged_calls + other.hedged_calls,
             self.cached_calls + other.cached_calls,
         )
 
@@ -71,7 +67,6 @@ class Usage:
             "output_tokens": self.output_tokens,
             "reasked_calls": self.reasked_calls,
             "failed_calls": self.failed_calls,
-            "hedged_calls": self.hedged_calls,
             "cached_calls": self.cached_calls,
         }
 

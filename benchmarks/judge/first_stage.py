@@ -19,9 +19,9 @@ from pydantic import BaseModel, Field
 
 from deepera_graph.bench.data.instance import read_rows
 from deepera_graph.bench.data.readers import Search, read_beir
-from deepera_graph.bench.metrics.ranking import Judged, compute
+from deepera_graph.bench.metrics.ranking import JudgedRanking, compute
 from deepera_graph.bench.metrics.statistics import Values, bootstrap
-from deepera_graph.bench.rankers.lexical import CorpusBM25, Found
+from deepera_graph.bench.rankers.lexical import CorpusBM25, Hit
 from deepera_graph.retrieval.search import fuse
 from deepera_graph.retrieval.store import PassageStore, open_store
 from langchain_deepera import EvidenceEmbeddings
@@ -48,10 +48,10 @@ def first_stages(
         store.add(documents(rows), on_progress=lambda n: sys.stderr.write(f"{n} indexed\n"))
     by_words, by_vectors = searching(words), searching(dense)
 
-    def fused(query: str, n: int) -> list[Found]:
+    def fused(query: str, n: int) -> list[Hit]:
         rankings = [[one.id for one in way(query, FUSED)] for way in (by_words, by_vectors)]
         best = sorted(fuse(rankings).items(), key=lambda found: (-found[1], found[0]))
-        return [Found(id, score) for id, score in best[:n]]
+        return [Hit(id, score) for id, score in best[:n]]
 
     stems = CorpusBM25({row.id: f"{row.title} {row.text}".strip() for row in rows}).search
     return {
@@ -75,20 +75,20 @@ def searching(store: PassageStore) -> Search:
     """Return a search that finds the same again without searching."""
 
     @cache
-    def deepest(query: str) -> list[Found]:
+    def deepest(query: str) -> list[Hit]:
         found = store.search(query, FUSED)
-        return [Found(str(one.id), one.metadata["retrieval_score"]) for one in found]
+        return [Hit(str(one.id), one.metadata["retrieval_score"]) for one in found]
 
     return lambda query, n: deepest(query)[:n]
 
 
-def judged(folder: Path, split: str, search: Search) -> list[Judged]:
+def judged(folder: Path, split: str, search: Search) -> list[JudgedRanking]:
     """Return the ranking of each question, with its labels."""
     instances = read_beir(folder, split=split, n_candidates=DEPTH, search=search)
-    return [Judged.of(one, [context.id for context in one.contexts]) for one in instances]
+    return [JudgedRanking.of(one, [context.id for context in one.contexts]) for one in instances]
 
 
-def table(found: Mapping[str, Sequence[Judged]]) -> list[str]:
+def table(found: Mapping[str, Sequence[JudgedRanking]]) -> list[str]:
     """Return the lines of a Markdown table: means, intervals, and differences from BM25."""
     columns = [name for metric in METRICS for name in (metric, "minus BM25's")]
     lines = [f"| first stage | {' | '.join(columns)} |", f"|---|{'---|' * len(columns)}"]

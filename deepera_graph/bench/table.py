@@ -7,13 +7,12 @@ from io import StringIO
 from math import isnan
 from typing import NamedTuple
 
-from deepera_graph.bench.data.instance import MetricError
-from deepera_graph.bench.metrics.ranking import Survey
+from deepera_graph.bench.metrics.ranking import DatasetSummary
 
 _WIDEST_CELL = 120
 
 
-class Estimate(NamedTuple):
+class MetricEstimate(NamedTuple):
     """A metric of one ranker on one data set, each number in [0, 1].
 
     `std` is the standard deviation over repeated runs, 0 for a single one; all are not a number
@@ -27,31 +26,18 @@ class Estimate(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One ranker on one data set.
-
-    Attributes:
-        dataset: Name of the data set.
-        ranker: Name of the ranker.
-        n_repeats: How many runs are averaged, >= 1.
-        estimates: One a metric, in the order of the table's metrics.
-        seconds: Wall time a question.
-        calls: Model calls a question.
-        tokens: Tokens a question, in and out.
-        failed: Passages a question that the ranker could not judge; they keep their first-stage
-            order among themselves.
-        problem: Why the last of them failed.
-    """
+class ResultRow:
+    """One ranker on one data set."""
 
     dataset: str
     ranker: str
-    n_repeats: int
-    estimates: tuple[Estimate, ...]
-    seconds: float
-    calls: float
-    tokens: float
-    failed: float = 0.0
-    problem: str = ""
+    n_repeats: int  # how many runs are averaged, >= 1
+    estimates: tuple[MetricEstimate, ...]  # one a metric, in the order of the table's metrics
+    seconds: float  # wall time a question
+    calls: float  # model calls a question
+    tokens: float  # tokens a question, in and out
+    failed: float = 0.0  # passages a question that could not be judged
+    problem: str = ""  # why the last of them failed
 
 
 class Missing(NamedTuple):
@@ -80,12 +66,12 @@ class Table:
     """Everything a run measured."""
 
     metrics: tuple[str, ...]
-    surveys: tuple[Survey, ...]
-    rows: tuple[Row, ...]
+    summaries: tuple[DatasetSummary, ...]
+    rows: tuple[ResultRow, ...]
     differences: tuple[Difference, ...] = ()
     missing: tuple[Missing, ...] = ()
 
-    def of(self, dataset: str, ranker: str) -> Row:
+    def of(self, dataset: str, ranker: str) -> ResultRow:
         """Return the row of a ranker on a data set."""
         for row in self.rows:
             if (row.dataset, row.ranker) == (dataset, ranker):
@@ -94,7 +80,7 @@ class Table:
 
     def overview(self) -> str:
         """Return one Markdown table of means in percent: rankers down, data sets across."""
-        names = [survey.name for survey in self.surveys]
+        names = [summary.name for summary in self.summaries]
         rankers = dict.fromkeys(
             [*(row.ranker for row in self.rows), *(one.ranker for one in self.missing)]
         )
@@ -103,7 +89,7 @@ class Table:
 
     def markdown(self) -> str:
         """Return a Markdown table a data set: percent, with 95 % intervals over questions."""
-        return "\n".join(self._section(survey) for survey in self.surveys)
+        return "\n".join(self._section(summary) for summary in self.summaries)
 
     def csv(self) -> str:
         """Return a line a data set, ranker and metric; numbers are fractions, not percent."""
@@ -111,17 +97,17 @@ class Table:
             "dataset", "questions", "ceiling", "ranker", "repeats", "metric", "mean", "low",
             "high", "std", "seconds", "calls", "tokens", "failed", "note",
         )  # fmt: skip
-        surveys = {survey.name: survey for survey in self.surveys}
+        summaries = {one.name: one for one in self.summaries}
         lines: list[Sequence[object]] = []
         for row in self.rows:
-            survey = surveys[row.dataset]
-            about = (row.dataset, survey.n_questions, survey.ceiling, row.ranker, row.n_repeats)
+            summary = summaries[row.dataset]
+            about = (row.dataset, summary.n_questions, summary.ceiling, row.ranker, row.n_repeats)
             costs = (row.seconds, row.calls, row.tokens, row.failed, row.problem)
             for metric, one in zip(self.metrics, row.estimates, strict=True):
                 lines.append((*about, metric, *one, *costs))
         for gone in self.missing:
-            survey = surveys[gone.dataset]
-            about = (gone.dataset, survey.n_questions, survey.ceiling, gone.ranker, 0)
+            summary = summaries[gone.dataset]
+            about = (gone.dataset, summary.n_questions, summary.ceiling, gone.ranker, 0)
             lines.append((*about, *[""] * 9, _not_available(gone)))
         return _csv(head, lines)
 
@@ -134,30 +120,30 @@ class Table:
             return "not available"
         return " / ".join(_percent(one.mean) for one in self.of(dataset, ranker).estimates)
 
-    def _section(self, survey: Survey) -> str:
+    def _section(self, summary: DatasetSummary) -> str:
         head = ["ranker", *self.metrics, "seconds a question"]
         body = [
             [row.ranker, *map(_estimate, row.estimates), f"{row.seconds:.2g}"]
             for row in self.rows
-            if row.dataset == survey.name
+            if row.dataset == summary.name
         ]
-        gone = [one for one in self.missing if one.dataset == survey.name]
-        body += [[one.ranker, _shortened(one), *[""] * len(self.metrics)] for one in gone]
+        absent = [one for one in self.missing if one.dataset == summary.name]
+        body += [[one.ranker, _shortened(one), *[""] * len(self.metrics)] for one in absent]
         return (
-            f"### {survey.name}\n\n"
-            f"{survey.n_questions} questions, {survey.n_candidates:.1f} candidates each "
-            f"({survey.n_distractors:.1f} labelled distractors); golden among them for "
-            f"{_percent(survey.ceiling)} %. First stage: {survey.first_stage}.\n\n"
-            f"{_grid(head, body)}{self._failures(survey)}"
+            f"### {summary.name}\n\n"
+            f"{summary.n_questions} questions, {summary.n_candidates:.1f} candidates each "
+            f"({summary.n_distractors:.1f} labelled distractors); golden among them for "
+            f"{_percent(summary.ceiling)} %. First stage: {summary.first_stage}.\n\n"
+            f"{_grid(head, body)}{self._failures(summary)}"
         )
 
-    def _failures(self, survey: Survey) -> str:
+    def _failures(self, summary: DatasetSummary) -> str:
         """Say in a sentence a ranker what could not be judged."""
         notes = [
-            f"{row.ranker}: {_percent(row.failed / survey.n_candidates)} % of the passages could "
+            f"{row.ranker}: {_percent(row.failed / summary.n_candidates)} % of the passages could "
             f"not be judged and keep their first-stage order among themselves ({row.problem}).\n"
             for row in self.rows
-            if row.dataset == survey.name and row.failed
+            if row.dataset == summary.name and row.failed
         ]
         return "".join(f"\n{note}" for note in notes)
 
@@ -177,7 +163,7 @@ def _shortened(one: Missing) -> str:
     return text if len(text) <= _WIDEST_CELL else f"{text[:_WIDEST_CELL].rstrip()} …"
 
 
-def _estimate(one: Estimate) -> str:
+def _estimate(one: MetricEstimate) -> str:
     if isnan(one.mean):
         return "–"
     spread = f" ± {_percent(one.std)}" if one.std else ""
@@ -200,40 +186,3 @@ def _cell(value: object) -> object:
     if not isinstance(value, float):
         return value
     return "" if isnan(value) else f"{value:.6g}"
-
-
-class Change(NamedTuple):
-    """One metric of one ranker on two data sets.
-
-    `relative` is (after - before) / before, e.g. -0.5 for half as much; not a number where before
-    is 0.
-    """
-
-    ranker: str
-    metric: str
-    before: float
-    after: float
-    relative: float
-
-
-def changes(table: Table, before: str, after: str) -> list[Change]:
-    """Return a change a ranker and metric, in the order of the table."""
-    names = [survey.name for survey in table.surveys]
-    for name in (before, after):
-        if name not in names:
-            raise MetricError(f"data set must be one of {names}, got {name!r}")
-    return [
-        Change(row.ranker, metric, old.mean, new.mean, _relative(old.mean, new.mean))
-        for row in table.rows
-        if row.dataset == before
-        for metric, old, new in zip(
-            table.metrics,
-            row.estimates,
-            table.of(after, row.ranker).estimates,
-            strict=True,
-        )
-    ]
-
-
-def _relative(before: float, after: float) -> float:
-    return (after - before) / before if before else float("nan")

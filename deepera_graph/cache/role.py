@@ -147,7 +147,6 @@ def _paid(stored: Usage, own: Usage) -> Usage:
     return replace(
         stored,
         failed_calls=own.failed_calls + max(0, own.calls - stored.calls),
-        hedged_calls=own.hedged_calls,
         cached_calls=max(0, stored.calls - own.calls),
     )
 

@@ -1,1 +1,1 @@
-"""The trained local judge: does a passage hold evidence on exactly this question?"""
+"""The one way to ask a chat model: client, output modes, retries, rate limits, JSON extraction."""

@@ -1,8 +1,8 @@
-"""Every provider's errors in our own words; a message never holds a key."""
+"""Every provider's errors in our own words; neither a message nor a response holds a key."""
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from json import JSONDecodeError
@@ -12,7 +12,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
-from deepera_graph.chat.sanitize import one_line
+from deepera_graph.chat.parsing import refuse_doubles
+from deepera_graph.chat.sanitize import sanitize_line
 from deepera_graph.errors import CallError
 from deepera_graph.usage import Usage
 
@@ -28,11 +29,11 @@ _SECRET = re.compile(  # of the usual forms, whoever's they are
 _LONGEST = 300
 
 
-def call_error(error: Exception, secrets: Collection[str] = ()) -> CallError:
+def to_call_error(error: Exception, secrets: Collection[str] = ()) -> CallError:
     """Say what went wrong with a call, and whether trying again may help; without the *secrets*."""
     status = getattr(error, "status_code", None)
     status = status if isinstance(status, int) else None
-    causes = _causes(error)
+    causes = _names_of_causes(error)
     timed_out = bool(causes & _TIMED_OUT)
     unreachable = status is None and not timed_out and bool(causes & _NEVER_CONNECTED)
     return CallError(
@@ -45,7 +46,7 @@ def call_error(error: Exception, secrets: Collection[str] = ()) -> CallError:
     )
 
 
-def tells(error: BaseException | None, secrets: Collection[str]) -> bool:
+def reveals_secret(error: BaseException | None, secrets: Collection[str]) -> bool:
     """Whether an error, or one that caused it, would show a secret to whoever prints it."""
     while error is not None:
         if any(secret in f"{error} {error!r}" for secret in secrets):
@@ -54,31 +55,31 @@ def tells(error: BaseException | None, secrets: Collection[str]) -> bool:
     return False
 
 
+def shorten(error: BaseException, secrets: Collection[str] = ()) -> str:
+    """Return the message of an error in one line, without *secrets* or what looks like a key."""
+    text = str(error)
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, "***")
+    text = _SECRET.sub("***", sanitize_line(text)) or type(error).__name__
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
+
+
 def _message(
     error: Exception, status: int | None, secrets: Collection[str], *, unreachable: bool
 ) -> str:
     if status in {401, 403}:
         return f"the server refused the API key (HTTP {status})"
     if unreachable:
-        return f"the server cannot be reached ({brief(_deepest(error), secrets)})"
+        return f"the server cannot be reached ({shorten(_root_cause(error), secrets)})"
     if isinstance(error, JSONDecodeError | UnicodeDecodeError):
-        return f"the server's answer is not JSON ({brief(error, secrets)})"
+        return f"the server's answer is not JSON ({shorten(error, secrets)})"
     if status is not None:
-        return f"HTTP {status}: {brief(error, secrets)}"
-    return f"{type(error).__name__}: {brief(_deepest(error), secrets)}"
+        return f"HTTP {status}: {shorten(error, secrets)}"
+    return f"{type(error).__name__}: {shorten(_root_cause(error), secrets)}"
 
 
-def brief(error: BaseException, secrets: Collection[str] = ()) -> str:
-    """Return the message of an error in one line, without *secrets* or what looks like a key."""
-    text = str(error)
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, "***")
-    text = _SECRET.sub("***", one_line(text)) or type(error).__name__
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
-
-
-def _causes(error: BaseException | None) -> set[str]:
-    """Names of the types of an error and of all that caused it."""
+def _names_of_causes(error: BaseException | None) -> set[str]:
+    """Return the names of the types of an error and of all that caused it."""
     names: set[str] = set()
     while error is not None:
         names |= {kind.__name__ for kind in type(error).__mro__}
@@ -86,7 +87,7 @@ def _causes(error: BaseException | None) -> set[str]:
     return names
 
 
-def _deepest(error: BaseException) -> BaseException:
+def _root_cause(error: BaseException) -> BaseException:
     while (cause := error.__cause__ or error.__context__) is not None:
         if isinstance(cause, StopIteration):  # how the JSON reader stops, and says nothing
             break
@@ -111,35 +112,26 @@ def _retry_after(error: Exception) -> float | None:
 
 
 _SHORTEST = 6  # a shorter one is a placeholder, and would blank out words
-_HOLDERS = ("default_headers", "default_query")
 _KEY = re.compile(r"key|token|secret|password|sig", re.IGNORECASE)
-_URLS = ("openai_api_base", "base_url", "openai_proxy")
 
 
 def secrets_of(model: BaseChatModel) -> frozenset[str]:
     """Return the keys, the values of extra headers, and the passwords in URLs of a model."""
-    found = [value.get_secret_value() for value in vars(model).values() if _is_secret(value)]
-    for name in _HOLDERS:
-        found += map(str, _values(getattr(model, name, None)))
-    for name in _URLS:
-        found += _passwords(getattr(model, name, None))
+    found = [one.get_secret_value() for one in vars(model).values() if isinstance(one, SecretStr)]
+    for name in ("default_headers", "default_query"):
+        held = getattr(model, name, None)
+        found += map(str, held.values() if isinstance(held, Mapping) else ())
+    for name in ("openai_api_base", "base_url", "openai_proxy"):
+        found += _passwords_in(getattr(model, name, None))
     return frozenset(one.strip() for one in found if len(one.strip()) >= _SHORTEST)
 
 
-def holds_password(url: str) -> bool:
+def has_password(url: str) -> bool:
     """Whether a URL carries a password before its host, or a key after its question mark."""
-    return bool(_passwords(url))
+    return bool(_passwords_in(url))
 
 
-def _is_secret(value: object) -> bool:
-    return isinstance(value, SecretStr)
-
-
-def _values(held: Any) -> Iterable[Any]:
-    return held.values() if isinstance(held, Mapping) else ()
-
-
-def _passwords(url: object) -> list[str]:
+def _passwords_in(url: object) -> list[str]:
     if not isinstance(url, str):
         return []
     try:
@@ -150,13 +142,12 @@ def _passwords(url: object) -> list[str]:
     return [*found, parts.password, unquote(parts.password)] if parts.password else found
 
 
-_HIDDEN = b"***"
 _MARK = "\ufeff"  # a byte order mark: no JSON, and skipped when we read it
-_OF_THE_BODY = frozenset({"content-length", "content-encoding", "transfer-encoding"})
+_ABOUT_THE_BODY = frozenset({"content-length", "content-encoding", "transfer-encoding"})
 
 
-def watch(client: Any, secrets: Collection[str]) -> None:
-    """Have an asynchronous HTTP client (httpx, httpx2) give answers without secrets.
+def filter_responses(client: Any, secrets: Collection[str]) -> None:
+    """Have an asynchronous HTTP client (httpx, httpx2) give responses without secrets.
 
     Arguments of a tool call that a library would misread are marked, so that it hands them on as
     they are. Streams are left alone.
@@ -164,55 +155,44 @@ def watch(client: Any, secrets: Collection[str]) -> None:
     send = client.send
     hidden = sorted((one.encode() for one in secrets if one), key=len, reverse=True)
 
-    async def watched(request: Any, **options: Any) -> Any:
+    async def send_filtered(request: Any, **options: Any) -> Any:
         response = await send(request, **options)
         if "event-stream" in response.headers.get("content-type", ""):
             return response
-        body = await response.aread()
-        told = _with_marked_arguments(_without(body, hidden))
-        if told == body:
+        found = body = await response.aread()
+        for secret in hidden:
+            body = body.replace(secret, b"***")
+        body = _mark_arguments(body)
+        if body == found:
             return response
-        headers = [(k, v) for k, v in response.headers.multi_items() if k not in _OF_THE_BODY]
+        headers = [(k, v) for k, v in response.headers.multi_items() if k not in _ABOUT_THE_BODY]
         return type(response)(
-            response.status_code, headers=headers, content=told, request=response.request
+            response.status_code, headers=headers, content=body, request=response.request
         )
 
-    client.send = watched
+    client.send = send_filtered
 
 
-def _without(body: bytes, secrets: list[bytes]) -> bytes:
-    for secret in secrets:
-        body = body.replace(secret, _HIDDEN)
-    return body
-
-
-def _with_marked_arguments(body: bytes) -> bytes:
+def _mark_arguments(body: bytes) -> bytes:
     if b'"tool_calls"' not in body:
         return body
     try:
         answer = json.loads(body)
         for choice in answer["choices"]:
             for call in choice["message"].get("tool_calls") or ():
-                call["function"]["arguments"] = marked(call["function"].get("arguments"))
+                call["function"]["arguments"] = mark_unclear(call["function"].get("arguments"))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return body  # not an answer of this protocol: let the library say so
     return json.dumps(answer).encode()
 
 
-def marked(arguments: object) -> str:
+def mark_unclear(arguments: object) -> str:
     """Return the arguments as text; with a mark before all that is not one clear object."""
     if arguments is None:
         return ""
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
     try:
-        value = json.loads(text, object_pairs_hook=_once, strict=False)
+        value = json.loads(text, object_pairs_hook=refuse_doubles, strict=False)
     except (ValueError, RecursionError):
         value = None
     return text if isinstance(value, dict) or not text.strip() else _MARK + text
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        raise ValueError("a field is named twice")
-    return values

@@ -8,7 +8,7 @@ so the calls themselves all run in one loop of ours, in a thread of its own.
 import asyncio
 import os
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from threading import Lock, Thread
 from typing import Any, TypeVar
 
@@ -21,22 +21,22 @@ _owner: int | None = None
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run *work* in the loop of the model calls, and wait in this thread.
-
-    Raises:
-        RuntimeError: Called from within that loop, where waiting would never end.
-    """
-    loop = _running_loop()
+    """Run *work* in the loop of the model calls, and wait in this thread; not from that loop."""
+    loop = _start_loop()
     if _is_current(loop):
         work.close()
         raise RuntimeError("a synchronous rerank was started from inside a model call")
     future = asyncio.run_coroutine_threadsafe(work, loop)
-    return _result(future)
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
 
 
 async def arun(work: Coroutine[Any, Any, T]) -> T:
     """Run *work* in the loop of the model calls, and wait in the loop of the caller."""
-    loop = _running_loop()
+    loop = _start_loop()
     if _is_current(loop):
         return await work
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
@@ -48,15 +48,7 @@ def close_later(close: Callable[[], Coroutine[Any, Any, None]]) -> None:
         asyncio.run_coroutine_threadsafe(close(), _loop)
 
 
-def _result(future: "Future[T]") -> T:
-    try:
-        return future.result()
-    except BaseException:
-        future.cancel()
-        raise
-
-
-def _running_loop() -> asyncio.AbstractEventLoop:
+def _start_loop() -> asyncio.AbstractEventLoop:
     """Return the loop, started on first use and again in a forked child."""
     global _loop, _owner  # one loop a process is the point
     with _lock:

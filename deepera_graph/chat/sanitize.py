@@ -1,4 +1,4 @@
-"""Foreign text made harmless to show: what cannot be seen, or would steer the model, stands out.
+"""Foreign text made safe to show: what cannot be seen, or would steer the model, stands out.
 
 One character takes the place of one, so that offsets into the text stay true.
 """
@@ -31,7 +31,7 @@ _ORDINARY = re.compile(r"(?:[\n -;>-Z\\-~]|=(?!=)|< )*+")  # printable ASCII of 
 _INSTEAD = "\ufffd"
 
 
-def plain(text: str) -> str:
+def sanitize(text: str) -> str:
     """Replace control, direction and unseen characters, break the tokens of chat templates.
 
     Line breaks stay; white space of other kinds becomes a space. A rule of equals signs, as in our
@@ -48,9 +48,9 @@ def plain(text: str) -> str:
     return _SQUARE.sub("［", _ANGLE.sub("‹", ruled))
 
 
-def one_line(text: str) -> str:
-    """Return the text as `plain` does, in one line."""
-    return " ".join(plain(text).split())
+def sanitize_line(text: str) -> str:
+    """Return the text as `sanitize` does, in one line."""
+    return " ".join(sanitize(text).split())
 
 
 def _stand_in(unseen: str) -> str:

@@ -1,21 +1,19 @@
-"""Structured answers: ask, read, ask once more with what was wrong, or ask in another way."""
+"""Structured replies: ask, read, ask once more with what was wrong, or try another output mode."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Generic
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 
-from deepera_graph.chat.client import NOT_SUPPORTED, ChatModel, Method
-from deepera_graph.chat.parsing import EmptyAnswerError, UnusableReplyError, parse
-from deepera_graph.chat.retry import Reply
-from deepera_graph.chat.sanitize import one_line
-from deepera_graph.chat.schema import Filled
+from deepera_graph.chat.client import UNSUPPORTED, ChatModel, OutputMode
+from deepera_graph.chat.parsing import EmptyAnswerError, ReplyT, UnusableReplyError, parse_reply
+from deepera_graph.chat.retry import RawReply
+from deepera_graph.chat.sanitize import sanitize_line
 from deepera_graph.errors import AnswerError, CallError, RoleError
 from deepera_graph.usage import Usage
 
-FilledT = TypeVar("FilledT", bound=Filled)
 _NOT_SHOWN = "(a reply that could not be used)"  # its words may be those of a hostile passage
 
 
@@ -28,10 +26,10 @@ class CutOffError(UnusableReplyError):
 
 
 @dataclass(frozen=True, slots=True)
-class Filling(Generic[FilledT]):
+class UsableReply(Generic[ReplyT]):
     """A usable answer, what it cost, and what was wrong with the first reply, if it took two."""
 
-    answer: FilledT
+    answer: ReplyT
     usage: Usage
     problem: str = ""
 
@@ -41,16 +39,16 @@ class Filling(Generic[FilledT]):
         return bool(self.problem)
 
 
-async def fill(
+async def request_reply(
     model: ChatModel,
     messages: Sequence[BaseMessage],
-    kind: type[FilledT],
+    kind: type[ReplyT],
     config: RunnableConfig | None = None,
-) -> Filling[FilledT]:
-    """Have a model fill in one kind of answer.
+) -> UsableReply[ReplyT]:
+    """Have a model give one kind of answer.
 
     An unusable reply is asked again once, with what was wrong. Where the server turns out not to
-    support a method of asking, the next one is tried, and stays: see `Ladder`.
+    support an output mode, the next one is tried, and stays: see `OutputModes`.
 
     Raises:
         AnswerError: Both replies were unusable, or the model refused; carries what they cost. If
@@ -58,79 +56,74 @@ async def fill(
         CallError: The server could not be reached or refused; carries what was spent.
         BudgetError: The budget allows no further call; carries what was spent.
     """
-    spent, method = Usage(), model.ladder.method
+    modes = model.output_modes
+    spent, mode = Usage(), modes.current
     first_error: RoleError | None = None
     while True:
         try:
-            filling = await _ask(model, method, messages, kind, config)
+            usable = await _ask(model, mode, messages, kind, config)
         except RoleError as error:
             spent += error.usage
-            is_doubted = _may_be_the_method(error)
-            first_error = (first_error if is_doubted else None) or error
-            below = model.ladder.below(method) if is_doubted else None
-            if below is None:
-                if isinstance(error, AnswerError) and not is_doubted:
-                    model.ladder.reached(method)
+            may_be_the_mode = (
+                error.status in UNSUPPORTED
+                if isinstance(error, CallError)
+                else isinstance(error, EmptyAnswerError)
+            )
+            first_error = (first_error if may_be_the_mode else None) or error
+            fallback = modes.fallback_from(mode) if may_be_the_mode else None
+            if fallback is None:
+                if isinstance(error, AnswerError) and not may_be_the_mode:
+                    modes.note_reply(mode)
                 first_error.usage = spent
                 raise first_error from first_error.__cause__
-            method = below
+            mode = fallback
         else:
-            model.ladder.worked(method)
-            return replace(filling, usage=spent + filling.usage)
+            modes.note_success(mode)
+            return replace(usable, usage=spent + usable.usage)
 
 
 async def _ask(
     model: ChatModel,
-    method: Method,
+    mode: OutputMode,
     messages: Sequence[BaseMessage],
-    kind: type[FilledT],
+    kind: type[ReplyT],
     config: RunnableConfig | None,
-) -> Filling[FilledT]:
-    """Ask in one way, twice if the first reply is unusable."""
-    first = await model.call(method, messages, kind, config)
+) -> UsableReply[ReplyT]:
+    """Ask in one mode, twice if the first reply is unusable."""
+    first = await model.call(mode, messages, kind, config)
     try:
-        return Filling(_read(first, kind, messages), first.usage)
+        return UsableReply(_read(first, kind, messages), first.usage)
     except RefusedError as error:
         error.usage = first.usage
         raise
     except UnusableReplyError as error:
         error.usage = first.usage
-        if isinstance(error, EmptyAnswerError) and model.ladder.below(method):
+        if isinstance(error, EmptyAnswerError) and model.output_modes.fallback_from(mode):
             raise
-        problem = error.told
-    again = [*messages, AIMessage(_NOT_SHOWN), HumanMessage(_ask_again(problem))]
+        problem = error.repair_note
+    again = HumanMessage(
+        f"That reply cannot be used: {problem}. Give the answer to the same task again, as one "
+        "JSON object with exactly the fields asked for, and nothing else."
+    )
     try:
-        second = await model.call(method, again, kind, config)
+        second = await model.call(mode, [*messages, AIMessage(_NOT_SHOWN), again], kind, config)
     except RoleError as error:
         error.usage = first.usage + error.usage
         raise
     spent = first.usage + second.usage + Usage(reasked_calls=1)
     try:
-        return Filling(_read(second, kind, messages), spent, problem)
+        return UsableReply(_read(second, kind, messages), spent, problem)
     except AnswerError as error:
         raise AnswerError(f"{error} (asked twice)", usage=spent) from error
 
 
-def _read(reply: Reply, kind: type[FilledT], messages: Sequence[BaseMessage]) -> FilledT:
+def _read(reply: RawReply, kind: type[ReplyT], messages: Sequence[BaseMessage]) -> ReplyT:
     if reply.refusal:
-        raise RefusedError(f"the model refused: {one_line(reply.refusal):.200}")
+        raise RefusedError(f"the model refused: {sanitize_line(reply.refusal):.200}")
     try:
-        return parse(reply.text, kind, "\n".join(message.text for message in messages))
+        return parse_reply(reply.text, kind, "\n".join(message.text for message in messages))
     except UnusableReplyError as error:
         if not reply.cut_off:
             raise
         limit = "the reply was cut off at its limit of tokens"
-        raise CutOffError(f"{limit}: {error}", told=limit) from error
-
-
-def _may_be_the_method(error: RoleError) -> bool:
-    if isinstance(error, CallError):
-        return error.status in NOT_SUPPORTED
-    return isinstance(error, EmptyAnswerError)
-
-
-def _ask_again(problem: str) -> str:
-    return (
-        f"That reply cannot be used: {problem}. Give the answer to the same task again, as one "
-        "JSON object with exactly the fields asked for, and nothing else."
-    )
+        raise CutOffError(f"{limit}: {error}", repair_note=limit) from error

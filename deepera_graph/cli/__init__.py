@@ -1,5 +1,5 @@
-"""The command line `deepera`.
+"""The command line `deepera`: a module a group of commands, with their options, help and work.
 
-A module a command holds its options and its help, and is quick to import; `deepera_graph.cli.work`
-holds what the commands do, and is imported when one runs.
+What a command works with is imported when it runs, so that every ``--help`` is quick. `options` has
+the options that commands share, `opening` what is made of them, `console` how commands speak.
 """

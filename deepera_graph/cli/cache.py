@@ -1,85 +1,137 @@
-"""The options of `deepera cache`."""
+"""`deepera cache`: what the judgement cache holds, and how to make it smaller."""
 
-from typing import Annotated
+from __future__ import annotations
 
-import typer
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from deepera_graph.cli import options
-from deepera_graph.cli.exits import CODES
+from deepera_graph.cli.console import tell
+from deepera_graph.cli.options import opt
+from deepera_graph.errors import SettingsError
 
-EPILOG = f"""[bold]Examples:[/bold]
+if TYPE_CHECKING:
+    from deepera_graph.cache.store import CacheStats, JudgementCache
 
-  deepera cache stats
+BYTES_PER_MB = 1_000_000
 
-  deepera cache prune --older-than 30 --max-mb 500
 
-  deepera cache clear --cache ./judgements
+@dataclass(frozen=True, kw_only=True)
+class FolderOptions:
+    """Which cache it is."""
 
-Commands that ask a chat model keep its answers, and never pay for an equal one twice; --cache off
-turns that off. An answer depends on the passage, the question, the model, the prompts and the
-version of this package; keys are not kept.
-
-{CODES}"""
-
-Folder = Annotated[
-    str | None,
-    typer.Option(
+    where: str | None = opt(
+        "Folder of the cache.",
         "--cache",
         metavar="DIR",
-        help="Folder of the cache.",
-        show_default="$XDG_CACHE_HOME/deepera or ~/.cache/deepera",
-    ),
-]
-
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", epilog=EPILOG)
+        shown="$XDG_CACHE_HOME/deepera or ~/.cache/deepera",
+    )
+    as_json: bool = opt("Write JSON, for programs.", "--json", default=False)
 
 
-@app.callback()
-def cache() -> None:
-    """Look into the judgement cache, or make it smaller."""
+@dataclass(frozen=True, kw_only=True)
+class ClearOptions(FolderOptions):
+    """Which cache it is, and whether to say what was done."""
+
+    quiet: bool = opt("No closing line.", "--quiet", "-q", default=False)
 
 
-@app.command(epilog=EPILOG)
-def stats(*, where: Folder = None, as_json: options.AsJson = False) -> None:
-    """Say how many answers the cache holds, and how large it is."""
-    from deepera_graph.cli.work import cache as work  # noqa: PLC0415 - keeps --help quick
+@dataclass(frozen=True, kw_only=True)
+class PruneOptions:
+    """What is removed."""
 
-    work.stats(where, as_json=as_json)
-
-
-@app.command(epilog=EPILOG)
-def clear(
-    *, where: Folder = None, as_json: options.AsJson = False, quiet: options.Quiet = False
-) -> None:
-    """Remove every answer."""
-    from deepera_graph.cli.work import cache as work  # noqa: PLC0415 - keeps --help quick
-
-    work.clear(where, as_json=as_json, quiet=quiet)
+    older_than: float | None = opt(
+        "Remove what was not used for this many days.", metavar="DAYS", least=0
+    )
+    max_mb: int | None = opt(
+        "Then remove what was not used for longest, until N megabytes are left.",
+        metavar="N",
+        least=0,
+    )
 
 
-@app.command(epilog=EPILOG)
-def prune(
-    *,
-    older_than: Annotated[
-        float | None,
-        typer.Option(
-            metavar="DAYS", min=0, help="Remove what was not used for so long.", show_default=False
-        ),
-    ] = None,
-    max_mb: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help="Then remove what was not used for longest, until N megabytes are left.",
-            show_default=False,
-        ),
-    ] = None,
-    where: Folder = None,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
-) -> None:
-    """Remove answers that were not used for long, or are too many."""
-    from deepera_graph.cli.work import cache as work  # noqa: PLC0415 - keeps --help quick
+def stats(*, chosen: FolderOptions) -> None:
+    """Say how many replies the cache holds, and how large it is."""
+    from deepera_graph.cache.store import CacheStats
 
-    work.prune(where, older_than=older_than, max_mb=max_mb, as_json=as_json, quiet=quiet)
+    folder, opened = _folder(chosen.where), _open(chosen.where)
+    found = CacheStats(entries={}, n_bytes=0, oldest=None, newest=None)
+    if opened is not None:
+        with closing(opened):
+            found = opened.stats()
+    plain = {
+        "folder": str(folder),
+        "answers": found.n_entries,
+        "roles": dict(found.entries),
+        "bytes": found.n_bytes,
+        "oldest": found.oldest and found.oldest.isoformat(),
+        "newest": found.newest and found.newest.isoformat(),
+    }
+    tell(chosen, plain, lambda: _describe(folder, found))
+
+
+def _describe(folder: Path, found: CacheStats) -> str:
+    lines = [f"{found.n_entries} answers in {folder}, {found.n_bytes / BYTES_PER_MB:.1f} MB"]
+    lines += [f"{role:>12}: {count}" for role, count in found.entries.items()]
+    if found.oldest and found.newest:
+        lines.append(f"stored between {found.oldest:%Y-%m-%d} and {found.newest:%Y-%m-%d}")
+    return "\n".join(lines)
+
+
+def clear(*, chosen: ClearOptions) -> None:
+    """Remove every reply."""
+    opened, n_removed = _open(chosen.where), 0
+    if opened is not None:
+        with closing(opened):
+            n_removed = opened.clear()
+    _tell_removed(chosen, n_removed)
+
+
+def prune(*, chosen: ClearOptions, limits: PruneOptions) -> None:
+    """Remove replies that were not used for long, or are too many."""
+    if limits.older_than is None and limits.max_mb is None:
+        raise SettingsError("give --older-than, --max-mb or both")
+    opened, n_removed = _open(chosen.where), 0
+    if opened is not None:
+        with closing(opened):
+            n_removed = opened.prune(
+                older_than_days=limits.older_than,
+                max_bytes=None if limits.max_mb is None else limits.max_mb * BYTES_PER_MB,
+            )
+    _tell_removed(chosen, n_removed)
+
+
+def _tell_removed(chosen: ClearOptions, n_removed: int) -> None:
+    folder = _folder(chosen.where)
+    tell(
+        chosen,
+        {"folder": str(folder), "removed": n_removed},
+        lambda: f"{n_removed} answers removed from {folder}",
+    )
+
+
+def _open(where: str | None) -> JudgementCache | None:
+    """Open a cache; None if the default folder has none yet."""
+    from deepera_graph.cache.store import FILE_NAME, open_cache
+
+    folder = _folder(where)
+    if (folder / FILE_NAME).exists():
+        return open_cache(folder)
+    if where is None:
+        return None
+    raise SettingsError(f"there is no judgement cache in {str(folder)!r}")
+
+
+def _folder(where: str | None) -> Path:
+    from deepera_graph.cache.store import OFF, default_cache_folder
+
+    if where in ("", OFF):
+        raise SettingsError(f"--cache must be a folder, got {where!r}")
+    return default_cache_folder() if where is None else Path(where).expanduser()
+
+
+app = options.make_group("Look into the judgement cache, or make it smaller.", shows="cache")
+for command in (stats, clear, prune):
+    options.register(app, command, group="cache")

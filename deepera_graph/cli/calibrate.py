@@ -1,34 +1,60 @@
-"""The options of `deepera calibrate`."""
+"""`deepera calibrate`: fit from labelled passages how probable evidence is at which score."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from deepera_graph.cli import options
-from deepera_graph.cli.exits import CODES
-from deepera_graph.cli.extras import needing
+from deepera_graph.cli.console import needing, progress_bar, tell
+from deepera_graph.cli.options import opt
+from deepera_graph.errors import InputError, SettingsError
 
-_FIT = "Curve"
-_RANKED = "Scores there are already"
-EPILOG = f"""[bold]Examples:[/bold]
+if TYPE_CHECKING:
+    from deepera_graph.bench.calibrate_report import EarlierScores
+    from deepera_graph.reranker import EvidenceReranker
 
-  deepera calibrate labelled.jsonl -o curve.json
+_fit = partial(opt, panel="Curve")
+_scores = partial(opt, panel="Scores there are already")
 
-  deepera calibrate labelled.jsonl -o curve.json --model openai:gpt-5-mini --precision 0.9
 
-  deepera calibrate labelled.jsonl -o curve.json --ranked ranked.jsonl
+@dataclass(frozen=True, kw_only=True)
+class FitOptions:
+    """How the curve is fitted, and where it goes."""
 
-  deepera rerank questions.jsonl -o ranked.jsonl --curve curve.json --probability 0.8
+    out: Path | None = opt("Where the curve goes.", "--out", "-o", metavar="CURVE", shown="nowhere")
+    overwrite: bool = opt("Replace CURVE.", default=False)
+    method: Literal["isotonic", "platt"] = _fit(
+        "[b]isotonic[/b] fits any rising shape and needs some hundred passages; [b]platt[/b] is a "
+        "logistic curve and needs few.",
+        default="isotonic",
+    )
+    precision: float = _fit(
+        "A threshold is suggested at which this share of the kept passages is evidence, from 0 to "
+        "1.",
+        metavar="P",
+        default=0.8,
+    )
+    resamples: int = _fit("Resamples for the intervals.", metavar="N", default=2000)
+    seed: int = _fit("Random seed of the resamples.", metavar="S", default=0, least=0)
 
-LABELLED has the lines of `deepera rerank`, and every passage a "label" of 0 or 1 (or
-"is_golden"), which the judge never sees; ten passages of each label are the least. A curve turns
-scores of one judge into the probability that a passage is evidence, so fit one for every judge.
-The report on stdout says what thresholds on it would keep, and how sure that is.
 
-It needs scikit-learn: pip install 'deepera-graph\\[calibrate]'.
+@dataclass(frozen=True, kw_only=True)
+class RankedOptions:
+    """Scores that need no judge."""
 
-{CODES}"""
+    ranked: Path | None = _scores(
+        "Take the scores from this output of `deepera rerank`, and judge nothing.", metavar="OUT"
+    )
+    ranked_report: Path | None = _scores(
+        "The report of that run, which names the judge.", metavar="PATH", shown="beside OUT"
+    )
 
 
 def calibrate(
@@ -36,95 +62,64 @@ def calibrate(
         Path, typer.Argument(metavar="LABELLED", help="Labelled questions, a JSON object a line.")
     ],
     *,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="CURVE", help="Where the curve goes.", show_default="nowhere"
-        ),
-    ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace CURVE.")] = False,
-    method: Annotated[
-        Literal["isotonic", "platt"],
-        typer.Option(
-            help="[b]isotonic[/b] takes any rising shape and wants some hundred passages; "
-            "[b]platt[/b] is a logistic curve and wants few.",
-            rich_help_panel=_FIT,
-        ),
-    ] = "isotonic",
-    precision: Annotated[
-        float,
-        typer.Option(
-            metavar="P",
-            help="Share of evidence among what is kept that a threshold is suggested for, from 0 "
-            "to 1.",
-            rich_help_panel=_FIT,
-        ),
-    ] = 0.8,
-    resamples: Annotated[
-        int,
-        typer.Option(metavar="N", help="Resamples for the intervals.", rich_help_panel=_FIT),
-    ] = 2000,
-    seed: Annotated[
-        int, typer.Option(metavar="S", min=0, help="Of the resamples.", rich_help_panel=_FIT)
-    ] = 0,
-    ranked: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="OUT",
-            help="Take the scores from this output of `deepera rerank`, and judge nothing.",
-            show_default=False,
-            rich_help_panel=_RANKED,
-        ),
-    ] = None,
-    ranked_report: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="The report of that run, which names the judge.",
-            show_default="beside OUT",
-            rich_help_panel=_RANKED,
-        ),
-    ] = None,
-    backend: options.BackendName = None,
-    model: options.ModelName = None,
-    base_url: options.BaseUrl = None,
-    api_key_env: options.KeyVariable = None,
-    max_concurrency: options.MaxConcurrency = None,
-    requests_per_minute: options.RequestsPerMinute = None,
-    tokens_per_minute: options.TokensPerMinute = None,
-    cache: options.CachePlace = None,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
+    fit: FitOptions,
+    earlier: RankedOptions,
+    judge: options.JudgeOptions,
+    cache: options.CacheOptions,
+    output: options.OutputOptions,
 ) -> None:
     """Fit from labelled passages how probable evidence is at which score."""
     with needing("calibrate", "calibrate"):
-        from deepera_graph.cli.work import calibrate as work  # noqa: PLC0415 - keeps --help quick
+        from deepera_graph.bench import calibrate_report as report
+        from deepera_graph.bench.calibrate import check_method
 
-    work.run(
-        work.Fit(
-            labelled=labelled,
-            out=out,
-            overwrite=overwrite,
-            method=method,
-            precision=precision,
-            n_resamples=resamples,
-            seed=seed,
-        ),
-        work.Source(
-            ranked=ranked,
-            ranked_report=ranked_report,
-            judge=work.Judge(
-                name=backend,
-                model=model,
-                base_url=base_url,
-                api_key_env=api_key_env,
-                limits=options.limits_of(
-                    requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute
-                ),
-            ),
-            cache=cache,
-            max_concurrency=max_concurrency,
-        ),
-        as_json=as_json,
-        quiet=quiet,
-    )
+    check_method(fit.method)
+    if not labelled.exists():
+        raise InputError(f"there is no file {str(labelled)!r}")
+    with (
+        _open_scores(earlier, judge, cache) as scores,
+        progress_bar("judging", hidden=output.quiet) as bar,
+    ):
+        n_judged = 0
+
+        def watch(question: object) -> None:
+            nonlocal n_judged
+            n_judged += 1
+            bar.move(count=n_judged)
+
+        found = report.calibrate(
+            labelled,
+            fit.out,
+            scores=scores,
+            method=fit.method,
+            precision=fit.precision,
+            n_resamples=fit.resamples,
+            seed=fit.seed,
+            overwrite=fit.overwrite,
+            watch=watch,
+        )
+    tell(output, found, lambda: "\n".join(report.report_lines(found)))
+
+
+@contextmanager
+def _open_scores(
+    earlier: RankedOptions, judge: options.JudgeOptions, cache: options.CacheOptions
+) -> Iterator[EvidenceReranker | EarlierScores]:
+    """Open who judges, or what was judged before."""
+    from deepera_graph.bench.calibrate_report import EarlierScores
+    from deepera_graph.cli.opening import judgements_of, open_judge
+    from deepera_graph.reranker import EvidenceReranker
+
+    if earlier.ranked is not None:
+        for name in options.given(judge, cache):
+            option = f"--{name.replace('_', '-')}"
+            raise SettingsError(f"--ranked judges nothing, so {option} has no part in it")
+        yield EarlierScores(path=earlier.ranked, report=earlier.ranked_report)
+        return
+    if earlier.ranked_report is not None:
+        raise SettingsError("--ranked-report goes with --ranked")
+    backend = open_judge(judge)
+    at_once = judge.max_concurrency
+    chosen: dict[str, Any] = {} if at_once is None else {"max_concurrency": at_once}
+    with judgements_of(backend, cache.cache) as judgements:
+        yield EvidenceReranker(backend, cache=judgements, **chosen)

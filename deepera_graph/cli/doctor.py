@@ -1,65 +1,141 @@
-"""The options of `deepera doctor`."""
+"""`deepera doctor`: check an installation, a server, the store and the cache; show the settings."""
 
-from typing import Annotated
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from deepera_graph.cli import options
+from deepera_graph.cli.console import OK, SOME_FAILED, UNREACHABLE, output_console, write_json
+from deepera_graph.cli.options import opt
+from deepera_graph.errors import SettingsError
 
-EPILOG = """[bold]Examples:[/bold]
+if TYPE_CHECKING:
+    from deepera_graph.doctor import Finding
 
-  deepera doctor
-
-  deepera doctor --base-url http://localhost:8000/v1
-
-  deepera doctor --model openai:gpt-5-mini
-
-  deepera doctor --model qwen3 --base-url https://llm.example.org/v1 --api-key-env LLM_KEY
-
-  deepera doctor --qdrant-url http://localhost:6333 --json
-
-Without options nothing is sent over any network: versions, extras, the local backend, the
-judgement cache and the folder of local collections are looked at, and nothing is left behind.
-With --model or --base-url the server is asked [bold]at most 8 times[/bold], for at most --timeout
-seconds each: 2 requests list its models, 4 try one way each of asking for a structured answer, and
-one judgement is asked for, twice if its first answer is unusable. That costs about 4 000 tokens. A
-key is never shown.
-
-[bold]Exit codes:[/bold] 0 nothing failed (warnings are no failure), 1 a check failed, 2 usage,
-3 the model's server or the passage store failed."""
+_STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red", "skipped": "dim"}
+_REMOTE = frozenset(
+    {"key", "address", "model", "model answers", "structured answers"}
+    | {"judgement of the model", "passage store", "server"}
+)
 
 
-def doctor(
-    *,
-    model: options.ModelName = None,
-    base_url: options.BaseUrl = None,
-    api_key_env: options.KeyVariable = None,
-    timeout: Annotated[
-        float,
-        typer.Option(metavar="S", min=0.1, help="Longest wait for one answer of the model."),
-    ] = 30.0,
-    cache: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR|off",
-            help="Folder of the judgement cache to look at; [b]off[/b] leaves it out.",
-            show_default="$XDG_CACHE_HOME/deepera or ~/.cache/deepera",
-        ),
-    ] = None,
-    path: options.StorePath = None,
-    qdrant_url: options.QdrantUrl = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """Check the installation, a model's server, the store and the cache; say what to do."""
-    from deepera_graph.cli.work import doctor as work  # noqa: PLC0415 - keeps --help quick
+@dataclass(frozen=True, kw_only=True)
+class DoctorOptions(options.ServerOptions):
+    """What is checked."""
 
-    work.run(
-        model=model,
-        base_url=base_url,
-        api_key_env=api_key_env,
-        timeout=timeout,
-        cache=cache,
-        path=path,
-        qdrant_url=qdrant_url,
-        as_json=as_json,
+    settings: bool = opt(
+        "Check nothing: show all settings with their defaults, and those of each --preset.",
+        default=False,
     )
+    timeout: float = opt(
+        "Longest wait for one answer of the model.", metavar="S", default=30.0, least=0.1
+    )
+    cache: str | None = opt(
+        "Folder of the judgement cache to check; [b]off[/b] leaves it out.",
+        metavar="DIR|off",
+        shown="$XDG_CACHE_HOME/deepera or ~/.cache/deepera",
+    )
+    path: str | None = opt(
+        "Folder of local collections.",
+        metavar="FOLDER",
+        shown="$XDG_DATA_HOME/deepera or ~/.local/share/deepera",
+    )
+    qdrant_url: str | None = opt("A Qdrant server, instead of a folder.", metavar="URL")
+    as_json: bool = opt("Write JSON, for programs.", "--json", default=False)
+
+
+def doctor(*, chosen: DoctorOptions) -> None:
+    """Check the installation, a model's server, the store and the cache; say what to do."""
+    if chosen.settings:
+        _show_settings(as_json=chosen.as_json)
+        return
+    from deepera_graph.doctor import examine
+
+    _check_options(chosen)
+    findings = examine(
+        model=chosen.model,
+        base_url=chosen.base_url,
+        api_key_env=chosen.api_key_env,
+        store=None if chosen.qdrant_url is not None else chosen.path or options.data_folder(),
+        qdrant_url=chosen.qdrant_url,
+        cache=chosen.cache,
+        timeout=chosen.timeout,
+    )
+    failed = {finding.name for finding in findings if finding.status == "fail"}
+    code = UNREACHABLE if failed & _REMOTE else SOME_FAILED if failed else OK
+    if chosen.as_json:
+        write_json({"code": code, "findings": [finding.to_dict() for finding in findings]})
+    else:
+        _show(findings)
+    raise typer.Exit(code)
+
+
+def _check_options(chosen: DoctorOptions) -> None:
+    model, base_url = chosen.model, chosen.base_url
+    if base_url is not None and not re.match(r"https?://[^/]", base_url):
+        raise SettingsError(f"--base-url must start with http:// or https://, got {base_url!r}")
+    if chosen.api_key_env is not None and model is None and base_url is None:
+        raise SettingsError("--api-key-env needs --model, --base-url or both")
+    if model is not None and base_url is None and ":" not in model:
+        raise SettingsError(f"--model must be 'provider:model' without --base-url, got {model!r}")
+    if chosen.path is not None and chosen.qdrant_url is not None:
+        raise SettingsError("a store is in a folder or on a server: give --path or --qdrant-url")
+
+
+def _show(findings: Sequence[Finding]) -> None:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("")
+    table.add_column("check", no_wrap=True)
+    table.add_column("found", ratio=3)
+    table.add_column("what to do", ratio=2)
+    for finding in findings:
+        table.add_row(
+            Text(finding.status, style=_STYLES[finding.status]),
+            Text(finding.name),
+            Text(finding.found, overflow="fold"),
+            Text(finding.advice, overflow="fold"),
+        )
+    output_console().print(table)
+
+
+def _show_settings(*, as_json: bool) -> None:
+    """Show every setting with its default, and what each preset sets."""
+    from deepera_graph.settings import PRESETS, Settings
+
+    defaults = Settings().to_dict()
+    chosen = {name: _plain_preset(one) for name, one in PRESETS.items()}
+    if as_json:
+        about = {name: {"about": PRESETS[name].about, **one} for name, one in chosen.items()}
+        write_json({"defaults": defaults, "presets": about})
+        return
+    table = Table(box=None, pad_edge=False)
+    for column in ("setting", "default", *PRESETS):
+        table.add_column(column, no_wrap=column == "setting")
+    for name, default in defaults.items():
+        values = (one["settings"].get(name) for one in chosen.values())
+        table.add_row(name, _shown(default), *map(_shown, values))
+    for name in dict.fromkeys(name for one in chosen.values() for name in one["backend"]):
+        values = (one["backend"].get(name) for one in chosen.values())
+        table.add_row(f"{name} (chat model)", "", *map(_shown, values))
+    console = output_console()
+    console.print(table)
+    console.print()
+    for name, one in PRESETS.items():
+        console.print(f"[b]{name}[/b]: {one.about}")
+    console.print("An empty field leaves the default. Options given beside --preset win.")
+
+
+def _plain_preset(preset: Any) -> dict[str, dict[str, Any]]:
+    cascade = {} if preset.cascade is None else {"cascade": preset.cascade}
+    return {"settings": dict(preset.settings), "backend": {**preset.backend, **cascade}}
+
+
+def _shown(value: Any) -> str:
+    return "" if value is None else str(value)

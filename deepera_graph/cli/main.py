@@ -5,54 +5,27 @@ from typing import Annotated
 import typer
 
 from deepera_graph import __version__
-from deepera_graph.cli import ask, cache, calibrate, demo, doctor, index, rerank
-from deepera_graph.cli.bench.app import app as bench_app
-from deepera_graph.cli.exits import CODES, INTERRUPTED, Commands, leave
-from deepera_graph.cli.judge.app import app as judge_app
-from deepera_graph.cli.quiet import quiet_dropped_coroutines
-
-_EPILOG = f"""[bold]Examples:[/bold]
-
-  deepera demo
-
-  deepera rerank questions.jsonl -o ranked.jsonl
-
-  deepera index papers.jsonl --collection papers
-
-  deepera ask "Does wax coating keep apples firm?" --collection papers --answer
-
-  deepera calibrate labelled.jsonl -o curve.json
-
-  deepera bench table lakes.jsonl --rankers first-stage,bm25,deepera:local
-
-  deepera judge evaluate --data labelled.jsonl
-
-  deepera cache stats
-
-  deepera doctor
-
-Each command has a --help of its own, and --json for programs.
-
-{CODES}"""
+from deepera_graph.cli import bench, cache, calibrate, demo, doctor, judge, options, rerank, search
+from deepera_graph.cli.console import INTERRUPTED, Commands, ignore_dropped_coroutines, leave
 
 app = typer.Typer(
     name="deepera",
     cls=Commands,
-    epilog=_EPILOG,
+    epilog=options.page("deepera"),
     rich_markup_mode="rich",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(epilog=demo.EPILOG)(demo.demo)
-app.command(epilog=rerank.EPILOG)(rerank.rerank)
-app.command(epilog=index.EPILOG)(index.index)
-app.command(epilog=ask.EPILOG)(ask.ask)
-app.command(epilog=calibrate.EPILOG)(calibrate.calibrate)
-app.command(epilog=doctor.EPILOG)(doctor.doctor)
-app.add_typer(bench_app, name="bench")
-app.add_typer(judge_app, name="judge")
+options.register(app, demo.demo, daily=demo.DAILY)
+options.register(app, rerank.rerank, daily=rerank.DAILY)
+options.register(app, search.index, daily=search.INDEX_DAILY)
+options.register(app, search.ask, daily=search.ASK_DAILY)
+options.register(app, calibrate.calibrate)
+options.register(app, doctor.doctor)
+app.add_typer(bench.app, name="bench")
+app.add_typer(judge.app, name="judge")
 app.add_typer(cache.app, name="cache")
 
 
@@ -74,7 +47,7 @@ def deepera(
 
 def run() -> None:
     """Run the command line and end the process."""
-    quiet_dropped_coroutines()
+    ignore_dropped_coroutines()
     try:
         app()
     except KeyboardInterrupt:

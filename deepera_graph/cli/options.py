@@ -1,371 +1,521 @@
-"""Options that several commands have."""
+"""Options of the command line: each is declared once, as a field of a dataclass for its kind.
 
+A command takes such dataclasses as parameters; `flatten` shows their fields to typer as options,
+and `given` tells which of them were given, under the names that the package has for them.
+"""
+
+import os
+from collections.abc import Callable, Collection, Mapping
+from copy import copy
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from functools import cache, partial
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from string import Template
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
-_JUDGE = "Who judges"
-_FILTER = "What is kept"
-_COST = "What it may cost"
-_STORE = "Store"
-_ENGINE = "Where it runs"
-_COLLECTION = typer.Option(
-    "--collection",
-    "-c",
-    metavar="C",
-    help="Name of the collection.",
-    show_default=False,
-    rich_help_panel=_STORE,
-)
+from deepera_graph.cli.console import CODES
+from deepera_graph.errors import SettingsError
 
-NeededCollection = Annotated[str, _COLLECTION]
-Collection = Annotated[str | None, _COLLECTION]
-StorePath = Annotated[
-    str | None,
-    typer.Option(
-        "--path",
-        metavar="FOLDER",
-        help="Folder of local collections.",
-        show_default="$XDG_DATA_HOME/deepera or ~/.local/share/deepera",
-        rich_help_panel=_STORE,
-    ),
-]
-QdrantUrl = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL",
-        help="A Qdrant server, instead of a folder.",
-        show_default=False,
-        rich_help_panel=_STORE,
-    ),
-]
-EmbeddingsName = Annotated[
-    str | None,
-    typer.Option(
-        "--embeddings",
-        metavar="local|openai:MODEL|MODULE:FACTORY",
-        help="[b]local[/b]: those of the local judge, no key. Or a model of OpenAI, or a function "
-        "that returns LangChain Embeddings. A collection made with embeddings is searched with "
-        "the same.",
-        show_default=False,
-        rich_help_panel=_STORE,
-    ),
-]
+Command = Callable[..., None]
 
-BackendName = Annotated[
-    str | None,
-    typer.Option(
-        "--backend",
-        metavar="local|rules|llm|encoder:MODEL|MODULE:FACTORY",
-        help="[b]local[/b]: a small trained judge, no key. [b]rules[/b]: hand-written rules, "
-        "nothing to load. [b]llm[/b]: a chat model, see --model. "
-        "[b]encoder:MODEL[/b]: a cross-encoder, by ONNX file, folder or name. "
-        "Or a function of yours that returns a Backend; the current directory is searched too.",
-        show_default="llm with --model, else local",
-        rich_help_panel=_JUDGE,
-    ),
-]
-ModelName = Annotated[
-    str | None,
-    typer.Option(
-        "--model",
-        metavar="PROVIDER:MODEL",
-        help="Chat model, e.g. openai:gpt-5-mini; with --base-url the name the server knows.",
-        show_default=False,
-        rich_help_panel=_JUDGE,
-    ),
-]
-BaseUrl = Annotated[
-    str | None,
-    typer.Option(
-        "--base-url",
-        metavar="URL",
-        help="A server that speaks OpenAI's chat protocol, e.g. http://localhost:8000/v1; it needs "
-        "no key unless --api-key-env is given or OPENAI_API_KEY is set.",
-        show_default=False,
-        rich_help_panel=_JUDGE,
-    ),
-]
-KeyVariable = Annotated[
-    str | None,
-    typer.Option(
-        "--api-key-env",
+
+def opt(
+    text: str,
+    *names: str,
+    brief: str = "",
+    metavar: str | None = None,
+    default: Any = None,
+    shown: str = "",
+    panel: str | None = None,
+    least: float | None = None,
+    needed: bool = False,
+    setting: str = "",
+    means: Mapping[Any, Any] | None = None,
+    many: Callable[[str], Any] | None = None,
+) -> Any:
+    """Declare an option as a field of a dataclass.
+
+    Args:
+        text: Its help.
+        names: How it is written; ``--`` and the name of the field if empty.
+        brief: Its help with its default, where `flatten` shows only daily options.
+        metavar: What stands for its value in the help.
+        default: What counts if it is not given; None is told apart from every value.
+        shown: The default in words, for one that is not a value.
+        panel: Heading in the help.
+        least: Smallest value.
+        needed: Whether it has to be given.
+        setting: What the package calls it; the name of the field if empty.
+        means: What each value stands for there; itself if None.
+        many: Reads each of several values with commas between them.
+    """
+    info = typer.Option(
+        *names,
+        metavar=metavar,
+        help=text,
+        show_default=shown or default is not None,
+        rich_help_panel=panel,
+        min=least,
+    )
+    about = {"option": info, "names": names, "brief": brief, "setting": setting}
+    about |= {"means": means, "many": many}
+    return field(default=MISSING if needed else default, metadata=about)
+
+
+def given(*chosen: Any) -> dict[str, Any]:
+    """Return the options of dataclasses that were given, by their names in the package."""
+    return {
+        one.metadata["setting"] or one.name: _read(one.name, value, one.metadata)
+        for options in chosen
+        for one in fields(options)
+        if (value := getattr(options, one.name)) is not None
+        and not (value is False and one.default is False)
+    }
+
+
+def _read(name: str, value: Any, about: Any) -> Any:
+    if about["many"] is None:
+        return value if about["means"] is None else about["means"][value]
+    option = f"--{name.replace('_', '-')}"
+    try:
+        return tuple(about["many"](one) for one in split_names(option, value))
+    except ValueError as error:
+        if isinstance(error, SettingsError):
+            raise
+        raise SettingsError(
+            f"{option} must be numbers with commas between them, got {value!r}"
+        ) from error
+
+
+def split_names(option: str, text: str) -> tuple[str, ...]:
+    """Return the names, with commas between them, that an option was given."""
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise SettingsError(f"{option} must be names with commas between them, got {text!r}")
+    return names
+
+
+def flatten(command: Command, *, daily: Collection[str] = (), more: str = "") -> Command:
+    """Return a command as typer reads it: the fields of its dataclasses are its options.
+
+    Args:
+        command: Its parameters are arguments, options, or dataclasses made with `opt`.
+        daily: Names of the options that its ``--help`` shows; it shows all if this is empty.
+        more: What ``--help-all`` says below all options.
+    """
+    hints, kinds = get_type_hints(command, include_extras=True), options_of(command)
+    infos = {one.name: _typer_option(one) for kind in kinds.values() for one in fields(kind)}
+    plain: list[Parameter] = []
+    for name, parameter in signature(command).parameters.items():
+        if name in kinds:
+            plain += _parameters(kinds[name], infos, daily)
+        else:
+            plain.append(parameter.replace(annotation=hints[name]))
+    if daily:
+        plain.append(_help_all(infos, more))
+
+    def run(**values: Any) -> None:
+        values.pop("help_all", None)
+        made = {
+            name: kind(**{one.name: values.pop(one.name) for one in fields(kind)})
+            for name, kind in kinds.items()
+        }
+        command(**values, **made)
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__annotations__ = {one.name: one.annotation for one in plain}
+    run.__dict__["__signature__"] = Signature(plain)
+    return run
+
+
+def options_of(command: Command) -> dict[str, Any]:
+    """Return the dataclasses of options that a command takes, by the names of its parameters."""
+    hints = get_type_hints(command)
+    return {
+        name: hints[name] for name in signature(command).parameters if is_dataclass(hints[name])
+    }
+
+
+def _typer_option(one: Any) -> Any:
+    """Return how typer is told of a field; flags are written without their opposite."""
+    info = copy(one.metadata["option"])
+    if not one.metadata["names"] and one.default is False:
+        info.param_decls = (f"--{one.name.replace('_', '-')}",)
+    return info
+
+
+def _parameters(kind: Any, infos: Mapping[str, Any], daily: Collection[str]) -> list[Parameter]:
+    hints, made = get_type_hints(kind), []
+    for one in fields(kind):
+        info = copy(infos[one.name])
+        if daily:
+            info.hidden, info.rich_help_panel = one.name not in daily, None
+        if daily and one.metadata["brief"]:
+            info.help, info.show_default = one.metadata["brief"], False
+        default = Parameter.empty if one.default is MISSING else one.default
+        annotation: Any = Annotated[hints[one.name], info]
+        made.append(
+            Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        )
+    return made
+
+
+def _help_all(infos: Mapping[str, Any], more: str) -> Parameter:
+    """Return the option that shows all options, in panels and with their whole help."""
+
+    def show(context: typer.Context, wanted: bool) -> None:
+        if not wanted:
+            return
+        for one in context.command.params:
+            info: Any = infos.get(one.name or "")
+            if info is not None:
+                shown = ("help", "show_default", "rich_help_panel")
+                one.__dict__.update({name: getattr(info, name) for name in shown}, hidden=False)
+        context.command.epilog = more
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+    info = typer.Option("--help-all", is_eager=True, callback=show, help="Show all options.")
+    return Parameter(
+        "help_all", Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, info]
+    )
+
+
+def make_group(about: str, *, shows: str) -> typer.Typer:
+    """Return what the commands of a group are registered with; its help shows a section."""
+    app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", epilog=page(shows))
+    app.callback(help=about)(lambda: None)
+    return app
+
+
+def register(
+    app: typer.Typer, command: Command, *, group: str = "", daily: Collection[str] = ()
+) -> None:
+    """Add a command with its page of help; *daily* are the options its ``--help`` shows, or all."""
+    name = f"{group} {command.__name__}".strip()
+    name = name if name in _pages() else group
+    app.command(epilog=page(name))(flatten(command, daily=daily, more=page(name, whole=True)))
+
+
+def page(name: str, *, whole: bool = False) -> str:
+    """Return what stands below the options of a command: its section of ``help.txt``.
+
+    Lines that begin with ``+`` are left out unless it is to be the *whole* section. Indented blocks
+    keep their lines; others are made one line each, for a terminal of any width.
+    """
+    blocks = []
+    for block in _pages()[name].split("\n\n"):
+        lines = [one for one in block.splitlines() if whole or not one.startswith("+")]
+        text = "\n".join(one.removeprefix("+") for one in lines)
+        blocks.append(text if text.startswith("  ") else " ".join(text.split()))
+    return Template("\n\n".join(filter(None, blocks))).safe_substitute(codes=CODES)
+
+
+@cache
+def _pages() -> dict[str, str]:
+    text = Path(__file__).with_name("help.txt").read_text(encoding="utf-8")
+    sections = (one.partition("\n") for one in f"\n{text}".split("\n# ")[1:])
+    return {name: body.strip("\n") for name, _, body in sections}
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """What is shown."""
+
+    as_json: bool = opt("Write JSON, for programs.", "--json", default=False)
+    quiet: bool = opt("No progress bar and no closing line.", "--quiet", "-q", default=False)
+
+
+_judge = partial(opt, panel="Who judges")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerOptions:
+    """Which chat model is asked, and where."""
+
+    model: str | None = _judge(
+        "Chat model, e.g. openai:gpt-5-mini; with --base-url, the name that server knows.",
+        brief="Chat model, e.g. openai:gpt-5-mini.",
         metavar="NAME",
-        help="Environment variable that holds the key. A key is never printed or stored.",
-        show_default="OPENAI_API_KEY",
-        rich_help_panel=_JUDGE,
-    ),
-]
-DomainName = Annotated[
-    str | None,
-    typer.Option(
-        "--domain",
+    )
+    base_url: str | None = _judge(
+        "Server with OpenAI's chat protocol, e.g. http://localhost:8000/v1. It needs no key, "
+        "unless --api-key-env is given or OPENAI_API_KEY is set.",
+        brief="Its server, e.g. http://localhost:8000/v1.",
+        metavar="URL",
+    )
+    api_key_env: str | None = _judge(
+        "Environment variable that holds the API key. A key is never printed or stored.",
+        metavar="VAR",
+        shown="OPENAI_API_KEY",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatOptions(ServerOptions):
+    """How fast the chat model is asked."""
+
+    max_concurrency: int | None = _judge(
+        "Upper bound of model calls in flight, over all questions.", metavar="N", shown="16"
+    )
+    requests_per_minute: float | None = _judge(
+        "Upper bound of requests a minute to a chat model, evenly spaced.",
+        metavar="N",
+        shown="no limit",
+    )
+    tokens_per_minute: float | None = _judge(
+        "Upper bound of tokens a minute of a chat model, prompts and replies together.",
+        metavar="N",
+        shown="no limit",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _BackendOptions:
+    """The two options that come first, as they matter most."""
+
+    preset: str | None = _judge(
+        "Settings under one name: [b]fast[/b], [b]careful[/b] or [b]cheap[/b]; options given "
+        "beside it win. `deepera doctor --settings` prints them.",
+        brief="[b]fast[/b], [b]careful[/b] or [b]cheap[/b]; see `deepera doctor --settings`.",
+        metavar="NAME",
+    )
+    backend: str | None = _judge(
+        "[b]local[/b]: a small trained judge, no key. [b]rules[/b]: hand-written rules, nothing to "
+        "load. [b]llm[/b]: a chat model, see --model. [b]encoder:MODEL[/b]: a cross-encoder, by "
+        "ONNX file, folder or name. [b]MODULE:FACTORY[/b]: a function of yours that returns a "
+        "Backend; modules in the current directory are found too.",
+        brief="[b]local[/b] (default), [b]rules[/b], [b]encoder:MODEL[/b] or a function of yours.",
+        metavar="NAME",
+        shown="llm with --model, else local",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeOptions(ChatOptions, _BackendOptions):
+    """Who judges, and how a chat model is asked to."""
+
+    domain: str | None = _judge(
+        "Field whose rules are added to the prompts of a chat model: law, medicine, finance, or a "
+        "TOML file of yours.",
         metavar="NAME|FILE",
-        help="Field whose rules are added to the prompts of a chat model: law, medicine, finance, "
-        "or a TOML file of yours.",
-        show_default="science in general",
-        rich_help_panel=_JUDGE,
-    ),
-]
-CallMode = Annotated[
-    Literal["separate", "fused", "grouped"] | None,
-    typer.Option(
-        "--mode",
-        help="What one call to a chat model does. [b]separate[/b]: a score, or a summary. "
-        "[b]fused[/b]: a score and, if it passes, the summary. [b]grouped[/b]: the same for "
-        "several passages, see --group-size.",
-        show_default="separate",
-        rich_help_panel=_JUDGE,
-    ),
-]
-GroupSize = Annotated[
-    int | None,
-    typer.Option(
+        shown="science in general",
+    )
+    mode: Literal["separate", "fused", "grouped"] | None = _judge(
+        "What one call to a chat model returns. [b]separate[/b]: a score, or a summary. "
+        "[b]fused[/b]: a score and, if the passage passes, its summary. [b]grouped[/b]: the same "
+        "for several passages, see --group-size.",
+        metavar="HOW",
+        shown="separate",
+    )
+    group_size: int | None = _judge(
+        "With --mode grouped: upper bound of passages in one call, 2 or more.",
         metavar="N",
-        help="With --mode grouped: most passages a call, 2 or more.",
-        show_default="10",
-        rich_help_panel=_JUDGE,
-    ),
-]
-Cascade = Annotated[
-    int | None,
-    typer.Option(
+        shown="10",
+    )
+    cascade: int | None = _judge(
+        "The local judge reads all passages of a question, and the chat model only the best KEEP "
+        "of them, e.g. 30 of 500.",
         metavar="KEEP",
-        min=1,
-        help="Have the local judge read all passages, and the chat model the best KEEP of each "
-        "question alone, e.g. 30 of 500.",
-        show_default="the chat model reads all",
-        rich_help_panel=_JUDGE,
-    ),
-]
-MaxConcurrency = Annotated[
-    int | None,
-    typer.Option(
-        metavar="C",
-        help="Most model calls in flight, over all questions.",
-        show_default="16",
-        rich_help_panel=_JUDGE,
-    ),
-]
-RequestsPerMinute = Annotated[
-    float | None,
-    typer.Option(
-        metavar="N",
-        help="Most requests a minute to a chat model, evenly spaced.",
-        show_default="no limit",
-        rich_help_panel=_JUDGE,
-    ),
-]
-TokensPerMinute = Annotated[
-    float | None,
-    typer.Option(
-        metavar="N",
-        help="Most tokens a minute of a chat model, prompt and answer.",
-        show_default="no limit",
-        rich_help_panel=_JUDGE,
-    ),
-]
-CachePlace = Annotated[
-    str | None,
-    typer.Option(
-        "--cache",
+        least=1,
+        shown="the chat model reads all",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheOptions:
+    """Where judgements are kept."""
+
+    cache: str | None = _judge(
+        "Folder that keeps the replies of the judge, so that the same question is not paid for "
+        "twice; [b]off[/b] keeps none. A function of yours is cached only if DIR is given, because "
+        "its code may change under the same name. The local judges need no cache.",
         metavar="DIR|off",
-        help="Folder for the answers of the judge, so that no equal one is asked for twice; "
-        "[b]off[/b] keeps none. A function of yours has a cache only if DIR is given: what it "
-        "does may change under the same name. The local backend has none.",
-        show_default="with a chat model $XDG_CACHE_HOME/deepera or ~/.cache/deepera",
-        rich_help_panel=_JUDGE,
-    ),
-]
-MaxCalls = Annotated[
-    int | None,
-    typer.Option(
+        shown="with a chat model $XDG_CACHE_HOME/deepera or ~/.cache/deepera",
+    )
+
+
+_cost = partial(opt, panel="Limits on cost")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetOptions:
+    """What all calls together may cost."""
+
+    max_calls: int | None = _cost(
+        "Upper bound of calls, retries included; replies from the cache are free.",
+        brief="Upper bound of calls to the chat model.",
         metavar="N",
-        help="Most calls, those tried again included; answers from the cache are free.",
-        show_default="no limit",
-        rich_help_panel=_COST,
-    ),
-]
-MaxTokens = Annotated[
-    int | None,
-    typer.Option(
+        shown="no limit",
+    )
+    max_tokens: int | None = _cost(
+        "Upper bound of tokens, prompts and replies together; calls in flight are finished.",
         metavar="N",
-        help="Most tokens, prompt and answer; calls in flight at the limit are finished.",
-        show_default="no limit",
-        rich_help_panel=_COST,
-    ),
-]
-MaxSeconds = Annotated[
-    float | None,
-    typer.Option(
-        metavar="S",
-        help="Start no call after so many seconds.",
-        show_default="no limit",
-        rich_help_panel=_COST,
-    ),
-]
-Enough = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        help="Ask about the passages of a question in waves, first stage's best first, and stop "
-        "once N are surely above the threshold: 0.1 over it, or half the way to 1 if that is less. "
-        "The rest gets no score, and the status not_needed.",
-        show_default="ask about all",
-        rich_help_panel=_COST,
-    ),
-]
-WaveSize = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        help="Passages of a question asked about at the same time. The fewer, the fewer calls "
-        "--enough makes in vain, and the longer it takes.",
-        show_default="all; with --enough twice as many as that, 8 or more",
-        rich_help_panel=_COST,
-    ),
-]
-MaxCost = Annotated[
-    float | None,
-    typer.Option(
+        shown="no limit",
+    )
+    max_seconds: float | None = _cost(
+        "Start no call after this many seconds.", metavar="S", shown="no limit"
+    )
+    max_cost: float | None = _cost(
+        "Upper bound of the cost, in the currency of the prices; needs both prices.",
         metavar="M",
-        help="Most money, in the currency of the prices; needs both prices.",
-        show_default="no limit",
-        rich_help_panel=_COST,
-    ),
-]
-InputPrice = Annotated[
-    float | None,
-    typer.Option(
-        metavar="M",
-        help="Price of a million prompt tokens.",
-        show_default=False,
-        rich_help_panel=_COST,
-    ),
-]
-OutputPrice = Annotated[
-    float | None,
-    typer.Option(
-        metavar="M",
-        help="Price of a million answer tokens.",
-        show_default=False,
-        rich_help_panel=_COST,
-    ),
-]
-Threshold = Annotated[
-    str | None,
-    typer.Option(
+        shown="no limit",
+    )
+    input_price: float | None = _cost("Price of a million prompt tokens.", metavar="M")
+    output_price: float | None = _cost("Price of a million reply tokens.", metavar="M")
+
+
+_filter = partial(opt, panel="What is kept")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilterOptions:
+    """How passages are filtered and returned."""
+
+    threshold: str | None = _filter(
+        "Lowest score that is kept, from 0 to 1. Or a rule: [b]gap[/b] cuts at the widest gap "
+        "between scores, [b]quantile:0.1[/b] keeps the best tenth (neither goes below 0.5, or "
+        "below FLOOR: gap:FLOOR, quantile:SHARE:FLOOR), [b]mechanism=0.7,default=0.8[/b] depends "
+        "on the kind of question.",
+        brief="Lowest score that is kept, from 0 to 1, or a rule. [0.8]",
         metavar="T|RULE",
-        help="Lowest score kept, from 0 to 1, inclusive. Or a rule: [b]gap[/b] cuts at the widest "
-        "gap between scores, [b]quantile:0.1[/b] keeps the best tenth (neither goes under 0.5, or "
-        "under FLOOR: gap:FLOOR, quantile:SHARE:FLOOR), [b]mechanism=0.7,default=0.8[/b] goes by "
-        "the kind of question.",
-        show_default="0.8",
-        rich_help_panel=_FILTER,
-    ),
-]
-CurvePath = Annotated[
-    Path | None,
-    typer.Option(
-        "--curve",
-        metavar="PATH",
-        help="A curve of `deepera calibrate`, instead of --threshold: keep what is probable "
+        shown="0.8",
+    )
+    curve: Path | None = _filter(
+        "Curve made by `deepera calibrate`, instead of --threshold: keep what is probably "
         "evidence, see --probability.",
-        show_default=False,
-        rich_help_panel=_FILTER,
-    ),
-]
-Probability = Annotated[
-    float | None,
-    typer.Option(
-        metavar="P",
-        help="With --curve: lowest probability kept, from 0 to 1.",
-        show_default="0.8",
-        rich_help_panel=_FILTER,
-    ),
-]
-TopN = Annotated[
-    int | None,
-    typer.Option(
+        metavar="PATH",
+    )
+    probability: float | None = _filter(
+        "With --curve: lowest probability that is kept, from 0 to 1.", metavar="P", shown="0.8"
+    )
+    top_n: int | None = _filter(
+        "Upper bound of passages kept, 1 or more.",
+        brief="Upper bound of passages kept. [10]",
         metavar="N",
-        help="Most passages kept, 1 or more.",
-        show_default="10",
-        rich_help_panel=_FILTER,
-    ),
-]
-Order = Annotated[
-    Literal["score", "retrieval"] | None,
-    typer.Option(
-        help="Order of the kept passages: by score, or as they were retrieved.",
-        show_default="score",
-        rich_help_panel=_FILTER,
-    ),
-]
-OnEmpty = Annotated[
-    Literal["empty", "top1", "topn", "original"] | None,
-    typer.Option(
-        help="What to keep when no passage passes: nothing, the best one, the best N, or the "
-        "first N as they were retrieved.",
-        show_default="empty",
-        rich_help_panel=_FILTER,
-    ),
-]
-OnError = Annotated[
-    Literal["keep_last", "drop", "raise"] | None,
-    typer.Option(
-        help="A passage that could not be judged stays last in the ranking, is listed apart as "
-        "left_out, or fails its question. It is never kept.",
-        show_default="keep_last",
-        rich_help_panel=_FILTER,
-    ),
-]
-NoSummaries = Annotated[
-    bool,
-    typer.Option(
-        "--no-summaries",
-        help="Keep passages as they are, and save a call for each.",
-        rich_help_panel=_FILTER,
-    ),
-]
-EngineName = Annotated[
-    Literal["local", "ray"],
-    typer.Option(
-        "--engine",
-        help="[b]local[/b]: this process. [b]ray[/b]: worker processes, here or on a cluster, "
+        shown="10",
+    )
+    order: Literal["score", "retrieval"] | None = _filter(
+        "Order of the kept passages: by [b]score[/b], or by [b]retrieval[/b], as they came.",
+        metavar="HOW",
+        shown="score",
+    )
+    on_empty: Literal["empty", "top1", "topn", "original"] | None = _filter(
+        "What to keep when no passage passes: nothing ([b]empty[/b]), the best one ([b]top1[/b]), "
+        "the best N ([b]topn[/b]), or the first N as they were retrieved ([b]original[/b]).",
+        metavar="WHAT",
+        shown="empty",
+    )
+    on_error: Literal["keep_last", "drop", "raise"] | None = _filter(
+        "A passage that could not be judged is never kept: it comes last in the ranking "
+        "([b]keep_last[/b]), is listed apart under left_out ([b]drop[/b]), or fails its question "
+        "([b]raise[/b]).",
+        metavar="WHAT",
+        shown="keep_last",
+    )
+    require_evidence: Literal["yes", "no"] | None = _filter(
+        "Whether a passage passes only with a quote that occurs in it.",
+        metavar="yes|no",
+        shown="yes for a chat model, else no",
+        means={"yes": True, "no": False},
+    )
+    no_summaries: bool = _filter(
+        "Return kept passages as they are, which saves a call for each.",
+        default=False,
+        setting="content",
+        means={True: "passage"},
+    )
+    content: Literal["summary", "passage"] | None = _filter(
+        "What a kept passage comes back as; [b]passage[/b] is the same as --no-summaries.",
+        metavar="WHAT",
+        shown="summary",
+    )
+    max_failed_share: float | None = _filter(
+        "Share of failed passages, from 0 to 1, above which the outcome is degraded.",
+        metavar="S",
+        shown="0.2",
+    )
+    max_passage_chars: int | None = _filter(
+        "Longest text judged in one piece, 200 characters or more; a longer passage is read in "
+        "overlapping windows, and its best window counts.",
+        metavar="N",
+        shown="12000",
+    )
+    enough: int | None = _cost(
+        "Stop early: judge the passages of a question in batches, best of the first stage first, "
+        "until N of them are clearly above the threshold, see --enough-margin. The others get no "
+        "score, and the status not_needed.",
+        metavar="N",
+        shown="judge all",
+    )
+    enough_margin: float | None = _cost(
+        "How far above the threshold a score has to be to count for --enough, from 0 to 1; at "
+        "most half the way from the threshold to 1.",
+        metavar="M",
+        shown="0.1",
+    )
+    wave_size: int | None = _cost(
+        "Passages of a question in one batch. Smaller batches waste fewer calls with --enough, "
+        "but take longer.",
+        metavar="N",
+        shown="all; with --enough twice as many as that, 8 or more",
+    )
+
+
+_store = partial(opt, panel="Store")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreOptions:
+    """Where passages are."""
+
+    collection: str | None = _store("Name of the collection.", "--collection", "-c", metavar="NAME")
+    path: str | None = _store(
+        "Folder of local collections.",
+        brief="Folder of local collections, if not the usual one.",
+        metavar="FOLDER",
+        shown="$XDG_DATA_HOME/deepera or ~/.local/share/deepera",
+    )
+    qdrant_url: str | None = _store("A Qdrant server, instead of a folder.", metavar="URL")
+    embeddings: str | None = _store(
+        "[b]local[/b]: those of the local judge, no key. [b]openai:MODEL[/b], or "
+        "[b]MODULE:FACTORY[/b], a function that returns LangChain Embeddings. A collection made "
+        "with embeddings is searched with the same ones.",
+        brief="[b]local[/b], [b]openai:MODEL[/b] or a function of yours.",
+        metavar="NAME",
+    )
+
+
+def data_folder() -> Path:
+    """Return the folder of local collections, by the XDG base directory specification."""
+    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(home) / "deepera"
+
+
+_engine = partial(opt, panel="Where it runs")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions:
+    """Where the work is done."""
+
+    engine: Literal["local", "ray"] = _engine(
+        "[b]local[/b]: in this process. [b]ray[/b]: in worker processes, here or on a cluster, "
         "with the same results (needs deepera-graph\\[ray]).",
-        rich_help_panel=_ENGINE,
-    ),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(
+        default="local",
+    )
+    workers: int | None = _engine(
+        "With --engine ray: number of worker processes, one CPU each. Limits are divided among "
+        "them.",
         metavar="N",
-        min=1,
-        help="With --engine ray: worker processes, one CPU each. Limits are divided among them.",
-        show_default="one a CPU, at most 16",
-        rich_help_panel=_ENGINE,
-    ),
-]
-RayAddress = Annotated[
-    str | None,
-    typer.Option(
+        least=1,
+        shown="one a CPU, at most 16",
+    )
+    ray_address: str | None = _engine(
+        "With --engine ray: a Ray cluster that this machine is part of.",
         metavar="auto|HOST:PORT",
-        help="With --engine ray: a Ray cluster that this machine is part of.",
-        show_default="a cluster of this machine alone, for this run",
-        rich_help_panel=_ENGINE,
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Write JSON for programs.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no closing words.")]
-
-
-def settings_of(*, no_summaries: bool, **given: Any) -> dict[str, Any]:
-    """Return the settings that were given; the reranker has defaults for the others."""
-    settings = {name: value for name, value in given.items() if value is not None}
-    return {**settings, "content": "passage"} if no_summaries else settings
-
-
-def limits_of(**given: float | None) -> dict[str, float]:
-    """Return the limits that were given, by name."""
-    return {name: value for name, value in given.items() if value is not None}
+        shown="a cluster of this machine alone, for this run",
+    )

@@ -1,87 +1,60 @@
-"""The options of `deepera rerank`."""
+"""`deepera rerank`: judge the passages of every question of a file."""
 
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
 from deepera_graph.cli import options
-from deepera_graph.cli.exits import CODES
+from deepera_graph.cli.console import (
+    INTERRUPTED,
+    OK,
+    SOME_FAILED,
+    json_bytes,
+    progress_bar,
+    say,
+    write_bytes,
+)
+from deepera_graph.cli.options import opt
+from deepera_graph.errors import BackendError, SettingsError
 
-_FILES = "Files"
-EPILOG = f"""[bold]Examples:[/bold]
+if TYPE_CHECKING:
+    from deepera_graph.jobs.files import ResumableOutput
+    from deepera_graph.jobs.report import JobReport
+    from deepera_graph.settings import Settings
 
-  deepera rerank questions.jsonl -o ranked.jsonl
+DAILY = (
+    "out", "overwrite", "resume", "limit", "dry_run", "preset", "backend", "model", "base_url",
+    "max_calls", "threshold", "top_n", "as_json", "quiet",
+)  # fmt: skip
+STANDARD = "-"
+_FREE = ("local", "encoder")
+_file = partial(opt, panel="Files")
 
-  deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --dry-run
 
-  deepera rerank questions.jsonl -o ranked.jsonl --model qwen3 --base-url http://localhost:8000/v1
+@dataclass(frozen=True, kw_only=True)
+class FileOptions:
+    """Where rankings and the report go, and what becomes of files that are there."""
 
-  deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --max-calls 5000
-
-  deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --cascade 30
-
-  deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --enough 3
-
-  deepera rerank questions.jsonl -o ranked.jsonl --backend my_judges:build --threshold 0.7
-
-  deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --resume
-
-  deepera rerank questions.jsonl -o ranked.jsonl --engine ray --workers 8
-
-  zcat questions.jsonl.gz | deepera rerank - | jq .outcome
-
-[bold]An input line[/bold] is one JSON object in UTF-8:
-
-  {{"id": "q1", "question": "...", "passages": \\[{{"id": "p1", "text": "...", "score": 0.4}},
-  ...]}}
-
-Passages come in first-stage order. `contexts` is accepted for `passages`, `first_stage_score`
-for `score`; without an id, a line is named by its number and a passage by its place. Fields
-that are not named here are metadata: of a passage, its `title` and `section` reach the judge
-and nothing else does; of the line, none does, and all are written back on the output line as
-`metadata`. A line without a question, with a passage without text, or with an id used twice, is
-reported with its number and not written; the others run.
-
-[bold]An output line[/bold], in the same order:
-
-  {{"id", "question", "intent": {{...}}, "outcome", "threshold", "ranking":
-  \\[{{"id", "rank", "score", "kept", "status", "reason", "quote", "summary"}}, ...],
-  "usage": {{"calls", "input_tokens", "output_tokens"}}}}
-
-`ranking` has every passage once. `status` is scored, repaired (asked for twice), not_needed (there
-was --enough without it), failed or skipped_budget; the last three have no score, are last, and
-`reason` says why. With --on-error drop the failed ones are under `left_out` instead.
-`quote_status` (verbatim, normalised, not_found) and `quote_span` (characters) say whether and where
-a quote stands in its passage; `summary_status` says that a summary took two replies (repaired), is
-the passage's own words (drifted, failed, skipped_budget) or was not to be had (none); `windowed`
-marks a passage read in pieces.
-Equal judgements give equal bytes: times are in the report only. [bold]The report[/bold]
-goes beside OUT as OUT.report.json, without OUT's .jsonl: counts, seconds, calls and tokens a
-stage, failures by cause, and signs of failure. With --json it also goes to stdout, or to stderr
-if OUT is stdout.
-
-[bold]A limit[/bold] on calls, tokens, seconds or money holds for the whole file. Once it
-is reached, no call is started: the passages left have the status skipped_budget, their questions
-the outcome budget_stop, and every line is still written. Run again with --resume and
-without the limit, and only what is missing is paid for.
-
-[bold]After a break[/bold], even a kill, --resume goes on where the run stopped, and OUT ends as
-if there had been none. Beside OUT stands OUT.manifest, without OUT's .jsonl: what ran, and a
-line for every line of IN that is done. --resume refuses OUT if backend, model, prompts,
-settings or version have changed since, or a line of IN that is done; limits may change, they
-count anew, and lines may be added at the end of IN. Done again are questions with the outcome
-budget_stop, those that failed as a whole, those in flight when the run stopped, and bad lines
-that were mended. A torn last line is cut. The report is of the whole file; its `earlier` has
-what was done before, and only `wall` is of this run alone. With nothing there, it begins.
-
-[bold]With --engine ray[/bold] worker processes judge, and OUT, its manifest and the report are the
-same: a run begun with one engine can go on with the other. Each worker has an equal part of
---max-concurrency, of the limits a minute and of the budget; what one does not use, no other gets.
-A worker that is lost is replaced, and what it had in hand is judged again; a line over which three
-are lost is reported. Keys are read where the workers are.
-
-{CODES} When the backend cannot be reached, or after Ctrl-C, the lines finished by then are kept."""
+    out: str = opt("Rankings; - is stdout.", "--out", "-o", metavar="OUT", default=STANDARD)
+    report: Path | None = _file(
+        "Where the report goes.", metavar="PATH", shown="beside OUT; none for stdout"
+    )
+    overwrite: bool = _file("Replace OUT and its report.", default=False)
+    resume: bool = _file(
+        "Continue OUT where an earlier run of this command stopped.", default=False
+    )
+    limit: int | None = _file("Only the first N lines.", metavar="N", least=1, shown="all")
+    dry_run: bool = opt("Only estimate calls and tokens: no call, no key, no OUT.", default=False)
 
 
 def rerank(
@@ -89,128 +62,290 @@ def rerank(
         str, typer.Argument(metavar="IN", help="Questions, a JSON object a line; - is stdin.")
     ],
     *,
-    out: Annotated[
-        str,
-        typer.Option("--out", "-o", metavar="OUT", help="Rankings; - is stdout."),
-    ] = "-",
-    report: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="Where the report goes.",
-            show_default="beside OUT; none for stdout",
-            rich_help_panel=_FILES,
-        ),
-    ] = None,
-    overwrite: Annotated[
-        bool,
-        typer.Option("--overwrite", help="Replace OUT and its report.", rich_help_panel=_FILES),
-    ] = False,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="Go on with OUT where an earlier run of the same command stopped.",
-            rich_help_panel=_FILES,
-        ),
-    ] = False,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Only the first N lines.",
-            show_default="all",
-            rich_help_panel=_FILES,
-        ),
-    ] = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run",
-            help="Only say how many calls and tokens it would take; no call, no key, no OUT.",
-        ),
-    ] = False,
-    backend: options.BackendName = None,
-    model: options.ModelName = None,
-    base_url: options.BaseUrl = None,
-    api_key_env: options.KeyVariable = None,
-    domain: options.DomainName = None,
-    mode: options.CallMode = None,
-    group_size: options.GroupSize = None,
-    cascade: options.Cascade = None,
-    max_concurrency: options.MaxConcurrency = None,
-    requests_per_minute: options.RequestsPerMinute = None,
-    tokens_per_minute: options.TokensPerMinute = None,
-    cache: options.CachePlace = None,
-    max_calls: options.MaxCalls = None,
-    max_tokens: options.MaxTokens = None,
-    max_seconds: options.MaxSeconds = None,
-    max_cost: options.MaxCost = None,
-    input_price: options.InputPrice = None,
-    output_price: options.OutputPrice = None,
-    threshold: options.Threshold = None,
-    curve: options.CurvePath = None,
-    probability: options.Probability = None,
-    top_n: options.TopN = None,
-    order: options.Order = None,
-    on_empty: options.OnEmpty = None,
-    on_error: options.OnError = None,
-    enough: options.Enough = None,
-    wave_size: options.WaveSize = None,
-    no_summaries: options.NoSummaries = False,
-    engine: options.EngineName = "local",
-    workers: options.Workers = None,
-    ray_address: options.RayAddress = None,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
+    files: FileOptions,
+    judge: options.JudgeOptions,
+    cache: options.CacheOptions,
+    budget: options.BudgetOptions,
+    kept: options.FilterOptions,
+    engine: options.EngineOptions,
+    output: options.OutputOptions,
 ) -> None:
     """Rerank the passages of every question of a file."""
-    from deepera_graph.cli.work import rerank as work  # noqa: PLC0415 - keeps --help quick
+    from deepera_graph.cli.opening import check_engine, judge_kind, settings_of
+    from deepera_graph.jobs.report import JobReport
+    from deepera_graph.settings import Settings
 
-    work.run(
-        work.Files(source=source, out=out, report=report, overwrite=overwrite, resume=resume),
-        work.Judge(
-            name=backend,
-            model=model,
-            base_url=base_url,
-            api_key_env=api_key_env,
-            domain=domain,
-            mode=mode,
-            group_size=group_size,
-            cascade=cascade,
-            limits=options.limits_of(
-                requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute
-            ),
-        ),
-        work.with_threshold(
-            options.settings_of(
-                no_summaries=no_summaries,
-                max_concurrency=max_concurrency,
-                threshold=threshold,
-                top_n=top_n,
-                order=order,
-                on_empty=on_empty,
-                on_error=on_error,
-                enough=enough,
-                wave_size=wave_size,
-                budget=options.limits_of(
-                    max_calls=max_calls,
-                    max_tokens=max_tokens,
-                    max_seconds=max_seconds,
-                    max_cost=max_cost,
-                    input_price=input_price,
-                    output_price=output_price,
-                )
-                or None,
-            ),
-            curve,
-            probability,
-        ),
-        cache=cache,
-        engine=work.EngineChoice(name=engine, workers=workers, address=ray_address),
-        limit=limit,
-        dry_run=dry_run,
-        as_json=as_json,
-        quiet=quiet,
+    settings = Settings.of(settings_of(judge, kept, budget))
+    check_engine(engine)
+    job = _Job(source, files, JobReport(), hidden=output.quiet)
+    job.check_resume()
+    job.check_source()
+    if files.dry_run:
+        _estimate(job, judge, settings)
+        _tell_estimate(
+            job.report, judge_kind(judge), output.as_json, all_asked=settings.enough is None
+        )
+    else:
+        job.check_outputs()
+        _run(job, judge, settings, cache=cache.cache, engine=engine, output=output)
+    if not job.report.n_written and not job.report.n_bad:
+        say(f"{source!r} holds no line")
+    raise typer.Exit(SOME_FAILED if job.report.n_bad else OK)
+
+
+def _run(
+    job: _Job,
+    judge: options.JudgeOptions,
+    settings: Settings,
+    *,
+    cache: str | None,
+    engine: options.EngineOptions,
+    output: options.OutputOptions,
+) -> None:
+    from deepera_graph.cli.opening import judgements_of, open_engine, open_judge
+    from deepera_graph.jobs.files import describe_run
+    from deepera_graph.jobs.rerank import rerank_lines
+    from deepera_graph.reranker import EvidenceReranker
+
+    backend, report = open_judge(judge), job.report
+    try:
+        with judgements_of(backend, cache) as judgements:
+            reranker = EvidenceReranker(backend, cache=judgements, **settings.to_dict())
+            used = open_engine(engine, reranker, judgements)
+            with (
+                job.open_out(describe_run(reranker)) as out,
+                job.watch("reranking") as (questions, watch),
+            ):
+                rerank_lines(
+                    reranker, questions, out, report=report, limit=job.files.limit,
+                    watch=watch, engine=used,
+                )  # fmt: skip
+    except KeyboardInterrupt as error:
+        say(f"interrupted; {job.describe_kept()}")
+        raise typer.Exit(INTERRUPTED) from error
+    except BackendError as error:
+        raise BackendError(f"{error}; {job.describe_kept()}") from error
+    finally:
+        _close(job, output)
+
+
+def _estimate(job: _Job, judge: options.JudgeOptions, settings: Settings) -> None:
+    from deepera_graph.cli.opening import call_options, cascade_of, judge_kind
+    from deepera_graph.jobs.rerank import count_calls, count_lines
+
+    with job.watch("counting") as (questions, watch):
+        if judge_kind(judge) in _FREE:
+            count_lines(questions, report=job.report, limit=job.files.limit, watch=watch)
+            return
+        count_calls(
+            replace(settings.asking_all(), budget=None, threshold=0.0),  # all there may be
+            questions,
+            report=job.report,
+            domain=judge.domain,
+            calls=call_options(judge),
+            cascade=cascade_of(judge),
+            limit=job.files.limit,
+            watch=watch,
+        )
+
+
+@dataclass(frozen=True)
+class _Job:
+    """The files of a run: opened late, never overwritten by accident; ``-`` is stdin or stdout."""
+
+    source: str
+    files: FileOptions
+    report: JobReport
+    hidden: bool
+
+    @property
+    def to_stdout(self) -> bool:
+        return self.files.out == STANDARD
+
+    @property
+    def report_path(self) -> Path | None:
+        """Where the report goes: as asked, or beside a regular file of rankings, or nowhere."""
+        return self.files.report or self._beside(".report.json")
+
+    @property
+    def manifest_path(self) -> Path | None:
+        return self._beside(".manifest")
+
+    def check_resume(self) -> None:
+        """Raise `SettingsError` if a resume is asked for that cannot be."""
+        if not self.files.resume:
+            return
+        if self.files.overwrite or self.files.dry_run:
+            other = "--overwrite" if self.files.overwrite else "--dry-run"
+            raise SettingsError(f"give --resume or {other}, not both")
+        if self.source == STANDARD:
+            raise SettingsError("--resume needs a file for IN; stdin cannot be read again")
+        if self.manifest_path is None:
+            raise SettingsError(f"--resume needs a file for --out, got {self.files.out!r}")
+
+    def check_source(self) -> None:
+        """Raise `SettingsError` unless the questions can be read."""
+        source = Path(self.source)
+        if self.source == STANDARD:
+            return
+        if not source.exists():
+            raise SettingsError(f"there is no file {self.source!r}")
+        if source.is_dir() or not os.access(source, os.R_OK):
+            raise SettingsError(f"{self.source!r} is a folder or cannot be read")
+
+    def check_outputs(self) -> None:
+        """Raise `SettingsError` if a file would be lost, or cannot be written."""
+        out = None if self.to_stdout else Path(self.files.out)
+        outputs = [path for path in (out, self.report_path, self.manifest_path) if path is not None]
+        for path in outputs:
+            self._check_output(path)
+        for one, other in combinations(outputs, 2):
+            if _is_same(one, other):
+                raise SettingsError(f"{str(one)!r} cannot be two of rankings, report and manifest")
+
+    def _check_output(self, path: Path) -> None:
+        if path.is_dir() or not os.access(path.parent, os.W_OK):
+            raise SettingsError(f"{str(path)!r} cannot be written")
+        if self.source != STANDARD and _is_same(path, Path(self.source)):
+            raise SettingsError(f"{str(path)!r} is the input; write somewhere else")
+        if path.is_file() and not (self.files.overwrite or self.files.resume):
+            raise SettingsError(
+                f"{str(path)!r} exists; give --overwrite to replace it, or --resume to continue"
+            )
+
+    @contextmanager
+    def watch(self, what: str) -> Iterator[tuple[BinaryIO, Callable[[Any], None]]]:
+        """Open the questions under a progress bar; bad lines are told as they come."""
+        from deepera_graph.jobs.lines import BadLine
+
+        with (
+            self._open_source() as (source, size),
+            progress_bar(what, total=size, hidden=self.hidden) as bar,
+        ):
+
+            def watch(line: Any) -> None:
+                if isinstance(line, BadLine):
+                    say(f"line {line.number}: {line.error}")
+                bar.move(to=line.end, count=self.report.n_written)
+
+            yield source, watch
+
+    @contextmanager
+    def _open_source(self) -> Iterator[tuple[BinaryIO, int | None]]:
+        """Open the questions; also return their size in bytes, if it is known."""
+        if self.source == STANDARD:
+            yield sys.stdin.buffer, None
+            return
+        with Path(self.source).open("rb") as source:
+            yield source, os.fstat(source.fileno()).st_size or None
+
+    @contextmanager
+    def open_out(self, ran: Mapping[str, Any]) -> Iterator[ResumableOutput | BinaryIO]:
+        """Open the rankings; *ran* is what `describe_run` says of this run."""
+        from deepera_graph.jobs.files import ResumableOutput
+
+        out, files = Path(self.files.out), self.files
+        if self.to_stdout:
+            sys.stdout.flush()
+            yield sys.stdout.buffer
+        elif self.manifest_path is None:
+            with out.open("wb") as device:
+                yield device
+        else:
+            with ResumableOutput(
+                out, self.manifest_path, ran, resume=files.resume, overwrite=files.overwrite
+            ) as progress:
+                yield progress
+
+    def describe_kept(self) -> str:
+        """Say what there is of a run that broke off."""
+        if not self.report.n_written:
+            return "no line was finished"
+        where = "stdout" if self.to_stdout else self.files.out
+        return f"finished lines kept in {where}: {self.report.n_written}"
+
+    def _beside(self, suffix: str) -> Path | None:
+        out = Path(self.files.out)
+        if self.to_stdout or (out.exists() and not out.is_file()):
+            return None
+        return out.with_name(out.name.removesuffix(".jsonl") + suffix)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return one.absolute() == other.absolute()
+
+
+def _close(job: _Job, output: options.OutputOptions) -> None:
+    """Hand out the report, if there is something to report on."""
+    report = job.report
+    if report.end == "running" or (report.end != "complete" and not report.n_written):
+        return
+    data = json_bytes(report.to_dict())
+    if job.report_path is not None:
+        job.report_path.write_bytes(data)
+    if output.as_json and job.to_stdout:
+        typer.echo(data.decode("utf-8", "replace"), err=True, nl=False)
+    elif output.as_json:
+        write_bytes(data)
+    elif not output.quiet:
+        tail = f"; report in {job.report_path}" if job.report_path else ""
+        say(describe_report(report) + tail)
+
+
+def describe_report(report: JobReport) -> str:
+    """Return the report in a line."""
+    earlier = f" ({report.n_earlier} of them earlier)" if report.n_earlier else ""
+    not_needed = report.statuses["not_needed"]
+    unasked = f", {not_needed} not needed" if not_needed else ""
+    words = [
+        f"{report.n_written} lines written{earlier}, {report.n_bad} bad",
+        f"{report.n_passages} passages, {report.n_kept} kept, {report.n_failed} failed{unasked}",
+        _describe_outcomes(report),
+        _describe_calls(report),
+        f"{report.to_dict()['seconds']['wall']:.1f} s",
+    ]
+    return "; ".join(words)
+
+
+def _describe_outcomes(report: JobReport) -> str:
+    if not report.n_written:
+        return "no question done"
+    others = {name: n for name, n in sorted(report.outcomes.items()) if name != "ok"}
+    if report.n_written == report.outcomes["ok"]:
+        return "all questions ok"
+    counts = ", ".join(f"{n} {name}" for name, n in others.items())
+    return f"{report.n_written - report.outcomes['ok']} questions not ok ({counts})"
+
+
+def _describe_calls(report: JobReport) -> str:
+    used = report.total_usage
+    beside = {"of them from the cache": used.cached_calls, "more failed": used.failed_calls}
+    return ", ".join([f"{used.calls} calls", *(f"{n} {what}" for what, n in beside.items() if n)])
+
+
+def _tell_estimate(report: JobReport, kind: str, as_json: bool, *, all_asked: bool) -> None:
+    """Write the estimate to stdout."""
+    from deepera_graph.judges.llm.roles import CHARS_PER_TOKEN, REPLY_TOKENS
+
+    basis = (
+        f"upper bound, assuming {CHARS_PER_TOKEN} characters per prompt token, {REPLY_TOKENS} "
+        "tokens per verdict or summary in a reply, and that every passage that may be kept is kept"
     )
+    if not all_asked:
+        basis += "; with --enough fewer passages may be asked about"
+    if kind in _FREE:
+        basis = f"the {kind} backend makes no calls"
+    if as_json:
+        plain = report.to_dict()
+        counts = {name: plain[name] for name in ("lines", "usage", "errors")}
+        write_bytes(json_bytes({"estimate": basis, **counts}))
+        return
+    typer.echo(f"{report.n_written} questions, {report.n_passages} passages")
+    for stage, used in [*report.usage.items(), ("total", report.total_usage)]:
+        typer.echo(
+            f"{stage:>10}: {used.calls} calls, about {used.input_tokens} tokens in and "
+            f"{used.output_tokens} out"
+        )
+    typer.echo(f"An estimate: {basis}.")

@@ -1,6 +1,5 @@
 """Two judges one after the other, and backends made of parts of others."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -115,16 +114,6 @@ def cascade_backend(local: Backend, llm: Backend, keep: int = KEEP) -> Backend:
         about={"cascade": {"backend": local.name, "keep": keep, **local.about}, **llm.about},
         spec=None if spec is None else {**spec, "keep": keep},
     )
-
-
-def cascade_judge(local: Backend, llm: Backend, keep: int = KEEP) -> Backend:
-    """Do what `cascade_backend` does; deprecated: it makes a backend, and is named after that."""
-    warnings.warn(
-        "cascade_judge is now cascade_backend; the old name goes with the next version",
-        DeprecationWarning,
-        stacklevel=2,
-    )
-    return cascade_backend(local, llm, keep)
 
 
 class _TwoJudges(Judge):

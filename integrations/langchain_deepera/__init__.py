@@ -5,16 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from langchain_deepera.compressor import DeepEraCompressor
-    from langchain_deepera.cross_encoder import EvidenceCrossEncoder
-    from langchain_deepera.embeddings import EvidenceEmbeddings
+    from langchain_deepera.models import EvidenceCrossEncoder, EvidenceEmbeddings
     from langchain_deepera.retriever import DeepEraRetriever
     from langchain_deepera.tool import create_evidence_tool
 
 _HOME = {
     "DeepEraCompressor": "compressor",
     "DeepEraRetriever": "retriever",
-    "EvidenceCrossEncoder": "cross_encoder",
-    "EvidenceEmbeddings": "embeddings",
+    "EvidenceCrossEncoder": "models",
+    "EvidenceEmbeddings": "models",
     "create_evidence_tool": "tool",
 }
 

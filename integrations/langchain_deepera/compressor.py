@@ -7,62 +7,83 @@ from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
-from pydantic import ConfigDict
 
-from deepera_graph import EvidenceReranker, InputError, llm_backend
-from langchain_deepera.call import arerank, rerank
-from langchain_deepera.documents import kept_documents
+from deepera_graph import Backend, EvidenceReranker, InputError
+from langchain_deepera.base import (
+    RerankerFields,
+    arerank,
+    build_llm_reranker,
+    kept_documents,
+    rerank,
+)
 
 _QUESTION_KEYS = ("question", "query")
 
 
-class DeepEraCompressor(BaseDocumentCompressor):
+class DeepEraCompressor(RerankerFields, BaseDocumentCompressor):
     """Keeps the documents that give direct evidence for a query, best first.
 
-    ``DeepEraCompressor.local(threshold=0.7).compress_documents(documents, query)``
+    ``DeepEraCompressor(threshold=0.7).compress_documents(documents, query)``
 
     What comes back are new documents with their ids and metadata, `relevance_score` in [0, 1] and
     one `deepera` key with the rest: rank, reason, quote, the passage's own text and more.
 
-    Attributes:
-        reranker: Who judges, and with which settings.
+    Who judges, and the settings, are fields: `backend` or `reranker`, `preset`, and those of
+    `deepera_graph.Settings`.
+
+    Raises:
+        SettingsError: A setting is out of range, or the backend cannot be built.
     """
-
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
-
-    reranker: EvidenceReranker
 
     @classmethod
     def from_llm(
         cls,
         model: BaseChatModel | str,
         *,
-        base_url: str | None = None,
-        api_key_env: str | None = None,
-        **settings: Any,
+        preset: str | None = None,
+        model_options: Mapping[str, Any] | None = None,
+        **options: Any,
     ) -> Self:
         """Judge with a chat model.
 
         Args:
             model: A LangChain chat model, or its name, ``provider:model``.
-            base_url: Any server that speaks OpenAI's chat protocol; no key is needed then.
-            api_key_env: Environment variable that holds the key; the provider's own if None.
-            settings: See `deepera_graph.Settings`.
+            preset: ``"fast"``, ``"careful"`` or ``"cheap"``; see `deepera_graph.preset`.
+            model_options: Passed to a model given by name, e.g. ``{"temperature": 0.2}``.
+            options: Those of `deepera_graph.llm_backend`, e.g. `mode`, `base_url`, `api_key_env`,
+                `retry`, `limits`, `domain`, `group_size`; and of `deepera_graph.Settings`.
 
         Raises:
-            SettingsError: A setting is out of range, or the model cannot be made.
+            SettingsError: An option is unknown or out of range, or the model cannot be made.
         """
-        backend = llm_backend(model, base_url=base_url, api_key_env=api_key_env)
-        return cls(reranker=EvidenceReranker(backend, **settings))
+        reranker = build_llm_reranker(
+            model, preset_name=preset, model_options=model_options, options=options
+        )
+        return cls(reranker=reranker)
+
+    @classmethod
+    def from_backend(
+        cls,
+        backend: Backend | str | Mapping[str, Any] = "local",
+        *,
+        preset: str | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Judge with any backend, by name or made before, e.g. ``"encoder:MODEL"``.
+
+        Raises:
+            SettingsError: A setting is unknown or out of range, or the backend cannot be built.
+        """
+        return cls(reranker=EvidenceReranker(backend, preset=preset, **settings))
 
     @classmethod
     def local(cls, **settings: Any) -> Self:
-        """Judge by rules on this machine: no model, no key.
+        """Judge with the trained local judge: on this machine, no key, nothing to download.
 
         Raises:
-            SettingsError: A setting is out of range.
+            SettingsError: A setting is unknown or out of range.
         """
-        return cls(reranker=EvidenceReranker("local", **settings))
+        return cls.from_backend("local", **settings)
 
     def compress_documents(
         self,
@@ -99,10 +120,10 @@ class DeepEraCompressor(BaseDocumentCompressor):
         """
 
         def run(given: dict[str, Any], config: RunnableConfig) -> list[Document]:
-            return self._compress(*_read(given), config)
+            return self._compress(*_read_input(given), config)
 
         async def arun(given: dict[str, Any], config: RunnableConfig) -> list[Document]:
-            return await self._acompress(*_read(given), config)
+            return await self._acompress(*_read_input(given), config)
 
         return RunnableLambda(run, afunc=arun, name=type(self).__name__)
 
@@ -112,7 +133,7 @@ class DeepEraCompressor(BaseDocumentCompressor):
         Raises:
             SettingsError: The backend was made from live objects and cannot be written down.
         """
-        return {"reranker": self.reranker.to_dict()}
+        return {"reranker": self._current().to_dict()}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
@@ -128,17 +149,17 @@ class DeepEraCompressor(BaseDocumentCompressor):
     ) -> list[Document]:
         if not documents:
             return []
-        return kept_documents(rerank(self.reranker, query, documents, config))
+        return kept_documents(rerank(self._current(), query, documents, config))
 
     async def _acompress(
         self, documents: Sequence[Document], query: str, config: RunnableConfig
     ) -> list[Document]:
         if not documents:
             return []
-        return kept_documents(await arerank(self.reranker, query, documents, config))
+        return kept_documents(await arerank(self._current(), query, documents, config))
 
 
-def _read(given: Mapping[str, Any]) -> tuple[Sequence[Document], str]:
+def _read_input(given: Mapping[str, Any]) -> tuple[Sequence[Document], str]:
     question = next((given[key] for key in _QUESTION_KEYS if key in given), None)
     if question is None or "documents" not in given:
         raise InputError(f"give a question and documents, got {sorted(given)}")

@@ -1,6 +1,6 @@
 """A LangChain retriever that fetches candidates and keeps those that give evidence."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from langchain_core.callbacks import (
@@ -10,16 +10,21 @@ from langchain_core.callbacks import (
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableConfig
-from pydantic import ConfigDict
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
+from pydantic import Field
 
-from deepera_graph import EvidenceReranker, RerankResult, SettingsError, llm_backend
-from langchain_deepera.call import arerank, rerank
-from langchain_deepera.candidates import afetch, check_source, fetch
-from langchain_deepera.documents import kept_documents
+from deepera_graph import Backend, EvidenceReranker, RerankResult, SettingsError
+from langchain_deepera.base import (
+    RerankerFields,
+    arerank,
+    build_llm_reranker,
+    kept_documents,
+    rerank,
+)
 
 
-class DeepEraRetriever(BaseRetriever):
+class DeepEraRetriever(RerankerFields, BaseRetriever):
     """Fetches candidates from a source and returns those that give direct evidence, best first.
 
     ``DeepEraRetriever.local(vectorstore, k=5).invoke("Does tea lower fasting glucose?")``
@@ -29,26 +34,26 @@ class DeepEraRetriever(BaseRetriever):
 
     Attributes:
         source: A LangChain retriever or vector store, or a passage store of `deepera_graph`.
-        reranker: Who judges, and with which settings.
         n_candidates: Most documents fetched and judged, >= 1. A retriever that fetches fewer, by
             a `k` of its own, is not asked for more.
-        k: Most documents returned, >= 1; overrides the reranker's `top_n`, and is overridden by
+        k: Most documents returned, >= 1; overrides `top_n`, and is overridden by
             ``invoke(..., k=)``. None leaves it to `top_n`.
 
+    Who judges, and the settings, are fields as well: `backend` or `reranker`, `preset`, and those
+    of `deepera_graph.Settings`, e.g. ``DeepEraRetriever(source=store, threshold=0.7)``.
+
     Raises:
-        SettingsError: A number is out of range, or the source cannot be searched.
+        SettingsError: A number is out of range, the source cannot be searched, or the backend
+            cannot be built.
     """
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
-
-    source: Any
-    reranker: EvidenceReranker
+    source: Any = Field(exclude=True)
     n_candidates: int = 30
     k: int | None = None
 
-    def __init__(self, **values: Any) -> None:
-        super().__init__(**values)
-        check_source(self.source)
+    def _build(self) -> None:
+        super()._build()
+        _check_source(self.source)
         _check_at_least_one("n_candidates", self.n_candidates)
         if self.k is not None:
             _check_at_least_one("k", self.k)
@@ -59,32 +64,51 @@ class DeepEraRetriever(BaseRetriever):
         source: Any,
         model: BaseChatModel | str,
         *,
-        base_url: str | None = None,
-        api_key_env: str | None = None,
         n_candidates: int = 30,
         k: int | None = None,
-        **settings: Any,
+        preset: str | None = None,
+        model_options: Mapping[str, Any] | None = None,
+        **options: Any,
     ) -> Self:
         """Judge with a chat model; the arguments are those of `DeepEraCompressor.from_llm`.
 
         Raises:
-            SettingsError: A setting is out of range, or the model cannot be made.
+            SettingsError: A setting is unknown or out of range, or the model cannot be made.
         """
-        backend = llm_backend(model, base_url=base_url, api_key_env=api_key_env)
-        reranker = EvidenceReranker(backend, **settings)
+        reranker = build_llm_reranker(
+            model, preset_name=preset, model_options=model_options, options=options
+        )
+        return cls(source=source, reranker=reranker, n_candidates=n_candidates, k=k)
+
+    @classmethod
+    def from_backend(
+        cls,
+        source: Any,
+        backend: Backend | str | Mapping[str, Any] = "local",
+        *,
+        n_candidates: int = 30,
+        k: int | None = None,
+        preset: str | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Judge with any backend, by name or made before, e.g. ``"encoder:MODEL"``.
+
+        Raises:
+            SettingsError: A setting is unknown or out of range, or the backend cannot be built.
+        """
+        reranker = EvidenceReranker(backend, preset=preset, **settings)
         return cls(source=source, reranker=reranker, n_candidates=n_candidates, k=k)
 
     @classmethod
     def local(
         cls, source: Any, *, n_candidates: int = 30, k: int | None = None, **settings: Any
     ) -> Self:
-        """Judge by rules on this machine: no model, no key.
+        """Judge with the trained local judge: on this machine, no key, nothing to download.
 
         Raises:
-            SettingsError: A setting is out of range.
+            SettingsError: A setting is unknown or out of range.
         """
-        reranker = EvidenceReranker("local", **settings)
-        return cls(source=source, reranker=reranker, n_candidates=n_candidates, k=k)
+        return cls.from_backend(source, "local", n_candidates=n_candidates, k=k, **settings)
 
     def find(
         self, question: str, *, k: int | None = None, config: RunnableConfig | None = None
@@ -96,7 +120,7 @@ class DeepEraRetriever(BaseRetriever):
             SettingsError: *k* is out of range.
         """
         reranker = self._reranker(k)
-        candidates = fetch(self.source, question, self.n_candidates, config)
+        candidates = _fetch(self.source, question, self.n_candidates, config)
         return rerank(reranker, question, candidates, config)
 
     async def afind(
@@ -104,7 +128,7 @@ class DeepEraRetriever(BaseRetriever):
     ) -> RerankResult:
         """Do what `find` does, in the running loop."""
         reranker = self._reranker(k)
-        candidates = await afetch(self.source, question, self.n_candidates, config)
+        candidates = await _afetch(self.source, question, self.n_candidates, config)
         return await arerank(reranker, question, candidates, config)
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,7 +138,7 @@ class DeepEraRetriever(BaseRetriever):
             SettingsError: The backend was made from live objects and cannot be written down.
         """
         return {
-            "reranker": self.reranker.to_dict(),
+            "reranker": self._current().to_dict(),
             "n_candidates": self.n_candidates,
             "k": self.k,
         }
@@ -146,11 +170,77 @@ class DeepEraRetriever(BaseRetriever):
     def _reranker(self, k: int | None) -> EvidenceReranker:
         most = self.k if k is None else k
         if most is None:
-            return self.reranker
+            return self._current()
         _check_at_least_one("k", most)
-        return self.reranker.with_settings(top_n=most)
+        return self._current(top_n=most)
 
 
 def _check_at_least_one(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise SettingsError(f"{name} must be a whole number >= 1, got {value!r}")
+
+
+def _check_source(source: object) -> None:
+    """Raise `SettingsError` unless *source* is a retriever, a vector store or a passage store."""
+    if not isinstance(source, VectorStore | Runnable) and not _is_store(source):
+        raise SettingsError(
+            f"source must be a retriever, a vector store or a passage store, got {source!r:.80}"
+        )
+
+
+def _fetch(source: Any, question: str, n: int, config: RunnableConfig | None) -> list[Document]:
+    """Return at most *n* candidates, in the order of the source.
+
+    Their metadata has `retrieval_rank`, from 1, and `retrieval_score`, on the scale of the source,
+    where the source gives them.
+    """
+    if isinstance(source, VectorStore):
+        try:
+            return _with_ranks(source.similarity_search_with_score(question, k=n))
+        except NotImplementedError:  # not every store gives scores
+            return source.similarity_search(question, k=n)
+    if isinstance(source, Runnable):
+        return list(source.invoke(question, config, **_options(source, n)))[:n]
+    found: list[Document] = source.search(question, n)
+    return found
+
+
+async def _afetch(
+    source: Any, question: str, n: int, config: RunnableConfig | None
+) -> list[Document]:
+    """Do what `_fetch` does, in the running loop."""
+    if isinstance(source, VectorStore):
+        try:
+            return _with_ranks(await source.asimilarity_search_with_score(question, k=n))
+        except NotImplementedError:
+            return await source.asimilarity_search(question, k=n)
+    if isinstance(source, Runnable):
+        return list(await source.ainvoke(question, config, **_options(source, n)))[:n]
+    found: list[Document] = await source.asearch(question, n)
+    return found
+
+
+def _is_store(source: object) -> bool:
+    return all(callable(getattr(source, name, None)) for name in ("search", "asearch"))
+
+
+def _options(source: Runnable[str, list[Document]], n: int) -> dict[str, int]:
+    """A store's own retriever fetches 4 unless told otherwise; others decide for themselves."""
+    if isinstance(source, VectorStoreRetriever) and "k" not in source.search_kwargs:
+        return {"k": n}
+    return {}
+
+
+def _with_ranks(found: Iterable[tuple[Document, float]]) -> list[Document]:
+    return [
+        document.model_copy(
+            update={
+                "metadata": {
+                    **document.metadata,
+                    "retrieval_rank": rank,
+                    "retrieval_score": float(score),
+                }
+            }
+        )
+        for rank, (document, score) in enumerate(found, start=1)
+    ]

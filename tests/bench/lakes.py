@@ -4,14 +4,14 @@ import json
 from pathlib import Path
 
 from deepera_graph.bench.data.instance import Context, Dataset, Instance
-from deepera_graph.bench.metrics.ranking import Judged
+from deepera_graph.bench.metrics.ranking import JudgedRanking
 
 SHARED_DATA = Path(__file__).parents[3] / "shared" / "data"
 
 
 def make_judged(ranked, golden, *, n=None, parents=None, id="q"):
     grades = golden if isinstance(golden, dict) else dict.fromkeys(golden, 1)
-    return Judged(id, tuple(ranked), n or len(ranked), grades, parents or {})
+    return JudgedRanking(id, tuple(ranked), n or len(ranked), grades, parents or {})
 
 
 def make_instance(number=1, *, n=5, golden=(2,), distractors=(), question=None):

@@ -7,11 +7,11 @@ from pathlib import Path
 from deepera_graph.bench.data.readers import open_dataset
 from deepera_graph.bench.rankers.base import FirstStage
 from deepera_graph.bench.rankers.lexical import BM25
-from deepera_graph.bench.run import Plan, run
+from deepera_graph.bench.run import BenchConfig, run
 
-plan = Plan(n_resamples=100, keep=Path(sys.argv[2]), oracle=True)
+plan = BenchConfig(n_resamples=100, keep=Path(sys.argv[2]), oracle=True)
 table = run([FirstStage(), BM25()], [open_dataset(Path(sys.argv[1]))], plan)
-assert table.surveys[0].n_questions == 1000
+assert table.summaries[0].n_questions == 1000
 status = Path("/proc/self/status").read_text(encoding="ascii")  # ru_maxrss counts the parent's
 peak = re.search(r"VmHWM:\s*(\d+) kB", status)
 assert peak is not None

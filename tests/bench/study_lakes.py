@@ -2,22 +2,21 @@
 
 from bench.lakes import make_instance
 from deepera_graph.bench.data.instance import Dataset
-from deepera_graph.bench.rankers.base import Note, by_score
-from deepera_graph.bench.studies.base import Lab, Setup
+from deepera_graph.bench.rankers.base import Note, Ranker, rank_by_score
+from deepera_graph.bench.studies.base import StudyConfig, StudyRunner
 
 QUICK = {"n_resamples": 50, "cutoffs": (1, 2, 5)}
 
 
-class Judge:
+class Judge(Ranker):
     """Says why; `score` gives the score of a passage in [0, 1], -1 for a failed one."""
+
+    says_why = True
 
     def __init__(self, score, *, name="judge", unproven=(), version=1):
         self.name, self.score, self.unproven = name, score, unproven
         self.fingerprint = {"judge": name, "version": version}
         self.asked, self.notes = [], []
-
-    def rank(self, question, passages):
-        return self.rank_many([(question, passages)])[0]
 
     def rank_many(self, jobs):
         self.notes = []
@@ -25,7 +24,7 @@ class Judge:
         for question, passages in jobs:
             self.asked.append(question)
             scores = [self.score(question, int(one["id"])) for one in passages]
-            rankings.append(by_score(passages, scores))
+            rankings.append(rank_by_score(passages, scores))
             self.notes.append({
                 one["id"]: Note(f"because of {one['id']}", one["text"][:9],
                                 int(one["id"]) not in self.unproven)
@@ -51,7 +50,7 @@ def lakes(n_questions=4, *, setting="ssli", name=None, subject="limnology", **ch
 
 def lab(rankers, datasets, **changes):
     """A lab that resamples little."""
-    return Lab(rankers, datasets, Setup(**{**QUICK, **changes}))
+    return StudyRunner(rankers, datasets, StudyConfig(**{**QUICK, **changes}))
 
 
 def column(grid, name):

@@ -1,21 +1,20 @@
-"""Answers from the best passages, and what a judge says of them."""
+"""Generators of answers, token overlap with the reference, and what a judge says of them."""
 
 import re
 
 import pytest
 
-from bench.lakes import make_dataset, make_instance
-from deepera_graph.bench.data.instance import Dataset, DatasetError, MetricError
+from bench.lakes import make_instance
+from deepera_graph.bench.data.instance import MetricError
 from deepera_graph.bench.metrics.answers import (
     ChatGenerator,
     Extractive,
-    FunctionGenerator,
     LfsJudge,
     ToJudge,
-    answer_scores,
+    answer_overlaps,
     lfs,
 )
-from deepera_graph.bench.rankers.base import FirstStage
+from deepera_graph.bench.rankers.base import candidates_of
 from deepera_graph.bench.rankers.deepera import DeepEra
 from deepera_graph.bench.rankers.llm import Chat
 from deepera_graph.cache.store import JudgementCache
@@ -25,15 +24,25 @@ from deepera_graph.schema import Summary
 from support.openai_server import ChatServer
 from support.roles import judged, scripted_backend
 
+GOLD = "its water was 2 degrees warm"
 PASSAGE = "Carp grew in Lake 3, by 2.5 cm. The ice was thin."
 
 
-def lakes(n=3, gold="its water was 2 degrees warm", golden=(2,)):
-    instances = [
-        make_instance(number, golden=golden).model_copy(update={"gold_answer": gold})
-        for number in range(1, n + 1)
+def tasks(n_questions=3, n_passages=5):
+    """Questions with the texts of their best passages."""
+    instances = [make_instance(number) for number in range(1, n_questions + 1)]
+    return [
+        (one.question, [context.text for context in one.contexts[:n_passages]]) for one in instances
     ]
-    return Dataset("lakes", lambda: instances)
+
+
+def to_judge(n_questions=3):
+    """What the extractive generator answers, to be judged."""
+    asked = tasks(n_questions)
+    answers = Extractive().answer_many(asked)
+    return [
+        ToJudge(question, GOLD, one.text) for (question, _), one in zip(asked, answers, strict=True)
+    ]
 
 
 def first_user(request):
@@ -48,8 +57,8 @@ def chat_with():
     def make(answer, **options):
         server = ChatServer(answer)
         servers.append(server.__enter__())
-        patience = {"attempts": 1, "first_wait": 0.01}
-        chat = Chat.of("openai:judge", base_url=server.base_url, patience=patience, **options)
+        retry = {"attempts": 1, "first_wait": 0.01}
+        chat = Chat.of("openai:judge", base_url=server.base_url, retry=retry, **options)
         return chat, server
 
     yield make
@@ -108,39 +117,18 @@ def test_the_extractive_generator_says_what_it_is():
 
 
 def test_answers_are_compared_token_by_token():
-    scores = answer_scores(FirstStage(), lakes(1), Extractive(), n=1)
-    assert scores.rows[0].answer == "Passage 1 of lake 1: its water was 1 degrees warm."
-    assert scores.overlaps.precision.mean() == pytest.approx(5 / 11)
-    assert scores.overlaps.recall.mean() == pytest.approx(5 / 6)
-    assert (scores.lfs, scores.judge) == (None, "")
-
-
-def test_the_generator_sees_the_best_n_in_order():
-    seen = []
-
-    def answer(question, passages):
-        seen.append([text.split()[1] for text in passages])
-        return "water"
-
-    generator = FunctionGenerator(answer, name="mine")
-    answer_scores(FirstStage(), lakes(2), generator, n=3)
-    assert seen == [["1", "2", "3"]] * 2
-
-
-def test_questions_without_a_reference_answer_are_left_out_and_counted():
-    instances = [*lakes(2), *make_dataset(1)]
-    scores = answer_scores(FirstStage(), Dataset("lakes", lambda: instances), Extractive())
-    assert (len(scores.rows), scores.n_without_gold) == (2, 1)
-    with pytest.raises(DatasetError, match="no question of 'lakes' has a reference answer"):
-        answer_scores(FirstStage(), make_dataset(2), Extractive())
+    (answer,) = Extractive().answer_many(tasks(1))
+    assert answer.text == "Passage 1 of lake 1: its water was 1 degrees warm."
+    overlaps = answer_overlaps([(answer.text, GOLD)])
+    assert overlaps.precision.mean() == pytest.approx(5 / 11)
+    assert overlaps.recall.mean() == pytest.approx(5 / 6)
 
 
 def test_a_judge_scores_every_answer(chat_with):
     chat, server = chat_with(scored(4))
-    scores = answer_scores(FirstStage(), lakes(3), Extractive(), LfsJudge(chat))
-    assert str(scores.lfs) == "4.00 ± 0.00 (1 to 5)"
-    assert [row.lfs for row in scores.rows] == [4, 4, 4]
-    assert scores.rows[0].reason == "scripted"
+    verdicts = LfsJudge(chat).judge_many(to_judge(3))
+    assert verdicts == [(4, "scripted")] * 3
+    assert str(lfs([one.score for one in verdicts], low=1, high=5)) == "4.00 ± 0.00 (1 to 5)"
     request = server.requests[0]
     assert "Scale: 1 (worst) to 5 (best)" in request.user
     assert "Reference answer: its water was 2 degrees warm" in request.user
@@ -163,10 +151,11 @@ def test_the_scale_of_the_judge_can_be_changed(chat_with):
 @pytest.mark.parametrize("bad", ["Well.", {"reason": "r", "score": 4.5}, {"reason": "r"}])
 def test_a_verdict_that_failed_is_no_score(chat_with, bad):
     chat, _ = chat_with(lambda request: bad if "lake 2" in first_user(request) else scored(5)(0))
-    scores = answer_scores(FirstStage(), lakes(3), Extractive(), LfsJudge(chat))
-    assert [row.lfs for row in scores.rows] == [5, None, 5]
-    assert (scores.lfs.mean, scores.lfs.n_failed) == (5, 1)
-    assert scores.rows[1].reason
+    verdicts = LfsJudge(chat).judge_many(to_judge(3))
+    assert [one.score for one in verdicts] == [5, None, 5]
+    found = lfs([one.score for one in verdicts], low=1, high=5)
+    assert (found.mean, found.n_failed) == (5, 1)
+    assert verdicts[1].reason
 
 
 def test_an_empty_answer_has_the_lowest_score_without_a_call(chat_with):
@@ -187,9 +176,9 @@ def test_an_answer_cannot_close_its_block(chat_with):
 
 def test_a_chat_model_answers_from_the_passages(chat_with):
     chat, server = chat_with(lambda request: {"answer": " 2 degrees "})
-    scores = answer_scores(FirstStage(), lakes(2), ChatGenerator(chat), n=2)
-    assert [row.answer for row in scores.rows] == ["2 degrees"] * 2
-    assert scores.overlaps.precision.mean() == 1
+    answers = ChatGenerator(chat).answer_many(tasks(2, n_passages=2))
+    assert [one.text for one in answers] == ["2 degrees"] * 2
+    assert answer_overlaps([(one.text, GOLD) for one in answers]).precision.mean() == 1
     assert "[1] Passage 1 of lake" in server.requests[0].user
     assert "[3]" not in server.requests[0].user
 
@@ -200,71 +189,46 @@ def test_without_any_passage_no_model_is_asked(chat_with):
     assert server.calls == 0
 
 
-def test_a_generator_that_fails_is_in_no_mean_and_not_judged(chat_with):
+def test_a_generator_that_fails_gives_no_answer_and_says_why(chat_with):
     def answer(request):
         return "Sorry." if "lake 2" in first_user(request) else {"answer": "2 degrees"}
 
     chat, _ = chat_with(answer)
-    judge_chat, judge_server = chat_with(scored(4))
-    scores = answer_scores(FirstStage(), lakes(3), ChatGenerator(chat), LfsJudge(judge_chat))
-    assert scores.n_failed == 1
-    assert "no complete JSON object" in scores.rows[1].problem
-    assert scores.overlaps.precision.mean() == 1
-    assert scores.lfs.n_failed == 1
-    assert judge_server.calls == 2
+    answers = ChatGenerator(chat).answer_many(tasks(3))
+    assert [one.text for one in answers] == ["2 degrees", "", "2 degrees"]
+    assert "no complete JSON object" in answers[1].problem
 
 
-def test_a_second_run_makes_no_call_and_gives_the_same(chat_with, tmp_path):
+def test_a_second_run_makes_no_call_and_gives_the_same(chat_with):
     cache = JudgementCache()
     chat, server = chat_with(lambda request: {"answer": "2", "reason": "r", "score": 3})
 
     def run():
         again = Chat(chat.backend, cache=cache)
-        return answer_scores(
-            FirstStage(), lakes(3), ChatGenerator(again), LfsJudge(again), keep=tmp_path
+        answers = ChatGenerator(again).answer_many(tasks(3))
+        return answers, LfsJudge(again).judge_many(
+            [ToJudge("?", GOLD, one.text) for one in answers]
         )
 
     first = run()
     n_calls = server.calls
-    assert first.rows == run().rows
+    assert first == run()
     assert server.calls == n_calls
 
 
 def test_an_unreachable_judge_is_an_error():
-    chat = Chat.of("openai:judge", base_url="http://127.0.0.1:9/v1", patience={"first_wait": 0.01})
+    chat = Chat.of("openai:judge", base_url="http://127.0.0.1:9/v1", retry={"first_wait": 0.01})
     with pytest.raises(BackendError, match="cannot be reached"):
-        answer_scores(FirstStage(), lakes(1), Extractive(), LfsJudge(chat))
+        LfsJudge(chat).judge_many(to_judge(1))
 
 
-def test_a_ranker_may_hand_over_evidence_of_its_own():
-    seen = []
-    generator = FunctionGenerator(lambda _, passages: seen.append(passages) or "", name="mine")
+def test_deepera_hands_over_its_summaries_as_evidence():
     backend = scripted_backend(
         lambda task: judged(0.9 if "Passage 2" in task["text"] else 0.1),
         summary=lambda task: Summary(text="2 degrees warm"),
     )
     ranker = DeepEra(EvidenceReranker(backend), kept_only=True)
-    answer_scores(ranker, lakes(1), generator, own_evidence=True)
-    answer_scores(ranker, lakes(1), generator)
-    assert seen == [["2 degrees warm"], ["Passage 2 of lake 1: its water was 2 degrees warm."]]
-    with pytest.raises(MetricError, match="'first stage' makes no evidence of its own"):
-        answer_scores(FirstStage(), lakes(1), generator, own_evidence=True)
-
-
-def test_progress_is_told():
-    steps = []
-    answer_scores(FirstStage(), lakes(20), Extractive(), watch=steps.append)
-    assert [one.n_done for one in steps] == [16, 20]
-    assert steps[0].n_questions == 20
-
-
-def test_n_must_be_at_least_1():
-    with pytest.raises(MetricError, match="n must be >= 1, got 0"):
-        answer_scores(FirstStage(), lakes(1), Extractive(), n=0)
-
-
-def test_fingerprints_name_model_prompt_and_scale():
-    chat = Chat.of("openai:judge", base_url="http://127.0.0.1:9/v1")
-    assert LfsJudge(chat).fingerprint != LfsJudge(chat, high=10).fingerprint
-    assert ChatGenerator(chat).fingerprint["model"] == chat.fingerprint
-    assert Extractive(2).fingerprint != Extractive().fingerprint
+    instance = make_instance(1)
+    jobs = [(instance.question, candidates_of(instance))]
+    assert ranker.evidence_many(jobs, 10) == [["2 degrees warm"]]
+    assert [id for id, _ in ranker.rank(*jobs[0])] == ["2"]

@@ -7,33 +7,33 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_openai import ChatOpenAI
 from pydantic import Field
 
-from deepera_graph.bench.rankers.llm import Chat, together
+from deepera_graph.bench.rankers.llm import Chat, run_together
 from deepera_graph.bench.rankers.named import Models
 from deepera_graph.budget import Budget
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.chat.schema import Filled
+from deepera_graph.chat.schema import ReplyModel
 from deepera_graph.errors import AnswerError, BackendError, BudgetError, SettingsError
 from deepera_graph.judges.trained.backend import local_backend
 from support.openai_server import ChatServer, Reply
 
-PATIENCE = {"attempts": 1, "first_wait": 0.01}
+RETRY = {"attempts": 1, "first_wait": 0.01}
 TALK = [SystemMessage("Count."), HumanMessage("How many trout?")]
 
 
-class FilledCount(Filled):
+class FilledCount(ReplyModel):
     """A count."""
 
     n: int = Field(ge=0, description="How many.")
 
 
-class FilledShare(Filled):
+class FilledShare(ReplyModel):
     """A share, in a field of the same name."""
 
     n: float = Field(description="Which share.")
 
 
 def ask(chat, kind=FilledCount, talk=TALK):
-    return together([chat.ask("count", talk, kind)])[0]
+    return run_together([chat.ask("count", talk, kind)])[0]
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def server():
 
 
 def chat_at(server, **options):
-    return Chat.of("openai:tiny", base_url=server.base_url, patience=PATIENCE, **options)
+    return Chat.of("openai:tiny", base_url=server.base_url, retry=RETRY, **options)
 
 
 def test_an_answer_has_its_fields(server):
@@ -101,8 +101,8 @@ def test_works_give_their_values_in_order():
         await asyncio.sleep(0.01 * (3 - value))
         return value
 
-    assert together(map(late, range(3))) == [0, 1, 2]
-    assert together([]) == []
+    assert run_together(map(late, range(3))) == [0, 1, 2]
+    assert run_together([]) == []
 
 
 def test_the_first_error_ends_all_works():
@@ -120,7 +120,7 @@ def test_the_first_error_ends_all_works():
         raise BackendError("gone")
 
     with pytest.raises(BackendError, match="gone"):
-        together([forever(), fail(), forever()])
+        run_together([forever(), fail(), forever()])
     assert ended == [True, True]
 
 

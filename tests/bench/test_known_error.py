@@ -11,7 +11,7 @@ from bench.lakes import make_instance
 from deepera_graph import Judgement
 from deepera_graph.bench.data.instance import Dataset
 from deepera_graph.bench.rankers.deepera import DeepEra
-from deepera_graph.bench.run import Plan, run
+from deepera_graph.bench.run import BenchConfig, run
 from deepera_graph.reranker import EvidenceReranker
 from support.scripted import Script
 
@@ -67,7 +67,7 @@ def measured(error, n_questions):
         for number in range(n_questions)
     ]
     data = Dataset("lakes", lambda: instances)
-    plan = Plan(metrics=("HitRate@1",), n_resamples=1)
+    plan = BenchConfig(metrics=("HitRate@1",), n_resamples=1)
     table = run([DeepEra(reranker_that_errs(error))], [data], plan)
     return table.rows[0].estimates[0].mean
 

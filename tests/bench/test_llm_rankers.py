@@ -56,8 +56,8 @@ def chat_with():
     def make(answer, latency=0, **options):
         server = ChatServer(answer, latency)
         servers.append(server.__enter__())
-        patience = {"attempts": 1, "first_wait": 0.01}
-        chat = Chat.of("openai:tiny", base_url=server.base_url, patience=patience, **options)
+        retry = {"attempts": 1, "first_wait": 0.01}
+        chat = Chat.of("openai:tiny", base_url=server.base_url, retry=retry, **options)
         return chat, server
 
     yield make
@@ -140,7 +140,7 @@ def test_answers_are_taken_from_the_cache(chat_with):
 
 
 def test_an_unreachable_server_is_an_error_and_no_ranking():
-    chat = Chat.of("openai:tiny", base_url="http://127.0.0.1:9/v1", patience={"first_wait": 0.01})
+    chat = Chat.of("openai:tiny", base_url="http://127.0.0.1:9/v1", retry={"first_wait": 0.01})
     for ranker in (llm_pointwise(chat), ListwiseLlm(chat)):
         with pytest.raises(BackendError, match="tiny: the server cannot be reached"):
             ranker.rank(QUESTION, shown())
@@ -271,7 +271,7 @@ def test_fingerprints_tell_what_rankings_depend_on():
 
     first = fingerprints()
     assert all(one != other for one, other in combinations(first, 2))
-    assert first == fingerprints(limits={"calls_at_once": 3}, patience={"timeout": 5})
+    assert first == fingerprints(limits={"calls_at_once": 3}, retry={"timeout": 5})
     for changed in ({"temperature": 1}, {"base_url": "http://127.0.0.1:10/v1"}):
         assert all(one != other for one, other in zip(first, fingerprints(**changed), strict=True))
     chat = Chat.of("openai:tiny", base_url="http://127.0.0.1:9/v1")

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepera_graph.bench.metrics.answers import answer_overlaps, answer_tokens, lfs, token_overlap
-from deepera_graph.bench.metrics.ranking import Judged, compute
+from deepera_graph.bench.metrics.ranking import JudgedRanking, compute
 
 IDS = [f"p{number}" for number in range(12)]
 QUICK = settings(max_examples=60, deadline=None)
@@ -19,7 +19,9 @@ def judged(draw, whole=False):
     distractors = draw(st.sets(st.sampled_from(others), max_size=6))
     parents = {one: draw(st.sampled_from(sorted(golden))) for one in sorted(distractors)}
     n_returned = len(IDS) if whole else draw(st.integers(0, len(IDS)))
-    return Judged("q", tuple(order[:n_returned]), len(IDS), dict.fromkeys(golden, 1), parents)
+    return JudgedRanking(
+        "q", tuple(order[:n_returned]), len(IDS), dict.fromkeys(golden, 1), parents
+    )
 
 
 def value(metric, one):

@@ -14,12 +14,13 @@ from bench.lakes import make_dataset
 from bench.test_rankers import TEXTS, order, shown
 from deepera_graph.bench import run as command
 from deepera_graph.bench.data.instance import RankingError, UnavailableError
-from deepera_graph.bench.rankers.base import Absent, Ranker, foreign
+from deepera_graph.bench.rankers.base import Ranker, UnavailableRanker
 from deepera_graph.bench.rankers.lexical import BM25
 from deepera_graph.bench.rankers.named import make_ranker
-from deepera_graph.bench.run import Plan, run
+from deepera_graph.bench.run import BenchConfig, run
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.judges.cross_encoder.models import weights
+from deepera_graph.packages import call_foreign
 
 QUICK = {"n_resamples": 50, "metrics": ("HitRate@1",)}
 SENTENCE_MODELS = """
@@ -262,7 +263,7 @@ def test_embeddings_of_openai_need_a_key(monkeypatch):
 def test_loading_weights_is_no_time_of_a_question(package):
     package("sentence_transformers", SLOW_TO_LOAD)
     for name in ("cross-encoder:any", "dense:any"):
-        table = run([make_ranker(name)], [make_dataset(2)], Plan(**QUICK))
+        table = run([make_ranker(name)], [make_dataset(2)], BenchConfig(**QUICK))
         assert table.rows[0].seconds < 0.1
 
 
@@ -276,11 +277,13 @@ def test_errors_of_other_packages_are_one_line():
         raise MemoryError("out of\n  memory <Pool object at 0x7f01ab>")
 
     with pytest.raises(UnavailableError, match=r"^it broke: MemoryError: out of memory <Pool>$"):
-        foreign("it broke", fail)
+        call_foreign("it broke", fail, error=UnavailableError)
 
 
 def test_a_ranker_that_is_absent_has_a_row_and_the_others_their_numbers():
-    table = run([Absent("gone", "no | key"), BM25()], [make_dataset()], Plan(**QUICK))
+    table = run(
+        [UnavailableRanker("gone", "no | key"), BM25()], [make_dataset()], BenchConfig(**QUICK)
+    )
     assert [row.ranker for row in table.rows] == ["BM25"]
     assert table.missing == (("lakes", "gone", "no | key"),)
     assert "| gone | not available: no \\| key |" in table.markdown()
@@ -289,33 +292,43 @@ def test_a_ranker_that_is_absent_has_a_row_and_the_others_their_numbers():
 
 
 def test_a_long_reason_is_cut_in_the_table_and_whole_in_the_file():
-    table = run([Absent("gone", "no " * 90), BM25()], [make_dataset()], Plan(**QUICK))
+    table = run(
+        [UnavailableRanker("gone", "no " * 90), BM25()], [make_dataset()], BenchConfig(**QUICK)
+    )
     assert "no … |" in table.markdown()
     assert ("no " * 90).strip() in table.csv()
 
 
 def test_a_strict_plan_stops_at_an_absent_ranker():
     with pytest.raises(UnavailableError, match="no key"):
-        run([BM25(), Absent("gone", "no key")], [make_dataset()], Plan(strict=True, **QUICK))
+        run(
+            [BM25(), UnavailableRanker("gone", "no key")],
+            [make_dataset()],
+            BenchConfig(strict=True, **QUICK),
+        )
 
 
 def test_if_nothing_can_run_the_first_reason_is_raised():
     with pytest.raises(UnavailableError, match="first"):
-        run([Absent("a", "first"), Absent("b", "second")], [make_dataset()], Plan(**QUICK))
+        run(
+            [UnavailableRanker("a", "first"), UnavailableRanker("b", "second")],
+            [make_dataset()],
+            BenchConfig(**QUICK),
+        )
 
 
-class Unreachable(Absent):
+class Unreachable(UnavailableRanker):
     def rank(self, question, passages):
         raise BackendError(self.reason)
 
 
 def test_a_server_that_is_gone_is_a_row_too():
-    table = run([Unreachable("far", "no server"), BM25()], [make_dataset()], Plan(**QUICK))
+    table = run([Unreachable("far", "no server"), BM25()], [make_dataset()], BenchConfig(**QUICK))
     assert table.missing[0].reason == "no server"
 
 
 def test_an_absent_ranker_is_a_ranker():
-    assert isinstance(Absent("a", "b"), Ranker)
+    assert isinstance(UnavailableRanker("a", "b"), Ranker)
 
 
 @pytest.fixture(scope="module")

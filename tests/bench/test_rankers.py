@@ -4,13 +4,15 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
 from bench.lakes import make_dataset, make_instance
+from deepera_graph import __version__
 from deepera_graph.bench.data.instance import RankingError
+from deepera_graph.bench.rank import rank_dataset
 from deepera_graph.bench.rankers.base import (
+    Candidate,
     FirstStage,
-    Passage,
     Random,
     Ranker,
-    passages_of,
+    candidates_of,
     texts_of,
 )
 from deepera_graph.bench.rankers.deepera import DeepEra
@@ -18,7 +20,6 @@ from deepera_graph.bench.rankers.embedding import Dense
 from deepera_graph.bench.rankers.external import Compressor
 from deepera_graph.bench.rankers.lexical import BM25
 from deepera_graph.bench.rankers.named import make_ranker
-from deepera_graph.bench.run import rank_dataset
 from deepera_graph.errors import SettingsError
 from deepera_graph.reranker import EvidenceReranker
 from support.scripted import Script
@@ -34,7 +35,7 @@ TEXTS = [
 def shown(texts=TEXTS, titles=None):
     titles = titles or [""] * len(texts)
     return [
-        Passage(id=str(place), text=text, title=title, section="")
+        Candidate(id=str(place), text=text, title=title, section="")
         for place, (text, title) in enumerate(zip(texts, titles, strict=True), start=1)
     ]
 
@@ -171,18 +172,18 @@ def test_deepera_with_live_objects_has_no_fingerprint():
     assert DeepEra(EvidenceReranker(Script({}).backend())).fingerprint is None
 
 
-def test_deepera_fingerprint_names_backend_settings_and_code():
+def test_deepera_fingerprint_names_backend_settings_and_version():
     spec = {"kind": "factory", "path": "support.scripted:tea_backend"}
     strict = DeepEra(EvidenceReranker(Script({}).backend(spec), threshold=0.9)).fingerprint
     loose = DeepEra(EvidenceReranker(Script({}).backend(spec), threshold=0.5)).fingerprint
     assert strict["backend"] == spec
-    assert len(strict["code"]) == 64
+    assert strict["version"] == __version__
     assert strict != loose
 
 
 def test_a_ranker_sees_no_label_no_id_and_no_first_stage_score():
     instance = make_instance(distractors=(3,))
-    for place, passage in enumerate(passages_of(instance), start=1):
+    for place, passage in enumerate(candidates_of(instance), start=1):
         assert passage == {
             "id": str(place), "text": instance.contexts[place - 1].text, "title": "",
             "section": "",
@@ -191,14 +192,13 @@ def test_a_ranker_sees_no_label_no_id_and_no_first_stage_score():
 
 def test_a_label_that_changes_changes_nothing_a_ranker_is_shown():
     one, other = make_instance(golden=(1,), distractors=(2,)), make_instance(golden=(5,))
-    assert passages_of(one) == passages_of(other)
+    assert candidates_of(one) == candidates_of(other)
 
 
-class Broken:
+class Broken(Ranker):
     """Returns what it is told to."""
 
     name = "broken"
-    fingerprint = None
 
     def __init__(self, ranking):
         self.ranking = ranking

@@ -6,13 +6,13 @@ from bench.lakes import SHARED_DATA
 from deepera_graph.bench.data.readers import open_dataset
 from deepera_graph.bench.rankers.base import FirstStage
 from deepera_graph.bench.rankers.lexical import BM25
-from deepera_graph.bench.run import Plan, run
+from deepera_graph.bench.run import BenchConfig, run
 
 pytestmark = pytest.mark.skipif(not SHARED_DATA.exists(), reason="needs the evaluation data")
 
 
 def percents(path, ranker, metrics=("HitRate@1", "HitRate@3", "RP")):
-    plan = Plan(metrics=metrics, n_resamples=1)
+    plan = BenchConfig(metrics=metrics, n_resamples=1)
     table = run([ranker], [open_dataset(SHARED_DATA / path)], plan)
     return [100 * one.mean for one in table.rows[0].estimates]
 

@@ -8,16 +8,16 @@ import pytest
 
 from bench.lakes import make_dataset, make_instance
 from deepera_graph.bench.data.instance import Dataset, DatasetError, MetricError, write_rows
-from deepera_graph.bench.metrics.ranking import survey
-from deepera_graph.bench.rankers.base import FirstStage, Problems, Random, by_score
+from deepera_graph.bench.metrics.ranking import summarize_dataset
+from deepera_graph.bench.rankers.base import FirstStage, Random, Ranker, rank_by_score
 from deepera_graph.bench.rankers.lexical import BM25
-from deepera_graph.bench.run import Options, Plan, bench_table, run
+from deepera_graph.bench.run import BenchConfig, bench_table, run
 from deepera_graph.errors import SettingsError
 
 QUICK = {"n_resamples": 200}
 
 
-class Counting:
+class Counting(Ranker):
     """Ranks backwards and counts its questions; stops after *most*."""
 
     name = "backwards"
@@ -30,7 +30,7 @@ class Counting:
         if len(self.asked) >= self.most:
             raise KeyboardInterrupt
         self.asked.append(question)
-        return by_score(passages, range(len(passages)))
+        return rank_by_score(passages, range(len(passages)))
 
 
 class Half(FirstStage):
@@ -42,7 +42,7 @@ class Half(FirstStage):
 
 def test_rows_hold_means_and_intervals_data_set_by_data_set():
     lakes, ponds = make_dataset(golden=(2,)), make_dataset(name="ponds", golden=(1,), n=3)
-    table = run([FirstStage(), Counting()], [lakes, ponds], Plan(**QUICK))
+    table = run([FirstStage(), Counting()], [lakes, ponds], BenchConfig(**QUICK))
     assert [(row.dataset, row.ranker) for row in table.rows] == [
         ("lakes", "first stage"), ("lakes", "backwards"),
         ("ponds", "first stage"), ("ponds", "backwards"),
@@ -54,27 +54,29 @@ def test_rows_hold_means_and_intervals_data_set_by_data_set():
 
 
 def test_a_golden_passage_that_was_filtered_out_is_a_miss():
-    table = run([Half()], [make_dataset(golden=(4,))], Plan(metrics=("RP", "HitRate@5"), **QUICK))
+    table = run(
+        [Half()], [make_dataset(golden=(4,))], BenchConfig(metrics=("RP", "HitRate@5"), **QUICK)
+    )
     assert [one.mean for one in table.rows[0].estimates] == [0, 0]
 
 
 def test_the_oracle_is_the_ceiling():
     lost = make_instance(2, golden=())
     data = Dataset("lakes", lambda: [make_instance(1, golden=(5,)), lost])
-    table = run([FirstStage()], [data], Plan(oracle=True, metrics=("HitRate@1",), **QUICK))
+    table = run([FirstStage()], [data], BenchConfig(oracle=True, metrics=("HitRate@1",), **QUICK))
     assert table.of("lakes", "oracle").estimates[0].mean == 0.5
-    assert table.surveys[0].ceiling == 0.5
+    assert table.summaries[0].ceiling == 0.5
 
 
 def test_rankers_that_differ_from_run_to_run_are_repeated():
-    table = run([Random(), FirstStage()], [make_dataset(20)], Plan(n_repeats=4, **QUICK))
+    table = run([Random(), FirstStage()], [make_dataset(20)], BenchConfig(n_repeats=4, **QUICK))
     assert [row.n_repeats for row in table.rows] == [4, 1]
     assert table.rows[0].estimates[0].std > 0
     assert table.rows[1].estimates[0].std == 0
 
 
 def test_differences_are_taken_from_the_baseline():
-    plan = Plan(metrics=("RP",), baseline="first stage", **QUICK)
+    plan = BenchConfig(metrics=("RP",), baseline="first stage", **QUICK)
     table = run([FirstStage(), Counting()], [make_dataset(8)], plan)
     (one,) = table.differences
     assert (one.ranker, one.baseline, one.metric) == ("backwards", "first stage", "RP")
@@ -83,7 +85,7 @@ def test_differences_are_taken_from_the_baseline():
 
 
 def test_kept_rankings_are_read_back_to_the_same_bytes(tmp_path):
-    plan = Plan(keep=tmp_path, baseline="backwards", **QUICK)
+    plan = BenchConfig(keep=tmp_path, baseline="backwards", **QUICK)
     first = run([Counting(), Random(), BM25()], [make_dataset(6)], plan)
     again = Counting(most=0)
     second = run([again, Random(), BM25()], [make_dataset(6)], plan)
@@ -93,7 +95,7 @@ def test_kept_rankings_are_read_back_to_the_same_bytes(tmp_path):
 
 
 def test_another_version_of_a_ranker_or_of_the_data_is_ranked_anew(tmp_path):
-    plan = Plan(keep=tmp_path, **QUICK)
+    plan = BenchConfig(keep=tmp_path, **QUICK)
     run([Counting()], [make_dataset(3)], plan)
     newer, other_data = Counting(fingerprint="v2"), Counting()
     run([newer], [make_dataset(3)], plan)
@@ -104,14 +106,14 @@ def test_another_version_of_a_ranker_or_of_the_data_is_ranked_anew(tmp_path):
 def test_a_ranker_without_a_fingerprint_is_never_kept(tmp_path):
     for _ in range(2):
         ranker = Counting(fingerprint=None)
-        run([ranker], [make_dataset(3)], Plan(keep=tmp_path, **QUICK))
+        run([ranker], [make_dataset(3)], BenchConfig(keep=tmp_path, **QUICK))
         assert len(ranker.asked) == 3
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path):
-    plan = Plan(keep=tmp_path, **QUICK)
-    whole = run([Counting()], [make_dataset(40)], Plan(**QUICK))
+    plan = BenchConfig(keep=tmp_path, **QUICK)
+    whole = run([Counting()], [make_dataset(40)], BenchConfig(**QUICK))
     with pytest.raises(KeyboardInterrupt):
         run([Counting(most=35)], [make_dataset(40)], plan)
     rest = Counting()
@@ -121,7 +123,7 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path):
 
 
 def test_a_torn_line_is_ranked_again(tmp_path):
-    plan = Plan(keep=tmp_path, **QUICK)
+    plan = BenchConfig(keep=tmp_path, **QUICK)
     run([Counting()], [make_dataset(5)], plan)
     (path,) = tmp_path.iterdir()
     path.write_bytes(path.read_bytes()[:-20])
@@ -131,14 +133,14 @@ def test_a_torn_line_is_ranked_again(tmp_path):
 
 
 def test_a_metric_with_nothing_to_measure_shows_a_dash():
-    table = run([FirstStage()], [make_dataset()], Plan(metrics=("CDR", "RP"), **QUICK))
+    table = run([FirstStage()], [make_dataset()], BenchConfig(metrics=("CDR", "RP"), **QUICK))
     assert "| first stage | – | 50.0 [50.0, 50.0] |" in table.markdown()
     assert "| first stage | – / 50.0 |" in table.overview()
     assert "nan" not in table.csv()
 
 
 def test_markdown_says_what_was_measured():
-    text = run([Random()], [make_dataset(6, distractors=(4, 5))], Plan(**QUICK)).markdown()
+    text = run([Random()], [make_dataset(6, distractors=(4, 5))], BenchConfig(**QUICK)).markdown()
     assert text.startswith(
         "### lakes\n\n6 questions, 5.0 candidates each (2.0 labelled distractors); golden among "
         "them for 100.0 %. First stage: by hand.\n\n| ranker | HitRate@1 |"
@@ -147,7 +149,7 @@ def test_markdown_says_what_was_measured():
 
 
 def test_csv_has_a_line_a_metric_in_fractions():
-    table = run([FirstStage()], [make_dataset()], Plan(**QUICK))
+    table = run([FirstStage()], [make_dataset()], BenchConfig(**QUICK))
     rows = list(csv.DictReader(StringIO(table.csv())))
     assert [(row["metric"], row["mean"]) for row in rows] == [
         ("HitRate@1", "0"), ("HitRate@3", "1"), ("RP", "0.5"),
@@ -170,7 +172,7 @@ def test_an_empty_data_set_is_refused():
 )
 def test_names_must_be_clear(rankers, datasets, plan, message):
     with pytest.raises(MetricError, match=message):
-        run([FirstStage()] * rankers, [make_dataset()] * datasets, Plan(**plan))
+        run([FirstStage()] * rankers, [make_dataset()] * datasets, BenchConfig(**plan))
 
 
 @pytest.mark.parametrize(
@@ -178,21 +180,23 @@ def test_names_must_be_clear(rankers, datasets, plan, message):
 )
 def test_plans_that_cannot_be_carried_out_are_refused(plan):
     with pytest.raises(MetricError, match="must be"):
-        Plan(**plan)
+        BenchConfig(**plan)
 
 
 def test_the_fingerprint_of_data_depends_on_every_label():
-    one, same = survey(make_dataset()), survey(make_dataset())
-    other = survey(make_dataset(golden=(1,)))
+    one, same = summarize_dataset(make_dataset()), summarize_dataset(make_dataset())
+    other = summarize_dataset(make_dataset(golden=(1,)))
     assert one.fingerprint == same.fingerprint != other.fingerprint
 
 
 def test_the_command_writes_the_table_and_a_manifest(tmp_path, beir_folder):
     write_rows(tmp_path / "lakes.jsonl", [make_instance(number) for number in range(5)])
-    options = Options(
+    options = BenchConfig(
         data=(tmp_path / "lakes.jsonl", beir_folder),
         rankers=("first-stage", "bm25", "oracle"),
-        plan=Plan(baseline="BM25", keep=tmp_path / "kept", **QUICK),
+        baseline="BM25",
+        keep=tmp_path / "kept",
+        **QUICK,
         out=tmp_path / "out",
         limit=2,
     )
@@ -210,12 +214,12 @@ def test_the_command_writes_the_table_and_a_manifest(tmp_path, beir_folder):
 @pytest.mark.parametrize("changes", [{"data": ()}, {"limit": 0}, {"n_candidates": 0}], ids=str)
 def test_options_out_of_range_are_refused(tmp_path, changes):
     with pytest.raises(SettingsError, match="must"):
-        Options(**{"data": (tmp_path,), **changes})
+        bench_table(BenchConfig(**{"data": (tmp_path,), **changes}))
 
 
 def test_every_question_is_told_to_who_watches():
     steps = []
-    plan = Plan(n_repeats=2, **QUICK)
+    plan = BenchConfig(n_repeats=2, **QUICK)
     run([Random(), FirstStage()], [make_dataset(3)], plan, watch=steps.append)
     told = [(one.ranker, one.n_done, one.n_questions) for one in steps]
     assert told == [
@@ -229,10 +233,6 @@ class Failing(Counting):
 
     broken = True
 
-    def __init__(self, **options):
-        super().__init__(**options)
-        self.problems = Problems()
-
     def rank(self, question, passages):
         if self.broken and "lake 2?" in question:
             self.problems.note(1, "HTTP 503")
@@ -240,7 +240,7 @@ class Failing(Counting):
 
 
 def test_passages_that_failed_are_counted_and_told(tmp_path):
-    table = run([Failing()], [make_dataset(4)], Plan(**QUICK))
+    table = run([Failing()], [make_dataset(4)], BenchConfig(**QUICK))
     assert (table.rows[0].failed, table.rows[0].problem) == (1 / 4, "HTTP 503")
     assert (
         "backwards: 5.0 % of the passages could not be judged and keep their first-stage order "
@@ -250,7 +250,7 @@ def test_passages_that_failed_are_counted_and_told(tmp_path):
 
 
 def test_kept_failures_are_tried_again_only_when_asked(tmp_path):
-    plan, data = Plan(keep=tmp_path, **QUICK), make_dataset(40)
+    plan, data = BenchConfig(keep=tmp_path, **QUICK), make_dataset(40)
     run([Failing()], [data], plan)
     again, mended = Failing(), Failing()
     again.broken = mended.broken = False
@@ -260,11 +260,11 @@ def test_kept_failures_are_tried_again_only_when_asked(tmp_path):
     assert table.rows[0].failed == 0
     assert len(mended.asked) == 16  # those that were ranked together with the failed one
     assert run([Failing()], [data], plan).csv() == table.csv()
-    assert table.rows[0].estimates == run([mended], [data], Plan(**QUICK)).rows[0].estimates
+    assert table.rows[0].estimates == run([mended], [data], BenchConfig(**QUICK)).rows[0].estimates
 
 
 def test_a_retry_that_is_stopped_loses_nothing(tmp_path):
-    plan, data = Plan(keep=tmp_path, **QUICK), make_dataset(4)
+    plan, data = BenchConfig(keep=tmp_path, **QUICK), make_dataset(4)
     first = run([Failing()], [data], plan)
     with pytest.raises(KeyboardInterrupt):
         run([Failing(most=1)], [data], replace(plan, retry_failed=True))
@@ -275,9 +275,9 @@ def test_a_ranker_that_judged_nothing_has_no_numbers(tmp_path):
     class AllFail(Failing):
         def rank(self, question, passages):
             self.problems.note(len(passages), "IndexError")
-            return by_score(passages, [0] * len(passages))
+            return rank_by_score(passages, [0] * len(passages))
 
-    table = run([AllFail(), BM25()], [make_dataset(3)], Plan(**QUICK))
+    table = run([AllFail(), BM25()], [make_dataset(3)], BenchConfig(**QUICK))
     assert table.missing == (("lakes", "backwards", "no passage could be judged: IndexError"),)
 
 
@@ -285,9 +285,9 @@ def test_a_ranker_that_judged_nothing_is_asked_anew(tmp_path):
     class Gone(Failing):
         def rank(self, question, passages):
             self.problems.note(len(passages), "HTTP 503")
-            return by_score(passages, [0] * len(passages))
+            return rank_by_score(passages, [0] * len(passages))
 
-    plan, data = Plan(keep=tmp_path, **QUICK), make_dataset(3)
+    plan, data = BenchConfig(keep=tmp_path, **QUICK), make_dataset(3)
     assert run([Gone(), BM25()], [data], plan).missing
     back = Counting()
     assert not run([back], [data], plan).missing
@@ -295,7 +295,7 @@ def test_a_ranker_that_judged_nothing_is_asked_anew(tmp_path):
 
 
 def test_rankings_kept_before_failures_were_counted_are_still_read(tmp_path):
-    plan = Plan(keep=tmp_path, **QUICK)
+    plan = BenchConfig(keep=tmp_path, **QUICK)
     run([Counting()], [make_dataset(3)], plan)
     (path,) = tmp_path.iterdir()
     new = ("failed", "problem", "reasons", "quotes", "unproven")

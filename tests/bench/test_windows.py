@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from deepera_graph.bench.rankers.llm import repaired, slide, windows
+from deepera_graph.bench.rankers.llm import repair_order, slide, sliding_windows
 
 QUICK = settings(max_examples=80, deadline=None)
 SIZES = st.integers(2, 25).flatmap(lambda size: st.tuples(st.just(size), st.integers(1, size - 1)))
@@ -25,27 +25,27 @@ def best_first(seen):
 
 
 def test_windows_of_20_move_by_10_from_the_end_to_the_front():
-    assert windows(30) == [(10, 30), (0, 20)]
-    assert windows(100)[0] == (80, 100)
-    assert len(windows(100)) == 9
+    assert sliding_windows(30) == [(10, 30), (0, 20)]
+    assert sliding_windows(100)[0] == (80, 100)
+    assert len(sliding_windows(100)) == 9
 
 
 def test_a_list_that_fits_no_whole_number_of_steps_is_covered():
-    assert windows(25) == [(5, 25), (0, 15)]
-    assert windows(21) == [(1, 21), (0, 11)]
+    assert sliding_windows(25) == [(5, 25), (0, 15)]
+    assert sliding_windows(21) == [(1, 21), (0, 11)]
 
 
 def test_a_list_up_to_a_window_is_one_window():
-    assert windows(20) == [(0, 20)]
-    assert windows(3) == [(0, 3)]
-    assert windows(0) == []
+    assert sliding_windows(20) == [(0, 20)]
+    assert sliding_windows(3) == [(0, 3)]
+    assert sliding_windows(0) == []
 
 
 @QUICK
 @given(st.integers(1, 120), SIZES)
 def test_windows_cover_everything_and_overlap_by_what_travels_on(n, sizes):
     size, step = sizes
-    spans = windows(n, size=size, step=step)
+    spans = sliding_windows(n, size=size, step=step)
     assert spans[0][1] == n
     assert spans[-1][0] == 0
     assert all(0 < end - start <= size for start, end in spans)
@@ -56,7 +56,7 @@ def test_windows_cover_everything_and_overlap_by_what_travels_on(n, sizes):
 @QUICK
 @given(st.lists(st.integers(-3, 40)), st.integers(0, 30))
 def test_whatever_is_said_a_permutation_comes_out(order, n):
-    made = repaired(order, n)
+    made = repair_order(order, n)
     assert sorted(made) == list(range(1, n + 1))
     named = [place for place in dict.fromkeys(order) if 1 <= place <= n]
     assert made[: len(named)] == named
@@ -66,7 +66,7 @@ def test_whatever_is_said_a_permutation_comes_out(order, n):
 @QUICK
 @given(st.permutations(range(1, 12)))
 def test_a_permutation_is_left_as_it_is(order):
-    assert repaired(order, 11) == order
+    assert repair_order(order, 11) == order
 
 
 @QUICK

@@ -10,10 +10,10 @@ from oracle import Oracle, UnknownPromptError
 from texts import make_question, make_questions
 from tokens import quarters
 
-from deepera_graph.chat.client import body_options
-from deepera_graph.chat.schema import FilledIntent
+from deepera_graph.chat.client import request_body
+from deepera_graph.chat.schema import IntentReply
 from deepera_graph.judges.llm.prompt import numbered
-from deepera_graph.judges.llm.replies import FilledFused
+from deepera_graph.judges.llm.replies import FusedReply
 from deepera_graph.text.sentences import split_sentences
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "speed"
@@ -79,15 +79,15 @@ def test_the_oracle_answers_in_the_form_asked_for_and_knows_what_is_relevant() -
 def test_the_oracle_fills_in_our_own_forms() -> None:
     question = make_question(7, 1, 10)
     oracle = Oracle(make_questions(7, 1, 10), quarters)
-    asked = oracle.answer(body_options("json_schema", FilledIntent), f"Question: {question.text}")
-    intent = FilledIntent.model_validate_json(asked.text)
+    asked = oracle.answer(request_body("json_schema", IntentReply), f"Question: {question.text}")
+    intent = IntentReply.model_validate_json(asked.text)
     assert intent.entity_type == question.entities
     assert (intent.intent, intent.expected_answer_type) == ("causal inference", "categorical")
     for code, text in question.passages.items():
         sentences = split_sentences(text)
         shown = f"Question: {question.text}\n\n=====\n{numbered(sentences)}\n====="
-        said = oracle.answer(body_options("json_schema", FilledFused), shown).text
-        verdict = FilledFused.model_validate_json(said)
+        said = oracle.answer(request_body("json_schema", FusedReply), shown).text
+        verdict = FusedReply.model_validate_json(said)
         quotes = [sentences[number - 1].text for number in verdict.evidence]
         assert quotes == ([verdict.summary] if code in question.relevant else [])
 

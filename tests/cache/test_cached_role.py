@@ -215,7 +215,7 @@ async def test_equal_tasks_in_flight_all_give_the_answer_that_stays(cache):
 @pytest.mark.parametrize(
     "late",
     [
-        Usage(calls=1, input_tokens=9, failed_calls=2, hedged_calls=1),
+        Usage(calls=1, input_tokens=9, failed_calls=3),
         Usage(calls=2, input_tokens=18, reasked_calls=1, failed_calls=1),
     ],
 )

@@ -1,14 +1,23 @@
 """Help that teaches, in no time."""
 
+import json
 import re
 import subprocess
 import sys
+from dataclasses import fields
 
 import pytest
+import typer
 
+from cli.conftest import TEA, line
 from deepera_graph import __version__
-from deepera_graph.settings import Settings
+from deepera_graph.cli.main import app
+from deepera_graph.cli.options import BudgetOptions, options_of
+from deepera_graph.cli.rerank import rerank
+from deepera_graph.cli.search import ask
+from deepera_graph.settings import PRESETS, Settings
 
+DAILY = ("demo", "rerank", "index", "ask")
 COMMANDS = ("demo", "rerank", "index", "ask", "calibrate", "bench", "cache", "judge")
 WITH_JSON = (
     "demo",
@@ -64,7 +73,7 @@ def test_help_loads_no_langchain():
 
 @pytest.mark.parametrize("name", ["threshold", "top_n", "max_concurrency", "order", "on_empty"])
 def test_the_defaults_in_the_help_are_the_defaults(deepera, name):
-    text = re.sub(r"[│\s]+", " ", deepera("rerank", "--help").stdout)
+    text = re.sub(r"[│\s]+", " ", deepera("rerank", "--help-all").stdout)
     option = f"--{name.replace('_', '-')} "
     after = text[text.index(option) :]
     assert after[after.index("[default:") :].startswith(f"[default: ({Settings().to_dict()[name]})")
@@ -87,3 +96,87 @@ def test_a_usage_error_is_one_line(deepera, args, hint):
     assert result.stderr.count("\n") == 1
     assert hint in result.stderr
     assert result.stderr.rstrip().endswith("--help)")
+
+
+@pytest.mark.parametrize("command", DAILY)
+def test_the_help_of_a_daily_command_fits_a_screen(deepera, command):
+    lines = deepera(command, "--help").stdout.splitlines()
+    assert len(lines) <= 50
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize("command", DAILY)
+def test_help_all_lists_every_option(deepera, command):
+    made = typer.main.get_command(app).commands[command]
+    written = {name for one in made.params for name in one.opts}
+    shown = deepera(command, "--help-all").stdout
+    assert "Examples:" in shown
+    assert {one for one in written if one.startswith("-") and one not in shown} == set()
+
+
+@pytest.mark.parametrize("command", sorted({*DAILY} - {"index"}))  # `index` has few options
+def test_help_leaves_out_what_is_seldom_needed(deepera, command):
+    made = typer.main.get_command(app).commands[command]
+    short = deepera(command, "--help").stdout
+    written = {name for one in made.params for name in one.opts if name.startswith("--")}
+    assert {one for one in written if f"{one} " not in short} != set()
+
+
+NO_OPTION = {"rerank": {"answer"}, "ask": set()}  # an output line of rerank has no room for one
+
+
+@pytest.mark.parametrize("command", [rerank, ask])
+def test_every_setting_has_an_option(command):
+    kinds = options_of(command).values()
+    settings = {one.metadata["setting"] or one.name for kind in kinds for one in fields(kind)}
+    settings |= {"budget"} if BudgetOptions in kinds else set()
+    missing = {one.name for one in fields(Settings)} - settings
+    assert missing == NO_OPTION[command.__name__]
+
+
+@pytest.mark.parametrize(
+    ("args", "name", "value"),
+    [
+        (("--max-passage-chars", "500"), "max_passage_chars", 500),
+        (("--enough-margin", "0.2"), "enough_margin", 0.2),
+        (("--require-evidence", "yes"), "require_evidence", True),
+        (("--require-evidence", "no"), "require_evidence", False),
+        (("--max-failed-share", "0.5"), "max_failed_share", 0.5),
+        (("--no-summaries",), "content", "passage"),
+        (("--preset", "careful"), "max_failed_share", 0.0),
+        (("--preset", "careful", "--max-failed-share", "0.1"), "max_failed_share", 0.1),
+        (("--preset", "fast"), "content", "passage"),
+        (("--preset", "fast", "--content", "summary"), "content", "summary"),
+    ],
+)
+def test_an_option_becomes_a_setting_and_wins_over_a_preset(
+    deepera, questions, tmp_path, args, name, value
+):
+    out = tmp_path / "out.jsonl"
+    deepera("rerank", questions(line()), "-o", out, "--backend", TEA, *args)
+    report = json.loads((tmp_path / "out.report.json").read_text(encoding="utf-8"))
+    assert report["manifest"]["settings"][name] == value
+
+
+def test_a_preset_says_how_a_chat_model_is_asked(deepera, questions):
+    args = ("rerank", questions(line()), "--model", "openai:any", "--dry-run", "--json")
+    stages = [
+        json.loads(deepera(*args, *more).stdout)["usage"]["stages"]
+        for more in ((), ("--preset", "cheap"), ("--preset", "cheap", "--mode", "separate"))
+    ]
+    assert [one["score"]["calls"] for one in stages] == [3, 1, 3]
+
+
+def test_an_unknown_preset_is_one_line(deepera, questions):
+    result = deepera("rerank", questions(line()), "--preset", "quick")
+    assert result.exit_code == 2
+    assert "preset must be one of fast, careful, cheap, got 'quick'" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_the_doctor_prints_settings_and_presets(deepera):
+    plain = json.loads(deepera("doctor", "--settings", "--json").stdout)
+    assert plain["defaults"] == Settings().to_dict()
+    assert set(plain["presets"]) == set(PRESETS)
+    shown = deepera("doctor", "--settings").stdout
+    assert all(name in shown for name in (*plain["defaults"], *PRESETS, "cascade"))

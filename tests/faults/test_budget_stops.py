@@ -1,4 +1,4 @@
-"""At the limit of a budget no new call starts, be it a retry, a hedge or a repeated question."""
+"""At the limit of a budget no new call starts, be it a retry or a repeated question."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ from support.openai_server import ChatServer
 
 AT_ONCE = 4
 N_QUESTIONS, N_PASSAGES = 4, 10
-PATIENCE = {"first_wait": 0.01, "timeout": 20.0}
+RETRY = {"first_wait": 0.01, "timeout": 20.0}
 MOST_TOKENS_A_CALL = 56 + 14
 PRICES = {"input_price": 1e4, "output_price": 1e4}  # 0.01 a token
 KINDS = ["rerank", "arerank", "batch", "abatch"]
@@ -39,7 +39,7 @@ class Trial:
         with ChatServer(self.model, latency=options.pop("latency", 0.0)) as server:
             limits = {name: options.pop(name) for name in list(options) if "per" in name}
             backend = llm_backend(
-                "openai:m", base_url=server.base_url, patience={**PATIENCE, **options},
+                "openai:m", base_url=server.base_url, retry={**RETRY, **options},
                 limits=limits,
             )  # fmt: skip
             one = EvidenceReranker(

@@ -60,14 +60,14 @@ class Trial:
 
 
 def reranker(server: ChatServer, timeout: float) -> EvidenceReranker:
-    patience = {
+    retry = {
         "attempts": ATTEMPTS,
         "timeout": timeout,
         "first_wait": 0.02,
         "longest_wait": 0.5,
         "total_wait": 2.0,
     }
-    backend = llm_backend("openai:m", base_url=server.base_url, patience=patience)
+    backend = llm_backend("openai:m", base_url=server.base_url, retry=retry)
     return EvidenceReranker(backend, threshold=THRESHOLD, top_n=99)
 
 

@@ -55,10 +55,10 @@ def run(n_calls: int, limits: dict[str, float], *, tokens: int, latency: float) 
     with ChatServer(log) as server:
 
         def reranker() -> EvidenceReranker:
-            patience = {"timeout": 2.0, "attempts": 1}  # waiting for a turn is no part of a call
+            retry = {"timeout": 2.0, "attempts": 1}  # waiting for a turn is no part of a call
             return EvidenceReranker(
                 llm_backend(
-                    "openai:m", base_url=server.base_url, limits=limits, patience=patience
+                    "openai:m", base_url=server.base_url, limits=limits, retry=retry
                 )
             )  # fmt: skip
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from deepera_graph import EvidenceReranker, llm_backend
-from deepera_graph.chat.retry import Door
+from deepera_graph.chat.retry import CircuitBreaker
 from deepera_graph.errors import BackendError, CallError
 from deepera_graph.jobs.report import JobReport
 from deepera_graph.jobs.rerank import rerank_lines
@@ -56,31 +56,31 @@ def test_a_file_of_questions_ends_with_one_clear_error() -> None:
 
 def test_a_key_that_is_activated_late_is_found_out() -> None:
     now = [0.0]
-    door = Door(lambda: now[0])
+    breaker = CircuitBreaker(lambda: now[0])
     refused = CallError("refused", status=401)
     for _ in range(8):
-        door.check()
-        door.failed(refused)
+        breaker.check()
+        breaker.note_failure(refused)
     with pytest.raises(CallError, match="refused"):
-        door.check()
+        breaker.check()
     now[0] = 5.0
-    door.check()
-    door.failed(refused)
+    breaker.check()
+    breaker.note_failure(refused)
     with pytest.raises(CallError, match="refused"):
-        door.check()
+        breaker.check()
     now[0] = 10.0
-    door.check()
-    door.answered()
+    breaker.check()
+    breaker.note_answer()
     for _ in range(20):
-        door.failed(refused)
-        door.check()
+        breaker.note_failure(refused)
+        breaker.check()
 
 
-def test_failures_that_pass_never_close_the_door() -> None:
-    door = Door()
+def test_failures_that_pass_never_open_the_breaker() -> None:
+    breaker = CircuitBreaker()
     for _ in range(20):
-        door.failed(CallError("busy", status=503))
-        door.check()
+        breaker.note_failure(CallError("busy", status=503))
+        breaker.check()
 
 
 def test_a_server_that_answers_some_is_asked_for_every_passage() -> None:

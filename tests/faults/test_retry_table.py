@@ -12,10 +12,10 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel, find_model
-from deepera_graph.chat.rate_limit import Limits
-from deepera_graph.chat.retry import Patience
-from deepera_graph.chat.schema import FilledSummary
-from deepera_graph.chat.structured import Filling, fill
+from deepera_graph.chat.rate_limit import RateLimits
+from deepera_graph.chat.retry import RetryPolicy
+from deepera_graph.chat.schema import SummaryReply
+from deepera_graph.chat.structured import UsableReply, request_reply
 from deepera_graph.errors import CallError
 from support.openai_server import ChatServer, Reply, Request
 
@@ -27,17 +27,17 @@ FINAL = [400, 401, 402, 403, 404, 405, 410, 413, 418, 422, 501, 505]
 TRANSPORT = [Reply(fault="reset"), Reply(content=GOOD, fault="half"), Reply(fault="hang")]
 
 
-def chat(server: ChatServer, *, proven: bool = True, **patience: float) -> ChatModel:
+def chat(server: ChatServer, *, proven: bool = True, **retry: float) -> ChatModel:
     model = find_model("openai:m", base_url=server.base_url, api_key="k")
-    bounds = {"first_wait": 0.01, "longest_wait": LONGEST, "timeout": 5.0, **patience}
-    made = ChatModel(model, Patience(**bounds), Limits())
+    bounds = {"first_wait": 0.01, "longest_wait": LONGEST, "timeout": 5.0, **retry}
+    made = ChatModel(model, RetryPolicy(**bounds), RateLimits())
     if proven:
-        made.ladder.worked("json_schema")
+        made.output_modes.note_success("json_schema")
     return made
 
 
-async def ask(model: ChatModel) -> Filling[FilledSummary]:
-    return await io_loop.arun(fill(model, MESSAGES, FilledSummary))
+async def ask(model: ChatModel) -> UsableReply[SummaryReply]:
+    return await io_loop.arun(request_reply(model, MESSAGES, SummaryReply))
 
 
 def in_an_hour() -> str:
@@ -153,7 +153,7 @@ async def test_callers_who_are_told_the_same_wait_do_not_come_back_at_once() -> 
         model = chat(server, first_wait=0.2)
 
         async def many() -> None:
-            await asyncio.gather(*(fill(model, MESSAGES, FilledSummary) for _ in range(8)))
+            await asyncio.gather(*(request_reply(model, MESSAGES, SummaryReply) for _ in range(8)))
 
         await io_loop.arun(many())
         back = [request.arrived for request in server.requests[8:]]

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+import deepera_graph
 from deepera_graph import (
     AnswerError,
     Budget,
@@ -14,7 +15,6 @@ from deepera_graph import (
     SettingsError,
     Usage,
     cascade_backend,
-    cascade_judge,
     llm_backend,
     load_backend,
     local_backend,
@@ -242,8 +242,8 @@ def test_an_estimate_counts_groups_of_what_is_picked():
 
 
 def test_the_old_name_still_works_and_says_that_it_goes():
-    with pytest.warns(DeprecationWarning, match="now cascade_backend"):
-        backend = cascade_judge(cheap(), careful(), 2)
+    with pytest.warns(DeprecationWarning, match="cascade_backend"):
+        backend = deepera_graph.cascade_judge(cheap(), careful(), 2)
     assert backend.about["cascade"]["keep"] == 2
 
 

@@ -109,7 +109,9 @@ def test_a_bad_setting_is_an_error():
     with pytest.raises(SettingsError, match="unknown setting 'treshold'"):
         DeepEraCompressor.local(treshold=0.5)
     with pytest.raises(ValidationError, match="Extra inputs are not permitted"):
-        DeepEraCompressor(reranker=EvidenceReranker(), threshold=0.5)
+        DeepEraCompressor(reranker=EvidenceReranker(), treshold=0.5)
+    with pytest.raises(SettingsError, match=r"threshold must be in \[0, 1\], got 1.2"):
+        DeepEraCompressor(threshold=1.2)
 
 
 def test_it_is_written_down_and_read_again(documents, question):

@@ -4,7 +4,7 @@ import pytest
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from deepera_graph import SettingsError, local_model
-from deepera_graph.cli.work.place import Place
+from deepera_graph.cli.opening import find_embeddings
 from deepera_graph.judges.trained import model
 from deepera_graph.judges.trained.backend import SUMS
 from deepera_graph.retrieval.store import open_store
@@ -49,5 +49,4 @@ def test_they_share_the_model_of_the_judge_and_name_what_is_missing(folder):
 
 
 def test_commands_take_them_by_the_name_local():
-    place = Place(collection="c", path=None, qdrant_url=None, mode=None, embeddings="local")
-    assert isinstance(place.find_embeddings(), EvidenceEmbeddings)
+    assert isinstance(find_embeddings("local"), EvidenceEmbeddings)

@@ -86,12 +86,12 @@ def test_tokens_and_money_are_limits_too() -> None:
             meter.admit()
 
 
-def test_retries_and_hedges_are_charged_and_the_cache_is_not() -> None:
+def test_retries_are_charged_and_the_cache_is_not() -> None:
     meter = Meter(Budget(max_calls=4))
     meter.admit()
     meter.charge(Usage(calls=3, cached_calls=3))
     meter.admit()
-    meter.charge(Usage(calls=1, failed_calls=2, hedged_calls=1))
+    meter.charge(Usage(calls=1, failed_calls=3))
     with pytest.raises(BudgetError, match="4 calls"):
         meter.admit()
 

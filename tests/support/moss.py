@@ -108,11 +108,9 @@ def _summed(number: int) -> Json:
 def made(server: ChatServer, mode: str = "separate", cache: Any = None, **settings: Any) -> Any:
     """A reranker in a mode; groups are of five."""
     size = {"group_size": settings.pop("group_size", 5)} if mode == "grouped" else {}
-    patience = {"attempts": 2, "timeout": 5.0, "first_wait": 0.01, "longest_wait": 0.02}
-    patience |= settings.pop("patience", {})
-    backend = llm_backend(
-        "openai:m", base_url=server.base_url, mode=mode, patience=patience, **size
-    )
+    retry = {"attempts": 2, "timeout": 5.0, "first_wait": 0.01, "longest_wait": 0.02}
+    retry |= settings.pop("retry", {})
+    backend = llm_backend("openai:m", base_url=server.base_url, mode=mode, retry=retry, **size)
     return EvidenceReranker(backend, cache=cache, **{"top_n": 99, **settings})
 
 

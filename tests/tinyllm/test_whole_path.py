@@ -14,7 +14,7 @@ import time
 import pytest
 
 from deepera_graph import EvidenceReranker, llm_backend
-from deepera_graph.doctor.examine import examine
+from deepera_graph.doctor import examine
 from deepera_graph.errors import RoleError
 from support.judging import Alone
 from tinyllm.conftest import MODEL
@@ -44,7 +44,7 @@ def backend(tiny):
     return llm_backend(
         f"openai:{MODEL}",
         base_url=tiny.base_url,
-        patience={"attempts": 1, "timeout": TIMEOUT},
+        retry={"attempts": 1, "timeout": TIMEOUT},
         limits={"calls_at_once": 1},
         max_tokens=120,
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from langchain_core.documents import Document
 
 from deepera_graph.bench.data.instance import Context, Dataset, DatasetError, Instance
-from deepera_graph.bench.rankers.lexical import CorpusBM25, Found
+from deepera_graph.bench.rankers.lexical import CorpusBM25, Hit
 from deepera_graph.demo import DemoQuestion, read_corpus, read_questions
 
 N_CANDIDATES = 30
@@ -45,9 +45,7 @@ def _instances(name: str, setting: str, *, hard: bool) -> Iterator[Instance]:
         )
 
 
-def _chosen(
-    found: Sequence[Found], question: DemoQuestion, *, with_look_alikes: bool
-) -> list[Found]:
+def _chosen(found: Sequence[Hit], question: DemoQuestion, *, with_look_alikes: bool) -> list[Hit]:
     """Keep every labelled passage, and fill up with the best others; in order of their scores."""
     labelled = {*question.golden, *question.look_alikes}
     fit = [one for one in found if with_look_alikes or one.id not in question.look_alikes]

@@ -1,25 +1,21 @@
-"""What a ranker is worth to the answer: token overlap and LFS of answers from its best passages."""
+"""What answers from the passages are worth: generators, token overlap, and a judge behind LFS."""
 
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from langchain_core.messages import BaseMessage
 from pydantic import Field, create_model
 
-from deepera_graph.bench.data.instance import Dataset, DatasetError, Instance, MetricError
-from deepera_graph.bench.metrics.ranking import survey
+from deepera_graph.bench.data.instance import MetricError
 from deepera_graph.bench.metrics.statistics import Values
-from deepera_graph.bench.rankers.base import EvidenceRanker, Ranker, passages_of, texts_of
-from deepera_graph.bench.rankers.llm import Chat, messages, together
-from deepera_graph.bench.run import QUESTIONS_AT_ONCE, Ranked, Step, Watch, rankings
-from deepera_graph.chat.schema import Filled, Number
+from deepera_graph.bench.rankers.llm import Chat, fill_prompt, run_together
+from deepera_graph.chat.schema import Number, ReplyModel
 from deepera_graph.errors import AnswerError, CallError, SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.text.sentences import split_sentences
@@ -44,10 +40,6 @@ class Generator(Protocol):
     def name(self) -> str:
         """What a table calls it."""
 
-    @property
-    def fingerprint(self) -> Mapping[str, Any] | None:
-        """All that its answers depend on, as plain data; None if that is not known."""
-
     def answer_many(self, tasks: Sequence[Task]) -> list[Produced]:
         """Return an answer to each (question, passages, best first), in the same order."""
 
@@ -62,11 +54,6 @@ class Extractive:
         count = "sentence" if n_sentences == 1 else f"{n_sentences} sentences"
         self.name = f"first {count} of the best passage"
 
-    @property
-    def fingerprint(self) -> Mapping[str, Any]:
-        """It depends on the number of sentences."""
-        return {"kind": "extractive", "n_sentences": self._n_sentences}
-
     def answer_many(self, tasks: Sequence[Task]) -> list[Produced]:
         """Return the beginning of each first passage; nothing where there is no passage."""
         return [Produced(self._beginning(passages[0]) if passages else "") for _, passages in tasks]
@@ -76,7 +63,7 @@ class Extractive:
         return passage[sentences[0].start : sentences[-1].end] if sentences else passage.strip()
 
 
-class FilledText(Filled):
+class FilledText(ReplyModel):
     """An answer."""
 
     answer: str = Field(description="The answer, as brief as can be; empty if there is none.")
@@ -89,17 +76,9 @@ class ChatGenerator:
         self._chat = chat
         self.name = chat.name
 
-    @property
-    def fingerprint(self) -> Mapping[str, Any] | None:
-        """It depends on the model and the prompt."""
-        if self._chat.fingerprint is None:
-            return None
-        prompt = [one.content for one in _messages("$question", ["$passage"])]
-        return {"kind": "chat", "model": self._chat.fingerprint, "prompt": prompt}
-
     def answer_many(self, tasks: Sequence[Task]) -> list[Produced]:
         """Return the answers of the model."""
-        return together(self._answer(*task) for task in tasks)
+        return run_together(self._answer(*task) for task in tasks)
 
     async def _answer(self, question: str, passages: Sequence[str]) -> Produced:
         if not passages:
@@ -111,31 +90,13 @@ class ChatGenerator:
         return Produced(filled.answer.strip())
 
 
-class FunctionGenerator:
-    """Answers with a function of yours."""
-
-    def __init__(
-        self,
-        answer: Callable[[str, Sequence[str]], str],
-        *,
-        name: str,
-        fingerprint: Mapping[str, Any] | None = None,
-    ) -> None:
-        self._answer = answer
-        self.name, self.fingerprint = name, fingerprint
-
-    def answer_many(self, tasks: Sequence[Task]) -> list[Produced]:
-        """Return what the function returns; its errors are raised as they are."""
-        return [Produced(self._answer(*task)) for task in tasks]
-
-
-def _messages(question: str, passages: Sequence[str]) -> list[Any]:
+def _messages(question: str, passages: Sequence[str]) -> list[BaseMessage]:
     block = "\n\n".join(
         f"[{number}] {' '.join(show.plain(one).split())}"
         for number, one in enumerate(passages, start=1)
     )
     values = {"question": show.one_line(question), "marker": show.marker(block), "passages": block}
-    return list(messages("generate", **values))
+    return fill_prompt("generate", **values)
 
 
 LOW = 1
@@ -161,6 +122,11 @@ class LfsJudge:
     """Scores answers from *low* to *high*, a reason first.
 
     An empty answer gets the lowest score without a call.
+
+    Source:
+        DeepEra, section on metrics: a separate model judges factual correctness, logical
+        consistency and contextual adequacy, in one number. Neither the prompt nor the scale is
+        printed; 1 to 5 fits the numbers they report, and it can be changed.
     """
 
     def __init__(self, chat: Chat, *, low: int = LOW, high: int = HIGH) -> None:
@@ -170,49 +136,39 @@ class LfsJudge:
         self.name = chat.name
         self._chat = chat
 
-    @property
-    def fingerprint(self) -> Mapping[str, Any] | None:
-        """It depends on the model, the prompt and the scale."""
-        if self._chat.fingerprint is None:
-            return None
-        prompt = [one.content for one in self._messages(ToJudge("$question", "$gold", "$answer"))]
-        return {"kind": "lfs", "model": self._chat.fingerprint, "prompt": prompt}
-
     def judge_many(self, tasks: Sequence[ToJudge]) -> list[Verdict]:
         """Return a verdict on each answer, in the same order."""
-        return together(map(self._judge, tasks))
+        return run_together(map(self._judge, tasks))
 
     async def _judge(self, task: ToJudge) -> Verdict:
         if not task.answer.strip():
             return Verdict(self.low, "there is no answer")
-        kind = _filled(self.low, self.high)
+        kind = _verdict_schema(self.low, self.high)
         try:
             filled: Any = await self._chat.ask("lfs", self._messages(task), kind)
         except (AnswerError, CallError) as error:
             return Verdict(None, str(error))
         return Verdict(filled.score, filled.reason)
 
-    def _messages(self, task: ToJudge) -> list[Any]:
+    def _messages(self, task: ToJudge) -> list[BaseMessage]:
         answer = show.plain(task.answer)
-        return list(
-            messages(
-                "lfs",
-                low=str(self.low),
-                high=str(self.high),
-                question=show.one_line(task.question),
-                gold=show.one_line(task.gold),
-                marker=show.marker(answer),
-                answer=answer,
-            )
+        return fill_prompt(
+            "lfs",
+            low=str(self.low),
+            high=str(self.high),
+            question=show.one_line(task.question),
+            gold=show.one_line(task.gold),
+            marker=show.marker(answer),
+            answer=answer,
         )
 
 
 @lru_cache(maxsize=8)
-def _filled(low: int, high: int) -> type[Filled]:
+def _verdict_schema(low: int, high: int) -> type[ReplyModel]:
     """Return what the judge fills in, with its scale in the schema; one class a scale."""
     reason: Any = (str, Field(description="Why, in one or two sentences."))
     score: Any = (Number, Field(ge=low, le=high, description=f"From {low} to {high}."))
-    return create_model("FilledVerdict", __base__=Filled, reason=reason, score=score)
+    return create_model("FilledVerdict", __base__=ReplyModel, reason=reason, score=score)
 
 
 _ARTICLE = re.compile(r"\b(a|an|the)\b")
@@ -280,7 +236,7 @@ def answer_overlaps(
 
 @dataclass(frozen=True, slots=True)
 class Lfs:
-    """Judged answers."""
+    """JudgedRanking answers."""
 
     values: Values
     std: float
@@ -314,122 +270,3 @@ def lfs(scores: Sequence[int | None], *, low: int, high: int) -> Lfs:
     weights = [float(one is not None) for one in scores]
     std = float(np.std(judged, ddof=1)) if len(judged) > 1 else 0.0
     return Lfs(Values.of(values, weights), std, len(scores) - len(judged), low, high)
-
-
-N_PASSAGES = 10
-_NOT_JUDGED = Verdict(None, "")
-
-
-class AnswerRow(NamedTuple):
-    """One question's answer; `problem` says why there is none.
-
-    `lfs` is None without a judge, or when the answer could not be judged; `reason` then says why.
-    """
-
-    id: str
-    gold: str
-    answer: str
-    problem: str
-    lfs: int | None
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerScores:
-    """Answers from the best passages of one ranker on one data set."""
-
-    dataset: str
-    ranker: str
-    generator: str
-    judge: str
-    n: int
-    rows: tuple[AnswerRow, ...]
-    overlaps: Overlaps
-    lfs: Lfs | None
-    n_failed: int
-    n_without_gold: int
-
-
-def answer_scores(
-    ranker: Ranker,
-    dataset: Dataset,
-    generator: Generator,
-    judge: LfsJudge | None = None,
-    *,
-    n: int = N_PASSAGES,
-    keep: Path | None = None,
-    own_evidence: bool = False,
-    watch: Watch = lambda step: None,
-) -> AnswerScores:
-    """Answer every question from the best passages of a ranker, and compare with the reference.
-
-    Rankings are read back from *keep*; answers and verdicts of chat models come from the cache of
-    their `Chat`. So a second run makes no call and gives the same.
-    """
-    if n < 1:
-        raise MetricError(f"n must be >= 1, got {n}")
-    rows: list[AnswerRow] = []
-    found = survey(dataset)
-    pairs = _with_evidence(ranker, dataset, n, keep, own_evidence=own_evidence)
-    n_seen = 0
-    while chunk := list(islice(pairs, QUESTIONS_AT_ONCE)):
-        rows += _answered([pair for pair in chunk if pair[0].gold_answer.strip()], generator, judge)
-        n_seen += len(chunk)
-        watch(Step(found.name, ranker.name, n_seen, found.n_questions))
-    if not rows:
-        raise DatasetError(f"no question of {dataset.name!r} has a reference answer")
-    return AnswerScores(
-        dataset=dataset.name,
-        ranker=ranker.name,
-        generator=generator.name,
-        judge=judge.name if judge else "",
-        n=n,
-        rows=tuple(rows),
-        overlaps=answer_overlaps(
-            [(row.answer, row.gold) for row in rows], [float(not row.problem) for row in rows]
-        ),
-        lfs=lfs([row.lfs for row in rows], low=judge.low, high=judge.high) if judge else None,
-        n_failed=sum(bool(row.problem) for row in rows),
-        n_without_gold=n_seen - len(rows),
-    )
-
-
-def _with_evidence(
-    ranker: Ranker, dataset: Dataset, n: int, keep: Path | None, *, own_evidence: bool
-) -> Iterator[tuple[Instance, Sequence[str]]]:
-    """Yield each instance with what the generator is to see of it."""
-    if not own_evidence:
-        ranked = rankings(ranker, dataset, survey(dataset), keep)
-        for instance, one in zip(dataset, ranked, strict=True):
-            yield instance, _best(instance, one, n)
-        return
-    if not isinstance(ranker, EvidenceRanker):
-        raise MetricError(f"ranker {ranker.name!r} makes no evidence of its own")
-    instances = iter(dataset)
-    while chunk := list(islice(instances, QUESTIONS_AT_ONCE)):
-        jobs = [(one.question, passages_of(one)) for one in chunk]
-        yield from zip(chunk, ranker.evidence_many(jobs, n), strict=True)
-
-
-def _best(instance: Instance, ranked: Ranked, n: int) -> list[str]:
-    texts = texts_of(passages_of(instance))
-    return [texts[place - 1] for place in ranked.places[:n]]
-
-
-def _answered(
-    pairs: Sequence[tuple[Instance, Sequence[str]]], generator: Generator, judge: LfsJudge | None
-) -> Iterator[AnswerRow]:
-    answers = generator.answer_many([(one.question, evidence) for one, evidence in pairs])
-    verdicts = [_NOT_JUDGED] * len(pairs)
-    if judge is not None:
-        whole = [place for place, one in enumerate(answers) if not one.problem]
-        tasks = [
-            ToJudge(pairs[place][0].question, pairs[place][0].gold_answer, answers[place].text)
-            for place in whole
-        ]
-        for place, verdict in zip(whole, judge.judge_many(tasks), strict=True):
-            verdicts[place] = verdict
-    for (one, _), answer, verdict in zip(pairs, answers, verdicts, strict=True):
-        yield AnswerRow(
-            one.id, one.gold_answer, answer.text, answer.problem, verdict.score, verdict.reason
-        )

@@ -20,22 +20,14 @@ from deepera_graph.bench.metrics.statistics import Values
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """One question's ranking and labels.
-
-    Attributes:
-        id: The question's id.
-        ranked: Passage ids, best first, each once; passages that were not returned are missing.
-        n_candidates: How many passages were to be ranked, >= 1.
-        golden: Golden passage to grade >= 1, with those outside the candidates; not empty.
-        parents: Distractor to the golden passage it looks like, or None if that is not known.
-    """
+class JudgedRanking:
+    """One question's ranking and labels."""
 
     id: str
-    ranked: tuple[str, ...]
-    n_candidates: int
-    golden: Mapping[str, int]
-    parents: Mapping[str, str | None]
+    ranked: tuple[str, ...]  # best first, each once; those that were dropped are missing
+    n_candidates: int  # how many passages were to be ranked, >= 1
+    golden: Mapping[str, int]  # id to grade >= 1, also of those outside the candidates; not empty
+    parents: Mapping[str, str | None]  # distractor to its golden passage, None if not known
 
     @classmethod
     def of(cls, instance: Instance, ranked: Sequence[str]) -> Self:
@@ -70,7 +62,7 @@ class Judged:
         return next((rank for rank, id in enumerate(self.ranked, 1) if id in self.golden), inf)
 
 
-def non_distractor_share(judged: Sequence[Judged], k: int) -> Values:
+def non_distractor_share(judged: Sequence[JudgedRanking], k: int) -> Values:
     """Share of the first *k* places that hold a passage which is no distractor, in [0, 1] (NRS@k).
 
     A pool smaller than *k* has as many places as candidates; a place left empty by a filter holds
@@ -82,7 +74,7 @@ def non_distractor_share(judged: Sequence[Judged], k: int) -> Values:
     return Values.of([_share(one, k) for one in judged])
 
 
-def distractor_discrimination(judged: Sequence[Judged]) -> Values:
+def distractor_discrimination(judged: Sequence[JudgedRanking]) -> Values:
     """Share of the pairs of a golden passage and its own distractor in the right order (CDR).
 
     A pair in which neither was returned counts one half; a passage that was returned comes before
@@ -96,12 +88,12 @@ def distractor_discrimination(judged: Sequence[Judged]) -> Values:
     return Values.of(values, [len(right) for right in pairs])
 
 
-def _share(one: Judged, k: int) -> float:
+def _share(one: JudgedRanking, k: int) -> float:
     good = sum(passage not in one.parents for passage in one.ranked[:k])
     return good / min(k, one.n_candidates)
 
 
-def _pairs(one: Judged) -> list[float]:
+def _pairs(one: JudgedRanking) -> list[float]:
     return [
         _in_order(one.rank(parent), one.rank(distractor))
         for distractor, parent in one.parents.items()
@@ -119,7 +111,7 @@ Run = dict[str, dict[str, float]]
 Judgements = dict[str, dict[str, int]]
 
 
-def hit_rate(judged: Sequence[Judged], k: int) -> Values:
+def hit_rate(judged: Sequence[JudgedRanking], k: int) -> Values:
     """1 where a golden passage is among the first *k* returned, else 0 (HitRate@K).
 
     Several golden passages: any counts. A golden passage that was filtered out is a miss.
@@ -127,7 +119,7 @@ def hit_rate(judged: Sequence[Judged], k: int) -> Values:
     return _measure(Success @ k, judged)
 
 
-def relative_position(judged: Sequence[Judged]) -> Values:
+def relative_position(judged: Sequence[JudgedRanking]) -> Values:
     """Reciprocal rank of the best golden passage, in [0, 1]; 0 if none was returned (RP).
 
     Source:
@@ -137,7 +129,7 @@ def relative_position(judged: Sequence[Judged]) -> Values:
     return _measure(RR, judged)
 
 
-def ndcg(judged: Sequence[Judged], k: int) -> Values:
+def ndcg(judged: Sequence[JudgedRanking], k: int) -> Values:
     """NDCG of the first *k*, in [0, 1], gain = grade; golden passages outside the pool count.
 
     Source:
@@ -146,7 +138,7 @@ def ndcg(judged: Sequence[Judged], k: int) -> Values:
     return _measure(nDCG @ k, judged)
 
 
-def recall(judged: Sequence[Judged], k: int) -> Values:
+def recall(judged: Sequence[JudgedRanking], k: int) -> Values:
     """Share of the golden passages found in the first *k*, in [0, 1]."""
     return _measure(R @ k, judged)
 
@@ -184,7 +176,7 @@ def evaluate_run(measure: Measure, judgements: Judgements, run: Run) -> dict[str
     return found
 
 
-def _measure(measure: Measure, judged: Sequence[Judged]) -> Values:
+def _measure(measure: Measure, judged: Sequence[JudgedRanking]) -> Values:
     names = [str(place) for place in range(len(judged))]
     run = to_run({name: one.ranked for name, one in zip(names, judged, strict=True)})
     judgements = {name: dict(one.golden) for name, one in zip(names, judged, strict=True)}
@@ -192,7 +184,7 @@ def _measure(measure: Measure, judged: Sequence[Judged]) -> Values:
     return Values.of([found[name] for name in names])
 
 
-def linear_position(judged: Sequence[Judged]) -> Values:
+def linear_position(judged: Sequence[JudgedRanking]) -> Values:
     """1 - (rank - 1) / (N - 1) of the best golden passage among N candidates, in [0, 1].
 
     0 when no golden passage was returned, 1 when the only candidate is golden.
@@ -200,20 +192,20 @@ def linear_position(judged: Sequence[Judged]) -> Values:
     return Values.of([_position(one) for one in judged])
 
 
-def _position(one: Judged) -> float:
+def _position(one: JudgedRanking) -> float:
     rank = one.golden_rank()
     if isinf(rank):
         return 0.0
     return 1.0 - (rank - 1) / max(one.n_candidates - 1, 1)
 
 
-_WITH_CUT: Mapping[str, Callable[[Sequence[Judged], int], Values]] = {
+_WITH_CUT: Mapping[str, Callable[[Sequence[JudgedRanking], int], Values]] = {
     "HitRate": hit_rate,
     "NRS": non_distractor_share,
     "nDCG": ndcg,
     "Recall": recall,
 }
-_WHOLE: Mapping[str, Callable[[Sequence[Judged]], Values]] = {
+_WHOLE: Mapping[str, Callable[[Sequence[JudgedRanking]], Values]] = {
     "RP": relative_position,
     "RP-linear": linear_position,
     "CDR": distractor_discrimination,
@@ -221,7 +213,7 @@ _WHOLE: Mapping[str, Callable[[Sequence[Judged]], Values]] = {
 _CUT = re.compile(r"(?P<name>\w+)@(?P<k>[1-9]\d*)")
 
 
-def compute(metric: str, judged: Sequence[Judged]) -> Values:
+def compute(metric: str, judged: Sequence[JudgedRanking]) -> Values:
     """Return the values of a metric, each in [0, 1]."""
     check_metric(metric)
     if metric in _WHOLE:
@@ -239,12 +231,12 @@ def check_metric(metric: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class DatasetSummary:
     """A data set without its texts."""
 
     name: str
     first_stage: str
-    labels: tuple[Judged, ...]
+    labels: tuple[JudgedRanking, ...]
     fingerprint: str
 
     @property
@@ -272,13 +264,13 @@ class Survey:
         return reachable / self.n_questions
 
 
-def survey(dataset: Dataset) -> Survey:
+def summarize_dataset(dataset: Dataset) -> DatasetSummary:
     """Read a data set once."""
     digest = sha256()
     labels = []
     for instance in dataset:
         digest.update(instance.model_dump_json().encode() + b"\n")
-        labels.append(Judged.of(instance, [one.id for one in instance.contexts]))
+        labels.append(JudgedRanking.of(instance, [one.id for one in instance.contexts]))
     if not labels:
         raise DatasetError(f"data set {dataset.name!r} has no question")
-    return Survey(dataset.name, dataset.first_stage, tuple(labels), digest.hexdigest())
+    return DatasetSummary(dataset.name, dataset.first_stage, tuple(labels), digest.hexdigest())

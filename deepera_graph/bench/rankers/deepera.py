@@ -2,15 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
-from hashlib import sha256
-from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from deepera_graph.bench.rankers.base import Job, Note, Passage, Problems, Ranking
+from deepera_graph import __version__
+from deepera_graph.bench.rankers.base import Candidate, Job, Note, Ranker, Ranking
 from deepera_graph.budget import Meter, with_meter
 from deepera_graph.errors import AnswerError, BackendError, BudgetError
 from deepera_graph.reranker import EvidenceReranker
@@ -19,12 +16,17 @@ from deepera_graph.schema import Backend, Intent, IntentTask
 from deepera_graph.usage import Usage
 
 _FAILED = -1.0
-_NOT_JUDGING = {"bench", "cli", "demo"}
 _OF_NO_EFFECT = ("max_concurrency", "budget")
 
 
-class DeepEra:
-    """Ranks with DeepEra."""
+class DeepEra(Ranker):
+    """Ranks with DeepEra; scores are in [0, 1], -1 for a passage without one.
+
+    With *kept_only* it returns what passed its filter, as the paper does. *meter* counts the calls
+    of all questions against one budget; None leaves each few the budget of the reranker.
+    """
+
+    says_why = True
 
     def __init__(
         self,
@@ -37,13 +39,14 @@ class DeepEra:
         self._reranker, self._kept_only = reranker, kept_only
         self._config: RunnableConfig | None = with_meter({}, meter) if meter else None
         self._usage = Usage()
-        self.problems = Problems()
-        self.notes: list[dict[str, Note]] = []
         self.name = name or f"DeepEra {reranker.backend.name}{', kept' if kept_only else ''}"
+        self.fingerprint = self._identify()
 
-    @property
-    def fingerprint(self) -> Mapping[str, Any] | None:
-        """Backend, settings and a hash of the code; None for a backend made of live objects."""
+    def _identify(self) -> Mapping[str, Any] | None:
+        """Backend with its judge's version, settings and our version; None if made of live objects.
+
+        A judgement that changes within a version of this package needs a new `judge_version`.
+        """
         backend = self._reranker.backend
         if backend.spec is None:
             return None
@@ -54,7 +57,7 @@ class DeepEra:
             "about": dict(backend.about),
             "settings": {key: settings[key] for key in settings if key not in _OF_NO_EFFECT},
             "kept_only": self._kept_only,
-            "code": _code_hash(),
+            "version": __version__,
         }
 
     def variant(
@@ -75,12 +78,8 @@ class DeepEra:
         """Model calls and tokens so far."""
         return self._usage
 
-    def rank(self, question: str, passages: Sequence[Passage]) -> Ranking:
-        """Return the passages in DeepEra's order, with scores in [0, 1]; -1 for one without."""
-        return self.rank_many([(question, passages)])[0]
-
     def rank_many(self, jobs: Sequence[Job]) -> list[Ranking]:
-        """Do what `rank` does for many questions at once."""
+        """Return the passages in DeepEra's order."""
         results = self.results(jobs)
         self.notes = [self._note(result) for result in results]
         return [self._read(result) for result in results]
@@ -88,13 +87,13 @@ class DeepEra:
     def evidence_many(self, jobs: Sequence[Job], n: int) -> list[list[str]]:
         """Return the best *n* passages a job, in its summary where there is one."""
         return [
-            [one.summary or one.text for one in self._chosen(result)[:n]]
+            [one.summary or one.text for one in self._select(result)[:n]]
             for result in self.results(jobs)
         ]
 
     def results(self, jobs: Sequence[Job]) -> list[RerankResult]:
         """Return all that the reranker says of many questions."""
-        shown = [(question, [_shown(one) for one in passages]) for question, passages in jobs]
+        shown = [(question, [_to_passage(one) for one in passages]) for question, passages in jobs]
         results = self._reranker.batch(shown, config=self._config)
         for result in results:
             self._usage += result.total_usage
@@ -120,10 +119,10 @@ class DeepEra:
         }
 
     def _read(self, result: RerankResult) -> Ranking:
-        chosen = self._chosen(result)
+        chosen = self._select(result)
         return [(one.id, _FAILED if one.score is None else one.score) for one in chosen]
 
-    def _chosen(self, result: RerankResult) -> tuple[RankedPassage, ...]:
+    def _select(self, result: RerankResult) -> tuple[RankedPassage, ...]:
         return result.kept if self._kept_only else result.all_passages
 
 
@@ -142,18 +141,6 @@ class _NoIntent(Runnable[IntentTask, Intent]):
         raise AnswerError("intent recognition is off")
 
 
-def _shown(passage: Passage) -> dict[str, Any]:
-    told = {key: passage[key] for key in ("title", "section") if passage[key]}
-    return {"id": passage["id"], "text": passage["text"], "metadata": told}
-
-
-@cache
-def _code_hash() -> str:
-    """Return a hash of the files that a judgement may depend on: all but the ones around it."""
-    root = Path(str(files("deepera_graph")))
-    digest = sha256()
-    for path in sorted(root.rglob("*")):
-        parts = path.relative_to(root).parts
-        if path.is_file() and parts[0] not in _NOT_JUDGING and "__pycache__" not in parts:
-            digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()
+def _to_passage(passage: Candidate) -> dict[str, Any]:
+    known = {key: passage[key] for key in ("title", "section") if passage[key]}
+    return {"id": passage["id"], "text": passage["text"], "metadata": known}

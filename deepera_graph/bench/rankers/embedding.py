@@ -1,10 +1,10 @@
-"""Models of sentence-transformers, loaded when the first question is ranked."""
+"""Dense rankers: the cosine of question and passage under any embeddings."""
 
 import os
 import re
-import sys
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -12,25 +12,31 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from numpy.typing import ArrayLike, NDArray
 
-from deepera_graph.bench.data.instance import RankingError, UnavailableError
+from deepera_graph.bench.data.instance import UnavailableError
 from deepera_graph.bench.rankers.base import (
+    Candidate,
     Job,
-    Passage,
+    Ranker,
     Ranking,
-    by_score,
-    foreign,
-    imported,
-    need,
+    rank_by_score,
     texts_of,
 )
-from deepera_graph.judges.cross_encoder.models import versions, weights
+from deepera_graph.bench.rankers.external import (
+    SENTENCE_MODELS,
+    load_sentence_model,
+    sentence_versions,
+)
+from deepera_graph.judges.cross_encoder.models import weights
 from deepera_graph.judges.llm.backend import DEFAULT_KEY_VARIABLE
+from deepera_graph.packages import call_foreign, check_extra
 
 _MOST_VECTORS_KEPT = 20_000
+_SERVER = re.compile(r"@(?=https?://)")
+_embed = partial(call_foreign, "no embeddings", error=UnavailableError)
 Vector = NDArray[np.float32]
 
 
-class Dense:
+class Dense(Ranker):
     """Ranks by the cosine of question and passage; vectors of passages seen before are kept."""
 
     def __init__(
@@ -38,50 +44,39 @@ class Dense:
     ) -> None:
         self.name, self.fingerprint = name, fingerprint
         self.embeddings = embeddings
-        self._kept: OrderedDict[str, Vector] = OrderedDict()
+        self._vectors: OrderedDict[str, Vector] = OrderedDict()
 
     def prepare(self) -> None:
         """Load the model, by embedding a word."""
-        if not self._kept:
+        if not self._vectors:
             self.embeddings.embed_query("word")
 
-    def rank(self, question: str, passages: Sequence[Passage]) -> Ranking:
+    def rank(self, question: str, passages: Sequence[Candidate]) -> Ranking:
         """Return all passages by cosine, in [-1, 1]; 0 for a vector of length 0."""
         if not passages:
             return []
-        asked = _unit(self.embeddings.embed_query(question))
-        vectors = np.stack(self._vectors(texts_of(passages)))
-        return by_score(passages, list(vectors @ asked))
+        asked = unit_rows(self.embeddings.embed_query(question))[0]
+        vectors = np.stack(self._embed_texts(texts_of(passages)))
+        return rank_by_score(passages, list(vectors @ asked))
 
     def rank_many(self, jobs: Sequence[Job]) -> list[Ranking]:
         """Do what `rank` does for many questions, with one call for all their passages."""
-        texts = [text for _, passages in jobs for text in texts_of(passages)]
-        if texts:
-            self._vectors(texts)
+        self._embed_texts([text for _, passages in jobs for text in texts_of(passages)])
         return [self.rank(*job) for job in jobs]
 
-    def _vectors(self, texts: Sequence[str]) -> list[Vector]:
-        new = [text for text in dict.fromkeys(texts) if text not in self._kept]
+    def _embed_texts(self, texts: Sequence[str]) -> list[Vector]:
+        new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
         vectors_of_new = self.embeddings.embed_documents(new) if new else []
         for text, vector in zip(new, vectors_of_new, strict=True):
-            self._kept[text] = _unit(vector)
-        vectors = [self._kept[text] for text in texts]
-        while len(self._kept) > _MOST_VECTORS_KEPT:
-            self._kept.popitem(last=False)
+            self._vectors[text] = unit_rows(vector)[0]
+        vectors = [self._vectors[text] for text in texts]
+        while len(self._vectors) > _MOST_VECTORS_KEPT:
+            self._vectors.popitem(last=False)
         return vectors
 
 
-def _unit(vector: Sequence[float]) -> Vector:
-    array = np.asarray(vector, dtype=np.float32)
-    length = float(np.linalg.norm(array))
-    return array / length if length else array
-
-
-_SERVER = re.compile(r"@(?=https?://)")
-
-
 class OpenAIVectors(Embeddings):
-    """Embeddings whose errors are ours."""
+    """Embeddings of OpenAI, or of another server, which needs no key; their errors are ours."""
 
     def __init__(self, model: str, base_url: str | None) -> None:
         key = os.environ.get(DEFAULT_KEY_VARIABLE, "").strip()
@@ -97,11 +92,11 @@ class OpenAIVectors(Embeddings):
 
     def embed_query(self, text: str) -> list[float]:
         """Return the vector of a question."""
-        return foreign("no embeddings", lambda: self._made.embed_query(text))
+        return _embed(lambda: self._made.embed_query(text))
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return the vectors of passages."""
-        return foreign("no embeddings", lambda: self._made.embed_documents(texts))
+        return _embed(lambda: self._made.embed_documents(texts))
 
 
 def dense_openai(named: str) -> Dense:
@@ -112,15 +107,11 @@ def dense_openai(named: str) -> Dense:
     return Dense(OpenAIVectors(model, base_url), name=f"dense {model}", fingerprint=about)
 
 
-_PACKAGE = "sentence_transformers"
-_INSTALL = "deepera-graph[sentence-transformers]"
-
-
 class SentenceEmbeddings(Embeddings):
-    """Embeddings of a bi-encoder of sentence-transformers."""
+    """Embeddings of a bi-encoder of sentence-transformers: a folder, a package, or a hub name."""
 
     def __init__(self, name: str) -> None:
-        need(_PACKAGE, install=_INSTALL)
+        check_extra(SENTENCE_MODELS, extra="sentence-transformers", error=UnavailableError)
         self._place, self.about = weights(name)
         self._model: Any = None
 
@@ -135,60 +126,18 @@ class SentenceEmbeddings(Embeddings):
     def _encode(self, method: str, texts: Sequence[str]) -> Any:
         def work() -> Any:
             if self._model is None:
-                self._model = _kind("SentenceTransformer")(self._place)
+                self._model = load_sentence_model("SentenceTransformer", self._place)
             encode = getattr(self._model, method)
             return encode(list(texts), show_progress_bar=False, convert_to_numpy=True)
 
-        return foreign("no embeddings", work)
-
-
-class CrossEncoder:
-    """Ranks by the scores that a cross-encoder of sentence-transformers gives to each pair."""
-
-    def __init__(self, model: str, *, name: str = "") -> None:
-        need(_PACKAGE, install=_INSTALL)
-        self.name = name or f"cross-encoder {model}"
-        self._place, about = weights(model)
-        self.fingerprint: Mapping[str, Any] | None = {"kind": "cross-encoder", **about, **_stack()}
-        self._model: Any = None
-
-    def prepare(self) -> None:
-        """Load the weights."""
-        if self._model is None:
-            self._model = foreign("no weights", lambda: _kind("CrossEncoder")(self._place))
-
-    def rank(self, question: str, passages: Sequence[Passage]) -> Ranking:
-        """Return all passages by the model's score, on its own scale."""
-        if not passages:
-            return []
-        self.prepare()
-        pairs = [(question, text) for text in texts_of(passages)]
-        found = foreign("no scores", lambda: self._model.predict(pairs, show_progress_bar=False))
-        scores = np.asarray(found, dtype=np.float64)
-        if scores.shape != (len(pairs),):
-            raise RankingError(
-                f"ranker {self.name!r} must give one score a pair, gave {scores.shape[1:]}"
-            )
-        return by_score(passages, list(scores))
+        return _embed(work)
 
 
 def dense_sentences(model: str) -> Dense:
     """Return the ranker by cosine under a bi-encoder of sentence-transformers."""
     embeddings = SentenceEmbeddings(model)
-    about = {"kind": "dense sentence-transformers", **embeddings.about, **_stack()}
+    about = {"kind": "dense sentence-transformers", **embeddings.about, **sentence_versions()}
     return Dense(embeddings, name=f"dense {model}", fingerprint=about)
-
-
-def _kind(name: str) -> Any:
-    """Return a class of the package, with its progress bars switched off."""
-    kind = getattr(imported(_PACKAGE), name)
-    if "transformers" in sys.modules:
-        sys.modules["transformers"].utils.logging.disable_progress_bar()
-    return kind
-
-
-def _stack() -> dict[str, str]:
-    return versions("sentence-transformers", "transformers", "torch")
 
 
 def unit_rows(vectors: ArrayLike) -> NDArray[np.float32]:

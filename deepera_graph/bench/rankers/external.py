@@ -1,14 +1,16 @@
-"""Any LangChain document compressor as a ranker."""
+"""Rankers of other packages: LangChain's compressors, FlashRank, rerankers, cross-encoders."""
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout
+from functools import partial
 from io import StringIO
 from threading import Lock
 from typing import Any
 
+import numpy as np
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.messages import AIMessage, BaseMessage
@@ -16,31 +18,147 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 
 from deepera_graph.bench.data.instance import RankingError, UnavailableError
 from deepera_graph.bench.rankers.base import (
+    Candidate,
     Job,
-    Passage,
-    Problems,
+    Ranker,
     Ranking,
-    by_score,
-    foreign,
-    imported,
-    need,
+    rank_by_score,
     same_logging,
     texts_of,
 )
 from deepera_graph.bench.rankers.llm import MAX_CONCURRENCY, Chat
 from deepera_graph.errors import DeepEraError, SettingsError
-from deepera_graph.judges.cross_encoder.models import brief, versions
+from deepera_graph.judges.cross_encoder.models import versions, weights
+from deepera_graph.packages import call_foreign, check_extra, describe_error, import_extra
 from deepera_graph.usage import Usage
 
+SENTENCE_MODELS = "sentence_transformers"
 _PLACE = "bench_place"
 _SCORE = "relevance_score"
+_check = partial(check_extra, error=UnavailableError)
+_import = partial(import_extra, error=UnavailableError)
+_call = partial(call_foreign, error=UnavailableError)
 
 
-class Compressor:
-    """Ranks by the order in which a compressor returns documents; what it drops is a miss.
+class ModelRanker(Ranker):
+    """Ranks with a model of another package, which is loaded when it is first needed."""
+
+    def __init__(
+        self,
+        name: str,
+        fingerprint: Mapping[str, Any],
+        *,
+        load: Callable[[], Any],
+        rank: Callable[[Any, str, Sequence[Candidate]], Ranking],
+    ) -> None:
+        self.name, self.fingerprint = name, fingerprint
+        self._load, self._rank = load, rank
+        self._model: Any = None
+
+    def prepare(self) -> None:
+        """Load the weights."""
+        if self._model is None:
+            self._model = _call("no weights", self._load)
+
+    def rank(self, question: str, passages: Sequence[Candidate]) -> Ranking:
+        """Return the passages by the model's scores, on its own scale."""
+        if not passages:
+            return []
+        self.prepare()
+        return _call("no scores", lambda: self._rank(self._model, question, passages))
+
+
+def flashrank(model: str = "ms-marco-TinyBERT-L-2-v2") -> ModelRanker:
+    """Return a model that FlashRank knows, downloaded by it on first use; scores in [0, 1]."""
+    _check("flashrank", install="flashrank")
+
+    def load() -> Any:
+        with same_logging():
+            return _import("flashrank").Ranker(model_name=model, log_level="WARNING")
+
+    def rank(loaded: Any, question: str, passages: Sequence[Candidate]) -> Ranking:
+        shown = [{"id": place, "text": text} for place, text in enumerate(texts_of(passages))]
+        request = _import("flashrank").RerankRequest(query=question, passages=shown)
+        by_place = {one["id"]: float(one["score"]) for one in loaded.rerank(request)}
+        return rank_by_score(passages, [by_place[place] for place in range(len(passages))])
+
+    about = {"kind": "flashrank", "model": model, **versions("flashrank", "onnxruntime")}
+    return ModelRanker(f"FlashRank {model}", about, load=load, rank=rank)
+
+
+def cross_encoder(model: str) -> ModelRanker:
+    """Return a cross-encoder of sentence-transformers: a folder, or a name on the hub."""
+    _check(SENTENCE_MODELS, extra="sentence-transformers")
+    name = f"cross-encoder {model}"
+    place, about = weights(model)
+
+    def rank(loaded: Any, question: str, passages: Sequence[Candidate]) -> Ranking:
+        pairs = [(question, text) for text in texts_of(passages)]
+        scores = np.asarray(loaded.predict(pairs, show_progress_bar=False), dtype=np.float64)
+        if scores.shape != (len(pairs),):
+            raise RankingError(
+                f"ranker {name!r} must give one score a pair, gave {scores.shape[1:]}"
+            )
+        return rank_by_score(passages, list(scores))
+
+    about = {"kind": "cross-encoder", **about, **sentence_versions()}
+    load = partial(load_sentence_model, "CrossEncoder", place)
+    return ModelRanker(name, about, load=load, rank=rank)
+
+
+def load_sentence_model(kind: str, place: str) -> Any:
+    """Load a model of sentence-transformers, with its progress bars switched off."""
+    make = getattr(_import(SENTENCE_MODELS), kind)
+    if "transformers" in sys.modules:
+        sys.modules["transformers"].utils.logging.disable_progress_bar()
+    return make(place)
+
+
+def sentence_versions() -> dict[str, str]:
+    """Return the versions of what a model of sentence-transformers runs on."""
+    return versions("sentence-transformers", "transformers", "torch")
+
+
+def rerankers(path: str) -> ModelRanker:
+    """Return a model of the `rerankers` package: ``TYPE/NAME``, e.g. ``cohere/rerank-v3.5``.
+
+    The key of an API comes from ``TYPE_API_KEY`` in the environment.
+    """
+    kind, _, model = path.partition("/")
+    if not (kind and model):
+        raise SettingsError(f"rerankers:... must be TYPE/NAME, got {path!r}")
+    _check("rerankers", extra="rerankers")
+
+    def load() -> Any:
+        key = os.environ.get(f"{kind.upper()}_API_KEY")
+        said = StringIO()
+        with redirect_stdout(said):
+            loaded = _import("rerankers").Reranker(
+                model, model_type=kind, verbose=0, **({"api_key": key} if key else {})
+            )
+        if loaded is None:  # the package prints why
+            raise UnavailableError(" ".join(said.getvalue().split()))
+        return loaded
+
+    def rank(loaded: Any, question: str, passages: Sequence[Candidate]) -> Ranking:
+        texts, lowest = texts_of(passages), -float(len(passages))
+        with redirect_stdout(StringIO()):
+            found = loaded.rank(query=question, docs=texts, doc_ids=list(range(len(texts)))).results
+        return [
+            (passages[one.document.doc_id]["id"], lowest if one.score is None else float(one.score))
+            for one in found
+        ]
+
+    about = {"kind": "rerankers", "path": path, **versions("rerankers", "transformers", "torch")}
+    return ModelRanker(f"rerankers {path}", about, load=load, rank=rank)
+
+
+class Compressor(Ranker):
+    """Ranks by the order in which a LangChain compressor returns documents; the rest are misses.
 
     A question on which it raises keeps its first-stage order, and all its passages are counted as
-    failed. Model calls are counted where the compressor passes callbacks on.
+    failed. Model calls are counted where the compressor passes callbacks on. It must keep the
+    metadata of documents, as LangChain's do. *at_once* questions are ranked in threads.
     """
 
     def __init__(
@@ -52,7 +170,6 @@ class Compressor:
         at_once: int = 1,
     ) -> None:
         self.name, self.fingerprint = name, fingerprint
-        self.problems = Problems()
         self._compressor, self._at_once = compressor, at_once
         self._counter = _Counter()
 
@@ -61,9 +178,9 @@ class Compressor:
         """Model calls and tokens so far, as far as they are known."""
         return self._counter.usage
 
-    def rank(self, question: str, passages: Sequence[Passage]) -> Ranking:
+    def rank(self, question: str, passages: Sequence[Candidate]) -> Ranking:
         """Return what the compressor returned, with its `relevance_score`, else minus the rank."""
-        documents = [_document(passage) for passage in passages]
+        documents: Sequence[Document] = [_document(passage) for passage in passages]
         try:
             returned = self._compressor.compress_documents(
                 documents, question, callbacks=[self._counter]
@@ -71,7 +188,7 @@ class Compressor:
         except DeepEraError:
             raise
         except Exception as error:  # noqa: BLE001 - the boundary to foreign code
-            self.problems.note(len(passages), brief(error))
+            self.problems.note(len(passages), describe_error(error))
             returned = documents
         return [self._read(document, rank) for rank, document in enumerate(returned, start=1)]
 
@@ -88,6 +205,13 @@ class Compressor:
             raise RankingError(f"ranker {self.name!r} returned a document without its metadata")
         score = document.metadata.get(_SCORE)
         return place, -float(rank) if score is None else float(score)
+
+
+def _document(passage: Candidate) -> Document:
+    known = {key: passage[key] for key in ("title", "section") if passage[key]}
+    return Document(
+        id=passage["id"], page_content=passage["text"], metadata={**known, _PLACE: passage["id"]}
+    )
 
 
 class _Counter(BaseCallbackHandler):
@@ -107,141 +231,37 @@ class _Counter(BaseCallbackHandler):
     def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
         """Count the tokens of a call that brought a reply."""
         for one in (one for row in response.generations for one in row):
-            counted = _counted(one)
+            counted = _usage_of(one)
             if counted:
                 with self._lock:
                     self.usage += Usage(0, counted["input_tokens"], counted["output_tokens"])
 
 
-def _counted(generation: object) -> Mapping[str, int] | None:
+def _usage_of(generation: object) -> Mapping[str, int] | None:
     message = generation.message if isinstance(generation, ChatGeneration) else None
     return message.usage_metadata if isinstance(message, AIMessage) else None  # type: ignore[return-value]  # a TypedDict
 
 
-def _document(passage: Passage) -> Document:
-    told = {key: passage[key] for key in ("title", "section") if passage[key]}
-    return Document(
-        id=passage["id"], page_content=passage["text"], metadata={**told, _PLACE: passage["id"]}
-    )
-
-
-DEFAULT_MODEL = "ms-marco-TinyBERT-L-2-v2"
-
-
-class FlashRank:
-    """Ranks with a model of FlashRank, downloaded by it on first use."""
-
-    def __init__(self, model: str = DEFAULT_MODEL) -> None:
-        need("flashrank", install="flashrank")
-        self.name = f"FlashRank {model}"
-        self._model_name = model
-        stack = versions("flashrank", "onnxruntime")
-        self.fingerprint: Mapping[str, Any] | None = {"kind": "flashrank", "model": model, **stack}
-        self._model: Any = None
-
-    def prepare(self) -> None:
-        """Load the weights."""
-        if self._model is None:
-            self._model = foreign("no weights", self._loaded)
-
-    def rank(self, question: str, passages: Sequence[Passage]) -> Ranking:
-        """Return all passages by the model's score, in [0, 1]."""
-        if not passages:
-            return []
-        self.prepare()
-        scores = foreign("no scores", lambda: self._scores(question, texts_of(passages)))
-        return by_score(passages, scores)
-
-    def _loaded(self) -> Any:
-        with same_logging():
-            return imported("flashrank").Ranker(model_name=self._model_name, log_level="WARNING")
-
-    def _scores(self, question: str, texts: Sequence[str]) -> list[float]:
-        package = imported("flashrank")
-        shown = [{"id": place, "text": text} for place, text in enumerate(texts)]
-        found = self._model.rerank(package.RerankRequest(query=question, passages=shown))
-        by_place = {one["id"]: float(one["score"]) for one in found}
-        return [by_place[place] for place in range(len(texts))]
-
-
-COHERE_MODEL = "rerank-v3.5"
-
-
-def cohere(model: str = COHERE_MODEL) -> Compressor:
+def cohere(model: str = "rerank-v3.5") -> Compressor:
     """Return Cohere's reranker; its key comes from ``COHERE_API_KEY``."""
-    need("langchain_cohere", install="langchain-cohere")
+    _check("langchain_cohere", install="langchain-cohere")
     if not os.environ.get("COHERE_API_KEY"):
         raise UnavailableError("no API key: set the environment variable COHERE_API_KEY")
-    kind = imported("langchain_cohere").CohereRerank
-    made = foreign(f"Cohere {model}", lambda: kind(model=model, top_n=None))
+    kind = _import("langchain_cohere").CohereRerank
+    made = _call(f"Cohere {model}", lambda: kind(model=model, top_n=None))
     about = {"kind": "langchain cohere", "model": model, **versions("langchain-cohere", "cohere")}
     return Compressor(made, name=f"Cohere {model}", fingerprint=about)
 
 
 def langchain_listwise(chat: Chat) -> Compressor:
     """Return LangChain's `LLMListwiseRerank`, as it comes, but that it keeps all passages."""
-    need("langchain_classic", install="langchain-classic")
-    module = imported("langchain_classic.retrievers.document_compressors")
-    made = foreign(
-        "LLMListwiseRerank",
-        lambda: module.LLMListwiseRerank.from_llm(chat.langchain, top_n=sys.maxsize),
-    )
-    about = None
-    if chat.fingerprint is not None:
-        about = {
-            "kind": "langchain listwise",
-            "model": chat.fingerprint,
-            **versions("langchain-classic"),
-        }
+    _check("langchain_classic", install="langchain-classic")
+    kind = _import("langchain_classic.retrievers.document_compressors").LLMListwiseRerank
+    made = _call("LLMListwiseRerank", lambda: kind.from_llm(chat.langchain, top_n=sys.maxsize))
+    about = chat.fingerprint and {
+        "kind": "langchain listwise",
+        "model": chat.fingerprint,
+        **versions("langchain-classic"),
+    }
     name = f"LLMListwiseRerank {chat.name}"
     return Compressor(made, name=name, fingerprint=about, at_once=MAX_CONCURRENCY)
-
-
-class RerankersModel:
-    """Ranks with a model that the `rerankers` package knows."""
-
-    def __init__(self, path: str) -> None:
-        self._type, slash, self._model_name = path.partition("/")
-        if not (self._type and slash and self._model_name):
-            raise SettingsError(f"rerankers:... must be TYPE/NAME, got {path!r}")
-        need("rerankers", install="deepera-graph[rerankers]")
-        self.name = f"rerankers {path}"
-        stack = versions("rerankers", "transformers", "torch")
-        self.fingerprint: Mapping[str, Any] | None = {"kind": "rerankers", "path": path, **stack}
-        self._model: Any = None
-
-    def prepare(self) -> None:
-        """Load the model."""
-        if self._model is None:
-            self._model = foreign("no weights", self._loaded)
-
-    def rank(self, question: str, passages: Sequence[Passage]) -> Ranking:
-        """Return what the model returns, best first, with its own scores."""
-        if not passages:
-            return []
-        self.prepare()
-        found = foreign("no scores", lambda: self._rank(question, texts_of(passages)))
-        ranked = [(passages[one.document.doc_id]["id"], one.score) for one in found]
-        lowest = -float(len(passages))
-        return [(id, lowest if score is None else float(score)) for id, score in ranked]
-
-    def _rank(self, question: str, texts: Sequence[str]) -> Any:
-        with redirect_stdout(StringIO()):
-            return self._model.rank(
-                query=question, docs=list(texts), doc_ids=list(range(len(texts)))
-            ).results
-
-    def _loaded(self) -> Any:
-        """Load the model; where it cannot, the package prints why and gives None."""
-        key = os.environ.get(f"{self._type.upper()}_API_KEY")
-        said = StringIO()
-        with redirect_stdout(said):
-            model = imported("rerankers").Reranker(
-                self._model_name,
-                model_type=self._type,
-                verbose=0,
-                **({"api_key": key} if key else {}),
-            )
-        if model is None:
-            raise UnavailableError(" ".join(said.getvalue().split()))
-        return model

@@ -1,7 +1,6 @@
-"""BM25 scores of a list of texts."""
+"""BM25: over texts held in memory, over a corpus as a first stage, and as a ranker."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
@@ -10,7 +9,13 @@ import numpy as np
 import Stemmer  # type: ignore[import-not-found]  # a C extension without stubs
 from numpy.typing import NDArray
 
-from deepera_graph.bench.rankers.base import Passage, Ranking, by_score, texts_of
+from deepera_graph.bench.rankers.base import (
+    Candidate,
+    Ranker,
+    Ranking,
+    rank_by_score,
+    texts_of,
+)
 
 STEMMER = "english"
 STOP_WORDS = "en"
@@ -52,7 +57,7 @@ class BM25Index:
         return tokens
 
 
-def bm25_about() -> dict[str, str]:
+def bm25_versions() -> dict[str, str]:
     """Return what BM25 scores depend on besides the texts."""
     return {
         "library": f"bm25s {version('bm25s')}",
@@ -61,7 +66,7 @@ def bm25_about() -> dict[str, str]:
     }
 
 
-class Found(NamedTuple):
+class Hit(NamedTuple):
     """One document a first stage found; a higher score is better."""
 
     id: str
@@ -75,26 +80,23 @@ class CorpusBM25:
         self._ids = list(texts)
         self._index = BM25Index(list(texts.values()))
 
-    def search(self, query: str, n: int) -> list[Found]:
+    def search(self, query: str, n: int) -> list[Hit]:
         """Return the best *n* documents, or all if there are fewer; ties in corpus order."""
         scores = self._index.scores(query)
         best = np.argsort(-scores, kind="stable")[:n]
-        return [Found(self._ids[place], float(scores[place])) for place in best]
+        return [Hit(self._ids[place], float(scores[place])) for place in best]
 
 
-@dataclass(frozen=True)
-class BM25:
+class BM25(Ranker):
     """Counts shared words; how rare a word is comes from the passages of the question alone."""
 
-    name: str = "BM25"
+    name = "BM25"
 
-    @property
-    def fingerprint(self) -> Mapping[str, Any]:
-        """It depends on the library, the stemmer and the stop words."""
-        return {"kind": "bm25 over the pool", **bm25_about()}
+    def __init__(self) -> None:
+        self.fingerprint = {"kind": "bm25 over the pool", **bm25_versions()}
 
-    def rank(self, question: str, passages: Sequence[Passage]) -> Ranking:
+    def rank(self, question: str, passages: Sequence[Candidate]) -> Ranking:
         """Return all passages by BM25 score, >= 0."""
         if not passages:
             return []
-        return by_score(passages, list(BM25Index(texts_of(passages)).scores(question)))
+        return rank_by_score(passages, list(BM25Index(texts_of(passages)).scores(question)))

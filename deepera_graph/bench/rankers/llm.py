@@ -1,4 +1,4 @@
-"""A chat model for whatever in the benchmark asks one: cached, limited, counted, in a budget."""
+"""A chat model for whatever in the benchmark asks one, and rankers by what it says."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
@@ -10,14 +10,14 @@ from langchain_core.messages.utils import convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field
 
-from deepera_graph.bench.rankers.base import Job, Passage, Problems, Ranking, by_score
+from deepera_graph.bench.rankers.base import Candidate, Job, Ranker, Ranking, rank_by_score
 from deepera_graph.budget import Meter, with_meter
 from deepera_graph.cache.role import CachedRole
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel
-from deepera_graph.chat.schema import Filled, Number, json_schema
-from deepera_graph.chat.structured import fill
+from deepera_graph.chat.schema import Number, ReplyModel, json_schema
+from deepera_graph.chat.structured import request_reply
 from deepera_graph.concurrency import Limiter
 from deepera_graph.errors import (
     AnswerError,
@@ -29,22 +29,22 @@ from deepera_graph.errors import (
 )
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import llm_backend
-from deepera_graph.judges.llm.roles import LlmJudge, LlmRole
+from deepera_graph.judges.llm.roles import LlmRole
 from deepera_graph.pipeline.call import CheckedRole
 from deepera_graph.prompts import messages_of
 from deepera_graph.schema import Backend, RoleAnswer
 from deepera_graph.usage import Usage
 
-FilledT = TypeVar("FilledT", bound=Filled)
+FilledT = TypeVar("FilledT", bound=ReplyModel)
 T = TypeVar("T")
 MAX_CONCURRENCY = 16
 
 
-class _Asked(TypedDict):
+class _ChatTask(TypedDict):
     messages: list[dict[str, str]]
 
 
-class _Said(RoleAnswer):
+class _ChatReply(RoleAnswer):
     values: dict[str, Any] = Field(description="The fields of the answer.")
 
 
@@ -59,14 +59,14 @@ class Chat:
         limiter: Limiter | None = None,
         meter: Meter | None = None,
     ) -> None:
-        if not isinstance(backend.judge, LlmJudge):
+        if not isinstance(backend.judge, LlmRole):
             raise SettingsError(f"backend must be a chat model, got {backend.name!r}")
         self.backend = backend
         self.usage = Usage()
         self._model: ChatModel = backend.judge.model
         self._cache, self._limiter = cache, limiter or Limiter(MAX_CONCURRENCY)
         self._config = with_meter({}, meter or Meter(None))
-        self._roles: dict[tuple[str, type[Filled]], Runnable[_Asked, _Said]] = {}
+        self._roles: dict[tuple[str, type[ReplyModel]], Runnable[_ChatTask, _ChatReply]] = {}
 
     @classmethod
     def of(
@@ -96,7 +96,7 @@ class Chat:
     async def ask(self, name: str, messages: Sequence[BaseMessage], kind: type[FilledT]) -> FilledT:
         """Return the model's answer."""
         try:
-            said = await self._role(name, kind).ainvoke(_asked(messages), self._config)
+            said = await self._role(name, kind).ainvoke(_to_task(messages), self._config)
         except RoleError as error:
             self.usage += error.usage
             if isinstance(error, CallError) and error.unusable:
@@ -105,19 +105,19 @@ class Chat:
         self.usage += said.usage or Usage()
         return kind.model_validate(said.values)
 
-    def _role(self, name: str, kind: type[Filled]) -> Runnable[_Asked, _Said]:
+    def _role(self, name: str, kind: type[ReplyModel]) -> Runnable[_ChatTask, _ChatReply]:
         if (name, kind) not in self._roles:
-            self._roles[name, kind] = self._made(name, kind)
+            self._roles[name, kind] = self._make_role(name, kind)
         return self._roles[name, kind]
 
-    def _made(self, name: str, kind: type[Filled]) -> Runnable[_Asked, _Said]:
-        checked = CheckedRole(_Fill(self._model, kind), _Said, self._limiter)
+    def _make_role(self, name: str, kind: type[ReplyModel]) -> Runnable[_ChatTask, _ChatReply]:
+        checked = CheckedRole(_Fill(self._model, kind), _ChatReply, self._limiter)
         if self._cache is None:
             return checked
         return CachedRole(
             checked,
             name=name,
-            schema=_Said,
+            schema=_ChatReply,
             cache=self._cache,
             fingerprint={
                 "model": self.backend.fingerprint()["spec"],
@@ -126,16 +126,16 @@ class Chat:
         )
 
 
-def together(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+def run_together(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Run works in the loop of the model calls, and return what they give, in order.
 
     The first error ends them all; but where the budget is spent, calls in flight are finished, so
     that what they cost is not lost to the cache.
     """
-    return io_loop.run(_gathered(list(works)))
+    return io_loop.run(_gather(list(works)))
 
 
-async def _gathered(works: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+async def _gather(works: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
         return await asyncio.gather(*tasks)
@@ -149,41 +149,40 @@ async def _gathered(works: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
         raise
 
 
-class _Fill(LlmRole[_Asked, _Said]):
-    """Has the model fill in one kind of answer."""
+class _Fill(LlmRole[_ChatTask, _ChatReply]):
+    """Has the model give one kind of answer."""
 
-    def __init__(self, model: ChatModel, kind: type[Filled]) -> None:
+    def __init__(self, model: ChatModel, kind: type[ReplyModel]) -> None:
         super().__init__(model)
         self._kind = kind
 
-    async def _play(self, task: _Asked, config: RunnableConfig | None) -> _Said:
+    async def _play(self, task: _ChatTask, config: RunnableConfig | None) -> _ChatReply:
         messages = convert_to_messages(task["messages"])
-        filled = await fill(self.model, messages, self._kind, config)
-        return _Said(
+        filled = await request_reply(self.model, messages, self._kind, config)
+        return _ChatReply(
             values=filled.answer.model_dump(mode="json"),
             usage=filled.usage,
             repaired=filled.repaired,
         )
 
 
-def _asked(messages: Sequence[BaseMessage]) -> _Asked:
+def _to_task(messages: Sequence[BaseMessage]) -> _ChatTask:
     return {"messages": [{"role": one.type, "content": str(one.content)} for one in messages]}
 
 
-def messages(node: str, /, **values: str) -> list[BaseMessage]:
+def fill_prompt(node: str, /, **values: str) -> list[BaseMessage]:
     """Fill the templates of a node."""
     return messages_of("deepera_graph.bench.prompts", node, **values)
 
 
-EXAMPLE = Passage(id="1", text="$text", title="$title", section="$section")
+EXAMPLE = Candidate(id="1", text="$text", title="$title", section="$section")
 
 
-class ChatRanker:
+class ChatRanker(Ranker):
     """Ranks with a chat model, many questions at once; what fails is noted in `problems`."""
 
     def __init__(self, chat: Chat, name: str) -> None:
         self.name = name
-        self.problems = Problems()
         self._chat = chat
 
     @property
@@ -191,30 +190,34 @@ class ChatRanker:
         """Model calls and tokens so far."""
         return self._chat.usage
 
-    def rank(self, question: str, passages: Sequence[Passage]) -> Ranking:
-        """Return all passages, best first."""
-        return self.rank_many([(question, passages)])[0]
+    def _identify(
+        self, kind: str, prompt: Sequence[BaseMessage], answer: type[ReplyModel], **rest: Any
+    ) -> Mapping[str, Any] | None:
+        """Return a fingerprint: the model, the prompt and the form of the answer."""
+        return self._chat.fingerprint and {
+            "kind": kind,
+            "model": self._chat.fingerprint,
+            "prompt": [one.content for one in prompt],
+            "answer": json_schema(answer),
+            **rest,
+        }
 
-    def rank_many(self, jobs: Sequence[Job]) -> list[Ranking]:
-        """Do what `rank` does for many questions at once."""
-        raise NotImplementedError
 
-
-def one_block(passage: Passage) -> str:
+def format_block(passage: Candidate) -> str:
     """Return a passage with its title and section, on lines of their own where there are any."""
-    head = [f"{name}: {text}" for name, text in _named(passage)]
+    head = [f"{name}: {text}" for name, text in _heading(passage)]
     return "\n".join([*head, show.plain(passage["text"])])
 
 
-def one_line(passage: Passage, *, max_words: int) -> str:
+def format_line(passage: Candidate, *, max_words: int) -> str:
     """Return a passage in one line, cut after so many words of its text."""
-    head = [f"{text}." for _, text in _named(passage)]
+    head = [f"{text}." for _, text in _heading(passage)]
     words = show.plain(passage["text"]).split()
     tail = " …" if len(words) > max_words else ""
     return " ".join([*head, *words[:max_words]]) + tail
 
 
-def _named(passage: Passage) -> list[tuple[str, str]]:
+def _heading(passage: Candidate) -> list[tuple[str, str]]:
     pairs = (("Title", passage["title"]), ("Section", passage["section"]))
     return [(name, show.one_line(text)) for name, text in pairs if text.strip()]
 
@@ -239,26 +242,16 @@ class PerPassage(ChatRanker, Generic[FilledT]):
     ) -> None:
         super().__init__(chat, name)
         self._node, self._kind, self._score = node, kind, score
-
-    @property
-    def fingerprint(self) -> Mapping[str, Any] | None:
-        """It depends on the model, the prompt and the form of the answer."""
-        if self._chat.fingerprint is None:
-            return None
-        return {
-            "kind": f"llm {self._node}",
-            "model": self._chat.fingerprint,
-            "prompt": [one.content for one in self._messages("$question", EXAMPLE)],
-            "answer": json_schema(self._kind),
-        }
+        prompt = self._messages("$question", EXAMPLE)
+        self.fingerprint = self._identify(f"llm {node}", prompt, kind)
 
     def rank_many(self, jobs: Sequence[Job]) -> list[Ranking]:
         """Do what `rank` does for many questions at once."""
         asked = [self._rate(question, one) for question, passages in jobs for one in passages]
-        ratings = iter(together(asked))
-        return [by_score(passages, [next(ratings) for _ in passages]) for _, passages in jobs]
+        ratings = iter(run_together(asked))
+        return [rank_by_score(passages, [next(ratings) for _ in passages]) for _, passages in jobs]
 
-    async def _rate(self, question: str, passage: Passage) -> float:
+    async def _rate(self, question: str, passage: Candidate) -> float:
         try:
             filled = await self._chat.ask(self._node, self._messages(question, passage), self._kind)
         except (AnswerError, CallError) as error:
@@ -266,19 +259,13 @@ class PerPassage(ChatRanker, Generic[FilledT]):
             return FAILED
         return self._score(filled)
 
-    def _messages(self, question: str, passage: Passage) -> list[Any]:
-        block = one_block(passage)
-        return list(
-            messages(
-                self._node,
-                question=show.one_line(question),
-                marker=show.marker(block),
-                passage=block,
-            )
-        )
+    def _messages(self, question: str, passage: Candidate) -> list[BaseMessage]:
+        block = format_block(passage)
+        shown = {"question": show.one_line(question), "marker": show.marker(block)}
+        return fill_prompt(self._node, passage=block, **shown)
 
 
-class FilledRating(Filled):
+class FilledRating(ReplyModel):
     """A rating; the reason comes first, so that the score follows from it."""
 
     reason: str = Field(description="Why, in one sentence.")
@@ -286,7 +273,11 @@ class FilledRating(Filled):
 
 
 def llm_pointwise(chat: Chat, *, name: str = "") -> PerPassage[FilledRating]:
-    """Return the ranker; its name is made from the model's when empty."""
+    """Return a plain LLM judge: one call a passage, a score from 0 to 1, nothing else.
+
+    It differs from DeepEra in what DeepEra adds: no intent, no rubric of evidence, no quote to be
+    checked. Both ask in the same way and are given the same passage, title and section.
+    """
     return PerPassage(
         chat,
         name=name or f"LLM pointwise {chat.name}",
@@ -296,7 +287,7 @@ def llm_pointwise(chat: Chat, *, name: str = "") -> PerPassage[FilledRating]:
     )
 
 
-class FilledExcerpt(Filled):
+class FilledExcerpt(ReplyModel):
     """A contextual summary and its rating."""
 
     summary: str = Field(description="What the excerpt contributes, at most 100 words, or empty.")
@@ -304,7 +295,13 @@ class FilledExcerpt(Filled):
 
 
 def paperqa(chat: Chat, *, name: str = "") -> PerPassage[FilledExcerpt]:
-    """Return the ranker; its name is made from the model's when empty."""
+    """Return a ranker that summarizes and rates each passage in one call, as paper-qa does.
+
+    Source:
+        Skarlinski et al. (2024), Language agents achieve superhuman synthesis of scientific
+        knowledge, step "ranking and contextual summarization", ratings from 0 to 10. The wording
+        is ours; what becomes of the summaries is not measured here.
+    """
     return PerPassage(
         chat,
         name=name or f"paper-qa style {chat.name}",
@@ -314,11 +311,12 @@ def paperqa(chat: Chat, *, name: str = "") -> PerPassage[FilledExcerpt]:
     )
 
 
-SIZE = 20
-STEP = 10
+SIZE = 20  # passages in a window
+STEP = 10  # how far it moves
+MAX_WORDS = 300  # of a passage
 
 
-def windows(n: int, *, size: int = SIZE, step: int = STEP) -> list[tuple[int, int]]:
+def sliding_windows(n: int, *, size: int = SIZE, step: int = STEP) -> list[tuple[int, int]]:
     """Return [start, end) of each window over *n* items, the last items first."""
     spans = []
     for end in range(n, 0, -step):
@@ -328,7 +326,7 @@ def windows(n: int, *, size: int = SIZE, step: int = STEP) -> list[tuple[int, in
     return spans
 
 
-def repaired(order: Iterable[int], n: int) -> list[int]:
+def repair_order(order: Iterable[int], n: int) -> list[int]:
     """Make a permutation of 1 to *n*: unknown numbers and repeats go, missing ones come last.
 
     Source:
@@ -346,20 +344,26 @@ async def slide(
     size: int = SIZE,
     step: int = STEP,
 ) -> list[T]:
-    """Return the items after one pass; nothing is lost, whatever *sort* says."""
+    """Sort a list that is too long to be sorted in one go; nothing is lost, whatever *sort* says.
+
+    A window of *size* items moves from the end to the front, *step* items at a time, and takes the
+    best along. If the orders are right, the best ``size - step`` of the whole list end in front.
+
+    Source:
+        Sun et al. (2023), Is ChatGPT Good at Search?, sliding windows of 20, step 10. Their code
+        leaves out the front of a list that does not fit a whole number of steps, and a list
+        shorter than a window; here the last window covers what is left.
+    """
     sorted_items = list(items)
-    for start, end in windows(len(items), size=size, step=step):
+    for start, end in sliding_windows(len(items), size=size, step=step):
         seen = sorted_items[start:end]
         if len(seen) > 1:
-            order = repaired(await sort(seen), len(seen))
+            order = repair_order(await sort(seen), len(seen))
             sorted_items[start:end] = [seen[place - 1] for place in order]
     return sorted_items
 
 
-MAX_WORDS = 300
-
-
-class FilledOrder(Filled):
+class FilledOrder(ReplyModel):
     """An order."""
 
     order: list[Number] = Field(description="Numbers of all passages, the most relevant first.")
@@ -368,7 +372,12 @@ class FilledOrder(Filled):
 class ListwiseLlm(ChatRanker):
     """Ranks by the orders that a chat model gives.
 
-    A window whose call fails stays as it is, and its passages are counted as failed.
+    A window whose call fails stays as it is, and its passages are counted as failed. All passages
+    are shown at once if *size* is None.
+
+    Source:
+        RankGPT, Sun et al. (2023): passages cut after 300 words (their code). The wording is ours,
+        and the order is asked for as a list of numbers rather than as text.
     """
 
     def __init__(
@@ -387,28 +396,21 @@ class ListwiseLlm(ChatRanker):
         kind = "LLM listwise" if size is None else "RankGPT"
         super().__init__(chat, name or f"{kind} {chat.name}")
         self._size, self._step, self._max_words = size, step, max_words
-
-    @property
-    def fingerprint(self) -> Mapping[str, Any] | None:
-        """It depends on the model, the prompt, the form of the answer and the windows."""
-        if self._chat.fingerprint is None:
-            return None
-        return {
-            "kind": "llm listwise",
-            "model": self._chat.fingerprint,
-            "prompt": [one.content for one in self._messages("$question", [EXAMPLE])],
-            "answer": json_schema(FilledOrder),
-            "windows": [self._size, self._step, self._max_words],
-        }
+        self.fingerprint = self._identify(
+            "llm listwise",
+            self._messages("$question", [EXAMPLE]),
+            FilledOrder,
+            windows=[size, step, max_words],
+        )
 
     def rank_many(self, jobs: Sequence[Job]) -> list[Ranking]:
         """Do what `rank` does for many questions at once; the windows of one follow each other."""
-        return together(self._rank(question, passages) for question, passages in jobs)
+        return run_together(self._rank(question, passages) for question, passages in jobs)
 
-    async def _rank(self, question: str, passages: Sequence[Passage]) -> Ranking:
+    async def _rank(self, question: str, passages: Sequence[Candidate]) -> Ranking:
         failed: dict[str, str] = {}
 
-        async def sort(seen: Sequence[Passage]) -> list[int]:
+        async def sort(seen: Sequence[Candidate]) -> list[int]:
             try:
                 asked = self._messages(question, seen)
                 return (await self._chat.ask("listwise", asked, FilledOrder)).order
@@ -423,17 +425,10 @@ class ListwiseLlm(ChatRanker):
             self.problems.note(len(failed), next(iter(failed.values())))
         return [(one["id"], -float(rank)) for rank, one in enumerate(ordered, start=1)]
 
-    def _messages(self, question: str, passages: Sequence[Passage]) -> list[Any]:
+    def _messages(self, question: str, passages: Sequence[Candidate]) -> list[BaseMessage]:
         block = "\n\n".join(
-            f"[{number}] {one_line(one, max_words=self._max_words)}"
+            f"[{number}] {format_line(one, max_words=self._max_words)}"
             for number, one in enumerate(passages, start=1)
         )
-        return list(
-            messages(
-                "listwise",
-                question=show.one_line(question),
-                marker=show.marker(block),
-                passages=block,
-                n=str(len(passages)),
-            )
-        )
+        shown = {"question": show.one_line(question), "marker": show.marker(block)}
+        return fill_prompt("listwise", passages=block, n=str(len(passages)), **shown)

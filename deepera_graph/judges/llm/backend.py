@@ -11,23 +11,23 @@ from langchain_core.load import dumpd, load
 from pydantic import SecretStr
 
 from deepera_graph.chat.client import ChatModel, find_model
-from deepera_graph.chat.errors import holds_password
-from deepera_graph.chat.rate_limit import Limits
-from deepera_graph.chat.retry import Patience
+from deepera_graph.chat.errors import has_password
+from deepera_graph.chat.rate_limit import RateLimits
+from deepera_graph.chat.retry import RetryPolicy
 from deepera_graph.chat.schema import (
-    Filled,
-    FilledAnswer,
-    FilledIntent,
-    FilledJudgement,
-    FilledSummary,
+    AnswerReply,
+    IntentReply,
+    JudgementReply,
+    ReplyModel,
+    SummaryReply,
     schemas_hash,
 )
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.llm.replies import (
-    FilledFused,
-    FilledFusedGroup,
-    FilledGroup,
-    FilledVerdict,
+    FusedGroupReply,
+    FusedReply,
+    GroupReply,
+    VerdictReply,
 )
 from deepera_graph.judges.llm.roles import (
     FusedJudge,
@@ -39,18 +39,19 @@ from deepera_graph.judges.llm.roles import (
 )
 from deepera_graph.prompts import Domain, load_domain, prompts_hash
 from deepera_graph.schema import Backend
+from deepera_graph.settings import warn_renamed
 
-T = TypeVar("T", Patience, Limits)
+T = TypeVar("T", RetryPolicy, RateLimits)
 Mode = Literal["separate", "fused", "grouped"]
 GROUP_SIZE = 10
 DEFAULT_KEY_VARIABLE = "OPENAI_API_KEY"
 _FIXED_TEMPERATURE = ("o1", "o3", "o4", "gpt-5")  # models that refuse any temperature but theirs
 _NO_KEY = "not-needed"
-_FILLED = (FilledIntent, FilledJudgement, FilledSummary, FilledAnswer)
-_FILLED_IN: dict[Mode, tuple[type[Filled], ...]] = {
+_FILLED = (IntentReply, JudgementReply, SummaryReply, AnswerReply)
+_FILLED_IN: dict[Mode, tuple[type[ReplyModel], ...]] = {
     "separate": (),
-    "fused": (FilledVerdict, FilledFused),
-    "grouped": (FilledVerdict, FilledFused, FilledGroup, FilledFusedGroup),
+    "fused": (VerdictReply, FusedReply),
+    "grouped": (VerdictReply, FusedReply, GroupReply, FusedGroupReply),
 }
 _PROMPTS_OF: dict[Mode, tuple[str, ...]] = {
     "separate": (),
@@ -66,11 +67,12 @@ def llm_backend(
     *,
     base_url: str | None = None,
     api_key_env: str | None = None,
-    patience: Patience | Mapping[str, Any] | None = None,
-    limits: Limits | Mapping[str, Any] | None = None,
+    retry: RetryPolicy | Mapping[str, Any] | None = None,
+    limits: RateLimits | Mapping[str, Any] | None = None,
     domain: Domain | Mapping[str, Any] | str | None = None,
     mode: Mode = "separate",
     group_size: int | None = None,
+    patience: RetryPolicy | Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Backend:
     """Have a chat model recognise intents, judge, summarize and answer.
@@ -79,9 +81,10 @@ def llm_backend(
         model: A LangChain chat model, or its name, ``provider:model``.
         base_url: Any server that speaks OpenAI's chat protocol; no key is needed then.
         api_key_env: Environment variable that holds the key; the provider's own if None.
-        patience: How long to wait and what to try again; its fields by name, or the defaults.
-        limits: What the server allows (calls at once, requests and tokens a minute), for all
-            rerankers on this model together; its fields by name, or no limits.
+        retry: How long to wait and what to try again, a `RetryPolicy`; its fields by name, or the
+            defaults.
+        limits: What the server allows, `RateLimits` (calls at once, requests and tokens a minute),
+            for all rerankers on this model together; its fields by name, or no limits.
         domain: Field whose rules are added to the prompts: ``"law"``, ``"medicine"``,
             ``"finance"``, a TOML file, or a `deepera_graph.prompts.Domain`; none for science in
             general.
@@ -89,6 +92,7 @@ def llm_backend(
             passage and, where it is high enough to be kept, its summary. ``"grouped"``: the same
             for several passages of a question.
         group_size: Most passages a call of ``"grouped"``, >= 2; 10 if None.
+        patience: The name of `retry` until version 0.5.
         options: Passed to a model given by name. The default is temperature 0, where the model
             takes one.
 
@@ -110,8 +114,8 @@ def llm_backend(
         if base_url or api_key_env or options:
             raise SettingsError("base_url, api_key_env and options go with a model's name only")
         made, spec = model, _dumped(model)
-    patience, limits = _of(Patience, patience), _of(Limits, limits)
-    chat = ChatModel(made, patience, limits)
+    policy, bounds = _of(RetryPolicy, retry or _from_old_name(patience)), _of(RateLimits, limits)
+    chat = ChatModel(made, policy, bounds)
     field = None if domain is None else load_domain(domain)
     written: dict[str, Any] = {"domain": field.to_dict()} if field else {}
     if mode != "separate":
@@ -131,7 +135,7 @@ def llm_backend(
             **written,
         },
         needs_evidence=True,
-        spec={"kind": "llm", **spec, **written, **_changed(patience=patience, limits=limits)}
+        spec={"kind": "llm", **spec, **written, **_changed(retry=policy, limits=bounds)}
         if spec and not spec.keys() & _MAY_HOLD_SECRETS
         else None,
     )
@@ -139,12 +143,12 @@ def llm_backend(
 
 def llm_backend_from_spec(spec: Mapping[str, Any]) -> Backend:
     """Build the backend that a spec describes; keys come from the environment."""
-    options = dict(spec)
+    options = {"retry" if name == "patience" else name: value for name, value in spec.items()}
     if "dump" in options:
         model = _loaded(options["dump"])
         return llm_backend(
             model,
-            patience=options.get("patience"),
+            retry=options.get("retry"),
             limits=options.get("limits"),
             domain=options.get("domain"),
             mode=options.get("mode", "separate"),
@@ -179,10 +183,19 @@ def _of(kind: type[T], value: T | Mapping[str, Any] | None) -> T:
     try:
         return kind(**(value or {}))  # type: ignore[arg-type]  # a mapping, as it is not a kind
     except TypeError as error:
-        raise SettingsError(f"{kind.__name__.lower()}: {error}") from error
+        name = "retry" if kind is RetryPolicy else "limits"
+        raise SettingsError(f"{name}: {error}") from error
 
 
-def _changed(**parts: Patience | Limits) -> dict[str, Any]:
+def _from_old_name(
+    patience: RetryPolicy | Mapping[str, Any] | None,
+) -> RetryPolicy | Mapping[str, Any] | None:
+    if patience is not None:
+        warn_renamed("patience", "retry")
+    return patience
+
+
+def _changed(**parts: RetryPolicy | RateLimits) -> dict[str, Any]:
     """Write down what is not as by default."""
     return {name: asdict(part) for name, part in parts.items() if part != type(part)()}
 
@@ -203,7 +216,7 @@ def _make(
 
 
 def _refuse_secrets(options: Mapping[str, Any], base_url: str | None) -> None:
-    if base_url and holds_password(base_url):
+    if base_url and has_password(base_url):
         raise SettingsError(
             "base_url must not hold a password or a key: they come from the environment alone; "
             "name the variable that holds it with api_key_env"
@@ -245,6 +258,6 @@ def _dumped(model: BaseChatModel) -> dict[str, Any] | None:
     dump = dumpd(model)
     if dump.get("type") != "constructor" or dump["kwargs"].keys() & _MAY_HOLD_SECRETS:
         return None
-    if any(isinstance(one, str) and holds_password(one) for one in dump["kwargs"].values()):
+    if any(isinstance(one, str) and has_password(one) for one in dump["kwargs"].values()):
         return None
     return {"dump": dump}

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from hashlib import sha256
 
-from deepera_graph.chat import sanitize as harmless
+from deepera_graph.chat.sanitize import sanitize, sanitize_line
 from deepera_graph.schema import EvidenceItem, IntentFields, PassageTask
 from deepera_graph.text.sentences import Sentence
 
@@ -26,19 +26,19 @@ def marker(text: str, *beside: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Show a text with its line breaks, one character for one; see `harmless`."""
-    return harmless.plain(text)
+    """Show a text with its line breaks, one character for one; see `sanitize`."""
+    return sanitize(text)
 
 
 def one_line(text: str) -> str:
     """Fold a title or a section into one line."""
-    return harmless.one_line(text) or NONE
+    return sanitize_line(text) or NONE
 
 
 def numbered(sentences: list[Sentence]) -> str:
     """Write every sentence on a line of its own, with its number from 1."""
     return "\n".join(
-        f"{number}: {harmless.one_line(one.text)}" for number, one in enumerate(sentences, start=1)
+        f"{number}: {sanitize_line(one.text)}" for number, one in enumerate(sentences, start=1)
     )
 
 
@@ -102,7 +102,7 @@ def quoted(text: str, sentences: list[Sentence], numbers: list[int]) -> str:
 def evidence_block(items: list[EvidenceItem]) -> str:
     """Write the kept evidence, numbered from 1: the summary if there is one, else the text."""
     return "\n\n".join(
-        f"[{number}] {one_line(item['title'])}: {harmless.one_line(_best(item))}"
+        f"[{number}] {one_line(item['title'])}: {sanitize_line(_best(item))}"
         for number, item in enumerate(items, start=1)
     )
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, WithJsonSchema
 
-from deepera_graph.chat.parsing import UnusableReplyError, squeezed, validated
-from deepera_graph.chat.schema import Filled, Number, json_schema
+from deepera_graph.chat.parsing import UnusableReplyError, remove_spaces, validate_fields
+from deepera_graph.chat.schema import Number, ReplyModel, json_schema
 
 LONGEST_REASON = 40  # characters, about 6 words: a reply is written token by token
 _SCORE = "Relevance as evidence, in [0, 1]."
@@ -16,7 +16,7 @@ _EVIDENCE = "Numbers of the sentences that carry the evidence."
 _SUMMARY = "One or two sentences; empty below the score named."
 
 
-class FilledVerdict(Filled):
+class VerdictReply(ReplyModel):
     """A verdict with a short reason, which comes before the score."""
 
     reason: str = Field(
@@ -26,13 +26,13 @@ class FilledVerdict(Filled):
     score: float = Field(ge=0, le=1, strict=True, description=_SCORE)
 
 
-class FilledFused(FilledVerdict):
+class FusedReply(VerdictReply):
     """A verdict and, after its score, a summary."""
 
     summary: str = Field(default="", description=_SUMMARY)
 
 
-class FilledMember(Filled):
+class MemberReply(ReplyModel):
     """The verdict on one passage of a group."""
 
     id: Number = Field(description="The number of the passage.")
@@ -43,24 +43,24 @@ class FilledMember(Filled):
     score: float = Field(ge=0, le=1, strict=True, description=_SCORE)
 
 
-class FilledFusedMember(FilledMember):
+class FusedMemberReply(MemberReply):
     """The verdict on one passage of a group, with its summary."""
 
     summary: str = Field(default="", description=_SUMMARY)
 
 
-class FilledGroup(Filled):
+class GroupReply(ReplyModel):
     """Verdicts on a group; each is read by itself, so that a bad one spoils no other."""
 
-    verdicts: list[Annotated[Any, WithJsonSchema(json_schema(FilledMember))]] = Field(
+    verdicts: list[Annotated[Any, WithJsonSchema(json_schema(MemberReply))]] = Field(
         description="One for every passage, in their order."
     )
 
 
-class FilledFusedGroup(FilledGroup):
+class FusedGroupReply(GroupReply):
     """Verdicts and summaries on a group; read one by one as well."""
 
-    verdicts: list[Annotated[Any, WithJsonSchema(json_schema(FilledFusedMember))]] = Field(
+    verdicts: list[Annotated[Any, WithJsonSchema(json_schema(FusedMemberReply))]] = Field(
         description="One for every passage, in their order."
     )
 
@@ -72,8 +72,8 @@ _FROM_ZERO = "the reply on {n} passages counts them from 0"
 
 
 def read_verdicts(
-    said: Sequence[Any], n: int, kind: type[FilledMember], shown: str
-) -> list[FilledMember | str]:
+    said: Sequence[Any], n: int, kind: type[MemberReply], shown: str
+) -> list[MemberReply | str]:
     """Return the verdict on each of *n* passages, or what is wrong with it.
 
     A verdict counts if it names its passage, follows the schema, is not contradicted by another
@@ -92,21 +92,21 @@ def read_verdicts(
             by_id[_number(one.get("id"))].append(one)
     if 0 in by_id:
         return [_FROM_ZERO.format(n=n)] * n
-    known = squeezed(shown)
+    known = remove_spaces(shown)
     return [_read(by_id[number], n, kind, known) for number in range(1, n + 1)]
 
 
 def _read(
-    found: list[dict[str, Any]], n: int, kind: type[FilledMember], known: str
-) -> FilledMember | str:
+    found: list[dict[str, Any]], n: int, kind: type[MemberReply], known: str
+) -> MemberReply | str:
     if not found:
         return _NO_VERDICT.format(n=n)
     if any(one != found[0] for one in found):
         return _TWICE.format(n=n)
-    if squeezed(json.dumps(found[0], ensure_ascii=False)) in known:
+    if remove_spaces(json.dumps(found[0], ensure_ascii=False)) in known:
         return _QUOTED.format(n=n)
     try:
-        return validated(found[0], kind)
+        return validate_fields(found[0], kind)
     except UnusableReplyError as error:
         return str(error)
 

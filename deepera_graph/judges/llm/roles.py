@@ -13,22 +13,22 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from deepera_graph import prompts
 from deepera_graph.chat import io_loop
-from deepera_graph.chat import sanitize as harmless
 from deepera_graph.chat.client import ChatModel
-from deepera_graph.chat.rate_limit import Limits
-from deepera_graph.chat.retry import Patience
-from deepera_graph.chat.schema import FilledAnswer, FilledIntent, FilledJudgement, FilledSummary
-from deepera_graph.chat.structured import CutOffError, Filling, fill
+from deepera_graph.chat.rate_limit import RateLimits
+from deepera_graph.chat.retry import RetryPolicy
+from deepera_graph.chat.sanitize import sanitize_line
+from deepera_graph.chat.schema import AnswerReply, IntentReply, JudgementReply, SummaryReply
+from deepera_graph.chat.structured import CutOffError, UsableReply, request_reply
 from deepera_graph.errors import AnswerError, BudgetError, CallError, RoleError
 from deepera_graph.judges.base import Judge, PlanRequest, one_by_one, window_key
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.replies import (
-    FilledFused,
-    FilledFusedGroup,
-    FilledFusedMember,
-    FilledGroup,
-    FilledMember,
-    FilledVerdict,
+    FusedGroupReply,
+    FusedMemberReply,
+    FusedReply,
+    GroupReply,
+    MemberReply,
+    VerdictReply,
     read_verdicts,
 )
 from deepera_graph.prompts import Domain
@@ -151,7 +151,7 @@ def fill_messages(
 
 
 def _counting_model() -> ChatModel:
-    return ChatModel(CountingModel(), Patience(), Limits())
+    return ChatModel(CountingModel(), RetryPolicy(), RateLimits())
 
 
 class LlmIntent(LlmRole[IntentTask, Intent]):
@@ -163,7 +163,7 @@ class LlmIntent(LlmRole[IntentTask, Intent]):
         messages = self._messages(
             "intent", question=show.one_line(task["question"]), problem=problem
         )
-        filled = await fill(self.model, messages, FilledIntent, config)
+        filled = await request_reply(self.model, messages, IntentReply, config)
         return Intent(**filled.answer.model_dump(), **how(filled))
 
 
@@ -172,8 +172,8 @@ class LlmSummarizer(LlmRole[PassageTask, Summary]):
 
     async def _play(self, task: PassageTask, config: RunnableConfig | None) -> Summary:
         values = show.passage_values(task, show.plain(task["text"]))
-        filled = await fill(
-            self.model, self._messages("summarize", **values), FilledSummary, config
+        filled = await request_reply(
+            self.model, self._messages("summarize", **values), SummaryReply, config
         )
         return Summary(text=summary_of(filled.answer.text), **how(filled))
 
@@ -192,7 +192,7 @@ class LlmAnswerer(LlmRole[AnswerTask, Answer]):
             marker=show.marker(block, question, form),
             evidence=block,
         )
-        filled = await fill(self.model, messages, FilledAnswer, config)
+        filled = await request_reply(self.model, messages, AnswerReply, config)
         return Answer(
             text=filled.answer.text,
             citations=filled.answer.citations,
@@ -206,7 +206,7 @@ def summary_of(said: str) -> str:
     return "" if text.upper() in {"NONE", "NONE."} else text
 
 
-def how(filled: Filling[Any]) -> dict[str, Any]:
+def how(filled: UsableReply[Any]) -> dict[str, Any]:
     """Return what is noted of an answer beside its content."""
     return {"usage": filled.usage, "repaired": filled.repaired, "problem": filled.problem}
 
@@ -242,10 +242,10 @@ class LlmJudge(Judge):
         sentences = split_sentences(task["text"])
         values = show.passage_values(task, show.numbered(sentences))
         messages = fill_messages(self._domain, "score", ("score",), **values)
-        filled = await fill(self.model, messages, FilledJudgement, config)
+        filled = await request_reply(self.model, messages, JudgementReply, config)
         return Judgement(
             score=filled.answer.score,
-            reason=harmless.one_line(filled.answer.reason),
+            reason=sanitize_line(filled.answer.reason),
             quote=show.quoted(task["text"], sentences, filled.answer.evidence),
             **how(filled),
         )
@@ -294,8 +294,8 @@ class FusedJudge(LlmJudge):
             **show.passage_values(task, show.numbered(sentences)),
             summary=show.summary_wanted(task),
         )
-        kind = FilledFused if "summary_from" in task else FilledVerdict
-        filled = await fill(self.model, messages, kind, config)
+        kind = FusedReply if "summary_from" in task else VerdictReply
+        filled = await request_reply(self.model, messages, kind, config)
         return _judgement(task, sentences, filled.answer, **how(filled))
 
 
@@ -366,8 +366,8 @@ class GroupedJudge(FusedJudge):
         self, tasks: Sequence[PassageTask], config: RunnableConfig | None
     ) -> tuple[list[_Found], Usage]:
         fused = "summary_from" in tasks[0]
-        kind: type[FilledGroup] = FilledFusedGroup if fused else FilledGroup
-        member: type[FilledMember] = FilledFusedMember if fused else FilledMember
+        kind: type[GroupReply] = FusedGroupReply if fused else GroupReply
+        member: type[MemberReply] = FusedMemberReply if fused else MemberReply
         split = [split_sentences(task["text"]) for task in tasks]
         messages = fill_messages(
             self._domain,
@@ -376,7 +376,7 @@ class GroupedJudge(FusedJudge):
             **show.group_values(tasks, list(map(show.numbered, split))),
             summary=show.summary_wanted(tasks[0]),
         )
-        filled = await fill(self.model, messages, kind, config)
+        filled = await request_reply(self.model, messages, kind, config)
         shown = "\n".join(message.text for message in messages)
         said = read_verdicts(filled.answer.verdicts, len(tasks), member, shown)
         notes = {**how(filled), "usage": Usage()}
@@ -427,16 +427,14 @@ def _cut_groups(sizes: Mapping[int, int], most: int) -> list[list[int]]:
 
 
 def _judgement(
-    task: PassageTask, sentences: list[Sentence], one: FilledVerdict | FilledMember, **notes: Any
+    task: PassageTask, sentences: list[Sentence], one: VerdictReply | MemberReply, **notes: Any
 ) -> Judgement:
     summary = ""
-    if isinstance(one, FilledFused | FilledFusedMember) and one.score >= task.get(
-        "summary_from", 0
-    ):
+    if isinstance(one, FusedReply | FusedMemberReply) and one.score >= task.get("summary_from", 0):
         summary = summary_of(one.summary)
     return Judgement(
         score=one.score,
-        reason=harmless.one_line(one.reason),
+        reason=sanitize_line(one.reason),
         quote=show.quoted(task["text"], sentences, one.evidence),
         summary=summary,
         **notes,

@@ -1,19 +1,198 @@
-"""Conformance tests for LangChain document compressors."""
+"""Conformance tests for LangChain document compressors, and a recorder of what ran."""
 
 import asyncio
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import deepcopy
 from inspect import signature
+from typing import Any
+from uuid import UUID
 
 import pytest
-from langchain_core.documents import Document
+from langchain_core.callbacks import AsyncCallbackManager, BaseCallbackHandler, CallbackManager
+from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 
-from langchain_deepera.testing.nesting import NestingTests
-from langchain_deepera.testing.recorder import RunRecorder
-from langchain_deepera.testing.subject import FAILURE_MARK
-
+FAILURE_MARK = "THE MODEL FAILS ON THIS DOCUMENT"
 _STALE = -123.5
+
+
+class RunRecorder(BaseCallbackHandler):
+    """Notes every run, its parent and what it was given; and how many were calls of a model."""
+
+    def __init__(self) -> None:
+        self.names: dict[UUID, str] = {}
+        self.parents: dict[UUID, UUID | None] = {}
+        self.inputs: list[str] = []
+        self.n_model_calls = 0
+
+    def on_chain_start(self, serialized: Any, inputs: Any, **about: Any) -> None:
+        """Note a chain."""
+        self._note(serialized, inputs, about)
+
+    def on_retriever_start(self, serialized: Any, query: str, **about: Any) -> None:
+        """Note a retriever."""
+        self._note(serialized, query, about)
+
+    def on_tool_start(self, serialized: Any, input_str: str, **about: Any) -> None:
+        """Note a tool."""
+        self._note(serialized, input_str, about)
+
+    def on_llm_start(self, serialized: Any, prompts: list[str], **about: Any) -> None:
+        """Note a call of a completion model."""
+        self.n_model_calls += 1
+        self._note(serialized, prompts, about)
+
+    def on_chat_model_start(self, serialized: Any, messages: Any, **about: Any) -> None:
+        """Note a call of a chat model."""
+        self.n_model_calls += 1
+        texts = [str(message.content) for batch in messages for message in batch]
+        self._note(serialized, "\n".join(texts), about)
+
+    def runs_named(self, name: str) -> list[UUID]:
+        """Return the runs of a name."""
+        return [run for run, its_name in self.names.items() if its_name == name]
+
+    def path(self, run: UUID) -> list[str]:
+        """Return the names from a run up to its root; an orphan's path ends with ``?``."""
+        path = [self.names.get(run, "?")]
+        parent = self.parents.get(run)
+        return path if parent is None else path + self.path(parent)
+
+    def _note(self, serialized: Any, given: Any, about: dict[str, Any]) -> None:
+        run = about["run_id"]
+        self.names[run] = about.get("name") or (serialized or {}).get("name") or "unnamed"
+        self.parents[run] = about.get("parent_run_id")
+        self.inputs.append(str(given))
+
+
+class CompressorSubject(ABC):
+    """Says what is tested; `CompressorTests` says how.
+
+    Attributes:
+        sets_score: Whether documents come back with `relevance_score`, best first.
+        makes_runs: Whether it runs something that callbacks can see.
+    """
+
+    sets_score = True
+    makes_runs = True
+
+    @property
+    @abstractmethod
+    def compressor(self) -> BaseDocumentCompressor:
+        """The compressor to test; it gives equal answers to equal questions."""
+
+    @property
+    def failing_compressor(self) -> BaseDocumentCompressor | None:
+        """One whose model fails on a document that holds `FAILURE_MARK`; None skips that test."""
+        return None
+
+    @property
+    def query(self) -> str:
+        """The query of most tests."""
+        return "Does regular tea drinking lower fasting glucose in adults?"
+
+    @property
+    def documents(self) -> list[Document]:
+        """At least three documents with ids and metadata; the compressor keeps one or more."""
+        return [
+            Document(
+                id="background",
+                page_content="Tea is drunk in many countries. Its effects on health are debated.",
+                metadata={"source": "a.txt", "page": 1, "nested": {"tags": ["tea"]}},
+            ),
+            Document(
+                id="finding",
+                page_content=(
+                    "In a randomized trial of 212 adults, regular tea drinking lowered fasting "
+                    "glucose by 0.4 mmol/L compared with water (95% CI 0.2 to 0.6, p < 0.001)."
+                ),
+                metadata={"source": "b.txt", "page": 2, "nested": {"tags": ["tea", "glucose"]}},
+            ),
+            Document(
+                id="other",
+                page_content="Kelp forests recovered after sea otters returned to the coast.",
+                metadata={"source": "c.txt", "page": 3, "nested": {"tags": []}},
+            ),
+        ]
+
+    def compress(
+        self, documents: Sequence[Document], query: str | None = None
+    ) -> Sequence[Document]:
+        """Run the compressor under test."""
+        return self.compressor.compress_documents(documents, query or self.query)
+
+    def best(self) -> Document:
+        """The input document that comes back first."""
+        [best, *_] = self.compress(self.documents)
+        return next(document for document in self.documents if document.id == best.id)
+
+
+class NestingTests(CompressorSubject):
+    """What a compressor does with the callbacks it is given."""
+
+    def test_runs_nest_under_the_caller(self) -> None:
+        """Everything it runs descends from the run whose callbacks it is given."""
+        self._check_nesting(self._traced(RunRecorder()))
+
+    def test_runs_nest_under_the_caller_in_async(self) -> None:
+        """The same, in a running loop."""
+        self._check_nesting(asyncio.run(self._atraced(RunRecorder())))
+
+    def test_runs_nest_under_the_caller_inside_a_chain(self) -> None:
+        """Callbacks handed over count for more than the chain around the call."""
+        recorder = RunRecorder()
+
+        def step(_: object, config: RunnableConfig) -> None:
+            self._traced(recorder, config["callbacks"])
+
+        RunnableLambda(step, name="chain").invoke(None, {"callbacks": [recorder]})
+        self._check_nesting(recorder, "chain")
+
+    def test_runs_nest_under_the_caller_inside_a_chain_in_async(self) -> None:
+        """The same, in a running loop."""
+        recorder = RunRecorder()
+
+        async def step(_: object, config: RunnableConfig) -> None:
+            await self._atraced(recorder, config["callbacks"])
+
+        chain = RunnableLambda(step, name="chain")
+        asyncio.run(chain.ainvoke(None, {"callbacks": [recorder]}))
+        self._check_nesting(recorder, "chain")
+
+    def test_the_query_reaches_the_model_word_for_word(self) -> None:
+        """The query is neither cut nor rewritten on its way."""
+        if not self.makes_runs:
+            pytest.skip("makes no runs")
+        recorder = self._traced(RunRecorder())
+        assert any(self.query in text for text in recorder.inputs[1:])
+
+    def _traced(self, recorder: RunRecorder, callbacks: Any = None) -> RunRecorder:
+        """Call the compressor the way a retriever does, under a run named ``caller``."""
+        manager = CallbackManager.configure(callbacks or [recorder])
+        run = manager.on_retriever_start({}, self.query, name="caller")
+        kept = self.compressor.compress_documents(
+            self.documents, self.query, callbacks=run.get_child()
+        )
+        run.on_retriever_end(list(kept))
+        return recorder
+
+    async def _atraced(self, recorder: RunRecorder, callbacks: Any = None) -> RunRecorder:
+        manager = AsyncCallbackManager.configure(callbacks or [recorder])
+        run = await manager.on_retriever_start({}, self.query, name="caller")
+        kept = await self.compressor.acompress_documents(
+            self.documents, self.query, callbacks=run.get_child()
+        )
+        await run.on_retriever_end(list(kept))
+        return recorder
+
+    def _check_nesting(self, recorder: RunRecorder, *above: str) -> None:
+        own = [run for run, name in recorder.names.items() if name not in {"caller", *above}]
+        assert bool(own) == self.makes_runs
+        for run in own:
+            path = recorder.path(run)
+            assert path[-len(above) - 1 :] == ["caller", *above], path
 
 
 class CompressorTests(NestingTests):

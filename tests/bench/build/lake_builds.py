@@ -17,7 +17,7 @@ def build_from_lakes(base_url, out, *, documents=None, generators=("lmqg",), **m
         out,
         model="openai:scripted",
         base_url=base_url,
-        patience={"attempts": 1},
+        retry={"attempts": 1},
         generators=generators,
         plan=BuildPlan(**{"n_questions": 6, "n_contexts": 8, "max_tokens": 120, **more}),
         **options,

@@ -20,7 +20,7 @@ def ordinary(request: Request) -> dict[str, object]:
 
 def rerank(answer, texts=TEXTS, is_async=False, **settings):
     with ChatServer(answer) as server:
-        backend = llm_backend("openai:scripted", base_url=server.base_url, patience=QUICK)
+        backend = llm_backend("openai:scripted", base_url=server.base_url, retry=QUICK)
         reranker = EvidenceReranker(backend, max_failed_share=0.5, **settings)
         result = (
             asyncio.run(reranker.arerank(QUESTION, texts))
@@ -131,7 +131,7 @@ def test_a_server_that_refuses_everything_is_to_blame(reply, reason, is_async):
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_server_that_is_not_there_is_to_blame(is_async):
-    backend = llm_backend("openai:m", base_url="http://127.0.0.1:9/v1", patience=QUICK)
+    backend = llm_backend("openai:m", base_url="http://127.0.0.1:9/v1", retry=QUICK)
     reranker = EvidenceReranker(backend)
     run = reranker.arerank(QUESTION, TEXTS) if is_async else None
     result = asyncio.run(run) if run else reranker.rerank(QUESTION, TEXTS)

@@ -18,11 +18,11 @@ from deepera_graph import (
     llm_backend,
     prompts,
 )
-from deepera_graph.chat.client import body_options
+from deepera_graph.chat.client import request_body
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges import load_backend
 from deepera_graph.judges.llm import prompt as show
-from deepera_graph.judges.llm.replies import FilledFused, FilledFusedGroup
+from deepera_graph.judges.llm.replies import FusedGroupReply, FusedReply
 from deepera_graph.judges.trained.backend import local_backend
 from deepera_graph.thresholds import Curve
 from support.faults import EVERY, Good
@@ -203,8 +203,8 @@ def test_faults_hit_their_passages_only_and_a_lost_verdict_is_no_score(is_async)
     plan = Plan(quick, 0.4)
     known = plan.passages(0, 40)
     with ChatServer(FusedFaulty(plan, {one.id: one for one in known})) as server:
-        patience = {"attempts": 4, "first_wait": 0.01, "longest_wait": 0.5}
-        backend = llm_backend("openai:m", base_url=server.base_url, mode="fused", patience=patience)
+        retry = {"attempts": 4, "first_wait": 0.01, "longest_wait": 0.5}
+        backend = llm_backend("openai:m", base_url=server.base_url, mode="fused", retry=retry)
         reranker = EvidenceReranker(backend, threshold=THRESHOLD, top_n=99)
         passages = [{"id": one.id, "text": one.text} for one in known]
         job = [(question(0), passages)]
@@ -259,18 +259,16 @@ def test_a_mode_that_makes_no_sense_is_refused(options, message):
         llm_backend("openai:m", base_url="http://127.0.0.1:1/v1", **options)
 
 
-@pytest.mark.parametrize("kind", [FilledFused, FilledFusedGroup])
+@pytest.mark.parametrize("kind", [FusedReply, FusedGroupReply])
 def test_a_reason_is_bounded_where_the_server_takes_bounds(kind):
-    assert "maxLength" in json.dumps(body_options("json_schema", kind))
-    assert "maxLength" not in json.dumps(body_options("json_schema", kind, bounded=False))
-    assert "maxLength" in json.dumps(body_options("tools", kind, bounded=False))
+    assert "maxLength" in json.dumps(request_body("json_schema", kind))
+    assert "maxLength" not in json.dumps(request_body("json_schema", kind, bounded=False))
+    assert "maxLength" in json.dumps(request_body("tools", kind, bounded=False))
 
 
 def test_a_reason_comes_before_its_score_and_a_summary_after_it():
-    fused = body_options("json_schema", FilledFused)["response_format"]["json_schema"]["schema"]
-    group = body_options("json_schema", FilledFusedGroup)["response_format"]["json_schema"][
-        "schema"
-    ]
+    fused = request_body("json_schema", FusedReply)["response_format"]["json_schema"]["schema"]
+    group = request_body("json_schema", FusedGroupReply)["response_format"]["json_schema"]["schema"]
     fields = ["reason", "evidence", "score", "summary"]
     member = group["properties"]["verdicts"]["items"]
     assert list(fused["properties"]) == fused["required"] == fields

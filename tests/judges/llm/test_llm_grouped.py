@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepera_graph import Budget, JudgementCache
-from deepera_graph.judges.llm.replies import FilledMember, read_verdicts
+from deepera_graph.judges.llm.replies import MemberReply, read_verdicts
 from support.injections import INJECTIONS, ORDER
 from support.moss import (
     QUESTION,
@@ -361,7 +361,7 @@ GOOD = st.fixed_dictionaries(
 @settings(max_examples=150, deadline=None)
 @given(st.lists(GOOD | MEMBERS | VALUES, max_size=8), st.integers(1, 5))
 def test_a_verdict_is_the_only_one_that_names_its_passage(said, n):
-    found = read_verdicts(said, n, FilledMember, "")
+    found = read_verdicts(said, n, MemberReply, "")
     assert len(found) == n
     for number, one in enumerate(found, start=1):
         named = [
@@ -383,7 +383,7 @@ def test_a_verdict_is_the_only_one_that_names_its_passage(said, n):
 @given(st.permutations(range(1, 6)), st.sets(st.integers(1, 5)))
 def test_the_order_of_verdicts_and_what_is_missing_change_no_other(order, missing):
     said = [{"id": n, **verdict(n)} for n in order if n not in missing]
-    found = read_verdicts(said, 5, FilledMember, "")
+    found = read_verdicts(said, 5, MemberReply, "")
     for n, one in enumerate(found, start=1):
         assert isinstance(one, str) == (n in missing)
         assert isinstance(one, str) or one.score == worth(n)

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepera_graph import EvidenceReranker, llm_backend
-from deepera_graph.chat.sanitize import plain
+from deepera_graph.chat.sanitize import sanitize
 from deepera_graph.judges.llm import prompt as show
 from support.injections import INJECTIONS, ORDER
 from support.openai_server import ChatServer, Reply, Request
@@ -268,11 +268,11 @@ def test_the_mark_of_a_block_is_a_hash_of_its_text() -> None:
 @given(st.lists(st.sampled_from([*INJECTIONS.values(), "=====", "passage-", "\n"]), max_size=4))
 def test_joined_passages_stay_in_their_block(parts: list[str]) -> None:
     text = "".join(parts)
-    mark = show.marker(plain(text))
-    assert plain(text).count(mark) == 0
-    assert not TOKENS.search(plain(text))
-    assert plain(plain(text)) == plain(text)
-    assert len(plain(text)) == len(text)
+    mark = show.marker(sanitize(text))
+    assert sanitize(text).count(mark) == 0
+    assert not TOKENS.search(sanitize(text))
+    assert sanitize(sanitize(text)) == sanitize(text)
+    assert len(sanitize(text)) == len(text)
 
 
 @pytest.mark.parametrize(

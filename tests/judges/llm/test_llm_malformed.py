@@ -18,9 +18,9 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import PrivateAttr
 
 from deepera_graph.chat.client import ChatModel
-from deepera_graph.chat.errors import marked
-from deepera_graph.chat.rate_limit import Limits
-from deepera_graph.chat.retry import Patience
+from deepera_graph.chat.errors import mark_unclear
+from deepera_graph.chat.rate_limit import RateLimits
+from deepera_graph.chat.retry import RetryPolicy
 from deepera_graph.errors import AnswerError
 from deepera_graph.judges.llm.roles import LlmAnswerer, LlmIntent, LlmJudge, LlmSummarizer
 from support.judging import Alone
@@ -94,7 +94,7 @@ def way_of(body: dict[str, Any]) -> str:
 
 def called(raw: str, body: dict[str, Any]) -> AIMessage:
     """A reply in a tool call, read as langchain-openai reads what comes over the watched wire."""
-    function = {"name": body["tools"][0]["function"]["name"], "arguments": marked(raw)}
+    function = {"name": body["tools"][0]["function"]["name"], "arguments": mark_unclear(raw)}
     call = {"id": "c1", "type": "function", "function": function}
     try:
         return AIMessage("", tool_calls=[parse_tool_call(call, return_id=True)])
@@ -115,8 +115,8 @@ async def played(role: Role, method: str, replies: list[str], is_async: bool) ->
     """Play a role on a model whose server is known to take one way of asking."""
     kind, task = PLAYERS[role]
     told = Told(replies=replies, in_calls=method == "tools")
-    chat = ChatModel(told, Patience(attempts=1), Limits())
-    chat.ladder.worked(method.partition("-")[0])
+    chat = ChatModel(told, RetryPolicy(attempts=1), RateLimits())
+    chat.output_modes.note_success(method.partition("-")[0])
     player = player_of(kind, chat)
     try:
         return (await player.ainvoke(task) if is_async else player.invoke(task)), told
@@ -225,11 +225,11 @@ async def test_a_field(role: Role, reply: str, expected: dict[str, Any] | str) -
 async def test_nothing_on_the_first_use_is_asked_in_the_next_way(role: Role, reply: str) -> None:
     kind, task = PLAYERS[role]
     told = Told(replies=[filled_in(reply, role)] * 3 + [TEXTS[role]["GOOD"]], in_calls=True)
-    chat = ChatModel(told, Patience(attempts=1), Limits())
+    chat = ChatModel(told, RetryPolicy(attempts=1), RateLimits())
     got = await player_of(kind, chat).ainvoke(task)
     assert [way for _, way in told._asked] == ["json_schema", "tools", "json_object", "text"]
     assert (got.repaired, got.usage.calls, got.usage.tokens) == (False, 4, 40)
-    assert chat.ladder.method == "text"
+    assert chat.output_modes.current == "text"
     await player_of(kind, chat).ainvoke(task)
     assert [way for _, way in told._asked][4:] == ["text"]
 

@@ -28,7 +28,7 @@ def method_of(request: Request) -> str:
     return str((request.response_format or {"type": "text"})["type"])
 
 
-def call(arguments: Any, name: str = "FilledJudgement", number: int = 1) -> dict[str, Any]:
+def call(arguments: Any, name: str = "JudgementReply", number: int = 1) -> dict[str, Any]:
     function = {"name": name, "arguments": arguments}
     return {"id": f"c{number}", "type": "function", "function": function}
 
@@ -78,7 +78,7 @@ class Switchboard:
 
     def _reranker(self, method: str) -> EvidenceReranker:
         if method not in self._rerankers:
-            backend = llm_backend("openai:m", base_url=self.server.base_url, patience=QUICK)
+            backend = llm_backend("openai:m", base_url=self.server.base_url, retry=QUICK)
             self._rerankers[method] = EvidenceReranker(backend, max_failed_share=0.5)
             self._rerankers[method].rerank(QUESTION, TEXTS[:1])  # finds the way of asking
         return self._rerankers[method]
@@ -276,7 +276,7 @@ class Ends(BaseCallbackHandler):
 
 def test_a_malformed_reply_ends_its_trace_with_its_tokens() -> None:
     with ChatServer(answering("tools", in_calls(call("[0.85]")))) as server:
-        backend = llm_backend("openai:scripted", base_url=server.base_url, patience=QUICK)
+        backend = llm_backend("openai:scripted", base_url=server.base_url, retry=QUICK)
         ends = Ends()
         EvidenceReranker(backend).rerank(QUESTION, TEXTS, config={"callbacks": [ends]})
     assert (ends.began, ends.ended, ends.failed) == (server.calls, server.calls - 1, 1)

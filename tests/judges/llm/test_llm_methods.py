@@ -7,11 +7,11 @@ import pytest
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from deepera_graph.chat import io_loop
-from deepera_graph.chat.client import ChatModel, Ladder, find_model
-from deepera_graph.chat.rate_limit import Limits
-from deepera_graph.chat.retry import Patience
-from deepera_graph.chat.schema import FilledJudgement
-from deepera_graph.chat.structured import Filling, fill
+from deepera_graph.chat.client import ChatModel, OutputModes, find_model
+from deepera_graph.chat.rate_limit import RateLimits
+from deepera_graph.chat.retry import RetryPolicy
+from deepera_graph.chat.schema import JudgementReply
+from deepera_graph.chat.structured import UsableReply, request_reply
 from deepera_graph.errors import AnswerError, CallError
 from support.openai_server import ChatServer, Reply, Request
 
@@ -26,7 +26,7 @@ def method_of(request: Request) -> str:
 
 
 def tool_call(arguments: str) -> Reply:
-    function = {"name": "FilledJudgement", "arguments": arguments}
+    function = {"name": "JudgementReply", "arguments": arguments}
     return Reply(tool_calls=[{"id": "c1", "type": "function", "function": function}])
 
 
@@ -42,11 +42,13 @@ def knows(*methods: str, refusal: Reply) -> Callable[[Request], Reply]:
 
 def chat(server: ChatServer) -> ChatModel:
     model = find_model("openai:m", base_url=server.base_url, api_key="k")
-    return ChatModel(model, Patience(attempts=2, first_wait=0), Limits())
+    return ChatModel(model, RetryPolicy(attempts=2, first_wait=0), RateLimits())
 
 
-async def ask(model: ChatModel, messages: list[BaseMessage] = MESSAGES) -> Filling[FilledJudgement]:
-    return await io_loop.arun(fill(model, messages, FilledJudgement))
+async def ask(
+    model: ChatModel, messages: list[BaseMessage] = MESSAGES
+) -> UsableReply[JudgementReply]:
+    return await io_loop.arun(request_reply(model, messages, JudgementReply))
 
 
 @pytest.mark.parametrize("method", ["json_schema", "tools", "json_object", "text"])
@@ -80,7 +82,7 @@ async def test_a_proven_method_outlives_one_bad_request() -> None:
         await ask(model)
         with pytest.raises(CallError, match="too long"):
             await ask(model, [MESSAGES[0], HumanMessage("long")])
-        assert model.ladder.method == "json_schema"
+        assert model.output_modes.current == "json_schema"
 
 
 async def test_a_method_the_server_lacks_is_left_even_if_no_answer_below_it_is_usable() -> None:
@@ -104,7 +106,7 @@ async def test_a_model_that_is_not_there_is_named_and_nothing_is_learned() -> No
             await ask(model)
         assert caught.value.unusable
         assert caught.value.usage.failed_calls == server.calls == 4
-        assert model.ladder.method == "json_schema"
+        assert model.output_modes.current == "json_schema"
 
 
 async def test_a_refused_key_is_not_tried_in_other_ways() -> None:
@@ -126,7 +128,7 @@ async def test_broken_tool_arguments_are_asked_again(arguments: str) -> None:
 
     with ChatServer(answer) as server:
         model = chat(server)
-        model.ladder.worked("tools")
+        model.output_modes.note_success("tools")
         filling = await ask(model)
         assert filling.answer.score == 0.9
         assert filling.repaired
@@ -149,9 +151,9 @@ async def test_a_refusal_is_a_failure_at_once() -> None:
 
 
 def test_a_ladder_only_goes_down() -> None:
-    ladder = Ladder(("json_schema", "tools", "text"))
-    assert ladder.below("json_schema") == "tools"
-    ladder.worked("text")
-    ladder.worked("tools")
-    assert ladder.method == "text"
-    assert ladder.below("text") is None
+    modes = OutputModes(("json_schema", "tools", "text"))
+    assert modes.fallback_from("json_schema") == "tools"
+    modes.note_success("text")
+    modes.note_success("tools")
+    assert modes.current == "text"
+    assert modes.fallback_from("text") is None

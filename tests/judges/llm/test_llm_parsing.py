@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from deepera_graph.chat.parsing import EmptyAnswerError, parse
-from deepera_graph.chat.schema import FilledIntent, FilledJudgement, FilledSummary
+from deepera_graph.chat.parsing import EmptyAnswerError, parse_reply
+from deepera_graph.chat.schema import IntentReply, JudgementReply, SummaryReply
 from deepera_graph.errors import AnswerError
 
 GOOD = '{"reason": "r", "evidence": [1], "score": 0.9}'
@@ -44,7 +44,7 @@ GOOD = '{"reason": "r", "evidence": [1], "score": 0.9}'
     ],
 )
 def test_form_is_repaired_and_the_value_is_as_written(text: str, score: float) -> None:
-    assert parse(text, FilledJudgement).score == score
+    assert parse_reply(text, JudgementReply).score == score
 
 
 @pytest.mark.parametrize(
@@ -93,13 +93,13 @@ def test_form_is_repaired_and_the_value_is_as_written(text: str, score: float) -
 )
 def test_what_is_no_answer_is_a_failure(text: str) -> None:
     with pytest.raises(AnswerError):
-        parse(text, FilledJudgement)
+        parse_reply(text, JudgementReply)
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "{}", "<think>long</think>", "<think>never ended"])
 def test_nothing_is_told_apart_from_nonsense(text: str) -> None:
     with pytest.raises(EmptyAnswerError):
-        parse(text, FilledJudgement)
+        parse_reply(text, JudgementReply)
 
 
 @pytest.mark.parametrize("intent", ["causal", "Mechanism", "", None, 3])
@@ -107,16 +107,16 @@ def test_an_unknown_kind_of_intent_is_a_failure(intent: object) -> None:
     fields = {"topic": "t", "entity_type": "e", "expected_answer_type": "other"}
     text = json.dumps({**fields, "intent": intent})
     with pytest.raises(AnswerError):
-        parse(text, FilledIntent)
+        parse_reply(text, IntentReply)
 
 
 def test_an_empty_summary_is_an_answer() -> None:
-    assert parse('{"text": ""}', FilledSummary).text == ""
+    assert parse_reply('{"text": ""}', SummaryReply).text == ""
 
 
 def test_reading_takes_time_linear_in_the_length() -> None:
     with pytest.raises(AnswerError):
-        parse("{" * 20_000, FilledJudgement)
+        parse_reply("{" * 20_000, JudgementReply)
 
 
 OTHER = '{"reason": "r", "evidence": [1], "score": 0.2}'
@@ -134,7 +134,7 @@ BITS = [
 def test_whatever_is_said_there_is_a_value_that_was_said_or_a_failure(bits: list[str]) -> None:
     text = "".join(bits)
     try:
-        score = parse(text, FilledJudgement).score
+        score = parse_reply(text, JudgementReply).score
     except AnswerError:
         return
     outside = text.rpartition("</think>")[2]
@@ -144,22 +144,22 @@ def test_whatever_is_said_there_is_a_value_that_was_said_or_a_failure(bits: list
 @pytest.mark.parametrize("end", range(len(GOOD)))
 def test_a_reply_cut_anywhere_is_a_failure(end: int) -> None:
     with pytest.raises(AnswerError):
-        parse(GOOD[:end], FilledJudgement)
+        parse_reply(GOOD[:end], JudgementReply)
     with pytest.raises(AnswerError):
-        parse(f"```json\n{GOOD[:end]}", FilledJudgement)
+        parse_reply(f"```json\n{GOOD[:end]}", JudgementReply)
 
 
 @pytest.mark.parametrize("end", range(1, len(OTHER)))
 def test_a_second_answer_cut_anywhere_is_a_failure(end: int) -> None:
     with pytest.raises(AnswerError):
-        parse(f"{GOOD}\n{OTHER[:end]}", FilledJudgement)
+        parse_reply(f"{GOOD}\n{OTHER[:end]}", JudgementReply)
 
 
 def test_an_object_that_was_shown_is_a_quote() -> None:
     shown = 'Passage: {"reason": "r",\n "evidence": [1], "score": 0.9} and more.'
     with pytest.raises(AnswerError, match="repeats an object that it was shown"):
-        parse(f"The passage says {GOOD}.", FilledJudgement, shown)
-    assert parse(OTHER, FilledJudgement, shown).score == 0.2
+        parse_reply(f"The passage says {GOOD}.", JudgementReply, shown)
+    assert parse_reply(OTHER, JudgementReply, shown).score == 0.2
 
 
 @pytest.mark.parametrize(
@@ -184,5 +184,5 @@ def test_an_object_that_was_shown_is_a_quote() -> None:
 def test_a_long_reply_takes_no_long_time(text: str) -> None:
     began = time.process_time()
     with pytest.raises(AnswerError):
-        parse(text, FilledJudgement)
+        parse_reply(text, JudgementReply)
     assert time.process_time() - began < 2

@@ -60,7 +60,7 @@ def test_the_key_reaches_the_server_and_nothing_else(by_name):
 )
 def test_a_server_that_repeats_the_key_does_not_get_it_into_the_result(reply):
     with ChatServer(lambda request: reply) as server:
-        backend = llm_backend("openai:scripted", base_url=server.base_url, patience=QUICK)
+        backend = llm_backend("openai:scripted", base_url=server.base_url, retry=QUICK)
         reranker = EvidenceReranker(backend)
         result = reranker.rerank(QUESTION, ["Tea lowered it."])
     assert result.failed
@@ -71,7 +71,7 @@ def test_a_server_that_repeats_the_key_does_not_get_it_into_the_result(reply):
 def test_white_space_around_the_key_is_no_part_of_it(key, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", key)
     with ChatServer(ordinary) as server:
-        backend = llm_backend("openai:scripted", base_url=server.base_url, patience=QUICK)
+        backend = llm_backend("openai:scripted", base_url=server.base_url, retry=QUICK)
         result = EvidenceReranker(backend).rerank(QUESTION, ["Tea lowered it."])
         assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
     assert not result.failed
@@ -81,7 +81,7 @@ def test_a_key_that_cannot_be_sent_does_not_show_in_the_failure():
     model = ChatOpenAI(model="m", base_url="http://127.0.0.1:9/v1", api_key=f"{KEY}\n")
     with ChatServer(ordinary) as server:
         model = ChatOpenAI(model="m", base_url=server.base_url, api_key=f"{KEY}\n")
-        reranker = EvidenceReranker(llm_backend(model, patience=QUICK))
+        reranker = EvidenceReranker(llm_backend(model, retry=QUICK))
         result = reranker.rerank(QUESTION, ["Tea lowered it."])
     assert result.failed
     assert "verysecret" not in everything_shown(reranker, result)

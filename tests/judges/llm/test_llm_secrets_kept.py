@@ -19,7 +19,7 @@ from pydantic import SecretStr
 
 from deepera_graph import EvidenceReranker, SettingsError, llm_backend
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.chat.errors import brief
+from deepera_graph.chat.errors import shorten
 from deepera_graph.errors import DeepEraError
 from support.judging import Alone
 from support.openai_server import ChatServer, Reply, Request
@@ -122,7 +122,7 @@ def test_a_server_that_repeats_the_key(
 
     ears, errors = Ears(), Errors()
     with ChatServer(answer) as server, JudgementCache(tmp_path / "cache.sqlite") as cache:
-        backend = llm_backend("openai:m", base_url=server.base_url, patience=QUICK)
+        backend = llm_backend("openai:m", base_url=server.base_url, retry=QUICK)
         reranker = EvidenceReranker(backend, cache=cache)
         run = (QUESTION, ["Tea lowered it.", "Milk did."])
         config: Any = {"callbacks": [ears, errors]}
@@ -145,7 +145,7 @@ def test_a_server_that_repeats_the_key(
 
 def test_a_failure_printed_with_its_causes_does_not_show_the_key() -> None:
     with ChatServer(lambda request: echoed(401)) as server:
-        backend = llm_backend("openai:m", base_url=server.base_url, patience=QUICK)
+        backend = llm_backend("openai:m", base_url=server.base_url, retry=QUICK)
         with pytest.raises(DeepEraError) as caught:
             backend.intent.invoke({"question": QUESTION, "problem": ""})
     assert KEY not in "".join(traceback.format_exception(caught.value)) + repr(caught.value)
@@ -173,7 +173,7 @@ class Leaky(BaseChatModel):
 def test_an_error_of_another_provider_is_told_without_the_key(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    reranker = EvidenceReranker(llm_backend(Leaky(), patience=QUICK))
+    reranker = EvidenceReranker(llm_backend(Leaky(), retry=QUICK))
     result = reranker.rerank(QUESTION, ["Tea lowered it."])
     assert result.failed
     assert "RuntimeError" in result.failed[0].reason
@@ -191,7 +191,7 @@ def test_an_error_of_another_provider_is_told_without_the_key(
 def test_a_server_that_is_not_there_is_told_without_its_password() -> None:
     url = f"http://user:{KEY}@127.0.0.1:9/v1"
     model = ChatOpenAI(model="m", base_url=url, api_key="k-another-one")
-    reranker = EvidenceReranker(llm_backend(model, patience=QUICK))
+    reranker = EvidenceReranker(llm_backend(model, retry=QUICK))
     result = reranker.rerank(QUESTION, ["Tea."])
     assert "cannot be reached" in result.backend_failure
     assert KEY not in everything(reranker, result)
@@ -219,7 +219,7 @@ def test_a_secret_in_a_header_of_the_callers_own_is_not_told() -> None:
         model = ChatOpenAI(
             model="m", base_url=server.base_url, api_key="k-another", default_headers=headers
         )
-        reranker = EvidenceReranker(llm_backend(model, patience={"attempts": 1}))
+        reranker = EvidenceReranker(llm_backend(model, retry={"attempts": 1}))
         result = reranker.rerank(QUESTION, ["Tea."])
     assert KEY not in everything(reranker, result)
 
@@ -230,7 +230,7 @@ def test_an_error_of_a_client_of_the_callers_own_is_told_without_the_key() -> No
 
     client = httpx.Client(transport=httpx.MockTransport(handle))
     model = ChatOpenAI(model="m", api_key=KEY, http_client=client)
-    reranker = EvidenceReranker(llm_backend(model, patience={"attempts": 1}))
+    reranker = EvidenceReranker(llm_backend(model, retry={"attempts": 1}))
     result = reranker.rerank(QUESTION, ["Tea."])
     assert KEY not in everything(reranker, result)
     client.close()
@@ -244,5 +244,5 @@ def test_an_error_of_a_client_of_the_callers_own_is_told_without_the_key() -> No
     ],
 )  # fmt: skip
 def test_what_looks_like_a_key_is_not_told(text: str) -> None:
-    assert "abcdef" not in brief(ValueError(f"no access with {text} today")).lower()
-    assert "abc.def" not in brief(ValueError(f"no access with {text} today"))
+    assert "abcdef" not in shorten(ValueError(f"no access with {text} today")).lower()
+    assert "abc.def" not in shorten(ValueError(f"no access with {text} today"))

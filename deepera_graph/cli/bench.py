@@ -1,0 +1,265 @@
+"""`deepera bench`: measure rerankers on labelled questions, and make data to measure them on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from deepera_graph.cli import build, options, study
+from deepera_graph.cli.console import (
+    SOME_FAILED,
+    Bar,
+    check_file,
+    check_folder,
+    json_bytes,
+    needing,
+    progress_bar,
+    ranking_bars,
+    say,
+    tell,
+)
+from deepera_graph.cli.options import given, opt, split_names
+from deepera_graph.cli.study import plain_number
+from deepera_graph.errors import SettingsError
+
+if TYPE_CHECKING:
+    from deepera_graph.bench.data.instance import Instance
+    from deepera_graph.bench.table import ResultRow, Table
+
+_RESULTS = ("results.md", "results.csv", "differences.csv", "manifest.json")
+_REALISM = ("realism.md", "realism.json")
+_OF_THE_MODEL = "deepera:llm"
+_measure = partial(opt, panel="Measure")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions(study.MeasureOptions):
+    """What is compared, and where the table goes."""
+
+    rankers: str | None = _measure(
+        "What to compare.",
+        metavar="NAME,...",
+        shown="first-stage,random,bm25,deepera:local,oracle; deepera:llm with --model; "
+        "a dense one with deepera-graph[dense]",
+        many=str,
+    )
+    metrics: str | None = _measure(
+        "What to measure.", metavar="NAME,...", shown="HitRate@1,HitRate@3,RP,nDCG@10", many=str
+    )
+    baseline: str | None = _measure(
+        "Ranker the others are compared with.", metavar="NAME", shown="none"
+    )
+    retry_failed: bool = opt(
+        "Rank kept questions again of which a passage had failed.", default=False
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableFileOptions:
+    """Where the table goes."""
+
+    out: Path | None = opt(
+        "Where results.md, results.csv and manifest.json go.",
+        "--out",
+        "-o",
+        metavar="FOLDER",
+        shown="nowhere",
+    )
+    overwrite: bool = opt("Replace results in FOLDER.", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NaturalOptions:
+    """How questions are made, and where they go."""
+
+    out: Path = opt("Instances, as JSON lines.", "--out", "-o", metavar="FILE", needed=True)
+    questions: Path | None = opt("Questions about the sections.", metavar="FILE", shown="in DATA")
+    candidates: int = opt("Passages of a pool.", metavar="K", default=30, least=2)
+    embeddings: str | None = opt(
+        "Order and fill pools by cosine: a function that returns LangChain Embeddings, or a model "
+        "of OpenAI.",
+        metavar="MODULE:FACTORY|openai:MODEL",
+        shown="BM25",
+    )
+    name: str | None = opt(
+        "Name of the data set, put into every instance.", metavar="NAME", shown="of DATA"
+    )
+    overwrite: bool = opt("Replace FILE.", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RealismOptions:
+    """What is looked at, and where the report goes."""
+
+    types: str | None = opt("Only distractors of these types.", metavar="NAME,...", shown="all")
+    out: Path | None = opt(
+        "Where realism.md and realism.json go.", "--out", "-o", metavar="FOLDER", shown="nowhere"
+    )
+    overwrite: bool = opt("Replace results in FOLDER.", default=False)
+    strict: bool = opt("End with code 1 if a data set is flagged.", default=False)
+
+
+def table(
+    data: Annotated[list[Path], typer.Argument(metavar="DATA", help="Files and folders.")],
+    *,
+    chosen: TableOptions,
+    read: study.DataOptions,
+    files: TableFileOptions,
+    chat: options.ChatOptions,
+    cache: options.CacheOptions,
+    budget: options.BudgetOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Compare rankers on data sets: a table with intervals."""
+    with needing("bench", "bench"):
+        from deepera_graph.bench.run import TABLE_METRICS, BenchConfig, bench_table
+        from deepera_graph.cli.opening import search_here
+
+    check_folder(files.out, _RESULTS, overwrite=files.overwrite)
+    search_here()
+    measured = {"metrics": TABLE_METRICS, **given(chosen)}
+    asked = BenchConfig(data=tuple(data), out=files.out, **given(read), **measured)
+    if chosen.rankers is None and chat.model:
+        asked = replace(asked, rankers=(*asked.rankers, _OF_THE_MODEL))
+    with (
+        study.open_models((chat, cache, budget), asked.rankers) as models,
+        ranking_bars(hidden=output.quiet) as watch,
+    ):
+        made = bench_table(replace(asked, models=models), watch=watch)
+    for ranker, reason in dict.fromkeys((one.ranker, one.reason) for one in made.missing):
+        say(f"{ranker} is not available: {reason}")
+    if chosen.keep is not None and any(row.failed for row in made.rows):
+        say("passages that could not be judged are kept as such; --retry-failed ranks them anew")
+    tell(
+        output,
+        _plain_table(made),
+        lambda: f"{made.overview()}\n{made.markdown()}".removesuffix("\n"),
+    )
+
+
+def _plain_table(table: Table) -> dict[str, Any]:
+    return {
+        "metrics": list(table.metrics),
+        "datasets": [
+            {
+                "name": one.name,
+                "questions": one.n_questions,
+                "candidates": one.n_candidates,
+                "ceiling": one.ceiling,
+                "first_stage": one.first_stage,
+            }
+            for one in table.summaries
+        ],
+        "rows": [_plain_row(row, table.metrics) for row in table.rows],
+        "differences": [plain_number(one) for one in table.differences],
+        "not_available": [one._asdict() for one in table.missing],
+    }
+
+
+def _plain_row(row: ResultRow, metrics: tuple[str, ...]) -> dict[str, Any]:
+    estimates = zip(metrics, row.estimates, strict=True)
+    return {
+        "dataset": row.dataset,
+        "ranker": row.ranker,
+        "repeats": row.n_repeats,
+        "metrics": {metric: plain_number(one) for metric, one in estimates},
+        "seconds": row.seconds,
+        "calls": row.calls,
+        "tokens": row.tokens,
+        "failed": row.failed,
+        "problem": row.problem,
+    }
+
+
+def natural(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="A file or folder.")],
+    *,
+    chosen: NaturalOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Make questions with natural look-alikes from documents with sections."""
+    with needing("bench", "bench"):
+        from deepera_graph.bench.build.natural import make_natural_instances
+        from deepera_graph.bench.data.documents import open_natural
+        from deepera_graph.bench.data.instance import write_rows
+        from deepera_graph.cli.opening import find_embeddings, search_here
+
+    check_file(chosen.out, overwrite=chosen.overwrite)
+    search_here()
+    source = open_natural(data, questions=chosen.questions)
+    left_out: dict[str, str] = {}
+    types: Counter[str] = Counter()
+    with progress_bar("questions", hidden=output.quiet) as bar:
+        instances = make_natural_instances(
+            source.documents(),
+            source.questions(),
+            n_candidates=chosen.candidates,
+            embeddings=find_embeddings(chosen.embeddings),
+            dataset=chosen.name or source.name,
+            left_out=left_out,
+        )
+        n_written = write_rows(chosen.out, _count_types(instances, types, bar))
+    counts = Counter(left_out.values()).most_common()
+    reasons = "; ".join(f"{n} because {reason}" for reason, n in counts)
+    if not n_written:
+        chosen.out.unlink()
+        raise SettingsError(f"no question of {data} can be used: {reasons or 'none given'}")
+    plain = {"questions": n_written, "types": dict(types.most_common()), "left_out": left_out}
+    tell(
+        output,
+        {"out": str(chosen.out), **plain},
+        lambda: (
+            f"{chosen.out}: {n_written} questions with {types.total()} look-alikes of "
+            f"{len(types)} types; {len(left_out)} left out{f' ({reasons})' if reasons else ''}"
+        ),
+    )
+
+
+def _count_types(
+    instances: Iterable[Instance], types: Counter[str], bar: Bar
+) -> Iterator[Instance]:
+    for number, instance in enumerate(instances, start=1):
+        types.update(one.distractor_type or "" for one in instance.contexts if one.is_distractor)
+        bar.move(count=number)
+        yield instance
+
+
+def realism(
+    data: Annotated[
+        list[Path], typer.Argument(metavar="DATA", help="Data sets with labelled distractors.")
+    ],
+    *,
+    chosen: RealismOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Say whether distractors can be told from other passages by style alone."""
+    with needing("bench", "bench"):
+        from deepera_graph.bench import realism_report as measure
+        from deepera_graph.bench.data.readers import open_dataset
+
+    check_folder(chosen.out, _REALISM, overwrite=chosen.overwrite)
+    kinds = None if chosen.types is None else split_names("--types", chosen.types)
+    reports = []
+    with progress_bar("measuring", total=len(data), hidden=output.quiet) as bar:
+        for path in data:
+            reports.append(measure.measure_realism(open_dataset(path), kinds=kinds))
+            bar.move(to=len(reports), count=len(reports))
+    text, plain = "\n".join(map(measure.to_markdown, reports)), [*map(measure.to_plain, reports)]
+    if chosen.out is not None:
+        chosen.out.mkdir(parents=True, exist_ok=True)
+        (chosen.out / _REALISM[0]).write_text(text, encoding="utf-8", newline="\n")
+        (chosen.out / _REALISM[1]).write_bytes(json_bytes(plain))
+    tell(output, plain, lambda: text.removesuffix("\n"))
+    if chosen.strict and any(one.flagged for one in reports):
+        raise typer.Exit(SOME_FAILED)
+
+
+app = options.make_group("Measure rerankers on labelled questions.", shows="bench table")
+for command in (table, build.build, natural, realism, study.study, study.report):
+    options.register(app, command, group="bench")

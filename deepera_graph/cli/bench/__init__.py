@@ -1,1 +1,0 @@
-"""The commands of `deepera bench`: options and help, one file a command."""

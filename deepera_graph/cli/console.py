@@ -1,0 +1,260 @@
+"""How the command line speaks and ends: lines, bars, JSON, exit codes, files that are not lost."""
+
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from typer.core import TyperGroup
+
+from deepera_graph.errors import BackendError, DeepEraError, SettingsError, StoreError
+
+OK = 0
+SOME_FAILED = 1
+USAGE = 2
+UNREACHABLE = 3
+INTERRUPTED = 130
+WIDTH_WITHOUT_TERMINAL = 110
+
+CODES = (
+    "[bold]Exit codes:[/bold] 0 done, 1 a line or file could not be read or written, "
+    "2 usage or settings, 3 backend or store unreachable, 130 interrupted."
+)
+
+
+def say(message: str) -> None:
+    """Write one line to stderr."""
+    typer.echo(f"deepera: {' '.join(message.split())}", err=True)
+
+
+class Commands(TyperGroup):
+    """A group of commands whose errors are one line each, never a traceback."""
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
+        """Run a command and leave with its code."""
+        given = list(sys.argv[1:] if args is None else args)
+        options.update(standalone_mode=False, prog_name="deepera")
+        try:
+            code = super().main(given, *rest, **options)
+        except typer.TyperException as error:
+            if error.format_message():
+                say(f"{error.format_message()}{_value(error, given)} (see {_help_of(error)})")
+            code = error.exit_code
+        except typer.Abort:
+            code = SOME_FAILED
+        sys.exit(code if isinstance(code, int) else OK)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; what this package raises on purpose becomes a line and a code."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            say("interrupted")
+            raise typer.Exit(INTERRUPTED) from error
+        except (BackendError, StoreError) as error:
+            say(str(error))
+            raise typer.Exit(UNREACHABLE) from error
+        except DeepEraError as error:
+            say(str(error))
+            raise typer.Exit(USAGE) from error
+        except BrokenPipeError:
+            raise  # typer ends quietly when nobody reads on
+        except OSError as error:
+            say(f"{error.filename or 'a file'}: {error.strerror or error}")
+            raise typer.Exit(SOME_FAILED) from error
+
+
+def _value(error: typer.TyperException, given: Sequence[str]) -> str:
+    """Name the value that an option was given, which typer leaves out."""
+    for option in getattr(getattr(error, "param", None), "opts", ()):
+        for place, word in enumerate(given):
+            if word.startswith(f"{option}="):
+                return f", got {word.removeprefix(f'{option}=')!r}"
+            if word == option and place + 1 < len(given):
+                return f", got {given[place + 1]!r}"
+    return ""
+
+
+def _help_of(error: typer.TyperException) -> str:
+    context = getattr(error, "ctx", None)
+    return f"{context.command_path} --help" if context else "deepera --help"
+
+
+def leave(code: int) -> None:
+    """End the process; after an interrupt at once, without waiting for threads that hang."""
+    if code != INTERRUPTED:
+        sys.exit(code)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            continue
+    os._exit(code)
+
+
+def ignore_dropped_coroutines() -> None:
+    """Keep Python from telling of coroutines that LangGraph drops after Ctrl-C or a closed pipe."""
+    message = "coroutine .* was never awaited"
+    warnings.filterwarnings("ignore", message=message, category=RuntimeWarning)
+    before = sys.unraisablehook
+
+    def tell(unraisable: Any) -> None:
+        if not isinstance(unraisable.object, Coroutine):
+            before(unraisable)
+
+    sys.unraisablehook = tell
+
+
+@contextmanager
+def needing(command: str, extra: str) -> Iterator[None]:
+    """Import a command's packages within the block; a missing one is a `SettingsError`."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "deepera_graph":
+            raise
+        raise SettingsError(
+            f"deepera {command} needs {error.name}: pip install 'deepera-graph[{extra}]'"
+        ) from error
+
+
+class Bar:
+    """A progress bar over a total that may not be known, with a count beside it."""
+
+    def __init__(self, progress: Progress, what: str, total: float | None) -> None:
+        self._progress = progress
+        self._task = progress.add_task(what, total=total, count=0)
+
+    def move(self, *, to: float | None = None, count: int) -> None:
+        """Show how far things are: *to* of the total, and *count* things done."""
+        self._progress.update(self._task, completed=to, count=count)
+
+
+@contextmanager
+def progress_bar(what: str, *, total: float | None = None, hidden: bool) -> Iterator[Bar]:
+    """Show a bar on stderr; none if it is hidden or stderr is no terminal."""
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[count]}"),
+        TimeElapsedColumn(),
+    )
+    with _progress(columns, hidden=hidden) as progress:
+        yield Bar(progress, what, total)
+
+
+@contextmanager
+def ranking_bars(*, hidden: bool) -> Iterator[Callable[[Any], None]]:
+    """Give what is to be told of every `Step` of a benchmark: a bar a ranker and data set."""
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with _progress(columns, hidden=hidden) as progress:
+        tasks: dict[tuple[str, str], TaskID] = {}
+
+        def watch(step: Any) -> None:
+            name = (step.dataset, step.ranker)
+            if name not in tasks:
+                what = f"{step.dataset}: {step.ranker}"
+                tasks[name] = progress.add_task(what, total=step.n_questions)
+            progress.update(tasks[name], completed=step.n_done)
+
+        yield watch
+
+
+@contextmanager
+def stage_line(describe: Callable[[Any], str], *, hidden: bool) -> Iterator[Callable[[Any], None]]:
+    """Give what is to be told of every step of long work: it is shown in one line."""
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with _progress(columns, hidden=hidden) as progress:
+        task = progress.add_task("reading")
+        yield lambda event: progress.update(task, description=describe(event))
+
+
+def _progress(columns: Iterable[Any], *, hidden: bool) -> Progress:
+    console = Console(stderr=True)
+    disabled = hidden or not console.is_terminal
+    return Progress(*columns, console=console, transient=True, disable=disabled)
+
+
+def output_console() -> Console:
+    """Return the console for tables on stdout; into a file or pipe it is wide enough for them."""
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        return Console(highlight=False, width=max(WIDTH_WITHOUT_TERMINAL, console.width))
+    return console
+
+
+def show_number(value: float | None) -> str:
+    """Return a score as tables show it; a dash if there is none."""
+    return "–" if value is None else f"{value:.2f}"
+
+
+def tell(output: Any, plain: Any, words: Callable[[], str]) -> None:
+    """Write what came out to stdout: as JSON with --json, else in words unless --quiet is given."""
+    if output.as_json:
+        write_json(plain)
+    elif not getattr(output, "quiet", False):
+        typer.echo(words())
+
+
+def write_json(value: Any) -> None:
+    """Write one JSON value to stdout, in UTF-8 whatever the terminal says."""
+    write_bytes(json_bytes(value))
+
+
+def write_bytes(data: bytes) -> None:
+    """Write bytes to stdout."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def json_bytes(value: Any) -> bytes:
+    """Return a JSON value in UTF-8, indented, with its line feed."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    return text.encode("utf-8", "backslashreplace") + b"\n"
+
+
+def check_file(path: Path, *, overwrite: bool) -> None:
+    """Raise `SettingsError` if a file would be lost, or cannot be written."""
+    if path.is_dir() or not os.access(path.absolute().parent, os.W_OK):
+        raise SettingsError(f"--out must be a file that can be written, got {str(path)!r}")
+    if path.exists() and not overwrite:
+        raise SettingsError(f"{str(path)!r} exists; give --overwrite to replace it")
+
+
+def check_folder(folder: Path | None, names: Iterable[str], *, overwrite: bool) -> None:
+    """Raise `SettingsError` if a file of the folder would be lost, or the folder is a file."""
+    if folder is None:
+        return
+    if folder.exists() and not folder.is_dir():
+        raise SettingsError(f"--out must be a folder, got the file {str(folder)!r}")
+    for name in names:
+        if (folder / name).exists() and not overwrite:
+            raise SettingsError(f"{str(folder / name)!r} exists; give --overwrite to replace it")

@@ -1,1 +1,0 @@
-"""Options of `deepera judge` and its commands."""

@@ -1,0 +1,337 @@
+"""From the options of a command to what it works with: judge, settings, cache, store, engine."""
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from difflib import get_close_matches
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeVar
+
+from langchain_core.embeddings import Embeddings
+
+from deepera_graph.cache.store import JudgementCache, open_cache
+from deepera_graph.cli import options
+from deepera_graph.cli.console import say
+from deepera_graph.errors import SettingsError, StoreError
+from deepera_graph.jobs.ray import JudgingWork, RayEngine, check_address, find_ray
+from deepera_graph.judges import load_backend
+from deepera_graph.judges.cascade import cascade_backend
+from deepera_graph.judges.llm.backend import llm_backend
+from deepera_graph.packages import call_foreign
+from deepera_graph.reranker import EvidenceReranker
+from deepera_graph.retrieval.collection import Mode
+from deepera_graph.retrieval.store import PassageStore, open_store
+from deepera_graph.schema import Backend
+from deepera_graph.settings import Preset, preset
+from deepera_graph.thresholds import Calibrated, Curve, Gap, PerIntent, Quantile, Threshold
+
+T = TypeVar("T")
+NO_PRESET = Preset(name="", about="")
+_KNOWN = ("local", "rules", "llm", "encoder:MODEL")
+_FOR_ALL = ("preset", "backend", "max_concurrency")  # options of a judge that is no chat model, too
+_PLAIN_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,39}")
+_SERVER_KEY_VARIABLE = "QDRANT_API_KEY"
+_LOCAL_EMBEDDINGS = "langchain_deepera:EvidenceEmbeddings"
+_MAX_WORKERS = 16  # as many calls as are in flight by default
+_THRESHOLDS = "a number from 0 to 1, gap[:FLOOR], quantile:SHARE[:FLOOR] or KIND=T,...,default=T"
+
+
+def judge_kind(judge: options.JudgeOptions) -> str:
+    """Return ``local``, ``llm``, ``encoder`` or ``factory``."""
+    for_llm = [name for name in options.given(judge) if name not in _FOR_ALL]
+    name = judge.backend or ("llm" if for_llm else "local")
+    if name == "llm":
+        if not judge.model:
+            raise SettingsError("--backend llm needs --model, e.g. --model openai:gpt-5-mini")
+        return name
+    if for_llm:
+        option = f"--{for_llm[0].replace('_', '-')}"
+        raise SettingsError(f"{option} goes with --backend llm, not with {name!r}")
+    return "local" if name in ("local", "rules") else _named_kind(name)
+
+
+def _named_kind(name: str) -> str:
+    module, colon, factory = name.partition(":")
+    if module == "encoder" and factory:
+        return "encoder"
+    if colon and module and factory:
+        return "factory"
+    close = get_close_matches(name, _KNOWN, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise SettingsError(
+        "--backend must be 'local', 'rules', 'llm', 'encoder:MODEL' or "
+        f"'package.module:factory', got {name!r}{hint}"
+    )
+
+
+def open_judge(judge: options.JudgeOptions) -> Backend:
+    """Build the backend."""
+    kind, name = judge_kind(judge), judge.backend or "local"
+    if kind == "llm":
+        keep = cascade_of(judge)
+        backend = chat_backend(judge, domain=judge.domain, **call_options(judge))
+        return backend if keep is None else cascade_backend(load_backend("local"), backend, keep)
+    if kind != "factory":
+        return load_backend(name)
+    return _load_foreign(
+        f"--backend {name}", lambda: load_backend({"kind": "factory", "path": name})
+    )
+
+
+def chat_backend(chat: options.ChatOptions, **how: Any) -> Backend:
+    """Build the backend of a chat model; *how* are more options of `llm_backend`."""
+    name = str(chat.model)
+    check_server(chat)
+    if chat.base_url is not None:
+        name = "openai:" + name.removeprefix("openai:")
+    elif ":" not in name:
+        raise SettingsError(
+            f"--model must be 'provider:model', e.g. openai:{name}, got {name!r}; "
+            "with --base-url the bare name is enough"
+        )
+    return _load_foreign(
+        f"--model {name}",
+        lambda: llm_backend(
+            name, base_url=chat.base_url, api_key_env=chat.api_key_env, limits=rates_of(chat), **how
+        ),
+    )
+
+
+def check_server(chat: options.ServerOptions) -> None:
+    """Raise `SettingsError` unless the address is one, and the variable holds a key."""
+    variable = chat.api_key_env
+    if variable is not None and not os.environ.get(variable):
+        raise SettingsError(_describe_missing_key(variable))
+    if chat.base_url is not None and not re.match(r"https?://[^/]", chat.base_url):
+        raise SettingsError(
+            f"--base-url must start with http:// or https://, got {chat.base_url!r}"
+        )
+
+
+def _describe_missing_key(variable: str) -> str:
+    """Name the variable, unless the key itself was given in its place."""
+    if _PLAIN_VARIABLE.fullmatch(variable):
+        return f"no API key: the environment variable {variable} (--api-key-env) is not set"
+    return (
+        "no API key: --api-key-env takes the name of an environment variable that is set, "
+        "not the key itself"
+    )
+
+
+def rates_of(chat: options.ChatOptions) -> dict[str, float]:
+    """Return the limits a minute that were given."""
+    rates = {"requests_per_minute": chat.requests_per_minute}
+    rates["tokens_per_minute"] = chat.tokens_per_minute
+    return {name: value for name, value in rates.items() if value is not None}
+
+
+def call_options(judge: options.JudgeOptions) -> dict[str, Any]:
+    """Return what one call does, as far as that was said: options of `llm_backend`."""
+    chosen = {"mode": judge.mode, "group_size": judge.group_size}
+    explicit = {name: value for name, value in chosen.items() if value is not None}
+    return {**_preset_of(judge).backend, **explicit}
+
+
+def cascade_of(judge: options.JudgeOptions) -> int | None:
+    """Return how many passages of a question the chat model reads; None is all."""
+    return judge.cascade or _preset_of(judge).cascade
+
+
+def _preset_of(judge: options.JudgeOptions) -> Preset:
+    return NO_PRESET if judge.preset is None else preset(judge.preset)
+
+
+def _load_foreign(what: str, build: Callable[[], T]) -> T:
+    """Call the user's code with the current directory on the path; its errors get one line."""
+    search_here()
+    return call_foreign(f"{what} cannot be built", build)
+
+
+def search_here() -> None:
+    """Put the current directory on the path, where modules of the user's are looked for too."""
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        sys.path.append(here)
+
+
+def settings_of(
+    judge: options.JudgeOptions,
+    kept: options.FilterOptions,
+    budget: options.BudgetOptions | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """Return the settings that were given, over those of a preset."""
+    chosen = options.given(kept) | {name: value for name, value in more.items() if value}
+    if judge.max_concurrency is not None:
+        chosen["max_concurrency"] = judge.max_concurrency
+    if budget is not None and options.given(budget):
+        chosen["budget"] = options.given(budget)
+    return {**_preset_of(judge).settings, **_with_threshold(chosen)}
+
+
+def _with_threshold(chosen: dict[str, Any]) -> dict[str, Any]:
+    """Read the threshold from its text, or draw it on a curve if one is given."""
+    curve, probability = chosen.pop("curve", None), chosen.pop("probability", None)
+    if curve is None:
+        if probability is not None:
+            raise SettingsError("--probability goes with --curve")
+        if "threshold" in chosen:
+            chosen["threshold"] = read_threshold(chosen["threshold"])
+        return chosen
+    if "threshold" in chosen:
+        raise SettingsError("give --threshold or --curve, not both")
+    given = {} if probability is None else {"probability": probability}
+    return {**chosen, "threshold": Calibrated(curve=Curve.load(curve), **given)}
+
+
+def read_threshold(text: str) -> Threshold:
+    """Read ``0.8``, ``gap:0.5``, ``quantile:0.1:0.5`` or ``mechanism=0.7,default=0.8``."""
+    name, *numbers = text.split(":")
+    if "=" in text:
+        return _read_per_intent(text)
+    if name == "gap" and len(numbers) < 2:
+        return Gap(**_read_numbers(text, ("floor",), numbers))
+    if name == "quantile" and 1 <= len(numbers) < 3:
+        return Quantile(**_read_numbers(text, ("share", "floor"), numbers))
+    return _read_number(text, text)
+
+
+def _read_per_intent(text: str) -> PerIntent:
+    pairs = (part.partition("=") for part in text.split(","))
+    values: dict[Any, float] = {kind.strip(): _read_number(text, value) for kind, _, value in pairs}
+    default = {"default": values.pop("default")} if "default" in values else {}
+    return PerIntent(values=values, **default)
+
+
+def _read_numbers(text: str, names: tuple[str, ...], numbers: list[str]) -> dict[str, float]:
+    pairs = zip(names, numbers, strict=False)
+    return {name: _read_number(text, number) for name, number in pairs}
+
+
+def _read_number(text: str, number: str) -> float:
+    try:
+        return float(number)
+    except ValueError as error:
+        raise SettingsError(f"--threshold must be {_THRESHOLDS}, got {text!r}") from error
+
+
+@contextmanager
+def judgements_of(backend: Backend, where: str | None) -> Iterator[JudgementCache | None]:
+    """Open the cache that a backend is to use, and close it again.
+
+    The local backend has none. Left to itself (*where* is None), a backend has one if a chat model
+    judges and its spec tells it from all others; code that is known by its name alone may change
+    between two runs, so it has one only if a folder is named.
+    """
+    kinds = set(_kinds(backend.spec))
+    if where is not None:
+        cache = open_cache(where) if kinds - {"local"} else None
+    else:
+        cache = default_cache() if "llm" in kinds and "factory" not in kinds else None
+    try:
+        yield cache
+    finally:
+        if cache is not None:
+            cache.close()
+
+
+def default_cache() -> JudgementCache | None:
+    """Open the default cache; one that nobody asked for is no error if it cannot be opened."""
+    try:
+        return open_cache()
+    except StoreError as error:
+        say(f"going on without a cache: {error}")
+        return None
+
+
+def _kinds(spec: Any) -> Iterator[str]:
+    """Yield what kinds of backends a spec is made of."""
+    if not isinstance(spec, Mapping):
+        return
+    if isinstance(spec.get("kind"), str):
+        yield spec["kind"]
+    for part in spec.values():
+        yield from _kinds(part)
+
+
+def open_collection(
+    store: options.StoreOptions, *, mode: Mode | None = None, must_exist: bool
+) -> PassageStore:
+    """Open the collection."""
+    if not store.collection:
+        raise SettingsError("--collection must name a collection, got ''")
+    if store.path == ":memory:":
+        raise SettingsError("--path must be a folder; ':memory:' ends with this command")
+    on_server = store.qdrant_url is not None
+    return open_store(
+        store.collection,
+        path=store.path if on_server else store.path or options.data_folder(),
+        url=store.qdrant_url,
+        api_key=os.environ.get(_SERVER_KEY_VARIABLE) if on_server else None,
+        mode=mode,
+        embeddings=find_embeddings(store.embeddings),
+        must_exist=must_exist,
+    )
+
+
+def find_embeddings(embeddings: str | None) -> Embeddings | None:
+    """Build the embeddings that `--embeddings` names; None if it was not given."""
+    if embeddings is None:
+        return None
+    name = _LOCAL_EMBEDDINGS if embeddings == "local" else embeddings
+    head, colon, tail = name.partition(":")
+    if not colon or not head or not tail:
+        raise SettingsError(
+            "--embeddings must be 'local', 'package.module:factory' or 'openai:model', "
+            f"got {embeddings!r}"
+        )
+    if head == "openai":
+        return _openai_embeddings(tail)
+    what = f"--embeddings {embeddings}"
+    made = _load_foreign(what, partial(_call_factory, head, tail))
+    if not isinstance(made, Embeddings):
+        raise SettingsError(f"{what} must return LangChain Embeddings, got {made!r:.80}")
+    return made
+
+
+def _call_factory(module: str, factory: str) -> Any:
+    return getattr(import_module(module), factory)()
+
+
+def _openai_embeddings(model: str) -> Embeddings:
+    if not os.environ.get("OPENAI_API_KEY"):
+        raise SettingsError("no API key: the environment variable OPENAI_API_KEY is not set")
+    from langchain_openai import OpenAIEmbeddings  # takes a second
+
+    return OpenAIEmbeddings(model=model)
+
+
+def check_engine(engine: options.EngineOptions) -> None:
+    """Raise `SettingsError` if options do not go together, or Ray is not installed."""
+    if engine.engine == "local":
+        for option, value in {
+            "--workers": engine.workers,
+            "--ray-address": engine.ray_address,
+        }.items():
+            if value is not None:
+                raise SettingsError(f"{option} goes with --engine ray")
+        return
+    check_address(engine.ray_address)
+    if engine.ray_address is not None and engine.workers is None:
+        raise SettingsError("--ray-address needs --workers: how many the cluster has room for")
+    find_ray(alone=engine.ray_address is None)
+
+
+def open_engine(
+    engine: options.EngineOptions, reranker: EvidenceReranker, cache: JudgementCache | None
+) -> RayEngine | None:
+    """Return the engine for work that is done in other processes; None for this one."""
+    if engine.engine == "local":
+        return None
+    work = JudgingWork.of(reranker, cache)
+    n_workers = engine.workers or min(os.cpu_count() or 1, _MAX_WORKERS)
+    return RayEngine(work, n_workers=n_workers, address=engine.ray_address)

@@ -1,1 +1,0 @@
-"""What the commands do; imports the core, which takes a second or two."""

@@ -1,0 +1,192 @@
+"""What compressor, retriever and tool share: settings as fields, one rerank, its kept documents."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Literal
+
+from langchain_core.documents import Document
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import RunnableConfig, ensure_config
+from langchain_core.runnables.config import set_config_context
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation, field_serializer
+
+from deepera_graph import (
+    Backend,
+    BackendError,
+    Budget,
+    Calibrated,
+    EvidenceReranker,
+    Gap,
+    PerIntent,
+    Quantile,
+    RerankResult,
+    Settings,
+    SettingsError,
+    cascade_backend,
+    llm_backend,
+    load_backend,
+    preset,
+)
+
+SETTINGS = tuple(one.name for one in fields(Settings))
+_logger = logging.getLogger(__name__)
+
+
+class RerankerFields(BaseModel):
+    """Who judges, and with which settings, as fields.
+
+    Fields may be changed later: the next call goes by what they say then. They serialise by
+    `model_dump`, from which the constructor builds the same again; clients are made anew.
+
+    Attributes:
+        backend: Who judges, as for `EvidenceReranker`: a `Backend`, its name, or its plain form.
+            Afterwards the plain form; None where it was made from live objects.
+        preset: Settings to begin with: ``"fast"``, ``"careful"`` or ``"cheap"``.
+        reranker: A reranker that was made before, instead of a backend. Settings that are given
+            beside it count more than its own.
+
+    The other fields are those of `deepera_graph.Settings`.
+
+    Raises:
+        SettingsError: A setting is out of range, the backend cannot be built, or both a backend
+            and a reranker are given.
+    """
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+    backend: SkipValidation[Backend | str | Mapping[str, Any] | None] = "local"
+    preset: str | None = None
+    reranker: EvidenceReranker = Field(
+        default=None,  # type: ignore[assignment]  # made of the other fields if not given
+        exclude=True,
+        repr=False,
+    )
+    threshold: SkipValidation[
+        float | Quantile | Gap | PerIntent | Calibrated | Mapping[str, Any]
+    ] = 0.8
+    top_n: SkipValidation[int] = 10
+    order: SkipValidation[Literal["score", "retrieval"]] = "score"
+    content: SkipValidation[Literal["summary", "passage"]] = "summary"
+    on_empty: SkipValidation[Literal["empty", "top1", "topn", "original"]] = "empty"
+    on_error: SkipValidation[Literal["keep_last", "drop", "raise"]] = "keep_last"
+    max_concurrency: SkipValidation[int] = 16
+    max_failed_share: SkipValidation[float] = 0.2
+    max_passage_chars: SkipValidation[int] = 12_000
+    answer: SkipValidation[bool] = False
+    budget: SkipValidation[Budget | Mapping[str, Any] | None] = None
+    require_evidence: SkipValidation[bool | None] = None
+    enough: SkipValidation[int | None] = None
+    enough_margin: SkipValidation[float] = 0.1
+    wave_size: SkipValidation[int | None] = None
+
+    if not TYPE_CHECKING:  # a type checker makes the signature from the fields
+
+        def __init__(self, **values: Any) -> None:
+            super().__init__(**values)
+            self._build()  # here, as an error of ours in a validator would become one of pydantic
+
+    def _build(self) -> None:
+        explicit = {name: getattr(self, name) for name in SETTINGS if name in self.model_fields_set}
+        given: EvidenceReranker | None = self.reranker
+        if given is None:
+            made = EvidenceReranker(self.backend or "local", preset=self.preset, **explicit)
+        elif "backend" in self.model_fields_set and self.backend != given.backend.spec:
+            raise SettingsError("give a backend or a reranker, not both")
+        else:
+            changes = {**(preset(self.preset).settings if self.preset else {}), **explicit}
+            made = given.with_settings(**changes) if changes else given
+        now = {name: getattr(made.settings, name) for name in SETTINGS}
+        self.__dict__.update(now, reranker=made, backend=made.backend.spec, preset=None)
+
+    def _current(self, **changes: Any) -> EvidenceReranker:
+        """Return the reranker with the settings that the fields say now."""
+        now = {name: getattr(self, name) for name in SETTINGS}
+        settings = Settings.of({**now, **changes})
+        if settings == self.reranker.settings:
+            return self.reranker
+        return self.reranker.with_settings(**settings.to_dict())
+
+    @field_serializer("backend")
+    def _backend_to_plain(self, _: object) -> Any:
+        return self.reranker.to_dict()["backend"]
+
+    @field_serializer("threshold", "budget")
+    def _setting_to_plain(self, value: object, info: Any) -> Any:
+        return Settings.of({info.field_name: value}).to_dict()[info.field_name]
+
+
+def build_llm_reranker(
+    model: BaseChatModel | str,
+    *,
+    preset_name: str | None,
+    model_options: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
+) -> EvidenceReranker:
+    """Build a reranker on a chat model; *options* are those of `llm_backend`, and settings."""
+    start = None if preset_name is None else preset(preset_name)
+    named = {
+        one.name
+        for one in signature(llm_backend).parameters.values()
+        if one.kind != one.VAR_KEYWORD
+    }
+    own = {name: value for name, value in options.items() if name in named}
+    settings = {name: value for name, value in options.items() if name not in named}
+    backend = llm_backend(
+        model, **{**(start.backend if start else {}), **own, **(model_options or {})}
+    )
+    if start and start.cascade:
+        backend = cascade_backend(load_backend("local"), backend, keep=start.cascade)
+    return EvidenceReranker(backend, preset=preset_name, **settings)
+
+
+def rerank(
+    reranker: EvidenceReranker,
+    question: str,
+    documents: Sequence[Document],
+    config: RunnableConfig | None,
+) -> RerankResult:
+    """Rerank; the config counts for more than the run around this call, but takes its limits.
+
+    LangGraph does it the other way round: inside a chain its runs would nest under the chain, and
+    not under the retriever whose callbacks it is given. So the config becomes what is around it.
+    """
+    given = ensure_config(config)
+    with set_config_context(given) as context:
+        return context.run(reranker.rerank, question, documents, config=given)
+
+
+async def arerank(
+    reranker: EvidenceReranker,
+    question: str,
+    documents: Sequence[Document],
+    config: RunnableConfig | None,
+) -> RerankResult:
+    """Do what `rerank` does, in the running loop."""
+    given = ensure_config(config)
+    with set_config_context(given) as context:
+        work = reranker.arerank(question, documents, config=given)
+        return await asyncio.create_task(work, context=context)
+
+
+def kept_documents(result: RerankResult) -> list[Document]:
+    """Return the kept passages as new documents, best first; warn if some could not be judged."""
+    check_judged(result)
+    if result.failed:
+        _logger.warning(
+            "%d of %d passages could not be judged, e.g. %r: %s",
+            len(result.failed),
+            len(result.all_passages),
+            result.failed[0].id,
+            result.failed[0].reason,
+        )
+    return result.to_documents()
+
+
+def check_judged(result: RerankResult) -> None:
+    """Raise `BackendError` if no passage could be judged: nothing would look like no evidence."""
+    readable = [one for one in result.all_passages if one.text.strip()]
+    if readable and all(one.score is None for one in readable):
+        raise BackendError(f"no passage could be judged: {readable[0].reason}")

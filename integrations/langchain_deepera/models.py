@@ -1,0 +1,100 @@
+"""Our judges where LangChain takes a model: a cross-encoder, and embeddings."""
+
+from pathlib import Path
+from typing import Any
+
+from langchain_core.cross_encoders import BaseCrossEncoder
+from langchain_core.embeddings import Embeddings
+
+from deepera_graph import Backend, DeepEraError, EvidenceReranker, RerankResult, local_model
+
+
+class EvidenceCrossEncoder(BaseCrossEncoder):
+    """Scores pairs of question and text as evidence, wherever LangChain takes a cross-encoder.
+
+    ``CrossEncoderReranker(model=EvidenceCrossEncoder(), top_n=5)``
+
+    The scores are those of `EvidenceReranker` on the same texts. A judge that looks at all passages
+    of a question together, as the trained local one does, sees all texts of a call that have the
+    same question: give it those of a question in one call, as LangChain does.
+
+    Args:
+        backend: Who judges: a `Backend`, or its name.
+        settings: See `deepera_graph.Settings`; nothing is filtered or summarized here, and every
+            text gets a score, whatever is `enough`.
+
+    Raises:
+        SettingsError: The backend cannot be built, or a setting is out of range.
+    """
+
+    def __init__(self, backend: Backend | str = "local", **settings: Any) -> None:
+        asked = {"content": "passage", **settings, "enough": None}
+        self._reranker = EvidenceReranker(backend, **asked)
+
+    def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
+        """Return the score of each (question, text), in [0, 1], in the same order.
+
+        Raises:
+            InputError: A question or a text is blank.
+            BackendError: Nothing of a question could be judged.
+            DeepEraError: A pair could not be judged: this interface has no place for that.
+        """
+        places: dict[str, list[int]] = {}
+        for place, (question, _) in enumerate(text_pairs):
+            places.setdefault(question, []).append(place)
+        scores: dict[int, float] = {}
+        for question, own in places.items():
+            texts = [text_pairs[place][1] for place in own]
+            found = _scores_in_order(self._reranker.rerank(question, texts), len(own))
+            scores.update(zip(own, found, strict=True))
+        return [scores[place] for place in range(len(text_pairs))]
+
+
+def _scores_in_order(result: RerankResult, n: int) -> list[float]:
+    """Return the scores in the order of the texts."""
+    by_rank: dict[int, float] = {}
+    for one in (*result.passages, *result.left_out):
+        if one.score is None:
+            raise DeepEraError(
+                f"no score for the question {result.question!r:.80} and the text {one.text!r:.80}: "
+                f"{one.reason}"
+            )
+        by_rank[one.retrieval_rank] = one.score
+    return [by_rank[rank] for rank in range(1, n + 1)]
+
+
+class EvidenceEmbeddings(Embeddings):
+    """Vectors of texts, of length 1, from the weights of the trained local judge; no network.
+
+    ``open_store("papers", embeddings=EvidenceEmbeddings())``, or any LangChain vector store. A text
+    has the same vector in any company, and as a question as as a document. They say what a text is
+    about; what it proves is the judge's to say. The weights are loaded at first use, once a
+    process, and shared with `deepera_graph.local_backend`.
+
+    Args:
+        weights: Folder of other weights, as ``deepera judge train`` writes; those that come with
+            the package if None.
+        threads: Texts read at once, >= 1; if None, those of OMP_NUM_THREADS, else one a core.
+    """
+
+    def __init__(self, weights: str | Path | None = None, *, threads: int | None = None) -> None:
+        self._weights, self._threads = weights, threads
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return one vector a text, in the same order.
+
+        Raises:
+            SettingsError: There are no weights, they are damaged, or *threads* is out of range.
+        """
+        if not texts:
+            return []
+        model = local_model(self._weights, threads=self._threads)
+        return [[float(number) for number in row] for row in model.embed(texts)]
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return the vector of a question.
+
+        Raises:
+            SettingsError: As for `embed_documents`.
+        """
+        return self.embed_documents([text])[0]

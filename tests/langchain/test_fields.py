@@ -1,0 +1,173 @@
+"""Settings of the LangChain classes are fields: shown, changed, serialised."""
+
+import json
+from dataclasses import fields
+from inspect import Parameter, signature
+
+import pytest
+from langchain_core.runnables import ConfigurableField, RunnableLambda
+
+from deepera_graph import (
+    Budget,
+    EvidenceReranker,
+    Quantile,
+    Settings,
+    SettingsError,
+    encoder_backend,
+    llm_backend,
+)
+from langchain_deepera import DeepEraCompressor, DeepEraRetriever
+from support.openai_server import ChatServer
+from support.scripted import TEA_SCORES as SCORES
+from support.scripted import Script, ScriptedChat, answer_in_json
+from support.tiny_encoder import write_model
+
+FACTORY = "support.scripted:tea_backend"
+URL = "http://127.0.0.1:9/v1"
+SOURCE = RunnableLambda(lambda _: [])
+KINDS = [
+    pytest.param(DeepEraCompressor, {}, id="compressor"),
+    pytest.param(DeepEraRetriever, {"source": SOURCE}, id="retriever"),
+]
+LLM_OPTIONS = {
+    "base_url": URL, "api_key_env": "SOME_KEY", "retry": {"attempts": 2}, "domain": "law",
+    "limits": {"calls_at_once": 3}, "mode": "grouped", "group_size": 4,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "given"), KINDS)
+def test_every_setting_is_a_field_with_its_default(kind, given):
+    shown = signature(kind).parameters
+    for one in fields(Settings):
+        assert shown[one.name].default == one.default, one.name
+    made = kind(**given)
+    assert Settings.of({one.name: getattr(made, one.name) for one in fields(Settings)}) == (
+        made.reranker.settings
+    )
+
+
+@pytest.mark.parametrize(("kind", "given"), KINDS)
+def test_settings_are_given_to_the_constructor(kind, given):
+    made = kind(**given, backend="rules", threshold=0.4, top_n=3)
+    assert (made.reranker.settings.threshold, made.reranker.settings.top_n) == (0.4, 3)
+    assert (made.threshold, made.top_n) == (0.4, 3)
+    assert made.reranker.backend.spec["judge"] == "rules"
+
+
+def test_the_fields_say_what_a_reranker_that_is_given_does():
+    reranker = EvidenceReranker(FACTORY, top_n=2)
+    made = DeepEraCompressor(reranker=reranker)
+    assert made.reranker is reranker
+    assert made.top_n == 2
+
+
+def test_a_setting_beside_a_reranker_counts(documents, question):
+    reranker = EvidenceReranker(FACTORY, top_n=2)
+    made = DeepEraCompressor(reranker=reranker, top_n=1)
+    assert len(made.compress_documents(documents, question)) == 1
+    assert reranker.settings.top_n == 2
+
+
+def test_a_backend_beside_a_reranker_is_an_error():
+    with pytest.raises(SettingsError, match="give a backend or a reranker, not both"):
+        DeepEraCompressor(reranker=EvidenceReranker(FACTORY), backend="rules")
+
+
+def test_a_field_that_is_changed_counts_from_the_next_call_on(documents, question):
+    made = DeepEraCompressor(backend=FACTORY)
+    assert len(made.compress_documents(documents, question)) == 4
+    made.top_n = 1
+    assert len(made.compress_documents(documents, question)) == 1
+    assert len(made.model_copy(update={"top_n": 2}).compress_documents(documents, question)) == 2
+    assert made.to_dict()["reranker"]["settings"]["top_n"] == 1
+    made.top_n = 0
+    with pytest.raises(SettingsError, match="top_n must be"):
+        made.compress_documents(documents, question)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"threshold": Quantile(share=0.5), "budget": Budget(max_calls=90), "content": "passage"},
+        {"enough": 1, "wave_size": 2, "require_evidence": False},
+    ],
+)
+@pytest.mark.parametrize(("kind", "given"), KINDS)
+def test_a_dump_is_json_and_builds_the_same_again(kind, given, changes):
+    made = kind(**given, backend=FACTORY, **changes)
+    again = kind(**given, **json.loads(made.model_dump_json()))
+    assert again.reranker.settings == made.reranker.settings
+    assert again.reranker.to_dict() == made.reranker.to_dict()
+    assert again.model_dump() == made.model_dump()
+
+
+def test_a_dump_of_live_objects_is_an_error():
+    made = DeepEraCompressor(reranker=EvidenceReranker(Script(SCORES).backend()))
+    assert made.backend is None
+    with pytest.raises(Exception, match="made from live objects"):
+        made.model_dump()
+
+
+def test_a_field_can_be_configured_for_a_call(store, question):
+    retriever = DeepEraRetriever(source=store, backend=FACTORY)
+    configurable = retriever.configurable_fields(top_n=ConfigurableField(id="most"))
+    assert len(configurable.invoke(question)) == 4
+    assert len(configurable.invoke(question, {"configurable": {"most": 1}})) == 1
+    assert retriever.top_n == 10
+
+
+def test_all_named_options_of_the_llm_backend_are_tried_here():
+    named = signature(llm_backend).parameters.values()
+    known = {one.name for one in named if one.kind == Parameter.KEYWORD_ONLY}
+    assert known - {"patience"} == set(LLM_OPTIONS)  # its name of before
+
+
+@pytest.mark.parametrize(("kind", "given"), KINDS)
+def test_from_llm_takes_every_option_of_the_llm_backend(kind, given, monkeypatch):
+    monkeypatch.setenv("SOME_KEY", "sk-verysecret")
+    made = kind.from_llm(
+        *given.values(), "openai:m", **LLM_OPTIONS, threshold=0.5, model_options={"seed": 7}
+    )
+    assert made.reranker.backend.spec == llm_backend("openai:m", **LLM_OPTIONS, seed=7).spec
+    assert made.threshold == 0.5
+
+
+@pytest.mark.parametrize(("kind", "given"), KINDS)
+def test_from_llm_refuses_what_nobody_knows(kind, given):
+    with pytest.raises(SettingsError, match="unknown setting 'treshold'"):
+        kind.from_llm(*given.values(), ScriptedChat(scores={}), treshold=0.5)
+    with pytest.raises(SettingsError, match="mode must be one of"):
+        kind.from_llm(*given.values(), ScriptedChat(scores={}), mode="quick")
+
+
+def test_a_mode_changes_the_calls_and_not_the_evidence(documents, question):
+    found = {}
+    for mode in ("separate", "fused"):
+        with ChatServer(lambda one: answer_in_json(SCORES, one.system, one.user)) as server:
+            made = DeepEraCompressor.from_llm(
+                "openai:scripted", base_url=server.base_url, mode=mode, content="passage"
+            )
+            found[mode] = [one.id for one in made.compress_documents(documents, question)]
+    assert found["fused"] == found["separate"] == ["trial", "meal", "cohort", "null"]
+
+
+@pytest.mark.parametrize(("kind", "given"), KINDS)
+def test_from_backend_takes_a_name_of_any_kind(kind, given, tmp_path):
+    write_model(tmp_path)
+    made = kind.from_backend(*given.values(), f"encoder:{tmp_path}", threshold=0.2)
+    assert made.reranker.backend.spec == encoder_backend(str(tmp_path)).spec
+    assert made.threshold == 0.2
+    assert kind.from_backend(*given.values()).reranker.backend.name == "local"
+
+
+@pytest.mark.parametrize(("kind", "given"), KINDS)
+def test_a_preset_is_where_settings_begin(kind, given):
+    assert kind(**given, preset="fast").content == "passage"
+    assert kind(**given, preset="fast", content="summary").content == "summary"
+    assert kind(**given, preset="fast", reranker=EvidenceReranker("rules")).content == "passage"
+    cheap = kind.from_llm(*given.values(), "openai:m", base_url=URL, preset="cheap")
+    assert (cheap.backend["kind"], cheap.backend["keep"]) == ("cascade", 20)
+    assert cheap.backend["llm"]["mode"] == "grouped"
+    with pytest.raises(SettingsError, match="preset must be one of fast, careful, cheap"):
+        kind(**given, preset="quick")
