@@ -8,16 +8,13 @@ label or other metadata.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, Self, TypedDict
+from typing import Any, Literal, NotRequired, Self, TypedDict
 
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel, ConfigDict, Field
 
 from deepera_graph.errors import BudgetError, CallError, RoleError, SettingsError
 from deepera_graph.usage import Usage
-
-if TYPE_CHECKING:
-    from deepera_graph.judges.base import Judge
 
 IntentKind = Literal[
     "definition", "mechanism", "comparison", "causal inference", "functional role", "other"
@@ -282,7 +279,7 @@ class Backend:
 
     name: str
     intent: Runnable[IntentTask, Intent]
-    judge: "Judge | Runnable[PassageTask, Judgement]"
+    judge: Any  # typed by `judges.base.as_judge`: `Judge` stands in a layer above
     summarizer: Runnable[PassageTask, Summary]
     answerer: Runnable[AnswerTask, Answer] | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
