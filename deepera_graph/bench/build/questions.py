@@ -289,16 +289,16 @@ class Drafts:
     rejected: list[RejectedDistractor] = field(default_factory=list)
     drops: list[DropRecord] = field(default_factory=list)
     n_documents: int = 0  # documents that were asked about
+    questions: set[str] = field(default_factory=set)  # folded; filled by `add`
 
     def add(self, other: "Drafts", n: int) -> None:
         """Take in the drafts of a document, but no question twice and no more than *n*."""
-        asked = {fold(draft.pair.question) for draft in self.drafts}
         self.n_documents += other.n_documents
         self.drops += other.drops
         self.rejected += other.rejected
         for draft in other.drafts:
             question, document = draft.pair.question, draft.pair.golden.document
-            if fold(question) in asked:
+            if fold(question) in self.questions:
                 self.drops.append(
                     DropRecord(
                         stage=draft.dataset,
@@ -308,7 +308,7 @@ class Drafts:
                     )
                 )
             elif len(self.drafts) < n:
-                asked.add(fold(question))
+                self.questions.add(fold(question))
                 self.drafts.append(draft)
 
     def explain_empty(self) -> str:
