@@ -10,9 +10,9 @@ from deepera_graph.bench.data.instance import Instance
 from deepera_graph.bench.figures import CurveFigure, CurvePoints
 from deepera_graph.bench.metrics.ranking import JudgedRanking, compute
 from deepera_graph.bench.metrics.statistics import Values
+from deepera_graph.bench.rank import QUESTIONS_AT_ONCE
 from deepera_graph.bench.rankers.base import candidates_of
 from deepera_graph.bench.rankers.deepera import DeepEra
-from deepera_graph.bench.run import QUESTIONS_AT_ONCE
 from deepera_graph.bench.studies.base import (
     RankedQuestion,
     RankerRun,
