@@ -118,12 +118,13 @@ def table(
 ) -> None:
     """Compare rankers on data sets: a table with intervals."""
     with needing("bench", "bench"):
-        from deepera_graph.bench.run import BenchConfig, bench_table
+        from deepera_graph.bench.run import TABLE_METRICS, BenchConfig, bench_table
         from deepera_graph.cli.opening import search_here
 
     check_folder(files.out, _RESULTS, overwrite=files.overwrite)
     search_here()
-    asked = BenchConfig(data=tuple(data), out=files.out, **given(read), **given(chosen))
+    how = {"metrics": TABLE_METRICS, **given(read, chosen)}
+    asked = BenchConfig(data=tuple(data), out=files.out, **how)
     if chosen.rankers is None and chat.model:
         asked = replace(asked, rankers=(*asked.rankers, _OF_THE_MODEL))
     with (
