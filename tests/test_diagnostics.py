@@ -4,6 +4,7 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 
 from deepera_graph import AnswerError, EvidenceReranker, Intent, Judgement, Summary
+from deepera_graph.jobs.lines import count_question
 from deepera_graph.jobs.report import MOST_SUBJECTS, OTHER, Diagnostics, Histogram
 from deepera_graph.schema import Backend
 
@@ -38,7 +39,7 @@ def judged(scores, *, reader=intent, summary="Glucose fell.", text="Glucose fell
 def found(*results):
     diagnostics = Diagnostics()
     for result in results:
-        diagnostics.add(result)
+        diagnostics.add(count_question(result))
     return diagnostics.to_dict()
 
 
@@ -69,8 +70,8 @@ def test_distinct_scores_and_their_spread_are_reported():
 
 def test_subjects_are_compared():
     diagnostics = Diagnostics()
-    diagnostics.add(judged([0.1, 0.2, 0.9, 0.8]), subject="a")
-    diagnostics.add(judged([0.1, 0.2, 0.3, 0.4]), subject="b")
+    diagnostics.add(count_question(judged([0.1, 0.2, 0.9, 0.8]), "a"))
+    diagnostics.add(count_question(judged([0.1, 0.2, 0.3, 0.4]), "b"))
     drift = diagnostics.to_dict()["calibration_drift"]
     assert drift["largest_ks_distance"] == 0.5
     assert drift["subjects"]["a"]["pass_rate"] == 0.5
@@ -82,7 +83,7 @@ def test_many_subjects_are_lumped():
     diagnostics = Diagnostics()
     result = judged([0.5])
     for n in range(MOST_SUBJECTS + 3):
-        diagnostics.add(result, subject=f"s{n}")
+        diagnostics.add(count_question(result, f"s{n}"))
     subjects = diagnostics.to_dict()["calibration_drift"]["subjects"]
     assert len(subjects) == MOST_SUBJECTS + 1
     assert subjects[OTHER]["scores"] == 3

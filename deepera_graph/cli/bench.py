@@ -185,7 +185,7 @@ def natural(
 ) -> None:
     """Make questions with natural look-alikes from documents with sections."""
     with needing("bench", "bench"):
-        from deepera_graph.bench.build.natural import natural_instances
+        from deepera_graph.bench.build.natural import make_natural_instances
         from deepera_graph.bench.data.documents import open_natural
         from deepera_graph.bench.data.instance import write_rows
         from deepera_graph.cli.opening import find_embeddings, search_here
@@ -196,7 +196,7 @@ def natural(
     left_out: dict[str, str] = {}
     types: Counter[str] = Counter()
     with progress_bar("questions", hidden=output.quiet) as bar:
-        instances = natural_instances(
+        instances = make_natural_instances(
             source.documents(),
             source.questions(),
             n_candidates=chosen.candidates,
@@ -248,9 +248,9 @@ def realism(
     reports = []
     with progress_bar("measuring", total=len(data), hidden=output.quiet) as bar:
         for path in data:
-            reports.append(measure.realism(open_dataset(path), kinds=kinds))
+            reports.append(measure.measure_realism(open_dataset(path), kinds=kinds))
             bar.move(to=len(reports), count=len(reports))
-    text, plain = "\n".join(map(measure.markdown, reports)), [*map(measure.plain, reports)]
+    text, plain = "\n".join(map(measure.to_markdown, reports)), [*map(measure.to_plain, reports)]
     if chosen.out is not None:
         chosen.out.mkdir(parents=True, exist_ok=True)
         (chosen.out / _REALISM[0]).write_text(text, encoding="utf-8", newline="\n")

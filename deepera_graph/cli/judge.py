@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -208,15 +208,14 @@ def _make_subject(pools: PoolOptions, chosen: EvaluateOptions) -> EvaluationPlan
         raise SettingsError(f"{idle[0]} goes with --cross-validate")
     if not 0 <= chosen.tau <= 1:
         raise SettingsError(f"--tau must be in [0, 1], got {chosen.tau}")
-    folds: dict[str, Any] = {} if chosen.folds is None else {"n_folds": chosen.folds}
-    return EvaluationPlan(
+    plan = EvaluationPlan(
         **{**given(pools), "data": tuple(pools.data)},
         weights=chosen.weights,
         tau=chosen.tau,
         first=_read_sizes(chosen.first),
         joined=chosen.joined,
-        **folds,
     )
+    return plan if chosen.folds is None else replace(plan, n_folds=chosen.folds)
 
 
 def _read_sizes(first: str | None) -> tuple[int, ...]:

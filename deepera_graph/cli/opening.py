@@ -17,11 +17,12 @@ from deepera_graph.cache.store import JudgementCache, open_cache
 from deepera_graph.cli import options
 from deepera_graph.cli.console import say
 from deepera_graph.errors import SettingsError, StoreError
-from deepera_graph.jobs.ray import DoneT, RayEngine, TaskT, Work, check_address, find_ray
+from deepera_graph.jobs.ray import JudgingWork, RayEngine, check_address, find_ray
 from deepera_graph.judges import load_backend
 from deepera_graph.judges.cascade import cascade_backend
 from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.packages import call_foreign
+from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.retrieval.collection import Mode
 from deepera_graph.retrieval.store import PassageStore, open_store
 from deepera_graph.schema import Backend
@@ -325,7 +326,12 @@ def check_engine(engine: options.EngineOptions) -> None:
     find_ray(alone=engine.ray_address is None)
 
 
-def ray_engine(engine: options.EngineOptions, work: Work[TaskT, DoneT]) -> RayEngine[TaskT, DoneT]:
-    """Return the engine for work that is done in other processes."""
+def open_engine(
+    engine: options.EngineOptions, reranker: EvidenceReranker, cache: JudgementCache | None
+) -> RayEngine | None:
+    """Return the engine for work that is done in other processes; None for this one."""
+    if engine.engine == "local":
+        return None
+    work = JudgingWork.of(reranker, cache)
     n_workers = engine.workers or min(os.cpu_count() or 1, _MAX_WORKERS)
     return RayEngine(work, n_workers=n_workers, address=engine.ray_address)

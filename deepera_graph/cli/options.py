@@ -156,8 +156,10 @@ def _parameters(kind: Any, infos: Mapping[str, Any], daily: Collection[str]) -> 
         if daily and one.metadata["brief"]:
             info.help, info.show_default = one.metadata["brief"], False
         default = Parameter.empty if one.default is MISSING else one.default
-        typed: Any = Annotated.__class_getitem__((hints[one.name], info))  # type: ignore[attr-defined]
-        made.append(Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=typed))
+        annotation: Any = Annotated[hints[one.name], info]
+        made.append(
+            Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        )
     return made
 
 

@@ -29,7 +29,7 @@ from deepera_graph.cli.options import opt
 from deepera_graph.errors import BackendError, SettingsError
 
 if TYPE_CHECKING:
-    from deepera_graph.jobs.files import Progress
+    from deepera_graph.jobs.files import ResumableOutput
     from deepera_graph.jobs.report import JobReport
     from deepera_graph.settings import Settings
 
@@ -103,19 +103,18 @@ def _run(
     engine: options.EngineOptions,
     output: options.OutputOptions,
 ) -> None:
-    from deepera_graph.cli.opening import judgements_of, open_judge, ray_engine
-    from deepera_graph.jobs.files import identity_of
-    from deepera_graph.jobs.rerank import JudgingWork, rerank_lines
+    from deepera_graph.cli.opening import judgements_of, open_engine, open_judge
+    from deepera_graph.jobs.files import describe_run
+    from deepera_graph.jobs.rerank import rerank_lines
     from deepera_graph.reranker import EvidenceReranker
 
     backend, report = open_judge(judge), job.report
     try:
         with judgements_of(backend, cache) as judgements:
             reranker = EvidenceReranker(backend, cache=judgements, **settings.to_dict())
-            is_local = engine.engine == "local"
-            used = None if is_local else ray_engine(engine, JudgingWork.of(reranker, judgements))
+            used = open_engine(engine, reranker, judgements)
             with (
-                job.open_out(identity_of(reranker)) as out,
+                job.open_out(describe_run(reranker)) as out,
                 job.watch("reranking") as (questions, watch),
             ):
                 rerank_lines(
@@ -242,9 +241,9 @@ class _Job:
             yield source, os.fstat(source.fileno()).st_size or None
 
     @contextmanager
-    def open_out(self, ran: Mapping[str, Any]) -> Iterator[Progress | BinaryIO]:
-        """Open the rankings; *ran* is what `identity_of` says of this run."""
-        from deepera_graph.jobs.files import Progress
+    def open_out(self, ran: Mapping[str, Any]) -> Iterator[ResumableOutput | BinaryIO]:
+        """Open the rankings; *ran* is what `describe_run` says of this run."""
+        from deepera_graph.jobs.files import ResumableOutput
 
         out, files = Path(self.files.out), self.files
         if self.to_stdout:
@@ -254,7 +253,7 @@ class _Job:
             with out.open("wb") as device:
                 yield device
         else:
-            with Progress(
+            with ResumableOutput(
                 out, self.manifest_path, ran, resume=files.resume, overwrite=files.overwrite
             ) as progress:
                 yield progress
@@ -303,7 +302,8 @@ def describe_report(report: JobReport) -> str:
     unasked = f", {not_needed} not needed" if not_needed else ""
     words = [
         f"{count(report.n_written, 'line')} written{earlier}, {report.n_bad} bad",
-        f"{count(report.n_passages, 'passage')}, {report.n_kept} kept, {report.n_failed} failed{unasked}",
+        f"{count(report.n_passages, 'passage')}, {report.n_kept} kept, "
+        f"{report.n_failed} failed{unasked}",
         _describe_outcomes(report),
         _describe_calls(report),
         f"{report.to_dict()['seconds']['wall']:.1f} s",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.result import RankedPassage, RerankResult
-    from deepera_graph.retrieval.store import Build, PassageStore
+    from deepera_graph.retrieval.store import PassageStore
 
 INDEX_DAILY = ("collection", "path", "qdrant_url", "mode", "embeddings", "as_json", "quiet")
 ASK_DAILY = (
@@ -78,24 +77,17 @@ def index(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="A file or a folder.")],
     *,
     store: NewStoreOptions,
-    engine: options.EngineOptions,
     output: options.OutputOptions,
 ) -> None:
     """Put the passages of a file or folder into a collection that `deepera ask` can search."""
-    from deepera_graph.cli.opening import check_engine, open_collection
+    from deepera_graph.cli.opening import open_collection
     from deepera_graph.retrieval.sources import read_passages
 
-    check_engine(engine)
     passages = read_passages(source)
     with open_collection(store, mode=store.mode, must_exist=False) as opened:
         try:
-            with (
-                _building(store, opened, engine) as build,
-                progress_bar("indexing", hidden=output.quiet) as bar,
-            ):
-                n_indexed = opened.add(
-                    passages, on_progress=lambda count: bar.move(count=count), build=build
-                )
+            with progress_bar("indexing", hidden=output.quiet) as bar:
+                n_indexed = opened.add(passages, on_progress=lambda count: bar.move(count=count))
         except InputError as error:
             say(f"{error}; the passages before it may be indexed, none after it is")
             raise typer.Exit(SOME_FAILED) from error
@@ -109,23 +101,6 @@ def index(
             f"it holds {n_in_all} now"
         ),
     )
-
-
-@contextmanager
-def _building(
-    store: NewStoreOptions, opened: PassageStore, engine: options.EngineOptions
-) -> Iterator[Build | None]:
-    """Give what makes points in other processes; None if this one does."""
-    from deepera_graph.cli.opening import find_embeddings, ray_engine
-    from deepera_graph.jobs.ray import in_order
-    from deepera_graph.retrieval.sources import BuildingWork
-
-    if engine.engine == "local":
-        yield None
-        return
-    find = partial(find_embeddings, store.embeddings)
-    with ray_engine(engine, BuildingWork(mode=opened.mode, find=find)) as used:
-        yield partial(in_order, used)
 
 
 def ask(

@@ -442,9 +442,9 @@ def _open_store(path: Path | None, url: str | None, advice: str) -> Finding:
 
     api_key = None if url is None else os.environ.get(STORE_KEY_VARIABLE)
     try:
-        place = store.place_of(path, url)
+        place = store.describe_place(path, url)
         client = store.connect(path, url, api_key=api_key, must_exist=False)
-        with closing(client), store.reaching(place):
+        with closing(client), store.wrap_errors(place):
             names = sorted(one.name for one in client.get_collections().collections)
     except StoreError as error:
         locked = "another process" in str(error)

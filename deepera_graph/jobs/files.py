@@ -1,33 +1,29 @@
-"""An output file that a later run can continue."""
+"""What `deepera rerank` writes: output lines, and the manifest from which a run is resumed."""
 
 import json
-import os
 import re
-import sys
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Set
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
-from threading import Lock
-from types import TracebackType
-from typing import IO, Any, BinaryIO, Literal, Self
-from zlib import crc32
+from typing import Any, BinaryIO, Literal, NamedTuple, Self
 
-from deepera_graph.errors import SettingsError
-from deepera_graph.jobs.lines import BadLine, DoneLine, Facts, QuestionLine, RawLine
+from filelock import FileLock, Timeout
+
+from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.jobs.lines import BadLine, DoneLine, QuestionLine, QuestionStats, hash_line
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.runner import versions
-from deepera_graph.usage import Usage
+from deepera_graph.text.jsonl import RawLine, parse_object
+
+_USAGE = ("calls", "input_tokens", "output_tokens")  # failed and cached calls are in the report
 
 
-def output_line(line: QuestionLine, result: RerankResult) -> bytes:
+def to_output_line(line: QuestionLine, result: RerankResult) -> bytes:
     """Return one line of JSON in UTF-8, with its line feed; equal judgements give equal bytes.
 
-    `survey` is there if the backend has a surveyor, `left_out` if passages that failed are not
-    ranked, and `metadata` if the input line had fields of its own; of a passage, `quote_status` and
-    `quote_span` if there is a quote, `summary_status` if it is another than ``ok``, and `windowed`
-    if it was read in pieces. A lone surrogate, which UTF-8 has no bytes for, is written as its JSON
-    escape.
+    A lone surrogate, which UTF-8 has no bytes for, is written as its JSON escape.
     """
     fields: dict[str, Any] = {
         "id": line.id,
@@ -39,29 +35,20 @@ def output_line(line: QuestionLine, result: RerankResult) -> bytes:
         },
         "outcome": result.outcome,
         "threshold": result.threshold,
-        "ranking": [_ranked(passage) for passage in result.passages],
-        "usage": _cost(result.total_usage),
+        "ranking": [_describe_passage(passage) for passage in result.passages],
+        "usage": {name: getattr(result.total_usage, name) for name in _USAGE},
     }
     if result.survey is not None:
         fields["survey"] = dict(result.survey)
     if result.left_out:
-        fields["left_out"] = [_ranked(passage) for passage in result.left_out]
+        fields["left_out"] = [_describe_passage(passage) for passage in result.left_out]
     if line.metadata:
         fields["metadata"] = line.metadata
     text = json.dumps(fields, ensure_ascii=False, allow_nan=False)
     return text.encode("utf-8", "backslashreplace") + b"\n"
 
 
-def _cost(usage: Usage) -> dict[str, int]:
-    """What the judgements took; what went wrong on the way, or came from a cache, is reported."""
-    return {
-        "calls": usage.calls,
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-    }
-
-
-def _ranked(passage: RankedPassage) -> dict[str, Any]:
+def _describe_passage(passage: RankedPassage) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "id": passage.id,
         "rank": passage.rank,
@@ -88,25 +75,24 @@ _MOST_CHARS = 60
 _MISSING = "not set"
 
 
-def identity_of(reranker: EvidenceReranker) -> dict[str, Any]:
+def describe_run(reranker: EvidenceReranker) -> dict[str, Any]:
     """Return backend, model, prompts, settings and versions, as JSON values without secrets.
 
-    Raises:
-        SettingsError: The backend was made from live objects and cannot be told from others.
+    A backend made from live objects cannot be told from others: a `SettingsError`.
     """
     backend = reranker.backend
-    identity = {
+    run = {
         "backend": backend.name,
         **backend.about,
-        "spec": _without_secrets(backend.fingerprint()["spec"]),
+        "spec": _remove_secrets(backend.fingerprint()["spec"]),
         "settings": reranker.settings.to_dict(),
         "versions": dict(versions()),
     }
-    plain: dict[str, Any] = json.loads(json.dumps(identity, default=str))
+    plain: dict[str, Any] = json.loads(json.dumps(run, default=str))
     return plain
 
 
-def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def find_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Name what makes the lines of two runs differ: ``settings.threshold was 0.8 and is 0.7``.
 
     What a run may cost, how much it does at once, and the versions of other packages make no
@@ -114,15 +100,15 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """
     old, new = dict(_leaves(before)), dict(_leaves(now))
     return [
-        f"{name} was {_shown(old, name)} and is {_shown(new, name)}"
+        f"{name} was {_show(old, name)} and is {_show(new, name)}"
         for name in sorted(old.keys() | new.keys())
-        if _counts(name) and old.get(name) != new.get(name)
+        if _matters(name) and old.get(name) != new.get(name)
     ]
 
 
-def _without_secrets(value: Any) -> Any:
+def _remove_secrets(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _without_secrets(part) for key, part in value.items()}
+        return {key: _remove_secrets(part) for key, part in value.items()}
     if isinstance(value, str) and "://" in value:
         return _SECRET_PARTS_OF_URL.sub("", value)
     return value
@@ -136,208 +122,80 @@ def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def _counts(name: str) -> bool:
+def _matters(name: str) -> bool:
     inside = any(name == one or name.startswith(f"{one}.") for one in _OF_NO_EFFECT)
     return name == _PACKAGE or not inside
 
 
-def _shown(leaves: Mapping[str, Any], name: str) -> str:
+def _show(leaves: Mapping[str, Any], name: str) -> str:
     text = repr(leaves[name]) if name in leaves else _MISSING
     return text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}..."
 
 
-FORMAT = 1
+class PlainOutput:
+    """Output lines without a manifest, for stdout and devices; None drops them."""
+
+    manifest: dict[str, Any] | None = None
+
+    def __init__(self, out: BinaryIO | None) -> None:
+        self._out = out
+
+    def find_done(self, line: RawLine) -> None:
+        """Know of no line that is done."""
+
+    def add(self, line: QuestionLine, data: bytes, stats: QuestionStats) -> None:
+        """Write an output line, and hand it over at once."""
+        if self._out is not None:
+            self._out.write(data)
+            self._out.flush()
+
+    def add_bad(self, line: BadLine) -> None:
+        """Write nothing."""
+
+    def finish(self) -> None:
+        """Miss nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """What was done with a line.
-
-    Attributes:
-        line: Its number, from 1.
-        id: As read; None if that could not be read.
-        digest: SHA-256 of the input line.
-        size: Bytes of its output line, >= 0.
-        checksum: CRC-32 of its output line.
-        facts: What the report counts; None for a bad line.
-        error: What is wrong with a bad line; empty for any other.
-        held: The output line, while it cannot be in the output yet because one before it is
-            missing; else None.
-    """
-
-    line: int
-    id: str | None
-    digest: str
-    size: int = 0
-    checksum: int = 0
-    facts: Facts | None = None
-    error: str = ""
-    held: str | None = None
-
-    def to_bytes(self) -> bytes:
-        """Return a line of the journal."""
-        return _json_line({name: value for name, value in asdict(self).items() if value})
-
-    @classmethod
-    def of(cls, text: bytes) -> Self:
-        """Read a line of the journal."""
-        fields = json.loads(text)
-        return cls(**{"id": None, **fields})
+_FORMAT = 2
+_BUDGET_STOP = "budget_stop"  # a question that another run may do better
 
 
-class Journal:
-    """A journal that can be read at any place and added to at its end.
-
-    Attributes:
-        path: The file.
-        ran: What ran, as `deepera_graph.jobs.files` has it.
-    """
-
-    def __init__(self, path: Path, file: BinaryIO) -> None:
-        self.path, self._file = path, file
-        try:
-            head = json.loads(file.readline())
-            self.ran: dict[str, Any] = head["ran"]
-            if head["format"] != FORMAT:
-                raise ValueError
-        except (ValueError, KeyError, TypeError) as error:
-            raise SettingsError(f"{str(path)!r} is not a manifest that can be read") from error
-
-    @classmethod
-    def open(cls, path: Path) -> Self:
-        """Open a journal.
-
-        Raises:
-            SettingsError: There is none, or it is something else.
-        """
-        try:
-            file = path.open("r+b")
-        except FileNotFoundError as error:
-            raise SettingsError(f"nothing to go on from: no manifest {str(path)!r}") from error
-        try:
-            return cls(path, file)
-        except SettingsError:
-            file.close()
-            raise
-
-    @classmethod
-    def create(cls, path: Path, ran: Mapping[str, Any], lines: Iterable[bytes]) -> Self:
-        """Write a journal as a whole or not at all, in place of the one that may be there."""
-        draft = path.with_name(f"{path.name}.tmp")
-        try:
-            with draft.open("wb") as file:
-                file.write(_json_line({"format": FORMAT, "ran": ran}))
-                file.writelines(lines)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(path)
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
-        return cls.open(path)
-
-    def entries(self) -> Iterator[tuple[int, Entry]]:
-        """Yield what follows, with its place in the file; a torn last line is left out.
-
-        Raises:
-            SettingsError: A line cannot be read.
-        """
-        place = self._file.tell()
-        while (text := self._file.readline()).endswith(b"\n"):
-            try:
-                yield place, Entry.of(text)
-            except (ValueError, TypeError) as error:
-                raise SettingsError(f"{str(self.path)!r} is damaged at byte {place}") from error
-            place = self._file.tell()
-
-    def read(self, place: int) -> bytes:
-        """Return the line at a place."""
-        self._file.seek(place)
-        return self._file.readline()
-
-    def append(self, entry: Entry) -> None:
-        """Add an entry, and hand it over to the system."""
-        self._file.seek(0, os.SEEK_END)
-        self._file.write(entry.to_bytes())
-        self._file.flush()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-
-def _json_line(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
-
-
-if sys.platform == "win32":
-
-    def lock(file: IO[bytes], path: Path) -> None:
-        """Do nothing: who has a file open there keeps others from replacing it."""
-
-else:
-    import fcntl
-
-    def lock(file: IO[bytes], path: Path) -> None:
-        """Hold a file until it is closed or the process ends, however it ends.
-
-        Raises:
-            SettingsError: Another process holds it.
-        """
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise SettingsError(f"{str(path)!r} is being written by another process") from error
-        except OSError:  # a file system that knows no locks
-            return
-
-
-_DONE_AGAIN = "budget_stop"
-_AFTER_ALL = float("inf")
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where an entry is in the journal, and where its output line is in the output."""
+class _Place(NamedTuple):
+    """Where a line's entry begins in the manifest; where its output line is, and its size."""
 
     entry: int
-    line: int
+    start: int = 0
+    size: int = 0
 
 
-class Progress:
-    """Writes lines in their order and notes them in the manifest; use it in a `with` block.
+class ResumableOutput:
+    """Output lines and a manifest of what is done beside them; use it in a `with` block.
 
-    Lines are handed in by their order in the input: with `keep` if an earlier run is done with
-    them (`done` says so), else with `add` and `add_bad`. Neither file is touched before the first
-    line that must be written. If a line is missing among those that are done, the ones after it
-    wait in the manifest for their turn.
+    Both files are only added to. An entry of the manifest names a line of the input, and its output
+    line, by their hashes, so that a resume finds them in any order; a resume that filled gaps puts
+    the output in the order of the input at its end. No file is touched before there is a line to
+    write.
 
-    Args:
-        out: The output; a regular file.
-        manifest: The journal beside it.
-        ran: What runs, as `identity_of` has it.
-        resume: Whether to go on with what is there; from the beginning, if nothing is.
-        overwrite: Whether to replace what is there.
-
-    Raises:
-        SettingsError: On entering the block: *out* is of another run, or was changed since.
+    Entering raises a `SettingsError` if *out* is to be resumed but is not of *run*, which is what
+    `describe_run` says, or was changed since, or is being written.
     """
 
     def __init__(
-        self, out: Path, manifest: Path, ran: Mapping[str, Any], *, resume: bool, overwrite: bool
+        self, out: Path, manifest: Path, run: Mapping[str, Any], *, resume: bool, overwrite: bool
     ) -> None:
-        self._out, self._path, self._ran = out, manifest, ran
-        self._goes_on = resume and out.exists() and out.stat().st_size > 0
+        self._out, self._path, self._run = out, manifest, run
+        self._resumes = resume and out.exists() and out.stat().st_size > 0
         self._may_replace = resume or overwrite
-        self._journal: Journal | None = None
-        self._file: BinaryIO | None = None
+        self._lock = FileLock(out.with_name(f"{out.name}.lock"))
         self._places: dict[int, _Place] = {}
-        self._n_met = self._position = 0
-        self._begun = False
-        self._lock = Lock()
+        self._n_done = self._n_met = 0
+        self._end_of_out = self._end_of_manifest = 0
+        self._earlier: BinaryIO | None = None
+        self._files: tuple[BinaryIO, BinaryIO] | None = None
 
     def __enter__(self) -> Self:
-        if self._goes_on:
+        if self._resumes:
+            self._take_lock()
             try:
                 self._load()
             except BaseException:
@@ -346,178 +204,220 @@ class Progress:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
     ) -> None:
-        """Close both files; if all went well, even an empty output is there."""
+        """Close all files; if all went well, even an empty output is there."""
         try:
-            if kind is None and (not self._goes_on or self._out.stat().st_size > self._position):
-                self._begin(_AFTER_ALL)
+            if kind is None and not self._resumes:
+                self._begin()
+            if self._resumes and (kind is None or self._files is not None):
+                self._put_in_order()
         finally:
             self._close()
 
     @property
     def manifest(self) -> dict[str, Any]:
         """What ran, as the report has it."""
-        return {name: value for name, value in self._ran.items() if name != "spec"}
+        return {name: value for name, value in self._run.items() if name != "spec"}
 
-    def done(self, line: RawLine) -> DoneLine | None:
-        """Return a line of the input as done, if it is; a bad line that was mended is not.
-
-        Raises:
-            SettingsError: The line is another one now.
-        """
-        with self._lock:
-            place = self._places.get(line.number)
-            if place is None:
-                return None
-            entry = self._read(place)
-            if entry.digest == line.digest:
-                return DoneLine(
-                    number=line.number,
-                    end=line.end,
-                    id=entry.id,
-                    facts=entry.facts,
-                    error=entry.error,
-                )
-            if entry.facts is None:
-                del self._places[line.number]
-                return None
+    def find_done(self, line: RawLine) -> DoneLine | None:
+        """Return a line as done, if it is; a bad line that was mended is not."""
+        place = self._places.get(line.number)
+        if place is None or self._earlier is None:
+            return None
+        self._n_met += 1
+        self._earlier.seek(place.entry)
+        entry = json.loads(self._earlier.readline())
+        if entry["digest"] == hash_line(line.text):
+            return DoneLine(line.number, line.end, entry["id"], entry["stats"], entry["error"])
+        if entry["stats"] is None:
+            del self._places[line.number]
+            return None
         raise SettingsError(
             f"line {line.number} is not the one that {str(self._out)!r} was made from; "
             "lines may be added at the end, but those that are done must stay as they are"
         )
 
-    def keep(self, line: DoneLine) -> None:
-        """See that the output line of a line that is done is in its place."""
-        entry = self._entry(line.number)
-        self._n_met += 1
-        if entry.held is not None:
-            self._begin(line.number)
-        if self._begun and entry.facts is not None:
-            text = self._entry(line.number).held or ""
-            self._append(replace(entry, held=None), text.encode())
-        else:
-            self._position += entry.size
-
-    def add(self, line: QuestionLine, data: bytes, facts: Facts) -> None:
+    def add(self, line: QuestionLine, data: bytes, stats: QuestionStats) -> None:
         """Write an output line."""
-        self._begin(line.number)
-        entry = Entry(
-            line=line.number,
-            id=line.id,
-            digest=line.digest,
-            size=len(data),
-            checksum=crc32(data),
-            facts=facts,
-        )
-        self._append(entry, data)
+        self._append(line, data, {"output": _hash(data), "stats": stats, "error": ""})
 
     def add_bad(self, line: BadLine) -> None:
         """Note a line that has no output line."""
-        self._begin(line.number)
-        entry = Entry(line=line.number, id=line.id, digest=line.digest, error=line.error)
-        self._append(entry, b"")
+        self._append(line, b"", {"output": "", "stats": None, "error": line.error})
 
     def finish(self) -> None:
-        """Make sure that every line that was done has been met again.
-
-        Raises:
-            SettingsError: One is missing.
-        """
-        if self._n_met < len(self._places):
+        """Raise `SettingsError` unless every line that was done has been met again."""
+        if self._n_met < self._n_done:
             raise SettingsError(
-                f"{len(self._places)} lines are done in {str(self._out)!r}, but only "
-                f"{self._n_met} of them are there; is the input, or --limit, shorter than before?"
+                f"{self._n_done} lines are done in {str(self._out)!r}, but only {self._n_met} of "
+                "them are there; is the input, or --limit, shorter than before?"
             )
 
     def _load(self) -> None:
-        out = self._open()
-        self._journal = Journal.open(self._path)
-        found = differences(self._journal.ran, self._ran)
+        """Match the lines of the output with the entries of the manifest."""
+        try:
+            self._earlier = self._path.open("rb")
+        except FileNotFoundError as error:
+            message = f"nothing to go on from: no manifest {str(self._path)!r}"
+            raise SettingsError(message) from error
+        latest: dict[int, tuple[int, str]] = {}  # where a line's entry begins, and its output
+        known = set[str]()
+        for start, entry in self._read_entries(self._earlier):
+            known.add(entry["output"])
+            latest[entry["line"]] = (start, entry["output"])
+            if entry["stats"] and entry["stats"]["outcome"] == _BUDGET_STOP:
+                del latest[entry["line"]]
+        self._places = {n: _Place(start) for n, (start, output) in latest.items() if not output}
+        strangers = self._find_outputs(latest, known)
+        self._n_done = len(self._places)
+        if strangers:
+            missing = [start for n, (start, _) in latest.items() if n not in self._places]
+            self._refuse_changed(self._earlier, missing, strangers)
+
+    def _read_entries(self, manifest: BinaryIO) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield every entry and where it begins, if the manifest is of such a run."""
+        try:
+            head = json.loads(manifest.readline())
+            found = find_differences(head["ran"], self._run)
+            if head["format"] != _FORMAT:
+                raise ValueError
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise SettingsError(
+                f"{str(self._path)!r} is not a manifest that can be read"
+            ) from error
         if found:
             raise SettingsError(f"{str(self._out)!r} cannot be continued: {'; '.join(found)}")
-        for place, entry in self._journal.entries():
-            start = out.tell()
-            if entry.held is None and not self._is_whole(entry, out.read(entry.size)):
-                break
-            if entry.facts is not None and entry.facts["outcome"] == _DONE_AGAIN:
-                self._places.pop(entry.line, None)
-            else:
-                self._places[entry.line] = _Place(place, start)
+        self._end_of_manifest = manifest.tell()
+        for start, text in _read_whole_lines(manifest):
+            try:
+                entry = json.loads(text)
+            except ValueError as error:
+                raise SettingsError(f"{str(self._path)!r} is damaged at byte {start}") from error
+            self._end_of_manifest = start + len(text)
+            yield start, entry
 
-    def _is_whole(self, entry: Entry, data: bytes) -> bool:
-        if len(data) < entry.size:
-            return False
-        if crc32(data) != entry.checksum:
-            raise SettingsError(
-                f"{str(self._out)!r} was changed since: it has another line for {entry.id!r}; "
-                "without that line and all after it, it can be continued"
-            )
-        return True
-
-    def _begin(self, number: float) -> None:
-        """Cut the output before a line, and have the lines after it wait in the manifest."""
-        if self._begun:
-            return
-        out = self._file or self._open()
-        with self._lock:
-            places = dict(sorted(self._places.items()))
-            journal = Journal.create(self._path, self._ran, self._waiting(places, number))
-            if self._journal is not None:
-                self._journal.close()
-            self._journal = journal
-            self._places = {entry.line: _Place(place, 0) for place, entry in journal.entries()}
-        out.truncate(self._position)
-        out.seek(0, os.SEEK_END)
-        self._begun = True
-
-    def _open(self) -> BinaryIO:
-        """Open the output, and keep other processes out."""
-        mode: Literal["r+b", "xb"] = "r+b" if self._may_replace and self._out.exists() else "xb"
-        self._file = _open_binary(self._out, mode)
-        lock(self._file, self._out)
-        return self._file
-
-    def _waiting(self, places: Mapping[int, _Place], number: float) -> Iterator[bytes]:
-        """Yield the entries in order, those after a line with their output."""
-        if not places:
-            return
+    def _find_outputs(self, latest: Mapping[int, tuple[int, str]], known: Set[str]) -> set[Any]:
+        """Find where the output line of every entry is; return the ids of lines of no entry."""
+        numbers = {output: number for number, (_, output) in latest.items() if output}
+        strangers = set()
         with self._out.open("rb") as out:
-            for line, place in places.items():
-                text = self._text(place)
-                if line >= number:
-                    text = _held(Entry.of(text), out, place.line).to_bytes()
-                yield text
+            for start, text in _read_whole_lines(out):
+                output = _hash(text)
+                if output in numbers:
+                    number = numbers[output]
+                    self._places[number] = _Place(latest[number][0], start, len(text))
+                elif output not in known:
+                    strangers.add(_read_id(text))
+                self._end_of_out = start + len(text)
+        return strangers
 
-    def _append(self, entry: Entry, data: bytes) -> None:
-        self._journal.append(entry)  # type: ignore[union-attr]  # `_begin` has made both
-        self._file.write(data)  # type: ignore[union-attr]
-        self._file.flush()  # type: ignore[union-attr]
+    def _refuse_changed(self, manifest: BinaryIO, missing: list[int], strangers: set[Any]) -> None:
+        """Refuse an output in which a line that is done reads otherwise now."""
+        for start in missing:
+            manifest.seek(start)
+            name = json.loads(manifest.readline())["id"]
+            if name in strangers or None in strangers:
+                raise SettingsError(
+                    f"{str(self._out)!r} was changed since: it has another line for {name!r}; "
+                    "without that line it can be continued"
+                )
 
-    def _entry(self, number: int) -> Entry:
-        with self._lock:
-            return self._read(self._places[number])
+    def _begin(self) -> tuple[BinaryIO, BinaryIO]:
+        """Open both files for adding; cut torn last lines, or what is to be replaced."""
+        if self._files is not None:
+            return self._files
+        if not self._resumes:
+            self._take_lock()
+        exists = self._may_replace and self._out.exists()
+        out = _open_binary(self._out, "r+b" if exists else "xb")
+        manifest = _open_binary(self._path, "r+b" if self._resumes else "wb")
+        self._files = out, manifest
+        for file, end in ((out, self._end_of_out), (manifest, self._end_of_manifest)):
+            file.truncate(end)
+            file.seek(end)
+        if not self._resumes:
+            _add_line(manifest, _to_json({"format": _FORMAT, "ran": self._run}))
+        return self._files
 
-    def _read(self, place: _Place) -> Entry:
-        return Entry.of(self._text(place))
+    def _append(self, line: QuestionLine | BadLine, data: bytes, entry: dict[str, Any]) -> None:
+        out, manifest = self._begin()
+        names = {"line": line.number, "id": line.id, "digest": line.digest}
+        if self._resumes:
+            self._places[line.number] = _Place(0, out.tell(), len(data))
+        _add_line(manifest, _to_json({**names, **entry}))
+        _add_line(out, data)
 
-    def _text(self, place: _Place) -> bytes:
-        return self._journal.read(place.entry)  # type: ignore[union-attr]  # there are places
+    def _put_in_order(self) -> None:
+        """Write the output anew, if its lines are not in order, or not all of them are needed."""
+        self._close_files()
+        places = [place for _, place in sorted(self._places.items()) if place.size]
+        starts = [place.start for place in places]
+        size = sum(place.size for place in places)
+        if starts == sorted(starts) and size == self._out.stat().st_size:
+            return
+        draft = self._out.with_name(f"{self._out.name}.tmp")
+        try:
+            with self._out.open("rb") as out, draft.open("wb") as new:
+                for place in places:
+                    out.seek(place.start)
+                    new.write(out.read(place.size))
+            draft.replace(self._out)
+        finally:
+            draft.unlink(missing_ok=True)
 
-    def _close(self) -> None:
-        for file in (self._journal, self._file):
+    def _take_lock(self) -> None:
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout as error:
+            message = f"{str(self._out)!r} is being written by another process"
+            raise SettingsError(message) from error
+        except (OSError, NotImplementedError):  # a file system that knows no locks
+            return
+
+    def _close_files(self) -> None:
+        for file in (self._earlier, *(self._files or ())):
             if file is not None:
                 file.close()
 
+    def _close(self) -> None:
+        self._close_files()
+        if self._lock.is_locked:
+            with suppress(OSError):  # Windows lets nobody remove a file that is open
+                Path(self._lock.lock_file).unlink()
+            self._lock.release()
 
-def _open_binary(path: Path, mode: Literal["r+b", "xb"]) -> BinaryIO:
+
+def _open_binary(path: Path, mode: Literal["r+b", "wb", "xb"]) -> BinaryIO:
     file: BinaryIO = path.open(mode)
     return file
 
 
-def _held(entry: Entry, out: BinaryIO, place: int) -> Entry:
-    """Return an entry with its output line, if it has one."""
-    if entry.held is not None or entry.facts is None:
-        return entry
-    out.seek(place)
-    return replace(entry, held=out.read(entry.size).decode())
+def _read_whole_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Yield lines with where they begin, up to a torn last one."""
+    start = file.tell()
+    while (text := file.readline()).endswith(b"\n"):
+        yield start, text
+        start += len(text)
+
+
+def _add_line(file: BinaryIO, data: bytes) -> None:
+    """Add to a file, and hand it over to the system."""
+    file.write(data)
+    file.flush()
+
+
+def _read_id(text: bytes) -> Any:
+    """Return the id of an output line; None if it cannot be read."""
+    try:
+        return parse_object(text).get("id")
+    except InputError:
+        return None
+
+
+def _to_json(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+
+
+def _hash(data: bytes) -> str:
+    return sha256(data).hexdigest()[:16]

@@ -1,156 +1,53 @@
-"""Lines of a question file: a question with its passages, or what is wrong with the line."""
+"""Lines of a question file, and what the report counts of each question."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, BinaryIO, NoReturn, NotRequired, TypedDict
+from typing import Any, BinaryIO, NamedTuple, NotRequired, TypedDict
 
 from deepera_graph.errors import InputError
 from deepera_graph.passages import PassageLike
 from deepera_graph.result import RankedPassage, RerankResult
+from deepera_graph.text.jsonl import RawLine, parse_object, read_raw_lines
 from deepera_graph.text.terms import missing_terms
 from deepera_graph.usage import UsageRecord
 
-
-class SummarySigns(TypedDict):
-    """What the summaries of one question show.
-
-    Attributes:
-        statuses: How many have each status.
-        terms: ``numbers`` and ``names`` in those handed out.
-        retained: Those of `terms` that the passage has too.
-    """
-
-    statuses: dict[str, int]
-    terms: dict[str, int]
-    retained: dict[str, int]
-
-
-class Signs(TypedDict):
-    """What one question shows.
-
-    Attributes:
-        n_passages: How many were ranked.
-        subject: What it belongs to, if that is known.
-        intent: Status of its intent.
-        survey: Status of its survey, if the backend has a surveyor.
-        scores: Of the passages judged, in rank order, each in [0, 1].
-        threshold: The lowest score kept, as applied.
-        n_kept: Passages that passed the filter, without those that `on_empty` filled in.
-        summaries: What its summaries show.
-    """
-
-    n_passages: int
-    subject: str | None
-    intent: str
-    survey: NotRequired[str]
-    scores: list[float]
-    threshold: float
-    n_kept: int
-    summaries: SummarySigns
-
-
-def signs_of(result: RerankResult, subject: str | None) -> Signs:
-    """Return what a question shows, and the subject it belongs to if that is known."""
-    signs: Signs = {
-        "n_passages": len(result.all_passages),
-        "subject": subject,
-        "intent": result.intent["status"],
-        "scores": [one.score for one in result.passages if one.score is not None],
-        "threshold": result.threshold,
-        "n_kept": 0 if result.fallback else len(result.kept),
-        "summaries": _summaries(result),
-    }
-    if result.survey is not None:
-        signs["survey"] = result.survey["status"]
-    return signs
-
-
-def _summaries(result: RerankResult) -> SummarySigns:
-    statuses, terms, retained = Counter[str](), Counter[str](), Counter[str]()
-    for passage in result.passages:
-        if not passage.summary_status:
-            continue
-        statuses[passage.summary_status] += 1
-        if passage.summary_status not in {"failed", "skipped_budget"}:
-            _count_terms(passage, terms, retained)
-    return {"statuses": dict(statuses), "terms": dict(terms), "retained": dict(retained)}
-
-
-def _count_terms(passage: RankedPassage, terms: Counter[str], retained: Counter[str]) -> None:
-    title = str(passage.metadata.get("title") or "")
-    missing = set(missing_terms(passage.summary, f"{passage.text} {title}"))
-    for term in missing_terms(passage.summary, ""):
-        kind = "numbers" if any(letter.isdigit() for letter in term) else "names"
-        terms[kind] += 1
-        retained[kind] += term not in missing
-
-
-class Facts(TypedDict):
-    """What is counted of a question whose line was written.
-
-    Attributes:
-        outcome: As in `RerankResult`.
-        passages: How many came in.
-        kept: How many of them were kept.
-        statuses: How many have each status.
-        causes: Why passages could not be judged, and how many for each reason.
-        usage: Calls and tokens a stage.
-        seconds: Wall time a stage.
-        signs: What the question shows of failure.
-    """
-
-    outcome: str
-    passages: int
-    kept: int
-    statuses: dict[str, int]
-    causes: dict[str, int]
-    usage: dict[str, UsageRecord]
-    seconds: dict[str, float]
-    signs: Signs
-
-
-def facts_of(result: RerankResult, subject: str | None) -> Facts:
-    """Return what is counted of a question, and the subject it belongs to if that is known."""
-    return {
-        "outcome": result.outcome,
-        "passages": len(result.all_passages),
-        "kept": len(result.kept),
-        "statuses": dict(Counter(passage.status for passage in result.all_passages)),
-        "causes": dict(Counter(passage.reason for passage in result.failed)),
-        "usage": {stage: used.record() for stage, used in result.usage.items()},
-        "seconds": dict(result.seconds),
-        "signs": signs_of(result, subject),
-    }
-
-
-_BOM = b"\xef\xbb\xbf"
 _PASSAGE_FIELDS = ("passages", "contexts")
 _SCORE_FIELDS = ("score", "first_stage_score")
 
 
+class QuestionStats(TypedDict):
+    """What the report counts of a question, as plain data."""
+
+    outcome: str
+    subject: str | None  # what the question belongs to, if that is known
+    n_passages: int
+    n_kept: int
+    n_passed: int  # those that passed the filter, without those that `on_empty` filled in
+    statuses: dict[str, int]  # of passages
+    causes: dict[str, int]  # why passages could not be judged
+    usage: dict[str, UsageRecord]  # a stage
+    seconds: dict[str, float]  # of wall time, a stage
+    intent: str  # its status
+    survey: NotRequired[str]  # its status, if the backend has a surveyor
+    scores: list[float]  # of the passages judged, in rank order, each in [0, 1]
+    threshold: float
+    summary_statuses: dict[str, int]
+    summary_terms: dict[str, int]  # ``numbers`` and ``names`` in the summaries handed out
+    retained_terms: dict[str, int]  # those of them that the passage has, too
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionLine:
-    """One question of a file.
+    """One question of a file."""
 
-    Attributes:
-        number: Of the line in the file, from 1.
-        end: Bytes of the file up to the end of this line.
-        id: As given; the line's number when the line has none.
-        question: What is asked.
-        passages: The candidates, in first-stage order.
-        metadata: Every other field of the line.
-        digest: SHA-256 of the line without the white space around it, in hexadecimal.
-    """
-
-    number: int
-    end: int
-    id: str
+    number: int  # of the line in the file, from 1
+    end: int  # bytes of the file up to the end of this line
+    id: str  # the line's number when the line has none
     question: str
     passages: list[PassageLike]
-    metadata: dict[str, Any]
+    metadata: dict[str, Any]  # every other field of the line
     digest: str = field(default="", compare=False, repr=False)
 
     @property
@@ -159,88 +56,60 @@ class QuestionLine:
         subject = self.metadata.get("subject")
         return subject if isinstance(subject, str) and subject else None
 
+    def fail(self, error: str) -> "BadLine":
+        """Say what is wrong with the question as a whole."""
+        return BadLine(self.number, self.end, self.id, error, self.digest)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BadLine:
-    """A line that cannot be used: its number, its id if that could be read, and why."""
+
+class BadLine(NamedTuple):
+    """A line that cannot be used: its number, its end, its id if that could be read, and why."""
 
     number: int
     end: int
     id: str | None
     error: str
-    digest: str = field(default="", compare=False, repr=False)
+    digest: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DoneLine:
-    """A line that an earlier run is done with.
-
-    Attributes:
-        number: Of the line in the file, from 1.
-        end: Bytes of the file up to the end of this line.
-        id: As read then; None if that could not be read.
-        facts: What the report counts of a question; None for a bad line.
-        error: What is wrong with a bad line; empty for a question.
-    """
+class DoneLine(NamedTuple):
+    """A line that an earlier run is done with: either its stats or its error says how it went."""
 
     number: int
     end: int
     id: str | None
-    facts: Facts | None = None
+    stats: QuestionStats | None = None
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RawLine:
-    """A line as it stands in the file, not blank."""
-
-    number: int
-    end: int
-    text: bytes
-
-    @property
-    def digest(self) -> str:
-        """Hash of the line without the white space around it."""
-        return sha256(self.text.strip()).hexdigest()
-
-
-Lookup = Callable[[RawLine], DoneLine | None]
+def hash_line(text: bytes) -> str:
+    """Return the SHA-256 of a line without the white space around it, in hexadecimal."""
+    return sha256(text.strip()).hexdigest()
 
 
 def read_lines(source: BinaryIO) -> Iterator[QuestionLine | BadLine]:
-    """Read one JSON object a line, one line at a time; blank lines are passed over.
-
-    Only a line feed ends a line. An id that an earlier line has is an error; so only the ids are
-    remembered, and nothing else of the lines read.
-    """
+    """Read one JSON object a line, with an id of its own; of a line only the id stays in memory."""
     seen: dict[str, int] = {}
-    for line in _raw_lines(source):
-        yield _read(line, seen)
+    return (_read(line, seen) for line in read_raw_lines(source))
 
 
-def read_rest(source: BinaryIO, done: Lookup) -> Iterator[QuestionLine | BadLine | DoneLine]:
-    """Do what `read_lines` does, but leave those lines unread that *done* knows."""
+def read_rest(
+    source: BinaryIO, find_done: Callable[[RawLine], DoneLine | None]
+) -> Iterator[QuestionLine | BadLine | DoneLine]:
+    """Do what `read_lines` does, but do not parse the lines that *find_done* knows."""
     seen: dict[str, int] = {}
-    for line in _raw_lines(source):
-        found = done(line)
-        if found is not None and found.id is not None:
-            seen.setdefault(found.id, found.number)
-        yield found or _read(line, seen)
-
-
-def _raw_lines(source: BinaryIO) -> Iterator[RawLine]:
-    end = 0
-    for number, line in enumerate(source, start=1):
-        end += len(line)
-        if line.strip():
-            yield RawLine(number, end, line.removeprefix(_BOM) if number == 1 else line)
+    for line in read_raw_lines(source):
+        done = find_done(line)
+        if done is not None and done.id is not None:
+            seen.setdefault(done.id, done.number)
+        yield done or _read(line, seen)
 
 
 def _read(line: RawLine, seen: dict[str, int]) -> QuestionLine | BadLine:
     name: str | None = None
+    digest = hash_line(line.text)
     try:
-        fields = _object(line.text)
-        name = _id(fields.pop("id", None), line.number)
+        fields = parse_object(line.text)
+        name = _read_id(fields.pop("id", None), line.number)
         earlier = seen.setdefault(name, line.number)
         if earlier != line.number:
             raise InputError(f"id {name!r} is used twice, first in line {earlier}")
@@ -248,36 +117,16 @@ def _read(line: RawLine, seen: dict[str, int]) -> QuestionLine | BadLine:
             number=line.number,
             end=line.end,
             id=name,
-            question=_question(fields),
-            passages=_passages(fields),
-            metadata=_metadata(fields),
-            digest=line.digest,
+            question=_take_question(fields),
+            passages=_take_passages(fields),
+            metadata=_take_metadata(fields),
+            digest=digest,
         )
     except InputError as error:
-        return BadLine(
-            number=line.number, end=line.end, id=name, error=str(error), digest=line.digest
-        )
+        return BadLine(line.number, line.end, name, str(error), digest)
 
 
-def _object(line: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(line.decode(), parse_constant=_refuse)
-    except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8: {error.reason} at byte {error.start + 1}") from error
-    except json.JSONDecodeError as error:
-        raise InputError(f"not JSON: {error.msg} at column {error.colno}") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"not JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise InputError(f"must be a JSON object, got {value!r:.80}")
-    return value
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON number")
-
-
-def _id(value: object, number: int) -> str:
+def _read_id(value: object, number: int) -> str:
     if value is None:
         return str(number)
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
@@ -285,14 +134,14 @@ def _id(value: object, number: int) -> str:
     return str(value)
 
 
-def _question(fields: dict[str, Any]) -> str:
+def _take_question(fields: dict[str, Any]) -> str:
     question = fields.pop("question", None)
     if not isinstance(question, str) or not question.strip():
         raise InputError(f"question must be a text, not blank, got {question!r:.80}")
     return question
 
 
-def _passages(fields: dict[str, Any]) -> list[PassageLike]:
+def _take_passages(fields: dict[str, Any]) -> list[PassageLike]:
     name = next((name for name in _PASSAGE_FIELDS if name in fields), None)
     if name is None:
         raise InputError(f"has no passages, only {', '.join(fields) or 'a question'}")
@@ -311,8 +160,50 @@ def _with_score(item: Any) -> Any:
     return {**others, "score": scores[0]} if scores else others
 
 
-def _metadata(fields: dict[str, Any]) -> dict[str, Any]:
+def _take_metadata(fields: dict[str, Any]) -> dict[str, Any]:
     metadata = fields.pop("metadata", None)
     if not isinstance(metadata, Mapping | None):
         raise InputError(f"metadata must be an object, got {metadata!r:.80}")
     return {**fields, **(metadata or {})}
+
+
+def count_question(result: RerankResult, subject: str | None = None) -> QuestionStats:
+    """Return what is counted of a question, and the subject it belongs to if that is known."""
+    terms, retained = _count_terms(result.passages)
+    stats: QuestionStats = {
+        "outcome": result.outcome,
+        "subject": subject,
+        "n_passages": len(result.all_passages),
+        "n_kept": len(result.kept),
+        "n_passed": 0 if result.fallback else len(result.kept),
+        "statuses": dict(Counter(one.status for one in result.all_passages)),
+        "causes": dict(Counter(one.reason for one in result.failed)),
+        "usage": {stage: used.record() for stage, used in result.usage.items()},
+        "seconds": dict(result.seconds),
+        "intent": result.intent["status"],
+        "scores": [one.score for one in result.passages if one.score is not None],
+        "threshold": result.threshold,
+        "summary_statuses": dict(
+            Counter(one.summary_status for one in result.passages if one.summary_status)
+        ),
+        "summary_terms": terms,
+        "retained_terms": retained,
+    }
+    if result.survey is not None:
+        stats["survey"] = result.survey["status"]
+    return stats
+
+
+def _count_terms(passages: tuple[RankedPassage, ...]) -> tuple[dict[str, int], dict[str, int]]:
+    """Count the numbers and names of the summaries, and those that stand in their passages."""
+    terms, retained = Counter[str](), Counter[str]()
+    for passage in passages:
+        if passage.summary_status in {"", "failed", "skipped_budget"}:
+            continue
+        title = str(passage.metadata.get("title") or "")
+        missing = set(missing_terms(passage.summary, f"{passage.text} {title}"))
+        for term in missing_terms(passage.summary, ""):
+            kind = "numbers" if any(letter.isdigit() for letter in term) else "names"
+            terms[kind] += 1
+            retained[kind] += term not in missing
+    return dict(terms), dict(retained)

@@ -1,12 +1,12 @@
-"""Signs of failure, counted over many questions in constant memory.
+"""The report of a run over a file: counts, costs and signs of failure, in constant memory.
 
-| key | sign | source |
+| key of ``diagnostics`` | sign | source |
 |---|---|---|
 | ``intent_failures`` | useless intents, scores that tell passages hardly apart | FA-1 |
 | ``calibration_drift`` | scores that mean something else in another subject | FA-2 |
 | ``over_filtering`` | too little passes the threshold | FA-3 |
-| ``surveys`` | surveys that failed, so that judges did without notes; only with a surveyor | – |
 | ``summary_drift`` | numbers and names of a summary that its passage does not have | FA-4 |
+| ``surveys`` | surveys that failed, so that judges did without notes; only with a surveyor | – |
 
 Source:
     Failure signatures FA-1 to FA-4 of the DeepEra study.
@@ -19,8 +19,7 @@ from statistics import quantiles
 from time import perf_counter
 from typing import Any
 
-from deepera_graph.jobs.lines import BadLine, DoneLine, Facts, Signs, SummarySigns, signs_of
-from deepera_graph.result import RerankResult
+from deepera_graph.jobs.lines import BadLine, DoneLine, QuestionStats
 from deepera_graph.usage import Usage
 
 N_BINS = 200
@@ -30,6 +29,10 @@ FEWEST_SCORES = 5
 FEWEST_DISTINCT = 3
 LEAST_IQR = 0.05
 LEAST_RANGE = 0.2
+MOST_CAUSES = 50
+MOST_ERRORS = 1000
+OTHER_CAUSE = "(other causes)"
+UNFINISHED = "unfinished"
 
 
 class Histogram:
@@ -53,6 +56,10 @@ class Histogram:
                 return index / N_BINS
         return None
 
+    def quantiles(self) -> dict[str, float | None]:
+        """Return the 10th, 25th, 50th, 75th and 90th percentile by name."""
+        return {f"p{share}": self.quantile(share / 100) for share in (10, 25, 50, 75, 90)}
+
     def distance(self, other: "Histogram") -> float:
         """Return the two-sample Kolmogorov-Smirnov distance, in [0, 1]; 0 if either is empty."""
         if not self.n or not other.n:
@@ -66,29 +73,42 @@ class Histogram:
 
 
 @dataclass(slots=True)
-class IntentFailures:
-    """FA-1: intents that had to fall back, and questions whose scores hardly differ.
-
-    Scores are undifferentiated if at least five passages were scored, with fewer than three
-    distinct values (to two decimals), an interquartile range below 0.05, and a range below 0.2.
-    The limits are ours; the range keeps a judge that says only 0 or 1 from being called flat.
-    """
+class Diagnostics:
+    """Signs of failure, added up over questions."""
 
     fallbacks: int = 0
     repaired: int = 0
     undifferentiated: int = 0
     distinct: Counter[int] = field(default_factory=Counter)
     iqr: Histogram = field(default_factory=Histogram)
+    scores: dict[str, Histogram] = field(default_factory=dict)
+    passed: Counter[str] = field(default_factory=Counter)
+    kept: Counter[int] = field(default_factory=Counter)
+    summaries: Counter[str] = field(default_factory=Counter)
+    terms: Counter[str] = field(default_factory=Counter)
+    retained: Counter[str] = field(default_factory=Counter)
+    surveys: Counter[str] = field(default_factory=Counter)
 
-    def add(self, signs: Signs) -> None:
+    def add(self, stats: QuestionStats) -> None:
         """Count one question."""
-        if not signs["n_passages"]:
-            return
-        scores = signs["scores"]
-        self.fallbacks += signs["intent"] == "fallback"
-        self.repaired += signs["intent"] == "repaired"
-        if len(scores) < FEWEST_SCORES:
-            return
+        if stats["n_passages"]:
+            self.fallbacks += stats["intent"] == "fallback"
+            self.repaired += stats["intent"] == "repaired"
+            self.kept[stats["n_passed"]] += 1
+        if len(stats["scores"]) >= FEWEST_SCORES:
+            self._add_spread(stats["scores"])
+        self._add_subject(stats)
+        self.summaries.update(stats["summary_statuses"])
+        self.terms.update(stats["summary_terms"])
+        self.retained.update(stats["retained_terms"])
+        if "survey" in stats:
+            self.surveys[stats["survey"]] += 1
+
+    def _add_spread(self, scores: list[float]) -> None:
+        """Count scores as undifferentiated that are few, close together and in a narrow range.
+
+        The limits are ours; that of the range is for judges that only say 0 or 1.
+        """
         n_distinct = len({round(score, 2) for score in scores})
         low, _, high = quantiles(scores, n=4, method="inclusive")
         self.distinct[n_distinct] += 1
@@ -99,36 +119,43 @@ class IntentFailures:
             and max(scores) - min(scores) < LEAST_RANGE
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {
-            "fallbacks": self.fallbacks,
-            "repaired": self.repaired,
-            "undifferentiated": self.undifferentiated,
-            "distinct_scores": {str(n): self.distinct[n] for n in sorted(self.distinct)},
-            "score_iqr": _quantiles(self.iqr),
-        }
-
-
-@dataclass(slots=True)
-class CalibrationDrift:
-    """FA-2: how scores are distributed in each subject, and how far subjects are apart."""
-
-    scores: dict[str, Histogram] = field(default_factory=dict)
-    passed: Counter[str] = field(default_factory=Counter)
-
-    def add(self, signs: Signs) -> None:
-        """Count one question."""
-        name = signs["subject"] or "(none)"
+    def _add_subject(self, stats: QuestionStats) -> None:
+        name = stats["subject"] or "(none)"
         if name not in self.scores and len(self.scores) >= MOST_SUBJECTS:
             name = OTHER
         histogram = self.scores.setdefault(name, Histogram())
-        for score in signs["scores"]:
+        for score in stats["scores"]:
             histogram.add(score)
-        self.passed[name] += sum(score >= signs["threshold"] for score in signs["scores"])
+        self.passed[name] += sum(score >= stats["threshold"] for score in stats["scores"])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
+        """Return plain data; what `on_empty` filled in counts as nothing kept."""
+        return {
+            "intent_failures": {
+                "fallbacks": self.fallbacks,
+                "repaired": self.repaired,
+                "undifferentiated": self.undifferentiated,
+                "distinct_scores": {str(n): self.distinct[n] for n in sorted(self.distinct)},
+                "score_iqr": self.iqr.quantiles(),
+            },
+            "calibration_drift": self._drift(),
+            "over_filtering": {
+                "empty_results": self.kept[0],
+                "empty_share": _share(self.kept[0], self.kept.total()),
+                "kept": {str(n): self.kept[n] for n in sorted(self.kept) if self.kept[n]},
+            },
+            "summary_drift": {
+                "summaries": self.summaries.total(),
+                "drifted": self.summaries["drifted"],
+                "failed": self.summaries["failed"],
+                "found_nothing": self.summaries["none"],
+                "number_retention": _share(self.retained["numbers"], self.terms["numbers"]),
+                "name_retention": _share(self.retained["names"], self.terms["names"]),
+            },
+            **({"surveys": dict(sorted(self.surveys.items()))} if self.surveys else {}),
+        }
+
+    def _drift(self) -> dict[str, Any]:
         pairs = [
             (one.distance(other), name, other_name)
             for (name, one), (other_name, other) in combinations(sorted(self.scores.items()), 2)
@@ -141,7 +168,7 @@ class CalibrationDrift:
                 name: {
                     "scores": one.n,
                     "pass_rate": _share(self.passed[name], one.n),
-                    "quantiles": _quantiles(one),
+                    "quantiles": one.quantiles(),
                 }
                 for name, one in sorted(self.scores.items())
             },
@@ -149,122 +176,17 @@ class CalibrationDrift:
 
 
 @dataclass(slots=True)
-class OverFiltering:
-    """FA-3: how many passages are kept, and how often none."""
-
-    kept: Counter[int] = field(default_factory=Counter)
-
-    def add(self, signs: Signs) -> None:
-        """Count one question that had passages."""
-        if signs["n_passages"]:
-            self.kept[signs["n_kept"]] += 1
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data; what `on_empty` filled in counts as nothing kept."""
-        return {
-            "empty_results": self.kept[0],
-            "empty_share": _share(self.kept[0], self.kept.total()),
-            "kept": {str(n): self.kept[n] for n in sorted(self.kept) if self.kept[n]},
-        }
-
-
-@dataclass(slots=True)
-class SummaryDrift:
-    """FA-4: summaries that were replaced, and how many terms of the others are in their passage."""
-
-    statuses: Counter[str] = field(default_factory=Counter)
-    terms: Counter[str] = field(default_factory=Counter)
-    retained: Counter[str] = field(default_factory=Counter)
-
-    def add(self, summaries: SummarySigns) -> None:
-        """Count the summaries of one question."""
-        self.statuses.update(summaries["statuses"])
-        self.terms.update(summaries["terms"])
-        self.retained.update(summaries["retained"])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data; the retentions are of the summaries handed out."""
-        return {
-            "summaries": self.statuses.total(),
-            "drifted": self.statuses["drifted"],
-            "failed": self.statuses["failed"],
-            "found_nothing": self.statuses["none"],
-            "number_retention": _share(self.retained["numbers"], self.terms["numbers"]),
-            "name_retention": _share(self.retained["names"], self.terms["names"]),
-        }
-
-
-@dataclass(slots=True)
-class Diagnostics:
-    """All four signs together, and how many surveys have each status."""
-
-    intent_failures: IntentFailures = field(default_factory=IntentFailures)
-    calibration_drift: CalibrationDrift = field(default_factory=CalibrationDrift)
-    over_filtering: OverFiltering = field(default_factory=OverFiltering)
-    summary_drift: SummaryDrift = field(default_factory=SummaryDrift)
-    surveys: Counter[str] = field(default_factory=Counter)
-
-    def add(self, result: RerankResult, *, subject: str | None = None) -> None:
-        """Count one question, and the subject it belongs to if that is known."""
-        self.count(signs_of(result, subject))
-
-    def count(self, signs: Signs) -> None:
-        """Count what one question showed."""
-        self.intent_failures.add(signs)
-        self.calibration_drift.add(signs)
-        self.over_filtering.add(signs)
-        self.summary_drift.add(signs["summaries"])
-        if "survey" in signs:
-            self.surveys[signs["survey"]] += 1
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {
-            "intent_failures": self.intent_failures.to_dict(),
-            "calibration_drift": self.calibration_drift.to_dict(),
-            "over_filtering": self.over_filtering.to_dict(),
-            "summary_drift": self.summary_drift.to_dict(),
-            **({"surveys": dict(sorted(self.surveys.items()))} if self.surveys else {}),
-        }
-
-
-def _quantiles(histogram: Histogram) -> dict[str, float | None]:
-    return {f"p{share}": histogram.quantile(share / 100) for share in (10, 25, 50, 75, 90)}
-
-
-def _share(part: int, whole: int) -> float | None:
-    return round(part / whole, 4) if whole else None
-
-
-MOST_CAUSES = 50
-MOST_ERRORS = 1000
-OTHER_CAUSE = "(other causes)"
-UNFINISHED = "unfinished"
-
-
-@dataclass(slots=True)
 class JobReport:
-    """Adds up what happens; its size does not grow with the file.
+    """Adds up what happens; its size does not grow with the file."""
 
-    Attributes:
-        end: How the run ended: ``complete``, ``interrupted``, ``unreachable``, or ``running``.
-        n_written: Lines written.
-        n_bad: Lines that failed as a whole.
-        n_passages: Passages in the lines written.
-        n_kept: Those that were kept.
-        n_failed: Those that could not be judged.
-        n_earlier: Those of `n_written` that an earlier run has written.
-        usage_earlier: Calls and tokens of that earlier run, for these lines.
-    """
-
-    end: str = "running"
+    end: str = "running"  # then complete, interrupted or unreachable
     n_written: int = 0
-    n_bad: int = 0
-    n_passages: int = 0
+    n_bad: int = 0  # lines that failed as a whole
+    n_passages: int = 0  # in the lines written
     n_kept: int = 0
     n_failed: int = 0
-    n_earlier: int = 0
-    usage_earlier: Usage = field(default_factory=Usage)
+    n_earlier: int = 0  # lines that an earlier run has written
+    usage_earlier: Usage = field(default_factory=Usage)  # of these lines
     errors: list[dict[str, Any]] = field(default_factory=list)
     outcomes: Counter[str] = field(default_factory=Counter)
     statuses: Counter[str] = field(default_factory=Counter)
@@ -275,28 +197,26 @@ class JobReport:
     manifest: dict[str, Any] | None = None
     started: float = field(default_factory=perf_counter)
 
-    def count(self, facts: Facts) -> None:
-        """Count a question whose line was written."""
+    def add(self, stats: QuestionStats, *, earlier: bool = False) -> None:
+        """Count a question whose line was written, now or by an *earlier* run."""
         self.n_written += 1
-        self.n_passages += facts["passages"]
-        self.n_kept += facts["kept"]
-        self.n_failed += sum(facts["causes"].values())
-        self.outcomes[facts["outcome"]] += 1
-        self.statuses.update(facts["statuses"])
-        for cause, n_failed in facts["causes"].items():
+        self.n_passages += stats["n_passages"]
+        self.n_kept += stats["n_kept"]
+        self.n_failed += sum(stats["causes"].values())
+        self.outcomes[stats["outcome"]] += 1
+        self.statuses.update(stats["statuses"])
+        for cause, n_failed in stats["causes"].items():
             known = cause in self.causes or len(self.causes) < MOST_CAUSES
             self.causes[cause if known else OTHER_CAUSE] += n_failed
-        for stage, used in facts["usage"].items():
-            self.usage[stage] = self.usage.get(stage, Usage()) + Usage.of(used)
-        for stage, seconds in facts["seconds"].items():
+        for stage, record in stats["usage"].items():
+            used = Usage.of(record)
+            self.usage[stage] = self.usage.get(stage, Usage()) + used
+            if earlier:
+                self.usage_earlier += used
+        for stage, seconds in stats["seconds"].items():
             self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
-        self.diagnostics.count(facts["signs"])
-
-    def count_earlier(self, facts: Facts) -> None:
-        """Count a question whose line an earlier run has written."""
-        self.count(facts)
-        self.n_earlier += 1
-        self.usage_earlier += sum(map(Usage.of, facts["usage"].values()), Usage())
+        self.diagnostics.add(stats)
+        self.n_earlier += earlier
 
     def add_unfinished(self, usage: Usage) -> None:
         """Count what a question cost that failed as a whole, under a stage of its own."""
@@ -320,6 +240,8 @@ class JobReport:
         of which run at once. All but the wall time is of the whole file; after a resume, `earlier`
         has the part that was done before.
         """
+        earlier = {"written": self.n_earlier, "usage": self.usage_earlier.record()}
+        stages = {name: round(spent, 3) for name, spent in self.seconds.items() if name != "total"}
         return {
             "end": self.end,
             "lines": {
@@ -327,23 +249,16 @@ class JobReport:
                 "written": self.n_written,
                 "bad": self.n_bad,
             },
-            **self._earlier(),
+            **({"earlier": earlier} if self.n_earlier else {}),
             "passages": {
                 "ranked": self.n_passages,
                 "kept": self.n_kept,
                 "failed": self.n_failed,
-                "statuses": _sorted(self.statuses),
+                "statuses": dict(sorted(self.statuses.items())),
                 "failures_by_cause": dict(self.causes.most_common()),
             },
-            "outcomes": _sorted(self.outcomes),
-            "seconds": {
-                "wall": round(perf_counter() - self.started, 3),
-                "stages": {
-                    stage: round(seconds, 3)
-                    for stage, seconds in self.seconds.items()
-                    if stage != "total"
-                },
-            },
+            "outcomes": dict(sorted(self.outcomes.items())),
+            "seconds": {"wall": round(perf_counter() - self.started, 3), "stages": stages},
             "usage": {
                 **self.total_usage.record(),
                 "stages": {stage: used.record() for stage, used in self.usage.items()},
@@ -353,11 +268,6 @@ class JobReport:
             "manifest": self.manifest,
         }
 
-    def _earlier(self) -> dict[str, Any]:
-        if not self.n_earlier:
-            return {}
-        return {"earlier": {"written": self.n_earlier, "usage": self.usage_earlier.record()}}
 
-
-def _sorted(counts: Counter[str]) -> dict[str, int]:
-    return dict(sorted(counts.items()))
+def _share(part: int, whole: int) -> float | None:
+    return round(part / whole, 4) if whole else None

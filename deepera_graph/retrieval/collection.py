@@ -30,9 +30,6 @@ class HashedTermEmbeddings(SparseEmbeddings):
         average_length: Stems in a passage of usual length, > 0; stated, not measured, so that a
             vector depends on its own text alone. 100 stems are about 170 words of prose.
 
-    Raises:
-        SettingsError: A value is out of range.
-
     Source:
         Robertson and Zaragoza (2009), The Probabilistic Relevance Framework: BM25 and Beyond,
         eq. 3.15, with the customary k1 = 1.2 and b = 0.75. Qdrant's IDF is
@@ -94,11 +91,6 @@ def open_collection(
 
     The vectors a collection has tell its mode, the name of the sparse vector how terms were
     hashed, and its metadata which embeddings made the dense one (Qdrant 1.16 or later).
-
-    Raises:
-        SettingsError: The mode is unknown, a name is no name, or mode and embeddings do not go
-            together.
-        StoreError: The collection is missing although *must_exist*, or was indexed otherwise.
     """
     if mode is not None and mode not in get_args(Mode):
         raise SettingsError(f"mode must be one of {', '.join(get_args(Mode))}, got {mode!r}")
@@ -107,9 +99,9 @@ def open_collection(
     if client.collection_exists(name):
         mode = _check_existing(client, name, mode, embeddings)
     elif must_exist:
-        raise StoreError(f"there is no collection {name!r}; {_others(client)}")
+        raise StoreError(f"there is no collection {name!r}; {_describe_others(client)}")
     else:
-        mode = _create(client, name, mode, embeddings)
+        mode = _create_collection(client, name, mode, embeddings)
     return QdrantVectorStore(
         client=client,
         collection_name=name,
@@ -128,15 +120,15 @@ def is_sparse(store: QdrantVectorStore) -> bool:
     return store.retrieval_mode != RetrievalMode.DENSE
 
 
-def identity(embeddings: Embeddings) -> str:
-    """Return how a collection's record names embeddings: their class, and their model if told."""
+def name_embeddings(embeddings: Embeddings) -> str:
+    """Return the class of embeddings, and their model if they tell it."""
     names = (getattr(embeddings, field, None) for field in ("model", "model_name"))
     model = next((name for name in names if isinstance(name, str)), None)
     kind = type(embeddings).__name__
     return f"{kind}:{model}" if model else kind
 
 
-def _create(
+def _create_collection(
     client: QdrantClient, name: str, mode: Mode | None, embeddings: Embeddings | None
 ) -> Mode:
     if mode is None:
@@ -145,9 +137,9 @@ def _create(
     dense: dict[str, models.VectorParams] = {}
     record: dict[str, Any] = {"mode": mode}
     if embeddings is not None:
-        record["embeddings"] = identity(embeddings)
+        record["embeddings"] = name_embeddings(embeddings)
         dense[DENSE_NAME] = models.VectorParams(
-            size=_size(embeddings), distance=models.Distance.COSINE
+            size=_measure(embeddings), distance=models.Distance.COSINE
         )
     sparse = {SPARSE_NAME: models.SparseVectorParams(modifier=models.Modifier.IDF)}
     try:
@@ -166,7 +158,7 @@ def _check_existing(
     client: QdrantClient, name: str, mode: Mode | None, embeddings: Embeddings | None
 ) -> Mode:
     config = client.get_collection(name).config
-    indexed = _mode_of(config.params, name)
+    indexed = _find_mode(config.params, name)
     if mode is not None and mode != indexed:
         raise StoreError(f"collection {name!r} was indexed as {indexed}, not as {mode}")
     recorded = ((config.metadata or {}).get("deepera") or {}).get("embeddings")
@@ -177,13 +169,13 @@ def _check_existing(
         )
     _check_embeddings(indexed, embeddings)
     if embeddings is not None:
-        _check_same(name, recorded, embeddings, _dense(config.params))
+        _check_same(name, recorded, embeddings, _find_dense(config.params))
     return indexed
 
 
 def _check_embeddings(mode: Mode, embeddings: Embeddings | None) -> None:
     if mode == "sparse" and embeddings is not None:
-        raise SettingsError(f"mode sparse takes no embeddings, got {identity(embeddings)}")
+        raise SettingsError(f"mode sparse takes no embeddings, got {name_embeddings(embeddings)}")
     if mode != "sparse" and embeddings is None:
         raise SettingsError(f"mode {mode} needs embeddings")
 
@@ -191,20 +183,19 @@ def _check_embeddings(mode: Mode, embeddings: Embeddings | None) -> None:
 def _check_same(
     name: str, recorded: object, embeddings: Embeddings, dense: models.VectorParams | None
 ) -> None:
-    if recorded is not None and recorded != identity(embeddings):
-        raise StoreError(
-            f"collection {name!r} was indexed with {recorded}, not with {identity(embeddings)}"
-        )
-    size = _size(embeddings)
+    given = name_embeddings(embeddings)
+    if recorded is not None and recorded != given:
+        raise StoreError(f"collection {name!r} was indexed with {recorded}, not with {given}")
+    size = _measure(embeddings)
     if dense is not None and dense.size != size:
         raise StoreError(
-            f"collection {name!r} holds vectors of size {dense.size}, but {identity(embeddings)} "
-            f"makes vectors of size {size}"
+            f"collection {name!r} holds vectors of size {dense.size}, but {given} makes vectors of "
+            f"size {size}"
         )
 
 
-def _mode_of(params: models.CollectionParams, name: str) -> Mode:
-    dense, sparse = _dense(params) is not None, SPARSE_NAME in (params.sparse_vectors or {})
+def _find_mode(params: models.CollectionParams, name: str) -> Mode:
+    dense, sparse = _find_dense(params) is not None, SPARSE_NAME in (params.sparse_vectors or {})
     if dense:
         return "hybrid" if sparse else "dense"
     if sparse:
@@ -214,16 +205,16 @@ def _mode_of(params: models.CollectionParams, name: str) -> Mode:
     raise StoreError(f"collection {name!r} was not indexed by deepera: its vectors are {found}")
 
 
-def _dense(params: models.CollectionParams) -> models.VectorParams | None:
+def _find_dense(params: models.CollectionParams) -> models.VectorParams | None:
     if isinstance(params.vectors, models.VectorParams):
         return params.vectors
     return (params.vectors or {}).get(DENSE_NAME)
 
 
-def _size(embeddings: Embeddings) -> int:
+def _measure(embeddings: Embeddings) -> int:
     return len(embeddings.embed_query("size"))
 
 
-def _others(client: QdrantClient) -> str:
+def _describe_others(client: QdrantClient) -> str:
     names = sorted(collection.name for collection in client.get_collections().collections)
     return f"there are {', '.join(map(repr, names))}" if names else "there are none"

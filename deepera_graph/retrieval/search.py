@@ -1,12 +1,11 @@
-"""Conditions on metadata, as Qdrant filters."""
+"""Searching a collection: conditions on metadata, points of passages, and ranking."""
 
 import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
 from langchain_core.documents import Document
@@ -32,33 +31,30 @@ def build_filter(where: Mapping[str, Any] | None) -> models.Filter | None:
     | None | is missing, null or an empty list |
 
     A dot in a name goes into a nested object: ``journal.name``.
-
-    Raises:
-        SettingsError: A name is empty or a value is none of these.
     """
     if not where:
         return None
-    return models.Filter(must=[_condition(name, value) for name, value in where.items()])
+    return models.Filter(must=[_build_condition(name, value) for name, value in where.items()])
 
 
-def _condition(name: str, value: object) -> models.Condition:
+def _build_condition(name: str, value: object) -> models.Condition:
     if '"' in name or not all(name.split(".")):
         raise SettingsError(f"where: {name!r} names no metadata field")
-    key = "metadata." + ".".join(map(_path_step, name.split(".")))
+    key = "metadata." + ".".join(map(_quote_step, name.split(".")))
     if isinstance(value, Mapping):
-        return _range(name, key, value)
+        return _build_range(name, key, value)
     if isinstance(value, list | tuple | set | frozenset):
         if not value:
             raise SettingsError(f"where: the list of values for {name!r} is empty")
-        return models.Filter(should=[_equal(name, key, item) for item in value])
-    return _equal(name, key, value)
+        return models.Filter(should=[_build_equal(name, key, item) for item in value])
+    return _build_equal(name, key, value)
 
 
-def _path_step(name: str) -> str:
+def _quote_step(name: str) -> str:
     return name if _PLAIN_NAME.fullmatch(name) else f'"{name}"'
 
 
-def _equal(name: str, key: str, value: object) -> models.Condition:
+def _build_equal(name: str, key: str, value: object) -> models.Condition:
     if value is None:
         return models.IsEmptyCondition(is_empty=models.PayloadField(key=key))
     if isinstance(value, bool | str):
@@ -69,14 +65,14 @@ def _equal(name: str, key: str, value: object) -> models.Condition:
     raise SettingsError(f"where: {name!r} cannot be compared with {value!r:.80}")
 
 
-def _range(name: str, key: str, bounds: Mapping[str, Any]) -> models.Condition:
+def _build_range(name: str, key: str, bounds: Mapping[str, Any]) -> models.Condition:
     if not bounds or not set(bounds) <= set(_BOUNDS):
         raise SettingsError(
             f"where: a range of {name!r} has {', '.join(_BOUNDS)}, got {dict(bounds)!r:.80}"
         )
     kind = models.DatetimeRange if _are_strings(bounds) else models.Range
     try:
-        return models.FieldCondition(key=key, range=kind.model_validate(_checked(bounds)))
+        return models.FieldCondition(key=key, range=kind.model_validate(_check_bounds(bounds)))
     except (ValidationError, TypeError) as error:
         raise SettingsError(
             f"where: a range of {name!r} has numbers or ISO dates, got {dict(bounds)!r:.80}"
@@ -87,7 +83,7 @@ def _are_strings(bounds: Mapping[str, Any]) -> bool:
     return all(isinstance(bound, str) for bound in bounds.values())
 
 
-def _checked(bounds: Mapping[str, Any]) -> dict[str, Any]:
+def _check_bounds(bounds: Mapping[str, Any]) -> dict[str, Any]:
     """Refuse what pydantic would turn into numbers: True, "3"."""
     numbers = all(
         isinstance(bound, int | float) and not isinstance(bound, bool) for bound in bounds.values()
@@ -103,12 +99,7 @@ RRF_K = 60
 def fuse(rankings: Iterable[Sequence[str]], *, k: int = RRF_K) -> dict[str, float]:
     """Return the fused score of each id: the sum of 1 / (k + rank) over the rankings that have it.
 
-    Args:
-        rankings: Ids, best first, without repetition; ranks count from 1.
-        k: How little the first ranks stand out, >= 0.
-
-    Returns:
-        Scores in (0, n_rankings / (k + 1)]; they rank, and mean nothing by themselves.
+    Scores are in (0, n_rankings / (k + 1)].
 
     Source:
         Cormack, Clarke and Buettcher (2009), Reciprocal Rank Fusion outperforms Condorcet and
@@ -128,17 +119,11 @@ CONTENT, METADATA, ID = "page_content", "metadata", "id"
 def build_points(
     store: QdrantVectorStore, passages: Sequence[Document]
 ) -> list[models.PointStruct]:
-    """Return the points of passages; a point's number is made from the passage's id alone.
-
-    Vectors are made of title and text together, the payload keeps them apart.
-
-    Raises:
-        InputError: A passage has no text, or what Qdrant cannot store.
-    """
-    ids = [_id(passage) for passage in passages]
+    """Return the points of passages; a point's number is made from the passage's id alone."""
+    ids = [_passage_id(passage) for passage in passages]
     for name, passage in zip(ids, passages, strict=True):
-        _check(name, passage)
-    vectors = _vectors(store, [_indexed_text(passage) for passage in passages])
+        _check_storable(name, passage)
+    vectors = _build_vectors(store, [_join_title(passage) for passage in passages])
     return [
         models.PointStruct(
             id=str(uuid5(NAMESPACE_URL, f"deepera:{name}")),
@@ -149,7 +134,7 @@ def build_points(
     ]
 
 
-def name_of(point: models.ScoredPoint) -> str:
+def point_id(point: models.ScoredPoint) -> str:
     """Return the passage's id; the point's own if another program stored it."""
     return str((point.payload or {}).get(ID) or point.id)
 
@@ -159,20 +144,20 @@ def read_point(point: models.ScoredPoint, *, score: float, rank: int) -> Documen
     payload = point.payload or {}
     found = {"retrieval_score": score, "retrieval_rank": rank}
     return Document(
-        id=name_of(point),
+        id=point_id(point),
         page_content=payload.get(CONTENT) or "",
         metadata={**(payload.get(METADATA) or {}), **found},
     )
 
 
-def _id(passage: Document) -> str:
+def _passage_id(passage: Document) -> str:
     if passage.id:
         return passage.id
     text = passage.page_content.encode("utf-8", "surrogatepass")
     return blake2b(text, digest_size=8).hexdigest()
 
 
-def _check(name: str, passage: Document) -> None:
+def _check_storable(name: str, passage: Document) -> None:
     if not passage.page_content.strip():
         raise InputError(f"passage {name!r} has no text")
     try:
@@ -182,13 +167,13 @@ def _check(name: str, passage: Document) -> None:
         raise InputError(f"passage {name!r} cannot be stored: {error}") from error
 
 
-def _indexed_text(passage: Document) -> str:
+def _join_title(passage: Document) -> str:
     title = passage.metadata.get("title")
     has_title = isinstance(title, str) and title.strip()
     return f"{title}\n{passage.page_content}" if has_title else passage.page_content
 
 
-def _vectors(store: QdrantVectorStore, texts: list[str]) -> list[dict[str, Any]]:
+def _build_vectors(store: QdrantVectorStore, texts: list[str]) -> list[dict[str, Any]]:
     vectors: list[dict[str, Any]] = [{} for _ in texts]
     if store.embeddings is not None:
         for vector, dense in zip(vectors, store.embeddings.embed_documents(texts), strict=True):
@@ -207,8 +192,7 @@ _TIE_MARGIN = 16
 _DECIMALS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class FoundPoint(NamedTuple):
     """One point found; `score` is rounded to 6 decimals, about what single precision holds."""
 
     name: str
@@ -216,8 +200,7 @@ class Ranked:
     point: models.ScoredPoint
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(NamedTuple):
     """What is looked for: a vector, and the name of the vectors it is compared with."""
 
     using: str
@@ -239,37 +222,37 @@ def build_probes(store: QdrantVectorStore, question: str) -> list[Probe]:
 
 def rank_points(
     store: QdrantVectorStore, probes: list[Probe], k: int, conditions: models.Filter | None
-) -> list[Ranked]:
+) -> list[FoundPoint]:
     """Return the best *k* points, best first, equal scores by id.
 
-    Hybrid fuses here and not in Qdrant: Qdrant breaks ties by the order of indexing, and
-    langchain-qdrant fuses no more than *k* of each ranking.
+    Fused here, as Qdrant breaks ties by the order of indexing, so that indexing in another order
+    would rank otherwise, and langchain-qdrant fuses no more than *k* of each ranking.
     """
     if store.retrieval_mode != RetrievalMode.HYBRID:
-        return _best(store, probes[0], k, conditions) if probes else []
+        return _find_best(store, probes[0], k, conditions) if probes else []
     depth = max(FUSED_PER_RESULT * k, FUSED_AT_LEAST)
-    rankings = [_best(store, probe, depth, conditions) for probe in probes]
+    rankings = [_find_best(store, probe, depth, conditions) for probe in probes]
     points = {found.name: found.point for ranking in rankings for found in ranking}
     scores = fuse([found.name for found in ranking] for ranking in rankings)
-    fused = [Ranked(name, score, points[name]) for name, score in scores.items()]
-    return sorted(fused, key=_place)[:k]
+    fused = [FoundPoint(name, score, points[name]) for name, score in scores.items()]
+    return sorted(fused, key=_rank_key)[:k]
 
 
-def _best(
+def _find_best(
     store: QdrantVectorStore, probe: Probe, k: int, conditions: models.Filter | None
-) -> list[Ranked]:
+) -> list[FoundPoint]:
     """Ask for more than *k*, until all points that tie with the k-th are there to choose from."""
     limit = k + _TIE_MARGIN
     while True:
-        found = _ask(store, probe, limit, conditions)
+        found = _query_points(store, probe, limit, conditions)
         if len(found) < limit or found[-1].score != found[k - 1].score:
-            return sorted(found, key=_place)[:k]
+            return sorted(found, key=_rank_key)[:k]
         limit *= 4
 
 
-def _ask(
+def _query_points(
     store: QdrantVectorStore, probe: Probe, limit: int, conditions: models.Filter | None
-) -> list[Ranked]:
+) -> list[FoundPoint]:
     response = store.client.query_points(
         store.collection_name,
         query=probe.query,
@@ -279,9 +262,10 @@ def _ask(
         with_payload=True,
     )
     return [
-        Ranked(name_of(point), round(point.score, _DECIMALS), point) for point in response.points
+        FoundPoint(point_id(point), round(point.score, _DECIMALS), point)
+        for point in response.points
     ]
 
 
-def _place(found: Ranked) -> tuple[Any, ...]:
+def _rank_key(found: FoundPoint) -> tuple[Any, ...]:
     return (-found.score, found.name)

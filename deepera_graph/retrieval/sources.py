@@ -1,28 +1,17 @@
-"""Records in files: what one line, row or text file says, checked, with its place."""
+"""Passages of files: JSON lines, CSV, text and Markdown, cut into parts of usual length."""
 
-import asyncio
 import csv
-import json
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator, Mapping
 from math import ceil
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple
 
 from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
-from qdrant_client import models
 
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.jobs.ray import Share
-from deepera_graph.retrieval.collection import Mode
-from deepera_graph.retrieval.search import build_points
-from deepera_graph.retrieval.store import open_store
+from deepera_graph.text.jsonl import BOM, parse_object, read_raw_lines
 from deepera_graph.text.sentences import Sentence, split_sentences
-from deepera_graph.usage import Usage
 
 MAX_WORDS = 200
 
@@ -30,22 +19,20 @@ MAX_WORDS = 200
 def cut_text(text: str, *, max_words: int = MAX_WORDS) -> list[str]:
     """Cut a text into the fewest parts of about equal length; a short one stays as it is.
 
-    Args:
-        text: Any text.
-        max_words: Most words (by white space) in a part, >= 1; one longer sentence is a part.
-
-    Returns:
-        Verbatim slices in order that hold every sentence once; none if the text is blank.
+    Parts are verbatim and hold every sentence once; words are told by white space, and a sentence
+    of more than *max_words* is a part.
     """
     n_words = len(text.split())
     if n_words <= max_words:
         return [text.strip()] if n_words else []
     goal = n_words / ceil(n_words / max_words)
-    groups = _groups(split_sentences(text), goal, max_words)
+    groups = _group_sentences(split_sentences(text), goal, max_words)
     return [text[group[0].start : group[-1].end] for group in groups]
 
 
-def _groups(sentences: list[Sentence], goal: float, limit: int) -> Iterator[list[Sentence]]:
+def _group_sentences(
+    sentences: list[Sentence], goal: float, limit: int
+) -> Iterator[list[Sentence]]:
     group: list[Sentence] = []
     n_words = 0
     for sentence in sentences:
@@ -64,116 +51,87 @@ ID_FIELDS = ("id", "_id")
 _TEXTUAL = (*TEXT_FIELDS, *ID_FIELDS, "title")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?")
 _HEADING = re.compile(r"^#{1,6}[ \t]+(\S.*?)[ \t#]*$", re.MULTILINE)
-_BOM = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One text of a file.
+class Record(NamedTuple):
+    """One text of a file."""
 
-    Attributes:
-        place: File and line, for messages.
-        id: Its id; its place when the file gives none.
-        text: Not blank.
-        title: Empty if not known.
-        metadata: Everything else the file says about it.
-    """
-
-    place: str
-    id: str
-    text: str
-    title: str
-    metadata: dict[str, Any]
+    place: str  # file and line, for messages
+    id: str  # its place when the file gives none
+    text: str  # not blank
+    title: str  # empty if not known
+    metadata: dict[str, Any]  # everything else the file says about it
 
 
 def read_json_lines(file: Path) -> Iterator[Record]:
-    """Read one object a line; blank lines are passed over.
-
-    Raises:
-        InputError: A line is no JSON object, no UTF-8, or has no text.
-    """
-    for number, line in _lines(file):
-        if line.strip():
-            place = f"{file.as_posix()}:{number}"
-            yield _record(place, _object(place, line))
+    """Read one object a line; blank lines are passed over."""
+    with file.open("rb") as lines:
+        for line in read_raw_lines(lines):
+            place = f"{file.as_posix()}:{line.number}"
+            yield _to_record(place, _parse(place, line.text))
 
 
 def read_csv(file: Path) -> Iterator[Record]:
-    """Read one row a text, under a header; cells that are numbers become numbers in the metadata.
-
-    Raises:
-        InputError: A row does not fit the header, is no UTF-8, or has no text.
-    """
-    rows = csv.DictReader((line for _, line in _lines(file)), strict=True)
+    """Read one row a text, under a header; cells that are numbers are numbers in the metadata."""
+    rows = csv.DictReader((line for _, line in _decode_lines(file)), strict=True)
     start = 1
     try:
-        start = _start_of_next(rows)
+        start = _next_line_number(rows)
         for row in rows:
             place = f"{file.as_posix()}:{start}"
-            start = _start_of_next(rows)
+            start = _next_line_number(rows)
             if None in row or None in row.values():
                 raise InputError(f"{place}: the row has more or fewer cells than the header")
-            yield _record(place, {name: _cell(place, name, row[name]) for name in row if row[name]})
+            yield _to_record(
+                place, {name: _parse_cell(place, name, row[name]) for name in row if row[name]}
+            )
     except csv.Error as error:
         raise InputError(f"{file.as_posix()}:{start}: not CSV: {error}") from error
 
 
 def read_text(file: Path) -> Iterator[Record]:
-    """Read a file as one text; a blank one gives none.
-
-    Raises:
-        InputError: The file is no UTF-8.
-    """
-    text = "".join(line for _, line in _lines(file))
+    """Read a file as one text; a blank one gives none."""
+    text = "".join(line for _, line in _decode_lines(file))
     if text.strip():
         heading = _HEADING.search(text) if file.suffix.lower() == ".md" else None
         name = file.as_posix()
         yield Record(name, name, text, heading.group(1) if heading else "", {})
 
 
-def _lines(file: Path) -> Iterator[tuple[int, str]]:
+def _decode_lines(file: Path) -> Iterator[tuple[int, str]]:
     """Read by bytes, so that only line feeds end lines and a bad byte has a line number."""
     with file.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             try:
-                yield number, (line.removeprefix(_BOM) if number == 1 else line).decode()
+                yield number, (line.removeprefix(BOM) if number == 1 else line).decode()
             except UnicodeDecodeError as error:
                 raise InputError(
                     f"{file.as_posix()}:{number}: not UTF-8: {error.reason}"
                 ) from error
 
 
-def _start_of_next(rows: "csv.DictReader[str]") -> int:
+def _next_line_number(rows: "csv.DictReader[str]") -> int:
     return rows.line_num + 1 if rows.fieldnames else 1
 
 
-def _cell(place: str, name: str, cell: str) -> object:
+def _parse_cell(place: str, name: str, cell: str) -> object:
     if name == "metadata":
-        return _object(place, cell)
+        return _parse(place, cell)
     if name in _TEXTUAL or not _NUMBER.fullmatch(cell):
         return cell
     return float(cell) if "." in cell else int(cell)
 
 
-def _object(place: str, line: str) -> dict[str, Any]:
+def _parse(place: str, line: bytes | str) -> dict[str, Any]:
     try:
-        value = json.loads(line, parse_constant=_refuse)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{place}: not JSON: {error.msg} at column {error.colno}") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{place}: not JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise InputError(f"{place}: must be a JSON object, got {line.strip()!r:.80}")
-    return value
+        return parse_object(line)
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from error
 
 
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON number")
-
-
-def _record(place: str, values: Mapping[str, object]) -> Record:
+def _to_record(place: str, values: Mapping[str, object]) -> Record:
     fields = dict(values)
-    text = _text(place, fields)
+    text = _take_text(place, fields)
     name = _take(fields, ID_FIELDS)
     if isinstance(name, bool) or not isinstance(name, str | int | None):
         raise InputError(f"{place}: id must be a string, got {name!r:.80}")
@@ -192,7 +150,7 @@ def _record(place: str, values: Mapping[str, object]) -> Record:
     )
 
 
-def _text(place: str, fields: dict[str, object]) -> str:
+def _take_text(place: str, fields: dict[str, object]) -> str:
     names = ", ".join(fields) or "nothing"
     text = _take(fields, TEXT_FIELDS)
     if isinstance(text, list) and all(isinstance(sentence, str) for sentence in text):
@@ -237,12 +195,12 @@ def read_passages(path: str | Path, *, max_words: int = MAX_WORDS) -> Iterator[D
     if max_words < 1:
         raise SettingsError(f"max_words must be >= 1, got {max_words!r}")
     path = Path(path)
-    return _read(_files(path), max_words)
+    return _read_files(_find_files(path), max_words)
 
 
-def _files(path: Path) -> list[Path]:
+def _find_files(path: Path) -> list[Path]:
     if path.is_dir():
-        return _files_below(path)
+        return _find_files_below(path)
     if not path.exists():
         raise InputError(f"there is no file {str(path)!r}")
     if path.suffix.lower() not in _READERS:
@@ -250,7 +208,7 @@ def _files(path: Path) -> list[Path]:
     return [path]
 
 
-def _files_below(folder: Path) -> list[Path]:
+def _find_files_below(folder: Path) -> list[Path]:
     files = [
         file
         for file in folder.rglob("*")
@@ -263,7 +221,7 @@ def _files_below(folder: Path) -> list[Path]:
     return sorted(files)
 
 
-def _read(files: list[Path], max_words: int) -> Iterator[Document]:
+def _read_files(files: list[Path], max_words: int) -> Iterator[Document]:
     seen: set[str] = set()
     for file in files:
         n_before = len(seen)
@@ -272,14 +230,14 @@ def _read(files: list[Path], max_words: int) -> Iterator[Document]:
                 if record.id in seen:
                     raise InputError(f"{record.place}: id {record.id!r} is used twice")
                 seen.add(record.id)
-                yield from _passages(record, file, max_words)
+                yield from _cut_record(record, file, max_words)
         except OSError as error:
             raise InputError(f"{file}: cannot be read: {error.strerror}") from error
         if len(seen) == n_before:
             raise InputError(f"{file}: the file is empty")
 
 
-def _passages(record: Record, file: Path, max_words: int) -> Iterator[Document]:
+def _cut_record(record: Record, file: Path, max_words: int) -> Iterator[Document]:
     metadata = {"source": file.as_posix(), **record.metadata}
     if record.title:
         metadata["title"] = record.title
@@ -291,44 +249,3 @@ def _passages(record: Record, file: Path, max_words: int) -> Iterator[Document]:
         yield Document(
             id=f"{record.id}#{number}", page_content=part, metadata={**metadata, "part": number}
         )
-
-
-_COLLECTION = "points"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildingWork:
-    """How a worker makes points, as plain data; only the process that sends the passages writes.
-
-    Attributes:
-        mode: How the collection is indexed.
-        find: Builds the embeddings where the worker is; gives None if there are none.
-    """
-
-    mode: Mode
-    find: Callable[[], Embeddings | None]
-
-    def at_once(self, share: Share) -> int:
-        """One batch at a time."""
-        return 1
-
-    @contextmanager
-    def ready(
-        self, share: Share
-    ) -> Iterator[Callable[[list[Document]], Awaitable[list[models.PointStruct]]]]:
-        """Open an empty collection of this kind in memory, which knows how points are made.
-
-        Raises:
-            SettingsError: The embeddings cannot be built here.
-        """
-        with open_store(_COLLECTION, mode=self.mode, embeddings=self.find()) as store:
-            make = partial(build_points, store.vectorstore)
-
-            async def build(batch: list[Document]) -> list[models.PointStruct]:
-                return await asyncio.to_thread(make, batch)
-
-            yield build
-
-    def cost(self, done: list[models.PointStruct]) -> Usage:
-        """Embeddings are not counted."""
-        return Usage()

@@ -100,18 +100,6 @@ class TestOnRay:
         assert end("rerank", source, "-o", out, *model, "--resume", *RAY)[0] == 1
         assert out.read_bytes() == whole.read_bytes()
 
-    def test_an_index_made_by_workers_finds_the_same(self, end, questions, tmp_path):
-        papers = [{"id": f"d{n}", "title": f"Trial {n}", "text": TEXTS[n % 3]} for n in range(300)]
-        source = questions(*papers, name="papers.jsonl")
-        found = []
-        for name, engine in (("here", ()), ("there", RAY)):
-            place = ("--collection", "papers", "--path", tmp_path / name)
-            assert end("index", source, *place, *engine)[0] == 0
-            code, out, _ = end("ask", QUESTION, *place, "--json")
-            assert code == 0
-            found.append({**json.loads(out), "seconds": None})
-        assert found[0] == found[1]
-
 
 TEXTS = (
     "In 60 adults, green tea lowered fasting glucose by 4% (p < 0.01).",

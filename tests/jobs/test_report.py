@@ -59,7 +59,7 @@ def test_it_counts_failures_by_cause(make_file, make_line):
 def test_it_lists_no_more_errors_than_fit():
     report = JobReport()
     for number in range(MOST_ERRORS + 5):
-        report.add_bad(BadLine(number=number, end=0, id=None, error="not JSON"))
+        report.add_bad(BadLine(number, 0, None, "not JSON"))
     assert report.n_bad == MOST_ERRORS + 5
     assert len(report.to_dict()["errors"]) == MOST_ERRORS
 

@@ -23,6 +23,7 @@ from deepera_graph import (
     build_graph,
 )
 from deepera_graph.budget import Budget, Meter, with_meter
+from deepera_graph.jobs.lines import count_question
 from deepera_graph.jobs.report import Diagnostics, JobReport
 from deepera_graph.jobs.rerank import rerank_lines
 from deepera_graph.pipeline import survey
@@ -136,7 +137,7 @@ def test_after_a_failed_survey_passages_are_judged_without_notes_and_it_is_told(
     assert RerankResult.from_json(result.to_json()) == result == pickle.loads(pickle.dumps(result))
     assert "survey: <b>failed</b>" in result._repr_html_()
     diagnostics = Diagnostics()
-    diagnostics.add(result)
+    diagnostics.add(count_question(result))
     assert diagnostics.to_dict()["surveys"] == {"failed": 1}
 
 

@@ -24,10 +24,10 @@ class Doubling:
     broken: bool = False
 
     def at_once(self, share):
-        return share.count("tasks at once", 4 * share.n_workers)
+        return share.divide_count("tasks at once", 4 * share.n_workers)
 
     @contextmanager
-    def ready(self, share):
+    def open(self, share):
         if self.broken:
             raise SettingsError(f"no key at place {share.place}")
         yield self._double

@@ -6,17 +6,17 @@ import pytest
 
 from deepera_graph import EvidenceReranker
 from deepera_graph.errors import SettingsError
-from deepera_graph.jobs.files import differences, identity_of
+from deepera_graph.jobs.files import describe_run, find_differences
 from support.scripted import Script
 
 
 def identity(spec=None, about=None, **settings):
     backend = Script({}).backend(spec or {"kind": "llm", "model": "any"})
-    return identity_of(EvidenceReranker(replace(backend, about=about or {}), **settings))
+    return describe_run(EvidenceReranker(replace(backend, about=about or {}), **settings))
 
 
 def test_a_run_does_not_differ_from_itself():
-    assert differences(identity(), identity()) == []
+    assert find_differences(identity(), identity()) == []
 
 
 @pytest.mark.parametrize(
@@ -30,11 +30,11 @@ def test_a_run_does_not_differ_from_itself():
 )
 def test_what_changes_a_judgement_is_named(now, named):
     before = identity(about={"model": "a"})
-    assert differences(before, identity(**{"about": {"model": "a"}, **now})) == [named]
+    assert find_differences(before, identity(**{"about": {"model": "a"}, **now})) == [named]
 
 
 def test_every_difference_is_named_and_none_at_length():
-    found = differences(identity(), identity(about={"model": "m" * 1000}, top_n=3))
+    found = find_differences(identity(), identity(about={"model": "m" * 1000}, top_n=3))
     assert [one.split()[0] for one in found] == ["model", "settings.top_n"]
     assert max(map(len, found)) < 120
 
@@ -49,13 +49,13 @@ def test_every_difference_is_named_and_none_at_length():
     ],
 )
 def test_what_changes_no_judgement_makes_no_difference(now):
-    assert differences(identity(), identity(**now)) == []
+    assert find_differences(identity(), identity(**now)) == []
 
 
 def test_another_version_of_this_package_differs_and_of_others_does_not():
     now = identity()
     before = {**now, "versions": dict.fromkeys(now["versions"], "0")}
-    (only,) = differences(before, now)
+    (only,) = find_differences(before, now)
     assert only.startswith("versions.deepera-graph was '0' and is ")
 
 
@@ -67,4 +67,4 @@ def test_a_url_is_kept_without_its_secrets():
 
 def test_live_objects_cannot_be_told_apart():
     with pytest.raises(SettingsError, match="live objects"):
-        identity_of(EvidenceReranker(Script({}).backend()))
+        describe_run(EvidenceReranker(Script({}).backend()))

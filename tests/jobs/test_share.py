@@ -18,9 +18,9 @@ def shares(n, **more):
 def test_parts_of_a_count_are_the_whole_and_differ_by_one_at_most(n, whole):
     if whole < n:
         with pytest.raises(SettingsError, match=f"{whole} cannot be divided among {n}"):
-            shares(n)[0].count("--max-calls", whole)
+            shares(n)[0].divide_count("--max-calls", whole)
         return
-    parts = [share.count("--max-calls", whole) for share in shares(n)]
+    parts = [share.divide_count("--max-calls", whole) for share in shares(n)]
     assert sum(parts) == whole
     assert max(parts) - min(parts) <= 1
 
@@ -33,7 +33,7 @@ def test_limits_of_every_model_in_a_spec_are_divided_and_nothing_else_is():
         "screen": {"kind": "local"},
         "backend": {"kind": "llm", "model": "a:b", "timeout": 30, "limits": limits},
     }
-    first, second = (share.spec(spec) for share in shares(2))
+    first, second = (share.divide_spec(spec) for share in shares(2))
     part = {"calls_at_once": 3, "requests_per_minute": 150.0, "tokens_per_minute": None}
     assert first == {**spec, "backend": {**spec["backend"], "limits": part}}
     assert second["backend"]["limits"]["calls_at_once"] == 2
@@ -43,14 +43,14 @@ def test_parts_of_a_budget_are_the_whole_but_prices_and_time_are_those_of_the_ru
     whole = Budget(
         max_calls=7, max_tokens=100, max_seconds=60, max_cost=3, input_price=1, output_price=2
     )
-    parts = [share.budget(whole) for share in shares(3, seconds=20.0)]
+    parts = [share.divide_budget(whole) for share in shares(3, seconds=20.0)]
     assert [one.max_calls for one in parts] == [3, 2, 2]
     assert sum(one.max_cost for one in parts) == pytest.approx(3)
     assert {(one.input_price, one.output_price, one.max_seconds) for one in parts} == {(1, 2, 40)}
 
 
 def test_a_worker_in_place_of_a_lost_one_has_the_rest_of_its_budget():
-    meter = Share(n_workers=2, spent=Usage(calls=4)).meter(Budget(max_calls=10))
+    meter = Share(n_workers=2, spent=Usage(calls=4)).build_meter(Budget(max_calls=10))
     meter.admit()
     with pytest.raises(Exception, match="5 calls"):
         meter.admit()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deepera_graph.errors import BackendError, SettingsError, WorkerError
-from deepera_graph.jobs.ray import RayEngine, Work, in_order
+from deepera_graph.jobs.ray import RayEngine
 from support.tasks import ALWAYS, ONCE, Doubling
 
 # Not imported here: Ray is set up before it is imported.
@@ -20,15 +20,16 @@ _LOOPBACK = ("0100007F", "0000000000000000FFFF00000100007F", "000000000000000000
 
 
 @pytest.fixture
-def work(tmp_path) -> Work[int, int]:
+def work(tmp_path):
     return Doubling(tmp_path)
 
 
-def test_results_come_in_order_and_an_error_at_its_place(work):
+def test_every_task_gets_its_own_result_or_error(work):
     with RayEngine(work, n_workers=2) as engine:
-        assert list(in_order(engine, range(12))) == [2 * n for n in range(12)]
+        futures = [engine.start(number) for number in range(20)]
         with pytest.raises(SettingsError, match="no thirteen"):
-            list(in_order(engine, range(20)))
+            futures.pop(13).result(60)
+        assert [future.result(60) for future in futures] == [2 * n for n in range(20) if n != 13]
 
 
 def test_a_task_over_which_every_worker_is_lost_fails_alone_and_others_lose_nothing(work):

@@ -6,7 +6,7 @@ from threading import Thread
 
 import pytest
 
-from deepera_graph.jobs.rerank import uninterrupted
+from deepera_graph.jobs.rerank import hold_interrupts
 
 
 def interrupt():
@@ -14,7 +14,7 @@ def interrupt():
 
 
 def interrupted(times, done):
-    with uninterrupted():
+    with hold_interrupts():
         for _ in range(times):
             interrupt()
         done.append("all of it")
@@ -36,13 +36,13 @@ def test_a_second_interrupt_does_not_wait():
 
 def test_the_handler_is_as_before_afterwards():
     before = signal.getsignal(signal.SIGINT)
-    with uninterrupted():
+    with hold_interrupts():
         pass
     assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_an_error_in_the_block_is_raised():
-    with pytest.raises(OSError, match="full"), uninterrupted():
+    with pytest.raises(OSError, match="full"), hold_interrupts():
         raise OSError("full")
 
 
@@ -50,7 +50,7 @@ def test_another_thread_may_use_it():
     done = []
 
     def work():
-        with uninterrupted():
+        with hold_interrupts():
             done.append(True)
 
     thread = Thread(target=work)

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from deepera_graph import EvidenceReranker, SettingsError
-from deepera_graph.jobs.ray import LocalEngine, Share
+from deepera_graph.jobs.ray import JudgingWork, Share
 from deepera_graph.jobs.report import JobReport
-from deepera_graph.jobs.rerank import JudgingWork, rerank_lines
+from deepera_graph.jobs.rerank import LocalEngine, rerank_lines
 
 TEXTS = ["In adults, green tea lowered fasting glucose by 4%.", "Whether tea helps is open."]
 LINES = [
@@ -41,7 +41,7 @@ def run(reranker, engine=None):
 
 def test_a_worker_gives_the_bytes_and_the_report_of_a_run_without_workers(reranker):
     work, share = sent(reranker), Share(n_workers=2, place=1)
-    with work.ready(share) as do:
+    with work.open(share) as do:
         elsewhere = run(reranker, LocalEngine(do, work.at_once(share)))
     assert elsewhere == run(reranker)
     assert work.at_once(share) == 2
@@ -49,12 +49,12 @@ def test_a_worker_gives_the_bytes_and_the_report_of_a_run_without_workers(rerank
 
 def test_a_worker_that_would_judge_otherwise_does_not_begin(reranker):
     work = sent(reranker)
-    other = replace(work, ran={**work.ran, "versions": {"deepera-graph": "0.0.1"}})
+    other = replace(work, run={**work.run, "versions": {"deepera-graph": "0.0.1"}})
     with pytest.raises(SettingsError, match=r"judge otherwise: versions.deepera-graph was '0.0.1'"):
-        other.ready(Share()).__enter__()
+        other.open(Share()).__enter__()
 
 
 def test_what_is_sent_to_workers_is_plain_and_holds_no_key(reranker, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
     work = sent(EvidenceReranker("openai:gpt-5-mini"))
-    assert "sk-very-secret" not in json.dumps(work.plain) + json.dumps(work.ran)
+    assert "sk-very-secret" not in json.dumps(work.plain) + json.dumps(work.run)

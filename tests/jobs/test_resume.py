@@ -18,7 +18,7 @@ from langchain_core.runnables import RunnableLambda
 
 from deepera_graph import EvidenceReranker, Judgement
 from deepera_graph.errors import SettingsError
-from deepera_graph.jobs.files import Progress, identity_of
+from deepera_graph.jobs.files import ResumableOutput, describe_run
 from deepera_graph.jobs.lines import BadLine
 from deepera_graph.jobs.report import JobReport
 from deepera_graph.jobs.rerank import rerank_lines
@@ -43,14 +43,25 @@ class Job:
         self.out, self.manifest = Path(folder) / "out.jsonl", Path(folder) / "out.manifest"
         self.judged = []
 
-    def run(self, lines=LINES, *, resume=True, scores=SCORES, judge=None, limit=None, **options):
+    def run(
+        self,
+        lines=LINES,
+        *,
+        resume=True,
+        scores=SCORES,
+        judge=None,
+        limit=None,
+        watch=None,
+        **options,
+    ):
         backend = Script(scores, judged=self.judged).backend(SPEC)
         reranker = EvidenceReranker(replace(backend, judge=judge or backend.judge), **options)
         report = JobReport()
-        ran = identity_of(reranker)
-        with Progress(self.out, self.manifest, ran, resume=resume, overwrite=False) as progress:
+        ran = describe_run(reranker)
+        with ResumableOutput(self.out, self.manifest, ran, resume=resume, overwrite=False) as out:
             source = io.BytesIO("\n".join(lines).encode())
-            rerank_lines(reranker, source, progress, report=report, limit=limit)
+            watch = watch or (lambda line: None)
+            rerank_lines(reranker, source, out, report=report, limit=limit, watch=watch)
         return report.to_dict()
 
     @property
@@ -170,6 +181,31 @@ def test_lines_that_wait_for_their_turn_survive_a_second_tear(of_out, of_manifes
         assert job.out.read_bytes() == out
 
 
+def test_a_run_that_filled_a_gap_may_be_killed_before_its_end(job, whole):
+    job.run(scores=failing_once(), on_error="raise")
+    killed = {}
+
+    def keep_files(line):
+        if line.number == 2:  # written behind the others, and not yet put in its place
+            killed.update({path: path.read_bytes() for path in (job.out, job.manifest)})
+
+    job.run(on_error="raise", watch=keep_files)
+    for path, data in killed.items():
+        path.write_bytes(data)
+    assert job.ids == ["q0", "q2", "q3", "q1"]
+    job.judged.clear()
+    report = job.run(on_error="raise")
+    assert job.judged == []
+    assert job.out.read_bytes() == whole[0]
+    assert report["lines"] == {"read": 6, "written": 4, "bad": 2}
+
+
+def test_a_run_leaves_output_and_manifest_and_nothing_else(job):
+    job.run(scores=failing_once(), on_error="raise")
+    job.run(on_error="raise")
+    assert sorted(job.out.parent.iterdir()) == [job.out, job.manifest]
+
+
 def test_lines_that_the_budget_stopped_are_done_again(job, whole):
     job.run(budget={"max_calls": 4}, max_concurrency=1)
     assert len(job.ids) == 4
@@ -254,7 +290,7 @@ def test_the_manifest_is_there_before_the_first_line(job):
 
 def test_two_runs_cannot_write_the_same_output(job):
     job.run(LINES[:2])
-    with Progress(job.out, job.manifest, {}, resume=False, overwrite=True) as other:
-        other.add_bad(BadLine(number=1, end=1, id=None, error="any"))
+    with ResumableOutput(job.out, job.manifest, {}, resume=False, overwrite=True) as other:
+        other.add_bad(BadLine(1, 1, None, "any"))
         with pytest.raises(SettingsError, match="is being written by another process"):
             job.run()
