@@ -211,6 +211,7 @@ class ResumableOutput:
             if kind is None and not self._resumes:
                 self._begin()
             if self._resumes and (kind is None or self._files is not None):
+                self._close_files()
                 self._put_in_order()
         finally:
             self._close()
@@ -250,8 +251,8 @@ class ResumableOutput:
         """Raise `SettingsError` unless every line that was done has been met again."""
         if self._n_met < self._n_done:
             raise SettingsError(
-                f"{self._n_done} lines are done in {str(self._out)!r}, but only {self._n_met} of "
-                "them are there; is the input, or --limit, shorter than before?"
+                f"{str(self._out)!r} was made from more lines than there are now "
+                f"({self._n_done}, found {self._n_met}); is the input, or --limit, shorter?"
             )
 
     def _load(self) -> None:
@@ -309,7 +310,6 @@ class ResumableOutput:
                     self._places[number] = _Place(latest[number][0], start, len(text))
                 elif output not in known:
                     strangers.add(_read_id(text))
-                self._end_of_out = start + len(text)
         return strangers
 
     def _refuse_changed(self, manifest: BinaryIO, missing: list[int], strangers: set[Any]) -> None:
@@ -327,7 +327,9 @@ class ResumableOutput:
         """Open both files for adding; cut torn last lines, or what is to be replaced."""
         if self._files is not None:
             return self._files
-        if not self._resumes:
+        if self._resumes:
+            self._put_in_order()
+        else:
             self._take_lock()
         exists = self._may_replace and self._out.exists()
         out = _open_binary(self._out, "r+b" if exists else "xb")
@@ -350,16 +352,16 @@ class ResumableOutput:
 
     def _put_in_order(self) -> None:
         """Write the output anew, if its lines are not in order, or not all of them are needed."""
-        self._close_files()
-        places = [place for _, place in sorted(self._places.items()) if place.size]
-        starts = [place.start for place in places]
-        size = sum(place.size for place in places)
-        if starts == sorted(starts) and size == self._out.stat().st_size:
+        lines = [(number, place) for number, place in sorted(self._places.items()) if place.size]
+        starts = [place.start for _, place in lines]
+        self._end_of_out = sum(place.size for _, place in lines)
+        if starts == sorted(starts) and self._end_of_out == self._out.stat().st_size:
             return
         draft = self._out.with_name(f"{self._out.name}.tmp")
         try:
             with self._out.open("rb") as out, draft.open("wb") as new:
-                for place in places:
+                for number, place in lines:
+                    self._places[number] = place._replace(start=new.tell())
                     out.seek(place.start)
                     new.write(out.read(place.size))
             draft.replace(self._out)

@@ -261,7 +261,7 @@ class RayEngine:
             self._ray.get([self._begin(slot) for slot in self._slots], timeout=_PATIENCE)
         except errors.GetTimeoutError as error:
             raise BackendError(
-                f"Ray had no room for {self._n_workers} workers within {_PATIENCE:.0f} s"
+                f"Ray had no room for --workers {self._n_workers} within {_PATIENCE:.0f} s"
             ) from error
         except errors.RayTaskError as error:
             raise error.cause from error
