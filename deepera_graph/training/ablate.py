@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
-from deepera_graph.bench.figures import CurveFigure, CurvePoints, save
+from deepera_graph.bench.figures import CurveFigure, CurvePoints, save_figure
 from deepera_graph.bench.metrics.ranking import compute
 from deepera_graph.bench.metrics.statistics import Interval, Values, paired_bootstraps
 from deepera_graph.errors import InputError
@@ -277,7 +277,7 @@ def save_figures(folder: Path, figures: Iterable[CurveFigure]) -> list[Path]:
         drawn = figure.draw()
         for suffix in SUFFIXES:
             paths.append(folder / f"{figure.name}{suffix}")
-            save(drawn, paths[-1])
+            save_figure(drawn, paths[-1])
     return paths
 
 
