@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Set
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple, Self
+from typing import IO, Any, NamedTuple, Self
 
 from filelock import FileLock, Timeout
 
@@ -137,7 +137,7 @@ class PlainOutput:
 
     manifest: dict[str, Any] | None = None
 
-    def __init__(self, out: BinaryIO | None) -> None:
+    def __init__(self, out: IO[bytes] | None) -> None:
         self._out = out
 
     def find_done(self, line: RawLine) -> None:
@@ -190,8 +190,8 @@ class ResumableOutput:
         self._places: dict[int, _Place] = {}
         self._n_done = self._n_met = 0
         self._end_of_out = self._end_of_manifest = 0
-        self._earlier: BinaryIO | None = None
-        self._files: tuple[BinaryIO, BinaryIO] | None = None
+        self._earlier: IO[bytes] | None = None
+        self._files: tuple[IO[bytes], IO[bytes]] | None = None
 
     def __enter__(self) -> Self:
         if self._resumes:
@@ -276,7 +276,7 @@ class ResumableOutput:
             missing = [start for n, (start, _) in latest.items() if n not in self._places]
             self._refuse_changed(self._earlier, missing, strangers)
 
-    def _read_entries(self, manifest: BinaryIO) -> Iterator[tuple[int, dict[str, Any]]]:
+    def _read_entries(self, manifest: IO[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield every entry and where it begins, if the manifest is of such a run."""
         try:
             head = json.loads(manifest.readline())
@@ -312,7 +312,7 @@ class ResumableOutput:
                     strangers.add(_read_id(text))
         return strangers
 
-    def _refuse_changed(self, manifest: BinaryIO, missing: list[int], strangers: set[Any]) -> None:
+    def _refuse_changed(self, manifest: IO[bytes], missing: list[int], strangers: set[Any]) -> None:
         """Refuse an output in which a line that is done reads otherwise now."""
         for start in missing:
             manifest.seek(start)
@@ -323,7 +323,7 @@ class ResumableOutput:
                     "without that line it can be continued"
                 )
 
-    def _begin(self) -> tuple[BinaryIO, BinaryIO]:
+    def _begin(self) -> tuple[IO[bytes], IO[bytes]]:
         """Open both files for adding; cut torn last lines, or what is to be replaced."""
         if self._files is not None:
             return self._files
@@ -332,8 +332,8 @@ class ResumableOutput:
         else:
             self._take_lock()
         exists = self._may_replace and self._out.exists()
-        out = _open_binary(self._out, "r+b" if exists else "xb")
-        manifest = _open_binary(self._path, "r+b" if self._resumes else "wb")
+        out = self._out.open("r+b" if exists else "xb")
+        manifest = self._path.open("r+b" if self._resumes else "wb")
         self._files = out, manifest
         for file, end in ((out, self._end_of_out), (manifest, self._end_of_manifest)):
             file.truncate(end)
@@ -390,12 +390,7 @@ class ResumableOutput:
             self._lock.release()
 
 
-def _open_binary(path: Path, mode: Literal["r+b", "wb", "xb"]) -> BinaryIO:
-    file: BinaryIO = path.open(mode)
-    return file
-
-
-def _read_whole_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+def _read_whole_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield lines with where they begin, up to a torn last one."""
     start = file.tell()
     while (text := file.readline()).endswith(b"\n"):
@@ -403,7 +398,7 @@ def _read_whole_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         start += len(text)
 
 
-def _add_line(file: BinaryIO, data: bytes) -> None:
+def _add_line(file: IO[bytes], data: bytes) -> None:
     """Add to a file, and hand it over to the system."""
     file.write(data)
     file.flush()
