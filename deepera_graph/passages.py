@@ -66,7 +66,7 @@ def read_passages(items: Iterable[PassageLike]) -> list[Passage]:
         if passage.id in seen:
             if not isinstance(item, Document):
                 raise InputError(f"passage {place}: id {passage.id!r} is used twice")
-            passage = replace(passage, id=_unused(passage.id, seen))
+            passage = replace(passage, id=_make_unique(passage.id, seen))
         seen.add(passage.id)
         passages.append(passage)
     return passages
@@ -77,7 +77,7 @@ def retrieval_place(document: Document, index: int) -> tuple[int, float | None]:
     rank, score = document.metadata.get("retrieval_rank"), document.metadata.get("retrieval_score")
     return (
         rank if isinstance(rank, int) and not isinstance(rank, bool) and rank >= 1 else index + 1,
-        _finite(score),
+        _to_finite(score),
     )
 
 
@@ -116,7 +116,7 @@ def _read(item: PassageLike, place: int) -> Passage:
     if isinstance(item, Document):
         return _read_document(item, place)
     if isinstance(item, str):
-        return Passage(str(place), _checked_text(item, place), {}, place)
+        return Passage(str(place), _check_text(item, place), {}, place)
     if isinstance(item, Mapping):
         return _read_mapping(item, place)
     raise InputError(f"passage {place} must be a string, dict or Document, got {item!r:.80}")
@@ -144,19 +144,19 @@ def _read_mapping(item: Mapping[str, Any], place: int) -> Passage:
     if not isinstance(metadata, Mapping | None):
         raise InputError(f"passage {place}: metadata must be an object, got {metadata!r:.80}")
     given = fields.pop("score", None)
-    score = _finite(given)
+    score = _to_finite(given)
     if score is None and given is not None:
         raise InputError(f"passage {place}: score must be a finite number, got {given!r:.80}")
     return Passage(
-        id=_checked_id(fields.pop("id", None), place),
-        text=_checked_text(text, place),
+        id=_check_id(fields.pop("id", None), place),
+        text=_check_text(text, place),
         metadata=deepcopy({**fields, **(metadata or {})}),
         retrieval_rank=place,
         retrieval_score=score,
     )
 
 
-def _checked_id(value: object, place: int) -> str:
+def _check_id(value: object, place: int) -> str:
     if value is None:
         return str(place)
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
@@ -164,13 +164,13 @@ def _checked_id(value: object, place: int) -> str:
     return str(value)
 
 
-def _checked_text(text: object, place: int) -> str:
+def _check_text(text: object, place: int) -> str:
     if not isinstance(text, str) or not text.strip():
         raise InputError(f"passage {place} has no text, got {text!r:.80}")
     return text
 
 
-def _finite(score: object) -> float | None:
+def _to_finite(score: object) -> float | None:
     """Return a score as a float, NumPy's too; None if it is no finite number."""
     if isinstance(score, bool) or not isinstance(score, Real):
         return None
@@ -181,7 +181,7 @@ def _finite(score: object) -> float | None:
     return number if isfinite(number) else None
 
 
-def _unused(name: str, seen: set[str]) -> str:
+def _make_unique(name: str, seen: set[str]) -> str:
     times = 2
     while f"{name}#{times}" in seen:
         times += 1

@@ -1,4 +1,4 @@
-"""From the raw score of one judge to the probability that a passage is evidence."""
+"""Threshold rules, and the calibration curve of a judge: from its scores to probabilities."""
 
 import json
 import logging
@@ -54,9 +54,9 @@ class Curve:
     def __post_init__(self) -> None:
         if self.method not in get_args(Method):
             raise SettingsError(f"curve method must be isotonic or platt, got {self.method!r}")
-        object.__setattr__(self, "x", _numbers("x", self.x))
-        object.__setattr__(self, "y", _numbers("y", self.y))
-        _numbers("a and b", (self.a, self.b))
+        object.__setattr__(self, "x", _check_numbers("x", self.x))
+        object.__setattr__(self, "y", _check_numbers("y", self.y))
+        _check_numbers("a and b", (self.a, self.b))
         if not isinstance(self.judge, Mapping):
             raise SettingsError(f"curve judge must be an object, got {self.judge!r:.80}")
         if self.method == "platt" and self.a < 0:
@@ -99,12 +99,8 @@ class Curve:
     def differences(self, name: str, about: Mapping[str, Any]) -> list[str]:
         """Say, one sentence each, how a judge differs from the one the curve was fitted for.
 
-        Args:
-            name: Of the backend.
-            about: Of the backend.
-
-        Returns:
-            Nothing if model, prompts and judge are the same. The package version may differ.
+        *name* and *about* are those of its backend. Nothing is said if model, prompts and judge are
+        the same; the package version may differ.
         """
         if not self.judge:
             return ["the curve does not say which judge it was fitted for"]
@@ -185,29 +181,26 @@ class Curve:
 
 
 def judge_identity(name: str, about: Mapping[str, Any]) -> dict[str, str]:
-    """Return what names the judge in the `about` of a backend, or in a manifest: model, prompts.
-
-    Who summarizes and answers has no part in scores and is left out.
-    """
+    """Return what names the judge (model, prompts) in the `about` of a backend or in a manifest."""
     whole = about if "roles" in about else {"backend": name, **about}
-    return {key: str(value) for key, value in _flat(whole) if _last(key) in _NAMES_THE_JUDGE}
+    return {
+        path: str(value)
+        for path, value in _flatten(whole)
+        if path.rpartition(".")[2] in _NAMES_THE_JUDGE
+    }
 
 
-def _flat(about: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten(about: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in about.items():
         if key in _NO_PART_IN_SCORES:
             continue
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{path}{key}.")
+            yield from _flatten(value, f"{path}{key}.")
         else:
             yield f"{path}{key}", value
 
 
-def _last(key: str) -> str:
-    return key.rpartition(".")[2]
-
-
-def _numbers(name: str, values: Any) -> tuple[float, ...]:
+def _check_numbers(name: str, values: Any) -> tuple[float, ...]:
     if isinstance(values, str | Mapping) or not hasattr(values, "__iter__"):
         raise SettingsError(f"curve {name} must be numbers, got {values!r:.80}")
     for value in values:
@@ -220,7 +213,9 @@ def _numbers(name: str, values: Any) -> tuple[float, ...]:
 
 def _check_knots(x: tuple[float, ...], y: tuple[float, ...]) -> None:
     if not x or len(x) != len(y):
-        raise SettingsError(f"curve needs as many y as x, and one at least, got {len(x)}, {len(y)}")
+        raise SettingsError(
+            f"curve needs as many y as x, at least one of each, got {len(x)}, {len(y)}"
+        )
     if any(left >= right for left, right in pairwise(x)):
         raise SettingsError("curve x must rise")
     if any(low > high for low, high in pairwise(y)) or not 0 <= y[0] <= y[-1] <= 1:
@@ -236,12 +231,7 @@ class ThresholdRule(Protocol):
     """A rule that gives the lowest score kept, in [0, 1], for one question."""
 
     def cut(self, scores: Sequence[float], intent: IntentKind) -> float:
-        """Return the lowest score kept.
-
-        Args:
-            scores: Scores of the judged passages in any order, each in [0, 1]; may be empty.
-            intent: What kind of question it is.
-        """
+        """Return the lowest score kept, given the scores of the judged passages in any order."""
         ...
 
 
@@ -308,7 +298,9 @@ class PerIntent:
         kinds = get_args(IntentKind)
         for name, value in self.values.items():
             if name not in kinds:
-                raise SettingsError(f"no kind of question is {name!r}; they are {', '.join(kinds)}")
+                raise SettingsError(
+                    f"unknown kind of question {name!r}; kinds are {', '.join(kinds)}"
+                )
             check_share(f"values[{name!r}]", value)
 
     def cut(self, scores: Sequence[float], intent: IntentKind) -> float:
@@ -356,15 +348,7 @@ def cut(threshold: Threshold, scores: Sequence[float], intent: IntentKind) -> fl
 
 
 def calibration_differences(threshold: Threshold, name: str, about: Mapping[str, Any]) -> list[str]:
-    """Say how a backend differs from the one a `Calibrated` threshold was fitted for, and warn.
-
-    The warning goes to this module's logger, in one line.
-
-    Args:
-        threshold: Any; only a `Calibrated` one can differ.
-        name: Of the backend.
-        about: Of the backend.
-    """
+    """Say how a backend differs from the one a `Calibrated` threshold was fitted for; log it."""
     if not isinstance(threshold, Calibrated):
         return []
     found = threshold.curve.differences(name, about)
@@ -387,11 +371,7 @@ def threshold_to_plain(threshold: Threshold) -> float | dict[str, Any]:
 
 
 def threshold_from_plain(value: object) -> Threshold:
-    """Read what `threshold_to_plain` wrote.
-
-    Raises:
-        SettingsError: *value* is neither a number nor a known rule.
-    """
+    """Read what `threshold_to_plain` wrote, or raise `SettingsError`."""
     if isinstance(value, Mapping):
         options = dict(value)
         kind = options.pop("kind", None)

@@ -124,21 +124,13 @@ def _sklearn(name: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedQuestion:
-    """Scores and labels of one question; passages that could not be judged are only counted.
-
-    Attributes:
-        id: Of the question.
-        scores: In [0, 1], shape (n_judged,).
-        labels: 1 for evidence, 0 for none, shape (n_judged,).
-        n_failed: Passages without a score.
-        n_failed_relevant: Those among them that are evidence.
-    """
+    """Scores and labels of one question; passages that could not be judged are only counted."""
 
     id: str
-    scores: tuple[float, ...]
-    labels: tuple[int, ...]
-    n_failed: int = 0
-    n_failed_relevant: int = 0
+    scores: tuple[float, ...]  # in [0, 1], shape (n_judged,)
+    labels: tuple[int, ...]  # 1 for evidence, 0 for none, shape (n_judged,)
+    n_failed: int = 0  # passages without a score
+    n_failed_relevant: int = 0  # those among them that are evidence
 
     @classmethod
     def of(
@@ -231,7 +223,10 @@ def _open(path: Path) -> Iterator[BinaryIO]:
 
 
 def read_labels(path: Path) -> dict[str, Labels]:
-    """Return the labels of every passage, by question id and passage id."""
+    """Return the labels of every passage, by question id and passage id.
+
+    A passage has ``"label"``, 0 or 1, or ``"is_golden"``; neither reaches the judge.
+    """
     labels: dict[str, Labels] = {}
     for line in read_questions(path):
         try:

@@ -281,11 +281,8 @@ def _with_own_client(model: BaseChatModel) -> BaseChatModel:
 
 
 def _find_name(model: BaseChatModel) -> str:
-    for attribute in ("model_name", "model", "model_id"):
-        value = getattr(model, attribute, None)
-        if isinstance(value, str) and value:
-            return value
-    return type(model).__name__
+    found = (getattr(model, name, None) for name in ("model_name", "model", "model_id"))
+    return next((one for one in found if isinstance(one, str) and one), type(model).__name__)
 
 
 def _find_address(model: BaseChatModel) -> str:

@@ -8,13 +8,11 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import asdict, dataclass
 
 from deepera_graph.budget import Tab
 from deepera_graph.errors import SettingsError
 
-NumberT = TypeVar("NumberT", int, float)
 _SECONDS = 60.0
 _SHARE_USED = 0.99  # what is sent evenly does not arrive evenly
 _LATENESS = 0.25  # seconds: a slot that was missed by less is made up for
@@ -42,18 +40,15 @@ class RateLimits:
     tokens_per_minute: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("calls_at_once", "requests_per_minute", "tokens_per_minute"):
-            value = getattr(self, name)
+        for name, value in asdict(self).items():
             if value is not None and not value > 0:
                 raise SettingsError(f"{name} must be > 0, got {value!r}")
 
     def stricter(self, other: "RateLimits") -> "RateLimits":
         """Return the lower of both limits, one by one."""
-        return RateLimits(
-            calls_at_once=_lower(self.calls_at_once, other.calls_at_once),
-            requests_per_minute=_lower(self.requests_per_minute, other.requests_per_minute),
-            tokens_per_minute=_lower(self.tokens_per_minute, other.tokens_per_minute),
-        )
+        mine, others = asdict(self), asdict(other)
+        both = {name: [one for one in (mine[name], others[name]) if one] for name in mine}
+        return RateLimits(**{name: min(limits) for name, limits in both.items() if limits})
 
 
 class RateLimiter:
@@ -149,7 +144,3 @@ def _start_of_slot(reserved: float) -> float:
 
 def _spacing(per_minute: float) -> float:
     return _SECONDS / per_minute / _SHARE_USED
-
-
-def _lower(one: NumberT | None, other: NumberT | None) -> NumberT | None:
-    return min((value for value in (one, other) if value is not None), default=None)

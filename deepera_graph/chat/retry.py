@@ -119,8 +119,12 @@ class Retrier:
         or `BudgetError` carries the usage of all attempts.
         """
         failed, waited, problem = Usage(), 0.0, ""
+        wait: float | None = 0.0
         for attempt in range(1, self._policy.attempts + 1):
             try:
+                if wait:
+                    tab.check(after=wait)
+                    await asyncio.sleep(wait)
                 async with slot():
                     reply = await call()
                 return replace(reply, usage=reply.usage + failed)
@@ -130,15 +134,10 @@ class Retrier:
                 if wait is None or waited + wait > self._policy.total_wait:
                     error.usage = failed
                     raise
-                problem = str(error)
+                problem = f", after {error}"
                 waited += wait
             except BudgetError as error:
-                raise _after_attempts(error, problem, failed) from error
-            try:
-                tab.check(after=wait)
-            except BudgetError as error:
-                raise _after_attempts(error, problem, failed) from error
-            await asyncio.sleep(wait)
+                raise BudgetError(f"{error}{problem}", usage=failed) from error
         raise AssertionError("the last attempt returns or raises")
 
     def _seconds_to_wait(self, error: CallError, attempt: int) -> float | None:
@@ -160,8 +159,3 @@ def is_retryable(error: CallError) -> bool:
     if error.status is None:
         return error.transport
     return error.status in _RETRIED or (error.status >= 500 and error.status not in _NEVER_RETRIED)
-
-
-def _after_attempts(error: BudgetError, problem: str, failed: Usage) -> BudgetError:
-    """Say what the budget put an end to: a call before it starts, or its repetition."""
-    return BudgetError(f"{error}, after {problem}" if problem else str(error), usage=failed)

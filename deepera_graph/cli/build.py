@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 import typer
 
 from deepera_graph.cli import options
-from deepera_graph.cli.console import (
-    INTERRUPTED,
-    SOME_FAILED,
-    needing,
-    progress_bar,
-    say,
-    tell,
-)
+from deepera_graph.cli.console import INTERRUPTED, SOME_FAILED, needing, progress_bar, say, tell
 from deepera_graph.cli.options import given, opt, split_names
 from deepera_graph.errors import BackendError, BudgetError, SettingsError
 
@@ -30,27 +23,6 @@ if TYPE_CHECKING:
     from deepera_graph.bench.build.plan import BuildPlan
     from deepera_graph.budget import Budget
 
-EPILOG = options.epilog(
-    """
-    deepera bench build abstracts.jsonl --out lakes --model openai:gpt-5-mini --questions 200
-    deepera bench build scifact/ -o ssli --model qwen3 --base-url http://localhost:8000/v1 --dry-run
-    deepera bench build works.jsonl -o ours --model qwen3 --base-url http://localhost:8000/v1 \\
-      --generator file:lmqg.jsonl,guided --distractors 5 --seed 7
-    """,
-    """[bold]Documents[/bold] are JSON lines with "id", "text" and perhaps "title" and "subject";
-    OpenAlex works; a folder with corpus.jsonl in the layout of BEIR, or of articles; PubMedQA's
-    JSON.""",
-    """[bold]What it does:[/bold] documents are cut into chunks of whole sentences and embedded,
-    those that resemble no others are left out, the model writes questions, the nearest chunks are a
-    question's pool, and the model writes look-alikes of the answer that must pass gates. Written
-    are GENERATOR.SETTING.jsonl for `deepera bench table`, manifest.json, dropped.jsonl and
-    rejected.jsonl.""",
-    """With --manifest a build is repeated; with FOLDER/work of the first one beside it no model is
-    asked, and the bytes are the same.""",
-    """A build that ends early continues when the same command is run again: answers are kept in
-    FOLDER/work, by prompt, model and options, whatever the server's address.""",
-    "It needs more packages: pip install 'deepera-graph\\[bench]'.",
-)
 _CONTINUE = "what was answered is kept, run it again to go on"
 _COMPARED = ("package", "embeddings", "prompts", "generators", "documents", "files")
 _make = partial(opt, panel="What is made")
@@ -152,7 +124,7 @@ def build(
     documents_read = islice(read_documents(documents), chosen.limit)
     if chosen.dry_run:
         corpus = read_corpus(documents_read, checked.max_tokens, [])
-        _tell_estimate(estimate(corpus, checked, names), limits, as_json=output.as_json)
+        _tell_estimate(estimate(corpus, checked, names), limits, output)
         return
     outputs.check(chosen.out, overwrite=chosen.overwrite)
     search_here()
@@ -163,12 +135,7 @@ def build(
             bar.move(to=progress.n_questions, count=progress.n_answers)
 
         built = _build(documents_read, chosen, chat, plan=checked, budget=limits, show=show)
-    tell(
-        lambda: built.manifest,
-        lambda: _describe_built(built),
-        as_json=output.as_json,
-        quiet=output.quiet,
-    )
+    tell(output, built.manifest, lambda: _describe_built(built))
     problems = _find_problems(built, earlier)
     for problem in problems:
         say(problem)
@@ -302,7 +269,7 @@ class _Earlier:
         return [name for name in _COMPARED if self.record.get(name) != manifest[name]]
 
 
-def _tell_estimate(found: BuildEstimate, budget: Budget, *, as_json: bool) -> None:
+def _tell_estimate(found: BuildEstimate, budget: Budget, output: options.OutputOptions) -> None:
     """Write what a build would ask of the model, and what that costs where prices are known."""
     priced = None not in (budget.input_price, budget.output_price)
     cost = budget.cost(found.total) if priced else None
@@ -325,7 +292,7 @@ def _tell_estimate(found: BuildEstimate, budget: Budget, *, as_json: bool) -> No
         f"rejected; about {found.total.input_tokens} prompt and {found.total.output_tokens} "
         f"answer tokens{price}"
     )
-    tell(lambda: plain, lambda: words, as_json=as_json, quiet=False)
+    tell(replace(output, quiet=False), plain, lambda: words)
 
 
 def _describe_built(built: Built) -> str:

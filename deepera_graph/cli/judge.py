@@ -11,8 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from deepera_graph.cli import options
 from deepera_graph.cli.console import check_folder, needing, stage_line, tell
 from deepera_graph.cli.options import given, opt, split_names
@@ -23,62 +21,6 @@ if TYPE_CHECKING:
     from deepera_graph.training.train import TrainingOutcome
     from deepera_graph.training.weights import Log
 
-_ABOUT_DATA = """[bold]Data[/bold] are JSON lines with "id", "question", "passages" and "golden",
-    the ids of the passages that answer; instances as `deepera bench` writes them; folders in the
-    layout of BEIR (corpus.jsonl, queries.jsonl, qrels/); folders of articles (passages.jsonl,
-    questions.jsonl); or a folder with pubmedqa_dev/, evidence_inference/, scifact/ and scisumm/,
-    whose sets are base, natural, written, control, evidence_inference, scifact_train, scifact_test
-    and scisumm. The last two are only measured on."""
-_PACKAGES = "It needs more packages: pip install 'deepera-graph\\[train]'."
-TRAIN_EPILOG = options.epilog(
-    """
-    deepera judge train --data mine.jsonl -o weights
-    deepera judge train --data beir/ --split train --candidates 40 --validation 0.2 -o weights
-    deepera judge train --data sets/ --data mine.jsonl -o weights --keep vectors
-    deepera judge evaluate --data mine.jsonl --cross-validate
-    """,
-    _ABOUT_DATA,
-    """[bold]Training[/bold] fits trees over features of frozen vectors, so no GPU is needed: about
-    five minutes per thousand questions, most of it reading. (With onnxruntime-gpu installed,
-    reading is tried on the GPU; the log says where it ran.) In a BEIR folder the documents that
-    BM25 finds and nobody judged golden are the negatives. The same data, seed and machine give the
-    same bytes. What the data cannot teach - which passages are aims, methods or background of the
-    same paper - is taken from the judge whose encoder is used. `local_backend(weights=FOLDER)`
-    judges with the result; FOLDER also gets a log, and a record of what was trained on. Nothing
-    there is replaced before training is done: an interrupted one leaves train.jsonl.part, and
-    weights that were there as they were.""",
-    _PACKAGES,
-)
-EVALUATE_EPILOG = options.epilog(
-    """
-    deepera judge evaluate --data mine.jsonl
-    deepera judge evaluate --data mine.jsonl --weights weights --tau 0.9 -o report
-    deepera judge evaluate --data sets/ --cross-validate --folds 5 --keep vectors -o report
-    """,
-    _ABOUT_DATA,
-    """[bold]Measured[/bold] are HitRate@1, HitRate@3, RP and nDCG@10, and what a threshold keeps:
-    passages a question, their precision, questions with any golden passage kept, and questions left
-    empty. Intervals are 95 % intervals over groups of questions: those that are alike, share
-    evidence or have the same candidates. The report adds other thresholds and how well
-    probabilities are calibrated.""",
-    """Weights prove nothing on questions they were trained on; those are counted. With
-    --cross-validate judges are fitted on the other folds instead, so that every figure is of a
-    question not trained on.""",
-    _PACKAGES,
-)
-EXPORT_EPILOG = options.epilog(
-    """
-    deepera judge export -o weights
-    deepera judge export --base my-minilm/ -o weights
-    deepera judge train --data mine.jsonl --encoder weights -o weights --overwrite
-    deepera judge export --weights weights -o shipped
-    """,
-    """Without --weights, base weights of the kind of BERT become encoder.onnx: eight bits a weight,
-    per channel, for any number of texts and tokens, with tokenizer.json and SHA256SUMS beside it.
-    The next step is to train a judge over it. With --weights, a trained judge is copied, checksums
-    verified: the files that `local_backend(weights=FOLDER)` loads, and nothing else.""",
-    _PACKAGES,
-)
 _TABLES, _NUMBERS = "evaluation.md", "evaluation.json"
 _LONGEST_LINE = 90
 _data = partial(opt, panel="Data")
@@ -190,10 +132,7 @@ class ExportOptions:
 
 
 def train(
-    *,
-    pools: TrainingPoolOptions,
-    chosen: TrainOptions,
-    output: options.OutputOptions,
+    *, pools: TrainingPoolOptions, chosen: TrainOptions, output: options.OutputOptions
 ) -> None:
     """Train a judge on labelled passages."""
     pools.check()
@@ -206,7 +145,7 @@ def train(
     check_folder(chosen.out, (HEAD, TRAINED_ON, SUMS), overwrite=wanted.pop("overwrite", False))
     with _stages(hidden=output.quiet) as log:
         made = train_judge(TrainingPlan(**wanted), log)
-    tell(made.to_dict, lambda: _describe_made(made), as_json=output.as_json, quiet=output.quiet)
+    tell(output, made.to_dict(), lambda: _describe_made(made))
 
 
 def _describe_made(made: TrainingOutcome) -> str:
@@ -231,12 +170,7 @@ def evaluate(*, pools: PoolOptions, chosen: EvaluateOptions, output: options.Out
         found = (evaluate_fits if chosen.cross_validate else evaluate_weights)(plan, log)
     if chosen.out is not None:
         _write(chosen.out, found)
-    tell(
-        found.to_dict,
-        lambda: format_overview(found).removesuffix("\n"),
-        as_json=output.as_json,
-        quiet=output.quiet,
-    )
+    tell(output, found.to_dict(), lambda: format_overview(found).removesuffix("\n"))
 
 
 def _make_plan(pools: PoolOptions, chosen: EvaluateOptions) -> EvaluationPlan:
@@ -297,17 +231,13 @@ def export(*, chosen: ExportOptions, output: options.OutputOptions) -> None:
     else:
         with _stages(hidden=output.quiet) as log:
             files.export_encoder(
-                chosen.out,
-                chosen.base,
-                bits=chosen.bits,
-                watch=lambda step: log({"step": step}),
+                chosen.out, chosen.base, bits=chosen.bits, watch=lambda step: log({"step": step})
             )
     sums = files.read_sums(chosen.out)
     tell(
-        lambda: {"out": str(chosen.out), "sha256": sums},
+        output,
+        {"out": str(chosen.out), "sha256": sums},
         lambda: "\n".join(_describe_file(chosen.out / name, sums[name]) for name in sums),
-        as_json=output.as_json,
-        quiet=output.quiet,
     )
 
 
@@ -332,17 +262,8 @@ def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", epilog=TRAIN_EPILOG)
-
-
-@app.callback()
-def judge() -> None:
-    """Train the local judge, measure it, and export its encoder."""
-
-
-for command, epilog in (
-    (train, TRAIN_EPILOG),
-    (evaluate, EVALUATE_EPILOG),
-    (export, EXPORT_EPILOG),
-):
-    app.command(epilog=epilog)(options.flatten(command))
+app = options.make_group(
+    "Train the local judge, measure it, and export its encoder.", shows="judge train"
+)
+for command in (train, evaluate, export):
+    options.register(app, command, group="judge")

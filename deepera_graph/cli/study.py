@@ -5,23 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import partial
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from deepera_graph.cli import options
-from deepera_graph.cli.console import (
-    check_file,
-    check_folder,
-    needing,
-    ranking_bars,
-    say,
-    tell,
-)
+from deepera_graph.cli.console import check_file, check_folder, needing, ranking_bars, say, tell
 from deepera_graph.cli.options import given, opt, split_names
 from deepera_graph.errors import SettingsError
 
@@ -30,70 +22,10 @@ if TYPE_CHECKING:
     from deepera_graph.bench.studies.base import Experiment, ExperimentResult, Lab, Setup
     from deepera_graph.bench.studies.run import StudyOptions
 
-STUDY_EPILOG = "\n\n".join(
-    [
-        "[bold]Studies:[/bold]",
-        "\n".join(
-            f"  [bold]{name}[/bold]{' ' * (12 - len(name))}{about}"
-            for name, about in {
-                "main": "every ranker on every data set, and what look-alikes cost it",
-                "ranks": "what stands at each rank, question by question",
-                "look-alikes": "each type: how many are kept, moved up, above the golden one",
-                "threshold": "what the filter keeps at each threshold",
-                "cutoff": "what the first n hold, with and without the filter",
-                "ablations": "without intent, filter, summaries; in retrieval order",
-                "embeddings": "retrieval from a store with look-alikes in it: NRS and CDR",
-                "stability": "whether a ranker says the same when it is asked again",
-                "drift": "whether a score means the same in every subject",
-                "cost": "seconds, calls and tokens a question",
-                "all": "all of them, each in a folder of its name",
-            }.items()
-        ),
-        options.epilog(
-            """
-            deepera bench study threshold lakes.jsonl --out threshold --keep rankings
-            deepera bench study main base.jsonl ssli.jsonl --rankers bm25,deepera:local
-            deepera bench study threshold ssli.jsonl --rankers deepera:llm --model qwen3 \\
-              --base-url http://localhost:8000/v1 --thresholds 0.6,0.7,0.8 --generator llm
-            deepera bench study all base.jsonl ssli.jsonl --out studies --keep rankings --limit 100
-            """,
-            """FOLDER gets NAME.md, each table as CSV and LaTeX (booktabs), each figure as SVG and
-            PNG, and a manifest. With --keep a second run asks no ranker again and writes the same
-            bytes.""",
-            "It needs more packages: pip install 'deepera-graph\\[bench]'.",
-        ),
-    ]
-)
-REPORT_EPILOG = options.epilog(
-    """
-    deepera bench report base.jsonl ssli.jsonl --out report.html --keep rankings
-    deepera bench report lakes.jsonl --out report.html --studies main,ranks --worst 30 --limit 100
-    """,
-    """The page needs no network and no other file; it works without JavaScript, in dark mode, on a
-    phone and in print. It holds the tables and figures of all studies (see deepera bench study
-    --help), and for each ranker and data set the questions it got most wrong: the passage that won,
-    and the golden one, both with score and reason. With --keep a second run writes the same
-    bytes.""",
-    "It needs more packages: pip install 'deepera-graph\\[bench]'.",
-)
-
-
-class StudyName(StrEnum):
-    """Names of the studies."""
-
-    MAIN = "main"
-    RANKS = "ranks"
-    LOOK_ALIKES = "look-alikes"
-    THRESHOLD = "threshold"
-    CUTOFF = "cutoff"
-    ABLATIONS = "ablations"
-    EMBEDDINGS = "embeddings"
-    STABILITY = "stability"
-    DRIFT = "drift"
-    COST = "cost"
-    ALL = "all"
-
-
+StudyName = Literal[
+    "main", "ranks", "look-alikes", "threshold", "cutoff", "ablations", "embeddings", "stability",
+    "drift", "cost", "all",
+]  # fmt: skip
 _data = partial(opt, panel="Data")
 _measure = partial(opt, panel="Measure")
 _answers = partial(opt, panel="Answers")
@@ -156,15 +88,10 @@ class SetupOptions(MeasureOptions):
         many=str,
     )
     metrics: str | None = _measure(
-        "Metrics of the main table.",
-        metavar="NAME,...",
-        shown="HitRate@1,HitRate@3,RP",
-        many=str,
+        "Metrics of the main table.", metavar="NAME,...", shown="HitRate@1,HitRate@3,RP", many=str
     )
     threshold: float | None = _measure(
-        "Lowest score kept, from 0 to 1, where it is not what is studied.",
-        metavar="T",
-        shown="0.8",
+        "Lowest score kept, from 0 to 1, where it is not what is studied.", metavar="T", shown="0.8"
     )
     top_n: int | None = _measure(
         "Upper bound of passages kept, where it is not what is studied.", metavar="N", shown="10"
@@ -219,11 +146,7 @@ class ResultOptions:
     """Where results go."""
 
     out: Path | None = opt(
-        "Where tables, figures and a manifest go.",
-        "--out",
-        "-o",
-        metavar="FOLDER",
-        shown="nowhere",
+        "Where tables, figures and a manifest go.", "--out", "-o", metavar="FOLDER", shown="nowhere"
     )
     overwrite: bool = opt("Replace results in FOLDER.", default=False)
 
@@ -262,8 +185,8 @@ def study(
         from deepera_graph.bench.studies.run import EXPERIMENTS, run_experiments
         from deepera_graph.bench.studies.write import markdown
 
-    nested = name == StudyName.ALL
-    chosen = list(EXPERIMENTS.values()) if nested else [EXPERIMENTS[name.value]]
+    nested = name == "all"
+    chosen = list(EXPERIMENTS.values()) if nested else [EXPERIMENTS[name]]
     check_folder(results.out, _files(chosen, nested=nested), overwrite=results.overwrite)
 
     def place(experiment: Experiment) -> Path | None:
@@ -274,10 +197,9 @@ def study(
         done = run_experiments(chosen, lab, place, fresh=fresh)
     _tell_missing(lab)
     tell(
-        lambda: [_plain(experiment, result) for experiment, result in done],
+        output,
+        [_plain(experiment, result) for experiment, result in done],
         lambda: "\n".join(markdown(*one, figures=False) for one in done),
-        as_json=output.as_json,
-        quiet=output.quiet,
     )
 
 
@@ -330,12 +252,7 @@ def _open_labs(
     output: options.OutputOptions,
 ) -> Iterator[tuple[Lab, Lab]]:
     """Give what studies run in, and the same without the cache of chat models."""
-    from deepera_graph.bench.studies.run import (
-        StudyOptions,
-        as_ranker_names,
-        fresh_lab,
-        open_lab,
-    )
+    from deepera_graph.bench.studies.run import StudyOptions, as_ranker_names, fresh_lab, open_lab
     from deepera_graph.cli.opening import search_here
 
     search_here()

@@ -1,1 +1,1 @@
-"""Text: sentences, words and terms."""
+"""Text: sentences, words, terms, quotes, and JSON lines."""

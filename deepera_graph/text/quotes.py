@@ -93,11 +93,11 @@ def find_quote(text: str, quote: str, *, start: int = 0, end: int | None = None)
         raise ValueError(f"start and end must lie in [0, {len(text)}], got {start} and {end}")
     if not _says_enough(quote):
         return _NOT_FOUND
-    for place in _verbatim(text, quote.strip(), start, end):
+    for place in _find_verbatim(text, quote.strip(), start, end):
         return FoundQuote("verbatim", *place)
     core = quote.strip(_AROUND)
     for wanted in (quote.strip(), core, core.lstrip("….").strip(_ENDING)):
-        for place in _normalised(text, wanted, start, end):
+        for place in _find_normalised(text, wanted, start, end):
             return FoundQuote("normalised", *place)
     return _NOT_FOUND
 
@@ -108,18 +108,18 @@ def _says_enough(quote: str) -> bool:
     return long_enough and bool(_TELLING.search(core))
 
 
-def _verbatim(text: str, quote: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _find_verbatim(text: str, quote: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     for place in _places(text, quote, start, end):
         if _is_whole(text, place, place + len(quote)):
             yield place, place + len(quote)
 
 
-def _normalised(text: str, quote: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    page, wanted = _page(text[start:end]), _page.__wrapped__(quote)
+def _find_normalised(text: str, quote: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    page, wanted = _read_page(text[start:end]), _read_page.__wrapped__(quote)
     for place in _places(page.text, wanted.text, 0, len(page.text)):
         span = page.layout.back(place, place + len(wanted.text))
         span = span and page.characters.back(*span)
-        if span is None or not _same_hyphens(page, wanted, place):
+        if span is None or not _has_same_hyphens(page, wanted, place):
             continue
         if _is_whole(text, span[0] + start, span[1] + start):
             yield span[0] + start, span[1] + start
@@ -140,7 +140,9 @@ def _is_whole(text: str, start: int, end: int) -> bool:
 
 def _is_cut(text: str, place: int) -> bool:
     near = (text[max(0, place - _NEAR) : place], text[place : place + _NEAR])
-    plain = [_characters(_PARTING.sub(" - ", part))[0].replace("\u00ad", "") for part in near]
+    plain = [
+        _rewrite_characters(_PARTING.sub(" - ", part))[0].replace("\u00ad", "") for part in near
+    ]
     return bool(_CUT.search("\0".join(plain)))
 
 
@@ -178,8 +180,8 @@ class _Page:
 
 
 @lru_cache(maxsize=8)
-def _page(text: str) -> _Page:
-    plain, characters = _characters(text)
+def _read_page(text: str) -> _Page:
+    plain, characters = _rewrite_characters(text)
     hyphens: dict[str, list[int]] = {"soft": [], "hard": []}
 
     def write(found: "re.Match[str]", place: int) -> str:
@@ -188,19 +190,19 @@ def _page(text: str) -> _Page:
             hyphens[kind].append(place)
         return _WRITTEN[kind]
 
-    plain, layout = _rewritten(plain, _LAYOUT, write)
+    plain, layout = _rewrite(plain, _LAYOUT, write)
     return _Page(plain, characters, layout, hyphens["soft"], hyphens["hard"])
 
 
-def _characters(text: str) -> tuple[str, _Pieces]:
-    forms = {character: _written(character) for character in set(text)}
+def _rewrite_characters(text: str) -> tuple[str, _Pieces]:
+    forms = {character: _rewrite_character(character) for character in set(text)}
     text = text.translate({ord(old): new for old, new in forms.items() if len(new) == 1})
     several = re.escape("\0" + "".join(old for old, new in forms.items() if len(new) != 1))
-    return _rewritten(text, re.compile(f"[{several}]"), lambda found, _: forms[found.group()])
+    return _rewrite(text, re.compile(f"[{several}]"), lambda found, _: forms[found.group()])
 
 
 @lru_cache(maxsize=4096)
-def _written(character: str) -> str:
+def _rewrite_character(character: str) -> str:
     """Return the common form of a character; none for one that cannot be seen."""
     if character in _COMMON or (character.isascii() and character.isprintable()):
         return _COMMON.get(character, character)
@@ -216,7 +218,7 @@ def _written(character: str) -> str:
     return character if " " in written else "".join(_COMMON.get(one, one) for one in written)
 
 
-def _rewritten(
+def _rewrite(
     text: str, pattern: "re.Pattern[str]", write: Callable[["re.Match[str]", int], str]
 ) -> tuple[str, _Pieces]:
     parts: list[str] = []
@@ -235,12 +237,12 @@ def _rewritten(
     return "".join([*parts, text[done:]]), _Pieces(new, old, copied)
 
 
-def _same_hyphens(page: _Page, wanted: _Page, place: int) -> bool:
+def _has_same_hyphens(page: _Page, wanted: _Page, place: int) -> bool:
     """Check that a hyphen missing on one side may be one of a line end on the other."""
     end = place + len(wanted.text)
-    soft, hard = _between(page.soft, place, end), _between(page.hard, place, end)
+    soft, hard = _places_between(page.soft, place, end), _places_between(page.hard, place, end)
     return hard - set(wanted.hard) <= set(wanted.soft) and set(wanted.hard) - hard <= soft
 
 
-def _between(places: list[int], start: int, end: int) -> set[int]:
+def _places_between(places: list[int], start: int, end: int) -> set[int]:
     return {one - start for one in places[bisect_right(places, start) : bisect_left(places, end)]}

@@ -49,24 +49,24 @@ def split_sentences(text: str, *, longest: int = LONGEST) -> list[Sentence]:
     space. Takes time linear in the length. A blank text has none.
     """
     if len(text) > _LONGEST_HELD:
-        return list(_split.__wrapped__(text, longest))
-    return list(_split(text, longest))
+        return list(_split_all.__wrapped__(text, longest))
+    return list(_split_all(text, longest))
 
 
 @lru_cache(maxsize=64)  # a passage is read several times in turn
-def _split(text: str, longest: int) -> tuple[Sentence, ...]:
+def _split_all(text: str, longest: int) -> tuple[Sentence, ...]:
     sentences: list[Sentence] = []
     start = 0
-    for end in _ends(text):
-        for piece_start, piece_end in _pieces(text, start, end, longest):
-            sentence = _stripped(text, piece_start, piece_end)
+    for end in _find_ends(text):
+        for piece_start, piece_end in _cut_long(text, start, end, longest):
+            sentence = _strip_sentence(text, piece_start, piece_end)
             if sentence.text:
                 sentences.append(sentence)
         start = end
     return tuple(sentences)
 
 
-def _ends(text: str) -> Iterator[int]:
+def _find_ends(text: str) -> Iterator[int]:
     start = 0
     for stop in _STOP.finditer(text):
         if _is_end(text, start, stop):
@@ -111,15 +111,15 @@ def _is_list_number(before: str, word: str) -> bool:
     return len(word) <= 2 and word.isdigit() and before.strip() == word
 
 
-def _pieces(text: str, start: int, end: int, longest: int) -> Iterator[tuple[int, int]]:
+def _cut_long(text: str, start: int, end: int, longest: int) -> Iterator[tuple[int, int]]:
     while end - start > longest:
-        cut = _cut(text, start + longest // 2, start + longest)
+        cut = _find_cut(text, start + longest // 2, start + longest)
         yield start, cut
         start = cut
     yield start, end
 
 
-def _cut(text: str, start: int, end: int) -> int:
+def _find_cut(text: str, start: int, end: int) -> int:
     for mark in ("; ", ", ", " "):
         place = text.rfind(mark, start, end)
         if place >= 0:
@@ -127,7 +127,7 @@ def _cut(text: str, start: int, end: int) -> int:
     return end
 
 
-def _stripped(text: str, start: int, end: int) -> Sentence:
+def _strip_sentence(text: str, start: int, end: int) -> Sentence:
     piece = text[start:end].rstrip()
     n_characters = len(piece)
     piece = piece.lstrip()

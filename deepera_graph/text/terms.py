@@ -70,11 +70,11 @@ def missing_terms(summary: str, passage: str) -> list[str]:
     known = _Known(passage)
     before: _Token | None = None
     missing: dict[str, None] = {}
-    text = _visible(summary)
-    for token, unit in _read(text):
-        if before and not known.has_species(_species(text, before, token)):
+    text = _clean_text(summary)
+    for token, unit in _read_tokens(text):
+        if before and not known.has_species(_find_species(text, before, token)):
             missing[text[before.start() : token.end()]] = None
-        if token["name"] and not known.has_name(_parts(token), _opens(text, token)):
+        if token["name"] and not known.has_name(_split_token(token), _opens_sentence(text, token)):
             missing[token.group()] = None
         if token["number"] and not known.has_number(token, unit, before):
             missing[token.group()] = None
@@ -86,7 +86,7 @@ class _Known:
     """What a passage has: names, units and comparisons of its numbers, epithets by genus."""
 
     def __init__(self, passage: str) -> None:
-        text = _visible(passage)
+        text = _clean_text(passage)
         self.names = set(_SHARE_OF_NOTHING.findall(text))
         self.units: dict[str, set[str]] = defaultdict(set)
         self.comparisons: dict[str, set[str]] = defaultdict(set)
@@ -99,20 +99,20 @@ class _Known:
 
     def _add(self, text: str) -> None:
         before: _Token | None = None
-        for token, unit in _read(text):
-            parts = _parts(token)
+        for token, unit in _read_tokens(text):
+            parts = _split_token(token)
             if len(parts) == 1:
                 self.names.add(parts[0])
             else:
-                self.names.update("".join(parts[start:end]) for start, end in _runs(parts))
+                self.names.update("".join(parts[start:end]) for start, end in _list_runs(parts))
             if before and text[before.end() : token.start()].isspace():
-                self.names.add(_parts(before)[-1] + parts[0])
-            species = before and _species(text, before, token)
+                self.names.add(_split_token(before)[-1] + parts[0])
+            species = before and _find_species(text, before, token)
             if species:
                 self.species[species[0]].add(species[1])
                 self.species[species[0][0]].add(species[1])
                 self.names.add(species[0][0])
-            for value in _values(token):
+            for value in _read_values(token):
                 self.units[value].add(unit)
                 self.comparisons[value].update(token["compare"] or ())
             before = token
@@ -121,9 +121,9 @@ class _Known:
         return species is None or species[1] in self.species.get(species[0], species)
 
     def has_number(self, token: _Token, unit: str, before: _Token | None) -> bool:
-        value, *pieces = _values(token)
+        value, *pieces = _read_values(token)
         if value not in self.units:
-            after_name = before is not None and _parts(before)[-1] + value in self.names
+            after_name = before is not None and _split_token(before)[-1] + value in self.names
             return after_name or (bool(pieces) and self.units.keys() >= set(pieces))
         seen, compared = self.units[value], self.comparisons[value]
         if compared and token["compare"] and token["compare"] not in compared:
@@ -133,7 +133,7 @@ class _Known:
 
     def has_name(self, parts: list[str], opens: bool) -> bool:
         reached = {0}
-        for start, end in _runs(parts):
+        for start, end in _list_runs(parts):
             alone = end - start < len(parts) and end - start == 1 and _is_bound(parts[start])
             if start in reached and not alone and self._has(parts[start:end], opens and not start):
                 reached.add(end)
@@ -150,18 +150,18 @@ class _Known:
         return len(name) > 1 and (name.lower() in self.small or name.lower() in STOP_WORDS)
 
 
-def _visible(text: str) -> str:
+def _clean_text(text: str) -> str:
     text = _UNSEEN.sub("", unicodedata.normalize("NFC", text).translate(_PRINTED))
     return re.sub(r"\s+", lambda blank: "\n" if "\n" in blank[0] else " ", text)
 
 
-def _read(text: str) -> list[tuple[_Token, str]]:
+def _read_tokens(text: str) -> list[tuple[_Token, str]]:
     """Return the tokens, each number with its unit: in ``5 and 10 mg`` both have ``mg``."""
     found: list[tuple[_Token, str]] = []
     unit, start = "", len(text)
     for token in reversed(list(_TOKEN.finditer(text))):
         if token["unit"]:
-            unit = _common_unit(token["unit"])
+            unit = _normalise_unit(token["unit"])
         elif not (token["number"] or token["name"] in _LINKS) or not _GAP.fullmatch(
             text, token.end(), start
         ):
@@ -171,7 +171,7 @@ def _read(text: str) -> list[tuple[_Token, str]]:
     return found[::-1]
 
 
-def _common_unit(unit: str) -> str:
+def _normalise_unit(unit: str) -> str:
     unit = unicodedata.normalize("NFKC", re.sub(r"\s*(?:/|\sper\s)\s*", "/", unit))
     unit = re.sub(r"[\s·](\w+)\^?-1\b", r"/\1", unit.translate(_SIGNS)).replace("^", "")
     if len(unit) > 3:
@@ -181,14 +181,14 @@ def _common_unit(unit: str) -> str:
     )
 
 
-def _values(token: _Token) -> list[str]:
+def _read_values(token: _Token) -> list[str]:
     """Return a number's common form; for ``1 200``, which may be two numbers, all three."""
     number = token["number"]
-    return list(_number_values(number.lower())) if number else []
+    return list(_parse_number(number.lower())) if number else []
 
 
 @lru_cache(maxsize=4096)
-def _number_values(number: str) -> tuple[str, ...]:
+def _parse_number(number: str) -> tuple[str, ...]:
     value = re.sub(_POWER, lambda raised: "^" + unicodedata.normalize("NFKC", raised[0]), number)
     value = "".join(value.translate(_SIGNS).split())
     if re.fullmatch(r"-?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?", value):
@@ -198,20 +198,20 @@ def _number_values(number: str) -> tuple[str, ...]:
     return (value, *pieces) if len(pieces) > 1 else (value,) if value else ()
 
 
-def _parts(token: _Token) -> list[str]:
+def _split_token(token: _Token) -> list[str]:
     if token["number"]:
-        return _values(token)[:1]
-    return list(_name_parts(token["name"]))
+        return _read_values(token)[:1]
+    return list(_split_name(token["name"]))
 
 
 @lru_cache(maxsize=4096)
-def _name_parts(written: str) -> tuple[str, ...]:
+def _split_name(written: str) -> tuple[str, ...]:
     name = unicodedata.normalize("NFKC", written.translate(_SIGNS)).translate(_GREEK)
     parts = [part for part in re.split("[-']", name) if part and part != "s"] or [name]
     return tuple(part if part.lower() in STOP_WORDS else _PLURAL.sub("", part) for part in parts)
 
 
-def _runs(parts: list[str]) -> Iterator[tuple[int, int]]:
+def _list_runs(parts: list[str]) -> Iterator[tuple[int, int]]:
     for end in range(1, len(parts) + 1):
         yield from ((start, end) for start in range(max(0, end - 4), end))
 
@@ -220,7 +220,7 @@ def _is_bound(part: str) -> bool:
     return not part.isalpha() or part in _GREEK_SET or (len(part) < 3 and not part.islower())
 
 
-def _opens(text: str, token: _Token) -> bool:
+def _opens_sentence(text: str, token: _Token) -> bool:
     """Tell whether a capital may be no name: it opens a sentence or is the symbol in P < 5."""
     start = token.start()
     if _INITIAL.match(text, start):
@@ -229,7 +229,7 @@ def _opens(text: str, token: _Token) -> bool:
     return bool(_OPENING.search(before) or _SYMBOL.match(text, start))
 
 
-def _species(text: str, before: _Token, token: _Token) -> tuple[str, str] | None:
+def _find_species(text: str, before: _Token, token: _Token) -> tuple[str, str] | None:
     genus, epithet = before.group(), token.group()
     between = ". " if len(genus) == 1 else " "
     if not genus.istitle() or text[before.end() : token.start()] != between:

@@ -85,11 +85,11 @@ def words(text: str) -> list[str]:
     found: list[str] = []
     for token in _TOKEN.findall(text):
         if not token.isalnum():
-            found.extend(_parts(token))
+            found.extend(_split_compound(token))
         elif token.isascii():
             found.append(token.lower())
         else:
-            found.append(_plain(token))
+            found.append(_to_plain(token))
     return found
 
 
@@ -112,21 +112,21 @@ def stem(word: str) -> str:
     """
     if len(word) <= 3 or not word.isalpha():
         return word
-    word = _singular(_american(_IRREGULAR.get(word, word)))
+    word = _to_singular(_to_american(_IRREGULAR.get(word, word)))
     for _ in range(2):
-        word = _without_suffix(word)
-    return _undoubled(word)
+        word = _remove_suffix(word)
+    return _remove_double(word)
 
 
-def _parts(token: str) -> list[str]:
+def _split_compound(token: str) -> list[str]:
     if _NAME_WITH_NUMBER.match(token):
-        return [_plain(_SPLIT.sub("", token))]
+        return [_to_plain(_SPLIT.sub("", token))]
     if _NUMBER.match(token):
         return [token]
-    return [_plain(part) for part in _SPLIT.split(token) if part not in ("s", "t")]
+    return [_to_plain(part) for part in _SPLIT.split(token) if part not in ("s", "t")]
 
 
-def _plain(token: str) -> str:
+def _to_plain(token: str) -> str:
     token = token.lower()
     if token.isascii():
         return token
@@ -134,12 +134,12 @@ def _plain(token: str) -> str:
     return "".join(letter for letter in token if not unicodedata.combining(letter))
 
 
-def _american(word: str) -> str:
+def _to_american(word: str) -> str:
     word = word.replace("ae", "e").replace("oe", "e").replace("yz", "ys")
     return word.replace("our", "or") if len(word) > 5 else word
 
 
-def _singular(word: str) -> str:
+def _to_singular(word: str) -> str:
     if word.endswith(("ss", "us", "is")) or not word.endswith("s"):
         return word
     if word.endswith("ies") and len(word) > 4:
@@ -149,7 +149,7 @@ def _singular(word: str) -> str:
     return word[:-1]
 
 
-def _without_suffix(word: str) -> str:
+def _remove_suffix(word: str) -> str:
     for suffix, least in _SUFFIXES:
         if word.endswith(suffix):
             rest = word[: -len(suffix)]
@@ -158,7 +158,7 @@ def _without_suffix(word: str) -> str:
     return word
 
 
-def _undoubled(word: str) -> str:
+def _remove_double(word: str) -> str:
     if len(word) > 4 and word[-1] == word[-2] and word[-1] not in _VOWELS:
         return word[:-1]
     return word

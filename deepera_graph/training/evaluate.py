@@ -7,7 +7,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from deepera_graph.bench.figures import CurveFigure, CurvePoints, save
+from deepera_graph.bench.figures import CurveFigure, CurvePoints, save_figure
 from deepera_graph.bench.metrics.statistics import Interval
 from deepera_graph.judges.trained.model import SHIPPED, EvidenceModel
 from deepera_graph.judges.trained.scorer import EvidenceScorer
@@ -359,5 +359,5 @@ def save_figures(folder: Path, figures: Iterable[CurveFigure]) -> list[Path]:
         drawn = figure.draw()
         for suffix in SUFFIXES:
             paths.append(folder / f"{figure.name}{suffix}")
-            save(drawn, paths[-1])
+            save_figure(drawn, paths[-1])
     return paths

@@ -27,13 +27,14 @@ from deepera_graph.bench.metrics.statistics import (
     bootstraps,
     mean_std,
 )
+from deepera_graph.bench.rank import QUESTIONS_AT_ONCE, QuestionRanking, cached_rankings
 from deepera_graph.bench.rankers.base import (
     Ranker,
     RepeatedRun,
     candidates_of,
     texts_of,
 )
-from deepera_graph.bench.run import QUESTIONS_AT_ONCE, QuestionRanking, Step, Watch, cached_rankings
+from deepera_graph.bench.run import Step, Watch
 from deepera_graph.bench.table import MetricEstimate
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.thresholds import Gap, Quantile

@@ -7,9 +7,9 @@ from itertools import islice
 from deepera_graph.bench.data.instance import Instance
 from deepera_graph.bench.figures import CurveFigure, CurvePoints
 from deepera_graph.bench.metrics.ranking import JudgedRanking
+from deepera_graph.bench.rank import QUESTIONS_AT_ONCE
 from deepera_graph.bench.rankers.base import candidates_of
 from deepera_graph.bench.rankers.deepera import DeepEra
-from deepera_graph.bench.run import QUESTIONS_AT_ONCE
 from deepera_graph.bench.studies.base import (
     EMPTY,
     GOLDEN,
