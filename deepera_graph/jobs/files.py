@@ -38,8 +38,6 @@ def to_output_line(line: QuestionLine, result: RerankResult) -> bytes:
         "ranking": [_describe_passage(passage) for passage in result.passages],
         "usage": {name: getattr(result.total_usage, name) for name in _USAGE},
     }
-    if result.survey is not None:
-        fields["survey"] = dict(result.survey)
     if result.left_out:
         fields["left_out"] = [_describe_passage(passage) for passage in result.left_out]
     if line.metadata:
