@@ -286,7 +286,7 @@ class Runner:
 
     def _n_steps(self, run: Run) -> int:
         """Return how many steps the graph may take: two a wave, and those before and after."""
-        size = self._settings.passages_a_wave or sys.maxsize
+        size = self._settings.passages_a_round or sys.maxsize
         n_waves = -(-len(run.question_in["passages"]) // size)
         return _STEPS_APART + 2 * n_waves
 

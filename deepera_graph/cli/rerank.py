@@ -52,7 +52,7 @@ MORE = options.epilog(
     deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --preset cheap
     deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --max-calls 5000
     deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --cascade 30
-    deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --enough 3
+    deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --stop-after 3
     deepera rerank questions.jsonl -o ranked.jsonl --backend my_judges:build --threshold 0.7
     deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --resume
     deepera rerank questions.jsonl -o ranked.jsonl --engine ray --workers 8
@@ -72,9 +72,9 @@ MORE = options.epilog(
     "score", "kept", "status", "reason", "quote", "summary"}, ...], "usage": {"calls",
     "input_tokens", "output_tokens"}}""",
     """`ranking` has every passage once. `status` is scored, repaired (asked for twice), not_needed
-    (--enough stopped before it), failed or skipped_budget; passages with one of the last three have
-    no score and come last, and `reason` says why. With --on-error drop the failed ones are under
-    `left_out` instead. `quote_status` (verbatim, normalised, not_found) and `quote_span`
+    (--stop-after stopped before it), failed or skipped_budget; passages with one of the last three
+    have no score and come last, and `reason` says why. With --on-error drop the failed ones are
+    under `left_out` instead. `quote_status` (verbatim, normalised, not_found) and `quote_span`
     (characters) say whether and where a quote stands in its passage; `summary_status` says that a
     summary took two replies (repaired), is the passage's own words (drifted, failed,
     skipped_budget) or could not be had (none); `windowed` marks a passage read in pieces.""",
@@ -151,7 +151,7 @@ def rerank(
     if files.dry_run:
         _estimate(job, judge, settings)
         _tell_estimate(
-            job.report, judge_kind(judge), output.as_json, all_asked=settings.enough is None
+            job.report, judge_kind(judge), output.as_json, all_asked=settings.stop_after is None
         )
     else:
         job.check_outputs()
@@ -206,7 +206,9 @@ def _estimate(job: _Job, judge: options.JudgeOptions, settings: Settings) -> Non
             count_lines(questions, report=job.report, limit=job.files.limit, watch=watch)
             return
         count_calls(
-            replace(settings.asking_all(), budget=None, threshold=0.0),  # all there may be
+            replace(
+                settings.without_early_stopping(), budget=None, threshold=0.0
+            ),  # all there may be
             questions,
             report=job.report,
             domain=judge.domain,
@@ -405,7 +407,7 @@ def _tell_estimate(report: JobReport, kind: str, as_json: bool, *, all_asked: bo
         "tokens per verdict or summary in a reply, and that every passage that may be kept is kept"
     )
     if not all_asked:
-        basis += "; with --enough fewer passages may be asked about"
+        basis += "; with --stop-after fewer passages may be asked about"
     if kind in _FREE:
         basis = f"the {kind} backend makes no calls"
     if as_json:

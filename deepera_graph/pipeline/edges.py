@@ -67,11 +67,11 @@ def place_of_passage(task: ScoreTask) -> Hashable:
 def sure_from(settings: Settings, intent: IntentKind) -> float:
     """Return the lowest score that is surely above the threshold, in [0, 1], or above all scores.
 
-    That is `enough_margin` above it, but no more than half the way from it to 1: a threshold of
+    That is `stop_margin` above it, but no more than half the way from it to 1: a threshold of
     0.95 makes 0.975 sure, and one of 1.0 makes 1.0 sure.
     """
     lowest = cut(settings.threshold, [], intent)
-    margin = min(settings.enough_margin, max(0.0, 1 - lowest) / 2)
+    margin = min(settings.stop_margin, max(0.0, 1 - lowest) / 2)
     return max(lowest, round(lowest + margin, _DIGITS))
 
 

@@ -119,7 +119,7 @@ def score_edge(backend: Backend, settings: Settings) -> Edge:
 
     A wave holds whole groups: a judge of groups of 10 is sent 10 texts where 8 are asked for.
     """
-    judge, size = backend.judge, settings.passages_a_wave
+    judge, size = backend.judge, settings.passages_a_round
     takes_place = takes_place_of(judge)
     edge = partial(one_per_window, settings=settings, with_summaries=gives_summaries(judge))
     wave = partial(next_wave, place_of=place_of_passage, takes_place=takes_place)
@@ -243,7 +243,7 @@ def build_graph(
         )
     to_score = score_edge(backend, settings)
     graph.add_conditional_edges(before_score, to_score, ["score", "select"])
-    if settings.passages_a_wave is None:
+    if settings.passages_a_round is None:
         graph.add_edge("score", "select")  # waits for every branch
     else:
         close = partial(wave.close, settings=settings, needs_evidence=needs_evidence)

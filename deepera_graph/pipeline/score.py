@@ -138,7 +138,7 @@ class _Left(NamedTuple):
 
 
 def _enough(state: State, settings: Settings, *, needs_evidence: bool) -> _Left | None:
-    if settings.enough is None:
+    if settings.stop_after is None:
         return None
     lowest = sure_from(settings, state["intent"]["fields"]["intent"])
     sure = {
@@ -151,7 +151,7 @@ def _enough(state: State, settings: Settings, *, needs_evidence: bool) -> _Left 
             needs_evidence=needs_evidence,
         )
     }
-    if len(sure) < settings.enough:
+    if len(sure) < settings.stop_after:
         return None
     return _Left(
         "not_needed", f"not asked about: {len(sure)} scored {lowest:g} or more before its turn"
