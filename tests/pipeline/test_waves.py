@@ -81,7 +81,7 @@ def test_a_run_that_stops_says_what_a_run_over_those_asked_about_says(
 ):
     """Kept is what is kept of the passages asked about, which are the first ones, in whole waves.
 
-    So with room for all, what is kept is kept without waves, too; and a run that stops has stop_after.
+    So with room for all, what is kept is kept without waves, too; and a run that stops has enough.
     """
     ranks = list(range(1, len(scores) + 1))
     order.shuffle(ranks)
