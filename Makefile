@@ -3,6 +3,9 @@ PYTHON ?= python
 BESIDE ?=
 NOT_FAST = live or slow or tinyllm or full
 
+# Without compiled files, reading the tests takes longer than running them.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: check test size trace
 
 check:  ## format, lint, types, layers and the fast tests: under a minute

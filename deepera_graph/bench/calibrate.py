@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph import __version__
-from deepera_graph.bench.metrics.statistics import Floats, fit_logistic
+from deepera_graph.bench.metrics.statistics import Floats, deal_folds, fit_logistic
 from deepera_graph.budget import Meter, with_meter
 from deepera_graph.errors import BackendError, DeepEraError, InputError, SettingsError
 from deepera_graph.jobs.lines import BadLine, QuestionLine, read_lines
@@ -124,21 +124,13 @@ def _sklearn(name: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedQuestion:
-    """Scores and labels of one question; passages that could not be judged are only counted.
-
-    Attributes:
-        id: Of the question.
-        scores: In [0, 1], shape (n_judged,).
-        labels: 1 for evidence, 0 for none, shape (n_judged,).
-        n_failed: Passages without a score.
-        n_failed_relevant: Those among them that are evidence.
-    """
+    """Scores and labels of one question; passages that could not be judged are only counted."""
 
     id: str
-    scores: tuple[float, ...]
-    labels: tuple[int, ...]
-    n_failed: int = 0
-    n_failed_relevant: int = 0
+    scores: tuple[float, ...]  # in [0, 1], shape (n_judged,)
+    labels: tuple[int, ...]  # 1 for evidence, 0 for none, shape (n_judged,)
+    n_failed: int = 0  # passages without a score
+    n_failed_relevant: int = 0  # those among them that are evidence
 
     @classmethod
     def of(
@@ -202,14 +194,10 @@ def _deal_folds(questions: Sequence[JudgedQuestion], n_folds: int, seed: int) ->
             f"calibration needs at least {n_folds} questions with relevant and {n_folds} with "
             f"irrelevant passages, got {sum(relevant)} and {sum(others)} of {len(questions)}"
         )
-    shuffled = np.random.default_rng(seed).permutation(len(questions))
-    dealt = sorted(
-        shuffled,
-        key=lambda i: (not (relevant[i] or others[i]), others[i] - relevant[i]),
-    )
-    folds = np.empty(len(questions), dtype=np.int64)
-    folds[dealt] = np.arange(len(questions)) % n_folds
-    return folds
+    strata = [
+        (not (one or other), other - one) for one, other in zip(relevant, others, strict=True)
+    ]
+    return deal_folds(strata, n_folds=n_folds, seed=seed)
 
 
 Labels = dict[str, int]
@@ -235,7 +223,10 @@ def _open(path: Path) -> Iterator[BinaryIO]:
 
 
 def read_labels(path: Path) -> dict[str, Labels]:
-    """Return the labels of every passage, by question id and passage id."""
+    """Return the labels of every passage, by question id and passage id.
+
+    A passage has ``"label"``, 0 or 1, or ``"is_golden"``; neither reaches the judge.
+    """
     labels: dict[str, Labels] = {}
     for line in read_questions(path):
         try:

@@ -38,6 +38,7 @@ from deepera_graph.thresholds import Curve, Method, check_share, judge_identity
 
 N_CALIBRATION_RESAMPLES = 2000
 FEWEST_KEPT = 10
+TAU = 0.8  # the default threshold
 TAUS = tuple(step / 100 for step in range(101))
 
 
@@ -57,20 +58,12 @@ class RateInterval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatingPoint:
-    """What one threshold does, over all questions.
+    """What one threshold does, over all questions."""
 
-    Attributes:
-        precision: Share of the kept passages that are evidence, in [0, 1].
-        recall: Share of the evidence that is kept, in [0, 1]; evidence that could not be judged
-            is not kept.
-        kept: Passages kept a question, >= 0, before any `top_n`.
-        answered: Share of the questions of which something is kept, in [0, 1].
-    """
-
-    precision: RateInterval
-    recall: RateInterval
-    kept: RateInterval
-    answered: RateInterval
+    precision: RateInterval  # share of the kept passages that are evidence, in [0, 1]
+    recall: RateInterval  # share of the evidence, judged or not, that is kept, in [0, 1]
+    kept: RateInterval  # passages kept a question, >= 0, before any `top_n`
+    answered: RateInterval  # share of the questions of which something is kept, in [0, 1]
 
 
 class ThresholdCounts:
@@ -85,10 +78,9 @@ class ThresholdCounts:
         n_resamples: int = N_CALIBRATION_RESAMPLES,
         seed: int = 0,
     ) -> None:
-        self.taus = tuple(taus)
         self._n_resamples, self._seed = n_resamples, seed
         pairs = [
-            _counts(its_values, one.labels, taus)
+            _count_kept(its_values, one.labels, taus)
             for one, its_values in zip(questions, values, strict=True)
         ]
         self._kept = np.array([kept for kept, _ in pairs])
@@ -123,16 +115,13 @@ class ThresholdCounts:
         return [RateInterval.of(one) for one in found]
 
 
-def _counts(
+def _count_kept(
     values: Sequence[float], labels: Sequence[int], taus: Sequence[float]
 ) -> tuple[Floats, Floats]:
     """Count what is kept, and the evidence in it, at every threshold; shape (n_taus,) each."""
     passes = np.asarray(values, dtype=float).reshape(-1, 1) >= np.asarray(taus, dtype=float)
     truth = np.asarray(labels, dtype=float)
     return passes.sum(axis=0).astype(float), truth @ passes
-
-
-Bound = Literal["mean", "low"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,13 +131,18 @@ class Suggestion:
     probability: float | None
     why_not: str = ""
 
+    def to_dict(self, curve: Curve) -> dict[str, Any]:
+        """Return it as plain data, with the lowest score that has this probability."""
+        score = None if self.probability is None else curve.lowest_score(self.probability)
+        return {"probability": self.probability, "score": score, "why_not": self.why_not}
+
 
 def suggest_threshold(
     taus: Sequence[float],
     precisions: Sequence[RateInterval],
     wanted: float,
     *,
-    bound: Bound = "mean",
+    bound: Literal["mean", "low"] = "mean",
 ) -> Suggestion:
     """Return the lowest threshold whose precision is at least *wanted*."""
     known = [
@@ -175,19 +169,21 @@ _HEADS = ("precision", "recall", "kept a question", "something kept")
 
 
 def report_lines(report: Mapping[str, Any]) -> list[str]:
-    """Return the lines of a report of `deepera_graph.bench.calibrate_report`."""
+    """Return a report as lines of text."""
+    how = report["how"]
     return [
-        *_about(report),
+        *_describe(report),
         "",
         " " * 20 + "".join(head.ljust(_WIDTH) for head in _HEADS).rstrip(),
-        *(_row(point) for point in report["operating_points"]),
+        *(_format_point(point) for point in report["operating_points"]),
         "",
-        *(_suggestion(name, report) for name in ("even", "sure")),
-        *_method(report),
+        *(_format_suggestion(name, report) for name in ("even", "sure")),
+        f"Probabilities by {how['folds']}-fold cross-validation over questions; intervals of "
+        f"{how['level']:.0%} over {how['n_resamples']} resamples of the questions.",
     ]
 
 
-def _about(report: Mapping[str, Any]) -> list[str]:
+def _describe(report: Mapping[str, Any]) -> list[str]:
     curve, data, quality = report["curve"], report["data"], report["quality"]
     judge = ", ".join(f"{key} {value}" for key, value in curve["judge"].items()) or "unknown"
     brier, error = quality["brier"], quality["calibration_error"]
@@ -203,13 +199,13 @@ def _about(report: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _row(point: Mapping[str, Any]) -> str:
+def _format_point(point: Mapping[str, Any]) -> str:
     name = f"{point['on']} >= {point['tau']:.2f}"
-    cells = "".join(_cell(point[column]).ljust(_WIDTH) for column in _COLUMNS)
+    cells = "".join(_format_rate(point[column]).ljust(_WIDTH) for column in _COLUMNS)
     return f"{name:<20}{cells}".rstrip()
 
 
-def _cell(estimate: Mapping[str, float | None]) -> str:
+def _format_rate(estimate: Mapping[str, float | None]) -> str:
     if estimate["mean"] is None:
         return "-"
     if estimate["low"] is None:
@@ -217,7 +213,7 @@ def _cell(estimate: Mapping[str, float | None]) -> str:
     return f"{estimate['mean']:.3f} ({estimate['low']:.3f}-{estimate['high']:.3f})"
 
 
-def _suggestion(name: str, report: Mapping[str, Any]) -> str:
+def _format_suggestion(name: str, report: Mapping[str, Any]) -> str:
     one = report["suggested"][name]
     wanted = f"precision {report['wanted_precision']:g}"
     wish = wanted if name == "even" else f"{wanted} at the low end of its interval"
@@ -226,17 +222,6 @@ def _suggestion(name: str, report: Mapping[str, Any]) -> str:
     if one["score"] is None:
         return f"{wish}: probability >= {one['probability']:.2f}, which no score has on this curve"
     return f"{wish}: probability >= {one['probability']:.2f}, that is score >= {one['score']:.3f}"
-
-
-def _method(report: Mapping[str, Any]) -> list[str]:
-    how = report["how"]
-    return [
-        f"Probabilities by {how['folds']}-fold cross-validation over questions; intervals of "
-        f"{how['level']:.0%} over {how['n_resamples']} resamples of the questions."
-    ]
-
-
-TAU = 0.8
 
 
 def build_report(
@@ -255,37 +240,33 @@ def build_report(
     """
     probabilities = cross_validate(questions, method=curve.method, seed=seed)
     draws: dict[str, int] = {"n_resamples": n_resamples, "seed": seed}
-    scale = ThresholdCounts(questions, probabilities, TAUS, **draws)
-    precisions = scale.precisions()
+    precisions = ThresholdCounts(questions, probabilities, TAUS, **draws).precisions()
     suggested = {
-        "even": suggest_threshold(scale.taus, precisions, precision, bound="mean"),
-        "sure": suggest_threshold(scale.taus, precisions, precision, bound="low"),
+        "even": suggest_threshold(TAUS, precisions, precision, bound="mean"),
+        "sure": suggest_threshold(TAUS, precisions, precision, bound="low"),
     }
+    reached = [one.probability for one in suggested.values() if one.probability is not None]
     return {
         "curve": curve.to_dict(),
-        "data": _data(questions),
-        "quality": _quality(questions, probabilities),
+        "data": {
+            "questions": len(questions),
+            "judged": sum(len(one.scores) for one in questions),
+            "relevant": sum(sum(one.labels) for one in questions),
+            "failed": sum(one.n_failed for one in questions),
+            "failed_relevant": sum(one.n_failed_relevant for one in questions),
+        },
+        "quality": _measure_quality(questions, probabilities),
         "wanted_precision": precision,
-        "suggested": {name: _suggested(one, curve) for name, one in suggested.items()},
+        "suggested": {name: one.to_dict(curve) for name, one in suggested.items()},
         "operating_points": [
-            *_points(questions, [one.scores for one in questions], curve, draws),
-            *_points(questions, probabilities, curve, draws, _taus(suggested)),
+            *_measure_points(questions, [one.scores for one in questions], curve, draws),
+            *_measure_points(questions, probabilities, curve, draws, sorted({TAU, *reached})),
         ],
         "how": {"folds": N_FOLDS, "level": LEVEL, **draws},
     }
 
 
-def _data(questions: Sequence[JudgedQuestion]) -> dict[str, int]:
-    return {
-        "questions": len(questions),
-        "judged": sum(len(one.scores) for one in questions),
-        "relevant": sum(sum(one.labels) for one in questions),
-        "failed": sum(one.n_failed for one in questions),
-        "failed_relevant": sum(one.n_failed_relevant for one in questions),
-    }
-
-
-def _quality(
+def _measure_quality(
     questions: Sequence[JudgedQuestion], probabilities: Probabilities
 ) -> dict[str, dict[str, float]]:
     labels = list(chain.from_iterable(one.labels for one in questions))
@@ -305,19 +286,7 @@ def _quality(
     }
 
 
-def _suggested(one: Suggestion, curve: Curve) -> dict[str, Any]:
-    tau = one.probability
-    score = None if tau is None else curve.lowest_score(tau)
-    return {"probability": tau, "score": score, "why_not": one.why_not}
-
-
-def _taus(suggested: dict[str, Suggestion]) -> list[float]:
-    return sorted(
-        {TAU, *(one.probability for one in suggested.values() if one.probability is not None)}
-    )
-
-
-def _points(
+def _measure_points(
     questions: Sequence[JudgedQuestion],
     values: Sequence[Sequence[float]],
     curve: Curve,
@@ -383,13 +352,17 @@ def calibrate(
         BackendError: The backend cannot be reached or refuses the key.
     """
     labelled, out = Path(labelled), None if out is None else Path(out)
-    _check_options(method, precision, n_resamples)
+    check_method(method)
+    check_share("precision", precision)
+    if n_resamples < 1:
+        raise SettingsError(f"n_resamples must be >= 1, got {n_resamples}")
     _check_out(out, labelled, overwrite=overwrite)
     if labelled.exists() and not labelled.is_file():
         raise InputError(f"{labelled} must be a regular file: it is read twice")
     labels = read_labels(labelled)
-    _check_labels(labels)
-    identity, questions = _judged(scores, labelled, labels, watch)
+    each = [label for its in labels.values() for label in its.values()]
+    check_classes(sum(each), len(each) - sum(each))
+    identity, questions = _read_scores(scores, labelled, labels, watch)
     questions = [one for one in questions if one.scores or one.n_failed]
     curve = fit_curve(
         list(chain.from_iterable(one.scores for one in questions)),
@@ -404,7 +377,7 @@ def calibrate(
     return report
 
 
-def _judged(
+def _read_scores(
     scores: EvidenceReranker | EarlierScores, path: Path, labels: dict[str, Labels], watch: Watch
 ) -> tuple[dict[str, str], Sequence[JudgedQuestion]]:
     if isinstance(scores, EarlierScores):
@@ -413,13 +386,6 @@ def _judged(
     return judge_identity(backend.name, backend.about), judge_passages(
         scores, path, labels, watch=watch
     )
-
-
-def _check_options(method: str, precision: float, n_resamples: int) -> None:
-    check_method(method)
-    check_share("precision", precision)
-    if n_resamples < 1:
-        raise SettingsError(f"n_resamples must be >= 1, got {n_resamples}")
 
 
 def _check_out(out: Path | None, labelled: Path, *, overwrite: bool) -> None:
@@ -431,8 +397,3 @@ def _check_out(out: Path | None, labelled: Path, *, overwrite: bool) -> None:
         raise SettingsError(f"{str(out)!r} is the input; write somewhere else")
     if out.exists() and not overwrite:
         raise SettingsError(f"{str(out)!r} exists; give --overwrite to replace it")
-
-
-def _check_labels(labels: dict[str, Labels]) -> None:
-    each = [label for its in labels.values() for label in its.values()]
-    check_classes(sum(each), len(each) - sum(each))

@@ -1,4 +1,4 @@
-"""A figure of every question's ranking: one line a question, one shaded cell a passage."""
+"""Figures of the benchmark: bars, curves, shares and maps of ranks; equal numbers, equal bytes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,18 +42,8 @@ def rank_shares(judged: Sequence[JudgedRanking], n_ranks: int = 30) -> RankShare
     """Count what the rankings hold at the ranks 1 to *n_ranks*."""
     if not judged or n_ranks < 1:
         raise MetricError(f"shares need a ranking and a rank, got {len(judged)} and {n_ranks}")
-    counts = np.zeros((n_ranks, 3))
-    for one in judged:
-        for rank, passage in enumerate(one.ranked[:n_ranks]):
-            counts[rank, _kind(one, passage)] += 1
-    golden, distractor, other = (counts / len(judged)).T
-    return RankShares(golden, distractor, other)
-
-
-def _kind(one: JudgedRanking, passage: str) -> int:
-    if passage in one.golden:
-        return 0
-    return 1 if passage in one.parents else 2
+    cells = rank_cells(judged, n_ranks)
+    return RankShares(*((cells == kind).mean(axis=0) for kind in (_GOLDEN, _DISTRACTOR, _OTHER)))
 
 
 # Colours that people with any kind of colour vision tell apart: Okabe and Ito (2008); the grey, the
@@ -70,7 +60,6 @@ COLOURS = (
     "#5E3C99",
     "#8C510A",
 )
-SUFFIXES = (".svg", ".pdf", ".png")
 _SALT = "deepera"
 _NO_DATE: Mapping[str, Mapping[str, Any]] = {
     ".svg": {"Date": None},
@@ -95,7 +84,7 @@ def figure_bytes(figure: Figure, suffix: str, *, transparent: bool = False) -> b
     return buffer.getvalue()
 
 
-def save(figure: Figure, path: Path) -> None:
+def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure; what kind of file it is, its suffix says."""
     path.write_bytes(figure_bytes(figure, path.suffix))
 
@@ -105,21 +94,13 @@ _WIDTH, _PER_BAR, _REST = 3.4, 0.16, 1.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BarFigure:
-    """Horizontal bars in panels.
-
-    Attributes:
-        name: Names its files.
-        title: What it shows.
-        x_label: What is measured.
-        panels: Panel title, then group, then series, to a mean with its interval; not empty.
-        zero: Where bars start.
-    """
+    """Horizontal bars in panels."""
 
     name: str
     title: str
     x_label: str
-    panels: Mapping[str, Mapping[str, Mapping[str, MetricEstimate]]]
-    zero: float = 0.0
+    panels: Mapping[str, Mapping[str, Mapping[str, MetricEstimate]]]  # panel, group, series
+    zero: float = 0.0  # where bars start
 
     def draw(self) -> Figure:
         """Draw it; a series has the same colour in all panels."""
@@ -164,7 +145,7 @@ class BarFigure:
         return drawn
 
 
-_PANEL_curves = (3.0, 2.5)
+_CURVE_PANEL = (3.0, 2.5)
 _MOST_ACROSS = 4
 
 
@@ -196,16 +177,19 @@ class CurveFigure:
         """Draw it; a curve has the same colour in all panels."""
         across = min(len(self.panels), _MOST_ACROSS)
         down = -(-len(self.panels) // across)
-        size = (_PANEL_curves[0] * across + 1.8, _PANEL_curves[1] * down)
+        size = (_CURVE_PANEL[0] * across + 1.8, _CURVE_PANEL[1] * down)
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
         labels = list(dict.fromkeys(label for panel in self.panels.values() for label in panel))
         handles: dict[str, Any] = {}
         for axis, (title, panel) in zip(axes, self.panels.items(), strict=False):
             for label, curve in panel.items():
-                handles[label] = _draw_curves(
-                    axis, curve, COLOURS[labels.index(label) % len(COLOURS)]
-                )
+                colour = COLOURS[labels.index(label) % len(COLOURS)]
+                band = {"color": colour, "alpha": 0.15, "linewidth": 0}
+                axis.fill_between(curve.x, curve.low, curve.high, **band)
+                style = {"color": colour, "marker": "o", "markersize": 3}
+                dashes = "--" if curve.dashed else "-"
+                (handles[label],) = axis.plot(curve.x, curve.y, dashes, **style)
             axis.set_title(short_label(title), fontsize="medium")
             axis.set_xlabel(self.x_label)
             axis.grid(alpha=0.3, linewidth=0.5)
@@ -219,13 +203,6 @@ class CurveFigure:
             frameon=False,
         )
         return figure
-
-
-def _draw_curves(axis: Any, curve: CurvePoints, colour: str) -> Any:
-    axis.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
-    style = "--" if curve.dashed else "-"
-    (line,) = axis.plot(curve.x, curve.y, style, color=colour, marker="o", markersize=3)
-    return line
 
 
 # Colours that people with any kind of colour vision tell apart: Okabe and Ito (2008).
@@ -250,24 +227,14 @@ class RankFigure:
         figure = Figure(figsize=(_SIZE[0] * len(self.panels), _SIZE[1]), layout="constrained")
         axes = figure.subplots(1, len(self.panels), sharey=True, squeeze=False)[0]
         for axis, (title, shares) in zip(axes, self.panels.items(), strict=True):
-            _draw_rank_figure(axis, title, shares)
+            _draw_shares(axis, title, shares)
         axes[0].set_ylabel("share of questions")
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside right upper", frameon=False)
         return figure
 
 
-def draw_ranks(panels: Mapping[str, RankShares], path: Path) -> None:
-    """Write the figure; the same shares give the same bytes."""
-    if not panels or path.suffix not in SUFFIXES:
-        raise ValueError(
-            f"a figure needs a panel and one of {', '.join(SUFFIXES)}, got {len(panels)} panels "
-            f"and {path.name!r}"
-        )
-    save(RankFigure(name="ranks", title="", panels=panels).draw(), path)
-
-
-def _draw_rank_figure(axis: Any, title: str, shares: RankShares) -> None:
+def _draw_shares(axis: Any, title: str, shares: RankShares) -> None:
     ranks = range(1, len(shares.golden) + 1)
     below = shares.golden * 0
     for kind, colour in KINDS.items():
@@ -279,7 +246,7 @@ def _draw_rank_figure(axis: Any, title: str, shares: RankShares) -> None:
 
 _NOTHING, _OTHER, _DISTRACTOR, _GOLDEN = range(4)
 _COLOURS = ListedColormap(["none", KINDS["other"], KINDS["distractor"], KINDS["golden"]])
-_PANEL_rank_map = (2.4, 2.6)
+_MAP_PANEL = (2.4, 2.6)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,12 +264,12 @@ class RankMap:
     def draw(self) -> Figure:
         """Draw it."""
         n_columns = len(next(iter(self.panels.values())))
-        size = (_PANEL_rank_map[0] * n_columns + 1.4, _PANEL_rank_map[1] * len(self.panels))
+        size = (_MAP_PANEL[0] * n_columns + 1.4, _MAP_PANEL[1] * len(self.panels))
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots(len(self.panels), n_columns, squeeze=False)
         for line, (row_title, row) in zip(axes, self.panels.items(), strict=True):
             for axis, (title, cells) in zip(line, row.items(), strict=True):
-                _draw_rank_map(axis, title, cells)
+                _draw_cells(axis, title, cells)
             line[0].set_ylabel(f"{short_label(row_title)}\nquestions")
         for axis in axes[-1]:
             axis.set_xlabel("rank")
@@ -328,7 +295,7 @@ def rank_cells(judged: Sequence[JudgedRanking], n_ranks: int = 30) -> NDArray[np
     return cells[sorted(range(len(judged)), key=keys.__getitem__)]
 
 
-def _draw_rank_map(axis: Any, title: str, cells: NDArray[np.uint8]) -> None:
+def _draw_cells(axis: Any, title: str, cells: NDArray[np.uint8]) -> None:
     n_questions, n_ranks = cells.shape
     axis.imshow(
         cells,

@@ -1,4 +1,4 @@
-"""What is told apart: the distractors of a data set and the other passages of the same pools."""
+"""Can distractors be told from other passages of their pools by length, opening words or style?"""
 
 import re
 from collections import Counter
@@ -14,12 +14,17 @@ from sklearn.feature_extraction.text import (  # type: ignore[import-untyped]  #
     CountVectorizer,
     TfidfVectorizer,
 )
-from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]  # has no stubs
 from sklearn.model_selection import GroupKFold  # type: ignore[import-untyped]  # has no stubs
 from sklearn.preprocessing import normalize  # type: ignore[import-untyped]  # has no stubs
 
 from deepera_graph.bench.data.instance import Context, Dataset, DatasetError, Instance
-from deepera_graph.bench.metrics.statistics import Interval, Values, bootstrap
+from deepera_graph.bench.metrics.statistics import (
+    Floats,
+    Interval,
+    Values,
+    bootstrap,
+    fit_logistic,
+)
 from deepera_graph.text.sentences import split_sentences
 from deepera_graph.text.words import STOP_WORDS, stems
 
@@ -42,7 +47,7 @@ class Features(NamedTuple):
     names: tuple[str, ...]
 
 
-def features(texts: Sequence[str]) -> dict[str, Features]:
+def extract_features(texts: Sequence[str]) -> dict[str, Features]:
     """Return the families of features, as `FAMILIES` names them.
 
     - `length`: words, sentences, words a sentence and letters a word, each as a logarithm and its
@@ -55,13 +60,19 @@ def features(texts: Sequence[str]) -> dict[str, Features]:
       call a set unrealistic.
     - `all`: the four together.
     """
+    least = min(_LEAST_TEXTS, len(texts))  # a feature that is in few texts cannot be learnt
+    opening = CountVectorizer(analyzer=_first_words, binary=True, min_df=least)
+    shapes = TfidfVectorizer(
+        analyzer="char", ngram_range=(1, 4), preprocessor=shape, min_df=least, sublinear_tf=True
+    )
+    words = TfidfVectorizer(token_pattern=r"(?u)\b\w+\b", min_df=least, sublinear_tf=True)
     families = {
-        LENGTH: _length(texts),
-        OPENING: _opening(texts),
-        STYLE: _joined([_function_words(texts), _shapes(texts)]),
-        WORDS: _words(texts),
+        LENGTH: _measure_lengths(texts),
+        OPENING: _count(opening, texts, "opens with "),
+        STYLE: _stack([_count_function_words(texts), _count(shapes, texts, "shape ")]),
+        WORDS: _count(words, texts, "word "),
     }
-    return {**families, ALL: _joined(list(families.values()))}
+    return {**families, ALL: _stack(list(families.values()))}
 
 
 def shape(text: str) -> str:
@@ -70,7 +81,7 @@ def shape(text: str) -> str:
     return _DIGITS.sub("0", worded)
 
 
-def _length(texts: Sequence[str]) -> Features:
+def _measure_lengths(texts: Sequence[str]) -> Features:
     rows = []
     for text in texts:
         n_words = max(1, len(text.split()))
@@ -84,41 +95,18 @@ def _length(texts: Sequence[str]) -> Features:
     return Features(csr_matrix(np.hstack([scaled, scaled**2])), (*names, *squared))
 
 
-def _opening(texts: Sequence[str]) -> Features:
-    counts = CountVectorizer(analyzer=_first_words, binary=True, min_df=_at_least(texts))
-    return _counted(counts, texts, "opens with ")
-
-
 def _first_words(text: str) -> list[str]:
     pieces = _PIECE.findall(text[:200].lower())[:3]
     return [" ".join(pieces[:n]) for n in range(1, len(pieces) + 1)]
 
 
-def _function_words(texts: Sequence[str]) -> Features:
+def _count_function_words(texts: Sequence[str]) -> Features:
     counts = CountVectorizer(vocabulary=sorted(STOP_WORDS), token_pattern=r"[a-z]+")
-    found = _counted(counts, texts, "word ")
+    found = _count(counts, texts, "word ")
     return Features(normalize(found.matrix.sqrt()), found.names)
 
 
-def _shapes(texts: Sequence[str]) -> Features:
-    counts = TfidfVectorizer(
-        analyzer="char",
-        ngram_range=(1, 4),
-        preprocessor=shape,
-        min_df=_at_least(texts),
-        sublinear_tf=True,
-    )
-    return _counted(counts, texts, "shape ")
-
-
-def _words(texts: Sequence[str]) -> Features:
-    counts = TfidfVectorizer(
-        token_pattern=r"(?u)\b\w+\b", min_df=_at_least(texts), sublinear_tf=True
-    )
-    return _counted(counts, texts, "word ")
-
-
-def _counted(counts: Any, texts: Sequence[str], prefix: str) -> Features:
+def _count(counts: Any, texts: Sequence[str], prefix: str) -> Features:
     try:
         matrix = counts.fit_transform(texts)
     except ValueError:  # no feature is frequent enough
@@ -126,12 +114,7 @@ def _counted(counts: Any, texts: Sequence[str], prefix: str) -> Features:
     return Features(matrix, tuple(f"{prefix}`{name}`" for name in counts.get_feature_names_out()))
 
 
-def _at_least(texts: Sequence[str]) -> int:
-    """In how many texts a feature must occur; one that is in few cannot be learnt."""
-    return min(_LEAST_TEXTS, len(texts))
-
-
-def _joined(parts: Sequence[Features]) -> Features:
+def _stack(parts: Sequence[Features]) -> Features:
     matrix = hstack([part.matrix for part in parts]).tocsr()
     return Features(matrix, tuple(name for part in parts for name in part.names))
 
@@ -144,27 +127,16 @@ _Pool = tuple[str, list[tuple[Context, str]]]  # a question, and passages with t
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sample:
-    """Passages of pools that have both kinds; golden passages are left out.
+class PassageSample:
+    """Passages of pools that have both kinds; golden passages are left out."""
 
-    Attributes:
-        questions: Texts of the questions, shape (n_questions,).
-        texts: Distinct texts, shape (n_texts,).
-        pool: Which question a passage is a candidate of, shape (n_passages,).
-        text: Which text it is, shape (n_passages,).
-        is_distractor: Shape (n_passages,).
-        kind: Type of a distractor; blank for another passage; shape (n_passages,).
-        first_stage: Score of the first stage, not a number where there is none;
-            shape (n_passages,).
-    """
-
-    questions: tuple[str, ...]
-    texts: tuple[str, ...]
-    pool: Ints
-    text: Ints
-    is_distractor: Bools
-    kind: tuple[str, ...]
-    first_stage: NDArray[np.float64]
+    questions: tuple[str, ...]  # texts of the questions, shape (n_questions,)
+    texts: tuple[str, ...]  # distinct texts, shape (n_texts,)
+    pool: Ints  # which question a passage is a candidate of, shape (n_passages,)
+    text: Ints  # which text it is, shape (n_passages,)
+    is_distractor: Bools  # shape (n_passages,)
+    kind: tuple[str, ...]  # type of a distractor; blank for another passage; shape (n_passages,)
+    first_stage: Floats  # its score, not a number where there is none; shape (n_passages,)
 
     @property
     def n_questions(self) -> int:
@@ -180,10 +152,10 @@ class Sample:
         return Counter(one for one in self.kind if one)
 
 
-def sample(dataset: Dataset, *, kinds: Collection[str] | None = None) -> Sample:
+def sample_passages(dataset: Dataset, *, kinds: Collection[str] | None = None) -> PassageSample:
     """Read a data set once; pools without both a distractor and another passage are left out."""
     known: dict[str, None] = {}
-    found = _sample(_distractors(one, kinds, known) for one in dataset)
+    found = _collect(_label_distractors(one, kinds, known) for one in dataset)
     missing = [kind for kind in kinds or () if kind not in known]
     if missing:
         raise DatasetError(
@@ -198,16 +170,16 @@ def sample(dataset: Dataset, *, kinds: Collection[str] | None = None) -> Sample:
     return found
 
 
-def golden_sample(dataset: Dataset) -> Sample | None:
+def sample_golden(dataset: Dataset) -> PassageSample | None:
     """Return the same with the golden passages in the place of the distractors.
 
     None where fewer than two pools have a golden passage beside others.
     """
-    found = _sample(_golden(one) for one in dataset)
+    found = _collect(_label_golden(one) for one in dataset)
     return found if found.n_questions >= _LEAST_POOLS else None
 
 
-def _sample(pools: Iterable[_Pool]) -> Sample:
+def _collect(pools: Iterable[_Pool]) -> PassageSample:
     texts: dict[str, int] = {}
     questions: list[str] = []
     rows: list[tuple[int, int, float]] = []
@@ -222,7 +194,7 @@ def _sample(pools: Iterable[_Pool]) -> Sample:
             kinds.append(kind)
         questions.append(question)
     table = np.array(rows, dtype=np.float64).reshape(-1, 3)
-    return Sample(
+    return PassageSample(
         questions=tuple(questions),
         texts=tuple(texts),
         pool=table[:, 0].astype(np.int64),
@@ -233,7 +205,7 @@ def _sample(pools: Iterable[_Pool]) -> Sample:
     )
 
 
-def _distractors(
+def _label_distractors(
     instance: Instance, kinds: Collection[str] | None, known: dict[str, None]
 ) -> _Pool:
     """Return the passages that are not golden; the types of distractors go to *known*."""
@@ -247,7 +219,7 @@ def _distractors(
     return instance.question, chosen
 
 
-def _golden(instance: Instance) -> _Pool:
+def _label_golden(instance: Instance) -> _Pool:
     chosen = [
         (one, "golden" if one.is_golden else "")
         for one in instance.contexts
@@ -258,17 +230,18 @@ def _golden(instance: Instance) -> _Pool:
 
 N_FOLDS = 5
 _N_RESAMPLES = 2_000
-Floats = NDArray[np.float64]
 
 
-class Telling(NamedTuple):
+class FeatureWeight(NamedTuple):
     """One feature and its weight; above 0 it marks a distractor, below 0 another passage."""
 
     name: str
     weight: float
 
 
-def separability(sample: Sample, family: Features, *, kept: Bools | None = None) -> Interval:
+def measure_separability(
+    sample: PassageSample, family: Features, *, kept: Bools | None = None
+) -> Interval:
     """Return the mean AUC within pools, and its 95 % interval over questions.
 
     The classifier scores every pool without having seen it, nor any of its texts in another pool:
@@ -285,11 +258,11 @@ def separability(sample: Sample, family: Features, *, kept: Bools | None = None)
     folds = GroupKFold(min(N_FOLDS, len(np.unique(pool))))
     for train, test in folds.split(rows, groups=pool):
         unseen = train[~np.isin(text[train], text[test])]
-        scores[test] = _scores(family, text[unseen], labels[unseen], text[test])
-    return within_pools(pool, labels, scores)
+        scores[test] = _score_unseen(family, text[unseen], labels[unseen], text[test])
+    return auc_within_pools(pool, labels, scores)
 
 
-def within_pools(pool: Ints, labels: Bools, scores: Floats) -> Interval:
+def auc_within_pools(pool: Ints, labels: Bools, scores: Floats) -> Interval:
     """Return the mean AUC of scores within pools that have both kinds, and its 95 % interval."""
     by_pool = np.argsort(pool, kind="stable")
     starts = np.flatnonzero(np.diff(pool[by_pool])) + 1
@@ -305,32 +278,36 @@ def _auc(labels: Bools, scores: Floats) -> float:
     return (ranks - n_labelled * (n_labelled + 1) / 2) / (n_labelled * (len(labels) - n_labelled))
 
 
-def telling(sample: Sample, family: Features, *, n: int = 10) -> list[Telling]:
+def strongest_features(
+    sample: PassageSample, family: Features, *, n: int = 10
+) -> list[FeatureWeight]:
     """Return the features that tell most, the strongest first.
 
     Their weight is in log odds for one standard deviation of the feature.
     """
-    rows, labels, weights = _distinct(sample.text, sample.is_distractor)
+    rows, labels, weights = _weigh_distinct(sample.text, sample.is_distractor)
     matrix = family.matrix[rows]
-    slope = _fitted(matrix, labels, weights).coef_[0]
+    slope = fit_logistic(matrix, labels, weights, max_iter=1000).weights
     mean = np.asarray(matrix.mean(axis=0)).ravel()
     spread = np.sqrt(
         np.maximum(np.asarray(matrix.multiply(matrix).mean(axis=0)).ravel() - mean**2, 0)
     )
     strength = slope * spread
     strongest = np.argsort(-np.abs(strength), kind="stable")[:n]
-    return [Telling(family.names[one], float(strength[one])) for one in strongest if strength[one]]
+    return [
+        FeatureWeight(family.names[one], float(strength[one])) for one in strongest if strength[one]
+    ]
 
 
-def _scores(family: Features, texts: Ints, labels: Bools, wanted: Ints) -> Floats:
+def _score_unseen(family: Features, texts: Ints, labels: Bools, wanted: Ints) -> Floats:
     if labels.all() or not labels.any():
         return np.zeros(len(wanted))
-    rows, distinct, weights = _distinct(texts, labels)
-    model = _fitted(family.matrix[rows], distinct, weights)
-    return np.asarray(model.decision_function(family.matrix[wanted]), dtype=np.float64)
+    rows, distinct, weights = _weigh_distinct(texts, labels)
+    model = fit_logistic(family.matrix[rows], distinct, weights, max_iter=1000)
+    return np.asarray(family.matrix[wanted] @ model.weights + model.intercept, dtype=np.float64)
 
 
-def _distinct(texts: Ints, labels: Bools) -> tuple[Ints, Bools, Floats]:
+def _weigh_distinct(texts: Ints, labels: Bools) -> tuple[Ints, Bools, Floats]:
     """Return each (text, label) once, weighted by how often it comes; both labels weigh alike."""
     pairs, counts = np.unique(np.stack([texts, labels]), axis=1, return_counts=True)
     found = pairs[1].astype(bool)
@@ -338,46 +315,30 @@ def _distinct(texts: Ints, labels: Bools) -> tuple[Ints, Bools, Floats]:
     return pairs[0], found, len(counts) * counts / (2 * share)
 
 
-def _fitted(matrix: Any, labels: Bools, weights: Floats) -> Any:
-    model = LogisticRegression(max_iter=1000)
-    return model.fit(matrix, labels, sample_weight=weights)
-
-
 N_HARDEST = 5
 PERCENTILE = 10.0
 
 
 class Similarity(NamedTuple):
-    """Distractors and others under one measure of similarity to the question.
-
-    Attributes:
-        measure: Which one.
-        distractors: Mean of the distractors, on the measure's scale.
-        hardest: Mean of the best five other passages of each pool, likewise.
-        others: Mean of all other passages, likewise.
-        near: Share of the distractors that reach the 10th percentile of the others of their pool,
-            in [0, 1]; the gate on similarity asks for it.
-        closer: Chance that a distractor is closer than another passage of its pool, in [0, 1],
-            with its 95 % interval over questions.
-    """
+    """Distractors and others under one measure of similarity to the question."""
 
     measure: str
-    distractors: float
-    hardest: float
-    others: float
-    near: float
-    closer: Interval
+    distractors: float  # mean of the distractors, on the measure's scale
+    hardest: float  # mean of the best five other passages of each pool, likewise
+    others: float  # mean of all other passages, likewise
+    near: float  # share that reach the 10th percentile of the others of their pool; see the gates
+    closer: Interval  # chance that one is closer than another passage of its pool, in [0, 1]
 
 
-def similarities(sample: Sample) -> list[Similarity]:
+def measure_similarities(sample: PassageSample) -> list[Similarity]:
     """Return the cosine over words, and the scores of the first stage where all have one."""
-    found = [_similarity("words in common (cosine, tf-idf)", sample, _cosines(sample))]
+    found = [_compare_similarity("words in common (cosine, tf-idf)", sample, _word_cosines(sample))]
     if np.isfinite(sample.first_stage).all():
-        found.append(_similarity("first-stage score", sample, sample.first_stage))
+        found.append(_compare_similarity("first-stage score", sample, sample.first_stage))
     return found
 
 
-def _similarity(measure: str, sample: Sample, scores: Floats) -> Similarity:
+def _compare_similarity(measure: str, sample: PassageSample, scores: Floats) -> Similarity:
     hardest, near = [], []
     for one in range(sample.n_questions):
         here = sample.pool == one
@@ -391,11 +352,11 @@ def _similarity(measure: str, sample: Sample, scores: Floats) -> Similarity:
         hardest=float(np.mean(hardest)),
         others=float(scores[~sample.is_distractor].mean()),
         near=float(np.mean(near)),
-        closer=within_pools(sample.pool, sample.is_distractor, scores),
+        closer=auc_within_pools(sample.pool, sample.is_distractor, scores),
     )
 
 
-def _cosines(sample: Sample) -> Floats:
+def _word_cosines(sample: PassageSample) -> Floats:
     weigh = TfidfVectorizer(analyzer=stems, sublinear_tf=True)
     texts = weigh.fit_transform(sample.texts)
     questions = weigh.transform(sample.questions)

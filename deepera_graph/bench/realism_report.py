@@ -1,5 +1,6 @@
 """The realism report: can distractors be told from other passages without reading the question?"""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
 
-from deepera_graph.bench.build.gates import TELLS
+from deepera_graph.bench.build.gates import ARTEFACT_PATTERNS
 from deepera_graph.bench.data.instance import Dataset
 from deepera_graph.bench.metrics.statistics import Interval
 from deepera_graph.bench.realism import (
@@ -16,15 +17,15 @@ from deepera_graph.bench.realism import (
     OPENING,
     STYLE,
     Features,
-    Sample,
+    FeatureWeight,
+    PassageSample,
     Similarity,
-    Telling,
-    features,
-    golden_sample,
-    sample,
-    separability,
-    similarities,
-    telling,
+    extract_features,
+    measure_separability,
+    measure_similarities,
+    sample_golden,
+    sample_passages,
+    strongest_features,
 )
 
 LIMIT = 0.65
@@ -33,18 +34,18 @@ _LEAST_POOLS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class FamilyResult:
     """What one family of features tells."""
 
     name: str
     judged: bool
     auc: Interval
     golden: Interval | None
-    telling: tuple[Telling, ...]
+    telling: tuple[FeatureWeight, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class DistractorKind:
     """One type of distractor: how many, and the AUC of length and of style against the others."""
 
     name: str
@@ -54,7 +55,7 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ArtefactShare:
     """A mark of text written to order, and the share that bears it, in [0, 1]."""
 
     name: str
@@ -63,17 +64,17 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Realism:
+class RealismReport:
     """What was found on one data set."""
 
     name: str
     n_questions: int
     n_distractors: int
     n_others: int
-    families: tuple[Family, ...]
-    kinds: tuple[Kind, ...]
+    families: tuple[FamilyResult, ...]
+    kinds: tuple[DistractorKind, ...]
     similarities: tuple[Similarity, ...]
-    marks: tuple[Mark, ...]
+    marks: tuple[ArtefactShare, ...]
 
     @property
     def flagged(self) -> tuple[str, ...]:
@@ -81,69 +82,65 @@ class Realism:
         return tuple(one.name for one in self.families if one.judged and one.auc.mean > LIMIT)
 
 
-def realism(dataset: Dataset, *, kinds: Collection[str] | None = None) -> Realism:
+def measure_realism(dataset: Dataset, *, kinds: Collection[str] | None = None) -> RealismReport:
     """Measure a data set; the same data gives the same report."""
-    found, golden = sample(dataset, kinds=kinds), golden_sample(dataset)
+    found, golden = sample_passages(dataset, kinds=kinds), sample_golden(dataset)
     with threadpool_limits(1):  # small matrices; more threads take longer
-        return _report(dataset.name, found, golden)
+        return _build_report(dataset.name, found, golden)
 
 
-def _report(name: str, found: Sample, golden: Sample | None) -> Realism:
-    families = features(found.texts)
-    yardsticks = _yardsticks(golden)
-    return Realism(
+def _build_report(name: str, found: PassageSample, golden: PassageSample | None) -> RealismReport:
+    families = extract_features(found.texts)
+    golden_families = {} if golden is None else extract_features(golden.texts)
+    yardsticks = {
+        name: measure_separability(golden, family)
+        for name, family in golden_families.items()
+        if golden is not None
+    }
+    return RealismReport(
         name=name,
         n_questions=found.n_questions,
         n_distractors=int(found.is_distractor.sum()),
         n_others=int((~found.is_distractor).sum()),
         families=tuple(
-            Family(
+            FamilyResult(
                 name=family,
                 judged=family in JUDGED,
-                auc=separability(found, families[family]),
+                auc=measure_separability(found, families[family]),
                 golden=yardsticks.get(family),
-                telling=tuple(telling(found, families[family])),
+                telling=tuple(strongest_features(found, families[family])),
             )
             for family in FAMILIES
         ),
-        kinds=tuple(_kinds_report(found, families)),
-        similarities=tuple(similarities(found)),
-        marks=tuple(_marks_report(found)),
+        kinds=tuple(_measure_kinds(found, families)),
+        similarities=tuple(measure_similarities(found)),
+        marks=tuple(_count_artefacts(found)),
     )
 
 
-def _yardsticks(golden: Sample | None) -> dict[str, Interval]:
-    if golden is None:
-        return {}
-    return {name: separability(golden, family) for name, family in features(golden.texts).items()}
-
-
-def _kinds_report(found: Sample, families: dict[str, Features]) -> list[Kind]:
+def _measure_kinds(found: PassageSample, families: dict[str, Features]) -> list[DistractorKind]:
     counts = found.kinds()
-    frequent = [kind for kind, _ in counts.most_common() if _n_pools(found, kind) >= _LEAST_POOLS]
     if len(counts) < 2:
         return []
+    pools = Counter(kind for _, kind in set(zip(found.pool.tolist(), found.kind, strict=True)))
+    frequent = [kind for kind, _ in counts.most_common() if pools[kind] >= _LEAST_POOLS]
     return [
-        Kind(
+        DistractorKind(
             kind,
             counts[kind],
-            separability(found, families[LENGTH], kept=found.of_kind(kind)),
-            separability(found, families[STYLE], kept=found.of_kind(kind)),
+            measure_separability(found, families[LENGTH], kept=found.of_kind(kind)),
+            measure_separability(found, families[STYLE], kept=found.of_kind(kind)),
         )
         for kind in frequent
     ]
 
 
-def _n_pools(found: Sample, kind: str) -> int:
-    return len({int(pool) for pool, one in zip(found.pool, found.kind, strict=True) if one == kind})
-
-
-def _marks_report(found: Sample) -> list[Mark]:
+def _count_artefacts(found: PassageSample) -> list[ArtefactShare]:
     marks = []
-    for name, holds in TELLS.items():
+    for name, holds in ARTEFACT_PATTERNS.items():
         bears = np.array([holds(text) for text in found.texts])[found.text]
         marks.append(
-            Mark(
+            ArtefactShare(
                 name,
                 float(bears[found.is_distractor].mean()),
                 float(bears[~found.is_distractor].mean()),
@@ -155,20 +152,20 @@ def _marks_report(found: Sample) -> list[Mark]:
 _N_TELLING = 5
 
 
-def markdown(report: Realism) -> str:
+def to_markdown(report: RealismReport) -> str:
     """Return the report as a section of Markdown."""
     return "\n".join(
         [
-            _head(report),
-            _families(report),
-            *_kinds_render(report),
-            _similarity(report),
-            _marks_render(report),
+            _format_head(report),
+            _format_families(report),
+            *_format_kinds(report),
+            _format_similarity(report),
+            _format_artefacts(report),
         ]
     )
 
 
-def plain(report: Realism) -> dict[str, Any]:
+def to_plain(report: RealismReport) -> dict[str, Any]:
     """Return the report as data for JSON."""
     return {
         "dataset": report.name,
@@ -203,7 +200,7 @@ def plain(report: Realism) -> dict[str, Any]:
     }
 
 
-def _head(report: Realism) -> str:
+def _format_head(report: RealismReport) -> str:
     verdict = (
         f"**Flagged**: {', '.join(report.flagged)} tell the distractors apart (AUC above {LIMIT})."
         if report.flagged
@@ -221,7 +218,7 @@ def _head(report: Realism) -> str:
     )
 
 
-def _families(report: Realism) -> str:
+def _format_families(report: RealismReport) -> str:
     head = (
         "features",
         "AUC",
@@ -232,27 +229,32 @@ def _families(report: Realism) -> str:
     body = [
         (
             one.name if one.judged else f"{one.name} (not judged)",
-            _interval(one.auc),
-            "–" if one.golden is None else _interval(one.golden),
-            _names(telling for telling in one.telling if telling.weight > 0),
-            _names(telling for telling in one.telling if telling.weight < 0),
+            _format_interval(one.auc),
+            "–" if one.golden is None else _format_interval(one.golden),
+            _join_names(telling for telling in one.telling if telling.weight > 0),
+            _join_names(telling for telling in one.telling if telling.weight < 0),
         )
         for one in report.families
     ]
     return _grid(head, body)
 
 
-def _kinds_render(report: Realism) -> list[str]:
+def _format_kinds(report: RealismReport) -> list[str]:
     if not report.kinds:
         return []
     body = [
-        (one.name, str(one.n_distractors), _interval(one.length), _interval(one.style))
+        (
+            one.name,
+            str(one.n_distractors),
+            _format_interval(one.length),
+            _format_interval(one.style),
+        )
         for one in report.kinds
     ]
     return [_grid(("type", "distractors", "AUC of length", "AUC of style"), body)]
 
 
-def _similarity(report: Realism) -> str:
+def _format_similarity(report: RealismReport) -> str:
     head = (
         "similarity to the question", "distractors", "5 hardest others", "all others",
         "reach the 10th percentile", "closer than another",
@@ -262,14 +264,14 @@ def _similarity(report: Realism) -> str:
             one.measure,
             *(f"{mean:.3f}" for mean in (one.distractors, one.hardest, one.others)),
             f"{100 * one.near:.1f} %",
-            _interval(one.closer),
+            _format_interval(one.closer),
         )
         for one in report.similarities
     ]
     return _grid(head, body)
 
 
-def _marks_render(report: Realism) -> str:
+def _format_artefacts(report: RealismReport) -> str:
     body = [
         (one.name, f"{100 * one.distractors:.1f} %", f"{100 * one.others:.1f} %")
         for one in report.marks
@@ -280,11 +282,11 @@ def _marks_render(report: Realism) -> str:
     return _grid(("mark of text written to order", "distractors", "others"), body)
 
 
-def _names(found: Iterable[Telling]) -> str:
+def _join_names(found: Iterable[FeatureWeight]) -> str:
     return "; ".join(one.name.replace("|", "\\|") for one in list(found)[:_N_TELLING])
 
 
-def _interval(one: Interval) -> str:
+def _format_interval(one: Interval) -> str:
     return f"{one.mean:.3f} [{one.low:.3f}, {one.high:.3f}]"
 
 

@@ -16,18 +16,9 @@ from matplotlib.figure import Figure
 
 from deepera_graph.bench.data.instance import Context, Instance
 from deepera_graph.bench.figures import figure_bytes
-from deepera_graph.bench.studies.base import (
-    Cell,
-    Column,
-    Experiment,
-    ExperimentResult,
-    Grid,
-    Lab,
-    Pass,
-    Scored,
-)
-from deepera_graph.bench.studies.run import manifest, run_experiments
-from deepera_graph.bench.studies.write import head, shown
+from deepera_graph.bench.studies.base import RankedQuestion, RankerRun, StudyRunner
+from deepera_graph.bench.studies.results import Cell, Column, Grid, StudyResult, format_cell
+from deepera_graph.bench.studies.run import Study, manifest, run_studies
 from deepera_graph.bench.table import MetricEstimate
 
 _ID = re.compile(r'(\bid="|href="#|url\(#)([^")]+)')
@@ -83,24 +74,22 @@ class Worst:
         return "not returned" if self.golden.rank is None else f"rank {self.golden.rank}"
 
 
-def worst_questions(passes: Iterable[Pass], n: int) -> list[Worst]:
+def worst_questions(passes: Iterable[RankerRun], n: int) -> list[Worst]:
     """Return the *n* worst questions of each pass, worst first.
 
     Those with the golden passage furthest down come first, then those in which the winner's score
     is furthest above. A ranker that differs from run to run is left out: its worst is chance.
     """
     found = []
-    by_data: dict[str, list[Pass]] = {}
+    by_data: dict[str, list[RankerRun]] = {}
     for one in passes:
         if not one.ranker.is_random:
-            by_data.setdefault(one.material.name, []).append(one)
+            by_data.setdefault(one.data.name, []).append(one)
     for of in by_data.values():
         chosen = [(one, _worst(one.questions, n)) for one in of]
         places = {place for _, some in chosen for place in some}
         instances = {
-            place: instance
-            for place, instance in enumerate(of[0].material.dataset)
-            if place in places
+            place: instance for place, instance in enumerate(of[0].data.dataset) if place in places
         }
         found += [
             _shown(one, one.questions[place], instances[place])
@@ -110,12 +99,12 @@ def worst_questions(passes: Iterable[Pass], n: int) -> list[Worst]:
     return found
 
 
-def _worst(questions: Sequence[Scored], n: int) -> list[int]:
+def _worst(questions: Sequence[RankedQuestion], n: int) -> list[int]:
     wrong = [place for place, one in enumerate(questions) if one.judged.golden_rank() > 1]
     return sorted(wrong, key=lambda place: _badness(questions[place]), reverse=True)[:n]
 
 
-def _badness(question: Scored) -> tuple[bool, float, float]:
+def _badness(question: RankedQuestion) -> tuple[bool, float, float]:
     """Questions whose golden passage can be reached come first: the ranker is to blame."""
     reachable = not question.judged.golden.keys().isdisjoint(question.first)
     scores = question.scores
@@ -124,11 +113,11 @@ def _badness(question: Scored) -> tuple[bool, float, float]:
     return reachable, question.judged.golden_rank(), best - golden
 
 
-def _shown(one: Pass, question: Scored, instance: Instance) -> Worst:
+def _shown(one: RankerRun, question: RankedQuestion, instance: Instance) -> Worst:
     contexts = {context.id: context for context in instance.contexts}
     winner = next(iter(question.judged.ranked), None)
     return Worst(
-        dataset=one.material.name,
+        dataset=one.data.name,
         ranker=one.ranker.name,
         id=instance.id,
         question=instance.question,
@@ -138,13 +127,13 @@ def _shown(one: Pass, question: Scored, instance: Instance) -> Worst:
     )
 
 
-def _golden(question: Scored) -> Iterator[str]:
+def _golden(question: RankedQuestion) -> Iterator[str]:
     """Yield the golden passages, best first, then those that were not returned."""
     yield from (id for id in question.judged.ranked if id in question.judged.golden)
     yield from (id for id in question.first if id in question.judged.golden)
 
 
-def _passage(question: Scored, context: Context) -> Shown:
+def _passage(question: RankedQuestion, context: Context) -> Shown:
     id, returned = context.id, context.id in question.judged.ranked
     reason, quote = question.why(id) if returned else ("", "")
     before, quote, after = _around(context.text, quote)
@@ -179,7 +168,7 @@ _DATASET, _RANKER = "data set", "ranker"
 
 
 def page(
-    results: Sequence[tuple[Experiment, ExperimentResult]],
+    results: Sequence[tuple[Study, StudyResult]],
     worst: Sequence[Worst],
     manifest: dict[str, Any],
     *,
@@ -206,17 +195,17 @@ def page(
     )
 
 
-def _section(experiment: Experiment, result: ExperimentResult) -> dict[str, Any]:
+def _section(study: Study, result: StudyResult) -> dict[str, Any]:
     return {
-        "name": experiment.name,
-        "title": experiment.title,
-        "measures": experiment.measures,
+        "name": study.name,
+        "title": study.title,
+        "measures": study.measures,
         "findings": result.findings,
         "tables": [_table(grid) for grid in result.grids],
         "figures": [
             {
                 "title": drawing.title,
-                "svg": Markup(inline_svg(drawing.draw(), f"{experiment.name}-{drawing.name}")),
+                "svg": Markup(inline_svg(drawing.draw(), f"{study.name}-{drawing.name}")),
             }
             for drawing in result.drawings
         ],
@@ -228,7 +217,7 @@ def _table(grid: Grid) -> dict[str, Any]:
         "name": grid.name,
         "title": grid.title,
         "note": grid.note,
-        "columns": [{"name": head(one), "is_text": one.unit == "text"} for one in grid.columns],
+        "columns": [{"name": one.heading, "is_text": one.unit == "text"} for one in grid.columns],
         "rows": [
             [_cell(cell, column) for cell, column in zip(row, grid.columns, strict=True)]
             for row in grid.rows
@@ -253,7 +242,7 @@ def _choices(grid: Grid, name: str) -> dict[str, Any]:
 
 def _cell(cell: Cell, column: Column) -> dict[str, Any]:
     """Return the mean apart from its interval, and a number to sort by."""
-    text = shown(cell, column.unit)
+    text = format_cell(cell, column.unit)
     mean, _, rest = text.partition(" ") if isinstance(cell, MetricEstimate) else (text, "", "")
     number = cell.mean if isinstance(cell, MetricEstimate) else cell
     known = isinstance(number, int | float) and not isnan(number)
@@ -277,9 +266,16 @@ N_WORST = 15
 
 
 def report(
-    experiments: Sequence[Experiment], lab: Lab, *, fresh: Lab | None = None, n_worst: int = N_WORST
+    studies: Sequence[Study],
+    runner: StudyRunner,
+    *,
+    fresh: StudyRunner | None = None,
+    n_worst: int = N_WORST,
 ) -> str:
-    """Return the page as HTML."""
-    results = run_experiments(experiments, lab, fresh=fresh)
-    worst = worst_questions(lab.passes(), n_worst)
-    return page(results, worst, manifest(lab))
+    """Return the page as HTML.
+
+    *fresh* is the runner without a cache, for studies that ask again.
+    """
+    results = run_studies(studies, runner, fresh=fresh)
+    worst = worst_questions(runner.runs(), n_worst)
+    return page(results, worst, manifest(runner))

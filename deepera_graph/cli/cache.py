@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from deepera_graph.cli import options
 from deepera_graph.cli.console import tell
 from deepera_graph.cli.options import opt
@@ -17,16 +15,6 @@ from deepera_graph.errors import SettingsError
 if TYPE_CHECKING:
     from deepera_graph.cache.store import CacheStats, JudgementCache
 
-EPILOG = options.epilog(
-    """
-    deepera cache stats
-    deepera cache prune --older-than 30 --max-mb 500
-    deepera cache clear --cache ./judgements
-    """,
-    """Commands that ask a chat model keep its replies, so that the same judgement is never paid for
-    twice; --cache off turns that off. A reply depends on the passage, the question, the model, the
-    prompts and the version of this package; keys are not kept.""",
-)
 BYTES_PER_MB = 1_000_000
 
 
@@ -64,10 +52,6 @@ class PruneOptions:
     )
 
 
-def cache() -> None:
-    """Look into the judgement cache, or make it smaller."""
-
-
 def stats(*, chosen: FolderOptions) -> None:
     """Say how many replies the cache holds, and how large it is."""
     from deepera_graph.cache.store import CacheStats
@@ -85,7 +69,7 @@ def stats(*, chosen: FolderOptions) -> None:
         "oldest": found.oldest and found.oldest.isoformat(),
         "newest": found.newest and found.newest.isoformat(),
     }
-    tell(lambda: plain, lambda: _describe(folder, found), as_json=chosen.as_json, quiet=False)
+    tell(chosen, plain, lambda: _describe(folder, found))
 
 
 def _describe(folder: Path, found: CacheStats) -> str:
@@ -122,10 +106,9 @@ def prune(*, chosen: ClearOptions, limits: PruneOptions) -> None:
 def _tell_removed(chosen: ClearOptions, n_removed: int) -> None:
     folder = _folder(chosen.where)
     tell(
-        lambda: {"folder": str(folder), "removed": n_removed},
+        chosen,
+        {"folder": str(folder), "removed": n_removed},
         lambda: f"{n_removed} answers removed from {folder}",
-        as_json=chosen.as_json,
-        quiet=chosen.quiet,
     )
 
 
@@ -149,7 +132,6 @@ def _folder(where: str | None) -> Path:
     return default_cache_folder() if where is None else Path(where).expanduser()
 
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", epilog=EPILOG)
-app.callback()(cache)
+app = options.make_group("Look into the judgement cache, or make it smaller.", shows="cache")
 for command in (stats, clear, prune):
-    app.command(epilog=EPILOG)(options.flatten(command))
+    options.register(app, command, group="cache")

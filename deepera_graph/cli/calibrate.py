@@ -20,20 +20,6 @@ if TYPE_CHECKING:
     from deepera_graph.bench.calibrate_report import EarlierScores
     from deepera_graph.reranker import EvidenceReranker
 
-EPILOG = options.epilog(
-    """
-    deepera calibrate labelled.jsonl -o curve.json
-    deepera calibrate labelled.jsonl -o curve.json --model openai:gpt-5-mini --precision 0.9
-    deepera calibrate labelled.jsonl -o curve.json --ranked ranked.jsonl
-    deepera rerank questions.jsonl -o ranked.jsonl --curve curve.json --probability 0.8
-    """,
-    """LABELLED has the lines of `deepera rerank`, and every passage a "label" of 0 or 1 (or
-    "is_golden"), which the judge never sees; it needs at least ten passages of each label. A curve
-    turns the scores of one judge into the probability that a passage is evidence, so fit one for
-    every judge. The report on stdout says what thresholds on it would keep, and how certain that
-    is.""",
-    "It needs scikit-learn: pip install 'deepera-graph\\[calibrate]'.",
-)
 _fit = partial(opt, panel="Curve")
 _scores = partial(opt, panel="Scores there are already")
 
@@ -112,12 +98,7 @@ def calibrate(
             overwrite=fit.overwrite,
             watch=watch,
         )
-    tell(
-        lambda: found,
-        lambda: "\n".join(report.report_lines(found)),
-        as_json=output.as_json,
-        quiet=output.quiet,
-    )
+    tell(output, found, lambda: "\n".join(report.report_lines(found)))
 
 
 @contextmanager

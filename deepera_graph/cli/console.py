@@ -215,11 +215,11 @@ def show_number(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
 
 
-def tell(value: Callable[[], Any], words: Callable[[], str], *, as_json: bool, quiet: bool) -> None:
-    """Write what came out to stdout: for programs as JSON, else in words, or quietly not at all."""
-    if as_json:
-        write_json(value())
-    elif not quiet:
+def tell(output: Any, plain: Any, words: Callable[[], str]) -> None:
+    """Write what came out to stdout: as JSON with --json, else in words unless --quiet is given."""
+    if output.as_json:
+        write_json(plain)
+    elif not getattr(output, "quiet", False):
         typer.echo(words())
 
 

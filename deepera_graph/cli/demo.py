@@ -26,27 +26,6 @@ DAILY = (
     "question", "without_evidence", "hard", "preset", "backend", "model", "base_url", "threshold",
     "as_json", "quiet",
 )  # fmt: skip
-_CORPUS = """The corpora are invented and come with the package: short abstracts of ten sciences,
-    and for each question the evidence (golden) and look-alikes that share its subject but prove
-    nothing. A judge sees the question, and the text and title of a passage, but no label."""
-EPILOG = options.epilog(
-    """
-    deepera demo
-    deepera demo --question q06
-    deepera demo --model openai:gpt-5-mini --json
-    """,
-    _CORPUS,
-)
-MORE = options.epilog(
-    """
-    deepera demo
-    deepera demo --question q06
-    deepera demo --without-evidence
-    deepera demo --hard
-    deepera demo --model openai:gpt-5-mini --json
-    """,
-    _CORPUS,
-)
 N_BEFORE = 5
 N_AFTER = 8
 N_DROPPED = 3
@@ -148,8 +127,7 @@ def _show_trial(console: Console, trial: Trial) -> None:
 
 
 def _before(trial: Trial, passages: Sequence[RankedPassage]) -> Table:
-    columns = {"rank": "dim", "score": "dim", "id": "", "title": "", "": ""}
-    table = _table("before: as retrieved", columns)
+    table = _table("before: as retrieved", {"rank": "dim", "score": "dim", "id": ""})
     for passage in passages:
         table.add_row(
             str(passage.retrieval_rank),
@@ -162,8 +140,7 @@ def _before(trial: Trial, passages: Sequence[RankedPassage]) -> Table:
 
 
 def _after(trial: Trial, passages: Sequence[RankedPassage]) -> Table:
-    columns = {"rank": "dim", "was": "dim", "score": "", "id": "", "title": "", "": ""}
-    table = _table("after: as evidence", columns)
+    table = _table("after: as evidence", {"rank": "dim", "was": "dim", "score": "", "id": ""})
     for passage in passages:
         table.add_row(
             str(passage.rank),
@@ -181,7 +158,7 @@ def _table(title: str, columns: dict[str, str]) -> Table:
     table = Table(
         title=title, title_justify="left", title_style="dim", box=None, expand=True, pad_edge=False
     )
-    for name, style in columns.items():
+    for name, style in {**columns, "title": "", "": ""}.items():
         ratio = 1 if name == "title" else None
         table.add_column(name, style=style, no_wrap=name != "title", ratio=ratio)
     return table

@@ -19,24 +19,6 @@ from deepera_graph.errors import SettingsError
 if TYPE_CHECKING:
     from deepera_graph.doctor import Finding
 
-EPILOG = options.epilog(
-    """
-    deepera doctor
-    deepera doctor --settings
-    deepera doctor --base-url http://localhost:8000/v1
-    deepera doctor --model openai:gpt-5-mini
-    deepera doctor --model qwen3 --base-url https://llm.example.org/v1 --api-key-env LLM_KEY
-    deepera doctor --qdrant-url http://localhost:6333 --json
-    """,
-    """Without options nothing is sent over any network: versions, extras, the local backend, the
-    judgement cache and the folder of local collections are checked, and nothing is left behind.
-    With --model or --base-url the server is asked [bold]at most 8 times[/bold], for at most
-    --timeout seconds each: 2 requests list its models, 4 try one way each of asking for a
-    structured answer, and one judgement is asked for, twice if its first answer is unusable. That
-    costs about 4 000 tokens. A key is never shown.""",
-    codes="[bold]Exit codes:[/bold] 0 nothing failed (warnings are no failure), 1 a check failed, "
-    "2 usage, 3 the model's server or the passage store failed.",
-)
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red", "skipped": "dim"}
 _REMOTE = frozenset(
     {"key", "address", "model", "model answers", "structured answers"}
@@ -74,7 +56,6 @@ def doctor(*, chosen: DoctorOptions) -> None:
     if chosen.settings:
         _show_settings(as_json=chosen.as_json)
         return
-    from deepera_graph.cli.opening import data_folder
     from deepera_graph.doctor import examine
 
     _check_options(chosen)
@@ -82,7 +63,7 @@ def doctor(*, chosen: DoctorOptions) -> None:
         model=chosen.model,
         base_url=chosen.base_url,
         api_key_env=chosen.api_key_env,
-        store=None if chosen.qdrant_url is not None else chosen.path or data_folder(),
+        store=None if chosen.qdrant_url is not None else chosen.path or options.data_folder(),
         qdrant_url=chosen.qdrant_url,
         cache=chosen.cache,
         timeout=chosen.timeout,

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from deepera_graph.cli import options
 from deepera_graph.cli.console import check_folder, needing, stage_line, tell
@@ -19,71 +17,11 @@ from deepera_graph.cli.options import given, opt, split_names
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
-    from deepera_graph.bench.figures import CurveFigure
-    from deepera_graph.training.ablate import Kind
-    from deepera_graph.training.assess import EvaluationPlan
-    from deepera_graph.training.log import Log
+    from deepera_graph.training.evaluate import Evaluation, EvaluationPlan
     from deepera_graph.training.train import TrainingOutcome
+    from deepera_graph.training.weights import Log
 
-_ABOUT_DATA = """[bold]Data[/bold] are JSON lines with "id", "question", "passages" and "golden",
-    the ids of the passages that answer; instances as `deepera bench` writes them; folders in the
-    layout of BEIR (corpus.jsonl, queries.jsonl, qrels/); folders of articles (passages.jsonl,
-    questions.jsonl); or a folder with pubmedqa_dev/, evidence_inference/, scifact/ and scisumm/,
-    whose sets are base, natural, written, control, evidence_inference, scifact_train, scifact_test
-    and scisumm. The last two are only measured on."""
-_PACKAGES = "It needs more packages: pip install 'deepera-graph\\[train]'."
-TRAIN_EPILOG = options.epilog(
-    """
-    deepera judge train --data mine.jsonl -o weights
-    deepera judge train --data beir/ --split train --candidates 40 --validation 0.2 -o weights
-    deepera judge train --data sets/ --data mine.jsonl -o weights --keep vectors
-    deepera judge evaluate --data mine.jsonl --cross-validate
-    """,
-    _ABOUT_DATA,
-    """[bold]Training[/bold] fits trees over features of frozen vectors, so no GPU is needed: about
-    five minutes per thousand questions, most of it reading. (With onnxruntime-gpu installed,
-    reading is tried on the GPU; the log says where it ran.) In a BEIR folder the documents that
-    BM25 finds and nobody judged golden are the negatives. The same data, seed and machine give the
-    same bytes. What the data cannot teach - which passages are aims, methods or background of the
-    same paper - is taken from the judge whose encoder is used. `local_backend(weights=FOLDER)`
-    judges with the result; FOLDER also gets a log, figures of it (how good fewer trees are, on
-    questions they were not fitted on), and a record of what was trained on. Nothing there is
-    replaced before training is done: an interrupted one leaves train.jsonl.part, and weights that
-    were there as they were.""",
-    _PACKAGES,
-)
-EVALUATE_EPILOG = options.epilog(
-    """
-    deepera judge evaluate --data mine.jsonl
-    deepera judge evaluate --data mine.jsonl --weights weights --tau 0.9 -o report
-    deepera judge evaluate --data sets/ --cross-validate --folds 5 --keep vectors -o report
-    deepera judge evaluate --data sets/ --cross-validate --ablate signals,data --keep vectors
-    """,
-    _ABOUT_DATA,
-    """[bold]Measured[/bold] are HitRate@1, HitRate@3, RP and nDCG@10, and what a threshold keeps:
-    passages a question, their precision, questions with any golden passage kept, and questions left
-    empty. Intervals are 95 % intervals over groups of questions: those that are alike, share
-    evidence or have the same candidates. The report adds other thresholds and how well
-    probabilities are calibrated.""",
-    """Weights prove nothing on questions they were trained on; those are counted. With
-    --cross-validate judges are fitted on the other folds instead, so that every figure is of a
-    question not trained on.""",
-    _PACKAGES,
-)
-EXPORT_EPILOG = options.epilog(
-    """
-    deepera judge export -o weights
-    deepera judge export --base my-minilm/ -o weights
-    deepera judge train --data mine.jsonl --encoder weights -o weights --overwrite
-    deepera judge export --weights weights -o shipped
-    """,
-    """Without --weights, base weights of the kind of BERT become encoder.onnx: eight bits a weight,
-    per channel, for any number of texts and tokens, with tokenizer.json and SHA256SUMS beside it.
-    The next step is to train a judge over it. With --weights, a trained judge is copied, checksums
-    verified: the files that `local_backend(weights=FOLDER)` loads, and nothing else.""",
-    _PACKAGES,
-)
-_TABLES, _NUMBERS, _PARTS = "evaluation.md", "evaluation.json", "ablation.md"
+_TABLES, _NUMBERS = "evaluation.md", "evaluation.json"
 _LONGEST_LINE = 90
 _data = partial(opt, panel="Data")
 _fits = partial(opt, panel="Judges fitted for the measurement")
@@ -149,10 +87,6 @@ class TrainOptions:
         metavar="SHARE",
         shown="choose nothing",
     )
-    learning_curve: bool = opt(
-        "Also fit on 10, 25, 50 and 100 % of the questions, three folds each, for a figure.",
-        default=False,
-    )
     overwrite: bool = opt("Replace weights in FOLDER.", default=False)
 
 
@@ -164,14 +98,6 @@ class EvaluateOptions:
     tau: float = opt("Lowest probability that is kept.", metavar="P", default=0.8)
     cross_validate: bool = _fits("Measure judges fitted on the other folds.", default=False)
     folds: int | None = _fits("Number of folds.", metavar="K", least=2, shown="5")
-    ablate: str | None = _fits(
-        "Also remove each part once: signals, data, negatives. A cross-validation a part.",
-        metavar="NAME,...",
-        shown="nothing",
-    )
-    learning_curve: bool = _fits(
-        "Also fit on 10, 25, 50 and 100 % of the questions.", default=False
-    )
     first: str | None = opt(
         "Also measure over the first N candidates; not where all are of one article.",
         metavar="N,...",
@@ -206,10 +132,7 @@ class ExportOptions:
 
 
 def train(
-    *,
-    pools: TrainingPoolOptions,
-    chosen: TrainOptions,
-    output: options.OutputOptions,
+    *, pools: TrainingPoolOptions, chosen: TrainOptions, output: options.OutputOptions
 ) -> None:
     """Train a judge on labelled passages."""
     pools.check()
@@ -222,7 +145,7 @@ def train(
     check_folder(chosen.out, (HEAD, TRAINED_ON, SUMS), overwrite=wanted.pop("overwrite", False))
     with _stages(hidden=output.quiet) as log:
         made = train_judge(TrainingPlan(**wanted), log)
-    tell(made.to_dict, lambda: _describe_made(made), as_json=output.as_json, quiet=output.quiet)
+    tell(output, made.to_dict(), lambda: _describe_made(made))
 
 
 def _describe_made(made: TrainingOutcome) -> str:
@@ -239,41 +162,22 @@ def evaluate(*, pools: PoolOptions, chosen: EvaluateOptions, output: options.Out
     """Measure a judge on labelled passages, with intervals."""
     pools.check()
     with needing("judge evaluate", "train"):
-        from deepera_graph.training.ablate import KINDS
+        from deepera_graph.training.evaluate import evaluate_fits, evaluate_weights, format_overview
 
-    check_folder(chosen.out, (_TABLES, _NUMBERS, _PARTS), overwrite=chosen.overwrite)
-    subject = _make_subject(pools, chosen)
-    kinds = split_names("--ablate", chosen.ablate) if chosen.ablate is not None else ()
-    for name in kinds:
-        if name not in KINDS:
-            raise SettingsError(f"--ablate must be among {', '.join(KINDS)}, got {name!r}")
-    plain: dict[str, Any] = {}
-    shown = []
+    check_folder(chosen.out, (_TABLES, _NUMBERS), overwrite=chosen.overwrite)
+    plan = _make_plan(pools, chosen)
     with _stages(hidden=output.quiet) as log:
-        for part in _measure(chosen, subject, cast("tuple[Kind, ...]", kinds), log):
-            plain.update(part.plain)
-            shown.append(part.shown)
-            if chosen.out is not None:  # at once, as the next part may take hours
-                _write(chosen.out, part, plain)
-    tell(
-        lambda: plain,
-        lambda: "\n".join(filter(None, shown)).removesuffix("\n"),
-        as_json=output.as_json,
-        quiet=output.quiet,
-    )
+        found = (evaluate_fits if chosen.cross_validate else evaluate_weights)(plan, log)
+    if chosen.out is not None:
+        _write(chosen.out, found)
+    tell(output, found.to_dict(), lambda: format_overview(found).removesuffix("\n"))
 
 
-def _make_subject(pools: PoolOptions, chosen: EvaluateOptions) -> EvaluationPlan:
-    from deepera_graph.training.assess import EvaluationPlan
+def _make_plan(pools: PoolOptions, chosen: EvaluateOptions) -> EvaluationPlan:
+    from deepera_graph.training.evaluate import EvaluationPlan
 
-    needs_fits = {
-        "--folds": chosen.folds is not None,
-        "--ablate": chosen.ablate is not None,
-        "--learning-curve": chosen.learning_curve,
-    }
-    idle = [name for name, wanted in needs_fits.items() if wanted and not chosen.cross_validate]
-    if idle:
-        raise SettingsError(f"{idle[0]} goes with --cross-validate")
+    if chosen.folds is not None and not chosen.cross_validate:
+        raise SettingsError("--folds goes with --cross-validate")
     if not 0 <= chosen.tau <= 1:
         raise SettingsError(f"--tau must be in [0, 1], got {chosen.tau}")
     plan = EvaluationPlan(
@@ -295,59 +199,19 @@ def _read_sizes(first: str | None) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(int, found)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
-    """A part of the report: what is shown, its numbers, its files and its figures."""
-
-    shown: str = ""
-    plain: Mapping[str, Any]
-    files: Mapping[str, str]
-    figures: Sequence[CurveFigure] = ()
-
-
-def _measure(
-    chosen: EvaluateOptions, subject: EvaluationPlan, kinds: tuple[Kind, ...], log: Log
-) -> Iterator[_Part]:
-    from deepera_graph.training import ablate
-    from deepera_graph.training.assess import (
-        assess_parts,
-        assess_sizes,
-        evaluate_fits,
-        evaluate_weights,
+def _write(folder: Path, found: Evaluation) -> None:
+    from deepera_graph.training.evaluate import (
+        draw_operating,
+        draw_reliability,
+        format_evaluation,
+        save_figures,
     )
-    from deepera_graph.training.evaluate import format_evaluation, format_overview
 
-    measured = (evaluate_fits if chosen.cross_validate else evaluate_weights)(subject, log)
-    yield _Part(
-        shown=format_overview(measured),
-        plain=measured.to_dict(),
-        files={_TABLES: format_evaluation(measured)},
-        figures=[ablate.operating_figure(measured), ablate.reliability_figure(measured)],
-    )
-    if kinds:
-        parts = assess_parts(subject, kinds, log)
-        table = ablate.ablation_table(parts)
-        yield _Part(shown=table, plain={"ablation": parts.to_dict()}, files={_PARTS: table})
-    if chosen.learning_curve:
-        questions, trees = assess_sizes(subject, log)
-        yield _Part(
-            plain={
-                "by_questions": [one.to_dict() for one in questions],
-                "by_trees": [one.to_dict() for one in trees],
-            },
-            files={},
-            figures=[ablate.learning_figure(questions), ablate.trees_figure(trees)],
-        )
-
-
-def _write(folder: Path, part: _Part, plain: Mapping[str, Any]) -> None:
-    from deepera_graph.training.ablate import save_figures
-
-    numbers = json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
+    numbers = json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n"
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in {**part.files, _NUMBERS: numbers}.items():
+    for name, text in {_TABLES: format_evaluation(found), _NUMBERS: numbers}.items():
         (folder / name).write_text(text, encoding="utf-8", newline="\n")
-    save_figures(folder, part.figures)
+    save_figures(folder, [draw_operating(found), draw_reliability(found)])
 
 
 def export(*, chosen: ExportOptions, output: options.OutputOptions) -> None:
@@ -367,17 +231,13 @@ def export(*, chosen: ExportOptions, output: options.OutputOptions) -> None:
     else:
         with _stages(hidden=output.quiet) as log:
             files.export_encoder(
-                chosen.out,
-                chosen.base,
-                bits=chosen.bits,
-                watch=lambda step: log({"step": step}),
+                chosen.out, chosen.base, bits=chosen.bits, watch=lambda step: log({"step": step})
             )
     sums = files.read_sums(chosen.out)
     tell(
-        lambda: {"out": str(chosen.out), "sha256": sums},
+        output,
+        {"out": str(chosen.out), "sha256": sums},
         lambda: "\n".join(_describe_file(chosen.out / name, sums[name]) for name in sums),
-        as_json=output.as_json,
-        quiet=output.quiet,
     )
 
 
@@ -402,17 +262,8 @@ def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", epilog=TRAIN_EPILOG)
-
-
-@app.callback()
-def judge() -> None:
-    """Train the local judge, measure it, and export its encoder."""
-
-
-for command, epilog in (
-    (train, TRAIN_EPILOG),
-    (evaluate, EVALUATE_EPILOG),
-    (export, EXPORT_EPILOG),
-):
-    app.command(epilog=epilog)(options.flatten(command))
+app = options.make_group(
+    "Train the local judge, measure it, and export its encoder.", shows="judge train"
+)
+for command in (train, evaluate, export):
+    options.register(app, command, group="judge")

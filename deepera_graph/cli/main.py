@@ -5,46 +5,25 @@ from typing import Annotated
 import typer
 
 from deepera_graph import __version__
-from deepera_graph.cli import bench, cache, calibrate, demo, doctor, judge, rerank, search
+from deepera_graph.cli import bench, cache, calibrate, demo, doctor, judge, options, rerank, search
 from deepera_graph.cli.console import INTERRUPTED, Commands, ignore_dropped_coroutines, leave
-from deepera_graph.cli.options import epilog, flatten
-
-_EPILOG = epilog(
-    """
-    deepera demo
-    deepera rerank questions.jsonl -o ranked.jsonl
-    deepera index papers.jsonl --collection papers
-    deepera ask "Does wax coating keep apples firm?" --collection papers --answer
-    deepera calibrate labelled.jsonl -o curve.json
-    deepera bench table lakes.jsonl --rankers first-stage,bm25,deepera:local
-    deepera judge evaluate --data labelled.jsonl
-    deepera cache stats
-    deepera doctor
-    """,
-    "Each command has its own --help, and --json for programs. demo, rerank, index and ask have "
-    "more options than --help shows: --help-all lists them.",
-)
 
 app = typer.Typer(
     name="deepera",
     cls=Commands,
-    epilog=_EPILOG,
+    epilog=options.page("deepera"),
     rich_markup_mode="rich",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(epilog=demo.EPILOG)(flatten(demo.demo, daily=demo.DAILY, more=demo.MORE))
-app.command(epilog=rerank.EPILOG)(flatten(rerank.rerank, daily=rerank.DAILY, more=rerank.MORE))
-app.command(epilog=search.INDEX_EPILOG)(
-    flatten(search.index, daily=search.INDEX_DAILY, more=search.INDEX_MORE)
-)
-app.command(epilog=search.ASK_EPILOG)(
-    flatten(search.ask, daily=search.ASK_DAILY, more=search.ASK_MORE)
-)
-app.command(epilog=calibrate.EPILOG)(flatten(calibrate.calibrate))
-app.command(epilog=doctor.EPILOG)(flatten(doctor.doctor))
+options.register(app, demo.demo, daily=demo.DAILY)
+options.register(app, rerank.rerank, daily=rerank.DAILY)
+options.register(app, search.index, daily=search.INDEX_DAILY)
+options.register(app, search.ask, daily=search.ASK_DAILY)
+options.register(app, calibrate.calibrate)
+options.register(app, doctor.doctor)
 app.add_typer(bench.app, name="bench")
 app.add_typer(judge.app, name="judge")
 app.add_typer(cache.app, name="cache")

@@ -96,11 +96,7 @@ def chat_backend(chat: options.ChatOptions, **how: Any) -> Backend:
     return _load_foreign(
         f"--model {name}",
         lambda: llm_backend(
-            name,
-            base_url=chat.base_url,
-            api_key_env=chat.api_key_env,
-            limits=rates_of(chat),
-            **how,
+            name, base_url=chat.base_url, api_key_env=chat.api_key_env, limits=rates_of(chat), **how
         ),
     )
 
@@ -262,12 +258,6 @@ def _kinds(spec: Any) -> Iterator[str]:
         yield from _kinds(part)
 
 
-def data_folder() -> Path:
-    """Return the folder of local collections, by the XDG base directory specification."""
-    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(home) / "deepera"
-
-
 def open_collection(
     store: options.StoreOptions, *, mode: Mode | None = None, must_exist: bool
 ) -> PassageStore:
@@ -279,7 +269,7 @@ def open_collection(
     on_server = store.qdrant_url is not None
     return open_store(
         store.collection,
-        path=store.path if on_server else store.path or data_folder(),
+        path=store.path if on_server else store.path or options.data_folder(),
         url=store.qdrant_url,
         api_key=os.environ.get(_SERVER_KEY_VARIABLE) if on_server else None,
         mode=mode,

@@ -4,13 +4,14 @@ A command takes such dataclasses as parameters; `flatten` shows their fields to 
 and `given` tells which of them were given, under the names that the package has for them.
 """
 
+import os
 from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from functools import partial
+from functools import cache, partial
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from textwrap import dedent, indent
+from string import Template
 from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
@@ -155,7 +156,7 @@ def _parameters(kind: Any, infos: Mapping[str, Any], daily: Collection[str]) -> 
         if daily and one.metadata["brief"]:
             info.help, info.show_default = one.metadata["brief"], False
         default = Parameter.empty if one.default is MISSING else one.default
-        annotation: Any = Annotated[hints[one.name], info]  # type: ignore[valid-type,name-defined]  # built here
+        annotation: Any = Annotated[hints[one.name], info]
         made.append(
             Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         )
@@ -183,15 +184,41 @@ def _help_all(infos: Mapping[str, Any], more: str) -> Parameter:
     )
 
 
-def epilog(examples: str, *about: str, codes: str = CODES) -> str:
-    """Return what stands below the options: examples, a line each, paragraphs, exit codes."""
-    lines = indent(dedent(examples).strip("\n").rstrip(), "  ")
-    return "\n\n".join(["[bold]Examples:[/bold]", lines, *map(unwrap, (*about, codes))])
+def make_group(about: str, *, shows: str) -> typer.Typer:
+    """Return what the commands of a group are registered with; its help shows a section."""
+    app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", epilog=page(shows))
+    app.callback(help=about)(lambda: None)
+    return app
 
 
-def unwrap(text: str) -> str:
-    """Return a paragraph as one line, for a terminal of any width."""
-    return " ".join(text.split())
+def register(
+    app: typer.Typer, command: Command, *, group: str = "", daily: Collection[str] = ()
+) -> None:
+    """Add a command with its page of help; *daily* are the options its ``--help`` shows, or all."""
+    name = f"{group} {command.__name__}".strip()
+    name = name if name in _pages() else group
+    app.command(epilog=page(name))(flatten(command, daily=daily, more=page(name, whole=True)))
+
+
+def page(name: str, *, whole: bool = False) -> str:
+    """Return what stands below the options of a command: its section of ``help.txt``.
+
+    Lines that begin with ``+`` are left out unless it is to be the *whole* section. Indented blocks
+    keep their lines; others are made one line each, for a terminal of any width.
+    """
+    blocks = []
+    for block in _pages()[name].split("\n\n"):
+        lines = [one for one in block.splitlines() if whole or not one.startswith("+")]
+        text = "\n".join(one.removeprefix("+") for one in lines)
+        blocks.append(text if text.startswith("  ") else " ".join(text.split()))
+    return Template("\n\n".join(filter(None, blocks))).safe_substitute(codes=CODES)
+
+
+@cache
+def _pages() -> dict[str, str]:
+    text = Path(__file__).with_name("help.txt").read_text(encoding="utf-8")
+    sections = (one.partition("\n") for one in f"\n{text}".split("\n# ")[1:])
+    return {name: body.strip("\n") for name, _, body in sections}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -466,6 +493,12 @@ class StoreOptions:
         brief="[b]local[/b], [b]openai:MODEL[/b] or a function of yours.",
         metavar="NAME",
     )
+
+
+def data_folder() -> Path:
+    """Return the folder of local collections, by the XDG base directory specification."""
+    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(home) / "deepera"
 
 
 _engine = partial(opt, panel="Where it runs")

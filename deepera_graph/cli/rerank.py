@@ -16,7 +16,6 @@ import typer
 
 from deepera_graph.cli import options
 from deepera_graph.cli.console import (
-    CODES,
     INTERRUPTED,
     OK,
     SOME_FAILED,
@@ -37,73 +36,6 @@ DAILY = (
     "out", "overwrite", "resume", "limit", "dry_run", "preset", "backend", "model", "base_url",
     "max_calls", "threshold", "top_n", "as_json", "quiet",
 )  # fmt: skip
-EPILOG = options.epilog(
-    """
-    deepera rerank questions.jsonl -o ranked.jsonl
-    deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini
-    zcat questions.jsonl.gz | deepera rerank - | jq .outcome
-    """,
-)
-MORE = options.epilog(
-    """
-    deepera rerank questions.jsonl -o ranked.jsonl
-    deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --dry-run
-    deepera rerank questions.jsonl -o ranked.jsonl --model qwen3 --base-url http://localhost:8000/v1
-    deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --preset cheap
-    deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --max-calls 5000
-    deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --cascade 30
-    deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --stop-after 3
-    deepera rerank questions.jsonl -o ranked.jsonl --backend my_judges:build --threshold 0.7
-    deepera rerank questions.jsonl -o ranked.jsonl --model openai:gpt-5-mini --resume
-    deepera rerank questions.jsonl -o ranked.jsonl --engine ray --workers 8
-    zcat questions.jsonl.gz | deepera rerank - | jq .outcome
-    """,
-    "[bold]An input line[/bold] is one JSON object in UTF-8:",
-    """{"id": "q1", "question": "...", "passages": \\[{"id": "p1", "text": "...", "score": 0.4},
-    ...]}""",
-    """Passages come in first-stage order. `contexts` is accepted for `passages`, and
-    `first_stage_score` for `score`; without an id, a line is named by its number and a passage by
-    its place. All other fields are metadata: the judge sees the `title` and `section` of a passage
-    and nothing else, and the metadata of the line is written back on the output line as `metadata`.
-    A line without a question, with a passage without text, or with an id used twice, is reported
-    with its number and not written; the others run.""",
-    "[bold]An output line[/bold], in the same order:",
-    """{"id", "question", "intent": {...}, "outcome", "threshold", "ranking": \\[{"id", "rank",
-    "score", "kept", "status", "reason", "quote", "summary"}, ...], "usage": {"calls",
-    "input_tokens", "output_tokens"}}""",
-    """`ranking` has every passage once. `status` is scored, repaired (asked for twice), not_needed
-    (--stop-after stopped before it), failed or skipped_budget; passages with one of the last three
-    have no score and come last, and `reason` says why. With --on-error drop the failed ones are
-    under `left_out` instead. `quote_status` (verbatim, normalised, not_found) and `quote_span`
-    (characters) say whether and where a quote stands in its passage; `summary_status` says that a
-    summary took two replies (repaired), is the passage's own words (drifted, failed,
-    skipped_budget) or could not be had (none); `windowed` marks a passage read in pieces.""",
-    """Equal judgements give equal bytes: times are in the report only. [bold]The report[/bold]
-    is written beside OUT as OUT.report.json, without OUT's .jsonl: counts, seconds, calls and
-    tokens of each stage, failures by cause, and signs of trouble. With --json it also goes to
-    stdout, or to stderr if OUT is stdout.""",
-    """[bold]A limit[/bold] on calls, tokens, seconds or cost holds for the whole file. Once it is
-    reached, no call is started: the passages left have the status skipped_budget, their questions
-    the outcome budget_stop, and every line is still written. Run again with --resume and without
-    the limit, and only what is missing is paid for.""",
-    """[bold]After a break[/bold], even a kill, --resume continues where the run stopped, and OUT
-    ends up as if it had never stopped. Beside OUT stands OUT.manifest, without OUT's .jsonl: it
-    says what ran, and which lines of IN are done. --resume refuses OUT if the backend, model,
-    prompts, settings or version have changed since, or a line of IN that is done; limits may
-    change, they count anew, and lines may be added at the end of IN. Done again are questions with
-    the outcome budget_stop, those that failed as a whole, those in flight when the run stopped, and
-    bad lines that were mended. A torn last line is cut. The report is of the whole file; its
-    `earlier` has what was done before, and only `wall` is of this run alone. If OUT does not exist
-    yet, the run begins.""",
-    """[bold]With --engine ray[/bold] worker processes judge, and OUT, its manifest and the report
-    are the same: a run begun with one engine can continue with the other. Each worker has an equal
-    part of --max-concurrency, of the limits a minute and of the budget; what one does not use, no
-    other gets. A worker that is lost is replaced, and what it was judging is judged again; a line
-    over which three are lost is reported. Keys are read where the workers are.""",
-    codes=f"{CODES} When the backend cannot be reached, or after Ctrl-C, the lines finished by "
-    "then are kept.",
-)
-
 STANDARD = "-"
 _FREE = ("local", "encoder")
 _file = partial(opt, panel="Files")
@@ -206,9 +138,8 @@ def _estimate(job: _Job, judge: options.JudgeOptions, settings: Settings) -> Non
             count_lines(questions, report=job.report, limit=job.files.limit, watch=watch)
             return
         count_calls(
-            replace(
-                settings.without_early_stopping(), budget=None, threshold=0.0
-            ),  # all there may be
+            # all there may be
+            replace(settings.without_early_stopping(), budget=None, threshold=0.0),
             questions,
             report=job.report,
             domain=judge.domain,
@@ -391,10 +322,7 @@ def _describe_outcomes(report: JobReport) -> str:
 
 def _describe_calls(report: JobReport) -> str:
     used = report.total_usage
-    beside = {
-        "of them from the cache": used.cached_calls,
-        "more failed": used.failed_calls,
-    }
+    beside = {"of them from the cache": used.cached_calls, "more failed": used.failed_calls}
     return ", ".join([f"{used.calls} calls", *(f"{n} {what}" for what, n in beside.items() if n)])
 
 

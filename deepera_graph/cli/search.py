@@ -34,55 +34,10 @@ if TYPE_CHECKING:
     from deepera_graph.retrieval.store import PassageStore
 
 INDEX_DAILY = ("collection", "path", "qdrant_url", "mode", "embeddings", "as_json", "quiet")
-_INDEX_EXAMPLES = """
-    deepera index papers.jsonl --collection papers
-    deepera index notes/ --collection notes --path ./stores
-    deepera index papers.jsonl --collection papers --embeddings local
-    """
-_SOURCE = """[bold]A source[/bold] is a .jsonl file with an object a line, a .csv file with a header
-    (fields `text`, and if known `id`, `title`; others become metadata), a .txt or .md file, or a
-    folder of these. Texts above 200 words are cut between sentences. A passage replaces the one
-    with the same id, so indexing a source twice changes nothing."""
-INDEX_EPILOG = options.epilog(_INDEX_EXAMPLES, _SOURCE)
-INDEX_MORE = options.epilog(
-    """
-    deepera index papers.jsonl --collection papers
-    deepera index notes/ --collection notes --path ./stores
-    deepera index papers.csv --collection papers --qdrant-url http://localhost:6333
-    deepera index papers.jsonl --collection papers --embeddings local
-    deepera index papers.jsonl --collection papers --embeddings openai:text-embedding-3-small
-    """,
-    _SOURCE,
-    """Collections are kept in the folder $XDG_DATA_HOME/deepera, or ~/.local/share/deepera, which
-    one process at a time can use. A Qdrant server takes its key from the environment variable
-    QDRANT_API_KEY.""",
-    """After a break, index the source again: what was written before is overwritten with the
-    same.""",
-)
 ASK_DAILY = (
     "collection", "path", "retrieve", "where", "answer", "preset", "backend", "model", "base_url",
     "threshold", "top_n", "as_json", "quiet",
 )  # fmt: skip
-_ASK_ABOUT = """SOURCE is a file or folder as `deepera index` reads it, indexed in memory for this
-    one question. When no passage passes, the best dropped ones are shown, and what to try."""
-ASK_EPILOG = options.epilog(
-    """
-    deepera ask "Does wax coating keep apples firm?" papers.jsonl
-    deepera ask "Does wax coating keep apples firm?" -c papers --answer
-    """,
-    _ASK_ABOUT,
-)
-ASK_MORE = options.epilog(
-    """
-    deepera ask "Does wax coating keep apples firm?" papers.jsonl
-    deepera ask "Does wax coating keep apples firm?" --collection papers --answer
-    deepera ask "Does wax coating keep apples firm?" -c papers --where year='{"gte": 2015}'
-    deepera ask "Does wax coating keep apples firm?" notes/ --model openai:gpt-5-mini --json
-    """,
-    _ASK_ABOUT,
-    """With the local backend an answer is made of the evidence sentences themselves, with their
-    citations.""",
-)
 N_DROPPED = 3
 _INDENT = (0, 0, 0, 5)
 _store = partial(opt, panel="Store")
@@ -139,13 +94,12 @@ def index(
         n_in_all, mode = opened.count(), opened.mode
     plain = {"mode": mode, "indexed": n_indexed, "in_collection": n_in_all}
     tell(
-        lambda: {"collection": store.collection, **plain},
+        output,
+        {"collection": store.collection, **plain},
         lambda: (
             f"{n_indexed} passages indexed in {store.collection!r} ({mode}); "
             f"it holds {n_in_all} now"
         ),
-        as_json=output.as_json,
-        quiet=output.quiet,
     )
 
 

@@ -5,95 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import partial
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from deepera_graph.cli import options
-from deepera_graph.cli.console import (
-    check_file,
-    check_folder,
-    needing,
-    ranking_bars,
-    say,
-    tell,
-)
+from deepera_graph.cli.console import check_file, check_folder, needing, ranking_bars, say, tell
 from deepera_graph.cli.options import given, opt, split_names
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
     from deepera_graph.bench.rankers.named import Models
-    from deepera_graph.bench.studies.base import Experiment, ExperimentResult, Lab, Setup
-    from deepera_graph.bench.studies.run import StudyOptions
+    from deepera_graph.bench.studies.base import StudyConfig, StudyRunner
+    from deepera_graph.bench.studies.results import StudyResult
+    from deepera_graph.bench.studies.run import Study
 
-STUDY_EPILOG = "\n\n".join(
-    [
-        "[bold]Studies:[/bold]",
-        "\n".join(
-            f"  [bold]{name}[/bold]{' ' * (12 - len(name))}{about}"
-            for name, about in {
-                "main": "every ranker on every data set, and what look-alikes cost it",
-                "ranks": "what stands at each rank, question by question",
-                "look-alikes": "each type: how many are kept, moved up, above the golden one",
-                "threshold": "what the filter keeps at each threshold",
-                "cutoff": "what the first n hold, with and without the filter",
-                "ablations": "without intent, filter, summaries; in retrieval order",
-                "embeddings": "retrieval from a store with look-alikes in it: NRS and CDR",
-                "stability": "whether a ranker says the same when it is asked again",
-                "drift": "whether a score means the same in every subject",
-                "cost": "seconds, calls and tokens a question",
-                "all": "all of them, each in a folder of its name",
-            }.items()
-        ),
-        options.epilog(
-            """
-            deepera bench study threshold lakes.jsonl --out threshold --keep rankings
-            deepera bench study main base.jsonl ssli.jsonl --rankers bm25,deepera:local
-            deepera bench study threshold ssli.jsonl --rankers deepera:llm --model qwen3 \\
-              --base-url http://localhost:8000/v1 --thresholds 0.6,0.7,0.8 --generator llm
-            deepera bench study all base.jsonl ssli.jsonl --out studies --keep rankings --limit 100
-            """,
-            """FOLDER gets NAME.md, each table as CSV and LaTeX (booktabs), each figure as SVG and
-            PNG, and a manifest. With --keep a second run asks no ranker again and writes the same
-            bytes.""",
-            "It needs more packages: pip install 'deepera-graph\\[bench]'.",
-        ),
-    ]
-)
-REPORT_EPILOG = options.epilog(
-    """
-    deepera bench report base.jsonl ssli.jsonl --out report.html --keep rankings
-    deepera bench report lakes.jsonl --out report.html --studies main,ranks --worst 30 --limit 100
-    """,
-    """The page needs no network and no other file; it works without JavaScript, in dark mode, on a
-    phone and in print. It holds the tables and figures of all studies (see deepera bench study
-    --help), and for each ranker and data set the questions it got most wrong: the passage that won,
-    and the golden one, both with score and reason. With --keep a second run writes the same
-    bytes.""",
-    "It needs more packages: pip install 'deepera-graph\\[bench]'.",
-)
-
-
-class StudyName(StrEnum):
-    """Names of the studies."""
-
-    MAIN = "main"
-    RANKS = "ranks"
-    LOOK_ALIKES = "look-alikes"
-    THRESHOLD = "threshold"
-    CUTOFF = "cutoff"
-    ABLATIONS = "ablations"
-    EMBEDDINGS = "embeddings"
-    STABILITY = "stability"
-    DRIFT = "drift"
-    COST = "cost"
-    ALL = "all"
-
-
+StudyName = Literal[
+    "main", "ranks", "look-alikes", "threshold", "cutoff", "ablations", "embeddings", "stability",
+    "drift", "cost", "all",
+]  # fmt: skip
 _data = partial(opt, panel="Data")
 _measure = partial(opt, panel="Measure")
 _answers = partial(opt, panel="Answers")
@@ -156,15 +89,10 @@ class SetupOptions(MeasureOptions):
         many=str,
     )
     metrics: str | None = _measure(
-        "Metrics of the main table.",
-        metavar="NAME,...",
-        shown="HitRate@1,HitRate@3,RP",
-        many=str,
+        "Metrics of the main table.", metavar="NAME,...", shown="HitRate@1,HitRate@3,RP", many=str
     )
     threshold: float | None = _measure(
-        "Lowest score kept, from 0 to 1, where it is not what is studied.",
-        metavar="T",
-        shown="0.8",
+        "Lowest score kept, from 0 to 1, where it is not what is studied.", metavar="T", shown="0.8"
     )
     top_n: int | None = _measure(
         "Upper bound of passages kept, where it is not what is studied.", metavar="N", shown="10"
@@ -219,11 +147,7 @@ class ResultOptions:
     """Where results go."""
 
     out: Path | None = opt(
-        "Where tables, figures and a manifest go.",
-        "--out",
-        "-o",
-        metavar="FOLDER",
-        shown="nowhere",
+        "Where tables, figures and a manifest go.", "--out", "-o", metavar="FOLDER", shown="nowhere"
     )
     overwrite: bool = opt("Replace results in FOLDER.", default=False)
 
@@ -259,25 +183,23 @@ def study(
 ) -> None:
     """Run one of the benchmark's experiments: tables, figures and findings."""
     with needing("bench", "bench"):
-        from deepera_graph.bench.studies.run import EXPERIMENTS, run_experiments
-        from deepera_graph.bench.studies.write import markdown
+        from deepera_graph.bench.studies.run import STUDIES, format_study, run_studies
 
-    nested = name == StudyName.ALL
-    chosen = list(EXPERIMENTS.values()) if nested else [EXPERIMENTS[name.value]]
+    nested = name == "all"
+    chosen = list(STUDIES.values()) if nested else [STUDIES[name]]
     check_folder(results.out, _files(chosen, nested=nested), overwrite=results.overwrite)
 
-    def place(experiment: Experiment) -> Path | None:
+    def place(one: Study) -> Path | None:
         out = results.out
-        return out / experiment.name if out is not None and nested else out
+        return out / one.name if out is not None and nested else out
 
-    with _open_labs(data, setup, read, (chat, cache, budget), output) as (lab, fresh):
-        done = run_experiments(chosen, lab, place, fresh=fresh)
-    _tell_missing(lab)
+    with _open_runners(data, setup, read, (chat, cache, budget), output) as (runner, fresh):
+        done = run_studies(chosen, runner, place, fresh=fresh)
+    _tell_missing(runner)
     tell(
-        lambda: [_plain(experiment, result) for experiment, result in done],
-        lambda: "\n".join(markdown(*one, figures=False) for one in done),
-        as_json=output.as_json,
-        quiet=output.quiet,
+        output,
+        [_plain(*one) for one in done],
+        lambda: "\n".join(format_study(*one, figures=False) for one in done),
     )
 
 
@@ -296,46 +218,42 @@ def report(
     with needing("bench", "bench"):
         from deepera_graph.bench.report import report as write_page
 
-    chosen = _find_experiments(page.studies)
+    chosen = _find_studies(page.studies)
     check_file(page.out, overwrite=page.overwrite)
-    with _open_labs(data, setup, read, (chat, cache, budget), output) as (lab, fresh):
-        text = write_page(chosen, lab, fresh=fresh, n_worst=page.worst)
+    with _open_runners(data, setup, read, (chat, cache, budget), output) as (runner, fresh):
+        text = write_page(chosen, runner, fresh=fresh, n_worst=page.worst)
     page.out.write_text(text, encoding="utf-8", newline="\n")
-    _tell_missing(lab)
+    _tell_missing(runner)
     if not output.quiet:
         say(f"wrote {page.out}")
 
 
-def _find_experiments(studies: str | None) -> list[Experiment]:
-    from deepera_graph.bench.studies.run import EXPERIMENTS
+def _find_studies(studies: str | None) -> list[Study]:
+    from deepera_graph.bench.studies.run import STUDIES
 
     if studies is None:
-        return list(EXPERIMENTS.values())
+        return list(STUDIES.values())
     names = split_names("--studies", studies)
     for name in names:
-        if name not in EXPERIMENTS:
-            raise SettingsError(f"--studies are {', '.join(EXPERIMENTS)}, got {name!r}")
-    return [EXPERIMENTS[name] for name in dict.fromkeys(names)]
+        if name not in STUDIES:
+            raise SettingsError(f"--studies are {', '.join(STUDIES)}, got {name!r}")
+    return [STUDIES[name] for name in dict.fromkeys(names)]
 
 
 Asked = tuple[options.ChatOptions, options.CacheOptions, options.BudgetOptions]
 
 
 @contextmanager
-def _open_labs(
+def _open_runners(
     data: Sequence[Path],
     setup: SetupOptions,
     read: DataOptions,
     asked: Asked,
     output: options.OutputOptions,
-) -> Iterator[tuple[Lab, Lab]]:
+) -> Iterator[tuple[StudyRunner, StudyRunner]]:
     """Give what studies run in, and the same without the cache of chat models."""
-    from deepera_graph.bench.studies.run import (
-        StudyOptions,
-        as_ranker_names,
-        fresh_lab,
-        open_lab,
-    )
+    from deepera_graph.bench.studies.base import StudyConfig
+    from deepera_graph.bench.studies.run import as_ranker_names, open_runner
     from deepera_graph.cli.opening import search_here
 
     search_here()
@@ -343,27 +261,27 @@ def _open_labs(
         raise SettingsError("--answer-judge goes with --generator")
     chosen = given(setup)
     names = {"rankers": chosen.pop("rankers")} if setup.rankers is not None else {}
-    plain: StudyOptions = StudyOptions(data=tuple(data), **given(read), **names)
+    plain: StudyConfig = StudyConfig(data=tuple(data), **given(read), **names)
     asking = as_ranker_names(setup.generator or "", setup.answer_judge or "")
     with (
         open_models(asked, (*plain.rankers, *asking)) as models,
         ranking_bars(hidden=output.quiet) as watch,
     ):
-        made = replace(plain, setup=_make_setup(plain.setup, chosen, models), models=models)
-        yield open_lab(made, watch=watch), fresh_lab(made, watch=watch)
+        config = replace(plain, models=models, **_read_setup(chosen, models))
+        yield open_runner(config, watch=watch), open_runner(config, watch=watch, cached=False)
 
 
-def _make_setup(setup: Setup, chosen: dict[str, Any], models: Models) -> Setup:
+def _read_setup(chosen: dict[str, Any], models: Models) -> dict[str, Any]:
     from deepera_graph.bench.studies.base import SEARCHERS
-    from deepera_graph.bench.studies.run import answer_judge_of, embeddings_of, generator_of
+    from deepera_graph.bench.studies.run import find_answer_judge, find_embeddings, find_generator
 
     names = chosen.pop("embeddings", SEARCHERS)
     chosen |= _read_thresholds(chosen.pop("thresholds", None))
     chosen["searchers"] = tuple(name for name in names if name in SEARCHERS)
-    chosen["embeddings"] = embeddings_of(names)
-    chosen["generator"] = generator_of(chosen.pop("generator", ""), models)
-    chosen["answer_judge"] = answer_judge_of(chosen.pop("answer_judge", ""), models)
-    return replace(setup, **chosen)
+    chosen["embeddings"] = find_embeddings(names)
+    chosen["generator"] = find_generator(chosen.pop("generator", ""), models)
+    chosen["answer_judge"] = find_answer_judge(chosen.pop("answer_judge", ""), models)
+    return chosen
 
 
 def _read_thresholds(text: str | None) -> dict[str, Any]:
@@ -430,24 +348,24 @@ def open_models(asked: Asked, rankers: Sequence[str]) -> Iterator[Models]:
             cache.close()
 
 
-def _tell_missing(lab: Lab) -> None:
+def _tell_missing(runner: StudyRunner) -> None:
     """Write a line to stderr for every ranker that was not available."""
-    missing = {(ranker, reason): None for (_, ranker), reason in lab.missing.items()}
+    missing = {(ranker, reason): None for (_, ranker), reason in runner.missing.items()}
     for ranker, reason in missing:
         say(f"{ranker} is not available: {reason}")
 
 
-def _files(chosen: Sequence[Experiment], *, nested: bool) -> list[str]:
-    from deepera_graph.bench.studies.write import MANIFEST
+def _files(chosen: Sequence[Study], *, nested: bool) -> list[str]:
+    from deepera_graph.bench.studies.run import MANIFEST
 
     if nested:
         return [f"{one.name}/{MANIFEST}" for one in chosen]
     return [f"{chosen[0].name}.md", MANIFEST]
 
 
-def _plain(experiment: Experiment, result: ExperimentResult) -> dict[str, Any]:
+def _plain(study: Study, result: StudyResult) -> dict[str, Any]:
     return {
-        "experiment": experiment.name,
+        "experiment": study.name,
         "findings": list(result.findings),
         "tables": [
             {

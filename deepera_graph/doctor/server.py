@@ -1,17 +1,28 @@
-"""A model's server: its key, its address, its ways to answer, one judgement."""
+"""Checks of a model's server: its key, its address, its ways to answer, one judgement."""
 
+import json
 import os
-from collections.abc import Iterator, Sequence
+import re
+import ssl
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Literal
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
+from openai import DefaultHttpxClient
+
+from deepera_graph import prompts
 from deepera_graph.chat import io_loop
-from deepera_graph.chat.client import ChatModel
+from deepera_graph.chat.client import UNSUPPORTED, ChatModel, OutputMode
+from deepera_graph.chat.parsing import parse_reply
 from deepera_graph.chat.retry import RetryPolicy
-from deepera_graph.doctor.address import Address, look_at_address
-from deepera_graph.doctor.finding import Finding
-from deepera_graph.doctor.key import DEFAULT_VARIABLE, look_at_key
-from deepera_graph.doctor.methods import IN_WORDS, SIMPLEST, Trial, try_methods
-from deepera_graph.doctor.sample import judge_sample
-from deepera_graph.errors import CallError, SettingsError
+from deepera_graph.chat.schema import JudgementReply, ReplyModel
+from deepera_graph.doctor.checks import KEY_VARIABLE, SAMPLE, Finding, judge_sample
+from deepera_graph.errors import AnswerError, CallError, SettingsError
+from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.judges.llm.roles import LlmJudge
 from deepera_graph.schema import Backend
@@ -24,38 +35,39 @@ _NO_KEY = "not-needed"
 _REFUSED = frozenset({401, 403})
 
 
-def look(
+def check_server(
     model: str | None, base_url: str | None, key_variable: str | None, timeout: float
 ) -> Iterator[Finding]:
     """Yield what is found from the key to a judgement; ends early where nothing more can work."""
     is_openai = base_url is not None or (model or "").startswith(_OPENAI)
-    variable = key_variable or (DEFAULT_VARIABLE if is_openai else None)
+    variable = key_variable or (KEY_VARIABLE if is_openai else None)
     if variable is not None:
-        key = look_at_key(variable, needed=base_url is None or key_variable is not None)
+        key = _check_key(variable, needed=base_url is None or key_variable is not None)
         yield key
         if key.status == "fail":
-            yield from _skipped("no call is made without the key", "address", _ANSWERS)
+            yield from _skip("no call is made without the key", "address", _ANSWERS)
             return
     name = model
     if is_openai:
-        address = _address(base_url, variable, timeout)
+        own = os.environ.get("OPENAI_API_BASE") or os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL
+        secret = os.environ.get(variable or "", "").strip() or _NO_KEY
+        address = _check_address(base_url or own, secret, seconds=timeout)
         yield address.finding
         if address.finding.status == "fail":
-            yield from _skipped("the address has to be right first", _ANSWERS, _JUDGEMENT)
+            yield from _skip("the address has to be right first", _ANSWERS, _JUDGEMENT)
             return
-        named, name = _model(model, address)
+        named, name = _check_name(model, address)
         yield named
     if name is not None:
-        yield from _ask(name, base_url, key_variable, timeout)
+        yield from _check_answers(name, base_url, key_variable, timeout)
 
 
-def _address(base_url: str | None, variable: str | None, timeout: float) -> Address:
-    own = os.environ.get("OPENAI_API_BASE") or os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL
-    key = os.environ.get(variable or "", "").strip() or _NO_KEY
-    return look_at_address(base_url or own, key, seconds=timeout)
+def _skip(why: str, *names: str) -> Iterator[Finding]:
+    for name in names:
+        yield Finding(name, "skipped", why)
 
 
-def _model(wanted: str | None, address: Address) -> tuple[Finding, str | None]:
+def _check_name(wanted: str | None, address: "_Address") -> tuple[Finding, str | None]:
     """Return what to tell of the model's name, and the name to use; None if there is none."""
     listed = address.models
     if wanted is None and not listed:
@@ -73,7 +85,244 @@ def _model(wanted: str | None, address: Address) -> tuple[Finding, str | None]:
     return finding, _OPENAI + name
 
 
-def _ask(
+_KEY = "key"
+_PLAIN_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,39}")
+
+
+def _check_key(variable: str, *, needed: bool) -> Finding:
+    """Return whether the variable is set, and to something that can be sent."""
+    if not _PLAIN_VARIABLE.fullmatch(variable) and variable not in os.environ:
+        found = "the variable named is not set, and its name looks like a key itself"
+        advice = "give --api-key-env the name of an environment variable, not the key"
+        return Finding(_KEY, "fail", found, advice)
+    key = os.environ.get(variable, "").strip()
+    if not key and not needed:
+        return Finding(_KEY, "ok", f"{variable} is not set; many local servers need none")
+    if not key:
+        return Finding(_KEY, "fail", f"{variable} is not set", f"export {variable}=...")
+    if not key.isascii() or not key.isprintable():
+        found = f"{variable} holds characters that no HTTP header may contain"
+        return Finding(_KEY, "fail", found, f"copy the key into {variable} again")
+    if key[0] in "\"'":
+        found = f"{variable} begins with a quotation mark"
+        return Finding(_KEY, "warn", found, "set it without quotation marks")
+    return Finding(_KEY, "ok", f"{variable} is set")
+
+
+_ADDRESS = "address"
+_MOST_BYTES = 4_000_000
+_CHAT = "/chat/completions"
+
+
+@dataclass(frozen=True, slots=True)
+class _Address:
+    """What listing the models of a server gave: their names, and the HTTP status of its answer."""
+
+    finding: Finding
+    models: tuple[str, ...] = ()
+    status: int | None = None
+
+
+def _check_address(base_url: str, key: str, *, seconds: float) -> _Address:
+    """Ask a server for its models; if that fails over HTTP, also where its routes mostly are."""
+    seen = _list_models(base_url, key, seconds=seconds)
+    better = _guess_address(base_url)
+    if seen.status is None or seen.finding.status == "ok" or better == base_url.removesuffix("/"):
+        return seen
+    if _list_models(better, key, seconds=seconds).models:
+        advice = f"use --base-url {_show_url(better)}, which does speak the protocol"
+        return _Address(Finding(_ADDRESS, "fail", seen.finding.found, advice), status=seen.status)
+    return seen
+
+
+def _guess_address(base_url: str) -> str:
+    """Return the address without the route of the chat, or with ``/v1`` at its end."""
+    bare = base_url.rstrip("/")
+    if bare.endswith(_CHAT):
+        return bare.removesuffix(_CHAT)
+    return bare if bare.endswith("/v1") else f"{bare}/v1"
+
+
+def _list_models(base_url: str, key: str, *, seconds: float) -> _Address:
+    try:
+        return _read(base_url, *_get(f"{base_url.removesuffix('/')}/models", key, seconds=seconds))
+    except Exception as error:  # noqa: BLE001 - the client library in use has types of its own
+        return _Address(Finding(_ADDRESS, "fail", *explain(error, base_url, seconds)))
+
+
+def _get(url: str, key: str, *, seconds: float) -> tuple[Any, bytes]:
+    headers = {"Authorization": f"Bearer {key}"}
+    deadline = time.monotonic() + seconds
+    with (
+        DefaultHttpxClient(timeout=seconds) as client,  # proxies and certificates as in calls
+        client.stream("GET", url, headers=headers) as answer,
+    ):
+        body = b""
+        for piece in answer.iter_bytes():
+            body += piece
+            if len(body) > _MOST_BYTES:
+                break
+            if time.monotonic() > deadline:
+                raise TimeoutError
+    return answer, body
+
+
+def _read(base_url: str, answer: Any, body: bytes) -> _Address:
+    where, status = _show_url(base_url), answer.status_code
+    models = _read_names(body) if status == HTTPStatus.OK else None
+    if models is not None:
+        proxy = proxy_for(base_url)
+        through = f" through the proxy {proxy}" if proxy else ""
+        found = f"{where} answers{through}, and lists {len(models)} model(s)"
+        return _Address(Finding(_ADDRESS, "ok", found), models, status)
+    if status in _REFUSED:
+        found = f"{where} answers, and refuses the key (HTTP {status})"
+        return _Address(Finding(_ADDRESS, "ok", found), status=status)
+    kind = answer.headers.get("content-type", "").partition(";")[0]
+    if kind == "text/html" or body.lstrip()[:1] == b"<":
+        found = f"{where} answers with a web page (HTTP {status}), not with OpenAI's protocol"
+        advice = "the address of such a server mostly ends in /v1; or this is some other service"
+        return _Address(Finding(_ADDRESS, "fail", found, advice), status=status)
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.TOO_MANY_REQUESTS:
+        found, advice = f"{where} answers HTTP {status}", "look into the log of the server"
+    else:
+        found = f"{where} answers, but has no list of models (HTTP {status})"
+        advice = "if asking the model fails too, correct the address: most end in /v1"
+    return _Address(Finding(_ADDRESS, "warn", found, advice), status=status)
+
+
+def _read_names(body: bytes) -> tuple[str, ...] | None:
+    """Return the names in a list of models; None if it is no such list."""
+    try:
+        return tuple(str(one["id"]) for one in json.loads(body)["data"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def explain(error: BaseException, url: str, timeout: float) -> tuple[str, str]:
+    """Return what went wrong with a connection, and what to do."""
+    host, proxy = _show_host(url), proxy_for(url)
+    found, advice = f"{type(error).__name__}: {error}", "see whether the server runs"
+    for cause in _causes(error):
+        kinds = {kind.__name__ for kind in type(cause).__mro__}  # those of two client libraries
+        known = next((one for one in _TROUBLES if one[0] in kinds), None)
+        if known is not None and not isinstance(cause, ssl.SSLWantReadError):  # that one waited
+            values = {"host": host, "near": proxy or host, "timeout": timeout}
+            found, advice = known[1].format(cause=cause, **values), known[2]
+            break
+    if not proxy:
+        return found, advice
+    parts = urlsplit(url)
+    return (
+        f"{found} (the proxy of {parts.scheme} is {proxy})",
+        f"{advice}; if it needs no proxy, export NO_PROXY={parts.hostname}",
+    )
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield what lies deepest first: it says most."""
+    if error is None:
+        return
+    if isinstance(error, BaseExceptionGroup):
+        for part in error.exceptions:
+            yield from _causes(part)
+    yield from _causes(error.__cause__ or error.__context__)
+    yield error
+
+
+def proxy_for(url: str) -> str:
+    """Return the host of the proxy that requests to *url* go through; empty if none."""
+    parts = urlsplit(url)
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all") or ""
+    if not proxy or proxy_bypass(parts.hostname or ""):
+        return ""
+    return _show_host(proxy if "//" in proxy else f"//{proxy}")
+
+
+def _show_host(url: str) -> str:
+    """Return host and port, without a user name and password."""
+    return urlsplit(url).netloc.rpartition("@")[2]
+
+
+def _show_url(url: str) -> str:
+    """Return an address without user name, password and query, all of which may hold a key."""
+    return urlsplit(url)._replace(netloc=_show_host(url), query="", fragment="").geturl()
+
+
+_SILENT = "{host} did not answer within {timeout:g} s"
+_WAIT = "see whether it hangs or still loads its model; --timeout gives it longer"
+_NO_URL, _WRITE_URL = "no address: {cause}", "write it as http://host:port/v1"
+_TROUBLES = (  # the name of an error, what was found, what to do
+    (
+        "gaierror",
+        "the name in {near} does not resolve",
+        "correct the address; is this machine online?",
+    ),
+    (
+        "SSLCertVerificationError",
+        "the certificate of {host} is not trusted: {cause.verify_message}",
+        "export SSL_CERT_FILE=the certificate of its authority, or use http:// on this machine",
+    ),
+    (
+        "SSLError",
+        "{host} does not speak TLS ({cause.reason})",
+        "if the server speaks plain HTTP, write http:// in place of https://",
+    ),
+    ("ConnectionRefusedError", "nobody listens at {near}", "start the server, or correct the port"),
+    ("ProxyError", "the proxy refused: {cause}", "correct HTTP_PROXY, HTTPS_PROXY or ALL_PROXY"),
+    ("TimeoutError", _SILENT, _WAIT),
+    ("TimeoutException", _SILENT, _WAIT),
+    (
+        "RemoteProtocolError",
+        "{host} does not speak HTTP, or broke off: {cause}",
+        "correct the port; if the server speaks TLS, write https://",
+    ),
+    ("ImportError", "{cause}", "pip install socksio, or unset ALL_PROXY"),
+    ("InvalidURL", _NO_URL, _WRITE_URL),
+    ("UnsupportedProtocol", _NO_URL, _WRITE_URL),
+    ("OSError", "the connection to {host} failed: {cause}", "see whether the server runs"),
+)
+_NAMES: dict[OutputMode, str] = {
+    "json_schema": "JSON schema",
+    "tools": "tool call",
+    "json_object": "JSON mode",
+    "text": "plain text",
+}
+_SIMPLEST: OutputMode = "text"
+_OF_ONE_MODE = UNSUPPORTED - {404}
+_Outcome = Literal["usable", "unusable", "no_json", "no_answer"]
+
+
+class _AnyObject(ReplyModel):
+    """Any JSON object that is not empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """How one way of asking for a structured answer went.
+
+    ``unusable`` is a JSON object that breaks the schema, so that the server supports the mode and
+    the model does badly; ``no_json`` is words or nothing; ``no_answer`` an error or silence.
+    """
+
+    mode: OutputMode
+    outcome: _Outcome
+    found: str
+    error: CallError | None = None
+
+    @property
+    def finding(self) -> Finding:
+        name = f"method: {_NAMES[self.mode]}"
+        if self.outcome == "usable":
+            return Finding(name, "ok", self.found)
+        advice = "no action needed as long as another method works"
+        if self.outcome == "unusable":
+            advice = "the server supports it; a larger model would answer better"
+        return Finding(name, "warn", self.found, advice)
+
+
+def _check_answers(
     name: str, base_url: str | None, key_variable: str | None, timeout: float
 ) -> Iterator[Finding]:
     retry = RetryPolicy(attempts=1, timeout=timeout)
@@ -86,44 +335,21 @@ def _ask(
     trials = io_loop.run(_collect(chat))
     refused = trials[0].error
     if refused is not None and all(trial.error for trial in trials):
-        yield _refusal(refused)
-        yield from _skipped("the model gave no answer", _STRUCTURED, _JUDGEMENT)
+        yield _explain_refusal(refused)
+        yield from _skip("the model gave no answer", _STRUCTURED, _JUDGEMENT)
         return
-    yield Finding(_ANSWERS, "ok", "the server took the call" + _key_words(key_variable))
+    has_key = os.environ.get(key_variable or KEY_VARIABLE, "").strip()
+    accepted = " and the key" if has_key else " without a key"
+    yield Finding(_ANSWERS, "ok", "the server took the call" + accepted)
     yield from (trial.finding for trial in trials)
-    best = _best(trials, chat)
+    best = _find_best(trials, chat)
     if best is None:
         advice = "use another model or another server: no answer of this one can be read"
         yield Finding(_STRUCTURED, "fail", "no method gives an answer in JSON", advice)
         return
-    yield _choice(best)
-    chat.output_modes.note_success(best.method)
+    yield _describe_best(best)
+    chat.output_modes.note_success(best.mode)
     yield judge_sample(_JUDGEMENT, backend)
-
-
-def _best(trials: Sequence[Trial], chat: ChatModel) -> Trial | None:
-    """Return the best way with a usable answer, or else with any JSON; None if there is none."""
-    for outcome in ("usable", "unusable"):
-        found = {trial.method: trial for trial in trials if trial.outcome == outcome}
-        for method in chat.output_modes.all:
-            if method in found:
-                return found[method]
-    return None
-
-
-def _choice(best: Trial) -> Finding:
-    found = f"{IN_WORDS[best.method]} will be used"
-    if best.outcome == "unusable":
-        advice = "expect failed passages: use a larger model"
-        return Finding(_STRUCTURED, "warn", f"{found}; its answer breaks the form", advice)
-    if best.method == SIMPLEST:
-        advice = "it works; a server that knows JSON schema or tool calls needs fewer calls"
-        return Finding(_STRUCTURED, "warn", found, advice)
-    return Finding(_STRUCTURED, "ok", found)
-
-
-async def _collect(chat: ChatModel) -> list[Trial]:
-    return [trial async for trial in try_methods(chat)]
 
 
 def _chat_of(backend: Backend) -> ChatModel:
@@ -131,26 +357,79 @@ def _chat_of(backend: Backend) -> ChatModel:
     return backend.judge.model
 
 
-def _refusal(error: CallError) -> Finding:
+async def _collect(chat: ChatModel) -> list[_Trial]:
+    return [trial async for trial in _try_modes(chat)]
+
+
+async def _try_modes(chat: ChatModel) -> AsyncIterator[_Trial]:
+    """Yield how each way of asking goes: the simplest first, then best first.
+
+    Nothing follows where the simplest failed for a reason that holds for all: no connection, no
+    time, wrong key, unknown model, too many requests.
+    """
+    simplest = await _try(chat, _SIMPLEST)
+    yield simplest
+    if simplest.error is not None and simplest.error.status not in _OF_ONE_MODE:
+        return
+    for mode in chat.output_modes.all:
+        if mode != _SIMPLEST:
+            yield await _try(chat, mode)
+
+
+async def _try(chat: ChatModel, mode: OutputMode) -> _Trial:
+    sentences = show.sentences_of(SAMPLE)
+    values = show.passage_values(SAMPLE, show.numbered(sentences))
+    try:
+        reply = await chat.call(mode, prompts.messages("score", **values), JudgementReply, None)
+    except CallError as error:
+        return _Trial(mode, "no_answer", str(error), error)
+    if reply.refusal:
+        return _Trial(mode, "no_json", f"the model refused: {reply.refusal}")
+    return _read_reply(mode, reply.text)
+
+
+def _read_reply(mode: OutputMode, text: str) -> _Trial:
+    try:
+        parse_reply(text, JudgementReply)
+    except AnswerError as error:
+        try:
+            parse_reply(text, _AnyObject)
+        except AnswerError:
+            return _Trial(mode, "no_json", f"an answer without what was asked for: {error}")
+        return _Trial(mode, "unusable", f"a JSON object, but {error}")
+    return _Trial(mode, "usable", "a usable answer")
+
+
+def _find_best(trials: Sequence[_Trial], chat: ChatModel) -> _Trial | None:
+    """Return the best way with a usable answer, or else with any JSON; None if there is none."""
+    for outcome in ("usable", "unusable"):
+        found = {trial.mode: trial for trial in trials if trial.outcome == outcome}
+        for mode in chat.output_modes.all:
+            if mode in found:
+                return found[mode]
+    return None
+
+
+def _describe_best(best: _Trial) -> Finding:
+    found = f"{_NAMES[best.mode]} will be used"
+    if best.outcome == "unusable":
+        advice = "expect failed passages: use a larger model"
+        return Finding(_STRUCTURED, "warn", f"{found}; its answer breaks the form", advice)
+    if best.mode == _SIMPLEST:
+        advice = "it works; a server that knows JSON schema or tool calls needs fewer calls"
+        return Finding(_STRUCTURED, "warn", found, advice)
+    return Finding(_STRUCTURED, "ok", found)
+
+
+def _explain_refusal(error: CallError) -> Finding:
     if error.status in _REFUSED:
         advice = "see whether the key is right, not expired, and allowed to use this model"
-    elif error.status == 404:
+    elif error.status == HTTPStatus.NOT_FOUND:
         advice = "correct --model; or the address lacks its /v1"
-    elif error.status == 429:
+    elif error.status == HTTPStatus.TOO_MANY_REQUESTS:
         advice = "too many requests or no credit left: wait, or look at your account"
     elif error.status is None:
         advice = "look into the log of the server; if it still loads its model, give --timeout"
     else:
         advice = "look into the log of the server"
     return Finding(_ANSWERS, "fail", str(error), advice)
-
-
-def _key_words(key_variable: str | None) -> str:
-    if os.environ.get(key_variable or DEFAULT_VARIABLE, "").strip():
-        return " and the key"
-    return " without a key"
-
-
-def _skipped(why: str, *names: str) -> Iterator[Finding]:
-    for name in names:
-        yield Finding(name, "skipped", why)

@@ -99,9 +99,9 @@ def open_collection(
     if client.collection_exists(name):
         mode = _check_existing(client, name, mode, embeddings)
     elif must_exist:
-        raise StoreError(f"there is no collection {name!r}; {_others(client)}")
+        raise StoreError(f"there is no collection {name!r}; {_describe_others(client)}")
     else:
-        mode = _create(client, name, mode, embeddings)
+        mode = _create_collection(client, name, mode, embeddings)
     return QdrantVectorStore(
         client=client,
         collection_name=name,
@@ -128,7 +128,7 @@ def name_embeddings(embeddings: Embeddings) -> str:
     return f"{kind}:{model}" if model else kind
 
 
-def _create(
+def _create_collection(
     client: QdrantClient, name: str, mode: Mode | None, embeddings: Embeddings | None
 ) -> Mode:
     if mode is None:
@@ -139,7 +139,7 @@ def _create(
     if embeddings is not None:
         record["embeddings"] = name_embeddings(embeddings)
         dense[DENSE_NAME] = models.VectorParams(
-            size=_size(embeddings), distance=models.Distance.COSINE
+            size=_measure(embeddings), distance=models.Distance.COSINE
         )
     sparse = {SPARSE_NAME: models.SparseVectorParams(modifier=models.Modifier.IDF)}
     try:
@@ -158,7 +158,7 @@ def _check_existing(
     client: QdrantClient, name: str, mode: Mode | None, embeddings: Embeddings | None
 ) -> Mode:
     config = client.get_collection(name).config
-    indexed = _mode_of(config.params, name)
+    indexed = _find_mode(config.params, name)
     if mode is not None and mode != indexed:
         raise StoreError(f"collection {name!r} was indexed as {indexed}, not as {mode}")
     recorded = ((config.metadata or {}).get("deepera") or {}).get("embeddings")
@@ -169,7 +169,7 @@ def _check_existing(
         )
     _check_embeddings(indexed, embeddings)
     if embeddings is not None:
-        _check_same(name, recorded, embeddings, _dense(config.params))
+        _check_same(name, recorded, embeddings, _find_dense(config.params))
     return indexed
 
 
@@ -186,7 +186,7 @@ def _check_same(
     given = name_embeddings(embeddings)
     if recorded is not None and recorded != given:
         raise StoreError(f"collection {name!r} was indexed with {recorded}, not with {given}")
-    size = _size(embeddings)
+    size = _measure(embeddings)
     if dense is not None and dense.size != size:
         raise StoreError(
             f"collection {name!r} holds vectors of size {dense.size}, but {given} makes vectors of "
@@ -194,8 +194,8 @@ def _check_same(
         )
 
 
-def _mode_of(params: models.CollectionParams, name: str) -> Mode:
-    dense, sparse = _dense(params) is not None, SPARSE_NAME in (params.sparse_vectors or {})
+def _find_mode(params: models.CollectionParams, name: str) -> Mode:
+    dense, sparse = _find_dense(params) is not None, SPARSE_NAME in (params.sparse_vectors or {})
     if dense:
         return "hybrid" if sparse else "dense"
     if sparse:
@@ -205,16 +205,16 @@ def _mode_of(params: models.CollectionParams, name: str) -> Mode:
     raise StoreError(f"collection {name!r} was not indexed by deepera: its vectors are {found}")
 
 
-def _dense(params: models.CollectionParams) -> models.VectorParams | None:
+def _find_dense(params: models.CollectionParams) -> models.VectorParams | None:
     if isinstance(params.vectors, models.VectorParams):
         return params.vectors
     return (params.vectors or {}).get(DENSE_NAME)
 
 
-def _size(embeddings: Embeddings) -> int:
+def _measure(embeddings: Embeddings) -> int:
     return len(embeddings.embed_query("size"))
 
 
-def _others(client: QdrantClient) -> str:
+def _describe_others(client: QdrantClient) -> str:
     names = sorted(collection.name for collection in client.get_collections().collections)
     return f"there are {', '.join(map(repr, names))}" if names else "there are none"

@@ -34,27 +34,27 @@ def build_filter(where: Mapping[str, Any] | None) -> models.Filter | None:
     """
     if not where:
         return None
-    return models.Filter(must=[_condition(name, value) for name, value in where.items()])
+    return models.Filter(must=[_build_condition(name, value) for name, value in where.items()])
 
 
-def _condition(name: str, value: object) -> models.Condition:
+def _build_condition(name: str, value: object) -> models.Condition:
     if '"' in name or not all(name.split(".")):
         raise SettingsError(f"where: {name!r} names no metadata field")
-    key = "metadata." + ".".join(map(_path_step, name.split(".")))
+    key = "metadata." + ".".join(map(_quote_step, name.split(".")))
     if isinstance(value, Mapping):
-        return _range(name, key, value)
+        return _build_range(name, key, value)
     if isinstance(value, list | tuple | set | frozenset):
         if not value:
             raise SettingsError(f"where: the list of values for {name!r} is empty")
-        return models.Filter(should=[_equal(name, key, item) for item in value])
-    return _equal(name, key, value)
+        return models.Filter(should=[_build_equal(name, key, item) for item in value])
+    return _build_equal(name, key, value)
 
 
-def _path_step(name: str) -> str:
+def _quote_step(name: str) -> str:
     return name if _PLAIN_NAME.fullmatch(name) else f'"{name}"'
 
 
-def _equal(name: str, key: str, value: object) -> models.Condition:
+def _build_equal(name: str, key: str, value: object) -> models.Condition:
     if value is None:
         return models.IsEmptyCondition(is_empty=models.PayloadField(key=key))
     if isinstance(value, bool | str):
@@ -65,7 +65,7 @@ def _equal(name: str, key: str, value: object) -> models.Condition:
     raise SettingsError(f"where: {name!r} cannot be compared with {value!r:.80}")
 
 
-def _range(name: str, key: str, bounds: Mapping[str, Any]) -> models.Condition:
+def _build_range(name: str, key: str, bounds: Mapping[str, Any]) -> models.Condition:
     if not bounds or not set(bounds) <= set(_BOUNDS):
         raise SettingsError(
             f"where: a range of {name!r} has {', '.join(_BOUNDS)}, got {dict(bounds)!r:.80}"
@@ -122,8 +122,8 @@ def build_points(
     """Return the points of passages; a point's number is made from the passage's id alone."""
     ids = [_passage_id(passage) for passage in passages]
     for name, passage in zip(ids, passages, strict=True):
-        _check(name, passage)
-    vectors = _vectors(store, [_indexed_text(passage) for passage in passages])
+        _check_storable(name, passage)
+    vectors = _build_vectors(store, [_join_title(passage) for passage in passages])
     return [
         models.PointStruct(
             id=str(uuid5(NAMESPACE_URL, f"deepera:{name}")),
@@ -157,7 +157,7 @@ def _passage_id(passage: Document) -> str:
     return blake2b(text, digest_size=8).hexdigest()
 
 
-def _check(name: str, passage: Document) -> None:
+def _check_storable(name: str, passage: Document) -> None:
     if not passage.page_content.strip():
         raise InputError(f"passage {name!r} has no text")
     try:
@@ -167,13 +167,13 @@ def _check(name: str, passage: Document) -> None:
         raise InputError(f"passage {name!r} cannot be stored: {error}") from error
 
 
-def _indexed_text(passage: Document) -> str:
+def _join_title(passage: Document) -> str:
     title = passage.metadata.get("title")
     has_title = isinstance(title, str) and title.strip()
     return f"{title}\n{passage.page_content}" if has_title else passage.page_content
 
 
-def _vectors(store: QdrantVectorStore, texts: list[str]) -> list[dict[str, Any]]:
+def _build_vectors(store: QdrantVectorStore, texts: list[str]) -> list[dict[str, Any]]:
     vectors: list[dict[str, Any]] = [{} for _ in texts]
     if store.embeddings is not None:
         for vector, dense in zip(vectors, store.embeddings.embed_documents(texts), strict=True):
@@ -244,13 +244,13 @@ def _find_best(
     """Ask for more than *k*, until all points that tie with the k-th are there to choose from."""
     limit = k + _TIE_MARGIN
     while True:
-        found = _ask(store, probe, limit, conditions)
+        found = _query_points(store, probe, limit, conditions)
         if len(found) < limit or found[-1].score != found[k - 1].score:
             return sorted(found, key=_rank_key)[:k]
         limit *= 4
 
 
-def _ask(
+def _query_points(
     store: QdrantVectorStore, probe: Probe, limit: int, conditions: models.Filter | None
 ) -> list[FoundPoint]:
     response = store.client.query_points(

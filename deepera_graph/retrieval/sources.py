@@ -26,11 +26,13 @@ def cut_text(text: str, *, max_words: int = MAX_WORDS) -> list[str]:
     if n_words <= max_words:
         return [text.strip()] if n_words else []
     goal = n_words / ceil(n_words / max_words)
-    groups = _groups(split_sentences(text), goal, max_words)
+    groups = _group_sentences(split_sentences(text), goal, max_words)
     return [text[group[0].start : group[-1].end] for group in groups]
 
 
-def _groups(sentences: list[Sentence], goal: float, limit: int) -> Iterator[list[Sentence]]:
+def _group_sentences(
+    sentences: list[Sentence], goal: float, limit: int
+) -> Iterator[list[Sentence]]:
     group: list[Sentence] = []
     n_words = 0
     for sentence in sentences:
@@ -71,17 +73,17 @@ def read_json_lines(file: Path) -> Iterator[Record]:
 
 def read_csv(file: Path) -> Iterator[Record]:
     """Read one row a text, under a header; cells that are numbers are numbers in the metadata."""
-    rows = csv.DictReader((line for _, line in _lines(file)), strict=True)
+    rows = csv.DictReader((line for _, line in _decode_lines(file)), strict=True)
     start = 1
     try:
-        start = _start_of_next(rows)
+        start = _next_line_number(rows)
         for row in rows:
             place = f"{file.as_posix()}:{start}"
-            start = _start_of_next(rows)
+            start = _next_line_number(rows)
             if None in row or None in row.values():
                 raise InputError(f"{place}: the row has more or fewer cells than the header")
             yield _to_record(
-                place, {name: _cell(place, name, row[name]) for name in row if row[name]}
+                place, {name: _parse_cell(place, name, row[name]) for name in row if row[name]}
             )
     except csv.Error as error:
         raise InputError(f"{file.as_posix()}:{start}: not CSV: {error}") from error
@@ -89,14 +91,14 @@ def read_csv(file: Path) -> Iterator[Record]:
 
 def read_text(file: Path) -> Iterator[Record]:
     """Read a file as one text; a blank one gives none."""
-    text = "".join(line for _, line in _lines(file))
+    text = "".join(line for _, line in _decode_lines(file))
     if text.strip():
         heading = _HEADING.search(text) if file.suffix.lower() == ".md" else None
         name = file.as_posix()
         yield Record(name, name, text, heading.group(1) if heading else "", {})
 
 
-def _lines(file: Path) -> Iterator[tuple[int, str]]:
+def _decode_lines(file: Path) -> Iterator[tuple[int, str]]:
     """Read by bytes, so that only line feeds end lines and a bad byte has a line number."""
     with file.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
@@ -108,11 +110,11 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
                 ) from error
 
 
-def _start_of_next(rows: "csv.DictReader[str]") -> int:
+def _next_line_number(rows: "csv.DictReader[str]") -> int:
     return rows.line_num + 1 if rows.fieldnames else 1
 
 
-def _cell(place: str, name: str, cell: str) -> object:
+def _parse_cell(place: str, name: str, cell: str) -> object:
     if name == "metadata":
         return _parse(place, cell)
     if name in _TEXTUAL or not _NUMBER.fullmatch(cell):
@@ -129,7 +131,7 @@ def _parse(place: str, line: bytes | str) -> dict[str, Any]:
 
 def _to_record(place: str, values: Mapping[str, object]) -> Record:
     fields = dict(values)
-    text = _text(place, fields)
+    text = _take_text(place, fields)
     name = _take(fields, ID_FIELDS)
     if isinstance(name, bool) or not isinstance(name, str | int | None):
         raise InputError(f"{place}: id must be a string, got {name!r:.80}")
@@ -148,7 +150,7 @@ def _to_record(place: str, values: Mapping[str, object]) -> Record:
     )
 
 
-def _text(place: str, fields: dict[str, object]) -> str:
+def _take_text(place: str, fields: dict[str, object]) -> str:
     names = ", ".join(fields) or "nothing"
     text = _take(fields, TEXT_FIELDS)
     if isinstance(text, list) and all(isinstance(sentence, str) for sentence in text):
@@ -193,12 +195,12 @@ def read_passages(path: str | Path, *, max_words: int = MAX_WORDS) -> Iterator[D
     if max_words < 1:
         raise SettingsError(f"max_words must be >= 1, got {max_words!r}")
     path = Path(path)
-    return _read(_files(path), max_words)
+    return _read_files(_find_files(path), max_words)
 
 
-def _files(path: Path) -> list[Path]:
+def _find_files(path: Path) -> list[Path]:
     if path.is_dir():
-        return _files_below(path)
+        return _find_files_below(path)
     if not path.exists():
         raise InputError(f"there is no file {str(path)!r}")
     if path.suffix.lower() not in _READERS:
@@ -206,7 +208,7 @@ def _files(path: Path) -> list[Path]:
     return [path]
 
 
-def _files_below(folder: Path) -> list[Path]:
+def _find_files_below(folder: Path) -> list[Path]:
     files = [
         file
         for file in folder.rglob("*")
@@ -219,7 +221,7 @@ def _files_below(folder: Path) -> list[Path]:
     return sorted(files)
 
 
-def _read(files: list[Path], max_words: int) -> Iterator[Document]:
+def _read_files(files: list[Path], max_words: int) -> Iterator[Document]:
     seen: set[str] = set()
     for file in files:
         n_before = len(seen)
@@ -228,14 +230,14 @@ def _read(files: list[Path], max_words: int) -> Iterator[Document]:
                 if record.id in seen:
                     raise InputError(f"{record.place}: id {record.id!r} is used twice")
                 seen.add(record.id)
-                yield from _passages(record, file, max_words)
+                yield from _cut_record(record, file, max_words)
         except OSError as error:
             raise InputError(f"{file}: cannot be read: {error.strerror}") from error
         if len(seen) == n_before:
             raise InputError(f"{file}: the file is empty")
 
 
-def _passages(record: Record, file: Path, max_words: int) -> Iterator[Document]:
+def _cut_record(record: Record, file: Path, max_words: int) -> Iterator[Document]:
     metadata = {"source": file.as_posix(), **record.metadata}
     if record.title:
         metadata["title"] = record.title

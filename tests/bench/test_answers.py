@@ -232,10 +232,3 @@ def test_deepera_hands_over_its_summaries_as_evidence():
     jobs = [(instance.question, candidates_of(instance))]
     assert ranker.evidence_many(jobs, 10) == [["2 degrees warm"]]
     assert [id for id, _ in ranker.rank(*jobs[0])] == ["2"]
-
-
-def test_fingerprints_name_model_prompt_and_scale():
-    chat = Chat.of("openai:judge", base_url="http://127.0.0.1:9/v1")
-    assert LfsJudge(chat).fingerprint != LfsJudge(chat, high=10).fingerprint
-    assert ChatGenerator(chat).fingerprint["model"] == chat.fingerprint
-    assert Extractive(2).fingerprint != Extractive().fingerprint

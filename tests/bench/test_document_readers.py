@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from bench.lakes import write_jsonl
 from deepera_graph.bench.build.corpus import Document, Section
 from deepera_graph.bench.data.documents import (
-    abstract,
     read_documents,
     read_members,
     read_pubmedqa_questions,
+    restore_abstract,
 )
 from deepera_graph.bench.data.instance import DatasetError
 
@@ -60,7 +60,7 @@ def test_an_inverted_index_is_put_together_again(words):
     index = {}
     for place, word in enumerate(words):
         index.setdefault(word, []).append(place)
-    assert abstract(index) == " ".join(words)
+    assert restore_abstract(index) == " ".join(words)
 
 
 def test_a_beir_folder_and_its_corpus_hold_the_same_documents(beir_folder):

@@ -6,6 +6,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from bench.lakes import make_dataset, make_instance
 from deepera_graph import __version__
 from deepera_graph.bench.data.instance import RankingError
+from deepera_graph.bench.rank import rank_dataset
 from deepera_graph.bench.rankers.base import (
     Candidate,
     FirstStage,
@@ -19,7 +20,6 @@ from deepera_graph.bench.rankers.embedding import Dense
 from deepera_graph.bench.rankers.external import Compressor
 from deepera_graph.bench.rankers.lexical import BM25
 from deepera_graph.bench.rankers.named import make_ranker
-from deepera_graph.bench.run import rank_dataset
 from deepera_graph.errors import SettingsError
 from deepera_graph.reranker import EvidenceReranker
 from support.scripted import Script

@@ -8,8 +8,8 @@ import pytest
 from bench.lakes import SHARED_DATA
 from deepera_graph.bench.data.instance import Context, Dataset, DatasetError, Instance
 from deepera_graph.bench.data.readers import open_dataset
-from deepera_graph.bench.realism import features, shape, within_pools
-from deepera_graph.bench.realism_report import markdown, plain, realism
+from deepera_graph.bench.realism import auc_within_pools, extract_features, shape
+from deepera_graph.bench.realism_report import measure_realism, to_markdown, to_plain
 
 NOUNS = "lake pond river trout pike alga mayfly reed heron ice sediment lime".split()  # noqa: SIM905
 VERBS = "rose fell grew vanished froze settled returned doubled".split()  # noqa: SIM905
@@ -60,7 +60,7 @@ def auc(report, family):
 
 
 def test_a_label_in_front_is_flagged():
-    report = realism(lakes(lambda text, dice: f"Deceptive: {text}"))
+    report = measure_realism(lakes(lambda text, dice: f"Deceptive: {text}"))
     assert auc(report, "opening").mean > 0.95
     assert {"opening", "style"} <= set(report.flagged)
     opening = next(one for one in report.families if one.name == "opening")
@@ -73,24 +73,26 @@ def test_a_length_that_never_varies_is_flagged():
         words = " ".join(prose(dice) for _ in range(4)).split()[:21]
         return " ".join(words) + "."
 
-    assert auc(realism(lakes(fixed)), "length").mean > 0.8
+    assert auc(measure_realism(lakes(fixed)), "length").mean > 0.8
 
 
 def test_hedges_are_flagged_as_style():
-    report = realism(lakes(lambda text, dice: text.replace(" and ", " perhaps it might be that ")))
+    report = measure_realism(
+        lakes(lambda text, dice: text.replace(" and ", " perhaps it might be that "))
+    )
     assert "style" in report.flagged
     assert any("`might`" in one.name for one in report.families[2].telling)
 
 
 def test_what_differs_in_nothing_is_not_flagged():
-    report = realism(lakes())
+    report = measure_realism(lakes())
     assert report.flagged == ()
     assert all(one.auc.low < 0.5 < one.auc.high for one in report.families if one.judged)
 
 
 def test_the_topic_alone_raises_no_flag():
     """Distractors about one topic, others about another: `words` sees it and is not judged."""
-    report = realism(
+    report = measure_realism(
         lakes(lambda text, dice: text.replace("froze", "thawed").replace("ice", "snow"))
     )
     assert auc(report, "words").mean > auc(report, "style").mean
@@ -113,11 +115,11 @@ def test_passages_of_many_pools_are_not_learnt_by_heart():
         )
         for number in range(N_POOLS)
     ]
-    assert realism(Dataset("common", lambda: instances)).flagged == ()
+    assert measure_realism(Dataset("common", lambda: instances)).flagged == ()
 
 
 def test_golden_passages_are_the_yardstick():
-    report = realism(lakes(lambda text, dice: f"Deceptive: {text}"))
+    report = measure_realism(lakes(lambda text, dice: f"Deceptive: {text}"))
     golden = next(one for one in report.families if one.name == "opening").golden
     assert golden is not None
     assert golden.low < 0.5 < golden.high
@@ -127,12 +129,12 @@ def test_only_the_asked_types_count():
     labelled = lakes(lambda text, dice: f"Deceptive: {text}", n_pools=20)
     mixed = [*labelled, *lakes(kind="natural", n_pools=20)]
     dataset = Dataset("mixed", lambda: mixed)
-    both = realism(dataset)
+    both = measure_realism(dataset)
     assert [(one.name, one.n_distractors) for one in both.kinds] == [
         ("planted", 40), ("natural", 40),
     ]  # fmt: skip
-    assert realism(dataset, kinds=["natural"]).flagged == ()
-    assert realism(dataset, kinds=["planted"]).n_distractors == 40
+    assert measure_realism(dataset, kinds=["natural"]).flagged == ()
+    assert measure_realism(dataset, kinds=["planted"]).n_distractors == 40
 
 
 def test_first_stage_scores_are_compared_where_all_have_one():
@@ -147,25 +149,25 @@ def test_first_stage_scores_are_compared_where_all_have_one():
         )
 
     instances = [scored(one) for one in lakes(n_pools=5)]
-    words, scores = realism(Dataset("scored", lambda: instances)).similarities
+    words, scores = measure_realism(Dataset("scored", lambda: instances)).similarities
     assert (scores.distractors, scores.hardest, scores.others, scores.near) == (2, 1, 1, 1)
     assert scores.closer.mean == 1
     assert 0 <= words.others <= 1
-    assert len(realism(lakes(n_pools=5)).similarities) == 1
+    assert len(measure_realism(lakes(n_pools=5)).similarities) == 1
 
 
 def test_a_report_is_the_same_every_time():
-    first, second = (realism(lakes(n_pools=6)) for _ in range(2))
+    first, second = (measure_realism(lakes(n_pools=6)) for _ in range(2))
     assert first == second
-    assert markdown(first) == markdown(second)
+    assert to_markdown(first) == to_markdown(second)
 
 
 def test_the_report_reads_as_markdown_and_as_data():
-    report = realism(lakes(lambda text, dice: f"Deceptive: {text}", n_pools=25))
-    text = markdown(report)
+    report = measure_realism(lakes(lambda text, dice: f"Deceptive: {text}", n_pools=25))
+    text = to_markdown(report)
     assert "**Flagged**" in text
     assert "| opening | 1.000 [1.000, 1.000] |" in text
-    data = plain(report)
+    data = to_plain(report)
     assert data["flagged"] == list(report.flagged)
     assert data["families"][0]["auc"]["mean"] == pytest.approx(report.families[0].auc.mean)
 
@@ -173,23 +175,23 @@ def test_the_report_reads_as_markdown_and_as_data():
 @pytest.mark.parametrize("n_pools", [0, 1])
 def test_fewer_than_two_pools_are_refused(n_pools):
     with pytest.raises(DatasetError, match=f"'lakes' has {n_pools} pools with distractors"):
-        realism(lakes(n_pools=n_pools))
+        measure_realism(lakes(n_pools=n_pools))
 
 
 def test_a_type_that_is_not_there_is_named():
     with pytest.raises(DatasetError, match="no distractor of type 'misleading'; it has 'planted'"):
-        realism(lakes(n_pools=4), kinds=["misleading"])
+        measure_realism(lakes(n_pools=4), kinds=["misleading"])
 
 
 def test_two_pools_are_enough_to_run():
-    assert realism(lakes(n_pools=2)).n_questions == 2
+    assert measure_realism(lakes(n_pools=2)).n_questions == 2
 
 
 def test_the_auc_is_taken_within_pools():
     pool = np.array([0, 0, 0, 1, 1])
     labels = np.array([True, False, False, True, False])
     scores = np.array([0.5, 0.1, 0.5, 9.0, 10.0])
-    assert within_pools(pool, labels, scores).mean == pytest.approx((0.75 + 0) / 2)
+    assert auc_within_pools(pool, labels, scores).mean == pytest.approx((0.75 + 0) / 2)
 
 
 def test_a_shape_keeps_only_how_a_text_is_put_together():
@@ -197,7 +199,7 @@ def test_a_shape_keeps_only_how_a_text_is_put_together():
 
 
 def test_a_family_has_a_name_a_column():
-    for family in features(["The pH rose.", "It fell by 4%.", "The ice melted."]).values():
+    for family in extract_features(["The pH rose.", "It fell by 4%.", "The ice melted."]).values():
         assert family.matrix.shape == (3, len(family.names))
 
 
@@ -205,7 +207,7 @@ def test_a_family_has_a_name_a_column():
 @pytest.mark.skipif(not SHARED_DATA.exists(), reason="needs the evaluation data")
 class TestRealData:
     def test_natural_look_alikes_pass(self):
-        report = realism(open_dataset(SHARED_DATA / "pubmedqa_dev/natural.jsonl"))
+        report = measure_realism(open_dataset(SHARED_DATA / "pubmedqa_dev/natural.jsonl"))
         assert report.flagged == ()
         assert all(one.auc.mean <= 0.65 for one in report.families)
 
@@ -221,12 +223,12 @@ class TestRealData:
             )
             return instance.model_copy(update={"contexts": contexts})
 
-        report = realism(Dataset("planted", lambda: map(labelled, natural)))
+        report = measure_realism(Dataset("planted", lambda: map(labelled, natural)))
         assert auc(report, "opening").low > 0.95
         assert auc(report, "style").low > 0.95
 
     def test_written_ones_are_flagged(self):
         dataset = open_dataset(SHARED_DATA / "pubmedqa_dev/written.jsonl")
-        report = realism(dataset, kinds=["misleading_outcome", "misleading_scope"])
+        report = measure_realism(dataset, kinds=["misleading_outcome", "misleading_scope"])
         assert set(report.flagged) == {"length", "opening", "style"}
         assert auc(report, "style").low > 0.95

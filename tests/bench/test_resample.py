@@ -11,8 +11,7 @@ from deepera_graph.bench.metrics.statistics import (
     bootstrap,
     bootstraps,
     mean_std,
-    paired_bootstrap,
-    permutation_test,
+    paired_bootstraps,
     permutation_tests,
 )
 
@@ -69,7 +68,7 @@ def test_nothing_to_weigh_gives_no_interval():
 def test_the_same_resamples_make_a_paired_interval_narrow():
     worse = coins(300, 0.5)
     better = Values.of(worse.values + 0.1)
-    assert paired_bootstrap(better, worse) == pytest.approx((0.1, 0.1, 0.1))
+    assert paired_bootstraps([(better, worse)])[0] == pytest.approx((0.1, 0.1, 0.1))
 
 
 def test_the_permutation_test_equals_counting_all_permutations():
@@ -77,17 +76,17 @@ def test_the_permutation_test_equals_counting_all_permutations():
     difference = first - second
     sums = [abs(np.dot(signs, difference)) for signs in product([1, -1], repeat=8)]
     exact = np.mean([one >= abs(difference.sum()) - 1e-9 for one in sums])
-    found = permutation_test(Values.of(first), Values.of(second), n_resamples=50_000)
+    (found,) = permutation_tests([(Values.of(first), Values.of(second))], n_resamples=50_000)
     assert found == pytest.approx(exact, abs=0.01)
 
 
 def test_equal_rankers_have_p_1():
-    assert permutation_test(coins(40, 0.5), coins(40, 0.5)) == 1
+    assert permutation_tests([(coins(40, 0.5), coins(40, 0.5))]) == [1]
 
 
 def test_p_is_never_0():
     ones, zeros = Values.of([1.0] * 100), Values.of([0.0] * 100)
-    assert permutation_test(ones, zeros, n_resamples=999) == 0.001
+    assert permutation_tests([(ones, zeros)], n_resamples=999) == [0.001]
 
 
 def test_p_values_are_about_uniform_where_nothing_differs():
@@ -96,10 +95,10 @@ def test_p_values_are_about_uniform_where_nothing_differs():
     assert 5 <= below <= 35
 
 
-@pytest.mark.parametrize("function", [paired_bootstrap, permutation_test])
+@pytest.mark.parametrize("function", [paired_bootstraps, permutation_tests])
 def test_rankers_with_other_questions_are_refused(function):
     with pytest.raises(MetricError, match=r"same questions, got \[2, 3\]"):
-        function(Values.of([0, 1]), Values.of([0, 1, 1]))
+        function([(Values.of([0, 1]), Values.of([0, 1, 1]))])
 
 
 def test_resampling_nothing_is_refused():

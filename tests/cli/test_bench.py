@@ -39,6 +39,11 @@ def test_json_has_the_numbers(table):
     assert (first, oracle) == (0.0, 1.0)
 
 
+def test_ndcg_is_measured_unless_other_metrics_are_named(table):
+    plain = json.loads(table("--rankers", "first-stage", "--json").stdout)
+    assert plain["metrics"] == ["HitRate@1", "HitRate@3", "RP", "nDCG@10"]
+
+
 def test_a_baseline_is_compared_with(table):
     plain = json.loads(table("--rankers", "bm25,random", "--baseline", "BM25", "--json").stdout)
     assert {one["ranker"] for one in plain["differences"]} == {"random"}

@@ -6,13 +6,10 @@ import sys
 import textwrap
 from dataclasses import replace
 
-from deepera_graph import AnswerError, CallError, Survey, local_backend
+from deepera_graph import AnswerError, CallError, Survey, judges, local_backend
 from deepera_graph.cache.store import FILE_NAME, open_cache
-from deepera_graph.doctor import local as local_checks
-from deepera_graph.doctor import versions as version_checks
-from deepera_graph.doctor.examine import examine
-from deepera_graph.doctor.finding import HIDDEN, Finding
-from deepera_graph.doctor.sample import judge_sample
+from deepera_graph.doctor import checks
+from deepera_graph.doctor.checks import HIDDEN, Finding, examine, judge_sample
 from deepera_graph.retrieval.store import open_store
 from support.roles import ScriptedRole
 from support.surveys import surveyed
@@ -56,8 +53,8 @@ def test_a_surveyor_is_tried_and_its_notes_reach_the_judge():
 
 def test_weights_that_cannot_be_loaded_are_a_failure_that_names_the_rules(monkeypatch):
     backend = local_backend("rules")
-    monkeypatch.setattr(local_checks, "load_backend", lambda name: replace(backend, judge=Torn()))
-    [found] = local_checks.look()
+    monkeypatch.setattr(judges, "load_backend", lambda name: replace(backend, judge=Torn()))
+    [found] = checks.check_local()
     assert (found.status, found.found) == ("fail", "encoder.onnx has another checksum")
     assert "--backend rules" in found.advice
 
@@ -150,9 +147,9 @@ def test_a_qdrant_server_that_is_not_there_is_a_failure():
 
 
 def test_a_package_out_of_range_is_a_failure_with_the_command_that_mends_it(monkeypatch):
-    real = version_checks.installed
+    real = checks.installed_version
     monkeypatch.setattr(
-        version_checks, "installed", lambda name: "0.1" if name == "langgraph" else real(name)
+        checks, "installed_version", lambda name: "0.1" if name == "langgraph" else real(name)
     )
     found = by_name()["langgraph"]
     assert found.status == "fail"
@@ -161,9 +158,9 @@ def test_a_package_out_of_range_is_a_failure_with_the_command_that_mends_it(monk
 
 
 def test_ranges_come_from_the_metadata_of_those_that_need_a_package():
-    assert not version_checks.allowed("langgraph").contains("0.6.0")
-    assert not version_checks.allowed("openai").contains("0.28.0")
-    assert str(version_checks.allowed("no-such-package")) == ""
+    assert not checks.allowed_versions("langgraph").contains("0.6.0")
+    assert not checks.allowed_versions("openai").contains("0.28.0")
+    assert str(checks.allowed_versions("no-such-package")) == ""
 
 
 def test_packages_that_cannot_be_imported_are_findings_and_the_other_checks_go_on():

@@ -1,9 +1,4 @@
-"""Articles cut into passages: the candidates of a question are all passages of its article.
-
-A folder holds ``passages.jsonl`` (id, article, section, text), ``questions.jsonl`` (id, article,
-golden passage ids, and a question or intervention, comparator and outcome) and perhaps
-``articles.jsonl`` (id, title). Evidence Inference and SciSumm are kept like this.
-"""
+"""Documents of many formats, and their questions: BEIR, JSON lines, OpenAlex records, PubMedQA."""
 
 import json
 import logging
@@ -23,136 +18,16 @@ from pydantic import (
 )
 
 from deepera_graph.bench.build.corpus import Document, Section
-from deepera_graph.bench.build.natural import SectionQuestion, natural_instances
+from deepera_graph.bench.build.natural import SectionQuestion, make_natural_instances
+from deepera_graph.bench.data.articles import read_article_documents, read_article_questions
 from deepera_graph.bench.data.instance import (
-    Context,
     DatasetError,
     Instance,
+    LenientRow,
     first_problem,
     read_lines,
     read_rows,
 )
-
-
-class _Passage(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-    id: str
-    article: str
-    section: str = ""
-    text: str
-
-
-class _Article(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-    id: str
-    title: str = ""
-
-
-class _Question(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-    id: str
-    article: str
-    split: str = ""
-    question: str = ""
-    intervention: str = ""
-    comparator: str = ""
-    outcome: str = ""
-    label: str = ""
-    golden: list[str] = Field(min_length=1)
-
-    def asked(self) -> str:
-        """The question, or one made of intervention, comparator and outcome."""
-        if self.question:
-            return self.question
-        return (
-            f"Does {self.intervention.strip()} compared with {self.comparator.strip()} "
-            f"affect {self.outcome.strip()}?"
-        )
-
-
-def read_articles(
-    folder: Path, *, dataset: str = "", subject: str = "", split: str | None = None
-) -> Iterator[Instance]:
-    """Yield one instance a question; candidates are in article order, without first-stage scores.
-
-    The passages of all articles are held in memory, the instances are not.
-    """
-    for instance, _ in _asked_articles(folder, split):
-        yield instance.model_copy(update={"dataset": dataset or folder.name, "subject": subject})
-
-
-def _asked_articles(folder: Path, split: str | None) -> Iterator[tuple[Instance, str]]:
-    """Yield each question with all passages of its article, and the id of that article."""
-    pools = _pools(folder)
-    path = folder / "questions.jsonl"
-    for row in read_rows(path, _Question):
-        if split is not None and row.split != split:
-            continue
-        if row.article not in pools:
-            raise DatasetError(f"{path}: question {row.id!r}: unknown article {row.article!r}")
-        try:
-            instance = Instance(
-                id=row.id,
-                setting="in article",
-                question=row.asked(),
-                gold_answer=row.label,
-                contexts=_labelled(pools[row.article], row.golden),
-            )
-        except (ValidationError, ValueError) as error:
-            raise DatasetError(f"{path}: question {row.id!r}: {error}") from error
-        yield instance, row.article
-
-
-def read_article_documents(folder: Path) -> Iterator[Document]:
-    """Yield each article, its passages as sections in order; all are held in memory."""
-    for article, pool in _pools(folder).items():
-        sections = [Section(name=one.section, text=one.text) for one in pool]
-        yield Document.of_sections(article, sections, title=pool[0].title)
-
-
-def read_article_questions(folder: Path, *, split: str | None = None) -> Iterator[SectionQuestion]:
-    """Yield the questions, golden passages by their place in the article."""
-    for instance, article in _asked_articles(folder, split):
-        yield SectionQuestion(
-            id=instance.id,
-            document=article,
-            question=instance.question,
-            golden=tuple(
-                place for place, context in enumerate(instance.contexts) if context.is_golden
-            ),
-            gold_answer=instance.gold_answer,
-        )
-
-
-def _pools(folder: Path) -> dict[str, list[Context]]:
-    titles = _titles(folder / "articles.jsonl")
-    pools: dict[str, list[Context]] = {}
-    for row in read_rows(folder / "passages.jsonl", _Passage):
-        if row.text.strip():
-            title = titles.get(row.article, "")
-            context = Context(id=row.id, text=row.text, title=title, section=row.section)
-            pools.setdefault(row.article, []).append(context)
-    return pools
-
-
-def _titles(path: Path) -> dict[str, str]:
-    if not path.exists():
-        return {}
-    return {article.id: article.title for article in read_rows(path, _Article)}
-
-
-def _labelled(pool: list[Context], golden: list[str]) -> tuple[Context, ...]:
-    missing = set(golden) - {context.id for context in pool}
-    if missing:
-        raise ValueError(f"golden names no passage of the article: {sorted(missing)}")
-    return tuple(
-        context.model_copy(update={"is_golden": True}) if context.id in golden else context
-        for context in pool
-    )
-
 
 _AT_ONCE = 1 << 16
 _MAY_GO_ON = ("", *"0123456789.eE+-")
@@ -236,9 +111,7 @@ class _Reader:
         return DatasetError(f"{self._path} is not one JSON object{after}: {what}")
 
 
-class _Named(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
+class _Named(LenientRow):
     display_name: str | None = None
 
 
@@ -246,28 +119,26 @@ class _Topic(_Named):
     field: _Named | None = None
 
 
-class Work(BaseModel):
+class OpenAlexWork(LenientRow):
     """A record as OpenAlex serves it; what a document needs of it.
 
     Source:
         https://docs.openalex.org/api-entities/works/work-object
     """
 
-    model_config = ConfigDict(extra="ignore")
-
     id: str = Field(min_length=1)
     display_name: str | None = None
     title: str | None = None
     abstract_inverted_index: dict[str, list[int]] | None = None
     primary_topic: _Topic | None = None
-    concepts: list[_Named] = []
+    concepts: tuple[_Named, ...] = ()
     doi: str | None = None
     publication_year: int | None = None
     language: str | None = None
     is_retracted: bool | None = None
     cited_by_count: int | None = None
 
-    def document(self) -> Document:
+    def to_document(self) -> Document:
         """Return the work as a document; without an abstract its text is blank."""
         facts = {
             "doi": self.doi,
@@ -279,7 +150,7 @@ class Work(BaseModel):
         return Document(
             id=self.id.rpartition("/")[2] or self.id,
             title=self.display_name or self.title or "",
-            text=abstract(self.abstract_inverted_index or {}),
+            text=restore_abstract(self.abstract_inverted_index or {}),
             subject=self._subject(),
             metadata={name: value for name, value in facts.items() if value is not None},
         )
@@ -291,7 +162,7 @@ class Work(BaseModel):
         return (named and named.display_name) or ""
 
 
-def abstract(index: dict[str, list[int]]) -> str:
+def restore_abstract(index: dict[str, list[int]]) -> str:
     """Return the text of an inverted index: word to its places, from 0; gaps are closed."""
     placed = sorted((place, word) for word, places in index.items() for place in places)
     return " ".join(word for _, word in placed)
@@ -335,7 +206,7 @@ class _Entry(BaseModel):
 
 def read_pubmedqa_documents(path: Path) -> Iterator[Document]:
     """Yield each abstract as a document with sections; its title is blank, as in the file."""
-    for name, entry in _entries(path):
+    for name, entry in _read_entries(path):
         facts = {"year": entry.year, "mesh": entry.terms or None}
         yield Document.of_sections(
             name,
@@ -347,13 +218,15 @@ def read_pubmedqa_documents(path: Path) -> Iterator[Document]:
 
 def read_pubmedqa_questions(path: Path) -> Iterator[SectionQuestion]:
     """Yield the questions; golden are the sections of results or findings, perhaps none."""
-    for name, entry in _entries(path):
+    for name, entry in _read_entries(path):
         yield SectionQuestion(
             id=name,
             document=name,
             question=entry.question,
             golden=tuple(
-                number for number, section in enumerate(entry.sections()) if _is_evidence(section)
+                number
+                for number, section in enumerate(entry.sections())
+                if any(word in section.name.upper() for word in _EVIDENCE)
             ),
             gold_answer=entry.long_answer,
             decision=entry.decision,
@@ -361,11 +234,7 @@ def read_pubmedqa_questions(path: Path) -> Iterator[SectionQuestion]:
         )
 
 
-def _is_evidence(section: Section) -> bool:
-    return any(word in section.name.upper() for word in _EVIDENCE)
-
-
-def _entries(path: Path) -> Iterator[tuple[str, _Entry]]:
+def _read_entries(path: Path) -> Iterator[tuple[str, _Entry]]:
     for name, value in read_members(path):
         try:
             yield name, _Entry.model_validate(value)
@@ -400,7 +269,7 @@ def read_documents(path: Path) -> Iterator[Document]:
         DatasetError: It is none of these, or a line cannot be read; it is named with its file.
     """
     if (path / "corpus.jsonl").exists():
-        yield from _rows(path / "corpus.jsonl")
+        yield from _read_rows(path / "corpus.jsonl")
     elif (path / "passages.jsonl").exists():
         yield from read_article_documents(path)
     elif path.is_dir():
@@ -410,12 +279,12 @@ def read_documents(path: Path) -> Iterator[Document]:
     elif path.suffix == ".json":
         yield from read_pubmedqa_documents(path)
     elif _is_openalex(path):
-        yield from (work.document() for work in read_rows(path, Work))
+        yield from (work.to_document() for work in read_rows(path, OpenAlexWork))
     else:
-        yield from _rows(path)
+        yield from _read_rows(path)
 
 
-def _rows(path: Path) -> Iterator[Document]:
+def _read_rows(path: Path) -> Iterator[Document]:
     for row in read_rows(path, _Row):
         yield Document(**dict(row))
 
@@ -474,7 +343,7 @@ def read_natural(path: Path) -> Iterator[Instance]:
     """
     source = open_natural(path)
     left_out: dict[str, str] = {}
-    yield from natural_instances(
+    yield from make_natural_instances(
         source.documents(), source.questions(), dataset=source.name, left_out=left_out
     )
     if left_out:

@@ -1,4 +1,4 @@
-"""One benchmark question with its candidate passages and their labels."""
+"""A benchmark question with its candidates and labels, data sets of them, and files of rows."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from typing import Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from deepera_graph.errors import DeepEraError
+from deepera_graph.text.jsonl import read_raw_lines
 
 
 class DatasetError(DeepEraError, ValueError):
@@ -49,7 +50,7 @@ class Context(BaseModel):
     @field_validator("text")
     @classmethod
     def _not_blank(cls, text: str) -> str:
-        return _checked_not_blank(text)
+        return _check_not_blank(text)
 
     @model_validator(mode="after")
     def _one_label(self) -> Self:
@@ -84,7 +85,7 @@ class Instance(BaseModel):
     @field_validator("question")
     @classmethod
     def _not_blank(cls, question: str) -> str:
-        return _checked_not_blank(question)
+        return _check_not_blank(question)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -103,7 +104,7 @@ class Instance(BaseModel):
         return self
 
 
-def _checked_not_blank(text: str) -> str:
+def _check_not_blank(text: str) -> str:
     if not text.strip():
         raise ValueError(f"must not be blank, got {text!r}")
     return text
@@ -125,6 +126,12 @@ class Dataset:
         return Dataset(self.name, lambda: islice(iter(self), n), self.first_stage)
 
 
+class LenientRow(BaseModel):
+    """A line of a file of which we know some fields; others are left alone."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
 RowT = TypeVar("RowT", bound=BaseModel)
 
 
@@ -141,9 +148,8 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield (line number from 1, line) of the lines that are not blank."""
     try:
         with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                if line.strip():
-                    yield number, line
+            for line in read_raw_lines(file):
+                yield line.number, line.text
     except OSError as error:
         raise DatasetError(f"{path} cannot be read: {error.strerror}") from error
 

@@ -1,4 +1,4 @@
-"""BEIR folders: ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/<split>.tsv``."""
+"""Data sets as `deepera bench` reads them: BEIR folders, instances, plain lines and the rest."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -7,12 +7,14 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from deepera_graph.bench.data.documents import read_articles, read_natural
+from deepera_graph.bench.data.articles import read_articles
+from deepera_graph.bench.data.documents import read_natural
 from deepera_graph.bench.data.instance import (
     Context,
     Dataset,
     DatasetError,
     Instance,
+    LenientRow,
     read_lines,
     read_rows,
 )
@@ -22,9 +24,7 @@ from deepera_graph.bench.rankers.lexical import CorpusBM25, Hit
 Search = Callable[[str, int], Sequence[Hit]]
 
 
-class _Document(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
+class _Document(LenientRow):
     id: str = Field(alias="_id")
     title: str = ""
     text: str = ""
@@ -34,9 +34,7 @@ class _Document(BaseModel):
         return f"{self.title} {self.text}".strip()
 
 
-class _Query(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
+class _Query(LenientRow):
     id: str = Field(alias="_id")
     text: str
 

@@ -3,12 +3,13 @@
 import re
 import string
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from langchain_core.messages import BaseMessage
 from pydantic import Field, create_model
 
 from deepera_graph.bench.data.instance import MetricError
@@ -39,10 +40,6 @@ class Generator(Protocol):
     def name(self) -> str:
         """What a table calls it."""
 
-    @property
-    def fingerprint(self) -> Mapping[str, Any] | None:
-        """All that its answers depend on, as plain data; None if that is not known."""
-
     def answer_many(self, tasks: Sequence[Task]) -> list[Produced]:
         """Return an answer to each (question, passages, best first), in the same order."""
 
@@ -56,11 +53,6 @@ class Extractive:
         self._n_sentences = n_sentences
         count = "sentence" if n_sentences == 1 else f"{n_sentences} sentences"
         self.name = f"first {count} of the best passage"
-
-    @property
-    def fingerprint(self) -> Mapping[str, Any]:
-        """It depends on the number of sentences."""
-        return {"kind": "extractive", "n_sentences": self._n_sentences}
 
     def answer_many(self, tasks: Sequence[Task]) -> list[Produced]:
         """Return the beginning of each first passage; nothing where there is no passage."""
@@ -84,14 +76,6 @@ class ChatGenerator:
         self._chat = chat
         self.name = chat.name
 
-    @property
-    def fingerprint(self) -> Mapping[str, Any] | None:
-        """It depends on the model and the prompt."""
-        if self._chat.fingerprint is None:
-            return None
-        prompt = [one.content for one in _messages("$question", ["$passage"])]
-        return {"kind": "chat", "model": self._chat.fingerprint, "prompt": prompt}
-
     def answer_many(self, tasks: Sequence[Task]) -> list[Produced]:
         """Return the answers of the model."""
         return run_together(self._answer(*task) for task in tasks)
@@ -106,13 +90,13 @@ class ChatGenerator:
         return Produced(filled.answer.strip())
 
 
-def _messages(question: str, passages: Sequence[str]) -> list[Any]:
+def _messages(question: str, passages: Sequence[str]) -> list[BaseMessage]:
     block = "\n\n".join(
         f"[{number}] {' '.join(show.plain(one).split())}"
         for number, one in enumerate(passages, start=1)
     )
     values = {"question": show.one_line(question), "marker": show.marker(block), "passages": block}
-    return list(fill_prompt("generate", **values))
+    return fill_prompt("generate", **values)
 
 
 LOW = 1
@@ -152,14 +136,6 @@ class LfsJudge:
         self.name = chat.name
         self._chat = chat
 
-    @property
-    def fingerprint(self) -> Mapping[str, Any] | None:
-        """It depends on the model, the prompt and the scale."""
-        if self._chat.fingerprint is None:
-            return None
-        prompt = [one.content for one in self._messages(ToJudge("$question", "$gold", "$answer"))]
-        return {"kind": "lfs", "model": self._chat.fingerprint, "prompt": prompt}
-
     def judge_many(self, tasks: Sequence[ToJudge]) -> list[Verdict]:
         """Return a verdict on each answer, in the same order."""
         return run_together(map(self._judge, tasks))
@@ -174,18 +150,16 @@ class LfsJudge:
             return Verdict(None, str(error))
         return Verdict(filled.score, filled.reason)
 
-    def _messages(self, task: ToJudge) -> list[Any]:
+    def _messages(self, task: ToJudge) -> list[BaseMessage]:
         answer = show.plain(task.answer)
-        return list(
-            fill_prompt(
-                "lfs",
-                low=str(self.low),
-                high=str(self.high),
-                question=show.one_line(task.question),
-                gold=show.one_line(task.gold),
-                marker=show.marker(answer),
-                answer=answer,
-            )
+        return fill_prompt(
+            "lfs",
+            low=str(self.low),
+            high=str(self.high),
+            question=show.one_line(task.question),
+            gold=show.one_line(task.gold),
+            marker=show.marker(answer),
+            answer=answer,
         )
 
 

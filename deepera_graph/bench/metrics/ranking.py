@@ -21,21 +21,13 @@ from deepera_graph.bench.metrics.statistics import Values
 
 @dataclass(frozen=True, slots=True)
 class JudgedRanking:
-    """One question's ranking and labels.
-
-    Attributes:
-        id: The question's id.
-        ranked: Passage ids, best first, each once; passages that were not returned are missing.
-        n_candidates: How many passages were to be ranked, >= 1.
-        golden: Golden passage to grade >= 1, with those outside the candidates; not empty.
-        parents: Distractor to the golden passage it looks like, or None if that is not known.
-    """
+    """One question's ranking and labels."""
 
     id: str
-    ranked: tuple[str, ...]
-    n_candidates: int
-    golden: Mapping[str, int]
-    parents: Mapping[str, str | None]
+    ranked: tuple[str, ...]  # best first, each once; those that were dropped are missing
+    n_candidates: int  # how many passages were to be ranked, >= 1
+    golden: Mapping[str, int]  # id to grade >= 1, also of those outside the candidates; not empty
+    parents: Mapping[str, str | None]  # distractor to its golden passage, None if not known
 
     @classmethod
     def of(cls, instance: Instance, ranked: Sequence[str]) -> Self:

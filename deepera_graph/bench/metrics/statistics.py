@@ -19,15 +19,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Values:
-    """A metric over questions.
+    """A metric over questions."""
 
-    Attributes:
-        values: One number a question, shape (n_questions,).
-        weights: How much the question counts, >= 0, shape (n_questions,); 1 for most metrics.
-    """
-
-    values: Floats
-    weights: Floats
+    values: Floats  # one number a question, shape (n_questions,)
+    weights: Floats  # how much the question counts, >= 0, shape (n_questions,); 1 for most metrics
 
     @classmethod
     def of(cls, values: ArrayLike, weights: ArrayLike | None = None) -> Self:
@@ -85,19 +80,6 @@ def bootstraps(
     return [_interval(one.mean(), means[:, number], level) for number, one in enumerate(columns)]
 
 
-def paired_bootstrap(
-    first: Values,
-    second: Values,
-    *,
-    n_resamples: int = N_RESAMPLES,
-    level: float = LEVEL,
-    seed: int = 0,
-) -> Interval:
-    """Return the difference *first* - *second* and its interval; see `paired_bootstraps`."""
-    pairs = [(first, second)]
-    return paired_bootstraps(pairs, n_resamples=n_resamples, level=level, seed=seed)[0]
-
-
 def paired_bootstraps(
     pairs: Sequence[tuple[Values, Values]],
     *,
@@ -138,11 +120,12 @@ def bootstrap_ratios(
     ]
 
 
-def permutation_test(
-    first: Values, second: Values, *, n_resamples: int = N_RESAMPLES, seed: int = 0
-) -> float:
-    """Return the p-value of one pair of rankers; see `permutation_tests`."""
-    return permutation_tests([(first, second)], n_resamples=n_resamples, seed=seed)[0]
+def deal_folds(strata: Sequence[Any], *, n_folds: int, seed: int) -> NDArray[np.int64]:
+    """Return the fold of each item, from 0: shuffled, and dealt out stratum by stratum."""
+    shuffled = np.random.default_rng(seed).permutation(len(strata))
+    folds = np.empty(len(strata), dtype=np.int64)
+    folds[sorted(shuffled, key=lambda i: strata[i])] = np.arange(len(strata)) % n_folds
+    return folds
 
 
 def permutation_tests(

@@ -40,11 +40,11 @@ T = TypeVar("T")
 MAX_CONCURRENCY = 16
 
 
-class _Asked(TypedDict):
+class _ChatTask(TypedDict):
     messages: list[dict[str, str]]
 
 
-class _Said(RoleAnswer):
+class _ChatReply(RoleAnswer):
     values: dict[str, Any] = Field(description="The fields of the answer.")
 
 
@@ -66,7 +66,7 @@ class Chat:
         self._model: ChatModel = backend.judge.model
         self._cache, self._limiter = cache, limiter or Limiter(MAX_CONCURRENCY)
         self._config = with_meter({}, meter or Meter(None))
-        self._roles: dict[tuple[str, type[ReplyModel]], Runnable[_Asked, _Said]] = {}
+        self._roles: dict[tuple[str, type[ReplyModel]], Runnable[_ChatTask, _ChatReply]] = {}
 
     @classmethod
     def of(
@@ -96,7 +96,7 @@ class Chat:
     async def ask(self, name: str, messages: Sequence[BaseMessage], kind: type[FilledT]) -> FilledT:
         """Return the model's answer."""
         try:
-            said = await self._role(name, kind).ainvoke(_asked(messages), self._config)
+            said = await self._role(name, kind).ainvoke(_to_task(messages), self._config)
         except RoleError as error:
             self.usage += error.usage
             if isinstance(error, CallError) and error.unusable:
@@ -105,19 +105,19 @@ class Chat:
         self.usage += said.usage or Usage()
         return kind.model_validate(said.values)
 
-    def _role(self, name: str, kind: type[ReplyModel]) -> Runnable[_Asked, _Said]:
+    def _role(self, name: str, kind: type[ReplyModel]) -> Runnable[_ChatTask, _ChatReply]:
         if (name, kind) not in self._roles:
-            self._roles[name, kind] = self._made(name, kind)
+            self._roles[name, kind] = self._make_role(name, kind)
         return self._roles[name, kind]
 
-    def _made(self, name: str, kind: type[ReplyModel]) -> Runnable[_Asked, _Said]:
-        checked = CheckedRole(_Fill(self._model, kind), _Said, self._limiter)
+    def _make_role(self, name: str, kind: type[ReplyModel]) -> Runnable[_ChatTask, _ChatReply]:
+        checked = CheckedRole(_Fill(self._model, kind), _ChatReply, self._limiter)
         if self._cache is None:
             return checked
         return CachedRole(
             checked,
             name=name,
-            schema=_Said,
+            schema=_ChatReply,
             cache=self._cache,
             fingerprint={
                 "model": self.backend.fingerprint()["spec"],
@@ -149,24 +149,24 @@ async def _gather(works: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
         raise
 
 
-class _Fill(LlmRole[_Asked, _Said]):
+class _Fill(LlmRole[_ChatTask, _ChatReply]):
     """Has the model give one kind of answer."""
 
     def __init__(self, model: ChatModel, kind: type[ReplyModel]) -> None:
         super().__init__(model)
         self._kind = kind
 
-    async def _play(self, task: _Asked, config: RunnableConfig | None) -> _Said:
+    async def _play(self, task: _ChatTask, config: RunnableConfig | None) -> _ChatReply:
         messages = convert_to_messages(task["messages"])
         filled = await request_reply(self._model, messages, self._kind, config)
-        return _Said(
+        return _ChatReply(
             values=filled.answer.model_dump(mode="json"),
             usage=filled.usage,
             repaired=filled.repaired,
         )
 
 
-def _asked(messages: Sequence[BaseMessage]) -> _Asked:
+def _to_task(messages: Sequence[BaseMessage]) -> _ChatTask:
     return {"messages": [{"role": one.type, "content": str(one.content)} for one in messages]}
 
 
@@ -203,21 +203,21 @@ class ChatRanker(Ranker):
         }
 
 
-def one_block(passage: Candidate) -> str:
+def format_block(passage: Candidate) -> str:
     """Return a passage with its title and section, on lines of their own where there are any."""
-    head = [f"{name}: {text}" for name, text in _named(passage)]
+    head = [f"{name}: {text}" for name, text in _heading(passage)]
     return "\n".join([*head, show.plain(passage["text"])])
 
 
-def one_line(passage: Candidate, *, max_words: int) -> str:
+def format_line(passage: Candidate, *, max_words: int) -> str:
     """Return a passage in one line, cut after so many words of its text."""
-    head = [f"{text}." for _, text in _named(passage)]
+    head = [f"{text}." for _, text in _heading(passage)]
     words = show.plain(passage["text"]).split()
     tail = " …" if len(words) > max_words else ""
     return " ".join([*head, *words[:max_words]]) + tail
 
 
-def _named(passage: Candidate) -> list[tuple[str, str]]:
+def _heading(passage: Candidate) -> list[tuple[str, str]]:
     pairs = (("Title", passage["title"]), ("Section", passage["section"]))
     return [(name, show.one_line(text)) for name, text in pairs if text.strip()]
 
@@ -259,16 +259,10 @@ class PerPassage(ChatRanker, Generic[FilledT]):
             return FAILED
         return self._score(filled)
 
-    def _messages(self, question: str, passage: Candidate) -> list[Any]:
-        block = one_block(passage)
-        return list(
-            fill_prompt(
-                self._node,
-                question=show.one_line(question),
-                marker=show.marker(block),
-                passage=block,
-            )
-        )
+    def _messages(self, question: str, passage: Candidate) -> list[BaseMessage]:
+        block = format_block(passage)
+        shown = {"question": show.one_line(question), "marker": show.marker(block)}
+        return fill_prompt(self._node, passage=block, **shown)
 
 
 class FilledRating(ReplyModel):
@@ -317,8 +311,9 @@ def paperqa(chat: Chat, *, name: str = "") -> PerPassage[FilledExcerpt]:
     )
 
 
-SIZE = 20
-STEP = 10
+SIZE = 20  # passages in a window
+STEP = 10  # how far it moves
+MAX_WORDS = 300  # of a passage
 
 
 def sliding_windows(n: int, *, size: int = SIZE, step: int = STEP) -> list[tuple[int, int]]:
@@ -366,9 +361,6 @@ async def slide(
             order = repair_order(await sort(seen), len(seen))
             sorted_items[start:end] = [seen[place - 1] for place in order]
     return sorted_items
-
-
-MAX_WORDS = 300
 
 
 class FilledOrder(ReplyModel):
@@ -433,17 +425,10 @@ class ListwiseLlm(ChatRanker):
             self.problems.note(len(failed), next(iter(failed.values())))
         return [(one["id"], -float(rank)) for rank, one in enumerate(ordered, start=1)]
 
-    def _messages(self, question: str, passages: Sequence[Candidate]) -> list[Any]:
+    def _messages(self, question: str, passages: Sequence[Candidate]) -> list[BaseMessage]:
         block = "\n\n".join(
-            f"[{number}] {one_line(one, max_words=self._max_words)}"
+            f"[{number}] {format_line(one, max_words=self._max_words)}"
             for number, one in enumerate(passages, start=1)
         )
-        return list(
-            fill_prompt(
-                "listwise",
-                question=show.one_line(question),
-                marker=show.marker(block),
-                passages=block,
-                n=str(len(passages)),
-            )
-        )
+        shown = {"question": show.one_line(question), "marker": show.marker(block)}
+        return fill_prompt("listwise", passages=block, n=str(len(passages)), **shown)

@@ -71,28 +71,15 @@ _SERVER = re.compile(r"@(?=https?://)")
 
 @dataclass(frozen=True, kw_only=True)
 class Models:
-    """Makes the chat models that rankers name; all share one cache, one limit and one budget.
+    """Makes the chat models that rankers name; all share one cache, one limit and one budget."""
 
-    Attributes:
-        model: ``provider:model`` for rankers that name none; with *base_url* the bare name will do.
-        base_url: A server that speaks OpenAI's chat protocol, for rankers that name none.
-        api_key_env: Environment variable that holds the key; the provider's own if None.
-        limits: What the servers allow, see `deepera_graph.chat.rate_limit.Limits`.
-        cache: Where answers are kept; None keeps none.
-        max_concurrency: Most calls in flight, >= 1.
-        budget: What all of them together may cost; None is no limit.
-
-    Raises:
-        SettingsError: A number is out of range.
-    """
-
-    model: str = ""
-    base_url: str | None = None
-    api_key_env: str | None = None
-    limits: Mapping[str, Any] = field(default_factory=dict)
-    cache: JudgementCache | None = None
-    max_concurrency: int = MAX_CONCURRENCY
-    budget: Budget | None = None
+    model: str = ""  # ``provider:model`` for rankers that name none; a bare name with *base_url*
+    base_url: str | None = None  # a server of OpenAI's chat protocol, for rankers that name none
+    api_key_env: str | None = None  # variable that holds the key; the provider's own if None
+    limits: Mapping[str, Any] = field(default_factory=dict)  # see `RateLimits`
+    cache: JudgementCache | None = None  # where answers are kept; None keeps none
+    max_concurrency: int = MAX_CONCURRENCY  # most calls in flight, >= 1
+    budget: Budget | None = None  # what all of them together may cost; None is no limit
     limiter: Limiter = field(init=False, repr=False, compare=False)
     meter: Meter = field(init=False, repr=False, compare=False)
 
@@ -105,7 +92,7 @@ class Models:
 
     def chat(self, named: str = "", *, mode: Mode = "separate") -> Chat:
         """Return the model that a ranker names, or the one for all."""
-        model, base_url = self._parsed(named)
+        model, base_url = self._parse_model(named)
         try:
             backend = llm_backend(
                 model,
@@ -118,7 +105,7 @@ class Models:
             raise UnavailableError(str(error)) from error
         return Chat(backend, cache=self.cache, limiter=self.limiter, meter=self.meter)
 
-    def _parsed(self, named: str) -> tuple[str, str | None]:
+    def _parse_model(self, named: str) -> tuple[str, str | None]:
         model, *server = _SERVER.split(named or self.model, maxsplit=1)
         base_url = server[0] if server else self.base_url
         if not model:
@@ -154,12 +141,12 @@ def make_ranker(name: str, *, seed: int = 0, models: Models | None = None) -> Ra
     if head in _ASKING and (tail or not colon):
         return _ASKING[head]((models or Models()).chat(tail))
     if head in _DEEPERA and tail:
-        return _deepera(tail, models or Models(), kept_only=_DEEPERA[head])
+        return _make_deepera(tail, models or Models(), kept_only=_DEEPERA[head])
     if head in _PLAIN and not colon:
         return _PLAIN[head]()
     if head in _WITH_PART and tail:
         return _WITH_PART[head](tail)
-    raise SettingsError(_unknown(name))
+    raise SettingsError(_describe_unknown(name))
 
 
 def asks_a_model(name: str) -> bool:
@@ -168,7 +155,7 @@ def asks_a_model(name: str) -> bool:
     return head in _ASKING or (head in _DEEPERA and _is_chat_model(tail))
 
 
-def _unknown(name: str) -> str:
+def _describe_unknown(name: str) -> str:
     with_part = [f"{one}:..." for one in (*_DEEPERA, *_WITH_PART) if one not in _PLAIN]
     known = [*_PLAIN, "random", *_ASKING, *with_part]
     close = get_close_matches(name.partition(":")[0], [one.removesuffix(":...") for one in known])
@@ -176,7 +163,7 @@ def _unknown(name: str) -> str:
     return f"ranker must be one of {', '.join(known)}, got {name!r}{hint}"
 
 
-def _deepera(backend: str, models: Models, *, kept_only: bool) -> Ranker:
+def _make_deepera(backend: str, models: Models, *, kept_only: bool) -> Ranker:
     if not _is_chat_model(backend):
         reranker = EvidenceReranker(backend, content="passage")
         made = DeepEra(reranker, kept_only=kept_only)
@@ -210,26 +197,26 @@ def _is_chat_model(backend: str) -> bool:
     return backend == "llm" or "@http" in backend or (bool(colon) and "." not in head)
 
 
-def _dense(path: str) -> Ranker:
+def _make_dense(path: str) -> Ranker:
     head, colon, tail = path.partition(":")
     if not colon:
         return dense_sentences(path)
     if head == "openai":
         return dense_openai(tail)
-    made = _made(path)
+    made = _call_factory(path)
     if not isinstance(made, Embeddings):
         raise SettingsError(f"{path} must return LangChain embeddings, got {made!r:.80}")
     return Dense(made, name=f"dense {path}")
 
 
-def _compressor(path: str) -> Ranker:
-    made = _made(path)
+def _make_compressor(path: str) -> Ranker:
+    made = _call_factory(path)
     if not isinstance(made, BaseDocumentCompressor):
         raise SettingsError(f"{path} must return a LangChain compressor, got {made!r:.80}")
     return Compressor(made, name=f"compressor {path}")
 
 
-def _made(path: str) -> object:
+def _call_factory(path: str) -> object:
     module, _, attribute = path.partition(":")
     try:
         factory: Callable[[], Any] = getattr(import_module(module), attribute)
@@ -254,10 +241,10 @@ _ASKING: Mapping[str, Callable[[Chat], Ranker]] = {
     "langchain-listwise": langchain_listwise,
 }
 _WITH_PART: Mapping[str, Callable[[str], Ranker]] = {
-    "dense": _dense,
+    "dense": _make_dense,
     "cross-encoder": cross_encoder,
     "rerankers": rerankers,
     "flashrank": flashrank,
     "cohere": cohere,
-    "compressor": _compressor,
+    "compressor": _make_compressor,
 }

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from deepera_graph import EvidenceReranker, local_backend, local_model
-from deepera_graph.doctor import local as local_checks
+from deepera_graph.doctor.checks import check_local
 from deepera_graph.judges.trained.backend import SUMS, Weights
 from langchain_deepera import EvidenceCrossEncoder, EvidenceEmbeddings
 
@@ -66,7 +66,7 @@ def test_the_version_is_known_before_the_weights_are_loaded(reranker):
 
 def test_the_doctor_tries_them_in_less_than_a_second():
     started = time.monotonic()
-    [found] = local_checks.look()
+    [found] = check_local()
     assert found.status == "ok"
     assert time.monotonic() - started < 1
 

@@ -180,6 +180,6 @@ def test_the_titles_of_passages_are_read_ahead_too(monkeypatch):
     judge.read_ahead(passages)
     judge._encoder._pool.submit(int).result()  # the only thread has done what came before
     read = []
-    monkeypatch.setattr(judge._encoder, "_one", read.append)
+    monkeypatch.setattr(judge._encoder, "_encode_one", read.append)
     judge._encoder.encode(["One title", *(one["text"] for one in passages)])
     assert read == []

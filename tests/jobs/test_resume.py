@@ -43,14 +43,25 @@ class Job:
         self.out, self.manifest = Path(folder) / "out.jsonl", Path(folder) / "out.manifest"
         self.judged = []
 
-    def run(self, lines=LINES, *, resume=True, scores=SCORES, judge=None, limit=None, **options):
+    def run(
+        self,
+        lines=LINES,
+        *,
+        resume=True,
+        scores=SCORES,
+        judge=None,
+        limit=None,
+        watch=None,
+        **options,
+    ):
         backend = Script(scores, judged=self.judged).backend(SPEC)
         reranker = EvidenceReranker(replace(backend, judge=judge or backend.judge), **options)
         report = JobReport()
         ran = describe_run(reranker)
         with ResumableOutput(self.out, self.manifest, ran, resume=resume, overwrite=False) as out:
             source = io.BytesIO("\n".join(lines).encode())
-            rerank_lines(reranker, source, out, report=report, limit=limit)
+            watch = watch or (lambda line: None)
+            rerank_lines(reranker, source, out, report=report, limit=limit, watch=watch)
         return report.to_dict()
 
     @property
@@ -168,6 +179,31 @@ def test_lines_that_wait_for_their_turn_survive_a_second_tear(of_out, of_manifes
         job.out.write_bytes(out[: 1 + round(of_out * (len(out) - 1))])
         job.run(on_error="raise")
         assert job.out.read_bytes() == out
+
+
+def test_a_run_that_filled_a_gap_may_be_killed_before_its_end(job, whole):
+    job.run(scores=failing_once(), on_error="raise")
+    killed = {}
+
+    def keep_files(line):
+        if line.number == 2:  # written behind the others, and not yet put in its place
+            killed.update({path: path.read_bytes() for path in (job.out, job.manifest)})
+
+    job.run(on_error="raise", watch=keep_files)
+    for path, data in killed.items():
+        path.write_bytes(data)
+    assert job.ids == ["q0", "q2", "q3", "q1"]
+    job.judged.clear()
+    report = job.run(on_error="raise")
+    assert job.judged == []
+    assert job.out.read_bytes() == whole[0]
+    assert report["lines"] == {"read": 6, "written": 4, "bad": 2}
+
+
+def test_a_run_leaves_output_and_manifest_and_nothing_else(job):
+    job.run(scores=failing_once(), on_error="raise")
+    job.run(on_error="raise")
+    assert sorted(job.out.parent.iterdir()) == [job.out, job.manifest]
 
 
 def test_lines_that_the_budget_stopped_are_done_again(job, whole):

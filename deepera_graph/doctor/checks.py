@@ -1,0 +1,457 @@
+"""Checks of an installation; one that breaks is itself a finding, and the others go on.
+
+Every check imports what it looks at when it runs, as that may be missing or broken.
+"""
+
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+from deepera_graph import __version__
+from deepera_graph.errors import (
+    AnswerError,
+    BackendError,
+    DeepEraError,
+    RoleError,
+    SettingsError,
+    StoreError,
+)
+
+if TYPE_CHECKING:
+    from deepera_graph.schema import Backend, PassageTask, PassageText
+
+Status = Literal["ok", "warn", "fail", "skipped"]
+HIDDEN = "***"
+KEY_VARIABLE = "OPENAI_API_KEY"
+STORE_KEY_VARIABLE = "QDRANT_API_KEY"
+TIMEOUT = 30.0
+_LONGEST = 240
+_SHORTEST_SECRET = 4  # replacing anything shorter would eat ordinary words
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found; both texts are one line.
+
+    Attributes:
+        name: What was looked at, e.g. ``"judgement cache"``.
+        status: ``ok``; ``warn``, works but not as well as it could; ``fail``; ``skipped``, not
+            looked at, or not installed and not needed.
+        found: What is there.
+        advice: What to do; empty if nothing is to be done.
+    """
+
+    name: str
+    status: Status
+    found: str
+    advice: str = ""
+
+    def without(self, secrets: Sequence[str]) -> "Finding":
+        """Return the same finding, with *secrets* and what a terminal would obey taken out."""
+        return replace(self, found=_clean(self.found, secrets), advice=_clean(self.advice, secrets))
+
+    def to_dict(self) -> dict[str, str]:
+        """Return plain data."""
+        return asdict(self)
+
+
+def _clean(text: str, secrets: Sequence[str]) -> str:
+    for secret in secrets:
+        if len(secret) >= _SHORTEST_SECRET:
+            text = text.replace(secret, HIDDEN)
+    text = " ".join("".join(one if one.isprintable() else " " for one in text).split())
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
+
+
+def examine(
+    *,
+    model: str | None = None,
+    base_url: str | None = None,
+    api_key_env: str | None = None,
+    store: str | Path | None = None,
+    qdrant_url: str | None = None,
+    cache: str | Path | None = None,
+    timeout: float = TIMEOUT,
+) -> list[Finding]:
+    """Check everything that judging needs, and with a model or an address the server behind it.
+
+    Without *model*, *base_url* and *qdrant_url* nothing is sent over any network. With a server,
+    at most 8 requests are made: 2 that list its models, one for each of the four ways to ask for
+    a structured answer, and one judgement, which is asked once more if its answer is unusable.
+
+    Args:
+        model: ``provider:model``, or with *base_url* the name the server knows; None takes the
+            first one that the server lists.
+        base_url: A server that speaks OpenAI's chat protocol.
+        api_key_env: Environment variable that holds the key; the provider's own if None.
+        store: Folder of local collections; None looks whether one in memory can be opened.
+        qdrant_url: A Qdrant server, instead of a folder; its key is in ``QDRANT_API_KEY``.
+        cache: Folder of the judgement cache, or "off"; None is the default folder.
+        timeout: Longest wait for one answer of the model's server, in seconds, > 0.
+
+    Returns:
+        What was found, in the order of the checks; no key is ever in it.
+    """
+    secrets = [
+        os.environ.get(variable, "").strip()
+        for variable in (api_key_env or KEY_VARIABLE, KEY_VARIABLE, STORE_KEY_VARIABLE)
+    ]
+    if api_key_env:
+        secrets += [api_key_env] if not os.environ.get(api_key_env) else []
+    checks: dict[str, Callable[[], Iterator[Finding]]] = {
+        "versions": check_versions,
+        "extras": check_extras,
+        "local": check_local,
+        "cache": partial(check_cache, cache),
+        "store": partial(check_store, store, qdrant_url),
+    }
+    if model is not None or base_url is not None:
+        checks["server"] = partial(_check_server, model, base_url, api_key_env, timeout)
+    return [one.without(secrets) for area, check in checks.items() for one in _run(area, check)]
+
+
+def _run(area: str, check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    """Yield the findings of one check; its packages may be missing or broken."""
+    try:
+        yield from check()
+    except ImportError as error:
+        advice = "pip install --upgrade deepera-graph, in a fresh environment if that does not help"
+        yield Finding(area, "fail", f"cannot be checked: {error}", advice)
+    except Exception as error:  # noqa: BLE001 - a broken package raises anything
+        found = f"cannot be checked: {type(error).__name__}: {error}"
+        advice = "pip install --force-reinstall deepera-graph; if that does not help, report this"
+        yield Finding(area, "fail", found, advice)
+
+
+def _check_server(
+    model: str | None, base_url: str | None, key_variable: str | None, timeout: float
+) -> Iterator[Finding]:
+    from deepera_graph.doctor.server import check_server
+
+    return check_server(model, base_url, key_variable, timeout)
+
+
+OURS = "deepera-graph"
+_SAY = (OURS, "langchain-openai", "langchain-qdrant")  # whose metadata names the ranges
+_FOR_DEVELOPERS = frozenset({"lint", "test"})
+_NEEDED = {
+    "langgraph": "langgraph.graph",
+    "langchain-core": "langchain_core.runnables",
+    "langchain-openai": "langchain_openai",
+    "langchain-qdrant": "langchain_qdrant",
+    "numpy": "numpy",
+    "onnxruntime": "onnxruntime",
+    "openai": "openai",
+    "pydantic": "pydantic",
+    "qdrant-client": "qdrant_client",
+    "tokenizers": "tokenizers",
+}
+
+
+def check_versions() -> Iterator[Finding]:
+    """Yield one finding a package: its version, whether it is in range and can be imported."""
+    from deepera_graph.judges.onnx import send_nothing
+
+    send_nothing()
+    yield _check_python()
+    yield Finding(OURS, "ok", __version__)
+    for name, module in _NEEDED.items():
+        yield _check_package(name, module)
+
+
+def allowed_versions(name: str) -> SpecifierSet:
+    """Return the versions of a package that this one, and those right below it, can work with."""
+    ranges = SpecifierSet()
+    for one in _SAY:
+        for requirement in _requirements(one):
+            if canonicalize_name(requirement.name) == name and not requirement.extras:
+                ranges &= requirement.specifier
+    return ranges
+
+
+def installed_version(name: str) -> str | None:
+    """Return the version of an installed package, or None."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _requirements(name: str, extra: str = "") -> list[Requirement]:
+    """Return what an installed package requires here; with *extra*, only what that adds."""
+    try:
+        lines = requires(name) or []
+    except PackageNotFoundError:
+        return []
+    return [one for one in map(Requirement, lines) if _applies(one, extra)]
+
+
+def _applies(one: Requirement, extra: str) -> bool:
+    if one.marker is None:
+        return not extra
+    with_it = one.marker.evaluate({"extra": extra})
+    return with_it and (not extra or not one.marker.evaluate({"extra": ""}))
+
+
+def _check_python() -> Finding:
+    here = platform.python_version()
+    try:
+        wanted = SpecifierSet(metadata(OURS)["Requires-Python"] or "")
+    except PackageNotFoundError:
+        return Finding("python", "warn", f"{here}; {OURS} is not installed, only its source is")
+    if wanted.contains(here, prereleases=True):
+        return Finding("python", "ok", here)
+    return Finding("python", "fail", here, f"use a Python {wanted}")
+
+
+def _check_package(name: str, module: str) -> Finding:
+    here, wanted = installed_version(name), allowed_versions(name)
+    install = f"pip install '{name}{wanted}'"
+    if here is None:
+        return Finding(name, "fail", "not installed", install)
+    if not wanted.contains(here, prereleases=True):
+        return Finding(name, "fail", f"{here}, but {wanted} is needed", install)
+    try:
+        import_module(module)
+    except Exception as error:  # noqa: BLE001 - a broken package raises anything
+        found = f"{here}, but importing it fails: {type(error).__name__}: {error}"
+        return Finding(name, "fail", found, f"pip install --force-reinstall '{name}{wanted}'")
+    return Finding(name, "ok", here)
+
+
+def check_extras() -> Iterator[Finding]:
+    """Yield one finding an extra; one that is not installed is no failure."""
+    try:
+        extras = metadata(OURS).get_all("Provides-Extra") or []
+    except PackageNotFoundError:
+        return
+    for extra in sorted(set(extras) - _FOR_DEVELOPERS):
+        yield _check_extra(extra)
+
+
+def _check_extra(extra: str) -> Finding:
+    here = {one: installed_version(one.name) for one in _requirements(OURS, extra)}
+    missing = [one.name for one, found in here.items() if found is None]
+    old = [
+        f"{one.name} {found}, not {one.specifier}"
+        for one, found in here.items()
+        if found is not None and not one.specifier.contains(found, prereleases=True)
+    ]
+    name, install = f"extra {extra}", f"pip install 'deepera-graph[{extra}]'"
+    if old:
+        return Finding(name, "warn", ", ".join(old), install)
+    if not missing:
+        return Finding(name, "ok", "installed")
+    return Finding(name, "skipped", f"not installed: {', '.join(missing)}", f"if needed, {install}")
+
+
+_LOCAL = "local judgement"
+_LOCAL_ADVICE = "pip install --force-reinstall deepera-graph; until then, --backend rules judges"
+_LOW = 0.5
+SAMPLE: "PassageTask" = {
+    "question": "Does adding biochar to sandy soil raise its water-holding capacity?",
+    "intent": {
+        "topic": "soil science",
+        "entity_type": "amendment: biochar; property: water-holding capacity",
+        "intent": "causal inference",
+        "expected_answer_type": "numeric",
+    },
+    "text": (
+        "Sandy plots were mixed with 2% biochar by mass and left for one season. "
+        "Biochar raised the water-holding capacity of the sandy soil by 18% compared with "
+        "untreated plots (n = 24, p < 0.01). Rain in that season was close to the average."
+    ),
+    "title": "Biochar and the water-holding capacity of sandy soil",
+    "section": "Results",
+}
+LOOK_ALIKE: "PassageText" = {
+    "text": (
+        "Whether biochar raises the water-holding capacity of sandy soil is debated. "
+        "We set out to measure it on farms of the region."
+    ),
+    "title": SAMPLE["title"],
+    "section": "Background",
+}
+
+
+def check_local() -> Iterator[Finding]:
+    """Yield what the local backend makes of the sample; loading checks the weights."""
+    from deepera_graph.judges import load_backend
+
+    try:
+        backend = load_backend("local")
+    except SettingsError as error:
+        yield Finding(_LOCAL, "fail", str(error), _LOCAL_ADVICE)
+        return
+    finding = judge_sample(_LOCAL, backend)
+    if finding.status == "fail":
+        yield replace(finding, advice=_LOCAL_ADVICE)
+        return
+    which = f"{backend.about['judge']} {backend.about['judge_version']}"
+    yield replace(finding, found=f"{which}: {finding.found}")
+
+
+def judge_sample(name: str, backend: "Backend") -> Finding:
+    """Have a backend judge the sample; a low score of plain evidence is a warning."""
+    started = time.monotonic()
+    try:
+        judgement = backend.judge.invoke(_with_notes(backend))
+    except (RoleError, BackendError) as error:
+        return Finding(name, "fail", str(error), "see the findings above; others would fail, too")
+    found = (
+        f"a passage that is plain evidence scores {judgement.score:g}, "
+        f"in {time.monotonic() - started:.1f} s"
+    )
+    if judgement.score < _LOW:
+        advice = "the answer has the right form but is wrong: the model may be too small to judge"
+        return Finding(name, "warn", found, advice)
+    if not judgement.quote:
+        found += ", without naming a sentence as its evidence"
+        advice = "such a passage is not kept unless the setting require_evidence is False"
+        return Finding(name, "warn", found, advice)
+    return Finding(name, "ok", found)
+
+
+def _with_notes(backend: "Backend") -> "PassageTask":
+    """Return the task with the notes of the backend's surveyor, if it has one."""
+    from deepera_graph.pipeline.survey import find_problem
+    from deepera_graph.schema import PassageText, Survey, SurveyTask
+
+    if backend.surveyor is None:
+        return SAMPLE
+    sample: PassageText = {
+        "text": SAMPLE["text"],
+        "title": SAMPLE["title"],
+        "section": SAMPLE["section"],
+    }
+    asked: SurveyTask = {
+        "question": SAMPLE["question"],
+        "intent": SAMPLE["intent"],
+        "passages": [sample, LOOK_ALIKE],
+    }
+    survey = Survey.model_validate(backend.surveyor.invoke(asked), from_attributes=True)
+    problem = find_problem(asked, survey)
+    if problem:
+        raise AnswerError(problem)
+    return {**SAMPLE, "notes": survey.notes[0]}
+
+
+_CACHE = "judgement cache"
+_PROBE = "doctor"
+_OTHER_CACHE = "name another folder (--cache DIR), turn it off (--cache off), or free this one"
+
+
+def check_cache(where: str | Path | None) -> Iterator[Finding]:
+    """Yield whether the cache can be written; nothing is left behind where there was none."""
+    from deepera_graph.cache.store import FILE_NAME, OFF, default_cache_folder
+
+    if where == OFF:
+        yield Finding(_CACHE, "skipped", "off")
+        return
+    if where == "":
+        yield Finding(_CACHE, "fail", "its folder has no name", _OTHER_CACHE)
+        return
+    try:
+        folder = default_cache_folder() if where is None else Path(where).expanduser()
+        if (folder / FILE_NAME).exists():
+            yield _check_existing_cache(folder / FILE_NAME)
+        elif why := _why_unwritable(folder):
+            found = f"none yet, and {folder} cannot be made: {why}"
+            yield Finding(_CACHE, "fail", found, _OTHER_CACHE)
+        else:
+            yield Finding(_CACHE, "ok", f"none yet; it will be made in {folder}")
+    except (DeepEraError, OSError, RuntimeError) as error:
+        yield Finding(_CACHE, "fail", str(error), _OTHER_CACHE)
+
+
+def _check_existing_cache(file: Path) -> Finding:
+    from deepera_graph.cache.connection import FORMAT
+    from deepera_graph.cache.store import JudgementCache
+
+    with closing(JudgementCache(file).open()) as cache:
+        cache.forget(_PROBE)
+        written = cache.put(_PROBE, _PROBE, {})
+        cache.forget(_PROBE)
+        stats = cache.stats()
+    found = (
+        f"{stats.n_entries} answers, {stats.n_bytes / 1_000_000:.1f} MB, format {FORMAT}, "
+        f"in {file.parent}"
+    )
+    if not written:
+        return Finding(_CACHE, "fail", f"{found}; it cannot be written to", _OTHER_CACHE)
+    return Finding(_CACHE, "ok", found)
+
+
+def _why_unwritable(folder: Path) -> str:
+    """Say why *folder* could not be made and written to; empty if it could.
+
+    A file is made in the nearest folder that exists and is removed again: permission bits alone say
+    nothing of a read-only or full disk.
+    """
+    try:
+        nearest = folder
+        while not nearest.exists() and nearest != nearest.parent:
+            nearest = nearest.parent
+        with tempfile.TemporaryFile(dir=nearest):
+            return ""
+    except OSError as error:
+        return error.strerror or str(error)
+
+
+_STORE = "passage store"
+
+
+def check_store(path: str | Path | None, url: str | None) -> Iterator[Finding]:
+    """Yield one finding on a folder, a server, or with neither on a store in memory."""
+    from deepera_graph.retrieval.store import IN_MEMORY
+
+    if url is not None:
+        state = "is set" if os.environ.get(STORE_KEY_VARIABLE) else "is not set"
+        advice = f"see whether Qdrant runs and --qdrant-url is its address; {STORE_KEY_VARIABLE} "
+        yield _open_store(None, url, advice + state)
+        return
+    folder = None if path is None or str(path) == IN_MEMORY else Path(path).expanduser()
+    if folder is None or (folder / "meta.json").is_file():
+        yield _open_store(folder, None, "index the passages again into another folder (--path)")
+        return
+    broken = _open_store(None, None, "pip install --force-reinstall qdrant-client")
+    if broken.status == "fail":
+        yield broken
+    elif why := _why_unwritable(folder):
+        found = f"none yet, and the folder '{folder}' cannot be made: {why}"
+        yield Finding(_STORE, "fail", found, "name a folder that can be written to (--path)")
+    else:
+        yield Finding(_STORE, "ok", f"none yet; `deepera index` will make it in {folder}")
+
+
+def _open_store(path: Path | None, url: str | None, advice: str) -> Finding:
+    from deepera_graph.retrieval import store
+
+    api_key = None if url is None else os.environ.get(STORE_KEY_VARIABLE)
+    try:
+        place = store.describe_place(path, url)
+        client = store.connect(path, url, api_key=api_key, must_exist=False)
+        with closing(client), store.wrap_errors(place):
+            names = sorted(one.name for one in client.get_collections().collections)
+    except StoreError as error:
+        locked = "another process" in str(error)
+        return Finding(_STORE, "fail", str(error), "close that process" if locked else advice)
+    except DeepEraError as error:
+        advice = "correct --qdrant-url, e.g. http://localhost:6333"
+        return Finding(_STORE, "fail", str(error), advice)
+    count = f"{len(names)} collection{'' if len(names) == 1 else 's'}"
+    listed = f": {', '.join(names)}" if names else ""
+    return Finding(_STORE, "ok", f"{count} in {place}{listed}")
