@@ -106,7 +106,8 @@ def flatten(command: Command, *, daily: Collection[str] = (), more: str = "") ->
         daily: Names of the options that its ``--help`` shows; it shows all if this is empty.
         more: What ``--help-all`` says below all options.
     """
-    hints, kinds = get_type_hints(command, include_extras=True), options_of(command)
+    hints = get_type_hints(command, include_extras=True)
+    kinds = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
     infos = {one.name: _typer_option(one) for kind in kinds.values() for one in fields(kind)}
     plain: list[Parameter] = []
     for name, parameter in signature(command).parameters.items():
@@ -131,14 +132,6 @@ def flatten(command: Command, *, daily: Collection[str] = (), more: str = "") ->
     return run
 
 
-def options_of(command: Command) -> dict[str, Any]:
-    """Return the dataclasses of options that a command takes, by the names of its parameters."""
-    hints = get_type_hints(command)
-    return {
-        name: hints[name] for name in signature(command).parameters if is_dataclass(hints[name])
-    }
-
-
 def _typer_option(one: Any) -> Any:
     """Return how typer is told of a field; flags are written without their opposite."""
     info = copy(one.metadata["option"])
@@ -148,7 +141,7 @@ def _typer_option(one: Any) -> Any:
 
 
 def _parameters(kind: Any, infos: Mapping[str, Any], daily: Collection[str]) -> list[Parameter]:
-    hints, made = get_type_hints(kind), []
+    hints, made = _hints(kind), []
     for one in fields(kind):
         info = copy(infos[one.name])
         if daily:
@@ -161,6 +154,12 @@ def _parameters(kind: Any, infos: Mapping[str, Any], daily: Collection[str]) -> 
             Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         )
     return made
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    """Return the types of a dataclass; many commands share one, and every start asks for all."""
+    return get_type_hints(kind)
 
 
 def _help_all(infos: Mapping[str, Any], more: str) -> Parameter:

@@ -4,7 +4,8 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
+from typing import get_type_hints
 
 import pytest
 import typer
@@ -12,7 +13,7 @@ import typer
 from cli.conftest import TEA, line
 from deepera_graph import __version__
 from deepera_graph.cli.main import app
-from deepera_graph.cli.options import BudgetOptions, options_of
+from deepera_graph.cli.options import BudgetOptions
 from deepera_graph.cli.rerank import rerank
 from deepera_graph.cli.search import ask
 from deepera_graph.settings import PRESETS, Settings
@@ -127,7 +128,7 @@ NO_OPTION = {"rerank": {"answer"}, "ask": set()}  # an output line of rerank has
 
 @pytest.mark.parametrize("command", [rerank, ask])
 def test_every_setting_has_an_option(command):
-    kinds = options_of(command).values()
+    kinds = [one for one in get_type_hints(command).values() if is_dataclass(one)]
     settings = {one.metadata["setting"] or one.name for kind in kinds for one in fields(kind)}
     settings |= {"budget"} if BudgetOptions in kinds else set()
     missing = {one.name for one in fields(Settings)} - settings
