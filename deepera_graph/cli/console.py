@@ -38,7 +38,17 @@ def say(message: str) -> None:
     typer.echo(f"deepera: {' '.join(message.split())}", err=True)
 
 
-class Commands(TyperGroup):
+class LazyGroup(TyperGroup):
+    """A group whose commands read their options when they are called: every start pays for one."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find a command by the first argument, and make it."""
+        name, command, rest = super().resolve_command(ctx, args)
+        make = getattr(getattr(command, "callback", None), "make", None)
+        return name, make() if make else command, rest
+
+
+class Commands(LazyGroup):
     """A group of commands whose errors are one line each, never a traceback."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from deepera_graph.cli.console import CODES
+from deepera_graph.cli.console import CODES, LazyGroup
 from deepera_graph.errors import SettingsError
 
 Command = Callable[..., None]
@@ -185,7 +185,9 @@ def _help_all(infos: Mapping[str, Any], more: str) -> Parameter:
 
 def make_group(about: str, *, shows: str) -> typer.Typer:
     """Return what the commands of a group are registered with; its help shows a section."""
-    app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", epilog=page(shows))
+    app = typer.Typer(
+        cls=LazyGroup, no_args_is_help=True, rich_markup_mode="rich", epilog=page(shows)
+    )
     app.callback(help=about)(lambda: None)
     return app
 
@@ -196,7 +198,19 @@ def register(
     """Add a command with its page of help; *daily* are the options its ``--help`` shows, or all."""
     name = f"{group} {command.__name__}".strip()
     name = name if name in _pages() else group
-    app.command(epilog=page(name))(flatten(command, daily=daily, more=page(name, whole=True)))
+
+    def make() -> Any:
+        alone = typer.Typer(rich_markup_mode="rich", add_completion=False)
+        flat = flatten(command, daily=daily, more=page(name, whole=True))
+        alone.command(command.__name__, epilog=page(name))(flat)
+        return typer.main.get_command(alone)
+
+    def named() -> None:
+        """Stand for the command until it is called; see `LazyGroup`."""
+
+    named.__doc__ = command.__doc__
+    named.__dict__["make"] = make
+    app.command(command.__name__)(named)
 
 
 def page(name: str, *, whole: bool = False) -> str:

@@ -108,7 +108,7 @@ def test_the_help_of_a_daily_command_fits_a_screen(deepera, command):
 
 @pytest.mark.parametrize("command", DAILY)
 def test_help_all_lists_every_option(deepera, command):
-    made = typer.main.get_command(app).commands[command]
+    made = typer.main.get_command(app).commands[command].callback.make()
     written = {name for one in made.params for name in one.opts}
     shown = deepera(command, "--help-all").stdout
     assert "Examples:" in shown
@@ -117,7 +117,7 @@ def test_help_all_lists_every_option(deepera, command):
 
 @pytest.mark.parametrize("command", sorted({*DAILY} - {"index"}))  # `index` has few options
 def test_help_leaves_out_what_is_seldom_needed(deepera, command):
-    made = typer.main.get_command(app).commands[command]
+    made = typer.main.get_command(app).commands[command].callback.make()
     short = deepera(command, "--help").stdout
     written = {name for one in made.params for name in one.opts if name.startswith("--")}
     assert {one for one in written if f"{one} " not in short} != set()
