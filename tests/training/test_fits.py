@@ -12,9 +12,7 @@ from deepera_graph.judges.trained.pool_features import (
     SINGLE_FEATURES,
     PoolFeatures,
 )
-from deepera_graph.judges.trained.trees import average_trees
 from deepera_graph.training.augment import label_own_paper
-from deepera_graph.training.curves import between
 from deepera_graph.training.features import (
     N_SPLITS,
     ContextPool,
@@ -33,7 +31,7 @@ from deepera_graph.training.fit_ranking import (
     fit_scaled_logistic,
     fit_trees,
 )
-from deepera_graph.training.log import log_nothing
+from deepera_graph.training.weights import log_nothing
 from support.pools import pool
 
 NOTHING = np.zeros((1, 1))
@@ -65,7 +63,9 @@ def test_ensembles_of_as_many_rounds_have_as_many_trees():
     rows, labels = random.normal(size=(100, 4)), (random.random(100) < 0.2).astype(int)
     labels[::20], labels[1::20] = 1, 0
     grown = [
-        fit_trees(rows, labels, rounds=30, seed=seed, share=0.3, sizes=[20] * 5, rising=[True] * 4)
+        fit_trees(
+            rows, labels, rounds=30, seed=seed, share=0.3, sizes=[20] * 5, monotone=[True] * 4
+        )
         for seed in range(2)
     ]
     assert [len(one.roots) for one in grown] == [30, 30]
@@ -79,35 +79,28 @@ def test_a_tree_that_was_left_out_adds_nothing():
     assert padded.predict(NOTHING).tolist() == [0.25]
 
 
-def test_the_first_trees_of_a_mean_are_the_first_of_each_ensemble():
-    both = average_trees([leaves(1, 2, 4), leaves(10, 20, 40)])
-    parts = [between(both, *some, 2).predict(NOTHING)[0] for some in ((0, 1), (1, 3), (0, 3))]
-    assert parts == pytest.approx([5.5, 33, 38.5])
-    assert parts[2] == pytest.approx(both.predict(NOTHING)[0])
-
-
 def test_claims_are_ranked_by_likeness_alone_of_which_more_may_only_help():
-    assert CLAIM.sees("cosine")
-    assert CLAIM.sees("cosine, spread")
-    assert not CLAIM.sees("cosine, above")
+    assert CLAIM.uses("cosine")
+    assert CLAIM.uses("cosine, z-score")
+    assert not CLAIM.uses("cosine, rank")
     assert not any(
-        name.startswith(("role", "support")) for name in RANKING_FEATURES if CLAIM.sees(name)
+        name.startswith(("role", "support")) for name in RANKING_FEATURES if CLAIM.uses(name)
     )
-    assert CLAIM.rising(SINGLE_FEATURES) == [CLAIM.sees(name) for name in SINGLE_FEATURES]
+    assert CLAIM.find_monotone(SINGLE_FEATURES) == [CLAIM.uses(name) for name in SINGLE_FEATURES]
 
 
 def test_questions_are_ranked_by_all_numbers_but_those_left_out_wherever_they_stand():
     for kind in (QUESTION, ARTICLE):
-        assert all(kind.sees(name) for name in (*RANKING_FEATURES, *SINGLE_FEATURES))
-        assert kind.rising(RANKING_FEATURES) is None
-    left = [name for name in RANKING_FEATURES if not QUESTION.sees(name, without=("cosine",))]
-    assert left == ["cosine", "cosine, spread", "cosine, above"]
+        assert all(kind.uses(name) for name in (*RANKING_FEATURES, *SINGLE_FEATURES))
+        assert kind.find_monotone(RANKING_FEATURES) is None
+    left = [name for name in RANKING_FEATURES if not QUESTION.uses(name, without=("cosine",))]
+    assert left == ["cosine", "cosine, z-score", "cosine, rank"]
 
 
 def test_a_pool_is_of_the_kind_that_its_passages_make_it():
     several, one = near("roofs").row, near("lamps", kind="BODY.METHODS").row
-    assert [kind.takes(several) for kind in (QUESTION, ARTICLE, CLAIM)] == [True, False, False]
-    assert [kind.takes(one) for kind in (QUESTION, ARTICLE, CLAIM)] == [False, True, False]
+    assert [kind.includes(several) for kind in (QUESTION, ARTICLE, CLAIM)] == [True, False, False]
+    assert [kind.includes(one) for kind in (QUESTION, ARTICLE, CLAIM)] == [False, True, False]
 
 
 @settings(max_examples=25)
@@ -126,22 +119,21 @@ def test_passages_of_one_paper_are_told_by_what_they_share():
         for number in range(6)
     ]
     found = fit_same_document([*several, *articles])
-    assert found.probability(several[2].around) < 0.5 < found.probability(articles[0].around)
+    assert found.probability(several[2].context) < 0.5 < found.probability(articles[0].context)
     assert fit_same_document(several) is fit_same_document(articles) is None
-    assert NEVER_SAME_DOCUMENT.probability(articles[0].around) < 1e-6
+    assert NEVER_SAME_DOCUMENT.probability(articles[0].context) < 1e-6
 
 
 def presence_of(some):
     """How likely evidence is there, told of pools whose passages are all alike."""
     ranks = leaves(0.0)
     found = fit_answerability(
-        [one.row for one in some],
-        [one.numbers for one in some],
-        [one.around for one in some],
+        some,
+        [one.ranking_features for one in some],
         halves={0: ranks, 1: ranks},
         log=log_nothing,
     )
-    return found.probability(np.zeros(24), some[0].row.company, some[0].around)
+    return found.probability(np.zeros(24), some[0].row.features, some[0].context)
 
 
 def test_where_nothing_shows_what_is_missing_evidence_is_always_taken_to_be_there():
@@ -151,7 +143,7 @@ def test_where_nothing_shows_what_is_missing_evidence_is_always_taken_to_be_ther
 def test_one_question_in_ten_is_taken_to_have_no_evidence():
     some = [near(f"roofs {number}") for number in range(8)]
     for one in some[4:]:
-        one.row.looked.labels[:] = 0
+        one.row.labels[:] = 0
     assert presence_of(some) == pytest.approx(0.9)
 
 

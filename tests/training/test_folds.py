@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.training.data import find_groups, hash_question
-from deepera_graph.training.evaluate import assign_folds, split_held_out
+from deepera_graph.training.measure import assign_folds, split_held_out
 from support.pools import pool
 
 ITEMS = st.lists(

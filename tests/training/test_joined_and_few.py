@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from deepera_graph.training.assess import EvaluationPlan
 from deepera_graph.training.augment import (
     MAX_TRUNCATED,
     MERGED_WEIGHT,
@@ -16,7 +15,8 @@ from deepera_graph.training.augment import (
     take_first,
     truncate_pools,
 )
-from deepera_graph.training.evaluate import assign_folds
+from deepera_graph.training.evaluate import EvaluationPlan
+from deepera_graph.training.measure import assign_folds
 from support.pools import pool
 
 
@@ -91,7 +91,7 @@ def test_a_pool_is_cut_in_the_same_way_whatever_the_others_are():
 def test_what_is_measured_besides_moves_no_question_to_another_fold():
     pools = [asking(pool(f"q{n}", [0, 1, 0, 0]), f"Is it {n // 2}?") for n in range(24)]
     pools = [replace(one, group=one.question) for one in pools]
-    measured = EvaluationPlan(data=(), first=(2, 9), joined=True).measured(pools)
+    measured = EvaluationPlan(data=(), first=(2, 9), joined=True).add_measured(pools)
     assert {one.set for one in measured} == {
         "roofs", "roofs, first 2", "roofs, first 9", "roofs, joined",
     }  # fmt: skip

@@ -7,7 +7,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.judges.trained.encoder import Encoder
 from deepera_graph.judges.trained.similarity import pairwise_dot
 from deepera_graph.training.features import FeatureCache, FeatureExtractor, open_feature_cache
-from deepera_graph.training.weights import encoder_files
+from deepera_graph.training.weights import find_encoder
 from support.pools import pool
 
 POOLS = [pool("copper roofs", [1, 0, 0]), pool("harbour lamps", [0, 1])]
@@ -25,24 +25,24 @@ class Counted:
 
 
 def looked(counted, weights, folder):
-    with open_feature_cache(folder, encoder_files(weights)) as shelf:
-        return FeatureExtractor(counted, shelf).look(POOLS)
+    with open_feature_cache(folder, find_encoder(weights)) as shelf:
+        return FeatureExtractor(counted, shelf).match(POOLS)
 
 
 def cosines(found):
-    vectors = np.stack([one.vector for one in found.looks])
+    vectors = np.stack([one.vector for one in found.matches])
     return pairwise_dot(vectors, vectors)
 
 
 def test_a_passage_is_read_once_and_kept_exactly(weights, tmp_path):
-    counted = Counted(Encoder(*encoder_files(weights)))
+    counted = Counted(Encoder(*find_encoder(weights)))
     first = looked(counted, weights, tmp_path / "keep")
     n_read = len(counted.read)
     second = looked(counted, weights, tmp_path / "keep")
     assert len(counted.read) == n_read == len(set(counted.read))
     for one, other in zip(first, second, strict=True):
         assert np.array_equal(cosines(one), cosines(other))
-        for here, there in zip(one.looks, other.looks, strict=True):
+        for here, there in zip(one.matches, other.matches, strict=True):
             assert here.plain == there.plain
             for name in ("vector", "sentences", "cosines", "matches"):
                 assert np.array_equal(getattr(here, name), getattr(there, name))
@@ -50,7 +50,7 @@ def test_a_passage_is_read_once_and_kept_exactly(weights, tmp_path):
 
 
 def test_other_weights_do_not_find_it(weights, tmp_path):
-    counted = Counted(Encoder(*encoder_files(weights)))
+    counted = Counted(Encoder(*find_encoder(weights)))
     looked(counted, weights, tmp_path)
     n_read = len(counted.read)
     (weights / "tokenizer.json").write_text((weights / "tokenizer.json").read_text() + " ")
@@ -59,7 +59,7 @@ def test_other_weights_do_not_find_it(weights, tmp_path):
 
 
 def test_nothing_is_kept_if_nobody_says_where(weights):
-    with open_feature_cache(None, encoder_files(weights)) as shelf:
+    with open_feature_cache(None, find_encoder(weights)) as shelf:
         assert shelf is None
 
 

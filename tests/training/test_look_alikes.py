@@ -8,7 +8,6 @@ from deepera_graph.training.augment import (
     VARIANTS,
     add_variants,
     classify_negative,
-    remove_negatives,
 )
 from deepera_graph.training.data import OTHER_PAPER
 from support.pools import pool
@@ -74,13 +73,3 @@ def test_siblings_are_other_parts_of_the_paper_that_answers():
 def test_pools_for_measuring_alone_have_no_variants():
     whole = pool("roofs", [1] + [0] * 9, weight=0)
     assert add_variants([whole], kinds=tuple(VARIANTS)) == [whole]
-
-
-@given(PASSAGES)
-def test_a_type_of_negatives_can_be_removed_and_evidence_stays(drawn):
-    whole = of(drawn)
-    left = remove_negatives([whole], "methods")
-    passages = [one for its in left for one in its.passages]
-    assert passages == [
-        one for one in whole.passages if one.label or classify_negative(one.kind) != "methods"
-    ]

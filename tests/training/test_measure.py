@@ -7,15 +7,14 @@ import numpy as np
 import pytest
 
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.training.evaluate import (
+from deepera_graph.training.evaluate import evaluate, format_evaluation
+from deepera_graph.training.measure import (
     ScoredPool,
     compute_calibration,
     compute_prefilter_metrics,
     compute_rank_metrics,
     compute_reliability,
     compute_threshold_metrics,
-    evaluate,
-    format_evaluation,
     mean_average_precision,
 )
 from support.pools import pool

@@ -9,7 +9,12 @@ from typing import get_args
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from deepera_graph.bench.build.corpus import Chunk, ChunkSearch, PoolChunk
-from deepera_graph.bench.build.gates import Candidate, contains_answer, explain, failed_gates
+from deepera_graph.bench.build.gates import (
+    CandidateDistractor,
+    contains_answer,
+    explain,
+    failed_gates,
+)
 from deepera_graph.bench.build.model import (
     PACKAGE,
     BuilderModel,
@@ -210,7 +215,7 @@ class DistractorWriter:
         except AnswerError as error:
             return "", [f"{_NO_TEXT}: {error}"]
         text = show.plain(filled.text).strip()
-        candidate = Candidate(
+        candidate = CandidateDistractor(
             text=text,
             gold_answer=pair.answer,
             synonyms=avoid[1:],

@@ -120,6 +120,14 @@ def bootstrap_ratios(
     ]
 
 
+def deal_folds(strata: Sequence[Any], *, n_folds: int, seed: int) -> NDArray[np.int64]:
+    """Return the fold of each item, from 0: shuffled, and dealt out stratum by stratum."""
+    shuffled = np.random.default_rng(seed).permutation(len(strata))
+    folds = np.empty(len(strata), dtype=np.int64)
+    folds[sorted(shuffled, key=lambda i: strata[i])] = np.arange(len(strata)) % n_folds
+    return folds
+
+
 def permutation_tests(
     pairs: Sequence[tuple[Values, Values]], *, n_resamples: int = N_RESAMPLES, seed: int = 0
 ) -> list[float]:

@@ -38,7 +38,7 @@ def study_embeddings(runner: StudyRunner) -> StudyResult:
     rows: list[_Row] = []
     findings = []
     for data in runner.data():
-        store = PassageStore.of(data.dataset)
+        store = SearchedStore.of(data.dataset)
         if not store.look_alikes:
             findings.append(f"{data.name}: left out, as it holds no labelled look-alike.")
             continue
@@ -103,7 +103,7 @@ def _with_cache(name: str, embeddings: Embeddings, config: StudyConfig) -> Embed
 
 @dataclass(frozen=True, slots=True)
 class SearchedQuestion:
-    """What a question looks for: places in `PassageStore.texts`.
+    """What a question looks for: places in `SearchedStore.texts`.
 
     `pairs` holds the place of a golden passage and that of a look-alike of it.
     """
@@ -114,7 +114,7 @@ class SearchedQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class PassageStore:
+class SearchedStore:
     """The passages of all questions, each text once.
 
     `look_alikes` are the places of texts that look like some question's evidence and are evidence
@@ -126,7 +126,7 @@ class PassageStore:
     questions: tuple[SearchedQuestion, ...]
 
     @classmethod
-    def of(cls, dataset: Dataset) -> "PassageStore":
+    def of(cls, dataset: Dataset) -> "SearchedStore":
         """Put the passages of all questions into one store."""
         places: dict[str, int] = {}
         look_alikes: set[int] = set()
@@ -178,7 +178,7 @@ class PassageStore:
 
 
 def _rows(
-    runner: StudyRunner, data: StudyData, store: PassageStore, name: str, search: Searcher
+    runner: StudyRunner, data: StudyData, store: SearchedStore, name: str, search: Searcher
 ) -> list[_Row]:
     """Measure one way to search."""
     scores = search(store.texts, [one.question for one in store.questions])

@@ -1,1 +1,1 @@
-"""Prompts of a judge that gives the summary along with its score; filled as those around it."""
+"""The heuristic judge: hand-written rules over words and numbers; users call it `rules`."""

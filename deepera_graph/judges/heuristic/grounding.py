@@ -12,91 +12,15 @@ from deepera_graph.schema import IntentFields
 from deepera_graph.text.sentences import Sentence, split_sentences
 from deepera_graph.text.words import STOP_WORDS, stem, words
 
-STEPS = 25
-LARGEST = 30.0
-CLOSE = 1e-8
-
-
-def sigmoid(value: float) -> float:
-    """Map any number into [0, 1]."""
-    return 1 / (1 + math.exp(-max(-LARGEST, min(LARGEST, value))))
-
-
-def fit_logistic(
-    rows: Sequence[Sequence[float]],
-    labels: Sequence[bool],
-    shares: Sequence[float] | None = None,
-    *,
-    ridge: float = 0.1,
-) -> list[float]:
-    """Return the intercept, then one weight a column, of a logistic regression.
-
-    Args:
-        rows: Features, shape (n_rows, n_columns).
-        labels: What is predicted, shape (n_rows,).
-        shares: How much each row counts, each > 0, shape (n_rows,); all the same if None.
-        ridge: Penalty on the squared weights, > 0; the intercept is free.
-
-    Source:
-        Newton's method, Hastie, Tibshirani and Friedman (2009), The Elements of Statistical
-        Learning, 4.4.1.
-    """
-    full = [(1.0, *row) for row in rows]
-    shares = shares or [1.0] * len(full)
-    weights = [0.0] * len(full[0])
-    for _ in range(STEPS):
-        step = _newton_step(full, labels, shares, weights, ridge)
-        weights = [weight + change for weight, change in zip(weights, step, strict=True)]
-        if max(map(abs, step)) < CLOSE:
-            break
-    return weights
-
-
-def _newton_step(
-    rows: Sequence[Sequence[float]],
-    labels: Sequence[bool],
-    shares: Sequence[float],
-    weights: Sequence[float],
-    ridge: float,
-) -> list[float]:
-    size = len(weights)
-    penalty = [0.0] + [ridge] * (size - 1)
-    slope = [-p * weight for p, weight in zip(penalty, weights, strict=True)]
-    bend = [[penalty[i] if i == j else 0.0 for j in range(size)] for i in range(size)]
-    for row, label, share in zip(rows, labels, shares, strict=True):
-        chance = sigmoid(sum(w * x for w, x in zip(weights, row, strict=True)))
-        spread = share * chance * (1 - chance)
-        for i, x in enumerate(row):
-            if x:
-                slope[i] += share * (label - chance) * x
-                scaled = spread * x
-                for j in range(size):
-                    bend[i][j] += scaled * row[j]
-    return _solve(bend, slope)
-
-
-def _solve(matrix: list[list[float]], right: list[float]) -> list[float]:
-    """Solve a symmetric positive definite system by elimination; changes its arguments."""
-    size = len(right)
-    for i in range(size):
-        for k in range(i + 1, size):
-            share = matrix[k][i] / matrix[i][i]
-            right[k] -= share * right[i]
-            for j in range(i, size):
-                matrix[k][j] -= share * matrix[i][j]
-    for i in reversed(range(size)):
-        known = sum(matrix[i][j] * right[j] for j in range(i + 1, size))
-        right[i] = (right[i] - known) / matrix[i][i]
-    return right
-
-
 Sought = Literal["result", "figure", "definition", "procedure"]
 
+LARGEST = 30.0
 HIGHEST_COUNT = 3
-# Fitted by `fit` and rounded. Half of the weight has PubMedQA (sentences of results sections
-# against those of the other sections of the same 486 abstracts), half SciFact (rationale sentences
-# against the other sentences of the same 437 abstracts). Two are set by hand after the rules of
-# DeepEra, section 3.2: "mechanism" (fitted 0.2; SciFact alone 1.0) and "speculation" (fitted -0.1).
+# Fitted by logistic regression and rounded. Half of the weight has PubMedQA (sentences of results
+# sections against those of the other sections of the same 486 abstracts), half SciFact (rationale
+# sentences against the other sentences of the same 437 abstracts). Two are set by hand after the
+# rules of DeepEra, section 3.2: "mechanism" (fitted 0.2; SciFact alone 1.0) and "speculation"
+# (fitted -0.1).
 INTERCEPT = -1.1
 CUE_WEIGHTS = {
     "report": 1.1,
@@ -139,12 +63,8 @@ _DEFINITION = re.compile(
 class SentenceReading:
     """One sentence as the judge reads it.
 
-    Attributes:
-        sentence: Where it stands.
-        stems: Stems of its content words.
-        acronyms: Its acronyms.
-        cues: How often each of `CUE_NAMES` occurs.
-        grounding: How far it states what is sought, in [0, 1].
+    Stems are of its content words, cues the counts of `CUE_NAMES`; grounding tells how far it
+    states what is sought, in [0, 1].
     """
 
     sentence: Sentence
@@ -152,6 +72,11 @@ class SentenceReading:
     acronyms: tuple[str, ...]
     cues: tuple[int, ...]
     grounding: float
+
+
+def sigmoid(value: float) -> float:
+    """Map any number into [0, 1]."""
+    return 1 / (1 + math.exp(-max(-LARGEST, min(LARGEST, value))))
 
 
 def find_sought(intent: IntentFields) -> Sought:
@@ -169,10 +94,9 @@ def read_sentences(text: str, kind: Sought) -> list[SentenceReading]:
 
 
 def result_grounding(cues: Sequence[int]) -> float:
-    """Rough probability, in [0, 1], that a sentence with these cues states a result.
+    """Rough probability, in [0, 1], that a sentence states a result; counts beyond 3 do not count.
 
-    Args:
-        cues: Counts in the order of `CUE_NAMES`; what exceeds 3 does not count.
+    The counts are in the order of `CUE_NAMES`.
     """
     total = INTERCEPT
     for pulls, count in zip(_PULLS, cues, strict=True):

@@ -1,91 +1,21 @@
 """Words and patterns that tell a stated result from aims, methods, background and speculation.
 
-Each cue is a list of word forms, because the form matters: ``increased`` reports, ``to increase``
-plans. The lists are general English of science, drawn up by hand.
+The word lists are in ``lexicon.toml``: general English of science, drawn up by hand.
 """
 
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from importlib.resources import files
 
 from deepera_graph.text.words import stem
 
-CUE_WORDS: Mapping[str, str] = {
-    "report": """
-        showed shown revealed demonstrated found observed indicated confirmed detected identified
-        yielded exhibited displayed experienced occurred developed reached achieved remained
-        accounted ranged obtained resulted led averaged survived died relapsed recurred noted
-        reported seen appeared proved turned emerged agreed present documented correctly failed
-        outperforms outperformed outperform performs achieves
-        """,
-    "direction": """
-        increased decreased reduced improved declined rose fell grew dropped elevated doubled
-        halved worsened enhanced lowered raised increases decreases reduces improves declines
-        increasing decreasing increase decrease reduction improvement higher lower greater fewer
-        larger smaller longer shorter faster slower better worse more less stronger weaker highest
-        lowest younger older earlier later superior inferior similar comparable equal equivalent
-        unchanged same gain gains loss most least
-        """,
-    "relation": """
-        associated correlated predicted predictor predictors related independent independently
-        correlation correlations association associations likely risk odds ratio ratios hazard
-        explained attributable linked contributed dependent affected influenced factor factors
-        difference differences differ differed varied
-        """,
-    "significance": """
-        significant significantly nonsignificant insignificant statistically confidence interval
-        respectively median mean
-        """,
-    "mechanism": """
-        binds inhibits activates encodes catalyzes catalyses regulates mediates induces blocks
-        suppresses phosphorylates converts consists produces transports causes triggers generates
-        releases drives bound inhibited activated catalyzed catalysed regulated mediated induced
-        blocked suppressed phosphorylated converted produced caused triggered released abolished
-        prevented restored required controls prevents requires arises originates contains forms
-        formed emits absorbs dissolves melts decays depends determines expressed
-        """,
-    "contrast": """
-        than whereas while but both overall when those compared versus alone among half twice
-        there each per unlike instead
-        """,
-    "negation": "no not none neither nor without never only",
-    "aim": """
-        aim aims aimed objective objectives purpose purposes goal goals sought investigate examine
-        evaluate assess determine explore test whether hypothesis hypotheses hypothesized
-        hypothesised hypothesize investigates examines evaluates assesses explores compare question
-        questions describe identify clarify intended wished attempted verify ascertain elucidate
-        propose proposes present
-        """,
-    "method": """
-        recruited enrolled enrolling randomized randomised randomly assigned allocated
-        questionnaire questionnaires interview interviews interviewed survey surveys surveyed
-        measured collected performed conducted retrospective retrospectively prospective
-        prospectively consecutive regression analyzed analysed eligible eligibility criteria
-        included excluded database databases cohort design trial underwent reviewed records
-        participants stratified calculated defined scale scales assessed evaluated compared
-        examined investigated tested used using undergoing completed administered selected sample
-        sampled followed monitored recorded determined estimated categorized categorised
-        classified divided treated invited obtained staged carried applied asked placebo
-        simulated solved derived trained annotated sampling
-        """,
-    "background": """
-        is are been remains unclear unknown known controversial controversy debate debated common
-        commonly recently recent increasingly previous previously literature little few important
-        often widely considered believed thought recommended however although because has have
-        become becoming major growing interest attention traditional traditionally frequently
-        generally usually well established evidence studies lack
-        """,
-    "speculation": """
-        may might could possibly perhaps potentially potential future further should would needed
-        warranted speculate hypothesize suggest suggests suggesting suggested possible probably
-        presumably seems appears need conclude concluded conclusion
-        """,
-    "inference": """
-        therefore thus hence consequently accordingly shows show demonstrates demonstrate indicates
-        indicate reveals reveal find conclude proves prove proof confirms confirm implies explains
-        explain here
-        """,
-}
+_LISTS = tomllib.loads(files(__package__).joinpath("lexicon.toml").read_text(encoding="utf-8"))
+CUE_WORDS: Mapping[str, str] = _LISTS["cues"]
+TOPICS: Mapping[str, str] = _LISTS["topics"]
+UNKNOWN_TOPIC = "science"
+SHORT = 4
 CUE_NAMES = (*CUE_WORDS, "statistic", "percentage", "figure", "intention", "passive", "active")
 
 # Alternatives begin with a letter and look back from there for the beginning of the word: a search
@@ -113,14 +43,7 @@ _ACTIVE = re.compile(
     r"\b[Ww]e (?:\w+ly |then |also )?(?!show|f[io]u?nd|observ|demonstrat|detect|conclu|identif"
     r"|reveal|confirm|infer|report|saw|see)\w+"
 )
-PATTERNS = {
-    "statistic": _STATISTIC,
-    "percentage": _PERCENTAGE,
-    "figure": _FIGURE,
-    "intention": _INTENTION,
-    "passive": _PASSIVE,
-    "active": _ACTIVE,
-}
+PATTERNS = (_STATISTIC, _PERCENTAGE, _FIGURE, _INTENTION, _PASSIVE, _ACTIVE)
 _WORD_SETS = {name: frozenset(text.split()) for name, text in CUE_WORDS.items()}
 
 
@@ -130,20 +53,12 @@ def words_of_cue(name: str) -> frozenset[str]:
 
 
 def count_cues(text: str, words: Iterable[str]) -> list[int]:
-    """Count each cue in one sentence.
-
-    Args:
-        text: The sentence.
-        words: Its words in lower case.
-
-    Returns:
-        Counts in the order of `CUE_NAMES`, each >= 0.
-    """
+    """Count each cue of `CUE_NAMES` in one sentence; *words* are its words in lower case."""
     counts = [0] * len(CUE_WORDS)
     for word in words:
         for place in _PLACES.get(word, ()):
             counts[place] += 1
-    counts.extend(len(pattern.findall(text)) for pattern in PATTERNS.values())
+    counts.extend(len(pattern.findall(text)) for pattern in PATTERNS)
     return counts
 
 
@@ -157,13 +72,7 @@ def _places() -> dict[str, tuple[int, ...]]:
 
 _PLACES = _places()
 
-_GENERAL = """
-    effect affect influence impact role relation relationship association difference compare
-    comparison study evidence result finding question increase decrease change improve reduce
-    cause lead use useful value good better best important possible necessary really still
-    determine depend mean kind type happen work show
-    """
-_STEMS = frozenset(stem(word) for word in _GENERAL.split())
+_STEMS = frozenset(stem(word) for word in _LISTS["general"].split())
 
 
 def is_general(word: str) -> bool:
@@ -184,51 +93,9 @@ _RULES = tuple(
 
 
 def section_weight(section: str) -> float:
-    """Log odds that a section label adds to evidence; 0 for none or one that says nothing.
-
-    Source:
-        Set by hand.
-    """
+    """Log odds, set by hand, that a section label adds to evidence; 0 for one that says nothing."""
     last = section.rsplit(".", maxsplit=1)[-1]
     return next((weight for pattern, weight in _RULES if pattern.search(last)), 0.0)
-
-
-_GROUPS = """
-heart cardiac cardiovascular
-kidney renal
-liver hepatic
-lung pulmonary
-brain cerebral
-stomach gastric
-cancer carcinoma tumor malignancy neoplasm
-child pediatric
-elderly old geriatric
-birth delivery
-pregnancy gestation antenatal prenatal
-drug medication
-doctor physician
-surgery operation
-death mortality survival
-woman female
-man male
-obesity bmi
-smoking smoker tobacco cigarette
-skin cutaneous
-infant neonate newborn
-glucose glycemia
-therapy treatment
-illness disease
-student undergraduate
-sun solar
-star stellar
-moon lunar
-heat thermal
-sea ocean marine
-water aquatic
-speed velocity
-earthquake seismic
-volcano volcanic eruption
-"""
 
 
 def same_meaning(key: str) -> str:
@@ -238,82 +105,13 @@ def same_meaning(key: str) -> str:
 
 def _heads() -> Mapping[str, str]:
     heads: dict[str, str] = {}
-    for group in _GROUPS.strip().splitlines():
+    for group in _LISTS["meanings"].strip().splitlines():
         names = group.split()
         heads.update((stem(name), stem(names[0])) for name in names)
     return heads
 
 
 _HEADS = _heads()
-
-TOPICS: Mapping[str, str] = {
-    "medicine": """
-        patient clinic hospital disease therap surger surgic syndrome cancer tumor tumour carcinoma
-        diabet asthma stroke cardi hypertens infect vaccin symptom diagnos prognos mortal pregnan
-        obes treat drug dose trial pain nurse nursing physician doctor care health screening prosta
-        breast renal hepat pulmon chemotherap radiotherap laparoscop postoperat preoperat women men
-        children infant neonat elderly adolescen smok alcohol depress anxiety dement -itis -ectomy
-        -plasty -scopy -otomy -oma -emia -pathy -therapy -graphy -osis
-        """,
-    "molecular biology": """
-        gene genetic genom dna rna mrna protein enzyme receptor kinase transcription mutation
-        mutant mutated phosphorylat chromatin crispr promoter peptide ligand signaling signalling
-        pathway plasmid histone epigen ribosom
-        """,
-    "cell biology": """
-        cell apopto mitochond lysosom cytoskelet mitosis membrane organelle stem autophag
-        macrophage lymphocyte neutrophil neuron fibroblast
-        """,
-    "neuroscience": """
-        brain neural neuro cortex cortical hippocamp synap dopamin seroton axon cognit memory eeg
-        """,
-    "microbiology": """
-        bacteri virus viral fungal fungus microb antibiotic pathogen plasmid biofilm yeast phage
-        """,
-    "ecology": """
-        species ecosystem habitat forest biodivers predator prey pollinat soil plant tree bird
-        insect coral reef fish bee grazing invasive seagrass wetland
-        """,
-    "earth science": """
-        climate glacier ice sea ocean sediment volcan magma earthquake fault mantle atmosphere
-        rainfall drought monsoon aerosol geolog rock mineral groundwater permafrost basin
-        """,
-    "astronomy": """
-        star stellar galax planet exoplanet orbit supernova quasar telescope
-        cosmic solar lunar comet asteroid redshift
-        """,
-    "physics": """
-        quantum photon electron phonon laser superconduct magnet plasma particle neutrino spin
-        lattice semiconductor thermal friction optic entangle turbul
-        """,
-    "chemistry": """
-        cataly molecule solvent reaction synthes polymer ligand oxid acid ion adsorp
-        electrolyt zeolite isomer bond crystal
-        """,
-    "materials science": """
-        alloy steel ceramic composite battery batteri electrode cathode anode perovskite graphene
-        nanopartic coating corrosion concrete lithium glass fatigue
-        """,
-    "computational linguistics": """
-        translation parser parsing corpus corpora linguist sentence word semantic syntactic
-        tagging tagger discourse treebank grammar lexic text summar sentiment coreference
-        """,
-    "computer science": """
-        algorithm software network classifier learning comput robot encryption
-        database graph benchmark compiler
-        """,
-    "mathematics": "theorem proof conjecture integer prime manifold polynomial algebra topolog",
-    "psychology": """
-        behavio attention emotion personality motivation stress sleep attitude
-        belief perception bias
-        """,
-    "economics": """
-        price market income wage trade tax inflation firm household employment poverty cost
-        """,
-    "agriculture": "crop yield wheat maize rice livestock cattle fertili irrigat pest harvest",
-}
-UNKNOWN_TOPIC = "science"
-SHORT = 4
 
 
 def find_topic(words: Sequence[str]) -> str:

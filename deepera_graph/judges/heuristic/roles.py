@@ -1,11 +1,13 @@
 """The local roles as LangChain runnables: each calls its rule at once, with no thread between."""
 
 import re
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Self, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
+from deepera_graph.judges.base import CountedJudge, Judge
 from deepera_graph.judges.heuristic.features import RuleAnalysis, RuleFeatures, analyze_passage
 from deepera_graph.judges.heuristic.grounding import (
     CUE_WEIGHTS,
@@ -19,12 +21,16 @@ from deepera_graph.judges.heuristic.lexicon import CUE_NAMES, section_weight, wo
 from deepera_graph.schema import (
     Answer,
     AnswerTask,
+    Backend,
+    Batch,
     EvidenceItem,
     Intent,
     IntentTask,
     Judgement,
     PassageTask,
     Summary,
+    Verdict,
+    passage_tasks,
 )
 from deepera_graph.text.sentences import Sentence
 from deepera_graph.text.words import words
@@ -114,10 +120,10 @@ def _describe_lack(reading: SentenceReading) -> str:
     return f"states no result, reads like {min(pulls, key=pulls.__getitem__)}"
 
 
-# Fitted by `fit` and rounded, on golden passages against all others of the same question: the
-# PubMedQA development half (486 questions) with other sections of the same abstract as look-alikes,
-# 150 of them with written look-alikes too, and 682 SciFact claims against three-sentence pieces of
-# abstracts.
+# Fitted by logistic regression and rounded, on golden passages against all others of the same
+# question: the PubMedQA development half (486 questions) with other sections of the same abstract
+# as look-alikes, 150 of them with written look-alikes too, and 682 SciFact claims against
+# three-sentence pieces of abstracts.
 WEIGHTS = RuleFeatures(
     strength=6.5,
     grounded_coverage=2.7,
@@ -187,70 +193,78 @@ AnswerT = TypeVar("AnswerT")
 class LocalRole(Runnable[TaskT, AnswerT]):
     """A role that makes no calls."""
 
+    @abstractmethod
+    def _work(self, task: TaskT) -> AnswerT:
+        """Answer at once, in the running loop."""
+
     def counting(self) -> Self:
         """Return this role itself: asking it costs nothing."""
         return self
+
+    def invoke(
+        self, input: TaskT, config: RunnableConfig | None = None, **kwargs: object
+    ) -> AnswerT:
+        """Do the work."""
+        return self._work(input)
+
+    async def ainvoke(
+        self, input: TaskT, config: RunnableConfig | None = None, **kwargs: object
+    ) -> AnswerT:
+        """Do the work."""
+        return self._work(input)
 
 
 class RulesIntent(LocalRole[IntentTask, Intent]):
     """Reads a question with word lists."""
 
-    def invoke(
-        self, input: IntentTask, config: RunnableConfig | None = None, **kwargs: object
-    ) -> Intent:
-        """Recognise the intent."""
-        return recognize_intent(input)
-
-    async def ainvoke(
-        self, input: IntentTask, config: RunnableConfig | None = None, **kwargs: object
-    ) -> Intent:
-        """Recognise the intent in the running loop."""
-        return recognize_intent(input)
+    def _work(self, task: IntentTask) -> Intent:
+        return recognize_intent(task)
 
 
-class RulesJudge(LocalRole[PassageTask, Judgement]):
-    """Scores a passage by rules."""
+class HeuristicJudge(Judge):
+    """Scores passages by rules, each by itself."""
 
-    def invoke(
-        self, input: PassageTask, config: RunnableConfig | None = None, **kwargs: object
-    ) -> Judgement:
-        """Judge the passage."""
-        return judge(input)
+    def judge(self, batch: Batch, config: RunnableConfig | None = None) -> list[Verdict]:
+        """Judge the windows one after the other."""
+        return [judge(task) for task in passage_tasks(batch)]
 
-    async def ainvoke(
-        self, input: PassageTask, config: RunnableConfig | None = None, **kwargs: object
-    ) -> Judgement:
-        """Judge the passage in the running loop."""
-        return judge(input)
+    def counting(self) -> CountedJudge:
+        """Return a judge that costs as much, nothing, and does nothing."""
+        return CountedJudge(self, Usage())
 
 
 class ExtractiveSummarizer(LocalRole[PassageTask, Summary]):
     """Picks a passage's own best sentences."""
 
-    def invoke(
-        self, input: PassageTask, config: RunnableConfig | None = None, **kwargs: object
-    ) -> Summary:
-        """Summarize the passage."""
-        return summarize(input)
-
-    async def ainvoke(
-        self, input: PassageTask, config: RunnableConfig | None = None, **kwargs: object
-    ) -> Summary:
-        """Summarize the passage in the running loop."""
-        return summarize(input)
+    def _work(self, task: PassageTask) -> Summary:
+        return summarize(task)
 
 
 class QuotingAnswerer(LocalRole[AnswerTask, Answer]):
     """Answers with the evidence sentences themselves."""
 
-    def invoke(
-        self, input: AnswerTask, config: RunnableConfig | None = None, **kwargs: object
-    ) -> Answer:
-        """Answer the question."""
-        return answer(input)
+    def _work(self, task: AnswerTask) -> Answer:
+        return answer(task)
 
-    async def ainvoke(
-        self, input: AnswerTask, config: RunnableConfig | None = None, **kwargs: object
-    ) -> Answer:
-        """Answer the question in the running loop."""
-        return answer(input)
+
+JUDGE_VERSION = "1"
+
+
+def heuristic_backend() -> Backend:
+    """Return a backend of hand-written rules in all roles; it loads nothing."""
+    return Backend(
+        name="rules",
+        intent=RulesIntent(),
+        judge=HeuristicJudge(),
+        summarizer=ExtractiveSummarizer(),
+        answerer=QuotingAnswerer(),
+        about={
+            "judge": "rules",
+            "judge_version": JUDGE_VERSION,
+            "note": (
+                "hand-written rules over words and numbers; it does not understand text, and its "
+                "score is a rough probability"
+            ),
+        },
+        spec={"kind": "local", "judge": "rules"},
+    )

@@ -12,8 +12,22 @@ from deepera_graph.judges.heuristic.lexicon import is_general, same_meaning
 from deepera_graph.schema import PassageTask
 from deepera_graph.text.words import STOP_WORDS, content_words, stem, words
 
-LONGEST_RUN = 7
+TABLE = "term_counts.json"
+MAX_RUN = 7
+ENTITY_WEIGHT = 0.5
+GENERAL_WEIGHT = 0.3
+TITLE_COUNT = 0.5
+LIKENESS = 0.5
+BEGINNING = 6
+LEAST_RARITY = 0.05
+EVENNESS = 0.7
+SATURATION = 1.2
+LENGTH_SHARE = 0.5
+USUAL_LENGTH = 80
+_LARGEST_SHARE = 0.5
 _ACRONYM = re.compile(r"[A-Z](?<!\w[A-Z])[a-z]{0,2}[A-Z0-9][A-Za-z0-9]{0,5}\b")
+_TOKEN = re.compile(r"[^\W_]+(?:[-‐‑+][^\W_]+)*")
+_KIND = re.compile(r"(?:^|[;,])[^:;,]*:")
 
 
 def find_acronyms(text: str) -> list[str]:
@@ -37,7 +51,7 @@ def spell_out(acronym: str, text: str) -> tuple[str, ...]:
     found = words(text)
     for start, first in enumerate(found):
         if first not in STOP_WORDS or len(letters) > 3:
-            run = found[start : start + LONGEST_RUN]
+            run = found[start : start + MAX_RUN]
             n_words = _spell(letters, run, 0)
             if n_words > 1:
                 return tuple(run[:n_words])
@@ -71,10 +85,6 @@ def _ways(letters: str, word: str) -> list[int]:
     return ways
 
 
-_TOKEN = re.compile(r"[^\W_]+(?:[-‐‑+][^\W_]+)*")
-_LARGEST_SHARE = 0.5
-
-
 def find_names(question: str) -> list[str]:
     """Return the names as lower-case words: tokens with digit and capital, and capitalised words.
 
@@ -103,9 +113,6 @@ def _is_within(question: str, start: int) -> bool:
     return bool(before) and before[-1] not in ".:?!"
 
 
-TABLE = "term_counts.json"
-
-
 def rarity(stem: str) -> float:
     """Weight of a stem: 0 for one found in every document, 1 for one the table does not know.
 
@@ -123,19 +130,6 @@ def _table() -> tuple[int, Mapping[str, int]]:
     text = files(__package__).joinpath(TABLE).read_text(encoding="utf-8")
     table = json.loads(text)
     return table["documents"], table["counts"]
-
-
-ENTITY_WEIGHT = 0.5
-GENERAL_WEIGHT = 0.3
-TITLE_COUNT = 0.5
-LIKENESS = 0.5
-BEGINNING = 6
-LEAST_RARITY = 0.05
-EVENNESS = 0.7
-SATURATION = 1.2
-LENGTH_SHARE = 0.5
-USUAL_LENGTH = 80
-_KIND = re.compile(r"(?:^|[;,])[^:;,]*:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +162,7 @@ class Topicality:
         coverage: Weighted share of the question's terms that the passage names, in [0, 1].
         strength: The same with repetitions and length taken into account, in [0, 1].
         names: Share of the question's names that the passage gives, in [0, 1]; 1 if it has none.
-        n_found: Number of the question's terms that the passage names.
-        n_terms: Number of the question's terms.
+        n_found, n_terms: How many of the question's terms the passage names, and how many it has.
     """
 
     coverage: float
@@ -214,16 +207,11 @@ def read_question_terms(question: str, entities: str) -> QuestionTerms:
 def find_terms(
     need: QuestionTerms, stems: Sequence[str], acronyms: Iterable[str]
 ) -> dict[str, float]:
-    """Count the question's terms in a text.
+    """Count the question's terms in a text, given by the stems of its content words, in order.
 
     A stem that only begins like a term counts half. An acronym counts for the words of the
     question it may stand for; neighbouring words count for an acronym of the question that their
     first letters spell.
-
-    Args:
-        need: The question.
-        stems: Stems of the text's content words, in order.
-        acronyms: The text's acronyms.
     """
     counts: dict[str, float] = {}
     for key in stems:
@@ -252,11 +240,7 @@ def measure_topicality(
 ) -> Topicality:
     """Compare what a passage names with what the question asks about.
 
-    Args:
-        need: The question.
-        found: Count of each of the question's terms in the text.
-        titled: Terms that the title names; one that the text does not name counts half.
-        length: Content words in the text.
+    A term that only the title names counts half; *length* is in content words.
 
     Source:
         Saturation and length normalisation: BM25, Robertson and Zaragoza (2009), k1 = 1.2; b = 0.5

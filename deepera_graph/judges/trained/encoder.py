@@ -34,12 +34,10 @@ _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class Encoded:
-    """A text as its tokens' vectors.
+    """A text as its tokens' vectors, shape (n_tokens, n_dimensions), and where they stand.
 
-    Attributes:
-        tokens: What the encoder gives, shape (n_tokens, n_dimensions); the first and the last are
-            the marks of beginning and end.
-        offsets: Characters that a token stands for, shape (n_tokens, 2); empty for the marks.
+    The first and the last are the marks of beginning and end. Offsets are the characters that a
+    token stands for, shape (n_tokens, 2); empty for the marks.
     """
 
     tokens: Floats
@@ -88,7 +86,7 @@ def normalize(vectors: Floats) -> Floats:
 class Encoder:
     """Encodes texts, each on its own and in full.
 
-    The weights are quantized dynamically: in a batch, a text's vectors would depend on its company.
+    The weights are quantized dynamically: in a batch, a text's vectors would depend on the others.
     Texts are therefore encoded one a call, and many calls at once keep the cores busy.
 
     Args:
@@ -118,7 +116,7 @@ class Encoder:
 
     def open(self) -> None:
         """Read the files, which is otherwise done at first use."""
-        _ = self._words, self._session
+        _ = self._splitter, self._session
 
     @property
     def provider(self) -> str:
@@ -135,21 +133,16 @@ class Encoder:
     def encode_each(
         self, texts: Sequence[str], use: Callable[[int, Encoded], UsedT]
     ) -> list[UsedT]:
-        """Encode each text, and use its vectors in the thread that has made them.
+        """Encode each text, and return what *use* makes of its place and its vectors, in order.
 
-        So all threads share the work, and no vectors are held longer than they are used.
-
-        Args:
-            texts: Encoded as by `encode`; long ones first, so that no thread waits long at the end.
-            use: Is given a text's place and its vectors; called from several threads at once.
-
-        Returns:
-            What *use* has returned for each text, in the order of the texts.
+        *use* is called in the thread that has encoded: so all threads share the work, and no
+        vectors are held longer than they are used. Long texts are encoded first, so that no thread
+        waits long at the end.
         """
         if len(texts) <= 1:
-            return [use(place, self._made(text)) for place, text in enumerate(texts)]
+            return [use(place, self._take(text)) for place, text in enumerate(texts)]
         order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
-        found = self._pool.map(lambda place: (place, use(place, self._made(texts[place]))), order)
+        found = self._pool.map(lambda place: (place, use(place, self._take(texts[place]))), order)
         return [one for _, one in sorted(found, key=itemgetter(0))]
 
     def read_ahead(self, texts: Sequence[str]) -> None:
@@ -162,7 +155,7 @@ class Encoder:
         with self._lock:
             for text, n_characters in zip(texts, sizes, strict=True):
                 if n_characters <= MAX_AHEAD and text not in self._begun:
-                    self._begun[text] = self._pool.submit(self._one, text)
+                    self._begun[text] = self._pool.submit(self._encode_one, text)
             n_waiting = sum(map(len, self._begun))
             while n_waiting > MAX_AHEAD:
                 oldest = next(iter(self._begun))
@@ -174,14 +167,14 @@ class Encoder:
         self._lock, self._begun = Lock(), dict[str, Future[Encoded]]()
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="deepera-encoder")
 
-    def _made(self, text: str) -> Encoded:
+    def _take(self, text: str) -> Encoded:
         """Encode a text, or take what was begun ahead; wait only for what is being done."""
         with self._lock:
             begun = self._begun.pop(text, None)
-        return self._one(text) if begun is None or begun.cancel() else begun.result()
+        return self._encode_one(text) if begun is None or begun.cancel() else begun.result()
 
-    def _one(self, text: str) -> Encoded:
-        found = self._words.encode(_LONE_SURROGATE.sub("\ufffd", text))
+    def _encode_one(self, text: str) -> Encoded:
+        found = self._splitter.encode(_LONE_SURROGATE.sub("\ufffd", text))
         ids, offsets = np.array(found.ids, np.int64), np.array(found.offsets, np.int64)
         if len(ids) <= self.max_tokens:
             return Encoded(self._run(ids), offsets)
@@ -213,11 +206,11 @@ class Encoder:
         return np.asarray(self._session.run(None, given)[0][0], np.float32)
 
     @cached_property
-    def _words(self) -> Any:
-        words = import_module("tokenizers").Tokenizer.from_file(str(self._tokenizer))
-        words.no_padding()
-        words.no_truncation()
-        return words
+    def _splitter(self) -> Any:
+        splitter = import_module("tokenizers").Tokenizer.from_file(str(self._tokenizer))
+        splitter.no_padding()
+        splitter.no_truncation()
+        return splitter
 
     @cached_property
     def _session(self) -> Any:

@@ -14,51 +14,7 @@ from deepera_graph.judges.trained.similarity import looks_like_claim, pairwise_d
 from deepera_graph.schema import PassageTask
 from deepera_graph.text.sentences import split_sentences
 
-
-@dataclass(frozen=True, slots=True)
-class ResultsClassifier:
-    """Two logistic regressions on vectors of length 1.
-
-    Attributes:
-        passage: Weights for a passage's vector, shape (n_dimensions,).
-        passage_start: Added to it.
-        sentence: Weights for a sentence's vector, shape (n_dimensions,).
-        sentence_start: Added to it.
-    """
-
-    passage: NDArray[np.float64]
-    passage_start: float
-    sentence: NDArray[np.float64]
-    sentence_start: float
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Return the model of its plain form, as `to_dict` gives it."""
-        return cls(
-            passage=np.array(plain["passage"], np.float64),
-            passage_start=float(plain["passage_start"]),
-            sentence=np.array(plain["sentence"], np.float64),
-            sentence_start=float(plain["sentence_start"]),
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the model as lists and numbers."""
-        return {
-            "passage": self.passage.tolist(),
-            "passage_start": self.passage_start,
-            "sentence": self.sentence.tolist(),
-            "sentence_start": self.sentence_start,
-        }
-
-    def predict_passages(self, vectors: Floats) -> NDArray[np.float64]:
-        """Return the log odds of each passage; *vectors* have the shape (n, n_dimensions)."""
-        return np.asarray(vectors @ self.passage + self.passage_start, np.float64)
-
-    def predict_sentences(self, vectors: Floats) -> NDArray[np.float64]:
-        """Return the log odds of each sentence; *vectors* have the shape (n, n_dimensions)."""
-        return np.asarray(vectors @ self.sentence + self.sentence_start, np.float64)
-
-
+Doubles = NDArray[np.float64]
 _FOUND = 0.6  # a question token has its counterpart from this cosine on
 
 
@@ -140,7 +96,7 @@ class PassageVectors:
         vector: Of title and text, of length 1, shape (n_dimensions,).
         body: Of the text alone.
         n_in_text: Number of the text's tokens.
-        parts: Which of them each sentence has.
+        spans: Which of them each sentence has.
         sentences: Vectors of its sentences, of length 1, shape (n_sentences, n_dimensions).
     """
 
@@ -148,19 +104,17 @@ class PassageVectors:
     vector: Floats
     body: Floats
     n_in_text: int
-    parts: Sequence[TokenSpan]
+    spans: Sequence[TokenSpan]
     sentences: Floats
 
 
 @dataclass(frozen=True, slots=True)
 class PassageMatch:
-    """A passage for one question, but for what the results role says.
+    """A passage for one question, but for what the results classifier says.
 
     Attributes:
-        plain: The measures before `role`, shape (n_plain,).
-        vector: See `PassageVectors`.
-        body: See `PassageVectors`.
-        sentences: See `PassageVectors`.
+        plain: The features before `role`, shape (n_plain,).
+        vector, body, sentences: See `PassageVectors`.
         cosines: Of question and each sentence, shape (n_sentences,).
         matches: Match of each sentence, shape (n_sentences,).
     """
@@ -188,25 +142,60 @@ class PassageReading:
     best: int
 
 
+@dataclass(frozen=True, slots=True)
+class ResultsClassifier:
+    """Tells sentences and passages that report results: two logistic regressions on unit vectors.
+
+    Weights are of shape (n_dimensions,); each start is added.
+    """
+
+    passage: Doubles
+    passage_start: float
+    sentence: Doubles
+    sentence_start: float
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Return the model that `to_dict` gave."""
+        return cls(
+            passage=np.array(plain["passage"], np.float64),
+            passage_start=float(plain["passage_start"]),
+            sentence=np.array(plain["sentence"], np.float64),
+            sentence_start=float(plain["sentence_start"]),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the model as lists and numbers."""
+        return {
+            "passage": self.passage.tolist(),
+            "passage_start": self.passage_start,
+            "sentence": self.sentence.tolist(),
+            "sentence_start": self.sentence_start,
+        }
+
+    def predict_passages(self, vectors: Floats) -> Doubles:
+        """Return the log odds of each passage; *vectors* have the shape (n, n_dimensions)."""
+        return np.asarray(vectors @ self.passage + self.passage_start, np.float64)
+
+    def predict_sentences(self, vectors: Floats) -> Doubles:
+        """Return the log odds of each sentence; *vectors* have the shape (n, n_dimensions)."""
+        return np.asarray(vectors @ self.sentence + self.sentence_start, np.float64)
+
+
 def join_title(title: str, text: str) -> str:
     """Return a passage as one text."""
     return f"{title}. {text}" if title else text
 
 
 def vectorize_passage(text: str, body: Encoded, title: Encoded | None = None) -> PassageVectors:
-    """Find the sentences of an encoded passage.
+    """Find the sentences of a text that is not blank, encoded as *body*.
 
     Title and text are encoded apart: whether a text reports results is read off its vectors, and
     a title that the encoder saw beside it would hide that.
-
-    Args:
-        text: Not blank.
-        body: The text, encoded.
-        title: The title, encoded; None if there is none.
     """
     places = [(one.start, one.end) for one in split_sentences(text)]
-    parts = body.find_spans(places) or [slice(None)]
-    owns = [body.tokens[part] for part in parts]
+    spans = body.find_spans(places) or [slice(None)]
+    owns = [body.tokens[span] for span in spans]
     sums = np.stack([np.add.reduce(own, axis=0) for own in owns])
     means = np.asarray(sums / np.array([[len(own)] for own in owns]), np.float32)
     if title is None:
@@ -220,28 +209,22 @@ def vectorize_passage(text: str, body: Encoded, title: Encoded | None = None) ->
         vector=vector,
         body=body.mean,
         n_in_text=len(body.tokens),
-        parts=parts,
+        spans=spans,
         sentences=normalize(means),
     )
 
 
 def match_passage(question: Encoded, task: PassageTask, passage: PassageVectors) -> PassageMatch:
-    """Compare a passage with a question.
-
-    Args:
-        question: The task's question.
-        task: What is judged; its text is not blank.
-        passage: The task's title and text.
-    """
+    """Compare the passage of a task, whose text is not blank, with its question."""
     asked = question.units[1:-1] if len(question.units) > 2 else question.units
-    likeness = pairwise_dot(asked, passage.tokens)
-    matched = likeness.max(axis=1)
+    similarity = pairwise_dot(asked, passage.tokens)
+    matched = similarity.max(axis=1)
     worst = np.sort(matched)
     cosines = pairwise_dot(passage.sentences, question.mean[None])[:, 0]
-    in_text = likeness[:, : passage.n_in_text]
-    best = np.stack([in_text[:, part].max(axis=1) for part in passage.parts])
+    in_text = similarity[:, : passage.n_in_text]
+    best = np.stack([in_text[:, span].max(axis=1) for span in passage.spans])
     matches = best.mean(axis=1)
-    grounding, by_rules = _by_rules(task)
+    grounding, by_rules = _measure_by_rules(task)
     plain = (
         float(pairwise_dot(question.mean[None], passage.vector[None])[0, 0]),
         _mean(matched),
@@ -255,7 +238,7 @@ def match_passage(question: Encoded, task: PassageTask, passage: PassageVectors)
         float(matches.max()),
         _mean(matches),
         log(max(len(join_title(task["title"], task["text"])), 1)),
-        float(len(passage.parts)),
+        float(len(passage.spans)),
         _mean(grounding),
         float(grounding.std()),
         *by_rules,
@@ -265,32 +248,32 @@ def match_passage(question: Encoded, task: PassageTask, passage: PassageVectors)
     return PassageMatch(plain, passage.vector, passage.body, passage.sentences, cosines, matches)
 
 
-def complete_features(found: PassageMatch, role: ResultsClassifier) -> PassageReading:
-    """Add what the results role says."""
-    roles = role.predict_sentences(found.sentences)
+def complete_features(match: PassageMatch, classifier: ResultsClassifier) -> PassageReading:
+    """Add what the results classifier says."""
+    roles = classifier.predict_sentences(match.sentences)
     results = sigmoid(roles)
-    evidence = found.matches * results
+    evidence = match.matches * results
     by_role = (
-        float(role.predict_passages(found.body[None])[0]),
+        float(classifier.predict_passages(match.body[None])[0]),
         float(roles.max()),
         _mean(roles),
         float(roles[0]),
         float(roles[-1]),
-        float(roles[found.matches.argmax()]),
-        float(roles[found.cosines.argmax()]),
-        float((found.cosines * results).max()),
+        float(roles[match.matches.argmax()]),
+        float(roles[match.cosines.argmax()]),
+        float((match.cosines * results).max()),
         float(evidence.max()),
     )
-    measures = PassageFeatures._make((*found.plain, *by_role))
-    return PassageReading(measures, found.vector, int(evidence.argmax()))
+    features = PassageFeatures._make((*match.plain, *by_role))
+    return PassageReading(features, match.vector, int(evidence.argmax()))
 
 
-def _mean(values: Floats | NDArray[np.float64]) -> float:
+def _mean(values: Floats | Doubles) -> float:
     """Return what `values.mean()` does, in a third of its time."""
     return float(np.add.reduce(values) / len(values))
 
 
-def _by_rules(task: PassageTask) -> tuple[Floats, tuple[float, ...]]:
+def _measure_by_rules(task: PassageTask) -> tuple[Floats, tuple[float, ...]]:
     found = analyze_passage(task)
     if found is None:
         return np.zeros(1, np.float32), (0.0,) * len(RuleFeatures._fields)

@@ -23,15 +23,16 @@ from deepera_graph.judges.trained.similarity import (
 from deepera_graph.judges.trained.trees import Trees
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
-
-COPY_COSINE = (
-    0.985  # passages this alike (cosine) are taken for copies, and do not support each other
-)
+COPY_COSINE = 0.985  # passages this alike are taken for copies, and do not support each other
 N_TOPICAL = 8  # passages that can support others: the most topical ones
 _FAR = -9.0
 _ROLE = PassageFeatures._fields.index("role")
-N_BEFORE_ROLE = _ROLE  # the measures before it do not depend on the results role
+N_BEFORE_ROLE = _ROLE  # the features before it do not depend on the results classifier
+_TO_TRUST = 5  # passages in a pool at which a distance from its mean counts half
+_LEAST = 1e-6  # standard deviation, below which all passages count as equal
 
 CONTEXT_FEATURES = (
     *("near_cosine", "near_words", "wide_cosine", "wide_words"),
@@ -46,22 +47,39 @@ CONTEXT_FEATURES = (
 )
 SINGLE_FEATURES = (*PassageFeatures._fields, "words_here", "words")
 TOPIC_FEATURES = (*PassageFeatures._fields[:N_BEFORE_ROLE], "words_here", "words", "role")
+_ABSOLUTE = (*PassageFeatures._fields, *CONTEXT_FEATURES)
+# the same for all passages of a pool, or a distance from the others already
+_NOT_COMPARED = frozenset(
+    (
+        *("is_question", "question_length", "lead", "lead_second", "words_lead"),
+        *("topic_lead", "supported_lead"),
+        *(name for name in CONTEXT_FEATURES if name.startswith("pool_")),
+    )
+)
+COMPARED_FEATURES = tuple(name for name in _ABSOLUTE if name not in _NOT_COMPARED)
+_COLUMNS = [_ABSOLUTE.index(name) for name in COMPARED_FEATURES]
+Z_SCORE, RANK = "z-score", "rank"
+RANKING_FEATURES = (
+    *_ABSOLUTE,
+    *(f"{name}, {Z_SCORE}" for name in COMPARED_FEATURES),
+    *(f"{name}, {RANK}" for name in COMPARED_FEATURES),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class PoolFeatures:
     """The passages of one question, compared with each other.
 
-    All of shape (n, n), or (n, n_measures) and (n,) for one number a passage.
+    All of shape (n, n), or (n, n_features) and (n,) for one number a passage.
 
     Attributes:
         features: Of each passage.
         cosines: Of the passages' vectors.
-        words: Likeness of their words.
+        words: Similarity of their words.
         words_here: The same, with weight on what is rare among them.
         numbers: Numbers that two share.
-        abbreviations: How many abbreviations two share, see `shared_abbreviations`.
-        asked: Likeness of question and passage.
+        abbreviations: How many abbreviations two share, see `measure_shared_abbreviations`.
+        asked: Similarity of question and passage.
         asked_here: The same, with weight on what is rare among the passages.
     """
 
@@ -80,26 +98,25 @@ class PoolFeatures:
         return sigmoid(self.features[:, _ROLE])
 
     @property
-    def others(self) -> NDArray[np.bool_]:
+    def others(self) -> Mask:
         """Which passages count as another for each, shape (n, n): not itself and no copy of it."""
         others = self.cosines <= COPY_COSINE
         np.fill_diagonal(others, False)
         return others
 
-    def alone(self) -> Floats:
-        """Return what each passage shows by itself, shape (n, len(ALONE))."""
+    def single_features(self) -> Floats:
+        """Return what each passage shows by itself, shape (n, len(SINGLE_FEATURES))."""
         return np.column_stack([self.features, self.asked_here, self.asked])
 
-    def topic(self) -> Floats:
-        """Return what the topic model asks for, shape (n, len(TOPIC))."""
+    def topic_features(self) -> Floats:
+        """Return what the topic model asks for, shape (n, len(TOPIC_FEATURES))."""
         plain, role = self.features[:, :N_BEFORE_ROLE], self.features[:, _ROLE]
         return np.column_stack([plain, self.asked_here, self.asked, role])
 
-    def links(self, to: NDArray[np.int64]) -> Floats:
+    def link_features(self, to: Places) -> Floats:
         """Return what the link model asks for of each passage and those at *to*.
 
-        Returns:
-            Shape (n, len(to), n_link_features).
+        Shape (n, len(to), n_link_features).
         """
         n = len(self.features)
         role = self.features[:, _ROLE]
@@ -126,26 +143,19 @@ class PoolFeatures:
 
 
 def compute_pool_features(
-    counts: TokenCounts, question: str, texts: Sequence[str], reads: Sequence[PassageReading]
+    counts: TokenCounts, question: str, texts: Sequence[str], readings: Sequence[PassageReading]
 ) -> PoolFeatures:
-    """Compare the passages of one question.
-
-    Args:
-        counts: Background counts.
-        question: The question.
-        texts: What is encoded of each passage, at least one.
-        reads: Each passage as read for the question.
-    """
-    return assemble_pool_features(measure_lexical_similarity(counts, question, texts), reads)
+    """Compare the passages of one question, at least one; *texts* are what is encoded of each."""
+    return assemble_pool_features(measure_lexical_similarity(counts, question, texts), readings)
 
 
 def assemble_pool_features(
-    words: LexicalSimilarity, reads: Sequence[PassageReading]
+    words: LexicalSimilarity, readings: Sequence[PassageReading]
 ) -> PoolFeatures:
     """Do what `compute_pool_features` does, where the words are compared already."""
-    vectors = np.stack([one.vector for one in reads])
+    vectors = np.stack([one.vector for one in readings])
     return PoolFeatures(
-        features=np.array([one.features for one in reads], np.float64),
+        features=np.array([one.features for one in readings], np.float64),
         cosines=np.asarray(pairwise_dot(vectors, vectors), np.float64),
         words=words.between,
         words_here=words.between_here,
@@ -157,9 +167,9 @@ def assemble_pool_features(
 
 
 def compute_context_features(found: PoolFeatures, topics: Floats, link: Trees) -> Floats:
-    """Return what each passage gains from the others, shape (n, len(SURROUNDINGS)).
+    """Return what each passage gains from the others, shape (n, len(CONTEXT_FEATURES)).
 
-    A passage that has no other (`Company.others`) has no numbers: a row of NaN.
+    A passage that has no other (`PoolFeatures.others`) has no numbers: a row of NaN.
 
     Args:
         found: The passages.
@@ -186,7 +196,7 @@ def compute_context_features(found: PoolFeatures, topics: Floats, link: Trees) -
     return rows
 
 
-def _compare_with_topical(found: PoolFeatures, others: NDArray[np.bool_]) -> list[Floats]:
+def _compare_with_topical(found: PoolFeatures, others: Mask) -> list[Floats]:
     """Return how like a passage is to those that are like the question."""
     n = len(others)
     cosine = found.features[:, 0]
@@ -226,12 +236,12 @@ def _compare_with_topical(found: PoolFeatures, others: NDArray[np.bool_]) -> lis
 
 
 def _compare_with_studies(
-    found: PoolFeatures, topics: Floats, link: Trees, others: NDArray[np.bool_]
+    found: PoolFeatures, topics: Floats, link: Trees, others: Mask
 ) -> list[Floats]:
     """Return how far a passage is of one study with those on topic."""
     n = len(topics)
     to = np.argsort(-topics, kind="stable")[:N_TOPICAL]
-    pairs = found.links(to)
+    pairs = found.link_features(to)
     links = sigmoid(link.predict(pairs.reshape(n * len(to), -1))).reshape(n, len(to))
     links = np.where(others[:, to], links, 0.0)
     support = links * topics[to][None]
@@ -252,7 +262,7 @@ def _compare_with_studies(
     ]
 
 
-def _most(table: Floats, others: NDArray[np.bool_]) -> Floats:
+def _most(table: Floats, others: Mask) -> Floats:
     return np.asarray(np.where(others, table, _FAR).max(axis=1), np.float64)
 
 
@@ -266,55 +276,28 @@ def _most_of_others(values: Floats) -> Floats:
     return greatest
 
 
-_ABSOLUTE = (*PassageFeatures._fields, *CONTEXT_FEATURES)
-# the same for all passages of a pool, or a distance from the others already
-_NOT_COMPARED = frozenset(
-    (
-        *("is_question", "question_length", "lead", "lead_second", "words_lead"),
-        *("topic_lead", "supported_lead"),
-        *(name for name in CONTEXT_FEATURES if name.startswith("pool_")),
-    )
-)
-COMPARED_FEATURES = tuple(name for name in _ABSOLUTE if name not in _NOT_COMPARED)
-_COLUMNS = [_ABSOLUTE.index(name) for name in COMPARED_FEATURES]
-Z_SCORE, RANK = "spread", "above"
-RANKING_FEATURES = (
-    *_ABSOLUTE,
-    *(f"{name}, {Z_SCORE}" for name in COMPARED_FEATURES),
-    *(f"{name}, {RANK}" for name in COMPARED_FEATURES),
-)
-_TO_TRUST = 5  # passages in a pool at which a distance from its mean counts half
-_LEAST = 1e-6  # standard deviation, below which all passages count as equal
+def compute_ranking_features(features: Floats, context: Floats) -> Floats:
+    """Return what passages are ranked by, shape (n, len(RANKING_FEATURES)).
 
-
-def compute_ranking_features(measures: Floats, around: Floats) -> Floats:
-    """Return what passages are ranked by, shape (n, len(SEEN)).
-
-    Args:
-        features: Of each passage, shape (n, n_measures).
-        around: What each gains from the others, shape (n, len(SURROUNDINGS)); may hold NaN.
+    *features* are of each passage, shape (n, n_features); those of its context may be NaN.
     """
-    numbers = np.column_stack([measures, around])
+    numbers = np.column_stack([features, context])
     return np.column_stack([numbers, compute_relative_features(numbers[:, _COLUMNS])])
 
 
 def compute_relative_features(numbers: Floats) -> Floats:
     """Return how far each number is from its column's mean, and how many are above it.
 
-    Args:
-        numbers: A row a passage, shape (n, k); NaN counts as 0.
-
-    Returns:
-        Shape (n, 2 k): first the distances, in standard deviations times ``n / (n + 5)``, as the
-        mean of a few passages says little; then the numbers of passages above, in [0, n).
+    NaN counts as 0. Of shape (n, k), it gives (n, 2 k): first the z-scores times ``n / (n + 5)``,
+    as the mean of a few passages says little; then the numbers of passages above, in [0, n).
     """
     known = np.nan_to_num(numbers)
     n = len(known)
-    spread = (known - known.mean(axis=0)) / np.maximum(known.std(axis=0), _LEAST)
-    spread *= n / (n + _TO_TRUST)
+    z_scores = (known - known.mean(axis=0)) / np.maximum(known.std(axis=0), _LEAST)
+    z_scores *= n / (n + _TO_TRUST)
     ordered = np.sort(known, axis=0)
-    above = [
+    ranks = [
         n - np.searchsorted(column, values, side="right")
         for column, values in zip(ordered.T, known.T, strict=True)
     ]
-    return np.column_stack([spread, *above])
+    return np.column_stack([z_scores, *ranks])

@@ -1,4 +1,4 @@
-"""How ranks are made of numbers, and probabilities of ranks."""
+"""How ranks are made of features, and probabilities of ranks: everything above the encoder."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.judges.trained.features import PassageFeatures, PassageReading, ResultsClassifier
+from deepera_graph.judges.trained.features import (
+    PassageFeatures,
+    PassageReading,
+    ResultsClassifier,
+)
 from deepera_graph.judges.trained.pool_features import (
     CONTEXT_FEATURES,
     PoolFeatures,
@@ -23,27 +27,20 @@ from deepera_graph.judges.trained.trees import Trees
 
 Floats = NDArray[np.float64]
 
-
-MIN_SAME_DOCUMENT, SURE_SAME_DOCUMENT = (
-    10,
-    20,
-)  # passages; of 320 articles trained on, three have fewer than 15
+# passages; of 320 articles trained on, three have fewer than 15
+MIN_SAME_DOCUMENT, SURE_SAME_DOCUMENT = 10, 20
 MAX_COUNTED = 40  # passages; most questions trained on have 30 to 45
-_SUPPORT_ranking, _TOPIC = CONTEXT_FEATURES.index("support"), CONTEXT_FEATURES.index("topic")
+_MAX_LEAD = 3
+_LEAST_PART = 0.01  # of the ranking for one paper, below which it is not asked
+_SUPPORT, _TOPIC = CONTEXT_FEATURES.index("support"), CONTEXT_FEATURES.index("topic")
 _POOL = [i for i, name in enumerate(CONTEXT_FEATURES) if name.startswith("pool_")]
 N_POOL = len(_POOL)
 _OF_BEST = [PassageFeatures._fields.index(name) for name in ("cosine", "match", "strength")]
 
 
 @dataclass(frozen=True, slots=True)
-class LogisticModel:
-    """A logistic regression.
-
-    Attributes:
-        N_INPUTS: How many numbers it sees.
-        weights: What each of them weighs.
-        start: Added to their sum.
-    """
+class LogitModel:
+    """A logistic regression over `N_INPUTS` numbers: what each weighs, and what is added."""
 
     N_INPUTS: ClassVar[int]
     weights: Sequence[float]
@@ -55,35 +52,33 @@ class LogisticModel:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Return it of its plain form; a `ValueError` if it sees another number of things."""
-        if len(plain["weights"]) != cls.N_INPUTS:
-            raise ValueError(
-                f"{cls.__name__} takes {cls.N_INPUTS} numbers, not {len(plain['weights'])}"
-            )
+        """Return what `to_dict` gave; a `ValueError` if it takes another number of inputs."""
+        n = len(plain["weights"])
+        if n != cls.N_INPUTS:
+            raise ValueError(f"{cls.__name__} takes {cls.N_INPUTS} numbers, not {n}")
         return cls(plain["weights"], plain["start"])
 
-    def _probability(self, numbers: Floats) -> Floats:
+    def _predict(self, numbers: Floats) -> Floats:
         total = numbers @ np.array(self.weights) + self.start
         return sigmoid(np.asarray(total, np.float64))
 
 
 @dataclass(frozen=True, slots=True)
-class PlattScaling(LogisticModel):
-    """Turns the ranks of one question's passages into probabilities"""
+class PlattScaling(LogitModel):
+    """Turns the ranks of one question's passages into probabilities."""
 
     N_INPUTS = 4
 
     def probabilities(self, ranks: Floats) -> Floats:
         """Return how likely each passage is evidence, in [0, 1]."""
-        return self._probability(list_platt_inputs(ranks))
+        return self._predict(list_platt_inputs(ranks))
 
 
 def list_platt_inputs(ranks: Floats) -> Floats:
-    """Return what the scale sees of each passage: its rank value, and its lead over the others.
+    """Return what `PlattScaling` takes of each passage: its rank value, and its lead.
 
-    Returns:
-        Shape (n, 4): the value; how far it is above the best other, at most 3; how far below, at
-        most 3; `log_pool_size` of n. All but the value are 0 for a passage alone.
+    Shape (n, 4): the value; how far it is above the best other, at most 3; how far below, at most
+    3; `log_pool_size` of n. All but the value are 0 for a passage alone.
     """
     if len(ranks) < 2:
         return np.column_stack([ranks, np.zeros((len(ranks), 3))])
@@ -92,11 +87,12 @@ def list_platt_inputs(ranks: Floats) -> Floats:
     best[order[0]] = ranks[order[1]]
     lead = ranks - best
     sizes = np.full(len(ranks), log_pool_size(len(ranks)))
-    return np.column_stack([ranks, np.clip(lead, 0, 3), np.clip(-lead, 0, 3), sizes])
+    ahead, behind = np.clip(lead, 0, _MAX_LEAD), np.clip(-lead, 0, _MAX_LEAD)
+    return np.column_stack([ranks, ahead, behind, sizes])
 
 
 def log_pool_size(n: int) -> float:
-    """Return what a number of passages counts as: its natural logarithm, at most that of 40.
+    """Return the natural logarithm of a number of passages, at most that of 40.
 
     Few questions are trained on with more, so what more would say is not known.
     """
@@ -104,33 +100,30 @@ def log_pool_size(n: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerabilityModel(LogisticModel):
+class AnswerabilityModel(LogitModel):
     """Tells how likely there is evidence among some passages at all."""
 
     N_INPUTS = 9
 
-    def probability(self, ranks: Floats, found: PoolFeatures, around: Floats) -> float:
+    def probability(self, ranks: Floats, found: PoolFeatures, context: Floats) -> float:
         """Return the probability for the passages of one question, in [0, 1]."""
-        return float(self._probability(list_answerability_inputs(ranks, found, around)))
+        return float(self._predict(list_answerability_inputs(ranks, found, context)))
 
 
-def list_answerability_inputs(ranks: Floats, found: PoolFeatures, around: Floats) -> Floats:
-    """Return what `AnswerabilityModel` sees: the passage that is ranked first, and its lead.
+def list_answerability_inputs(ranks: Floats, found: PoolFeatures, context: Floats) -> Floats:
+    """Return what `AnswerabilityModel` takes: the passage that is ranked first, and its lead.
 
-    Returns:
-        Shape (9,): its rank value, its lead over the second (at most 3), how likely it is on
-        topic, of one study with a passage on topic (both 0 where there is no other), and a report
-        of results; its `cosine`, `match` and `strength`; `log_pool_size` of the number of passages.
+    Shape (9,): its rank value, its lead over the second (at most 3), how likely it is on topic, of
+    one study with a passage on topic (both 0 where there is no other), and a report of results; its
+    `cosine`, `match` and `strength`; `log_pool_size` of the number of passages.
     """
     first = int(ranks.argmax())
-    lead = list_platt_inputs(ranks)[first, 1]
-    support = np.nan_to_num(around[first, _SUPPORT_ranking])
     return np.array(
         [
             ranks[first],
-            lead,
-            np.nan_to_num(around[first, _TOPIC]),
-            support,
+            list_platt_inputs(ranks)[first, 1],
+            np.nan_to_num(context[first, _TOPIC]),
+            np.nan_to_num(context[first, _SUPPORT]),
             found.results[first],
             *found.features[first, _OF_BEST],
             log_pool_size(len(ranks)),
@@ -139,32 +132,28 @@ def list_answerability_inputs(ranks: Floats, found: PoolFeatures, around: Floats
 
 
 @dataclass(frozen=True, slots=True)
-class SameDocumentModel(LogisticModel):
+class SameDocumentModel(LogitModel):
     """Tells how likely all passages of a question are of one paper.
 
     A paper has many passages, and a few on one subject look like one paper's, too. So up to
-    `MIN_SAME_DOCUMENT` are never taken for one;
-    from `SURE_SAME_DOCUMENT` on the regression alone decides.
+    `MIN_SAME_DOCUMENT` are never taken for one; from `SURE_SAME_DOCUMENT` on the regression alone
+    decides.
     """
 
     N_INPUTS = N_POOL
 
-    def probability(self, around: Floats) -> float:
+    def probability(self, context: Floats) -> float:
         """Return the probability for the passages of one question, in [0, 1]."""
-        known = (len(around) - MIN_SAME_DOCUMENT) / (SURE_SAME_DOCUMENT - MIN_SAME_DOCUMENT)
+        known = (len(context) - MIN_SAME_DOCUMENT) / (SURE_SAME_DOCUMENT - MIN_SAME_DOCUMENT)
         if known <= 0:
             return 0.0
-        return min(1.0, known) * float(self._probability(list_same_document_inputs(around)))
+        return min(1.0, known) * float(self._predict(list_same_document_inputs(context)))
 
 
-def list_same_document_inputs(around: Floats) -> Floats:
-    """Return what `SameDocumentModel` sees: what all passages share, shape (N_POOL,).
-
-    Args:
-        around: Shape (n, len(SURROUNDINGS)); not all of it NaN.
-    """
-    known = np.flatnonzero(~np.isnan(around[:, _POOL[0]]))[0]  # a passage without others has none
-    return np.asarray(around[known, _POOL], np.float64)
+def list_same_document_inputs(context: Floats) -> Floats:
+    """Return the context features that all passages share, shape (N_POOL,); not all are NaN."""
+    known = np.flatnonzero(~np.isnan(context[:, _POOL[0]]))[0]  # without others, it has none
+    return np.asarray(context[known, _POOL], np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +164,10 @@ class PassageRanker:
     scale: PlattScaling
     presence: AnswerabilityModel
 
-    def evidence(self, numbers: Floats, found: PoolFeatures, around: Floats) -> Floats:
+    def score(self, features: Floats, found: PoolFeatures, context: Floats) -> Floats:
         """Return how likely each passage is evidence, in [0, 1], shape (n,)."""
-        ranks = self.trees.predict(numbers)
-        return self.scale.probabilities(ranks) * self.presence.probability(ranks, found, around)
+        ranks = self.trees.predict(features)
+        return self.scale.probabilities(ranks) * self.presence.probability(ranks, found, context)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -190,12 +179,12 @@ class PassageRanker:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Return it of its plain form."""
-        scale, presence = (
+        """Return what `to_dict` gave."""
+        return cls(
+            Trees.from_dict(plain["trees"]),
             PlattScaling.from_dict(plain["scale"]),
             AnswerabilityModel.from_dict(plain["presence"]),
         )
-        return cls(Trees.from_dict(plain["trees"]), scale, presence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +194,9 @@ class SinglePassageScorer:
     trees: Trees
     scale: PlattScaling
 
-    def evidence(self, found: PoolFeatures) -> Floats:
+    def score(self, found: PoolFeatures) -> Floats:
         """Return how likely each passage is evidence, by itself, in [0, 1], shape (n,)."""
-        return self.scale.probabilities(self.trees.predict(found.alone()))
+        return self.scale.probabilities(self.trees.predict(found.single_features()))
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -215,12 +204,8 @@ class SinglePassageScorer:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Return it of its plain form."""
+        """Return what `to_dict` gave."""
         return cls(Trees.from_dict(plain["trees"]), PlattScaling.from_dict(plain["scale"]))
-
-
-_SUPPORT_head = CONTEXT_FEATURES.index("support")
-_LEAST_PART = 0.01  # of the ranking for one paper, below which it is not asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +239,7 @@ class EvidenceScorer:
         claim: Ranks passages for a claim.
         question_alone: Judges one passage for a question.
         claim_alone: Judges one passage for a claim.
-        one_paper: Are the passages of one paper?
+        same_document: Are the passages of one paper?
         about: How it was trained; plain data.
     """
 
@@ -271,47 +256,42 @@ class EvidenceScorer:
     about: Mapping[str, Any]
 
     def score_passages(
-        self, question: str, texts: Sequence[str], reads: Sequence[PassageReading]
+        self, question: str, texts: Sequence[str], readings: Sequence[PassageReading]
     ) -> PoolScores:
-        """Judge the passages of one question together.
-
-        Args:
-            question: The question, or a claim.
-            texts: What was encoded of each passage.
-            reads: Each passage as read for the question.
-        """
-        return self.score_pool(question, compute_pool_features(self.counts, question, texts, reads))
+        """Score the passages of one question or claim together; *texts* are what was encoded."""
+        found = compute_pool_features(self.counts, question, texts, readings)
+        return self.score_pool(question, found)
 
     def score_pool(self, question: str, found: PoolFeatures) -> PoolScores:
-        """Judge passages that are compared already."""
-        topics = sigmoid(self.topic.predict(found.topic()))
-        around = compute_context_features(found, topics, self.link)
+        """Score passages that are compared already."""
+        topics = sigmoid(self.topic.predict(found.topic_features()))
+        context = compute_context_features(found, topics, self.link)
         is_claim = looks_like_claim(question)
-        if np.isnan(around).all():
-            evidence = (self.claim_alone if is_claim else self.question_alone).evidence(found)
+        if np.isnan(context).all():
+            evidence = (self.claim_alone if is_claim else self.question_alone).score(found)
         else:
-            evidence = self._beside_others(found, around, is_claim=is_claim)
-        return PoolScores(evidence, topics, around[:, _SUPPORT_head], found.results)
+            evidence = self._score_together(found, context, is_claim=is_claim)
+        return PoolScores(evidence, topics, context[:, _SUPPORT], found.results)
 
-    def _beside_others(self, found: PoolFeatures, around: Floats, *, is_claim: bool) -> Floats:
-        """Judge passages by the ranking for them; by both where it is not sure which.
+    def _score_together(self, found: PoolFeatures, context: Floats, *, is_claim: bool) -> Floats:
+        """Score passages by the ranking for them; by both where it is not sure which.
 
         Their log odds are weighed, not their probabilities: a passage that both put low stays low.
         """
-        numbers = compute_ranking_features(found.features, around)
+        features = compute_ranking_features(found.features, context)
         if is_claim:
-            return self.claim.evidence(numbers, found, around)
-        of_one = self.same_document.probability(around)
+            return self.claim.score(features, found, context)
+        of_one = self.same_document.probability(context)
         if of_one < _LEAST_PART:
-            return self.question.evidence(numbers, found, around)
+            return self.question.score(features, found, context)
         several, one = (
-            logit(ranking.evidence(numbers, found, around))
-            for ranking in (self.question, self.article)
+            logit(ranker.score(features, found, context))
+            for ranker in (self.question, self.article)
         )
         return sigmoid((1 - of_one) * several + of_one * one)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the head as plain data."""
+        """Return the scorer as plain data."""
         return {
             "about": dict(self.about),
             "counts": {"passages": self.counts.n_passages, "tokens": dict(self.counts.counts)},
@@ -328,7 +308,7 @@ class EvidenceScorer:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Return the head of its plain form, as `to_dict` gives it."""
+        """Return the scorer that `to_dict` gave."""
         return cls(
             counts=TokenCounts(plain["counts"]["passages"], plain["counts"]["tokens"]),
             results=ResultsClassifier.from_dict(plain["role"]),
@@ -345,10 +325,10 @@ class EvidenceScorer:
 
     @classmethod
     def load(cls, file: Path) -> Self:
-        """Read a head from a file."""
+        """Read a scorer from a file."""
         return cls.from_dict(json.loads(file.read_text(encoding="utf-8")))
 
     def save(self, file: Path) -> None:
-        """Write the head to a file."""
+        """Write the scorer to a file."""
         text = json.dumps(self.to_dict(), separators=(",", ":"), sort_keys=True)
         file.write_text(text + "\n", encoding="utf-8")

@@ -9,47 +9,14 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-NumberT = TypeVar("NumberT", np.float32, np.float64)
-
-_LEAST = 1e-6
-
-
-def sigmoid(log_odds: NDArray[NumberT]) -> NDArray[NumberT]:
-    """Return the probabilities, in [0, 1], of the same shape and kind."""
-    return np.asarray(1 / (1 + np.exp(-log_odds)), log_odds.dtype)
-
-
-def logit(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the log odds of probabilities, which are held within 1e-6 and 1 - 1e-6."""
-    within = np.clip(probabilities, _LEAST, 1 - _LEAST)
-    return np.asarray(np.log(within / (1 - within)), np.float64)
-
-
-MAX_SINGLE_THREADED = 8_000_000  # multiplications; beyond, threads are worth it
-
-
-def pairwise_dot(left: NDArray[NumberT], right: NDArray[NumberT]) -> NDArray[NumberT]:
-    """Return the inner product of each row of one array with each row of another.
-
-    A small product takes a linear algebra library longer to spread over threads than to compute,
-    many times longer where other work keeps the cores busy.
-
-    Args:
-        left: Shape (n, n_dimensions).
-        right: Shape (m, n_dimensions).
-
-    Returns:
-        Shape (n, m).
-    """
-    if left.size * len(right) <= MAX_SINGLE_THREADED:
-        return np.asarray(np.einsum("id,jd->ij", left, right), left.dtype)
-    return np.asarray(left @ right.T, left.dtype)
-
-
 Floats = NDArray[np.float64]
 Weights = Mapping[str, float]
-_TOKEN = re.compile(r"[a-z]+|\d+(?:\.\d+)?|[α-ω]")
+NumberT = TypeVar("NumberT", np.float32, np.float64)
+
+MAX_SINGLE_THREADED = 8_000_000  # multiplications; beyond, threads are worth it
+_LEAST = 1e-6
 _TOKENS_AT_ONCE = 4096
+_TOKEN = re.compile(r"[a-z]+|\d+(?:\.\d+)?|[α-ω]")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _ABBREVIATION = re.compile(r"[A-Z](?<!\w[A-Z])[A-Za-z]*[A-Z0-9][A-Za-z0-9-]*\b")
 _ASKING = re.compile(
@@ -59,24 +26,46 @@ _ASKING = re.compile(
 )
 
 
+def sigmoid(log_odds: NDArray[NumberT]) -> NDArray[NumberT]:
+    """Return the probabilities, in [0, 1], of the same shape and kind."""
+    return np.asarray(1 / (1 + np.exp(-log_odds)), log_odds.dtype)
+
+
+def logit(probabilities: Floats) -> Floats:
+    """Return the log odds of probabilities, which are held within 1e-6 and 1 - 1e-6."""
+    within = np.clip(probabilities, _LEAST, 1 - _LEAST)
+    return np.asarray(np.log(within / (1 - within)), np.float64)
+
+
+def pairwise_dot(left: NDArray[NumberT], right: NDArray[NumberT]) -> NDArray[NumberT]:
+    """Return the inner product of each row of one array with each row of another, shape (n, m).
+
+    A small product takes a linear algebra library longer to spread over threads than to compute,
+    many times longer where other work keeps the cores busy.
+    """
+    if left.size * len(right) <= MAX_SINGLE_THREADED:
+        return np.asarray(np.einsum("id,jd->ij", left, right), left.dtype)
+    return np.asarray(left @ right.T, left.dtype)
+
+
 def looks_like_claim(question: str) -> bool:
     """Tell whether a question is a claim to be checked: no question mark, no asking word first."""
     text = question.strip()
     return not text.endswith(("?", "？", "؟")) and not _ASKING.match(text)
 
 
-class TokenCounts:
-    """How many background passages a token is in.
+def tokenize(text: str) -> list[str]:
+    """Return words in lower case and numbers."""
+    return _TOKEN.findall(text.lower().replace("·", "."))
 
-    Args:
-        n_passages: Number of passages counted.
-        counts: Token to number of passages; a token that is missing counts as in none.
-    """
+
+class TokenCounts:
+    """How many of *n_passages* background passages each token is in; a missing one is in none."""
 
     def __init__(self, n_passages: int, counts: Mapping[str, int]) -> None:
         self.n_passages, self.counts = n_passages, counts
 
-    def weights(self, text: str) -> dict[str, float]:
+    def weigh(self, text: str) -> dict[str, float]:
         """Return each token's weight: how often it occurs, damped, times how rare it is.
 
         Source:
@@ -87,11 +76,6 @@ class TokenCounts:
             token: (1 + log(n)) * log((self.n_passages + 1) / (self.counts.get(token, 0) + 0.5))
             for token, n in found.items()
         }
-
-
-def tokenize(text: str) -> list[str]:
-    """Return words in lower case and numbers."""
-    return _TOKEN.findall(text.lower().replace("·", "."))
 
 
 class LexicalSimilarity(NamedTuple):
@@ -118,7 +102,7 @@ def measure_lexical_similarity(
     counts: TokenCounts, question: str, texts: Sequence[str]
 ) -> LexicalSimilarity:
     """Compare texts with each other and with the question, each weighed once."""
-    rows, asked = [counts.weights(text) for text in texts], counts.weights(question)
+    rows, asked = [counts.weigh(text) for text in texts], counts.weigh(question)
     return LexicalSimilarity(
         *_compute_cosines(rows, asked),
         *_compute_cosines(*_reweigh(rows, asked)),
@@ -129,19 +113,16 @@ def measure_lexical_similarity(
 
 def count_shared_numbers(texts: Sequence[str]) -> Floats:
     """Return how many numbers of two digits or more each two texts share, shape (n, n)."""
-    return _count_shared(
-        [frozenset(x for x in _NUMBER.findall(one) if len(x) > 1) for one in texts]
-    )[0]
+    found = [frozenset(x for x in _NUMBER.findall(one) if len(x) > 1) for one in texts]
+    return _count_shared(found)[0]
 
 
 def measure_shared_abbreviations(texts: Sequence[str]) -> Floats:
     """Return how many abbreviations each two texts share, by one more than the fewer of them has.
 
-    Returns:
-        Shape (n, n), in [0, 1).
+    Shape (n, n), in [0, 1).
     """
-    found = [frozenset(_ABBREVIATION.findall(one)) for one in texts]
-    both, sizes = _count_shared(found)
+    both, sizes = _count_shared([frozenset(_ABBREVIATION.findall(one)) for one in texts])
     fewer = np.minimum(sizes[:, None], sizes[None])
     return np.asarray(both / (1 + fewer), np.float64)
 
@@ -193,6 +174,7 @@ def _compute_dots(rows: Sequence[Weights]) -> Floats:
 
 
 def _count_shared(sets: Sequence[frozenset[str]]) -> tuple[Floats, Floats]:
+    """Return how many tokens each two sets share, shape (n, n), and how many each has."""
     place: dict[str, int] = {}
     for one in sets:
         for token in sorted(one):

@@ -39,7 +39,7 @@ class Trees:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Return the ensemble of its plain form, as `to_dict` gives it."""
+        """Return the ensemble that `to_dict` gave."""
         return cls(
             roots=np.array(plain["roots"], np.int64),
             feature=np.array(plain["feature"], np.int64),
@@ -67,11 +67,7 @@ class Trees:
         }
 
     def predict(self, rows: Floats) -> Floats:
-        """Return the log odds of each row.
-
-        Args:
-            rows: Shape (n_rows, n_features); NaN where a number is missing.
-        """
+        """Return the log odds of each row, of shape (n_rows, n_features); NaN where missing."""
         cells = np.ascontiguousarray(rows).ravel()
         missing = np.isnan(cells)
         has_missing = bool(missing.any())

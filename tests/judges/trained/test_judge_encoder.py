@@ -22,7 +22,7 @@ class Spelling(Encoder):
     def __init__(self, threads):
         super().__init__(Path("none"), Path("none"), threads=threads)
 
-    def _one(self, text):
+    def _encode_one(self, text):
         return text
 
 
@@ -64,7 +64,7 @@ def test_a_text_read_ahead_is_encoded_once_and_few_are_held(monkeypatch):
     done = []
 
     class Slow(Spelling):
-        def _one(self, text):
+        def _encode_one(self, text):
             done.append(text)
             return text
 
@@ -80,7 +80,7 @@ def test_a_text_read_ahead_is_encoded_once_and_few_are_held(monkeypatch):
 
 def test_a_failure_in_reading_ahead_is_that_of_the_survey():
     class Broken(Spelling):
-        def _one(self, text):
+        def _encode_one(self, text):
             raise LookupError(text)
 
     encoder = Broken(1)

@@ -55,7 +55,7 @@ def test_likeness_is_symmetric_in_range_and_has_no_order(measure, question, text
 @settings(max_examples=40, deadline=None)
 @given(question=QUESTIONS, texts=TEXTS)
 def test_likeness_is_the_cosine_that_plain_loops_find(question, texts):
-    rows = [COUNTS.weights(text) for text in (*texts, question)]
+    rows = [COUNTS.weigh(text) for text in (*texts, question)]
 
     def cosine(a, b):
         lengths = [sqrt(sum(weight**2 for weight in row.values())) for row in (a, b)]
@@ -78,7 +78,7 @@ def test_how_many_tokens_are_summed_at_a_time_changes_nothing(measure, monkeypat
 
 
 def test_a_token_weighs_more_the_rarer_it_is_and_grows_slowly():
-    weights = COUNTS.weights("The the rust leaf")
+    weights = COUNTS.weigh("The the rust leaf")
     assert weights["the"] == pytest.approx((1 + log(2)) * log(51 / 50.5))
     assert weights["leaf"] == pytest.approx(log(51 / 0.5))
     assert weights["the"] < weights["rust"] < weights["leaf"]

@@ -63,7 +63,7 @@ def pool(n, seed=0):
 
 def around(texts, reads):
     found = compute_pool_features(COUNTS, QUESTION, texts, reads)
-    topics = 1 / (1 + np.exp(-TOPIC.predict(found.topic())))
+    topics = 1 / (1 + np.exp(-TOPIC.predict(found.topic_features())))
     topics = topics + 1e-3 * found.features[:, 0]  # no two are equal
     return compute_context_features(found, topics, LINK)
 
@@ -77,7 +77,7 @@ def head():
         PlattScaling([0.9, 0, 0, 0], -1.0),
     )
     there = AnswerabilityModel([0.2, 0.5, 1.0, 0.4, -0.3, 0.1, 0.2, 0.6, -0.1], 0.3)
-    spread = one_split(RANKING_FEATURES.index("cosine, spread"), 0.5, -1, 1)
+    spread = one_split(RANKING_FEATURES.index("cosine, z-score"), 0.5, -1, 1)
     random = np.random.default_rng(5)
     return EvidenceScorer(
         counts=COUNTS,
