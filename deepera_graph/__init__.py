@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from deepera_graph.errors import StoreError as StoreError
     from deepera_graph.errors import WorkerError as WorkerError
     from deepera_graph.judges import load_backend as load_backend
+    from deepera_graph.judges.base import Judge as Judge
+    from deepera_graph.judges.base import PlanRequest as PlanRequest
     from deepera_graph.judges.cascade import cascade_backend as cascade_backend
     from deepera_graph.judges.cascade import mixed_backend as mixed_backend
     from deepera_graph.judges.cascade import screened_backend as screened_backend
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from deepera_graph.schema import Answer as Answer
     from deepera_graph.schema import AnswerTask as AnswerTask
     from deepera_graph.schema import Backend as Backend
+    from deepera_graph.schema import Batch as Batch
     from deepera_graph.schema import EvidenceItem as EvidenceItem
     from deepera_graph.schema import Intent as Intent
     from deepera_graph.schema import IntentFields as IntentFields
@@ -51,8 +54,8 @@ if TYPE_CHECKING:
     from deepera_graph.schema import Judgement as Judgement
     from deepera_graph.schema import PassageTask as PassageTask
     from deepera_graph.schema import Summary as Summary
-    from deepera_graph.schema import Survey as Survey
-    from deepera_graph.schema import SurveyTask as SurveyTask
+    from deepera_graph.schema import Unjudged as Unjudged
+    from deepera_graph.schema import Window as Window
     from deepera_graph.settings import Preset as Preset
     from deepera_graph.settings import Settings as Settings
     from deepera_graph.settings import preset as preset
@@ -80,6 +83,7 @@ _NAMES = {
         "RoleError SettingsError StoreError WorkerError"
     ),
     "judges": "load_backend",
+    "judges.base": "Judge PlanRequest",
     "judges.cascade": "cascade_backend mixed_backend screened_backend",
     "judges.cross_encoder.backend": "encoder_backend",
     "judges.llm.backend": "llm_backend",
@@ -92,8 +96,8 @@ _NAMES = {
     "retrieval.sources": "read_passages",
     "retrieval.store": "PassageStore open_store",
     "schema": (
-        "Answer AnswerTask Backend EvidenceItem Intent IntentFields IntentTask Judgement "
-        "PassageTask Summary Survey SurveyTask"
+        "Answer AnswerTask Backend Batch EvidenceItem Intent IntentFields IntentTask Judgement "
+        "PassageTask Summary Unjudged Window"
     ),
     "settings": "Preset Settings preset",
     "thresholds": "Calibrated Curve Gap PerIntent Quantile",

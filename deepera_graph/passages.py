@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from langchain_core.documents import Document
 
 from deepera_graph.errors import InputError
-from deepera_graph.schema import PassageText
+from deepera_graph.schema import Window
 
 PassageLike = str | Mapping[str, Any] | Document
 WINDOW_OVERLAP = 0.1
@@ -188,7 +188,7 @@ def _make_unique(name: str, seen: set[str]) -> str:
     return f"{name}#{times}"
 
 
-class Window(NamedTuple):
+class Stretch(NamedTuple):
     """A stretch of one passage: the place of that, from 0, and offsets into its text."""
 
     place: int
@@ -196,7 +196,7 @@ class Window(NamedTuple):
     end: int
 
 
-def judged_windows(passages: Sequence[Document], size: int) -> list[Window]:
+def judged_windows(passages: Sequence[Document], size: int) -> list[Stretch]:
     """Return what is judged, in order: each passage, or its windows; a blank one is not judged.
 
     Args:
@@ -204,14 +204,14 @@ def judged_windows(passages: Sequence[Document], size: int) -> list[Window]:
         size: Longest window, in characters.
     """
     return [
-        Window(place, start, end)
+        Stretch(place, start, end)
         for place, passage in enumerate(passages)
         for start, end in windows(passage.page_content, size)
         if passage.page_content[start:end].strip()
     ]
 
 
-def shown_text(passage: Document, start: int, end: int) -> PassageText:
+def shown_text(passage: Document, start: int, end: int) -> Window:
     """Return all that a role is shown of a stretch of a passage."""
     return {
         "text": passage.page_content[start:end],

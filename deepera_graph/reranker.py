@@ -224,7 +224,11 @@ class EvidenceReranker:
             InputError: A question or a passage cannot be used.
         """
         settings = replace(
-            self.settings.asking_all(), threshold=0.0, budget=None, require_evidence=False
+            self.settings.asking_all(),
+            threshold=0.0,
+            budget=None,
+            require_evidence=False,
+            on_error="keep_last",  # what a cascade does not read counts as such
         )
         twin = self._sibling(counting_backend(self.backend), settings, Limiter(_COUNTED_AT_ONCE))
         known = tokens_known(self.backend)

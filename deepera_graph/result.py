@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import asdict, dataclass, field, fields
 from html import escape
 from typing import Any, Self
@@ -17,34 +16,9 @@ from deepera_graph.pipeline.state import (
     Outcome,
     PassageStatus,
     RankRecord,
-    SurveyRecord,
+    kept_document,
 )
 from deepera_graph.usage import Usage
-
-_RECORD_KEYS = (
-    "rank", "reason", "quote", "quote_span", "quote_status", "status", "window", "summary_status",
-    "retrieval_rank", "retrieval_score",
-)  # fmt: skip
-
-
-def kept_document(passage: Document, record: RankRecord, intent: IntentRecord) -> Document:
-    """Return a copy of a passage that carries its verdict.
-
-    `page_content` is the summary if there is one, else the passage; `metadata` keeps every key
-    and gains `relevance_score` in [0, 1] and one `deepera` key with the rest, JSON-serialisable.
-    """
-    metadata = deepcopy(passage.metadata)
-    metadata.pop("retrieval_rank", None)
-    metadata.pop("retrieval_score", None)
-    verdict: dict[str, Any] = {key: record[key] for key in _RECORD_KEYS}  # type: ignore[literal-required]
-    verdict["text"] = passage.page_content
-    verdict["intent"] = dict(intent["fields"])
-    metadata["relevance_score"] = record["score"]
-    metadata["deepera"] = verdict
-    return Document(
-        id=passage.id, page_content=record["summary"] or passage.page_content, metadata=metadata
-    )
-
 
 _STYLE = "text-align:left;vertical-align:top"
 _SHOWN_DROPPED = 5
@@ -57,12 +31,10 @@ def result_html(result: "RerankResult") -> str:
     dropped, failed = result.dropped, result.failed
     fields = result.intent["fields"]
     intent = f"{fields['intent']} · {fields['entity_type']}" if fields["topic"] else "not known"
-    survey = result.survey["status"] if result.survey else ""
-    without = f"survey: <b>{survey}</b> · " if survey in {"failed", "skipped_budget"} else ""
     unasked = f", not needed {len(result.not_needed)}" if result.not_needed else ""
     head = (
         f"<p><b>{escape(result.question)}</b><br>intent: {escape(intent)} · "
-        f"{without}outcome: <b>{result.outcome}</b> · "
+        f"outcome: <b>{result.outcome}</b> · "
         f"kept {len(result.kept)}, dropped {len(dropped)}, "
         f"failed {len(failed)}{unasked} at threshold {result.threshold:g} · "
         f"{result.total_usage.calls} calls, {result.seconds.get('total', 0):.2f} s</p>"
@@ -163,26 +135,17 @@ class RankedPassage:
     @classmethod
     def of(cls, passage: Passage, record: RankRecord) -> Self:
         """Join what the caller handed in with its verdict."""
-        return cls(
-            id=passage.id,
-            text=passage.text,
-            metadata=passage.metadata,
-            rank=record["rank"],
-            score=record["score"],
-            kept=record["kept"],
-            status=record["status"],
-            reason=record["reason"],
-            quote=record["quote"],
-            quote_span=_pair(record["quote_span"]),
-            quote_status=record["quote_status"],
-            windowed=record["window"] is not None,
-            window=_pair(record["window"]),
-            summary=record["summary"],
-            summary_status=record["summary_status"],
-            retrieval_rank=record["retrieval_rank"],
-            retrieval_score=record["retrieval_score"],
-            document_id=passage.document_id,
-            unusable=record["unusable"],
+        verdict: dict[str, Any] = {**record}
+        del verdict["index"]
+        return cls.from_dict(
+            {
+                **verdict,
+                "id": passage.id,
+                "text": passage.text,
+                "metadata": passage.metadata,
+                "document_id": passage.document_id,
+                "windowed": record["window"] is not None,
+            }
         )
 
     @classmethod
@@ -215,12 +178,9 @@ class RerankResult:
         fallback: The `on_empty` choice that filled an empty result, or None.
         threshold: The lowest score kept, in [0, 1], as applied to this question.
         answer: The answer with its citations, if one was asked for.
-        usage: Calls and tokens a stage (``intent``, ``survey``, ``score``, ``summarize``,
-            ``answer``).
+        usage: Calls and tokens a stage (``intent``, ``score``, ``summarize``, ``answer``).
         seconds: Wall time a stage, and ``total``.
         manifest: Backend, settings, prompt hash and versions.
-        survey: Its `status` (``read``, ``repaired``; ``failed`` or ``skipped_budget`` if the
-            passages were judged without notes; ``none``) and `cause`; None without a surveyor.
     """
 
     question: str
@@ -234,7 +194,6 @@ class RerankResult:
     seconds: Mapping[str, float]
     manifest: Mapping[str, Any]
     left_out: tuple[RankedPassage, ...] = ()
-    survey: SurveyRecord | None = None
 
     @property
     def all_passages(self) -> tuple[RankedPassage, ...]:
@@ -277,7 +236,14 @@ class RerankResult:
 
     def to_documents(self) -> list[Document]:
         """Return the kept passages as new documents, best first, with their verdicts."""
-        return [self._document(one) for one in self.kept]
+        return [
+            kept_document(
+                Document(id=one.document_id, page_content=one.text, metadata=one.metadata),
+                asdict(one),
+                self.intent,
+            )
+            for one in self.kept
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that `from_dict` reads."""
@@ -331,15 +297,6 @@ class RerankResult:
         """Show the ranking as a table in a notebook."""
         return result_html(self)
 
-    def _document(self, one: RankedPassage) -> Document:
-        passage = Document(id=one.document_id, page_content=one.text, metadata=one.metadata)
-        record: Any = {
-            **asdict(one),
-            "quote_span": _plain_pair(one.quote_span),
-            "window": _plain_pair(one.window),
-        }
-        return kept_document(passage, record, self.intent)
-
 
 def _plain_value(value: object) -> Any:
     return to_jsonable_python(value, fallback=str)
@@ -347,7 +304,3 @@ def _plain_value(value: object) -> Any:
 
 def _pair(span: Any) -> tuple[int, int] | None:
     return None if span is None else (span[0], span[1])
-
-
-def _plain_pair(span: tuple[int, int] | None) -> list[int] | None:
-    return None if span is None else list(span)

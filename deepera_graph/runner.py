@@ -1,7 +1,6 @@
 """How the graph is driven: the config of a run, its chunks, and where a run goes on."""
 
 import json
-import sys
 from collections.abc import AsyncIterator, Iterable, Iterator
 from functools import lru_cache
 from hashlib import sha256
@@ -43,8 +42,6 @@ def made_by(backend: Backend, settings: Settings) -> str:
     plain = settings.to_dict()
     about = {"name": backend.name, "about": dict(backend.about)}
     judge = about if backend.spec is None else backend.fingerprint()
-    if backend.surveyor is not None:
-        judge = {**judge, "surveyor": True}
     whole = [judge, {name: plain[name] for name in plain if name not in _OF_NO_EFFECT}]
     return sha256(json.dumps(whole, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
@@ -83,7 +80,6 @@ def left_of(saved: "StateSnapshot", asked: Question, by: str) -> Left:
 
 _STAGE_OF = {
     "intent": "intent",
-    "surveyed": "survey",
     "scored": "score",
     "selected": "select",
     "summarized": "summarize",
@@ -95,7 +91,7 @@ class Run:
     """Collects the chunks of one run of the graph into a `RerankResult`.
 
     Raises:
-        InputError: The question is blank, or a passage cannot be used.
+        InputError: A passage cannot be used.
     """
 
     def __init__(
@@ -105,9 +101,6 @@ class Run:
         question: str,
         passages: Iterable[PassageLike],
     ) -> None:
-        asked: object = question
-        if not isinstance(asked, str) or not asked.strip():
-            raise InputError(f"question must not be empty, got {question!r}")
         self._backend, self._settings = backend, settings
         self._passages = read_passages(passages)
         self._started = self._last = perf_counter()
@@ -145,7 +138,6 @@ class Run:
         return RerankResult(
             question=output["question"],
             intent=output["intent"],
-            survey=output.get("survey"),
             passages=tuple(
                 RankedPassage.of(self._passages[record["index"]], record)
                 for record in output["ranking"]
@@ -190,7 +182,8 @@ def versions() -> tuple[tuple[str, str], ...]:
 
 
 _MOST_THREADS = 10_000  # started one by one, as branches need them
-_STEPS_APART = 8  # receive, intent, survey, select, summarize, collect, answer, and the end
+_STEPS_APART = 8  # receive, intent, plan, select, summarize, collect, answer, and the end
+_STEPS_A_PASSAGE = 4  # at most: two rounds of judging, each a plan and a batch
 _MODES: list[Any] = ["custom", "values"]
 Chunk = tuple[str, Any]
 
@@ -285,10 +278,8 @@ class Runner:
         return given
 
     def _n_steps(self, run: Run) -> int:
-        """Return how many steps the graph may take: two a wave, and those before and after."""
-        size = self._settings.passages_a_wave or sys.maxsize
-        n_waves = -(-len(run.question_in["passages"]) // size)
-        return _STEPS_APART + 2 * n_waves
+        """Return how many steps the graph may take, were every passage judged in rounds alone."""
+        return _STEPS_APART + _STEPS_A_PASSAGE * (1 + len(run.question_in["passages"]))
 
     def _check_saver(self) -> None:
         if not self._has_saver:

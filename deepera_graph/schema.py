@@ -1,27 +1,23 @@
-"""The roles a backend fills, and what each of them is given.
+"""The roles a backend fills, and what each of them is given and gives.
 
-A role is any LangChain `Runnable`. It sees the question, the intent and, of a passage, its text,
-title and section: never an id, a position, a score, a label or other metadata.
+The judge is a `deepera_graph.judges.base.Judge`, which is given a list of windows; or, as the other
+roles, any LangChain `Runnable`, which is then given one passage after the other. A role sees the
+question, the intent and, of a passage, its text, title and section: never an id, a position, a
+label or other metadata.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    NotRequired,
-    Protocol,
-    Self,
-    TypedDict,
-    runtime_checkable,
-)
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, Self, TypedDict
 
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel, ConfigDict, Field
 
 from deepera_graph.errors import BudgetError, CallError, RoleError, SettingsError
 from deepera_graph.usage import Usage
+
+if TYPE_CHECKING:
+    from deepera_graph.judges.base import Judge
 
 IntentKind = Literal[
     "definition", "mechanism", "comparison", "causal inference", "functional role", "other"
@@ -74,14 +70,6 @@ class Intent(RoleAnswer):
     expected_answer_type: AnswerType = Field(description="What form the answer has.")
 
 
-class Survey(RoleAnswer):
-    """What the passages of one question show when they are seen together."""
-
-    notes: list[dict[str, Annotated[float, Field(strict=True)]]] = Field(
-        description="Finite numbers by name, one set a passage, in the order given."
-    )
-
-
 class Judgement(RoleAnswer):
     """How far one passage gives direct evidence for one question."""
 
@@ -93,8 +81,15 @@ class Judgement(RoleAnswer):
     )
 
 
+class Candidate(RoleAnswer):
+    """A first score of a window that a later round of its judge decides on; no verdict yet."""
+
+    first_score: float = Field(ge=0, le=1, strict=True, description="On the way, in [0, 1].")
+    by: str = Field(default="", description="The part of the judge that gave it.")
+
+
 class Unjudged(RoleAnswer):
-    """Why one passage of a group has no judgement."""
+    """Why one window of a batch has no judgement."""
 
     cause: str = Field(description="What went wrong.")
     is_skipped: bool = Field(default=False, description="It was not asked: the budget is spent.")
@@ -111,12 +106,20 @@ class Unjudged(RoleAnswer):
         )
 
 
-class GroupJudgement(RoleAnswer):
-    """Verdicts on passages that were judged in one call; `usage` is what they cost together."""
+Verdict = Judgement | Candidate | Unjudged
 
-    verdicts: list[Judgement | Unjudged] = Field(
-        description="One a passage, in the order given; their `usage` adds up to that of all."
-    )
+
+class Verdicts(RoleAnswer):
+    """One verdict a window of a batch, in its order; `usage` is what they cost together."""
+
+    verdicts: list[Verdict] = Field(description="Their `usage` adds up to that of all.")
+
+    @classmethod
+    def of(cls, verdicts: Iterable[Verdict]) -> Self:
+        """Join verdicts; one that names no cost is one call of unknown size."""
+        every = list(verdicts)
+        costs = (Usage(calls=1) if one.usage is None else one.usage for one in every)
+        return cls(verdicts=every, usage=sum(costs, Usage()))
 
 
 class Summary(RoleAnswer):
@@ -132,13 +135,12 @@ class Answer(RoleAnswer):
     citations: list[int] = Field(description="Numbers of the evidence used, each >= 1.")
 
 
-def told_with(words: str, answer: RoleAnswer) -> str:
-    """Return some words about an answer; with why it was asked for twice, if it was."""
+def with_repair_note(words: str, answer: RoleAnswer) -> str:
+    """Add to some words about an answer why it was asked for twice, if it was."""
     again = f"asked twice, as {answer.problem}" if answer.problem else ""
     return "; ".join(filter(None, (words, again)))
 
 
-PROMISE = "promise"  # among notes: how likely a passage is evidence; its judge is not told
 _OF_NO_EFFECT = frozenset(
     {"api_key_env", "batch_size", "limits", "max_retries", "retry", "threads", "timeout"}
 )
@@ -173,89 +175,73 @@ class IntentTask(TypedDict):
     problem: str
 
 
-class PassageText(TypedDict):
-    """One passage as the roles see it; `title` and `section` may be empty."""
+class Window(TypedDict):
+    """A passage, or a stretch of a long one, as a judge sees it; title and section may be empty."""
 
     text: str
     title: str
     section: str
 
 
-class SurveyTask(TypedDict):
-    """What the surveyor is given: what will be judged of a question, all of it together.
+class PassageTask(Window):
+    """What the summarizer, and a judge of single passages, is given.
 
-    `passages` are distinct, not empty, and in an order of their own: neither the place of one nor
-    how often it came in tells anything. Among the notes it gives, `PROMISE` puts passages in order
-    where they are judged in waves: the highest first.
+    A judge that can give the summary along with its score is given `summary_from`, the lowest score
+    in [0, 1] for which it is wanted; where that is missing, none is.
     """
 
     question: str
     intent: IntentFields
-    passages: list[PassageText]
-
-
-class PassageTask(PassageText):
-    """What the relevance judge and the evidence summarizer are given.
-
-    The judge is given `notes`, too, if a surveyor has read the passages: what it found for this
-    one. A judge does without them when they are missing or empty. A judge that can give the summary
-    along with its score is given `summary_from`, the lowest score in [0, 1] for which it is wanted;
-    where that is missing, none is.
-    """
-
-    question: str
-    intent: IntentFields
-    notes: NotRequired[Mapping[str, float]]
     summary_from: NotRequired[float]
 
 
-class GroupTask(TypedDict):
-    """What a judge of groups is given: passages of one question, distinct, at least one.
+class Batch(TypedDict):
+    """Windows of one question that a judge is given together: distinct, at least one.
 
-    Their order tells nothing, as for `SurveyTask`.
+    They are in the order of their texts: neither the place of one nor how often it came in tells
+    the judge anything.
+
+    `numbers` name the windows among all distinct ones of the question; `part` is the judge's own
+    word for what it wants to do with them; `scores` are first scores of them, if it asked for them;
+    `is_joint` says that a verdict depends on the other windows, too; `summary_from` is that of a
+    `PassageTask`.
     """
 
-    tasks: list[PassageTask]
+    question: str
+    intent: IntentFields
+    windows: list[Window]
+    numbers: list[int]
+    part: str
+    is_joint: bool
+    scores: NotRequired[list[float]]
+    summary_from: NotRequired[float]
 
 
-@runtime_checkable
-class JudgesGroups(Protocol):
-    """A relevance judge that can judge several passages of a question in one call.
-
-    `group_size` is the most passages a call, >= 1.
-    """
-
-    group_size: int
-
-    def of_groups(self) -> Runnable[GroupTask, GroupJudgement]:
-        """Return the role that judges a group: a judgement a passage, or why there is none."""
+def passage_task(question: str, intent: IntentFields, window: Window) -> PassageTask:
+    """Return what is asked about one window."""
+    return {
+        "question": question,
+        "intent": intent,
+        "text": window["text"],
+        "title": window["title"],
+        "section": window["section"],
+    }
 
 
-@runtime_checkable
-class ReadsAhead(Protocol):
-    """A surveyor that can begin before the intent is known."""
-
-    def read_ahead(self, passages: Sequence[PassageText]) -> None:
-        """Begin to read passages, in the background, and return at once.
-
-        The survey is asked for soon, most likely. Nothing is lost if it is not, or if reading
-        fails: the survey then says so.
-        """
+def passage_tasks(batch: Batch) -> list[PassageTask]:
+    """Return the windows of a batch one by one."""
+    tasks = [passage_task(batch["question"], batch["intent"], one) for one in batch["windows"]]
+    if "summary_from" in batch:
+        for task in tasks:
+            task["summary_from"] = batch["summary_from"]
+    return tasks
 
 
-def gives_summaries(judge: object) -> bool:
-    """Whether a relevance judge says (`gives_summaries`) that it can give a summary along."""
-    return bool(getattr(judge, "gives_summaries", False))
-
-
-def takes_place_of(judge: object) -> Callable[[PassageTask], bool]:
-    """Return what a judge says (`takes_place`) of which passages need one in a call or a wave.
-
-    By default all do. What needs none is judged apart, in a group of any size, and with the first
-    wave.
-    """
-    found: Callable[[PassageTask], bool] = getattr(judge, "takes_place", lambda task: True)
-    return found
+def fail_all(batch: Batch, error: RoleError) -> list[Verdict]:
+    """Leave all windows of a batch unjudged; what that cost is written beside the first."""
+    unjudged = Unjudged.of(error)
+    free = unjudged.model_copy(update={"usage": Usage()})
+    return [unjudged, *[free] * (len(batch["windows"]) - 1)]
 
 
 class EvidenceItem(TypedDict):
@@ -280,17 +266,14 @@ class AnswerTask(TypedDict):
 class Backend:
     """The roles that judge passages, and how to build them again.
 
-    `dataclasses.replace` mixes roles: ``replace(local_backend(), summarizer=llm.summarizer)``. Who
-    takes another judge takes its surveyor, or None, with it.
+    `dataclasses.replace` mixes roles: ``replace(local_backend(), summarizer=llm.summarizer)``.
 
     Attributes:
         name: Short name for people, e.g. ``"local"``.
         intent: Reads a question.
-        judge: Scores one passage.
+        judge: Scores passages: a `Judge`, or a Runnable that scores one.
         summarizer: Shortens one kept passage.
         answerer: Answers from the kept evidence; None when the backend cannot.
-        surveyor: Reads all passages of a question together, and gives each of them notes for this
-            backend's judge and no other; None when the judge needs none.
         about: What the manifest records: model, prompt hash, what kind of judge it is.
         spec: Plain data that builds this backend again; None if it was made from live objects.
         needs_evidence: Whether its judge must show a quote for a passage to pass, unless the
@@ -299,10 +282,9 @@ class Backend:
 
     name: str
     intent: Runnable[IntentTask, Intent]
-    judge: Runnable[PassageTask, Judgement]
+    judge: "Judge | Runnable[PassageTask, Judgement]"
     summarizer: Runnable[PassageTask, Summary]
     answerer: Runnable[AnswerTask, Answer] | None = None
-    surveyor: Runnable[SurveyTask, Survey] | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
     spec: Mapping[str, Any] | None = None
     needs_evidence: bool = False

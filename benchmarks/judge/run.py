@@ -48,9 +48,7 @@ def judge() -> Callable[[Sequence[str]], None]:
 
     def run(texts: Sequence[str]) -> None:
         shown = [{"text": text, "title": "", "section": ""} for text in texts]
-        notes = model.survey({"question": QUESTION, "intent": intent, "passages": shown})
-        for one, note in zip(shown, notes, strict=True):
-            model.judge({"question": QUESTION, "intent": intent, "notes": note, **one})
+        model.judge(QUESTION, intent, shown)
 
     return run
 

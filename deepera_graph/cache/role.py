@@ -1,8 +1,8 @@
-"""A role that answers from the cache what it has answered before."""
+"""Roles, and a judge, that answer from the cache what they have answered before."""
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any, Generic, TypeVar
@@ -14,12 +14,15 @@ from deepera_graph import __version__
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import RoleError, SettingsError
 from deepera_graph.schema import (
-    GroupJudgement,
-    GroupTask,
+    Batch,
+    Candidate,
     Judgement,
-    PassageTask,
     RoleAnswer,
     Unjudged,
+    Verdict,
+    Verdicts,
+    fail_all,
+    passage_tasks,
 )
 from deepera_graph.usage import Usage
 
@@ -83,37 +86,18 @@ AnswerT = TypeVar("AnswerT", bound=RoleAnswer)
 _COLUMNS = ("calls", "input_tokens", "output_tokens", "reasked_calls")
 
 
-class CachedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
-    """A role in front of which stands a judgement cache.
-
-    Only answers are stored, never errors. Two equal tasks in flight at the same time are two
-    calls; both give the answer that was stored first, so that a later run gives the same again.
-    Put it around the role that checks answers and holds the limit: a hit then waits for nobody.
-
-    Args:
-        role: Any Runnable that answers in *schema*.
-        name: Which role it is, e.g. ``"judge"``; part of the key.
-        schema: What the role answers in; its JSON schema is part of the key.
-        cache: Where answers are kept; opened here, so that a bad file is found before a run.
-        fingerprint: JSON values that name all else the answer depends on: model, parameters, base
-            URL, prompts, the schema a model is shown. The package version is added.
-
-    Raises:
-        SettingsError: *fingerprint* holds something other than JSON values.
-        StoreError: The file of the cache cannot be used.
-    """
+class _Answers(Generic[AnswerT]):
+    """The answers of one role in a cache, by task; opened at once, to find a bad file early."""
 
     def __init__(
         self,
-        role: Runnable[TaskT, AnswerT],
         *,
         name: str,
         schema: type[AnswerT],
         cache: JudgementCache,
         fingerprint: Mapping[str, Any],
     ) -> None:
-        self.name = name
-        self._role, self._schema, self._cache = role, schema, cache.open()
+        self._name, self._schema, self._cache = name, schema, cache.open()
         full = {
             "given": fingerprint,
             "schema": schema.model_json_schema(),
@@ -121,30 +105,10 @@ class CachedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
         }
         self._fingerprint = {"sha256": cache_key(name, {}, full)}
 
-    def invoke(self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any) -> AnswerT:
-        """Answer from the cache, or call the role and keep its answer."""
-        key = self._key(input)
-        return self._stored(key) or self._keep(key, self._role.invoke(input, config))
+    def key(self, task: Mapping[str, Any]) -> str:
+        return cache_key(self._name, task, self._fingerprint)
 
-    async def ainvoke(
-        self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> AnswerT:
-        """Answer from the cache, or call the role in the running loop and keep its answer."""
-        key = self._key(input)
-        return self._stored(key) or self._keep(key, await self._role.ainvoke(input, config))
-
-    def find(self, task: TaskT) -> AnswerT | None:
-        """Return the answer to a task that the cache has, if it has one."""
-        return self._stored(self._key(task))
-
-    def keep(self, task: TaskT, answer: AnswerT) -> AnswerT:
-        """Keep an answer that was got elsewhere; return the one that was stored first."""
-        return self._keep(self._key(task), answer)
-
-    def _key(self, task: TaskT) -> str:
-        return cache_key(str(self.name), task, self._fingerprint)
-
-    def _stored(self, key: str, *, cached: bool = True) -> AnswerT | None:
+    def find(self, key: str, *, cached: bool = True) -> AnswerT | None:
         """Return a stored answer with what it cost when it was new."""
         value = self._cache.get(key)
         if value is None:
@@ -153,24 +117,26 @@ class CachedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
             usage = Usage(**value["usage"])
             if cached:
                 usage = replace(usage, cached_calls=usage.calls)
-            return self._schema.model_validate({**value, "usage": usage})
+            schema = Candidate if "first_score" in value else self._schema
+            return schema.model_validate({**value, "usage": usage})  # type: ignore[return-value]
         except (KeyError, TypeError, ValidationError):  # damaged: ask again
             self._cache.forget(key)
             return None
 
-    def _keep(self, key: str, answer: AnswerT) -> AnswerT:
+    def keep(self, key: str, answer: AnswerT) -> AnswerT:
         """Store an answer; if an equal task was faster, give its answer, as later runs will."""
+        schema = Candidate if isinstance(answer, Candidate) else self._schema
         try:
-            checked = self._schema.model_validate(answer, from_attributes=True)
+            checked = schema.model_validate(answer, from_attributes=True)
         except ValidationError:  # not ours to judge: who called the role says what is wrong
             return answer
-        value = checked.model_dump(mode="json", include=set(self._schema.model_fields))
+        value = checked.model_dump(mode="json", include=set(schema.model_fields))
         usage = checked.usage or Usage(calls=1)
         value["usage"] = {column: getattr(usage, column) for column in _COLUMNS}
         value |= {"repaired": checked.repaired, "problem": checked.problem}
-        if self._cache.put(key, str(self.name), value):
+        if self._cache.put(key, self._name, value):
             return answer
-        first = self._stored(key, cached=False)
+        first = self.find(key, cached=False)
         if first is None:
             return answer
         return first.model_copy(update={"usage": _paid(first.usage or Usage(), usage)})
@@ -185,77 +151,136 @@ def _paid(stored: Usage, own: Usage) -> Usage:
     )
 
 
-_Found = list[Judgement | None]
+class CachedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
+    """A role in front of which stands a judgement cache.
 
+    Only answers are stored, never errors. Two equal tasks in flight at the same time are two
+    calls; both give the answer that was stored first, so that a later run gives the same again.
+    Put it around the role that checks answers and holds the limit: a hit then waits for nobody.
 
-class CachedGroups(Runnable[GroupTask, GroupJudgement]):
-    """A judge of groups in front of which stands a judgement cache.
-
-    A judgement is kept by its passage, whatever passages were judged with it; only those that the
-    cache does not have are judged, as a smaller group.
-
-    Args:
-        role: Judges groups.
-        single: Judges passages alone, behind the cache; what both find is kept in one place.
+    The key has the *name* of the role, its task, the JSON schema of its answers, the package
+    version, and *fingerprint*, JSON values that name all else the answer depends on: model,
+    parameters, base URL, prompts, the schema a model is shown.
     """
 
     def __init__(
         self,
-        role: Runnable[GroupTask, GroupJudgement],
-        single: CachedRole[PassageTask, Judgement],
+        role: Runnable[TaskT, AnswerT],
+        *,
+        name: str,
+        schema: type[AnswerT],
+        cache: JudgementCache,
+        fingerprint: Mapping[str, Any],
     ) -> None:
-        self._role, self._single = role, single
+        self.name, self._role = name, role
+        self._answers = _Answers(name=name, schema=schema, cache=cache, fingerprint=fingerprint)
 
-    def invoke(
-        self, input: GroupTask, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> GroupJudgement:
-        """Answer from the cache, and judge the rest together."""
-        found, rest = self._found(input)
-        if not rest["tasks"]:
-            return _joined(found, [])
-        try:
-            answer = self._role.invoke(rest, config)
-        except RoleError as error:
-            return _joined(found, _left(rest, error))
-        return self._kept(found, rest, answer)
+    def invoke(self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any) -> AnswerT:
+        """Answer from the cache, or call the role and keep its answer."""
+        key = self._answers.key(input)
+        found = self._answers.find(key)
+        return found or self._answers.keep(key, self._role.invoke(input, config))
 
     async def ainvoke(
-        self, input: GroupTask, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> GroupJudgement:
-        """Do what `invoke` does, in the running loop."""
-        found, rest = self._found(input)
-        if not rest["tasks"]:
-            return _joined(found, [])
+        self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AnswerT:
+        """Answer from the cache, or call the role in the running loop and keep its answer."""
+        key = self._answers.key(input)
+        found = self._answers.find(key)
+        return found or self._answers.keep(key, await self._role.ainvoke(input, config))
+
+
+class CachedBatches(Runnable[Batch, Verdicts]):
+    """A judge in front of which stands a judgement cache; see `CachedRole`.
+
+    A verdict is kept by its window, whatever windows were judged with it; only those that the cache
+    does not have are judged, as a smaller batch. Of a joint batch, where a verdict depends on all
+    windows, all are judged if one is missing, and the key has all of them.
+    """
+
+    def __init__(
+        self,
+        judge: Runnable[Batch, Verdicts],
+        *,
+        cache: JudgementCache,
+        fingerprint: Mapping[str, Any],
+    ) -> None:
+        self._judge = judge
+        self._answers: _Answers[Any] = _Answers(
+            name="judge", schema=Judgement, cache=cache, fingerprint=fingerprint
+        )
+
+    def invoke(self, input: Batch, config: RunnableConfig | None = None, **kwargs: Any) -> Verdicts:
+        """Answer from the cache, and judge the rest together."""
+        keys, found = self._look_up(input)
+        rest = _part_of(input, [place for place, one in enumerate(found) if one is None])
+        if not rest["windows"]:
+            return Verdicts.of(found)  # type: ignore[arg-type]  # none is missing
         try:
-            answer = await self._role.ainvoke(rest, config)
+            answer = self._judge.invoke(rest, config)
         except RoleError as error:
-            return _joined(found, _left(rest, error))
-        return self._kept(found, rest, answer)
+            return _joined(found, fail_all(rest, error))
+        return self._keep(keys, found, answer)
 
-    def _found(self, group: GroupTask) -> tuple[_Found, GroupTask]:
-        found = [self._single.find(task) for task in group["tasks"]]
-        pairs = zip(group["tasks"], found, strict=True)
-        return found, {"tasks": [task for task, judgement in pairs if judgement is None]}
+    async def ainvoke(
+        self, input: Batch, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Verdicts:
+        """Do what `invoke` does, in the running loop."""
+        keys, found = self._look_up(input)
+        rest = _part_of(input, [place for place, one in enumerate(found) if one is None])
+        if not rest["windows"]:
+            return Verdicts.of(found)  # type: ignore[arg-type]  # none is missing
+        try:
+            answer = await self._judge.ainvoke(rest, config)
+        except RoleError as error:
+            return _joined(found, fail_all(rest, error))
+        return self._keep(keys, found, answer)
 
-    def _kept(self, found: _Found, rest: GroupTask, answer: GroupJudgement) -> GroupJudgement:
-        verdicts = [
-            one if isinstance(one, Unjudged) else self._single.keep(task, one)
-            for task, one in zip(rest["tasks"], answer.verdicts, strict=True)
-        ]
-        return _joined(found, verdicts)
+    def _look_up(self, batch: Batch) -> tuple[list[str], list[Verdict | None]]:
+        keys = [self._answers.key(task) for task in _tasks(batch)]
+        found: list[Verdict | None] = [self._answers.find(key) for key in keys]
+        return keys, [None] * len(keys) if batch["is_joint"] and None in found else found
+
+    def _keep(
+        self, keys: Sequence[str], found: Sequence[Verdict | None], answer: Verdicts
+    ) -> Verdicts:
+        missing = (key for key, one in zip(keys, found, strict=True) if one is None)
+        pairs = zip(missing, answer.verdicts, strict=True)
+        return _joined(
+            found,
+            [
+                one if isinstance(one, Unjudged) else self._answers.keep(key, one)
+                for key, one in pairs
+            ],
+        )
 
 
-def _left(rest: GroupTask, error: RoleError) -> list[Judgement | Unjudged]:
-    """Leave all of a group unjudged; what it cost is written beside the first."""
-    unjudged = Unjudged.of(error)
-    free = unjudged.model_copy(update={"usage": Usage()})
-    return [unjudged, *[free] * (len(rest["tasks"]) - 1)]
+def _tasks(batch: Batch) -> list[dict[str, Any]]:
+    """Return all that the verdict on each window depends on."""
+    beside: dict[str, Any] = {}
+    if batch["part"]:
+        beside["part"] = batch["part"]
+    if batch["is_joint"]:
+        beside["pool"] = cache_key("pool", {"windows": batch["windows"]}, {})
+    tasks: list[dict[str, Any]] = [{**task, **beside} for task in passage_tasks(batch)]
+    for task, score in zip(tasks, batch.get("scores", ()), strict="scores" in batch):
+        task["score"] = score
+    return tasks
 
 
-def _joined(found: _Found, verdicts: list[Judgement | Unjudged]) -> GroupJudgement:
+def _part_of(batch: Batch, places: Sequence[int]) -> Batch:
+    """Return a batch of some windows of a batch."""
+    part: Batch = {
+        **batch,
+        "windows": [batch["windows"][place] for place in places],
+        "numbers": [batch["numbers"][place] for place in places],
+    }
+    if "scores" in batch:
+        part["scores"] = [batch["scores"][place] for place in places]
+    return part
+
+
+def _joined(found: Sequence[Verdict | None], judged: Sequence[Verdict]) -> Verdicts:
     """Put what was judged into the places of what was not found."""
-    new = iter(verdicts)
-    every = [next(new) if one is None else one for one in found]
-    return GroupJudgement(
-        verdicts=every, usage=sum((one.usage or Usage() for one in every), Usage())
-    )
+    new = iter(judged)
+    return Verdicts.of(next(new) if one is None else one for one in found)

@@ -160,10 +160,7 @@ class ChatModel:
         kind: type[ReplyModel],
         config: RunnableConfig | None,
     ) -> RawReply:
-        """Ask once, in one mode; failures that pass are tried again.
-
-        Raises `CallError` where there is no reply to be had, `BudgetError` where it is spent.
-        """
+        """Ask once, in one mode; failures that pass are tried again."""
         self._breaker.check()
         shown = _with_schema_in_words(mode, messages, kind)
         tab, limiter = tab_of(config), shared_limiter(self._identity, self._limits)

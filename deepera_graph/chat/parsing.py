@@ -50,19 +50,12 @@ class DoubleFieldError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class JsonPiece:
-    """A brace and all up to the one that closes it, or to the end of the reply.
-
-    Attributes:
-        text: The piece as written.
-        value: What it says; None if it cannot be read.
-        has_double: Whether it cannot be read because an object in it names a field twice.
-        is_cut: Whether it cannot be read because no brace closes it.
-    """
+    """A brace and all up to the one that closes it, or to the end of the reply."""
 
     text: str
-    value: dict[str, Any] | None
-    has_double: bool = False
-    is_cut: bool = False
+    value: dict[str, Any] | None  # None: it cannot be read
+    has_double: bool = False  # as an object in it names a field twice
+    is_cut: bool = False  # as no brace closes it
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +158,9 @@ def refuse_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def parse_reply(text: str, kind: type[ReplyT], prompt: str = "") -> ReplyT:
-    """Read a reply of one kind; an object that stands in the *prompt* is no answer but a quote.
+    """Read a reply of one kind, or raise what is wrong with it; nothing is guessed.
 
-    Raises:
-        EmptyAnswerError: There is nothing, or an object without fields.
-        UnusableReplyError: There is no object, there are several that differ, it breaks the
-            schema, or it is a quote.
+    An object that stands in the *prompt* is no answer but a quote.
     """
     parts = extract_json(text)
     if not parts.pieces and not parts.words:

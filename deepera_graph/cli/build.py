@@ -18,7 +18,7 @@ from deepera_graph.cli.options import given, opt, split_names
 from deepera_graph.errors import BackendError, BudgetError, SettingsError
 
 if TYPE_CHECKING:
-    from deepera_graph.bench.build.builder import BuildEstimate, Built, Progress
+    from deepera_graph.bench.build.builder import BuildEstimate, BuildProgress, BuildResult
     from deepera_graph.bench.build.corpus import Document
     from deepera_graph.bench.build.plan import BuildPlan
     from deepera_graph.budget import Budget
@@ -108,8 +108,9 @@ def build(
     """Build a benchmark from documents: questions, pools and look-alikes, by a chat model."""
     with needing("bench build", "bench"):
         from deepera_graph.bench.build import outputs
-        from deepera_graph.bench.build.builder import estimate
+        from deepera_graph.bench.build.builder import estimate_build
         from deepera_graph.bench.build.corpus import read_corpus
+        from deepera_graph.bench.build.plan import BuildPlan
         from deepera_graph.bench.data.documents import read_documents
     from deepera_graph.budget import Budget
     from deepera_graph.cli.opening import search_here
@@ -119,19 +120,19 @@ def build(
         earlier = _Earlier.read(chosen.manifest)
         chosen, chat = earlier.settle(_given_names(context), chosen, chat)
     names = split_names("--generator", chosen.generator)
-    checked = _check_plan(plan) if earlier is None else earlier.plan
+    checked = BuildPlan(**given(plan)) if earlier is None else earlier.plan
     limits: Budget = Budget(**given(budget))
     documents_read = islice(read_documents(documents), chosen.limit)
     if chosen.dry_run:
         corpus = read_corpus(documents_read, checked.max_tokens, [])
-        _tell_estimate(estimate(corpus, checked, names), limits, output)
+        _tell_estimate(estimate_build(corpus, checked, names), limits, output)
         return
-    outputs.check(chosen.out, overwrite=chosen.overwrite)
+    outputs.check_folder(chosen.out, overwrite=chosen.overwrite)
     search_here()
     total = checked.n_questions * len(names)
     with progress_bar("building", total=total, hidden=output.quiet) as bar:
 
-        def show(progress: Progress) -> None:
+        def show(progress: BuildProgress) -> None:
             bar.move(to=progress.n_questions, count=progress.n_answers)
 
         built = _build(documents_read, chosen, chat, plan=checked, budget=limits, show=show)
@@ -154,12 +155,6 @@ def _given_names(context: typer.Context) -> frozenset[str]:
     )
 
 
-def _check_plan(plan: PlanOptions) -> BuildPlan:
-    from deepera_graph.bench.build.plan import BuildPlan
-
-    return BuildPlan(**given(plan))
-
-
 def _build(
     documents: Iterator[Document],
     chosen: BuildOptions,
@@ -167,8 +162,8 @@ def _build(
     *,
     plan: BuildPlan,
     budget: Budget,
-    show: Callable[[Progress], None],
-) -> Built:
+    show: Callable[[BuildProgress], None],
+) -> BuildResult:
     from deepera_graph.bench.build.builder import CALLS_AT_ONCE, build
     from deepera_graph.cli.opening import chat_backend, find_embeddings
 
@@ -219,7 +214,7 @@ class _Earlier:
             return cls(
                 path,
                 record,
-                BuildPlan.of(record["plan"]),
+                BuildPlan.from_dict(record["plan"]),
                 tuple(one["name"] for one in record["generators"]),
                 record["model"]["model"],
                 record["model"].get("server"),
@@ -271,16 +266,17 @@ class _Earlier:
 
 def _tell_estimate(found: BuildEstimate, budget: Budget, output: options.OutputOptions) -> None:
     """Write what a build would ask of the model, and what that costs where prices are known."""
+    total = found.total_usage
     priced = None not in (budget.input_price, budget.output_price)
-    cost = budget.cost(found.total) if priced else None
+    cost = budget.cost(total) if priced else None
     steps = {step: used.calls for step, used in found.usage.items()}
     plain = {
         "documents": found.n_documents,
         "questions": found.n_questions,
-        "calls": found.total.calls,
+        "calls": total.calls,
         "most_calls": found.most_calls,
-        "input_tokens": found.total.input_tokens,
-        "output_tokens": found.total.output_tokens,
+        "input_tokens": total.input_tokens,
+        "output_tokens": total.output_tokens,
         "steps": steps,
         "cost": cost,
     }
@@ -288,14 +284,14 @@ def _tell_estimate(found: BuildEstimate, budget: Budget, output: options.OutputO
     price = "" if cost is None else f", cost about {cost:.2f}"
     words = (
         f"{found.n_questions} questions from {found.n_documents} documents: "
-        f"{found.total.calls} calls ({by_step}), at most {found.most_calls} if look-alikes are "
-        f"rejected; about {found.total.input_tokens} prompt and {found.total.output_tokens} "
+        f"{total.calls} calls ({by_step}), at most {found.most_calls} if look-alikes are "
+        f"rejected; about {total.input_tokens} prompt and {total.output_tokens} "
         f"answer tokens{price}"
     )
     tell(replace(output, quiet=False), plain, lambda: words)
 
 
-def _describe_built(built: Built) -> str:
+def _describe_built(built: BuildResult) -> str:
     """Return a line a data set, what was dropped, and where all of it is."""
     from deepera_graph.bench.build.outputs import DROPPED
 
@@ -318,7 +314,7 @@ def _describe_dataset(name: str, record: Mapping[str, Any]) -> str:
     return text
 
 
-def _find_problems(built: Built, earlier: _Earlier | None) -> list[str]:
+def _find_problems(built: BuildResult, earlier: _Earlier | None) -> list[str]:
     """Return what is not as it was to be, a line each."""
     from deepera_graph.bench.build.outputs import DROPPED
 

@@ -210,6 +210,11 @@ def output_console() -> Console:
     return console
 
 
+def count(n: int, what: str) -> str:
+    """Return a number of things, e.g. ``1 line`` or ``2 lines``."""
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
 def show_number(value: float | None) -> str:
     """Return a score as tables show it; a dash if there is none."""
     return "–" if value is None else f"{value:.2f}"

@@ -19,6 +19,7 @@ from deepera_graph.cli.console import (
     INTERRUPTED,
     OK,
     SOME_FAILED,
+    count,
     json_bytes,
     progress_bar,
     say,
@@ -300,8 +301,9 @@ def describe_report(report: JobReport) -> str:
     not_needed = report.statuses["not_needed"]
     unasked = f", {not_needed} not needed" if not_needed else ""
     words = [
-        f"{report.n_written} lines written{earlier}, {report.n_bad} bad",
-        f"{report.n_passages} passages, {report.n_kept} kept, {report.n_failed} failed{unasked}",
+        f"{count(report.n_written, 'line')} written{earlier}, {report.n_bad} bad",
+        f"{count(report.n_passages, 'passage')}, {report.n_kept} kept, "
+        f"{report.n_failed} failed{unasked}",
         _describe_outcomes(report),
         _describe_calls(report),
         f"{report.to_dict()['seconds']['wall']:.1f} s",
@@ -316,13 +318,16 @@ def _describe_outcomes(report: JobReport) -> str:
     if report.n_written == report.outcomes["ok"]:
         return "all questions ok"
     counts = ", ".join(f"{n} {name}" for name, n in others.items())
-    return f"{report.n_written - report.outcomes['ok']} questions not ok ({counts})"
+    n_others = report.n_written - report.outcomes["ok"]
+    return f"{count(n_others, 'question')} not ok ({counts})"
 
 
 def _describe_calls(report: JobReport) -> str:
     used = report.total_usage
     beside = {"of them from the cache": used.cached_calls, "more failed": used.failed_calls}
-    return ", ".join([f"{used.calls} calls", *(f"{n} {what}" for what, n in beside.items() if n)])
+    return ", ".join(
+        [count(used.calls, "call"), *(f"{n} {what}" for what, n in beside.items() if n)]
+    )
 
 
 def _tell_estimate(report: JobReport, kind: str, as_json: bool, *, all_asked: bool) -> None:
@@ -342,7 +347,7 @@ def _tell_estimate(report: JobReport, kind: str, as_json: bool, *, all_asked: bo
         counts = {name: plain[name] for name in ("lines", "usage", "errors")}
         write_bytes(json_bytes({"estimate": basis, **counts}))
         return
-    typer.echo(f"{report.n_written} questions, {report.n_passages} passages")
+    typer.echo(f"{count(report.n_written, 'question')}, {count(report.n_passages, 'passage')}")
     for stage, used in [*report.usage.items(), ("total", report.total_usage)]:
         typer.echo(
             f"{stage:>10}: {used.calls} calls, about {used.input_tokens} tokens in and "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from math import isnan
 from pathlib import Path
@@ -19,8 +19,9 @@ from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
     from deepera_graph.bench.rankers.named import Models
-    from deepera_graph.bench.studies.base import Experiment, ExperimentResult, Lab, Setup
-    from deepera_graph.bench.studies.run import StudyOptions
+    from deepera_graph.bench.studies.base import StudyConfig, StudyRunner
+    from deepera_graph.bench.studies.results import StudyResult
+    from deepera_graph.bench.studies.run import Study
 
 StudyName = Literal[
     "main", "ranks", "look-alikes", "threshold", "cutoff", "ablations", "embeddings", "stability",
@@ -142,11 +143,20 @@ class SetupOptions(MeasureOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ModelOptions(options.BudgetOptions, options.CacheOptions, options.ChatOptions):
+    """Which chat model rankers ask, and what that may cost."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ResultOptions:
     """Where results go."""
 
     out: Path | None = opt(
-        "Where tables, figures and a manifest go.", "--out", "-o", metavar="FOLDER", shown="nowhere"
+        "Where tables, figures and a manifest go, see below.",
+        "--out",
+        "-o",
+        metavar="FOLDER",
+        shown="nowhere",
     )
     overwrite: bool = opt("Replace results in FOLDER.", default=False)
 
@@ -175,31 +185,28 @@ def study(
     setup: SetupOptions,
     read: DataOptions,
     results: ResultOptions,
-    chat: options.ChatOptions,
-    cache: options.CacheOptions,
-    budget: options.BudgetOptions,
+    asked: ModelOptions,
     output: options.OutputOptions,
 ) -> None:
     """Run one of the benchmark's experiments: tables, figures and findings."""
     with needing("bench", "bench"):
-        from deepera_graph.bench.studies.run import EXPERIMENTS, run_experiments
-        from deepera_graph.bench.studies.write import markdown
+        from deepera_graph.bench.studies.run import STUDIES, format_study, run_studies
 
     nested = name == "all"
-    chosen = list(EXPERIMENTS.values()) if nested else [EXPERIMENTS[name]]
+    chosen = list(STUDIES.values()) if nested else [STUDIES[name]]
     check_folder(results.out, _files(chosen, nested=nested), overwrite=results.overwrite)
 
-    def place(experiment: Experiment) -> Path | None:
+    def place(one: Study) -> Path | None:
         out = results.out
-        return out / experiment.name if out is not None and nested else out
+        return out / one.name if out is not None and nested else out
 
-    with _open_labs(data, setup, read, (chat, cache, budget), output) as (lab, fresh):
-        done = run_experiments(chosen, lab, place, fresh=fresh)
-    _tell_missing(lab)
+    with _open_runners(data, setup, read, asked, output) as (runner, fresh):
+        done = run_studies(chosen, runner, place, fresh=fresh)
+    _tell_missing(runner)
     tell(
         output,
-        [_plain(experiment, result) for experiment, result in done],
-        lambda: "\n".join(markdown(*one, figures=False) for one in done),
+        [_plain(*one) for one in done],
+        lambda: "\n".join(format_study(*one, figures=False) for one in done),
     )
 
 
@@ -209,50 +216,46 @@ def report(
     page: PageOptions,
     setup: SetupOptions,
     read: DataOptions,
-    chat: options.ChatOptions,
-    cache: options.CacheOptions,
-    budget: options.BudgetOptions,
+    asked: ModelOptions,
     output: options.OutputOptions,
 ) -> None:
     """Write one HTML page: tables, figures, and the worst questions to browse."""
     with needing("bench", "bench"):
-        from deepera_graph.bench.report import report as write_page
+        from deepera_graph.bench.report import render_report
 
-    chosen = _find_experiments(page.studies)
+    chosen = _find_studies(page.studies)
     check_file(page.out, overwrite=page.overwrite)
-    with _open_labs(data, setup, read, (chat, cache, budget), output) as (lab, fresh):
-        text = write_page(chosen, lab, fresh=fresh, n_worst=page.worst)
+    with _open_runners(data, setup, read, asked, output) as (runner, fresh):
+        text = render_report(chosen, runner, fresh=fresh, n_worst=page.worst)
     page.out.write_text(text, encoding="utf-8", newline="\n")
-    _tell_missing(lab)
+    _tell_missing(runner)
     if not output.quiet:
         say(f"wrote {page.out}")
 
 
-def _find_experiments(studies: str | None) -> list[Experiment]:
-    from deepera_graph.bench.studies.run import EXPERIMENTS
+def _find_studies(studies: str | None) -> list[Study]:
+    from deepera_graph.bench.studies.run import STUDIES
 
     if studies is None:
-        return list(EXPERIMENTS.values())
+        return list(STUDIES.values())
     names = split_names("--studies", studies)
     for name in names:
-        if name not in EXPERIMENTS:
-            raise SettingsError(f"--studies are {', '.join(EXPERIMENTS)}, got {name!r}")
-    return [EXPERIMENTS[name] for name in dict.fromkeys(names)]
-
-
-Asked = tuple[options.ChatOptions, options.CacheOptions, options.BudgetOptions]
+        if name not in STUDIES:
+            raise SettingsError(f"--studies are {', '.join(STUDIES)}, got {name!r}")
+    return [STUDIES[name] for name in dict.fromkeys(names)]
 
 
 @contextmanager
-def _open_labs(
+def _open_runners(
     data: Sequence[Path],
     setup: SetupOptions,
     read: DataOptions,
-    asked: Asked,
+    asked: ModelOptions,
     output: options.OutputOptions,
-) -> Iterator[tuple[Lab, Lab]]:
+) -> Iterator[tuple[StudyRunner, StudyRunner]]:
     """Give what studies run in, and the same without the cache of chat models."""
-    from deepera_graph.bench.studies.run import StudyOptions, as_ranker_names, fresh_lab, open_lab
+    from deepera_graph.bench.studies.base import StudyConfig
+    from deepera_graph.bench.studies.run import as_ranker_names, open_runner
     from deepera_graph.cli.opening import search_here
 
     search_here()
@@ -260,27 +263,27 @@ def _open_labs(
         raise SettingsError("--answer-judge goes with --generator")
     chosen = given(setup)
     names = {"rankers": chosen.pop("rankers")} if setup.rankers is not None else {}
-    plain: StudyOptions = StudyOptions(data=tuple(data), **given(read), **names)
+    plain: StudyConfig = StudyConfig(data=tuple(data), **given(read), **names)
     asking = as_ranker_names(setup.generator or "", setup.answer_judge or "")
     with (
         open_models(asked, (*plain.rankers, *asking)) as models,
         ranking_bars(hidden=output.quiet) as watch,
     ):
-        made = replace(plain, setup=_make_setup(plain.setup, chosen, models), models=models)
-        yield open_lab(made, watch=watch), fresh_lab(made, watch=watch)
+        config = replace(plain, models=models, **_read_setup(chosen, models))
+        yield open_runner(config, watch=watch), open_runner(config, watch=watch, cached=False)
 
 
-def _make_setup(setup: Setup, chosen: dict[str, Any], models: Models) -> Setup:
+def _read_setup(chosen: dict[str, Any], models: Models) -> dict[str, Any]:
     from deepera_graph.bench.studies.base import SEARCHERS
-    from deepera_graph.bench.studies.run import answer_judge_of, embeddings_of, generator_of
+    from deepera_graph.bench.studies.run import find_answer_judge, find_embeddings, find_generator
 
     names = chosen.pop("embeddings", SEARCHERS)
     chosen |= _read_thresholds(chosen.pop("thresholds", None))
     chosen["searchers"] = tuple(name for name in names if name in SEARCHERS)
-    chosen["embeddings"] = embeddings_of(names)
-    chosen["generator"] = generator_of(chosen.pop("generator", ""), models)
-    chosen["answer_judge"] = answer_judge_of(chosen.pop("answer_judge", ""), models)
-    return replace(setup, **chosen)
+    chosen["embeddings"] = find_embeddings(names)
+    chosen["generator"] = find_generator(chosen.pop("generator", ""), models)
+    chosen["answer_judge"] = find_answer_judge(chosen.pop("answer_judge", ""), models)
+    return chosen
 
 
 def _read_thresholds(text: str | None) -> dict[str, Any]:
@@ -311,7 +314,7 @@ def _read_threshold(text: str) -> Any:
 
 
 @contextmanager
-def open_models(asked: Asked, rankers: Sequence[str]) -> Iterator[Models]:
+def open_models(asked: ModelOptions, rankers: Sequence[str]) -> Iterator[Models]:
     """Give what makes the chat models of *rankers*, with the cache open if one of them asks."""
     from deepera_graph.bench.rankers.llm import MAX_CONCURRENCY
     from deepera_graph.bench.rankers.named import Models, asks_a_model
@@ -319,26 +322,27 @@ def open_models(asked: Asked, rankers: Sequence[str]) -> Iterator[Models]:
     from deepera_graph.cache.store import open_cache
     from deepera_graph.cli.opening import check_server, default_cache, rates_of
 
-    chat, where, spending = asked[0], asked[1].cache, given(asked[2])
+    spending = {one.name: getattr(asked, one.name) for one in fields(options.BudgetOptions)}
+    spending = {name: value for name, value in spending.items() if value is not None}
     asking = any(asks_a_model(one) for one in rankers)
-    if chat.model and not asking:
+    if asked.model and not asking:
         raise SettingsError(
-            f"--model {chat.model} is asked by no ranker in --rankers; name one that does, "
+            f"--model {asked.model} is asked by no ranker in --rankers; name one that does, "
             "e.g. deepera:llm or rankgpt"
         )
-    check_server(chat)
+    check_server(asked)
     cache = None
     if asking:
-        cache = default_cache() if where is None else open_cache(where)
+        cache = default_cache() if asked.cache is None else open_cache(asked.cache)
     try:
         yield Models(
-            model=chat.model or "",
-            base_url=chat.base_url,
-            api_key_env=chat.api_key_env,
-            limits=rates_of(chat),
+            model=asked.model or "",
+            base_url=asked.base_url,
+            api_key_env=asked.api_key_env,
+            limits=rates_of(asked),
             cache=cache,
             max_concurrency=(
-                MAX_CONCURRENCY if chat.max_concurrency is None else chat.max_concurrency
+                MAX_CONCURRENCY if asked.max_concurrency is None else asked.max_concurrency
             ),
             budget=Budget(**spending) if spending else None,
         )
@@ -347,24 +351,24 @@ def open_models(asked: Asked, rankers: Sequence[str]) -> Iterator[Models]:
             cache.close()
 
 
-def _tell_missing(lab: Lab) -> None:
+def _tell_missing(runner: StudyRunner) -> None:
     """Write a line to stderr for every ranker that was not available."""
-    missing = {(ranker, reason): None for (_, ranker), reason in lab.missing.items()}
+    missing = {(ranker, reason): None for (_, ranker), reason in runner.missing.items()}
     for ranker, reason in missing:
         say(f"{ranker} is not available: {reason}")
 
 
-def _files(chosen: Sequence[Experiment], *, nested: bool) -> list[str]:
-    from deepera_graph.bench.studies.write import MANIFEST
+def _files(chosen: Sequence[Study], *, nested: bool) -> list[str]:
+    from deepera_graph.bench.studies.run import MANIFEST
 
     if nested:
         return [f"{one.name}/{MANIFEST}" for one in chosen]
     return [f"{chosen[0].name}.md", MANIFEST]
 
 
-def _plain(experiment: Experiment, result: ExperimentResult) -> dict[str, Any]:
+def _plain(study: Study, result: StudyResult) -> dict[str, Any]:
     return {
-        "experiment": experiment.name,
+        "experiment": study.name,
         "findings": list(result.findings),
         "tables": [
             {

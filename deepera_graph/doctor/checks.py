@@ -22,7 +22,6 @@ from packaging.utils import canonicalize_name
 
 from deepera_graph import __version__
 from deepera_graph.errors import (
-    AnswerError,
     BackendError,
     DeepEraError,
     RoleError,
@@ -31,7 +30,9 @@ from deepera_graph.errors import (
 )
 
 if TYPE_CHECKING:
-    from deepera_graph.schema import Backend, PassageTask, PassageText
+    from collections.abc import Sequence
+
+    from deepera_graph.schema import Backend, PassageTask, Window
 
 Status = Literal["ok", "warn", "fail", "skipped"]
 HIDDEN = "***"
@@ -260,6 +261,7 @@ def _check_extra(extra: str) -> Finding:
 
 _LOCAL = "local judgement"
 _LOCAL_ADVICE = "pip install --force-reinstall deepera-graph; until then, --backend rules judges"
+_JUDGE_ADVICE = "see the findings above; others would fail, too"
 _LOW = 0.5
 SAMPLE: "PassageTask" = {
     "question": "Does adding biochar to sandy soil raise its water-holding capacity?",
@@ -277,7 +279,7 @@ SAMPLE: "PassageTask" = {
     "title": "Biochar and the water-holding capacity of sandy soil",
     "section": "Results",
 }
-LOOK_ALIKE: "PassageText" = {
+LOOK_ALIKE: "Window" = {
     "text": (
         "Whether biochar raises the water-holding capacity of sandy soil is debated. "
         "We set out to measure it on farms of the region."
@@ -296,7 +298,7 @@ def check_local() -> Iterator[Finding]:
     except SettingsError as error:
         yield Finding(_LOCAL, "fail", str(error), _LOCAL_ADVICE)
         return
-    finding = judge_sample(_LOCAL, backend)
+    finding = judge_sample(_LOCAL, backend, beside=[LOOK_ALIKE])
     if finding.status == "fail":
         yield replace(finding, advice=_LOCAL_ADVICE)
         return
@@ -304,13 +306,24 @@ def check_local() -> Iterator[Finding]:
     yield replace(finding, found=f"{which}: {finding.found}")
 
 
-def judge_sample(name: str, backend: "Backend") -> Finding:
-    """Have a backend judge the sample; a low score of plain evidence is a warning."""
+def judge_sample(name: str, backend: "Backend", *, beside: "Sequence[Window]" = ()) -> Finding:
+    """Have a backend judge the sample, *beside* others; a low score of it is a warning."""
+    from deepera_graph.judges.base import as_judge, judge_all
+    from deepera_graph.schema import Unjudged
+
     started = time.monotonic()
+    sample: Window = {
+        "text": SAMPLE["text"],
+        "title": SAMPLE["title"],
+        "section": SAMPLE["section"],
+    }
+    judge = as_judge(backend.judge)
     try:
-        judgement = backend.judge.invoke(_with_notes(backend))
+        judgement, *_ = judge_all(judge, SAMPLE["question"], SAMPLE["intent"], [sample, *beside])
     except (RoleError, BackendError) as error:
-        return Finding(name, "fail", str(error), "see the findings above; others would fail, too")
+        return Finding(name, "fail", str(error), _JUDGE_ADVICE)
+    if isinstance(judgement, Unjudged):
+        return Finding(name, "fail", judgement.cause, _JUDGE_ADVICE)
     found = (
         f"a passage that is plain evidence scores {judgement.score:g}, "
         f"in {time.monotonic() - started:.1f} s"
@@ -323,30 +336,6 @@ def judge_sample(name: str, backend: "Backend") -> Finding:
         advice = "such a passage is not kept unless the setting require_evidence is False"
         return Finding(name, "warn", found, advice)
     return Finding(name, "ok", found)
-
-
-def _with_notes(backend: "Backend") -> "PassageTask":
-    """Return the task with the notes of the backend's surveyor, if it has one."""
-    from deepera_graph.pipeline.survey import find_problem
-    from deepera_graph.schema import PassageText, Survey, SurveyTask
-
-    if backend.surveyor is None:
-        return SAMPLE
-    sample: PassageText = {
-        "text": SAMPLE["text"],
-        "title": SAMPLE["title"],
-        "section": SAMPLE["section"],
-    }
-    asked: SurveyTask = {
-        "question": SAMPLE["question"],
-        "intent": SAMPLE["intent"],
-        "passages": [sample, LOOK_ALIKE],
-    }
-    survey = Survey.model_validate(backend.surveyor.invoke(asked), from_attributes=True)
-    problem = find_problem(asked, survey)
-    if problem:
-        raise AnswerError(problem)
-    return {**SAMPLE, "notes": survey.notes[0]}
 
 
 _CACHE = "judgement cache"

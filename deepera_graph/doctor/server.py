@@ -26,6 +26,7 @@ from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.judges.llm.roles import LlmJudge
 from deepera_graph.schema import Backend
+from deepera_graph.text.sentences import split_sentences
 
 _ANSWERS, _STRUCTURED = "model answers", "structured answers"
 _JUDGEMENT = "judgement of the model"
@@ -377,7 +378,7 @@ async def _try_modes(chat: ChatModel) -> AsyncIterator[_Trial]:
 
 
 async def _try(chat: ChatModel, mode: OutputMode) -> _Trial:
-    sentences = show.sentences_of(SAMPLE)
+    sentences = split_sentences(SAMPLE["text"])
     values = show.passage_values(SAMPLE, show.numbered(sentences))
     try:
         reply = await chat.call(mode, prompts.messages("score", **values), JudgementReply, None)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, BinaryIO, NamedTuple, NotRequired, TypedDict
+from typing import Any, BinaryIO, NamedTuple, TypedDict
 
 from deepera_graph.errors import InputError
 from deepera_graph.passages import PassageLike
@@ -30,7 +30,6 @@ class QuestionStats(TypedDict):
     usage: dict[str, UsageRecord]  # a stage
     seconds: dict[str, float]  # of wall time, a stage
     intent: str  # its status
-    survey: NotRequired[str]  # its status, if the backend has a surveyor
     scores: list[float]  # of the passages judged, in rank order, each in [0, 1]
     threshold: float
     summary_statuses: dict[str, int]
@@ -189,8 +188,6 @@ def count_question(result: RerankResult, subject: str | None = None) -> Question
         "summary_terms": terms,
         "retained_terms": retained,
     }
-    if result.survey is not None:
-        stats["survey"] = result.survey["status"]
     return stats
 
 

@@ -6,7 +6,6 @@
 | ``calibration_drift`` | scores that mean something else in another subject | FA-2 |
 | ``over_filtering`` | too little passes the threshold | FA-3 |
 | ``summary_drift`` | numbers and names of a summary that its passage does not have | FA-4 |
-| ``surveys`` | surveys that failed, so that judges did without notes; only with a surveyor | – |
 
 Source:
     Failure signatures FA-1 to FA-4 of the DeepEra study.
@@ -87,7 +86,6 @@ class Diagnostics:
     summaries: Counter[str] = field(default_factory=Counter)
     terms: Counter[str] = field(default_factory=Counter)
     retained: Counter[str] = field(default_factory=Counter)
-    surveys: Counter[str] = field(default_factory=Counter)
 
     def add(self, stats: QuestionStats) -> None:
         """Count one question."""
@@ -101,8 +99,6 @@ class Diagnostics:
         self.summaries.update(stats["summary_statuses"])
         self.terms.update(stats["summary_terms"])
         self.retained.update(stats["retained_terms"])
-        if "survey" in stats:
-            self.surveys[stats["survey"]] += 1
 
     def _add_spread(self, scores: list[float]) -> None:
         """Count scores as undifferentiated that are few, close together and in a narrow range.
@@ -152,7 +148,6 @@ class Diagnostics:
                 "number_retention": _share(self.retained["numbers"], self.terms["numbers"]),
                 "name_retention": _share(self.retained["names"], self.terms["names"]),
             },
-            **({"surveys": dict(sorted(self.surveys.items()))} if self.surveys else {}),
         }
 
     def _drift(self) -> dict[str, Any]:

@@ -3,20 +3,57 @@
 | name | backend |
 |---|---|
 | ``local`` | `deepera_graph.judges.trained`: a small trained judge, no download, no key |
-| ``rules`` | `deepera_graph.judges.trained`: hand-written rules, nothing to load |
+| ``rules`` | `deepera_graph.judges.heuristic`: hand-written rules, nothing to load |
 | ``encoder:MODEL`` | `judges.cross_encoder`: a cross-encoder, by file, folder or name |
 | ``provider:model`` | `deepera_graph.judges.llm`: any chat model, e.g. ``openai:gpt-5-mini`` |
 | ``package.module:factory`` | what the factory of yours returns |
+
+Where a model is named apart, as on the command line, ``llm`` is any chat model, too.
 """
+# ruff: noqa: PLC0415 - each kind of backend is imported when it is asked for: some take a second
 
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.schema import Backend
 from deepera_graph.settings import Preset
+
+JudgeKind = Literal["local", "rules", "encoder", "llm", "factory"]
+
+
+class JudgeName(NamedTuple):
+    """A name of a judge, taken apart.
+
+    Attributes:
+        kind: What it is.
+        value: The model of an encoder, ``provider:model`` or the path of a factory; empty for
+            ``local``, ``rules`` and a plain ``llm``.
+    """
+
+    kind: JudgeKind
+    value: str = ""
+
+
+def parse_name(name: str) -> JudgeName:
+    """Read the name of a judge, in the grammar above.
+
+    Raises:
+        SettingsError: It is none.
+    """
+    if name in ("local", "rules", "llm"):
+        return JudgeName(name)  # type: ignore[arg-type]  # one of the three
+    head, colon, tail = name.partition(":")
+    if colon and head and tail:
+        if head == "encoder":
+            return JudgeName("encoder", tail)
+        return JudgeName("factory" if "." in head else "llm", name)
+    raise SettingsError(
+        "backend must be 'local', 'rules', 'encoder:MODEL', 'provider:model' or "
+        f"'package.module:factory', got {name!r}"
+    )
 
 
 def load_backend(
@@ -32,28 +69,24 @@ def load_backend(
     if isinstance(backend, Backend):
         return backend
     if isinstance(backend, str):
-        return _load_named(backend, preset)
+        return _load_spec(_spec_of(backend, preset))
     if isinstance(backend, Mapping):
         return _load_spec(dict(backend))
     raise SettingsError(f"backend must be a Backend or its name, got {backend!r:.80}")
 
 
-def _load_named(name: str, preset: Preset | None) -> Backend:
-    if name == "local":
-        return _load_spec({"kind": "local"})
-    if name == "rules":
-        return _load_spec({"kind": "local", "judge": "rules"})
-    head, colon, tail = name.partition(":")
-    if head == "encoder" and tail:
-        return _load_spec({"kind": "encoder", "model": tail})
-    if colon and head and tail:
-        if "." in head:
-            return _load_spec({"kind": "factory", "path": name})
-        return _load_spec(_llm_spec(name, preset))
-    raise SettingsError(
-        "backend must be 'local', 'rules', 'encoder:MODEL', 'provider:model' or "
-        f"'package.module:factory', got {name!r}"
-    )
+def _spec_of(name: str, preset: Preset | None) -> dict[str, Any]:
+    kind, value = parse_name(name)
+    if kind == "llm" and not value:
+        raise SettingsError("backend 'llm' needs a model: name it as 'provider:model'")
+    specs: dict[JudgeKind, dict[str, Any]] = {
+        "local": {"kind": "local"},
+        "rules": {"kind": "local", "judge": "rules"},
+        "encoder": {"kind": "encoder", "model": value},
+        "factory": {"kind": "factory", "path": value},
+        "llm": _llm_spec(value, preset),
+    }
+    return specs[kind]
 
 
 def _llm_spec(name: str, preset: Preset | None) -> dict[str, Any]:
@@ -71,40 +104,40 @@ def _load_spec(spec: dict[str, Any]) -> Backend:
 
 
 def _local(spec: dict[str, Any]) -> Backend:
-    module = import_module("deepera_graph.judges.trained.backend")
-    made: Backend = module.local_backend_from_spec(spec)
-    return made
+    from deepera_graph.judges.trained.backend import local_backend_from_spec
+
+    return local_backend_from_spec(spec)
 
 
 def _llm(spec: dict[str, Any]) -> Backend:
-    made: Backend = import_module("deepera_graph.judges.llm.backend").llm_backend_from_spec(spec)
-    return made
+    from deepera_graph.judges.llm.backend import llm_backend_from_spec
+
+    return llm_backend_from_spec(spec)
 
 
 def _encoder(spec: dict[str, Any]) -> Backend:
-    module = import_module("deepera_graph.judges.cross_encoder.backend")
-    made: Backend = module.encoder_backend_from_spec(spec)
-    return made
+    from deepera_graph.judges.cross_encoder.backend import encoder_backend_from_spec
+
+    return encoder_backend_from_spec(spec)
 
 
 def _mixed(spec: dict[str, Any]) -> Backend:
-    parts = {role: load_backend(part) for role, part in spec.items()}
-    made: Backend = import_module("deepera_graph.judges.cascade").mixed_backend(**parts)
-    return made
+    from deepera_graph.judges.cascade import mixed_backend
+
+    return mixed_backend(**{role: load_backend(part) for role, part in spec.items()})
 
 
 def _screened(spec: dict[str, Any]) -> Backend:
-    made: Backend = import_module("deepera_graph.judges.cascade").screened_backend(
-        load_backend(spec["screen"]), load_backend(spec["backend"]), floor=spec["floor"]
-    )
-    return made
+    from deepera_graph.judges.cascade import screened_backend
+
+    screen, backend = load_backend(spec["screen"]), load_backend(spec["backend"])
+    return screened_backend(screen, backend, floor=spec["floor"])
 
 
 def _cascade(spec: dict[str, Any]) -> Backend:
-    made: Backend = import_module("deepera_graph.judges.cascade").cascade_backend(
-        load_backend(spec["local"]), load_backend(spec["llm"]), keep=spec["keep"]
-    )
-    return made
+    from deepera_graph.judges.cascade import cascade_backend
+
+    return cascade_backend(load_backend(spec["local"]), load_backend(spec["llm"]), spec["keep"])
 
 
 def _factory(spec: dict[str, Any]) -> Backend:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from deepera_graph.errors import RoleError
 from deepera_graph.pipeline.state import AnswerQuote, AnswerRecord, RankRecord, State, Update
-from deepera_graph.schema import Answer, AnswerTask, EvidenceItem, told_with
+from deepera_graph.schema import Answer, AnswerTask, EvidenceItem, with_repair_note
 from deepera_graph.text.quotes import FEWEST_WORDS, find_quote
 
 _QUOTED = re.compile(r'"([^"\n]+)"|“([^”\n]+)”|„([^“”\n]+)[“”]|«([^»\n]+)»')
@@ -63,16 +63,16 @@ def record(state: State, answer: Answer) -> Update:
     citations = list(dict.fromkeys(ids[n - 1] for n in cited if 1 <= n <= len(ids)))
     if not citations and INSUFFICIENT in text.lower():
         cause = "the answerer found no answer in the evidence"
-        return _answered(INSUFFICIENT, [], "insufficient_evidence", told_with(cause, answer))
+        return _answered(INSUFFICIENT, [], "insufficient_evidence", with_repair_note(cause, answer))
     quotes = answer_quotes(answer.text, _texts(state))
     invented = "; ".join(f"no kept passage says {one['text']!r}" for one in quotes if not one["id"])
-    update = _answered(text.strip(), citations, "answered", told_with(invented, answer))
+    update = _answered(text.strip(), citations, "answered", with_repair_note(invented, answer))
     if quotes:
         update["answer"]["quotes"] = quotes
     return update
 
 
-def rescue(state: State, error: RoleError) -> Update:
+def on_failure(state: State, error: RoleError) -> Update:
     """Say that there is no answer, and why."""
     return _answered("", [], "failed", str(error))
 

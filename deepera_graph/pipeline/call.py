@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from deepera_graph.budget import Tab, meter_of, with_tab
 from deepera_graph.concurrency import Limiter, limit_of, turn_of, with_turns
 from deepera_graph.errors import AnswerError, CallError, RoleError
+from deepera_graph.judges.base import name_problems
 from deepera_graph.pipeline.state import JudgementRecord, State, SummaryRecord, Update
 from deepera_graph.schema import RoleAnswer
 from deepera_graph.usage import Usage, UsageRecord
@@ -22,10 +23,6 @@ Event = dict[str, Any]
 def _intent(update: Update) -> Event:
     record = update["intent"]
     return {"event": "intent", "intent": record["fields"], "status": record["status"]}
-
-
-def _surveyed(update: Update) -> Event:
-    return {"event": "surveyed", **update["survey"]}
 
 
 def _scored(record: JudgementRecord) -> Event:
@@ -64,7 +61,6 @@ def _answered(update: Update) -> Event:
 
 _EVENT_OF: dict[str, Callable[[Update], Event]] = {
     "intent": _intent,
-    "survey": _surveyed,
     "select": _selected,
     "answer": _answered,
 }
@@ -72,9 +68,10 @@ _EVENT_OF: dict[str, Callable[[Update], Event]] = {
 
 def events_of(node: str, update: Update) -> list[Event]:
     """Return what a node has to say: on the stage, on each judgement, on each summary."""
-    told = [_EVENT_OF[node](update)] if node in _EVENT_OF else []
-    told += map(_scored, update.get("judgements", ()))
-    return [*told, *map(_summarized, update.get("summaries", ()))]
+    events = [_EVENT_OF[node](update)] if node in _EVENT_OF else []
+    judgements = update.get("judgements", ())
+    events += [_scored(one) for one in judgements if one["status"] != "candidate"]
+    return [*events, *map(_summarized, update.get("summaries", ()))]
 
 
 TaskT = TypeVar("TaskT")
@@ -85,35 +82,19 @@ StateT = TypeVar("StateT")
 class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
     """A role that holds the limit while it is called, and answers in its schema or raises.
 
-    Args:
-        role: Any Runnable.
-        schema: What it answers in.
-        limiter: Where its calls take their turns.
-        find_problem: Says why an answer does not fit its task, or nothing.
-
-    Raises:
-        AnswerError: The role gave something its schema refuses, or that does not fit the task.
-        BudgetError: The role was not called, as the budget is spent.
-        CallError: The role raised anything else; its message names the error.
+    An answer that the schema refuses is an `AnswerError`; whatever else a role raises is a
+    `CallError` that names it; with the budget spent it is not called (`BudgetError`).
     """
 
-    def __init__(
-        self,
-        role: Runnable[TaskT, Any],
-        schema: type[AnswerT],
-        limiter: Limiter,
-        *,
-        find_problem: Callable[[TaskT, AnswerT], str] = lambda task, answer: "",
-    ) -> None:
+    def __init__(self, role: Runnable[TaskT, Any], schema: type[AnswerT], limiter: Limiter) -> None:
         self._role, self._schema, self._limiter = role, schema, limiter
-        self._find_problem = find_problem
 
     def invoke(self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any) -> AnswerT:
         """Call the role."""
         of_run, of_all = self._turns(config)
         with of_run, of_all, _charged(config) as bill:
             answer = self._role.invoke(input, self._within(config, bill.tab))
-            return bill.of(self._check(input, answer))
+            return bill.of(self._check(answer))
 
     async def ainvoke(
         self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any
@@ -123,7 +104,7 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
         async with of_run, of_all:
             with _charged(config) as bill:
                 answer = await self._role.ainvoke(input, self._within(config, bill.tab))
-                return bill.of(self._check(input, answer))
+                return bill.of(self._check(answer))
 
     def _turns(self, config: RunnableConfig | None) -> tuple[Limiter, Limiter]:
         return turn_of(config, limit_of(config)), turn_of(config, self._limiter)
@@ -132,7 +113,7 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
         """Return the config of what the role calls."""
         return with_turns(with_tab(config, tab), limit_of(config), self._limiter)
 
-    def _check(self, task: TaskT, answer: object) -> AnswerT:
+    def _check(self, answer: object) -> AnswerT:
         try:
             checked = (
                 answer
@@ -140,17 +121,14 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
                 else self._schema.model_validate(answer, from_attributes=True)
             )
         except ValidationError as error:
-            raise AnswerError(_brief(error), usage=Usage(calls=1)) from error
+            raise AnswerError(name_problems(error), usage=Usage(calls=1)) from error
         if checked.usage is None:
-            checked = checked.model_copy(update={"usage": Usage(calls=1)})
-        problem = self._find_problem(task, checked)
-        if problem:
-            raise AnswerError(problem, usage=checked.usage)
+            return checked.model_copy(update={"usage": Usage(calls=1)})
         return checked
 
 
 class RoleNode(Runnable[StateT, Update], Generic[StateT, TaskT, AnswerT]):
-    """A node around one role call: `ask` before it, `record` after it, `rescue` if it failed."""
+    """A node around one role call: `ask` before it, `record` after it, `on_failure` instead."""
 
     def __init__(
         self,
@@ -159,20 +137,20 @@ class RoleNode(Runnable[StateT, Update], Generic[StateT, TaskT, AnswerT]):
         ask: Callable[[StateT], TaskT],
         role: Runnable[TaskT, AnswerT],
         record: Callable[[StateT, AnswerT], Update],
-        rescue: Callable[[StateT, RoleError], Update],
+        on_failure: Callable[[StateT, RoleError], Update],
         run_name: Callable[[StateT], str],
     ) -> None:
         self.name = name
-        self._ask, self._role, self._record, self._rescue = ask, role, record, rescue
-        self._run_name = run_name
+        self._ask, self._role, self._record = ask, role, record
+        self._on_failure, self._run_name = on_failure, run_name
 
     def invoke(self, input: StateT, config: RunnableConfig | None = None, **kwargs: Any) -> Update:
         """Run the node."""
         try:
             answer = self._role.invoke(self._ask(input), self._named(input, config))
         except RoleError as error:
-            return self._told(self._rescue(input, error), error.usage)
-        return self._told(self._record(input, answer), answer.usage)
+            return self._with_usage(self._on_failure(input, error), error.usage)
+        return self._with_usage(self._record(input, answer), answer.usage)
 
     async def ainvoke(
         self, input: StateT, config: RunnableConfig | None = None, **kwargs: Any
@@ -181,13 +159,13 @@ class RoleNode(Runnable[StateT, Update], Generic[StateT, TaskT, AnswerT]):
         try:
             answer = await self._role.ainvoke(self._ask(input), self._named(input, config))
         except RoleError as error:
-            return self._told(self._rescue(input, error), error.usage)
-        return self._told(self._record(input, answer), answer.usage)
+            return self._with_usage(self._on_failure(input, error), error.usage)
+        return self._with_usage(self._record(input, answer), answer.usage)
 
     def _named(self, state: StateT, config: RunnableConfig | None) -> RunnableConfig:
         return {**(config or {}), "run_name": self._run_name(state)}
 
-    def _told(self, update: Update, usage: Usage | None) -> Update:
+    def _with_usage(self, update: Update, usage: Usage | None) -> Update:
         tell(str(self.name), update)
         record: dict[str, UsageRecord] = {str(self.name): (usage or Usage()).record()}
         return {**update, "usage": record}
@@ -254,14 +232,5 @@ def _charged(config: RunnableConfig | None) -> Iterator[_Bill]:
 
 def _translated(error: Exception) -> RoleError:
     if isinstance(error, ValidationError):
-        return AnswerError(_brief(error), usage=Usage(calls=1))
+        return AnswerError(name_problems(error), usage=Usage(calls=1))
     return CallError(f"{type(error).__name__}: {error}", usage=Usage(failed_calls=1))
-
-
-def _brief(error: ValidationError) -> str:
-    problems = (
-        f"{'.'.join(map(str, problem['loc'])) or 'answer'}: {problem['msg']}"
-        f", got {problem['input']!r:.80}"
-        for problem in error.errors()
-    )
-    return "unusable answer: " + "; ".join(problems)

@@ -1,67 +1,81 @@
-"""Where the graph goes next."""
+"""Where the graph goes next: to the judge with another batch, to a summary, to the answer.
+
+`plan` is the node between two rounds of judging. Where passages are judged in waves, it looks after
+each of them whether there is enough to stop. What has a verdict before its turn, as from a judge
+that looks at all passages together, waits for its turn.
+"""
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from math import inf
+from typing import Literal, NamedTuple
 
-from langchain_core.documents import Document
+from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
-from langgraph.types import Send
+from langgraph.types import Command, Send
 
-from deepera_graph.passages import Window, judged_windows, retrieval_place, shown_text
-from deepera_graph.pipeline.state import ScoreGroup, ScoreTask, State, SummaryTask
-from deepera_graph.schema import PROMISE, IntentFields, IntentKind, PassageTask
+from deepera_graph.budget import meter_of
+from deepera_graph.errors import DeepEraError, RoleError
+from deepera_graph.judges.base import Judge, PlanRequest, window_key
+from deepera_graph.passages import retrieval_place, shown_text
+from deepera_graph.pipeline.call import tell
+from deepera_graph.pipeline.score import passes
+from deepera_graph.pipeline.state import (
+    JudgementRecord,
+    PassageStatus,
+    ScoreTask,
+    State,
+    Update,
+    WindowRecord,
+)
+from deepera_graph.pipeline.summarize import summary_task
+from deepera_graph.schema import Batch, IntentKind, Window
 from deepera_graph.settings import Settings
 from deepera_graph.thresholds import cut
 
 _DIGITS = 9  # of a score; 0.2 + 0.1 is then 0.3
 
 
-def all_of(state: State, tasks: Sequence[ScoreTask]) -> Sequence[ScoreTask]:
-    """Ask about everything at once."""
-    return tasks
+def any_passages(state: State) -> str:
+    """Nothing to judge needs no call at all."""
+    return "intent" if state["passages"] else "select"
 
 
-def next_wave(
+def plan(
     state: State,
-    tasks: Sequence[ScoreTask],
+    config: RunnableConfig,
     *,
-    size: int,
-    place_of: Callable[[ScoreTask], Hashable],
-    takes_place: Callable[[PassageTask], bool] = lambda task: True,
-) -> Sequence[ScoreTask]:
-    """Return what is asked about next, in the order of *tasks*; nothing if nothing is left.
+    judge: Judge,
+    settings: Settings,
+    needs_evidence: bool,
+    has_cache: bool,
+) -> Command[Literal["score", "select"]]:
+    """Send the next batches to the judge; if there are none, or there is enough, go on.
 
-    The best of the first stage are first, or what a surveyor finds most promising. All windows of
-    a passage go together. What takes no place, or one that is taken already, costs nothing more,
-    and so goes with the first wave that it can.
-
-    Args:
-        state: What was judged before.
-        tasks: All windows of all passages.
-        size: Most places a wave, >= 1; more only for a single passage that takes more.
-        place_of: Names the place that a window takes; the same name, the same place.
-        takes_place: Whether a window takes one.
+    *needs_evidence* says that a passage needs a quote that occurs in it to pass; *has_cache*, that
+    a verdict may be had for nothing after the budget is spent.
     """
-    judged = {one["index"] for one in state["judgements"]}
-    windows: dict[int, list[ScoreTask]] = defaultdict(list)
-    for task in tasks:
-        if task["index"] not in judged:
-            windows[task["index"]].append(task)
-    taken: set[Hashable] = set()
-    chosen: set[int] = set()
-    is_full = False
-    for index in sorted(windows, key=lambda index: _turn(state, windows[index])):
-        places = {place_of(one) for one in windows[index] if takes_place(one["task"])} - taken
-        is_full = is_full or bool(taken and places and len(taken) + len(places) > size)
-        if not places or not is_full:
-            taken |= places
-            chosen.add(index)
-    return [task for task in tasks if task["index"] in chosen]
-
-
-def place_of_passage(task: ScoreTask) -> Hashable:
-    """Every passage takes a place of its own."""
-    return task["index"]
+    if settings.passages_a_wave is None and len(_verdicts(state)) == len(state["windows"]):
+        return Command(goto="select")
+    pool = _Pool(state)
+    request = pool.request(_summary_from(state, settings) if judge.gives_summaries else None)
+    spent = "" if has_cache else meter_of(config).reached
+    why_stop = partial(_why_stop, state, settings=settings, needs_evidence=needs_evidence)
+    done: set[int] = set()
+    for wave in pool.waves(_wave_size(settings, judge), judge.promise(request)):
+        turn = pool.open_of(wave)
+        left = why_stop(done, spent=spent if turn else "") if done else None
+        if left is not None:
+            return _leave(state, done, left)
+        if turn:
+            batches = _next_batches(judge, replace(request, next=turn))
+            if batches:
+                return Command(goto=[Send("score", pool.task(batch)) for batch in batches])
+            return _leave(state, pool.judged_passages(), _ASKED_NO_MORE)
+        done.update(wave)
+    return Command(goto="select")
 
 
 def sure_from(settings: Settings, intent: IntentKind) -> float:
@@ -75,73 +89,6 @@ def sure_from(settings: Settings, intent: IntentKind) -> float:
     return max(lowest, round(lowest + margin, _DIGITS))
 
 
-def _turn(state: State, windows: Sequence[ScoreTask]) -> tuple[float, int, int]:
-    index = windows[0]["index"]
-    promise = max(one.get("promise", 0.0) for one in windows)
-    return -promise, retrieval_place(state["passages"][index], index)[0], index
-
-
-MOST_CHARACTERS = 24_000  # of a group: about 6 000 tokens, which leaves room in 8 192
-Choose = Callable[[State, Sequence[ScoreTask]], Sequence[ScoreTask]]
-_Key = tuple[str, str, str]
-
-
-def any_passages(state: State) -> str:
-    """Nothing to judge needs no call at all."""
-    return "intent" if state["passages"] else "select"
-
-
-def any_windows(state: State, *, settings: Settings) -> str:
-    """A survey of nothing needs no call at all."""
-    return "survey" if judged_windows(state["passages"], settings.max_passage_chars) else "select"
-
-
-def one_per_window(
-    state: State, *, settings: Settings, with_summaries: bool = False, choose: Choose = all_of
-) -> Sequence[Send] | str:
-    """One score task for every passage, several for a very long one; with its notes, if any.
-
-    *with_summaries* says that the judge can give the summary along with its score; *choose* says
-    which tasks are next.
-    """
-    tasks = choose(state, _score_tasks(state, settings, with_summaries=with_summaries))
-    return [Send("score", task) for task in tasks] or "select"
-
-
-def one_per_group(
-    state: State,
-    *,
-    settings: Settings,
-    group_size: int,
-    with_summaries: bool = False,
-    choose: Choose = all_of,
-    takes_place: Callable[[PassageTask], bool] = lambda task: True,
-) -> Sequence[Send] | str:
-    """One task for every *group_size* distinct texts at most; equal texts are in one group.
-
-    The same texts make the same groups. They are sorted, as for a survey: neither the place of one
-    nor how often it came in tells the judge anything. Those that take no place in a call, by
-    *takes_place*, are one group more, of any size.
-    """
-    members: dict[_Key, list[ScoreTask]] = defaultdict(list)
-    for task in choose(state, _score_tasks(state, settings, with_summaries=with_summaries)):
-        members[text_of(task)].append(task)
-    placed = sorted(key for key, own in members.items() if takes_place(own[0]["task"]))
-    apart = sorted(members.keys() - set(placed))
-    groups: list[ScoreGroup] = [
-        {"members": [task for key in keys for task in members[key]]}
-        for keys in (*_grouped(placed, group_size), apart)
-        if keys
-    ]
-    return [Send("score", group) for group in groups] or "select"
-
-
-def text_of(task: ScoreTask) -> _Key:
-    """Return what a judge of groups is shown of a window: equal ones take one place."""
-    shown = task["task"]
-    return shown["title"], shown["section"], shown["text"]
-
-
 def any_kept(state: State, *, settings: Settings) -> Sequence[Send] | str:
     """The filter edge: summarize what was kept, where the judge has not done it already.
 
@@ -153,22 +100,8 @@ def any_kept(state: State, *, settings: Settings) -> Sequence[Send] | str:
     if settings.content == "passage":
         return "collect"
     done = {summary["index"] for summary in state.get("summaries", ())}
-    sends = []
-    for record in kept:
-        if record["index"] in done:
-            continue
-        passage = state["passages"][record["index"]]
-        start, end = record["window"] or (0, len(passage.page_content))
-        summary_task: SummaryTask = {
-            "index": record["index"],
-            "id": record["id"],
-            "quote": record["quote"],
-            "task": _passage_task(
-                state["question"], state["intent"]["fields"], passage, start, end
-            ),
-        }
-        sends.append(Send("summarize", summary_task))
-    return sends or "collect"
+    rest = [record for record in kept if record["index"] not in done]
+    return [Send("summarize", summary_task(state, record)) for record in rest] or "collect"
 
 
 def last_step(state: State, *, settings: Settings) -> str:
@@ -178,31 +111,178 @@ def last_step(state: State, *, settings: Settings) -> str:
     return "answer" if any(record["kept"] for record in state["ranking"]) else "abstain"
 
 
-def _score_tasks(state: State, settings: Settings, *, with_summaries: bool) -> list[ScoreTask]:
-    found = judged_windows(state["passages"], settings.max_passage_chars)
-    notes = state.get("notes")
-    pairs = zip(found, notes, strict=True) if notes else ((window, None) for window in found)
-    floor = _lowest_kept(state, settings) if with_summaries else None
-    return [_score_task(state, window, own, floor) for window, own in pairs]
+class _Pool:
+    """The distinct windows of a question, numbered in the order of their texts."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        windows: dict[tuple[str, str, str], Window] = {}
+        members: dict[tuple[str, str, str], list[WindowRecord]] = defaultdict(list)
+        for record in state["windows"]:
+            passage = state["passages"][record["index"]]
+            window = shown_text(passage, record["start"], record["end"])
+            windows[window_key(window)] = window
+            members[window_key(window)].append(record)
+        keys = sorted(members)
+        self._windows = [windows[key] for key in keys]
+        self._members = [members[key] for key in keys]
+        number_of = {
+            (one["index"], one["start"]): number
+            for number, own in enumerate(self._members)
+            for one in own
+        }
+        self._numbers: dict[int, list[int]] = defaultdict(list)  # of the windows of a passage
+        for one in state["windows"]:
+            self._numbers[one["index"]].append(number_of[one["index"], one["start"]])
+        self._judged = {number_of[one["index"], one["start"]] for one in _verdicts(state)}
+        self._candidates: dict[str, dict[int, float]] = defaultdict(dict)
+        for one in state["judgements"]:
+            if one["status"] == "candidate" and one["score"] is not None:
+                number = number_of[one["index"], one["start"]]
+                self._candidates[one["by"]][number] = one["score"]
+
+    def passages(self) -> Collection[int]:
+        """Return the passages that have windows, as they came."""
+        return self._numbers.keys()
+
+    def judged_passages(self) -> set[int]:
+        """Return the passages of which every window has its verdict."""
+        return {index for index, own in self._numbers.items() if self._judged.issuperset(own)}
+
+    def open_of(self, passages: Iterable[int]) -> list[int]:
+        """Return the windows of passages that have no verdict yet, each once."""
+        every = (number for index in passages for number in self._numbers[index])
+        return [number for number in dict.fromkeys(every) if number not in self._judged]
+
+    def request(self, summary_from: float | None) -> PlanRequest:
+        """Return what the judge is told, with the turn of none."""
+        return PlanRequest(
+            question=self._state["question"],
+            intent=self._state["intent"]["fields"],
+            windows=self._windows,
+            open=self.open_of(self.passages()),
+            next=(),
+            candidates=self._candidates,
+            summary_from=summary_from,
+        )
+
+    def task(self, batch: Batch) -> ScoreTask:
+        """Return a batch with the windows that its verdicts are for."""
+        return {"batch": batch, "members": [self._members[number] for number in batch["numbers"]]}
+
+    def waves(self, size: float, promise: Mapping[int, float] | None) -> Sequence[Collection[int]]:
+        """Cut the passages into waves; the most promising first, then the best of the first stage.
+
+        All windows of a passage go together. What costs nothing, as it is in no *promise* or equal
+        to a window before it, goes with the first wave that it can. *size* is the most windows a
+        wave, more only for a single passage that has more; if it is infinite, there is one wave,
+        of the passages as they came.
+        """
+        if size == inf:
+            return [self.passages()]
+        known = promise or {}
+        wave_of: dict[int, int] = {}
+        waves: list[list[int]] = [[]]
+        n_taken = 0
+        for index in sorted(self._numbers, key=lambda index: self._turn(index, known)):
+            own = [one for one in self._numbers[index] if promise is None or one in promise]
+            new = {one for one in own if one not in wave_of}
+            if new and n_taken and n_taken + len(new) > size:
+                waves.append([])
+                n_taken = 0
+            n_taken += len(new)
+            wave_of.update(dict.fromkeys(new, len(waves) - 1))
+            waves[max((wave_of[one] for one in own), default=0)].append(index)
+        return waves
+
+    def _turn(self, index: int, promise: Mapping[int, float]) -> tuple[float, int, int]:
+        best = max(promise.get(number, 0.0) for number in self._numbers[index])
+        return -best, retrieval_place(self._state["passages"][index], index)[0], index
 
 
-def _grouped(keys: Sequence[_Key], size: int) -> list[list[_Key]]:
-    """Cut into runs of about equal length, none longer than *size* or `MOST_CHARACTERS`."""
-    n_runs = max(1, -(-len(keys) // size))
-    longest = -(-len(keys) // n_runs)
-    runs: list[list[_Key]] = []
-    n_characters = 0
-    for key in keys:
-        n_own = sum(map(len, key))
-        if not runs or len(runs[-1]) == longest or n_characters + n_own > MOST_CHARACTERS:
-            runs.append([])
-            n_characters = 0
-        runs[-1].append(key)
-        n_characters += n_own
-    return runs
+class _Left(NamedTuple):
+    """Why passages are left unjudged."""
+
+    status: PassageStatus
+    reason: str
+    unusable: bool = False
 
 
-def _lowest_kept(state: State, settings: Settings) -> float | None:
+_ASKED_NO_MORE = _Left("not_needed", "skipped: the judge asked for no more")
+
+
+def _wave_size(settings: Settings, judge: Judge) -> float:
+    """Return the most windows a wave, in whole groups; infinite if all are judged at once."""
+    size = settings.passages_a_wave
+    return inf if size is None else -(-size // judge.group_size) * judge.group_size
+
+
+def _next_batches(judge: Judge, request: PlanRequest) -> list[Batch]:
+    try:
+        batches = list(judge.plan(request))
+        asked = [number for batch in batches for number in batch["numbers"]]
+    except DeepEraError:
+        raise
+    except Exception as error:  # the boundary to foreign code
+        raise RoleError(f"the judge cannot plan: {type(error).__name__}: {error}") from error
+    if batches and not set(asked) & set(request.open):
+        raise RoleError("the judge cannot plan: it asks again for what it has judged")
+    return batches
+
+
+def _why_stop(
+    state: State,
+    done: Collection[int],
+    *,
+    settings: Settings,
+    needs_evidence: bool,
+    spent: str,
+) -> _Left | None:
+    judgements = [one for one in _verdicts(state) if one["index"] in done]
+    if settings.enough is not None:
+        lowest = sure_from(settings, state["intent"]["fields"]["intent"])
+        texts = {index: state["passages"][index].page_content for index in done}
+        sure = {
+            one["index"]
+            for one in judgements
+            if passes(texts[one["index"]], one, lowest, needs_evidence=needs_evidence)
+        }
+        if len(sure) >= settings.enough:
+            found = "1 passage" if len(sure) == 1 else f"{len(sure)} passages"
+            return _Left("not_needed", f"skipped: {found} already scored >= {lowest:g}")
+    if all(one["unusable"] for one in judgements):  # a backend that lets nobody in
+        return _Left("failed", judgements[0]["reason"], unusable=True)
+    return _Left("skipped_budget", f"budget reached: {spent}") if spent else None
+
+
+def _leave(state: State, done: Collection[int], left: _Left) -> Command[Literal["score", "select"]]:
+    """Leave all other passages unjudged, each with why."""
+    rest = dict.fromkeys(one["index"] for one in state["windows"] if one["index"] not in done)
+    update: Update = {"judgements": [_unjudged(state, index, left) for index in rest]}
+    tell("plan", update)
+    return Command(update=update, goto="select")
+
+
+def _unjudged(state: State, index: int, left: _Left) -> JudgementRecord:
+    passage = state["passages"][index]
+    return {
+        "index": index,
+        "id": passage.id or str(index + 1),
+        "start": 0,
+        "end": len(passage.page_content),
+        "score": None,
+        "status": left.status,
+        "reason": left.reason,
+        "quote": "",
+        "unusable": left.unusable,
+    }
+
+
+def _verdicts(state: State) -> list[JudgementRecord]:
+    return [one for one in state["judgements"] if one["status"] != "candidate"]
+
+
+def _summary_from(state: State, settings: Settings) -> float | None:
     """Return the lowest score that may be kept; None if no summary is wanted, or none can be kept.
 
     A rule that goes by the scores has not seen them yet: its floor counts.
@@ -211,39 +291,3 @@ def _lowest_kept(state: State, settings: Settings) -> float | None:
         return None
     lowest = cut(settings.threshold, [], state["intent"]["fields"]["intent"])
     return lowest if lowest <= 1 else None
-
-
-def _score_task(
-    state: State, window: Window, notes: Mapping[str, float] | None, summary_from: float | None
-) -> ScoreTask:
-    index, start, end = window
-    passage = state["passages"][index]
-    task = _passage_task(state["question"], state["intent"]["fields"], passage, start, end)
-    score_task: ScoreTask = {
-        "index": index,
-        "id": passage.id or str(index + 1),
-        "start": start,
-        "end": end,
-        "task": task,
-    }
-    if notes is not None:
-        task["notes"] = notes
-    if notes is not None and PROMISE in notes:
-        task["notes"] = {name: value for name, value in notes.items() if name != PROMISE}
-        score_task["promise"] = notes[PROMISE]
-    if summary_from is not None:
-        task["summary_from"] = summary_from
-    return score_task
-
-
-def _passage_task(
-    question: str, fields: IntentFields, passage: Document, start: int, end: int
-) -> PassageTask:
-    shown = shown_text(passage, start, end)
-    return {
-        "question": question,
-        "intent": fields,
-        "text": shown["text"],
-        "title": shown["title"],
-        "section": shown["section"],
-    }

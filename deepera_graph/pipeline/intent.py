@@ -1,15 +1,19 @@
 """Intent node: what the question asks for, guarded against empty and off-topic readings."""
 
 import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
 
+from deepera_graph.budget import meter_of
 from deepera_graph.errors import AnswerError, InputError, RoleError
-from deepera_graph.passages import read_passages
+from deepera_graph.judges.base import window_key
+from deepera_graph.passages import judged_windows, read_passages, shown_text
 from deepera_graph.pipeline.state import State, Update
-from deepera_graph.schema import Intent, IntentFields, IntentTask, intent_fields
+from deepera_graph.schema import Intent, IntentFields, IntentTask, Window, intent_fields
+from deepera_graph.settings import Settings
 from deepera_graph.text.words import STOP_WORDS
 from deepera_graph.usage import Usage
 
@@ -37,7 +41,7 @@ def record(state: State, intent: Intent) -> Update:
     return {"intent": {"fields": intent_fields(intent), "status": status, "cause": intent.problem}}
 
 
-def rescue(state: State, error: RoleError) -> Update:
+def on_failure(state: State, error: RoleError) -> Update:
     """Go on with the raw question alone."""
     return {"intent": {"fields": UNKNOWN, "status": "fallback", "cause": str(error)}}
 
@@ -122,8 +126,16 @@ def _words(text: str) -> set[str]:
     return set(re.findall(r"\w+", text.lower())) - STOP_WORDS
 
 
-def receive(state: State) -> Update:
-    """Check the question and forget what an earlier turn on the same thread left behind.
+def receive(
+    state: State,
+    config: RunnableConfig,
+    *,
+    settings: Settings,
+    prepare: Callable[[Sequence[Window]], None] | None = None,
+) -> Update:
+    """Check the question, cut the passages, and forget an earlier turn on the same thread.
+
+    A judge that can *prepare* begins while the intent is asked for; not if the budget is spent.
 
     Raises:
         InputError: The question is blank, or a passage cannot be used.
@@ -131,8 +143,22 @@ def receive(state: State) -> Update:
     question: object = state.get("question")
     if not isinstance(question, str) or not question.strip():
         raise InputError(f"question must not be empty, got {question!r}")
+    passages = _documents(state.get("passages"))
+    cuts = judged_windows(passages, settings.max_passage_chars)
+    if prepare is not None and not meter_of(config).reached:
+        shown = (shown_text(passages[one.place], one.start, one.end) for one in cuts)
+        prepare(list({window_key(window): window for window in shown}.values()))
     return {
-        "passages": _documents(state.get("passages")),
+        "passages": passages,
+        "windows": [
+            {
+                "index": one.place,
+                "id": passages[one.place].id or str(one.place + 1),
+                "start": one.start,
+                "end": one.end,
+            }
+            for one in cuts
+        ],
         "intent": {"fields": UNKNOWN, "status": "fallback", "cause": "no passages"},
         "judgements": None,
         "summaries": None,

@@ -2,28 +2,29 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from langchain_core.documents import Document
 
 from deepera_graph.errors import BackendError, RoleError
 from deepera_graph.passages import retrieval_place
-from deepera_graph.pipeline.score import passes, placed
+from deepera_graph.pipeline.score import locate_quote, passes
 from deepera_graph.pipeline.state import (
     JudgementRecord,
     Outcome,
     RankRecord,
     State,
     SummaryRecord,
-    SurveyRecord,
     Update,
+    kept_document,
 )
 from deepera_graph.pipeline.summarize import given_summaries
-from deepera_graph.result import kept_document
 from deepera_graph.settings import Settings
 from deepera_graph.thresholds import cut
 from deepera_graph.usage import Usage
 
 NO_TEXT = "the passage has no text"
+_UNREADABLE = {"score": None, "status": "failed", "reason": NO_TEXT, "quote": "", "unusable": False}
 
 
 def select(state: State, *, settings: Settings, needs_evidence: bool = False) -> Update:
@@ -41,12 +42,10 @@ def select(state: State, *, settings: Settings, needs_evidence: bool = False) ->
         BackendError: Every passage failed because of the backend, and the settings say to raise.
     """
     passages = state["passages"]
-    by_index: dict[int, list[JudgementRecord]] = defaultdict(list)
-    for judgement in state["judgements"]:
-        by_index[judgement["index"]].append(judgement)
+    by_index = _verdicts_by_passage(state)
     threshold = cut(settings.threshold, _best_scores(by_index), state["intent"]["fields"]["intent"])
     records = [
-        _joined(index, passage, by_index[index], threshold, needs_evidence=needs_evidence)
+        _joined(index, passage, by_index.get(index, []), threshold, needs_evidence=needs_evidence)
         for index, passage in enumerate(passages)
     ]
     if settings.on_error == "raise":
@@ -68,7 +67,6 @@ def select(state: State, *, settings: Settings, needs_evidence: bool = False) ->
             records,
             settings,
             over_filtered=fallback is not None or not kept,
-            survey=state.get("survey"),
         ),
         "fallback": fallback,
     }
@@ -79,7 +77,6 @@ def outcome(
     settings: Settings,
     *,
     over_filtered: bool,
-    survey: SurveyRecord | None = None,
 ) -> Outcome:
     """Name how the run went; a run with too many failures is degraded whatever it kept.
 
@@ -87,15 +84,27 @@ def outcome(
     """
     if not records:
         return "nothing_retrieved"
-    statuses: list[str] = [survey["status"]] if survey else []
-    statuses += [status for one in records for status in (one["status"], one["summary_status"])]
-    if "skipped_budget" in statuses:
+    if any("skipped_budget" in (one["status"], one["summary_status"]) for one in records):
         return "budget_stop"
     needed = [record for record in records if record["status"] != "not_needed"]
     n_failed = sum(record["score"] is None for record in needed)
     if needed and n_failed / len(needed) > settings.max_failed_share:
         return "degraded"
     return "over_filtered" if over_filtered else "ok"
+
+
+def _verdicts_by_passage(state: State) -> dict[int, list[JudgementRecord]]:
+    """Return the verdicts on each passage; one on the whole of it comes last, and counts alone."""
+    by_index: dict[int, list[JudgementRecord]] = defaultdict(list)
+    for one in state["judgements"]:
+        if one["status"] == "candidate":
+            continue
+        length = len(state["passages"][one["index"]].page_content)
+        if (one["start"], one["end"]) == (0, length):
+            by_index[one["index"]] = [one]
+        else:
+            by_index[one["index"]].append(one)
+    return by_index
 
 
 def _best_scores(by_index: Mapping[int, list[JudgementRecord]]) -> list[float]:
@@ -120,28 +129,26 @@ def _joined(
         one for one in judgements if passes(text, one, threshold, needs_evidence=needs_evidence)
     ]
     best = _best_window(judgements, passing)
+    verdict: Mapping[str, Any] = best or _UNREADABLE
     whole = best is None or (best["start"], best["end"]) == (0, len(text))
-    record = RankRecord(
-        index=index,
-        id=passage.id or str(index + 1),
-        rank=0,
-        score=best["score"] if best else None,
-        kept=False,
-        status=best["status"] if best else "failed",
-        reason=best["reason"] if best else NO_TEXT,
-        quote=best["quote"] if best else "",
-        quote_span=None,
-        quote_status="",
-        window=None if whole or best is None else [best["start"], best["end"]],
-        unusable=bool(best and best["unusable"]),
-        retrieval_rank=rank,
-        retrieval_score=score,
-        summary="",
-        summary_status="",
-    )
+    record: Any = {
+        "index": index,
+        "id": passage.id or str(index + 1),
+        "rank": 0,
+        "kept": False,
+        **{key: verdict[key] for key in _UNREADABLE},
+        "quote_span": None,
+        "quote_status": "",
+        "window": None if whole or best is None else [best["start"], best["end"]],
+        "retrieval_rank": rank,
+        "retrieval_score": score,
+        "summary": "",
+        "summary_status": "",
+    }
     if best and best["quote"]:
-        record["quote_status"], record["quote_span"] = placed(text, best)
-    return record
+        record["quote_status"], record["quote_span"] = locate_quote(text, best)
+    made: RankRecord = record
+    return made
 
 
 def _held_to_evidence(record: RankRecord, threshold: float) -> RankRecord:
@@ -250,7 +257,6 @@ def collect(state: State, *, settings: Settings) -> Update:
             [*ranking, *state.get("left_out", ())],
             settings,
             over_filtered=state["fallback"] is not None or not kept,
-            survey=state.get("survey"),
         ),
     }
 

@@ -1,12 +1,13 @@
 """What travels through the graph: plain data and LangChain documents."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from langchain_core.documents import Document
 
 from deepera_graph.passages import PassageLike
-from deepera_graph.schema import IntentFields, PassageTask
+from deepera_graph.schema import Batch, IntentFields, PassageTask
 from deepera_graph.usage import UsageRecord, merge_usage
 
 PassageStatus = Literal["scored", "repaired", "failed", "skipped_budget", "not_needed"]
@@ -26,54 +27,39 @@ class IntentRecord(TypedDict):
     cause: str
 
 
-class SurveyRecord(TypedDict):
-    """How the survey of the passages went.
+class WindowRecord(TypedDict):
+    """A passage to be judged, or a window of a long one: whose it is, and offsets into its text."""
 
-    `status` is ``read``, ``repaired`` (the first reply was unusable), ``failed`` or
-    ``skipped_budget`` (after both the passages are judged without notes), or ``none`` (there was
-    nothing to judge); `cause` says why, except for ``read``.
-    """
-
-    status: Literal["read", "repaired", "failed", "skipped_budget", "none"]
-    cause: str
+    index: int
+    id: str
+    start: int
+    end: int
 
 
 class ScoreTask(TypedDict):
-    """One window of one passage, on its way to the judge; only `task` reaches the role.
+    """A batch on its way to the judge, which sees `batch` alone.
 
-    `promise` is there if a surveyor told it: how likely the window is evidence.
+    `members` are, for each window of the batch, all that have its text.
     """
 
-    index: int
-    id: str
-    start: int
-    end: int
-    task: PassageTask
-    promise: NotRequired[float]
+    batch: Batch
+    members: list[list[WindowRecord]]
 
 
-class ScoreGroup(TypedDict):
-    """Windows of one question that are judged together."""
-
-    members: list[ScoreTask]
-
-
-class JudgementRecord(TypedDict):
+class JudgementRecord(WindowRecord):
     """The verdict on one window; `score` is None when the call failed, or there was none.
 
-    `summary` is there if the judge gave one along with its score.
+    `summary` is there if the judge gave one along with its score. A first score, on which a later
+    round decides, has the status ``candidate``, and `by` says which part of the judge gave it.
     """
 
-    index: int
-    id: str
-    start: int
-    end: int
     score: float | None
-    status: PassageStatus
+    status: PassageStatus | Literal["candidate"]
     reason: str
     quote: str
     unusable: bool
     summary: NotRequired[str]
+    by: NotRequired[str]
 
 
 class RankRecord(TypedDict):
@@ -153,7 +139,7 @@ class AnswerRecord(TypedDict):
     quotes: NotRequired[list[AnswerQuote]]
 
 
-def collect(old: list[Any] | None, new: list[Any] | None) -> list[Any]:
+def append(old: list[Any] | None, new: list[Any] | None) -> list[Any]:
     """Append what a branch wrote; None as *new* starts again from an empty list."""
     return [] if new is None else [*(old or []), *new]
 
@@ -173,7 +159,7 @@ class Output(TypedDict):
     """What comes out.
 
     `documents` are the kept passages, best first; `left_out` are the failed ones that the settings
-    take out of the ranking. `survey` is there if the backend has a surveyor.
+    take out of the ranking.
     """
 
     question: str
@@ -185,18 +171,38 @@ class Output(TypedDict):
     outcome: Outcome
     fallback: str | None
     answer: AnswerRecord | None
-    survey: NotRequired[SurveyRecord]
     usage: Annotated[dict[str, UsageRecord], merge_usage]
 
 
 class State(Output):
-    """Everything that travels.
-
-    `notes` is there if the backend has a surveyor: one set of notes for each of `judged_windows`,
-    in their order; empty if the survey failed.
-    """
+    """Everything that travels; `windows` are what is judged of `passages`, in their order."""
 
     passages: list[Document]
-    notes: NotRequired[list[dict[str, float]]]
-    judgements: Annotated[list[JudgementRecord], collect]
-    summaries: Annotated[list[SummaryRecord], collect]
+    windows: list[WindowRecord]
+    judgements: Annotated[list[JudgementRecord], append]
+    summaries: Annotated[list[SummaryRecord], append]
+
+
+_RETRIEVAL_KEYS = ("retrieval_rank", "retrieval_score")  # as `Passage.to_document` writes them
+_RECORD_KEYS = (
+    "rank", "reason", "quote", "quote_span", "quote_status", "status", "window", "summary_status",
+    "retrieval_rank", "retrieval_score",
+)  # fmt: skip
+
+
+def kept_document(passage: Document, record: Mapping[str, Any], intent: IntentRecord) -> Document:
+    """Return a copy of a kept passage with its verdict, a `RankRecord` or like it.
+
+    `page_content` is the summary if there is one, else the passage; `metadata` keeps every key
+    and gains `relevance_score` in [0, 1] and one `deepera` key with the rest, JSON-serialisable.
+    """
+    verdict: dict[str, Any] = {key: record[key] for key in _RECORD_KEYS}
+    for key in ("quote_span", "window"):
+        verdict[key] = None if record[key] is None else list(record[key])
+    verdict["text"], verdict["intent"] = passage.page_content, dict(intent["fields"])
+    rest = {name: value for name, value in passage.metadata.items() if name not in _RETRIEVAL_KEYS}
+    return Document(
+        id=passage.id,
+        page_content=record["summary"] or passage.page_content,
+        metadata={**deepcopy(rest), "relevance_score": record["score"], "deepera": verdict},
+    )

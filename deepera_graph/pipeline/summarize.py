@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from deepera_graph.errors import BudgetError, RoleError
 from deepera_graph.passages import shown_text
 from deepera_graph.pipeline.state import RankRecord, State, SummaryRecord, SummaryTask, Update
-from deepera_graph.schema import PassageTask, Summary, told_with
+from deepera_graph.schema import PassageTask, Summary, passage_task, with_repair_note
 from deepera_graph.text.terms import missing_terms
 
 
@@ -22,15 +22,17 @@ def record(task: SummaryTask, summary: Summary) -> Update:
     text = summary.text.strip()
     if not text:
         cause = "the summarizer found no answer in the passage"
-        return _summarized(task, "", "none", told_with(cause, summary))
+        return _summarized(task, "", "none", with_repair_note(cause, summary))
     missing = missing_terms(text, task["task"]["text"] + " " + task["task"]["title"])
     if missing:
         cause = f"not in the passage: {', '.join(missing)}"
-        return _summarized(task, _own_words(task), "drifted", told_with(cause, summary))
-    return _summarized(task, text, "repaired" if summary.repaired else "ok", told_with("", summary))
+        return _summarized(task, _own_words(task), "drifted", with_repair_note(cause, summary))
+    return _summarized(
+        task, text, "repaired" if summary.repaired else "ok", with_repair_note("", summary)
+    )
 
 
-def rescue(task: SummaryTask, error: RoleError) -> Update:
+def on_failure(task: SummaryTask, error: RoleError) -> Update:
     """Return the passage's own text instead."""
     status = "skipped_budget" if isinstance(error, BudgetError) else "failed"
     return _summarized(task, task["task"]["text"], status, str(error))
@@ -69,22 +71,20 @@ def given_summaries(state: State, ranking: Sequence[RankRecord]) -> list[Summary
         start, end = one["window"] or (0, len(state["passages"][one["index"]].page_content))
         summary = found.get((one["index"], start, end))
         if one["kept"] and summary:
-            task = _task(state, one, start, end)
+            task = summary_task(state, one)
             records += record(task, Summary(text=summary))["summaries"]
     return records
 
 
-def _task(state: State, record: RankRecord, start: int, end: int) -> SummaryTask:
-    shown = shown_text(state["passages"][record["index"]], start, end)
+def summary_task(state: State, record: RankRecord) -> SummaryTask:
+    """Return what the summarizer is asked about a kept passage: the window that counted."""
+    passage = state["passages"][record["index"]]
+    start, end = record["window"] or (0, len(passage.page_content))
     return {
         "index": record["index"],
         "id": record["id"],
         "quote": record["quote"],
-        "task": {
-            "question": state["question"],
-            "intent": state["intent"]["fields"],
-            "text": shown["text"],
-            "title": shown["title"],
-            "section": shown["section"],
-        },
+        "task": passage_task(
+            state["question"], state["intent"]["fields"], shown_text(passage, start, end)
+        ),
     }

@@ -31,7 +31,7 @@ from deepera_graph.judges.trained.scorer import (
 )
 from deepera_graph.judges.trained.similarity import TokenCounts, sigmoid, tokenize
 from deepera_graph.judges.trained.trees import Trees
-from deepera_graph.schema import PassageText, intent_fields
+from deepera_graph.schema import Window, intent_fields
 from deepera_graph.training.augment import (
     has_natural_negatives,
     label_own_paper,
@@ -338,33 +338,19 @@ def build_scorer(scorer: EvidenceScorer, extractor: FeatureExtractor) -> PoolSco
 
 
 def build_model_scorer(model: EvidenceModel) -> PoolScorer:
-    """Return what scores a pool by loaded weights, as a run does: a survey, then each passage.
+    """Return what scores a pool by loaded weights, as a run does.
 
     Passages that are alike are judged once, as in a run.
     """
 
     def score(pool: Pool) -> list[float]:
         intent = intent_fields(recognize_intent({"question": pool.question, "problem": ""}))
-        texts: dict[tuple[str, str], PassageText] = {
+        windows: dict[tuple[str, str], Window] = {
             _text_and_title(one): {"text": one.text, "title": one.title, "section": ""}
             for one in pool.passages
         }
-        notes = model.survey(
-            {"question": pool.question, "intent": intent, "passages": list(texts.values())}
-        )
-        scores = {
-            key: model.judge(
-                {
-                    "question": pool.question,
-                    "intent": intent,
-                    "text": text["text"],
-                    "title": text["title"],
-                    "section": text["section"],
-                    "notes": its,
-                }
-            ).score
-            for (key, text), its in zip(texts.items(), notes, strict=True)
-        }
+        judged = model.judge(pool.question, intent, list(windows.values()))
+        scores = {key: one.score for key, one in zip(windows, judged, strict=True)}
         return [scores[_text_and_title(one)] for one in pool.passages]
 
     return score

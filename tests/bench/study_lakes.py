@@ -3,7 +3,7 @@
 from bench.lakes import make_instance
 from deepera_graph.bench.data.instance import Dataset
 from deepera_graph.bench.rankers.base import Note, Ranker, rank_by_score
-from deepera_graph.bench.studies.base import Lab, Setup
+from deepera_graph.bench.studies.base import StudyConfig, StudyRunner
 
 QUICK = {"n_resamples": 50, "cutoffs": (1, 2, 5)}
 
@@ -50,7 +50,7 @@ def lakes(n_questions=4, *, setting="ssli", name=None, subject="limnology", **ch
 
 def lab(rankers, datasets, **changes):
     """A lab that resamples little."""
-    return Lab(rankers, datasets, Setup(**{**QUICK, **changes}))
+    return StudyRunner(rankers, datasets, StudyConfig(**{**QUICK, **changes}))
 
 
 def column(grid, name):

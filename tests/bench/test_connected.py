@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from deepera_graph.bench.build.corpus import connected
+from deepera_graph.bench.build.corpus import find_connected
 from deepera_graph.errors import SettingsError
 
 N_DIMENSIONS = 24
@@ -16,39 +16,39 @@ def topic(axis, n, seed=0):
 
 def test_documents_without_neighbours_are_dropped():
     vectors = np.concatenate([topic(0, 20), topic(1, 1), topic(2, 20), topic(3, 2)])
-    kept = connected(vectors, min_similarity=0.9, min_size=5)
+    kept = find_connected(vectors, min_similarity=0.9, min_size=5)
     assert kept.tolist() == [True] * 20 + [False] + [True] * 20 + [False] * 2
 
 
 def test_a_chain_of_similar_documents_is_one_group():
     angles = np.linspace(0, np.pi / 2, 30)
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-    assert connected(vectors, n_neighbours=2, min_similarity=0.99, min_size=30).all()
+    assert find_connected(vectors, n_neighbours=2, min_similarity=0.99, min_size=30).all()
 
 
 def test_the_order_and_the_length_of_vectors_do_not_matter():
     vectors = np.concatenate([topic(0, 12), topic(1, 3), topic(2, 9)])
     order = np.random.default_rng(1).permutation(len(vectors))
     scale = np.random.default_rng(2).uniform(0.1, 9, (len(vectors), 1)).astype(np.float32)
-    kept = connected(vectors, min_similarity=0.9, min_size=5)
-    assert connected((vectors * scale)[order], min_similarity=0.9, min_size=5).tolist() == (
+    kept = find_connected(vectors, min_similarity=0.9, min_size=5)
+    assert find_connected((vectors * scale)[order], min_similarity=0.9, min_size=5).tolist() == (
         kept[order].tolist()
     )
 
 
 def test_identical_documents_are_neighbours():
     vectors = np.repeat(topic(0, 1), 50, axis=0)
-    assert connected(vectors, n_neighbours=3, min_similarity=1, min_size=50).all()
+    assert find_connected(vectors, n_neighbours=3, min_similarity=1, min_size=50).all()
 
 
 def test_a_document_without_a_vector_is_alone():
     vectors = np.concatenate([topic(0, 6), np.zeros((1, N_DIMENSIONS), np.float32)])
-    assert connected(vectors, min_similarity=0.5, min_size=2).tolist() == [True] * 6 + [False]
+    assert find_connected(vectors, min_similarity=0.5, min_size=2).tolist() == [True] * 6 + [False]
 
 
 @pytest.mark.parametrize(("n", "min_size", "kept"), [(0, 1, []), (1, 1, [True]), (1, 2, [False])])
 def test_hardly_any_documents(n, min_size, kept):
-    assert connected(topic(0, n), min_similarity=0.5, min_size=min_size).tolist() == kept
+    assert find_connected(topic(0, n), min_similarity=0.5, min_size=min_size).tolist() == kept
 
 
 @pytest.mark.parametrize(
@@ -62,11 +62,11 @@ def test_hardly_any_documents(n, min_size, kept):
 def test_limits_out_of_range_are_refused(changes, message):
     limits = {"n_neighbours": 10, "min_similarity": 0.5, "min_size": 2, **changes}
     with pytest.raises(SettingsError, match=message):
-        connected(topic(0, 4), **limits)
+        find_connected(topic(0, 4), **limits)
 
 
 def test_vectors_must_be_finite_and_in_rows():
     with pytest.raises(SettingsError, match="finite"):
-        connected(np.full((2, 2), np.nan, np.float32), min_similarity=0.5, min_size=1)
+        find_connected(np.full((2, 2), np.nan, np.float32), min_similarity=0.5, min_size=1)
     with pytest.raises(SettingsError, match="shape"):
-        connected(np.zeros(3, np.float32), min_similarity=0.5, min_size=1)
+        find_connected(np.zeros(3, np.float32), min_similarity=0.5, min_size=1)

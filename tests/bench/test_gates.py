@@ -2,7 +2,13 @@
 
 import pytest
 
-from deepera_graph.bench.build.gates import GATES, Candidate, Gates, failed_gates, holds_answer
+from deepera_graph.bench.build.gates import (
+    GATES,
+    CandidateDistractor,
+    Gates,
+    contains_answer,
+    failed_gates,
+)
 from deepera_graph.errors import SettingsError
 
 QUESTION = "Does liming raise the pH of acid ponds?"
@@ -30,7 +36,7 @@ def candidate(text=GOOD, **changes):
         "question": QUESTION,
         **changes,
     }
-    return Candidate(**fields)
+    return CandidateDistractor(**fields)
 
 
 def test_prose_passes_every_gate():
@@ -150,7 +156,7 @@ def test_limits_out_of_range_are_refused(changes):
     ],
 )
 def test_an_answer_is_found_however_it_is_written(text, answer):
-    assert holds_answer(text, answer)
+    assert contains_answer(text, answer)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +173,7 @@ def test_an_answer_is_found_however_it_is_written(text, answer):
     ],
 )
 def test_no_answer_is_found_where_none_is_given(text, answer):
-    assert not holds_answer(text, answer)
+    assert not contains_answer(text, answer)
 
 
 def test_a_long_answer_is_found_by_any_of_its_sentences():
@@ -176,8 +182,8 @@ def test_a_long_answer_is_found_by_any_of_its_sentences():
         "second spring after treatment. More ponds should be treated."
     )
     told = "As others saw, mayflies and stoneflies came back to most treated ponds in that spring."
-    assert holds_answer(told, answer)
-    assert not holds_answer(GOOD, answer)
+    assert contains_answer(told, answer)
+    assert not contains_answer(GOOD, answer)
 
 
 def test_what_an_answer_takes_from_the_question_gives_nothing_away():
@@ -186,7 +192,7 @@ def test_what_an_answer_takes_from_the_question_gives_nothing_away():
     )
     aim = "We wanted to know whether liming raises the pH of acid ponds in the uplands."
     asked = "Does liming raise the pH of acid ponds in the uplands?"
-    assert not holds_answer(aim, answer, asked)
+    assert not contains_answer(aim, answer, asked)
 
 
 def test_names_of_gates_are_short_words():

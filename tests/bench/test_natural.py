@@ -4,7 +4,7 @@ import pytest
 
 from bench.lakes import SHARED_DATA, write_jsonl
 from deepera_graph.bench.build.corpus import Document, LsaEmbeddings, Section
-from deepera_graph.bench.build.natural import SectionQuestion, natural_instances
+from deepera_graph.bench.build.natural import SectionQuestion, make_natural_instances
 from deepera_graph.bench.data.articles import read_article_questions
 from deepera_graph.bench.data.documents import open_natural
 from deepera_graph.bench.data.instance import DatasetError, write_rows
@@ -36,7 +36,7 @@ ASKED = SectionQuestion(
 
 
 def make(question=ASKED, documents=(POND, *OTHERS), **options):
-    return list(natural_instances(documents, [question], **options))
+    return list(make_natural_instances(documents, [question], **options))
 
 
 def test_look_alikes_are_the_other_sections_of_the_document():
@@ -218,7 +218,7 @@ def test_pubmedqas_json_is_a_data_set_with_natural_look_alikes(tmp_path, caplog)
 def test_real_articles_give_pools_with_look_alikes_and_golden_passages():
     source = open_natural(SHARED_DATA / "scisumm")
     left_out = {}
-    made = list(natural_instances(source.documents(), source.questions(), left_out=left_out))
+    made = list(make_natural_instances(source.documents(), source.questions(), left_out=left_out))
     assert len(made) + len(left_out) == 536
     assert len(made) > 500
     assert all(2 <= len(one.contexts) <= 30 for one in made)

@@ -279,7 +279,7 @@ def test_a_plain_dict_that_fits_the_schema_is_stored(cache):
 def test_a_stored_answer_the_schema_refuses_is_asked_again(cache):
     role = Counting()
     judge = cached(role, cache)
-    key = judge._key(TASK)
+    key = judge._answers.key(TASK)
     cache.put(key, "judge", {"score": 70})
     assert judge.invoke(TASK).score == 0.5
     assert judge.invoke(TASK).score == 0.5
@@ -291,7 +291,7 @@ def test_only_the_answer_is_stored(cache, path):
     answer = Judgement(score=0.5, usage=Usage(calls=1, input_tokens=77_777))
     judge = cached(Counting(answer), cache, fingerprint={"headers": secret})
     judge.invoke(TASK)
-    assert cache.get(judge._key(TASK)) == {
+    assert cache.get(judge._answers.key(TASK)) == {
         "score": 0.5,
         "reason": "",
         "quote": "",
@@ -303,7 +303,7 @@ def test_only_the_answer_is_stored(cache, path):
     cache.close()
     content = path.read_bytes()
     assert secret.encode() not in content
-    assert secret not in repr(vars(judge))
+    assert secret not in repr(vars(judge._answers))
     assert TASK["text"].encode() not in content
 
 
@@ -335,7 +335,7 @@ def test_a_pickled_role_finds_its_answers(cache):
     first = judge.invoke(TASK)
     copy = pickle.loads(pickle.dumps(judge))
     assert copy.invoke(TASK).score == first.score
-    copy._cache.close()
+    copy._answers._cache.close()
 
 
 def test_the_task_is_not_changed(cache):

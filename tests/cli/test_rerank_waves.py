@@ -23,7 +23,7 @@ def test_what_was_not_needed_is_written_counted_and_told(rerank, read, tmp_path)
     ended = rerank("--backend", TEA, "--enough", "1", "--wave-size", "1")
     first, second = read(tmp_path / "out.jsonl")
     assert [one["status"] for one in first["ranking"]] == ["scored", "not_needed", "not_needed"]
-    assert first["ranking"][1]["reason"] == "not asked about: 1 scored 0.9 or more before its turn"
+    assert first["ranking"][1]["reason"] == "skipped: 1 passage already scored >= 0.9"
     assert [one["id"] for one in second["ranking"]] == ["b", "a", "c"]
     report = json.loads((tmp_path / "out.report.json").read_text())
     assert report["passages"]["statuses"] == {"not_needed": 3, "scored": 3}

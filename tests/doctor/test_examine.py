@@ -6,13 +6,13 @@ import sys
 import textwrap
 from dataclasses import replace
 
-from deepera_graph import AnswerError, CallError, Survey, judges, local_backend
+from deepera_graph import AnswerError, CallError, judges, local_backend
 from deepera_graph.cache.store import FILE_NAME, open_cache
 from deepera_graph.doctor import checks
 from deepera_graph.doctor.checks import HIDDEN, Finding, examine, judge_sample
 from deepera_graph.retrieval.store import open_store
+from support.list_judges import list_backend
 from support.roles import ScriptedRole
-from support.surveys import surveyed
 
 
 def by_name(**options):
@@ -44,11 +44,12 @@ def test_every_failure_and_warning_has_one_line_of_advice(tmp_path):
         assert "\n" not in one.found + one.advice
 
 
-def test_a_surveyor_is_tried_and_its_notes_reach_the_judge():
-    found = judge_sample("x", surveyed())
+def test_a_judge_of_lists_is_tried():
+    found = judge_sample("x", list_backend())
     assert (found.status, found.found[:38]) == ("warn", "a passage that is plain evidence score")
-    for broken in (lambda task: AnswerError("torn"), lambda task: Survey(notes=[])):
-        assert judge_sample("x", surveyed(broken)).status == "fail"
+    for broken in (lambda batch: AnswerError("torn"), lambda batch: [AnswerError("torn")]):
+        assert judge_sample("x", list_backend(broken)).found == "torn"
+    assert judge_sample("x", list_backend(lambda batch: [])).status == "fail"
 
 
 def test_weights_that_cannot_be_loaded_are_a_failure_that_names_the_rules(monkeypatch):

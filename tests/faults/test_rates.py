@@ -62,7 +62,7 @@ def run(n_calls: int, limits: dict[str, float], *, tokens: int, latency: float) 
                 )
             )  # fmt: skip
 
-        job = ("Does moss grow?", ["moss"] * n_passages)
+        job = ("Does moss grow?", [f"moss {n}" for n in range(n_passages)])
         with ThreadPoolExecutor(RERANKERS) as pool:
             going = [
                 pool.submit(reranker().rerank, *job),
@@ -150,7 +150,11 @@ def test_one_address_written_in_two_ways_is_one_model() -> None:
             limits = {"calls_at_once": 1}
             for url in (server.base_url, f"{server.base_url}/"):
                 backend = llm_backend("openai:m", base_url=url, limits=limits)
-                pool.submit(EvidenceReranker(backend).rerank, "Does moss grow?", ["moss"] * 5)
+                pool.submit(
+                    EvidenceReranker(backend).rerank,
+                    "Does moss grow?",
+                    [f"moss {n}" for n in range(5)],
+                )
         assert server.calls == 12
         assert server.max_in_flight == 1
 
@@ -162,7 +166,7 @@ def test_who_has_no_time_left_does_not_wait_behind_those_who_have() -> None:
         )
         patient = EvidenceReranker(backend, max_concurrency=8, budget={"max_seconds": 2.5})
         hurried = EvidenceReranker(backend, max_concurrency=8, budget={"max_seconds": 1.0})
-        job = ("Does moss grow?", ["moss"] * 8)
+        job = ("Does moss grow?", [f"moss {n}" for n in range(8)])
         with ThreadPoolExecutor(1) as pool:
             going = pool.submit(patient.rerank, *job)
             started = time.monotonic()
@@ -188,7 +192,7 @@ def test_calls_at_once_hold_for_threads_and_loops_together() -> None:
         reranker(3).rerank("Does moss grow?", ["moss"])  # holds from its first call
         server.reset_counts()
         with ThreadPoolExecutor(RERANKERS) as pool:
-            job = ("Does moss grow?", ["moss"] * 12)
+            job = ("Does moss grow?", [f"moss {n}" for n in range(12)])
             going = [
                 pool.submit(reranker(5).rerank, *job),
                 pool.submit(reranker(3).rerank, *job),

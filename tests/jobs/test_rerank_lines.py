@@ -239,6 +239,8 @@ def test_a_lone_surrogate_survives(make_file):
 
 
 def test_a_passage_of_200_000_characters_is_said_to_be_windowed(make_file, make_line):
-    (line,), _ = run(make_file(make_line("q1", "tea grows. " * 18_200, GOOD_TEXT)))
+    (line,), _ = run(
+        make_file(make_line("q1", "".join(f"tea grows {n:05}. " for n in range(11_800)), GOOD_TEXT))
+    )
     assert {one["id"]: one.get("windowed") for one in line["ranking"]} == {"p1": True, "p2": None}
     assert line["usage"]["calls"] > 15

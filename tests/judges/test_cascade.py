@@ -6,25 +6,26 @@ from dataclasses import replace
 
 import pytest
 
+import deepera_graph
 from deepera_graph import (
     AnswerError,
     Budget,
     CallError,
     EvidenceReranker,
     SettingsError,
-    Survey,
     Usage,
     cascade_backend,
     llm_backend,
     load_backend,
     local_backend,
+    screened_backend,
 )
 from deepera_graph.cache.store import JudgementCache
+from deepera_graph.judges.base import Judge
 from deepera_graph.judges.cascade import MOST_UNREAD
-from deepera_graph.schema import GroupJudgement
-from support.roles import FREE, ScriptedRole, judged, scripted_backend
+from support.list_judges import ListJudge, by_length, run, scores
+from support.roles import judged, scripted_backend
 from support.scripted import ScriptedChat
-from support.surveys import run, scores
 
 QUESTION = "Which text?"
 TEXTS = [f"text {number}" for number in range(8)]
@@ -68,36 +69,24 @@ def test_what_was_not_read_says_so_keeps_its_order_and_stays_under_the_threshold
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_the_local_judge_gets_the_notes_of_its_surveyor_and_the_careful_one_its_own(is_async):
-    first = replace(
-        cheap(lambda task: judged(task["notes"]["n"] / 10)),
-        surveyor=ScriptedRole(
-            lambda task: Survey(
-                notes=[{"n": int(one["text"][-1])} for one in task["passages"]], usage=Usage(1, 2)
-            )
-        ),
-    )
-    second = replace(
-        careful(),
-        surveyor=ScriptedRole(
-            lambda task: Survey(notes=[{"m": 7}] * len(task["passages"]), usage=FREE)
-        ),
-    )
-    result = run(cascade_backend(first, second, 3), TEXTS, is_async=is_async)
-    assert asked(second) == TEXTS[-3:]
-    assert [task["notes"] for task in second.judge.tasks] == [{"m": 7}] * 3
-    assert result.usage["survey"] == Usage(1, 2)
+def test_each_judge_sees_the_windows_it_needs_and_no_score_of_the_other(is_async):
+    first, second = replace(cheap(), judge=ListJudge()), replace(careful(), judge=ListJudge())
+    texts = [text * (1 + place) for place, text in enumerate(TEXTS)]
+    result = run(cascade_backend(first, second, 3), texts, is_async=is_async)
+    [cheaply], [carefully] = first.judge.batches, second.judge.batches
+    assert {one["text"] for one in cheaply["windows"]} == set(texts)
+    assert "scores" not in carefully
+    assert [one.score for one in result.passages[:3]] == sorted(
+        (one.score for one in by_length(cheaply)), reverse=True
+    )[:3]
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_without_a_survey_the_local_judge_alone_judges_and_says_so(is_async):
-    first = replace(cheap(), surveyor=ScriptedRole(lambda task: AnswerError("torn")))
-    second = careful()
+def test_a_local_judge_that_fails_on_all_asks_nobody_else_and_says_why(is_async):
+    first, second = replace(cheap(), judge=ListJudge(lambda batch: AnswerError("torn"))), careful()
     result = run(cascade_backend(first, second, 3), TEXTS, is_async=is_async, threshold=0.6)
-    assert result.survey == {"status": "failed", "cause": "torn"}
-    assert {one.text: one.score for one in result.passages} == CHEAP
-    assert result.passages[0].kept
-    assert result.passages[0].reason.startswith("judged by the local judge alone")
+    assert {one.reason for one in result.failed} == {"torn"}
+    assert len(result.failed) == 8
     assert second.judge.calls == 0
 
 
@@ -117,11 +106,11 @@ def test_a_passage_that_a_judge_fails_on_has_failed_and_sinks_no_other(is_async)
     assert asked(second) == [TEXTS[5], TEXTS[7]]
 
 
-def test_a_local_judge_that_fails_on_all_is_a_failed_survey_with_its_cost():
+def test_a_local_judge_that_fails_on_all_costs_what_it_costs():
     bad = cheap(lambda task: CallError("no model", usage=Usage(failed_calls=1)))
     result = run(cascade_backend(bad, careful(), 2), TEXTS)
-    assert (result.survey["status"], result.survey["cause"]) == ("failed", "no model")
-    assert result.usage["survey"] == Usage(failed_calls=8)
+    assert {one.reason for one in result.failed} == {"no model"}
+    assert result.usage["score"] == Usage(failed_calls=8)
     assert len(result.failed) == 8
 
 
@@ -143,13 +132,13 @@ def test_an_estimate_counts_no_more_than_the_best_and_asks_nothing():
         [(QUESTION, long), (QUESTION, TEXTS[:1])]
     )
     assert {stage: used.calls for stage, used in estimate.usage.items()} == {
-        "intent": 2, "survey": 0, "score": 4, "summarize": 3,
+        "intent": 2, "score": 4, "summarize": 3,
     }  # fmt: skip
     assert estimate.tokens_known
     own = EvidenceReranker(cascade_backend(first, llm_backend(chat), 3)).estimate(
         [(QUESTION, TEXTS)]
     )
-    assert (own.usage["survey"].calls, own.usage["summarize"].calls) == (8, 3)
+    assert (own.usage["score"].calls, own.usage["summarize"].calls) == (8 + 3, 3)
 
 
 def test_a_careful_judgement_is_paid_for_once_whatever_else_is_in_the_pool():
@@ -193,27 +182,25 @@ def test_nothing_to_judge_asks_nobody():
     assert first.judge.calls + second.judge.calls == 0
 
 
-class Grouped(ScriptedRole):
+class Grouped(Judge):
     """A judge of groups of two, which fails where *fault* says so."""
 
     group_size = 2
 
     def __init__(self, fault=lambda texts: None):
-        super().__init__(lambda task: judged(0.9))
-        self.groups = ScriptedRole(lambda group: fault(texts_of(group)) or in_one_call(group))
+        self.fault, self.groups = fault, []
 
-    def of_groups(self):
-        return self.groups
+    def plan(self, request):
+        numbers = sorted(request.next)
+        starts = range(0, len(numbers), self.group_size)
+        return [request.batch(numbers[start : start + self.group_size]) for start in starts]
 
-
-def texts_of(group):
-    return [task["text"] for task in group["tasks"]]
-
-
-def in_one_call(group):
-    free, paid = judged(0.9), judged(0.9, usage=Usage(1, 9))
-    verdicts = [paid, *[free] * (len(group["tasks"]) - 1)]
-    return GroupJudgement(verdicts=verdicts, usage=Usage(1, 9))
+    def judge(self, batch, config=None):
+        texts = [window["text"] for window in batch["windows"]]
+        self.groups.append(texts)
+        if error := self.fault(texts):
+            raise error
+        return [judged(0.9, usage=Usage(1, 9)), *[judged(0.9)] * (len(texts) - 1)]
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -223,8 +210,7 @@ def test_what_was_picked_shares_calls_and_what_was_not_takes_no_place(is_async):
         backend = cascade_backend(replace(cheap(), spec=SPEC), second, 4)
         result = run(backend, TEXTS, is_async=is_async, cache=cache)
         run(backend, TEXTS[2:], is_async=is_async, cache=cache)
-    assert sorted(map(texts_of, judge.groups.tasks)) == [TEXTS[4:6], TEXTS[6:]]
-    assert judge.calls == 0
+    assert sorted(judge.groups) == [TEXTS[4:6], TEXTS[6:]]
     assert result.usage["score"] == Usage(2, 18)
     assert scores(result)["4"] == pytest.approx(MOST_UNREAD * 0.3)
     assert [one.kept for one in result.passages] == [True] * 4 + [False] * 4
@@ -240,14 +226,10 @@ def test_a_group_that_fails_leaves_the_others_as_they_are(is_async):
     assert {one.text for one in result.failed} == set(TEXTS[6:])
     assert {one.text for one in result.kept} == set(TEXTS[4:6])
     assert result.usage["score"] == Usage(2, 9)
-    first = replace(
-        cheap({**CHEAP, TEXTS[1]: ValueError("odd")}),
-        surveyor=ScriptedRole(lambda task: AnswerError("torn")),
-    )
-    alone = run(cascade_backend(first, second, 4), TEXTS, is_async=is_async)
-    assert [one.reason for one in alone.failed] == ["ValueError: odd"]
-    assert len(alone.passages) == 8
-    assert judge.groups.calls == 2
+    first = cheap({**CHEAP, TEXTS[1]: ValueError("odd")})
+    once = run(cascade_backend(first, second, 4), TEXTS[:4], is_async=is_async)
+    assert [one.reason for one in once.failed] == ["ValueError: odd"]
+    assert {one.text for one in once.kept} == {TEXTS[0], TEXTS[2], TEXTS[3]}
 
 
 def test_an_estimate_counts_groups_of_what_is_picked():
@@ -257,3 +239,21 @@ def test_an_estimate_counts_groups_of_what_is_picked():
         [(QUESTION, TEXTS)]
     )
     assert estimate.usage["score"].calls == 2
+
+
+def test_the_old_name_still_works_and_says_that_it_goes():
+    with pytest.warns(DeprecationWarning, match="cascade_backend"):
+        backend = deepera_graph.cascade_judge(cheap(), careful(), 2)
+    assert backend.about["cascade"]["keep"] == 2
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_cascade_behind_a_screen_keeps_its_own_first_scores(is_async):
+    screen = cheap({text: 0.1 if text == TEXTS[7] else 0.5 for text in TEXTS})
+    second = careful()
+    inner = cascade_backend(cheap(), second, 2)
+    result = run(screened_backend(screen, inner, floor=0.2), TEXTS, is_async=is_async)
+    assert asked(second) == TEXTS[5:7]
+    assert scores(result)["8"] == 0.1
+    assert scores(result)["1"] == pytest.approx(0.0)
+    assert scores(result)["5"] == pytest.approx(MOST_UNREAD * 0.4)

@@ -14,8 +14,8 @@ from deepera_graph import (
     SettingsError,
 )
 from langchain_deepera import EvidenceCrossEncoder
+from support.list_judges import TEXTS, list_backend, run, scores
 from support.roles import scripted_backend
-from support.surveys import TEXTS, run, scores, surveyed
 
 SCORES = {"low": 0.1, "high": 0.9, "middle": 0.5}
 
@@ -46,13 +46,13 @@ def test_scores_are_those_of_the_reranker():
     assert found == [expected[text] for text in texts]
 
 
-def test_all_texts_of_a_question_are_surveyed_together():
+def test_all_texts_of_a_question_are_judged_together():
     texts = [*TEXTS, TEXTS[0]]
-    expected = dict(sorted(scores(run(surveyed(), texts)).items()))
-    backend = surveyed()
+    expected = dict(sorted(scores(run(list_backend(), texts)).items()))
+    backend = list_backend()
     pairs = [("Which?", text) for text in texts] + [("Which lake?", TEXTS[2])]
     assert EvidenceCrossEncoder(backend).score(pairs) == [*expected.values(), 1.0]
-    assert [len(task["passages"]) for task in backend.surveyor.tasks] == [3, 1]
+    assert [len(batch["windows"]) for batch in backend.judge.batches] == [3, 1]
 
 
 def test_no_pairs_are_no_scores():

@@ -1,13 +1,11 @@
 """Embeddings of the local judge's weights, wherever LangChain takes embeddings."""
 
-from types import SimpleNamespace
-
 import pytest
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from deepera_graph import SettingsError, local_model
 from deepera_graph.cli.opening import find_embeddings
-from deepera_graph.judges.trained import backend as weights
+from deepera_graph.judges.trained import model
 from deepera_graph.judges.trained.backend import SUMS
 from deepera_graph.retrieval.store import open_store
 from langchain_deepera import EvidenceEmbeddings
@@ -18,9 +16,7 @@ from support.stand_in import EvidenceModel
 def folder(tmp_path, monkeypatch):
     """A folder of weights, for which the stand-in stands in."""
     (tmp_path / SUMS).write_text("0  encoder.onnx\n")
-    monkeypatch.setattr(
-        weights, "import_module", lambda name: SimpleNamespace(EvidenceModel=EvidenceModel)
-    )
+    monkeypatch.setattr(model, "EvidenceModel", EvidenceModel)
     return tmp_path
 
 

@@ -10,9 +10,10 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, StateGraph
 
 from deepera_graph import InputError, Settings, build_graph
-from deepera_graph.pipeline.edges import any_kept, any_passages, last_step, one_per_window
-from deepera_graph.pipeline.intent import UNKNOWN
-from support.roles import judged, scripted_backend
+from deepera_graph.judges.base import PassageJudge
+from deepera_graph.pipeline.edges import any_kept, any_passages, last_step, plan
+from deepera_graph.pipeline.intent import UNKNOWN, receive
+from support.roles import ScriptedRole, judged, scripted_backend
 
 QUESTION = "Which text?"
 OUTPUT_KEYS = {
@@ -61,7 +62,8 @@ def test_updates_name_the_nodes_in_order():
     graph = build_graph(scripted_backend(by_number), Settings(answer=True))
     nodes = [next(iter(update)) for update in graph.stream(asked(), stream_mode="updates")]
     assert nodes == [
-        "receive", "intent", *["score"] * 6, "select", *["summarize"] * 2, "collect", "answer",
+        "receive", "intent", "plan", *["score"] * 6, "plan", "select", *["summarize"] * 2,
+        "collect", "answer",
     ]  # fmt: skip
 
 
@@ -70,12 +72,16 @@ def test_updates_name_the_nodes_in_order():
     [
         ([], {}, ["receive", "select"]),
         ([], {"answer": True}, ["receive", "select", "abstain"]),
-        (["Text 0."], {}, ["receive", "intent", "score", "select"]),
-        (["Text 0."], {"answer": True}, ["receive", "intent", "score", "select", "abstain"]),
+        (["Text 0."], {}, ["receive", "intent", "plan", "score", "plan", "select"]),
+        (
+            ["Text 0."],
+            {"answer": True},
+            ["receive", "intent", "plan", "score", "plan", "select", "abstain"],
+        ),
         (
             ["Text 5."],
             {"content": "passage"},
-            ["receive", "intent", "score", "select", "collect"],
+            ["receive", "intent", "plan", "score", "plan", "select", "collect"],
         ),
     ],
 )
@@ -157,26 +163,40 @@ def record(index, **changes):
     return {"index": index, "id": f"d{index}", "kept": True, "window": None, "quote": "", **changes}
 
 
+def planned(passages, settings):
+    """What the plan node says first."""
+    state = {**STATE, "judgements": []}
+    state |= receive({"question": QUESTION, "passages": passages}, {}, settings=settings)
+    state["judgements"] = []
+    return plan(
+        state, {}, judge=PassageJudge(ScriptedRole(judged)), settings=settings,
+        needs_evidence=False, has_cache=False,
+    )  # fmt: skip
+
+
 def test_nothing_to_judge_skips_the_intent():
     assert any_passages({"passages": []}) == "select"
     assert any_passages(STATE) == "intent"
 
 
 def test_a_fan_out_of_nothing_goes_on():
-    blank = {**STATE, "passages": [Document(page_content=" \n")]}
-    assert one_per_window(blank, settings=Settings()) == "select"
+    assert planned([Document(page_content=" \n")], Settings()).goto == "select"
 
 
 def test_one_task_a_window_in_order():
-    long = {**STATE, "passages": [Document(id="a", page_content="word " * 100), *documents(1)]}
-    sends = one_per_window(long, settings=Settings(max_passage_chars=200))
+    passages = [
+        Document(id="a", page_content=" ".join(f"w{n:03}" for n in range(100))),
+        *documents(1),
+    ]
+    sends = planned(passages, Settings(max_passage_chars=200)).goto
     assert [send.node for send in sends] == ["score"] * 4
-    assert [(send.arg["index"], send.arg["id"]) for send in sends] == [
+    windows = [one for send in sends for [one] in send.arg["members"]]
+    assert [(one["index"], one["id"]) for one in windows] == [
         (0, "a"), (0, "a"), (0, "a"), (1, "d0"),
     ]  # fmt: skip
-    for send in sends:
-        text = long["passages"][send.arg["index"]].page_content
-        assert send.arg["task"]["text"] == text[send.arg["start"] : send.arg["end"]]
+    for send, one in zip(sends, windows, strict=True):
+        text = passages[one["index"]].page_content
+        assert send.arg["batch"]["windows"][0]["text"] == text[one["start"] : one["end"]]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from support.roles import judged, scripted_backend
 
 QUESTION = "Which text?"
 FACTORY = {"kind": "factory", "path": "support.roles:importable_backend"}
-TASK = {"question": QUESTION, "intent": {}, "text": "a", "title": "", "section": ""}
 
 
 def test_each_role_is_taken_from_its_own_backend():
@@ -76,8 +75,13 @@ def screened(first, second, floor=0.2):
 )
 def test_only_what_the_screen_lets_pass_is_judged(is_async, first, asked, score):
     backend, screen, careful = screened(first, 0.7)
-    judge = backend.judge
-    found = asyncio.run(judge.ainvoke(TASK)) if is_async else judge.invoke(TASK)
+    reranker = EvidenceReranker(backend)
+    result = (
+        asyncio.run(reranker.arerank(QUESTION, ["a"]))
+        if is_async
+        else reranker.rerank(QUESTION, ["a"])
+    )
+    [found] = result.passages
     assert (found.score, careful.judge.calls, screen.judge.calls) == (score, asked, 1)
     assert found.reason.startswith("screened out: scored" if not asked else "scored")
 

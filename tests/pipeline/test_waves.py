@@ -23,15 +23,15 @@ from deepera_graph import (
     RoleError,
     Settings,
     SettingsError,
-    Survey,
     build_graph,
     cascade_backend,
+    screened_backend,
 )
 from deepera_graph.bench.rankers.deepera import DeepEra
 from deepera_graph.budget import Meter, with_meter
+from deepera_graph.judges.base import Judge
 from deepera_graph.pipeline.edges import sure_from
-from deepera_graph.schema import GroupJudgement
-from support.roles import FREE, ScriptedRole, judged, scripted_backend
+from support.roles import judged, scripted_backend
 
 QUESTION = "Which text?"
 SPEC = {"kind": "factory", "path": "support.roles:importable_backend"}
@@ -117,13 +117,6 @@ def test_a_run_that_stops_says_what_a_run_over_those_asked_about_says(
         assert sum(rank <= (n_asked - 1) // size * size for rank in sure) < enough
 
 
-def test_without_these_settings_the_graph_is_the_one_it_was():
-    plain, waves = (
-        build_graph(scripted_backend({}), Settings(**given)) for given in ({}, {"wave_size": 3})
-    )
-    assert waves.get_graph().nodes.keys() - plain.get_graph().nodes.keys() == {"wave"}
-
-
 def test_what_is_not_needed_is_told_everywhere_and_is_no_failure():
     result, _ = run([0.95, 0.2, 1.0, *[0.9] * 20], enough=2)
     assert result.outcome == "ok"
@@ -132,7 +125,7 @@ def test_what_is_not_needed_is_told_everywhere_and_is_no_failure():
     assert [one.rank for one in result.passages] == list(range(1, 24))
     last = result.passages[-1]
     assert (last.id, last.score, last.kept, last.status) == ("23", None, False, "not_needed")
-    assert last.reason == "not asked about: 7 scored 0.9 or more before its turn"
+    assert last.reason == "skipped: 7 passages already scored >= 0.9"
     assert "15 not needed" in repr(result)
     assert "not needed 15" in result._repr_html_()
     assert RerankResult.from_json(result.to_json()) == result
@@ -218,7 +211,7 @@ def test_once_the_budget_is_spent_no_wave_is_sent_out():
     config = with_meter({}, Meter(Budget(max_calls=3)))
     asked = {"question": QUESTION, "passages": texts_of([0.5] * 9)}
     nodes = [next(iter(one)) for one in graph.stream(asked, config, stream_mode="updates")]
-    assert nodes == ["receive", "intent", *["score", "score", "wave"] * 2, "select"]
+    assert nodes == ["receive", "intent", *["plan", "score", "score"] * 2, "plan", "select"]
 
 
 def test_a_backend_that_lets_nobody_in_is_not_asked_wave_after_wave():
@@ -246,45 +239,48 @@ def test_failures_are_a_share_of_what_was_asked_about_and_stay_last():
 def test_all_windows_of_a_passage_are_in_one_wave():
     seen = []
     backend = scripted_backend(lambda task: seen.append(task["text"]) or judged(0.9))
-    passages = ["word " * 100, "Short one.", "Short two."]
+    passages = [" ".join(f"w{n:03}" for n in range(100)), "Short one.", "Short two."]
     options = {"max_passage_chars": 200, "wave_size": 1, "enough": 1}
     result = EvidenceReranker(backend, **options).rerank(QUESTION, passages)
     assert (len(seen), ids(result.not_needed)) == (3, ["2", "3"])
     assert not any(one.windowed for one in result.not_needed)
 
 
-class Groups(ScriptedRole):
-    """Judges several texts a call, each by its first word."""
+class Groups(Judge):
+    """Judges several texts a call, each by its first word, or as *play* says."""
 
-    group_size = 3
+    def __init__(self, group_size=3, play=by_first_word):
+        self.group_size, self.play = group_size, play
+        self.groups = []
 
-    def of_groups(self):
-        return ScriptedRole(self._group)
+    def plan(self, request):
+        numbers = sorted(request.next)
+        starts = range(0, len(numbers), self.group_size)
+        return [request.batch(numbers[start : start + self.group_size]) for start in starts]
 
-    def _group(self, task):
-        self.tasks.append([one["text"] for one in task["tasks"]])
-        return GroupJudgement(verdicts=[by_first_word(one) for one in task["tasks"]], usage=FREE)
+    def judge(self, batch, config=None):
+        self.groups.append([one["text"] for one in batch["windows"]])
+        return [self.play(one) for one in batch["windows"]]
 
 
 def test_a_wave_holds_whole_groups_and_equal_texts_at_once():
-    judge = Groups(by_first_word)
+    judge = Groups()
     backend = replace(scripted_backend({}), judge=judge)
     texts = [*texts_of([0.9, 0.5, 0.5, 0.4, 0.4]), "0.9 of text 0.", *texts_of([0.1] * 9)]
     options = {"wave_size": 2, "enough": 3}
     result = EvidenceReranker(backend, **options).rerank(QUESTION, texts)
-    assert [sorted(group) for group in judge.tasks[:2]] == [
+    assert [sorted(group) for group in judge.groups[:2]] == [
         sorted(texts[:3]),
         sorted([*texts[3:5], texts[6]]),
     ]
     assert result.not_needed == ()
-    without = Groups(by_first_word)
+    without = Groups()
     EvidenceReranker(replace(backend, judge=without)).rerank(QUESTION, texts)
-    assert len(judge.tasks) == len(without.tasks) == 5
+    assert len(judge.groups) == len(without.groups) == 5
 
 
 def test_nobody_in_the_first_stage_is_passed_over_to_fill_a_wave():
-    judge = Groups(by_first_word)
-    judge.group_size = 2
+    judge = Groups(2)
     texts = ["0.9 first.", f"0.5 {'word ' * 60}", "0.9 third."]
     options = {"wave_size": 2, "enough": 1, "max_passage_chars": 200}
     reranker = EvidenceReranker(replace(scripted_backend({}), judge=judge), **options)
@@ -295,25 +291,26 @@ def test_behind_a_cascade_the_most_promising_are_first_and_the_unread_are_no_wav
     cheap = scripted_backend(lambda task: judged(int(task["text"].split()[1]) / 10))
     careful = scripted_backend(lambda task: judged(0.95, quote=task["text"]), spec=SPEC)
     texts = [f"text {number}" for number in (1, 8, 3, 9, 5)]
-    for backend in (careful, replace(careful, judge=Groups(by_first_word))):
-        judge = backend.judge
-        if isinstance(judge, Groups):
-            judge.group_size = 1
-            judge._group = lambda task, own=judge: (
-                own.tasks.append(task["tasks"][0]["text"])
-                or (GroupJudgement(verdicts=[judged(0.95, quote="text")], usage=FREE))
-            )
+    groups = Groups(1, lambda window: judged(0.95, quote=window["text"]))
+    for backend in (careful, replace(careful, judge=groups)):
         reranker = EvidenceReranker(cascade_backend(cheap, backend, 3), enough=2, wave_size=1)
         result = reranker.rerank(QUESTION, texts)
-        asked = [one if isinstance(one, str) else one["text"] for one in judge.tasks]
-        assert asked == ["text 9", "text 8"]
+        asked = [[one["text"]] for one in careful.judge.tasks]
+        assert (groups.groups if backend is not careful else asked) == [["text 9"], ["text 8"]]
         assert [one.text for one in result.not_needed] == ["text 5"]
         assert [one.text for one in result.dropped] == ["text 3", "text 1"]
-        assert all(
-            "promise" not in one.get("notes", {})
-            for one in judge.tasks[:1]
-            if judge is careful.judge
-        )
+
+
+def test_behind_a_screen_a_wave_is_screened_and_judged_before_the_next():
+    screen = scripted_backend(lambda task: judged(0.1 if "bad" in task["text"] else 0.5))
+    careful = scripted_backend(lambda task: judged(0.95, quote=task["text"]))
+    texts = ["text 1", "bad 2", "text 3", "text 4", "text 5"]
+    reranker = EvidenceReranker(screened_backend(screen, careful), enough=2, wave_size=2)
+    result = reranker.rerank(QUESTION, texts)
+    assert [one["text"] for one in careful.judge.tasks] == ["text 1", "text 3", "text 4"]
+    assert screen.judge.calls == 4
+    assert ids(result.not_needed) == ["5"]
+    assert [(one.id, one.score) for one in result.dropped] == [("2", 0.1)]
 
 
 def test_a_drain_stops_between_two_waves_and_a_resume_goes_on_there():
@@ -373,19 +370,26 @@ def test_an_estimate_counts_all_that_may_be_asked_about():
     assert estimate.usage["score"].calls == 12
 
 
-def test_a_surveyor_reads_all_whatever_is_asked_about():
-    surveyor = ScriptedRole(
-        lambda task: Survey(
-            notes=[{"promise": float(one["text"][:3])} for one in task["passages"]], usage=FREE
-        )
-    )
-    backend = replace(scripted_backend(by_first_word), surveyor=surveyor)
+class Promising(Judge):
+    """A judge that knows beforehand what is promising."""
+
+    def __init__(self):
+        self.batches = []
+
+    def promise(self, request):
+        return {n: float(one["text"][:3]) for n, one in enumerate(request.windows)}
+
+    def judge(self, batch, config=None):
+        self.batches.append([one["text"] for one in batch["windows"]])
+        return [by_first_word(one) for one in batch["windows"]]
+
+
+def test_what_a_judge_finds_promising_is_first():
+    judge = Promising()
+    backend = replace(scripted_backend(by_first_word), judge=judge)
     reranker = EvidenceReranker(backend, enough=1, wave_size=1)
     result = reranker.rerank(QUESTION, texts_of([0.1, 0.3, 0.9, 0.2]))
-    assert len(surveyor.tasks[0]["passages"]) == 4
-    assert [(task["text"], task["notes"]) for task in backend.judge.tasks] == [
-        ("0.9 of text 2.", {})
-    ]
+    assert judge.batches == [["0.9 of text 2."]]
     assert ids(result.passages) == ["3", "1", "2", "4"]
     assert json.loads(result.to_json())["outcome"] == "ok"
 

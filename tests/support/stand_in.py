@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from deepera_graph import Judgement
+from deepera_graph import Judgement, Usage
 
 
 class EvidenceModel:
@@ -24,16 +24,21 @@ class EvidenceModel:
     def load(cls, folder: Path | None = None, *, threads: int | None = None):
         return cls(folder, threads)
 
-    def survey(self, task):
+    def judge(self, question, intent, windows):
         self.used_in.add(threading.current_thread())
-        longest = max(len(one["text"]) for one in task["passages"])
-        return [{"share": len(one["text"]) / longest} for one in task["passages"]]
+        longest = max(len(one["text"]) for one in windows)
+        return [
+            Judgement(
+                score=len(one["text"]) / longest,
+                reason="in company" if len(windows) > 1 else "alone",
+                quote=one["text"],
+                usage=Usage(),
+            )
+            for one in windows
+        ]
 
-    def judge(self, task):
-        self.used_in.add(threading.current_thread())
-        share = task.get("notes", {}).get("share")
-        reason = "alone" if share is None else "in company"
-        return Judgement(score=0.5 if share is None else share, reason=reason, quote=task["text"])
+    def read_ahead(self, windows):
+        pass
 
     def embed(self, texts):
         seeds = [int.from_bytes(sha256(text.encode()).digest()[:4]) for text in texts]

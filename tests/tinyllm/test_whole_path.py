@@ -16,6 +16,7 @@ import pytest
 from deepera_graph import EvidenceReranker, llm_backend
 from deepera_graph.doctor import examine
 from deepera_graph.errors import RoleError
+from support.judging import Alone
 from tinyllm.conftest import MODEL
 
 pytestmark = pytest.mark.tinyllm
@@ -58,7 +59,8 @@ def test_every_role_answers_or_says_why_and_counts_its_calls(tiny, role):
     player = getattr(backend(tiny), role)
     before, started = tiny.calls, time.monotonic()
     try:
-        usage, end = player.invoke(TASKS[role]).usage, "answered"
+        asked = Alone(player) if role == "judge" else player
+        usage, end = asked.invoke(TASKS[role]).usage, "answered"
     except RoleError as error:
         usage, end = error.usage, f"failed: {error}"
     seconds, method = time.monotonic() - started, player.model.ladder.method

@@ -1,9 +1,12 @@
-"""The builder: documents in, instances with and without distractors out."""
+"""The builder: documents in, data sets with and without distractors out; and what it will cost."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
+from itertools import islice
 from pathlib import Path
+from random import Random
 from statistics import fmean
 from typing import Any
 
@@ -13,31 +16,27 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # h
 
 from deepera_graph.bench.build import outputs
 from deepera_graph.bench.build.corpus import (
+    CachedEmbeddings,
     ChunkSearch,
     Corpus,
     Document,
-    KeptEmbeddings,
     LsaEmbeddings,
-    check_not_empty,
-    connected_corpus,
-    lsa_about,
+    drop_unconnected,
     read_corpus,
 )
-from deepera_graph.bench.build.distractors import N_SHOWN, DistractorWriter
-from deepera_graph.bench.build.drafts import QAGenerator
-from deepera_graph.bench.build.model import PACKAGE, Asker, backend_of, model_record, without_server
-from deepera_graph.bench.build.outputs import (
-    Collected,
-    build_manifest,
-    check_not_in_vain,
-    collect,
-    shuffled,
+from deepera_graph.bench.build.distractors import (
+    GUIDANCE_STEP,
+    N_SHOWN,
+    WRITE_STEP,
+    DistractorWriter,
 )
-from deepera_graph.bench.build.plan import BuildPlan, Loss
+from deepera_graph.bench.build.model import PACKAGE, BuilderModel, describe_model, without_server
+from deepera_graph.bench.build.plan import BuildPlan, DropRecord
 from deepera_graph.bench.build.questions import (
     DEFAULT,
     EXTRACT,
     Drafter,
+    Drafts,
     GuidedGenerator,
     PassageGenerator,
     check_generators,
@@ -47,24 +46,20 @@ from deepera_graph.bench.rankers.llm import MAX_CONCURRENCY
 from deepera_graph.budget import Budget, Meter
 from deepera_graph.cache.store import JudgementCache, open_cache
 from deepera_graph.chat import io_loop
-from deepera_graph.errors import SettingsError
+from deepera_graph.errors import BudgetError, SettingsError
+from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.judges.llm.roles import CHARS_PER_TOKEN
 from deepera_graph.retrieval.collection import name_embeddings
 from deepera_graph.schema import Backend
 from deepera_graph.usage import Usage
 
 CALLS_AT_ONCE = MAX_CONCURRENCY
+MAX_BATCH = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a build is.
-
-    Attributes:
-        n_questions: Questions so far, of all data sets.
-        n_wanted: Questions wanted, of all data sets.
-        n_answers: Answers of the model so far.
-    """
+class BuildProgress:
+    """How far a build is: questions so far and wanted, of all data sets, and answers so far."""
 
     n_questions: int = 0
     n_wanted: int = 0
@@ -72,20 +67,13 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
-    """What a build made.
-
-    Attributes:
-        folder: Where it is.
-        manifest: What ``manifest.json`` holds.
-        n_sent: Calls made now; the other answers had been kept.
-        n_failed: Calls that failed; another run tries them again.
-    """
+class BuildResult:
+    """What a build made: its folder, what ``manifest.json`` holds, and the calls of this run."""
 
     folder: Path
     manifest: dict[str, Any]
-    n_sent: int
-    n_failed: int
+    n_sent: int  # the other answers had been kept
+    n_failed: int  # another run tries them again
 
 
 def build(
@@ -99,9 +87,9 @@ def build(
     calls_at_once: int = CALLS_AT_ONCE,
     budget: Budget | None = None,
     overwrite: bool = False,
-    on_progress: Callable[[Progress], None] = lambda progress: None,
+    on_progress: Callable[[BuildProgress], None] = lambda progress: None,
     **options: Any,
-) -> Built:
+) -> BuildResult:
     """Build data sets in a folder: questions, pools, distractors, and a manifest.
 
     Answers of the model are kept in the folder ``work`` within as they come. A build that was cut
@@ -131,12 +119,12 @@ def build(
     """
     if calls_at_once < 1:
         raise SettingsError(f"calls_at_once must be >= 1, got {calls_at_once}")
-    outputs.check(out, overwrite=overwrite)
-    backend = backend_of(model, **options)
+    outputs.check_folder(out, overwrite=overwrite)
+    backend = model if isinstance(model, Backend) else llm_backend(model, **options)
     cache = open_cache(out / outputs.WORK)
     assert cache is not None  # a folder was named
     with cache, threadpool_limits(1):  # sums differ in their last digit with the threads at work
-        job = _Job(
+        job = _Build(
             backend,
             plan or BuildPlan(),
             cache,
@@ -147,7 +135,7 @@ def build(
         return job.run(documents, out, generators, embeddings)
 
 
-class _Job:
+class _Build:
     """One run of the builder."""
 
     def __init__(
@@ -158,17 +146,16 @@ class _Job:
         *,
         calls_at_once: int,
         budget: Budget | None,
-        on_progress: Callable[[Progress], None],
+        on_progress: Callable[[BuildProgress], None],
     ) -> None:
         self._backend, self._plan, self._cache = backend, plan, cache
-        self._on_progress, self._at = on_progress, Progress()
-        self._losses: list[Loss] = []
-        self._asker = Asker(
+        self._on_progress, self._progress = on_progress, BuildProgress()
+        self._model = BuilderModel(
             without_server(backend),
             cache=cache,
             at_once=calls_at_once,
             meter=Meter(budget),
-            on_answer=lambda: self._move(n_answers=self._at.n_answers + 1),
+            on_answer=lambda: self._move(n_answers=self._progress.n_answers + 1),
         )
 
     def run(
@@ -177,79 +164,147 @@ class _Job:
         out: Path,
         names: Sequence[str],
         given: Embeddings | None,
-    ) -> Built:
-        """Build, write, and tell what was made."""
-        makers = find_generators(names, self._asker, self._plan)
-        self._move(n_wanted=self._plan.n_questions * len(makers))
-        whole = read_corpus(documents, self._plan.max_tokens, self._losses)
-        check_not_empty(whole)
-        embeddings, about = self._embeddings(whole, given)
-        corpus = connected_corpus(whole, embeddings, self._plan, self._losses)
+    ) -> BuildResult:
+        """Build and write."""
+        generators = find_generators(names, self._model, self._plan)
+        self._move(n_wanted=self._plan.n_questions * len(generators))
+        drops: list[DropRecord] = []
+        whole = read_corpus(documents, self._plan.max_tokens, drops)
+        whole.check_not_empty()
+        embeddings, about = self._find_embeddings(whole, given)
+        corpus = drop_unconnected(whole, embeddings, self._plan, drops)
         search = ChunkSearch(corpus, embeddings)
+        writer = DistractorWriter(self._model, search, self._plan)
+        drafters = {
+            one.name: Drafter(
+                one, corpus, search, writer if "ssli" in self._plan.settings else None, self._plan
+            )
+            for one in generators
+        }
         try:
-            collected = {one.name: self._collect(one, corpus, search) for one in makers}
+            datasets = {
+                name: self._draft_dataset(name, drafter, corpus)
+                for name, drafter in drafters.items()
+            }
         finally:
             search.close()
-        check_not_in_vain(collected)
-        losses = [*self._losses, *(loss for one in collected.values() for loss in one.losses)]
-        manifest = build_manifest(
+        outputs.check_any_question(datasets)
+        drops += (drop for one in datasets.values() for drop in one.drops)
+        manifest = outputs.build_manifest(
             self._plan,
             corpus,
-            collected,
-            losses,
-            usage=self._asker.usage,
-            model=model_record(self._backend),
+            datasets,
+            drops,
+            usage=self._model.usage,
+            model=describe_model(self._backend),
             embeddings=about,
-            generators=[one.about() for one in makers],
-            files=outputs.write_datasets(out, collected, losses, self._plan),
+            generators=[one.describe() for one in generators],
+            files=outputs.write_datasets(out, datasets, drops, self._plan),
         )
         outputs.write_manifest(out, manifest)
-        return Built(out, manifest, self._asker.n_sent, self._asker.n_failed.total())
+        return BuildResult(out, manifest, self._model.n_sent, self._model.n_failed.total())
 
-    def _collect(self, generator: QAGenerator, corpus: Corpus, search: ChunkSearch) -> Collected:
-        wants_distractors = "ssli" in self._plan.settings
-        writer = DistractorWriter(self._asker, search, self._plan) if wants_distractors else None
-        before = self._at.n_questions
+    def _draft_dataset(self, name: str, drafter: Drafter, corpus: Corpus) -> Drafts:
+        documents = list(corpus.documents.values())
+        Random(f"{self._plan.seed} documents {name}").shuffle(documents)
+        before = self._progress.n_questions
         return io_loop.run(
-            collect(
-                Drafter(generator, corpus, search, writer, self._plan),
-                shuffled(list(corpus.documents.values()), self._plan.seed, generator.name),
+            draft_dataset(
+                drafter,
+                documents,
                 n=self._plan.n_questions,
                 per_document=self._plan.per_document,
                 on_drafts=lambda n_drafts: self._move(n_questions=before + n_drafts),
             )
         )
 
-    def _embeddings(
+    def _find_embeddings(
         self, corpus: Corpus, given: Embeddings | None
     ) -> tuple[Embeddings, dict[str, Any]]:
         """Return what embeds, and what the manifest says of it."""
         if given is None:
-            return LsaEmbeddings([chunk.text for chunk in corpus]), lsa_about()
+            lsa = LsaEmbeddings([chunk.text for chunk in corpus])
+            return lsa, lsa.describe()
         name = name_embeddings(given)
-        return KeptEmbeddings(given, name, self._cache), {"name": name}
+        return CachedEmbeddings(given, name, self._cache), {"name": name}
 
     def _move(self, **changes: Any) -> None:
-        self._at = replace(self._at, **changes)
-        self._on_progress(self._at)
+        self._progress = replace(self._progress, **changes)
+        self._on_progress(self._progress)
 
 
-_QUESTION = 150  # characters of a question
-_NOTES = 600  # characters of notes on methods, results, significance
-_PAIRS = 400  # characters of the pairs of one document
-_GUIDE = 350  # characters of one guide
+async def draft_dataset(
+    drafter: Drafter,
+    documents: Iterable[Document],
+    *,
+    n: int,
+    per_document: int = 1,
+    on_drafts: Callable[[int], None] = lambda n_drafts: None,
+) -> Drafts:
+    """Return the first *n* drafts that documents give; equal questions count once.
+
+    A batch is as large as the number of drafts that are missing, so that no call is in vain, and
+    no larger than 256 documents.
+    """
+    dataset = Drafts()
+    rest = iter(documents)
+    while missing := n - len(dataset.drafts):
+        batch = list(islice(rest, min(-(-missing // per_document), MAX_BATCH)))
+        if not batch:
+            break
+        n_drafts = len(dataset.drafts)
+
+        def count(done: Drafts) -> None:
+            nonlocal n_drafts
+            n_drafts = min(n, n_drafts + len(done.drafts))
+            on_drafts(n_drafts)
+
+        for done in await _draft_batch(drafter, batch, count):
+            dataset.add(done, n)
+        on_drafts(len(dataset.drafts))
+    return dataset
+
+
+async def _draft_batch(
+    drafter: Drafter, batch: Sequence[Document], on_done: Callable[[Drafts], None]
+) -> list[Drafts]:
+    """Draft a batch at once.
+
+    When the model is out of reach, the others are cancelled; when the budget is spent, calls in
+    flight are finished, as they are paid for.
+    """
+
+    async def draft(document: Document) -> Drafts | BudgetError:
+        try:
+            done = await drafter.draft(document)
+        except BudgetError as error:
+            return error
+        on_done(done)
+        return done
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(draft(one)) for one in batch]
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    found: list[Drafts] = []
+    for task in tasks:
+        result = task.result()
+        if isinstance(result, BudgetError):
+            raise result
+        found.append(result)
+    return found
+
+
+_QUESTION, _NOTES, _PAIRS, _GUIDE = 150, 600, 400, 350  # usual lengths in characters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildEstimate:
-    """The calls of a build in which every reply can be used at once.
+    """The calls of a build by step if every reply can be used at once, at 4 characters a token.
 
-    Attributes:
-        n_documents: Documents with a text, >= 0.
-        n_questions: Questions of all data sets, >= 0.
-        usage: Calls and tokens of each step; a token is taken for 4 characters.
-        most_calls: Calls if every distractor takes all its attempts. Documents that give no
-            question come on top.
+    `most_calls` counts all attempts at every distractor. Documents that give no question come on
+    top.
     """
 
     n_documents: int
@@ -258,42 +313,31 @@ class BuildEstimate:
     most_calls: int
 
     @property
-    def total(self) -> Usage:
+    def total_usage(self) -> Usage:
         """All steps together."""
         return sum(self.usage.values(), Usage())
 
 
-def estimate(corpus: Corpus, plan: BuildPlan, generators: Sequence[str]) -> BuildEstimate:
-    """Count the calls of a build.
-
-    Args:
-        corpus: Documents before any is left out; not empty.
-        plan: What to make.
-        generators: As `build` takes them.
-
-    Raises:
-        SettingsError: A generator is unknown.
-        DatasetError: There is no document.
-    """
+def estimate_build(corpus: Corpus, plan: BuildPlan, generators: Sequence[str]) -> BuildEstimate:
+    """Count the calls of a build of a corpus from which nothing was left out yet."""
     check_generators(generators)
-    check_not_empty(corpus)
+    corpus.check_not_empty()
     chunk = round(fmean(len(one.text) for one in corpus))
     whole = round(fmean(len(one.text) for one in corpus.documents.values()))
     n = min(plan.n_questions, len(corpus.documents) * plan.per_document)
     n_asked = -(-n // plan.per_document)
-    usage: dict[str, Usage] = {}
-    if PassageGenerator.name in generators:
-        usage["lmqg"] = _usage("lmqg", n_asked, chunk, _PAIRS)
-    if GuidedGenerator.name in generators:
-        usage[EXTRACT] = _usage("extract", n_asked, whole, _NOTES)
-        usage["guided"] = _usage("guided", n_asked, chunk + _NOTES, _PAIRS)
     n_questions = n * len(generators)
-    n_written = 0
-    if "ssli" in plan.settings:
-        n_written = n_questions * plan.n_distractors
-        shown = _QUESTION + N_SHOWN * chunk
-        usage["guidance"] = _usage("guidance", n_questions, shown, _GUIDE * plan.n_distractors)
-        usage["distractor"] = _usage("distractor", n_written, shown + _GUIDE, chunk)
+    n_written = n_questions * plan.n_distractors if "ssli" in plan.settings else 0
+    shown = _QUESTION + N_SHOWN * chunk
+    lmqg, guided = PassageGenerator.name, GuidedGenerator.name
+    steps = (  # step, whether it is taken, calls, characters given and said in a call
+        (lmqg, lmqg in generators, n_asked, chunk, _PAIRS),
+        (EXTRACT, guided in generators, n_asked, whole, _NOTES),
+        (guided, guided in generators, n_asked, chunk + _NOTES, _PAIRS),
+        (GUIDANCE_STEP, n_written > 0, n_questions, shown, _GUIDE * plan.n_distractors),
+        (WRITE_STEP, n_written > 0, n_written, shown + _GUIDE, chunk),
+    )
+    usage = {step: _estimate_step(step, *numbers) for step, taken, *numbers in steps if taken}
     n_calls = sum(one.calls for one in usage.values())
     return BuildEstimate(
         n_documents=len(corpus.documents),
@@ -303,11 +347,10 @@ def estimate(corpus: Corpus, plan: BuildPlan, generators: Sequence[str]) -> Buil
     )
 
 
-def _usage(prompt: str, n_calls: int, n_given: int, n_said: int) -> Usage:
-    """Calls and tokens of a step; lengths in characters a call."""
+def _estimate_step(step: str, n_calls: int, n_given: int, n_said: int) -> Usage:
     folder = files(PACKAGE)
     template = sum(
-        len(folder.joinpath(f"{prompt}.{role}.md").read_text(encoding="utf-8"))
+        len(folder.joinpath(f"{step}.{role}.md").read_text(encoding="utf-8"))
         for role in ("system", "user")
     )
     return Usage(

@@ -23,7 +23,7 @@ from sklearn.decomposition import TruncatedSVD  # type: ignore[import-untyped]  
 from sklearn.feature_extraction.text import TfidfVectorizer  # type: ignore[import-untyped]  # ditto
 from sklearn.neighbors import NearestNeighbors  # type: ignore[import-untyped]  # as above
 
-from deepera_graph.bench.build.plan import BuildPlan, Loss
+from deepera_graph.bench.build.plan import BuildPlan, DropRecord
 from deepera_graph.bench.data.instance import DatasetError
 from deepera_graph.bench.rankers.embedding import unit_rows
 from deepera_graph.cache.role import cache_key
@@ -32,113 +32,14 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.retrieval.store import open_store
 from deepera_graph.text.sentences import split_sentences
 
+STAGE = "documents"
+DIMENSIONS = 128
 _TOKEN = re.compile(r"\w+|[^\w\s]")
-
-
-def chunks(text: str, *, max_tokens: int = 200) -> list[str]:
-    """Cut a text into slices of whole sentences: as few as the limit allows, of about one length.
-
-    Every chunk is a verbatim slice of the text. A sentence longer than the limit stands alone. A
-    blank text has none. Full chunks with a short one at the end would serve less well: a passage
-    written for the same pool is told from such remnants by its length.
-
-    Args:
-        text: Any prose.
-        max_tokens: Most tokens a chunk, see `n_tokens`; >= 1.
-
-    Raises:
-        SettingsError: *max_tokens* is below 1.
-
-    Source:
-        DeepEra, section 6.1: sentence-preserving chunks; the limit is not given there.
-    """
-    if max_tokens < 1:
-        raise SettingsError(f"max_tokens must be >= 1, got {max_tokens}")
-    sentences = split_sentences(text, longest=sys.maxsize)
-    sizes = [n_tokens(one.text) for one in sentences]
-    fewest = len(_filled(sizes, max_tokens))
-    least = bisect_left(
-        range(1, max_tokens), True, key=lambda limit: len(_filled(sizes, limit)) <= fewest
-    )
-    groups = _filled(sizes, least + 1)
-    return [text[sentences[start].start : sentences[end - 1].end] for start, end in groups]
-
-
-def _filled(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
-    """Return [start, end) of runs, each filled up to the limit before the next one begins."""
-    starts: list[int] = []
-    room = 0
-    for place, size in enumerate(sizes):
-        if size > room:
-            starts.append(place)
-            room = limit
-        room -= size
-    return list(pairwise([*starts, len(sizes)]))
-
-
-def n_tokens(text: str) -> int:
-    """Return the words and punctuation marks of a text; it needs no model's vocabulary."""
-    return sum(1 for _ in _TOKEN.finditer(text))
-
-
-def connected(
-    vectors: NDArray[np.float32],
-    *,
-    n_neighbours: int = 10,
-    min_similarity: float,
-    min_size: int,
-) -> NDArray[np.bool_]:
-    """Return which documents belong to a group of enough similar ones; shape (n_documents,).
-
-    Two documents are joined if one is among the nearest of the other and their cosine is high
-    enough. Groups are the connected components of that graph. Unlike density clustering (HDBSCAN)
-    this leaves both limits to the caller, splits no large topic, never calls the rim of one noise,
-    and gives the same answer whatever the order of the documents.
-
-    Args:
-        vectors: One a document, of any length; shape (n_documents, n_dimensions).
-        n_neighbours: How many nearest documents each may be joined to, >= 1.
-        min_similarity: Least cosine of two joined documents, in [-1, 1].
-        min_size: Documents that a group must have to stay, >= 1.
-
-    Raises:
-        SettingsError: A limit is out of range, or a vector holds what is not a number.
-
-    Source:
-        DeepEra, section 6.1, filters weakly connected documents by clustering and does not say
-        how.
-    """
-    _check(vectors, n_neighbours, min_similarity, min_size)
-    n_documents = len(vectors)
-    if n_documents < 2:
-        return np.full(n_documents, min_size <= 1)
-    nearest = NearestNeighbors(n_neighbors=min(n_neighbours, n_documents - 1), metric="cosine")
-    distances, neighbours = nearest.fit(vectors).kneighbors()
-    joined = distances <= 1 - min_similarity + _ROUNDING
-    rows = np.repeat(np.arange(n_documents), joined.sum(axis=1))
-    edges = (np.ones(len(rows)), (rows, neighbours[joined]))
-    graph = csr_array(edges, shape=(n_documents, n_documents))
-    _, group = connected_components(graph, directed=False)
-    kept: NDArray[np.bool_] = np.bincount(group)[group] >= min_size
-    return kept
-
-
+_WEAKEST = 5.0  # percentile
 _ROUNDING = 1e-6
-
-
-def _check(
-    vectors: NDArray[np.float32], n_neighbours: int, min_similarity: float, min_size: int
-) -> None:
-    if vectors.ndim != 2:
-        raise SettingsError(f"vectors must have shape (n, dimensions), got {vectors.shape}")
-    if not np.isfinite(vectors).all():
-        raise SettingsError("vectors must be finite numbers")
-    if n_neighbours < 1 or min_size < 1:
-        raise SettingsError(
-            f"n_neighbours and min_size must be >= 1, got {n_neighbours} and {min_size}"
-        )
-    if not -1 <= min_similarity <= 1:
-        raise SettingsError(f"min_similarity must be in [-1, 1], got {min_similarity}")
+_BATCH = 256
+_DECIMALS = 6
+_MARGIN = 16
 
 
 class Section(BaseModel):
@@ -171,10 +72,6 @@ class Document(BaseModel):
         return cls(id=id, text=text, sections=tuple(sections), **fields)
 
 
-STAGE = "documents"
-_WEAKEST = 5.0  # percentile
-
-
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """A run of whole sentences of one document; `id` is the document's with its place from 1."""
@@ -186,14 +83,10 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Documents and their chunks.
+    """Documents by id, in the order they came, and the chunks of each.
 
-    Attributes:
-        documents: By id, in the order they came.
-        chunks: The chunks of each document, by its id, in order.
-        fingerprint: SHA-256 over ids, titles, texts and subjects of all documents that came.
-        n_read: How many came.
-        min_similarity: Least cosine that connected two documents; None if all were kept.
+    `fingerprint` is a SHA-256 over all `n_read` documents that came; `min_similarity` the least
+    cosine that connected two of them, None if all were kept.
     """
 
     documents: Mapping[str, Document]
@@ -206,112 +99,164 @@ class Corpus:
         for own in self.chunks.values():
             yield from own
 
+    def check_not_empty(self) -> None:
+        """Raise `DatasetError` if there is nothing to make questions of."""
+        if not self.documents:
+            raise DatasetError(f"none of {self.n_read} documents has a text")
 
-def read_corpus(documents: Iterable[Document], max_tokens: int, losses: list[Loss]) -> Corpus:
-    """Cut documents into chunks; those without text, and copies, go to *losses*."""
+
+def read_corpus(documents: Iterable[Document], max_tokens: int, drops: list[DropRecord]) -> Corpus:
+    """Cut documents into chunks; those without text, and copies, go to *drops*."""
     digest = sha256()
     kept: dict[str, Document] = {}
-    cut: dict[str, tuple[Chunk, ...]] = {}
+    chunks: dict[str, tuple[Chunk, ...]] = {}
     texts: dict[str, str] = {}
     n_read = 0
     for document in documents:
         n_read += 1
-        digest.update(_plain(document))
+        fields = (document.id, document.title, document.text, document.subject)
+        digest.update("\0".join(fields).encode("utf-8", "surrogatepass") + b"\1")
         text = " ".join(document.text.split())
-        reason, detail = _problem(document, text, kept, texts)
+        reason = detail = ""
+        if not text:
+            reason = "no-text"
+        elif document.id in kept:
+            reason = "id-used-twice"
+        elif text in texts:
+            reason, detail = "same-text", f"as document {texts[text]}"
         if reason:
-            losses.append(Loss(stage=STAGE, document=document.id, reason=reason, detail=detail))
+            drops.append(
+                DropRecord(stage=STAGE, document=document.id, reason=reason, detail=detail)
+            )
             continue
         kept[document.id] = document
         texts[text] = document.id
-        cut[document.id] = tuple(
+        chunks[document.id] = tuple(
             Chunk(f"{document.id}#{place}", piece, document.id)
-            for place, piece in enumerate(chunks(document.text, max_tokens=max_tokens), start=1)
+            for place, piece in enumerate(cut_chunks(document.text, max_tokens=max_tokens), start=1)
         )
-    return Corpus(kept, cut, digest.hexdigest(), n_read)
+    return Corpus(kept, chunks, digest.hexdigest(), n_read)
 
 
-def check_not_empty(corpus: Corpus) -> None:
-    """Raise `DatasetError` if there is nothing to make questions of."""
-    if not corpus.documents:
-        raise DatasetError(f"none of {corpus.n_read} documents has a text")
+def cut_chunks(text: str, *, max_tokens: int = 200) -> list[str]:
+    """Cut a text into slices of whole sentences: as few as the limit allows, of about one length.
 
+    A sentence longer than the limit stands alone. Full chunks with a short one at the end would
+    serve less well: a passage written for the same pool is told from such remnants by its length.
 
-def connected_corpus(
-    corpus: Corpus, embeddings: Embeddings, plan: BuildPlan, losses: list[Loss]
-) -> Corpus:
-    """Return the corpus without weakly connected documents; they go to *losses*.
-
-    Raises:
-        DatasetError: None is left.
+    Source:
+        DeepEra, section 6.1: sentence-preserving chunks; the limit is not given there.
     """
+    if max_tokens < 1:
+        raise SettingsError(f"max_tokens must be >= 1, got {max_tokens}")
+    sentences = split_sentences(text, longest=sys.maxsize)
+    sizes = [count_tokens(one.text) for one in sentences]
+    fewest = len(_fill(sizes, max_tokens))
+    least = bisect_left(
+        range(1, max_tokens), True, key=lambda limit: len(_fill(sizes, limit)) <= fewest
+    )
+    groups = _fill(sizes, least + 1)
+    return [text[sentences[start].start : sentences[end - 1].end] for start, end in groups]
+
+
+def _fill(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
+    """Return [start, end) of runs, each filled up to the limit before the next one begins."""
+    starts: list[int] = []
+    room = 0
+    for place, size in enumerate(sizes):
+        if size > room:
+            starts.append(place)
+            room = limit
+        room -= size
+    return list(pairwise([*starts, len(sizes)]))
+
+
+def count_tokens(text: str) -> int:
+    """Count the words and punctuation marks of a text; it needs no model's vocabulary."""
+    return sum(1 for _ in _TOKEN.finditer(text))
+
+
+def drop_unconnected(
+    corpus: Corpus, embeddings: Embeddings, plan: BuildPlan, drops: list[DropRecord]
+) -> Corpus:
+    """Return the corpus without weakly connected documents; they go to *drops*."""
     if plan.min_group <= 1 or len(corpus.documents) < 2:
         return corpus
-    vectors = _document_vectors(corpus, embeddings)
-    least = _usual(vectors) if plan.min_similarity is None else plan.min_similarity
-    mask = connected(vectors, min_similarity=least, min_size=plan.min_group)
-    alone = [id for id, keep in zip(corpus.documents, mask, strict=True) if not keep]
-    losses.extend(Loss(stage=STAGE, document=id, reason="weakly-connected") for id in alone)
+    vectors = unit_rows(embeddings.embed_documents([one.text for one in corpus]))
+    starts = np.cumsum([0, *map(len, corpus.chunks.values())])[:-1]
+    vectors = unit_rows(np.add.reduceat(vectors, starts, axis=0))  # mean direction of a document
+    least = _usual_similarity(vectors) if plan.min_similarity is None else plan.min_similarity
+    mask = find_connected(vectors, min_similarity=least, min_size=plan.min_group)
+    alone = {id for id, keep in zip(corpus.documents, mask, strict=True) if not keep}
+    drops.extend(
+        DropRecord(stage=STAGE, document=id, reason="weakly-connected")
+        for id in corpus.documents
+        if id in alone
+    )
     if len(alone) == len(corpus.documents):
         raise DatasetError(
             f"all {len(alone)} documents are weakly connected: no group of at least "
             f"{plan.min_group} is joined by cosines of {least:g} or more; lower the least group "
             "(1 keeps all documents) or the least similarity"
         )
-    kept = {id: one for id, one in corpus.documents.items() if id not in set(alone)}
-    return replace(
-        corpus,
-        documents=kept,
-        chunks={id: corpus.chunks[id] for id in kept},
-        min_similarity=least,
-    )
+    kept = {id: one for id, one in corpus.documents.items() if id not in alone}
+    chunks = {id: corpus.chunks[id] for id in kept}
+    return replace(corpus, documents=kept, chunks=chunks, min_similarity=least)
 
 
-def _document_vectors(corpus: Corpus, embeddings: Embeddings) -> NDArray[np.float32]:
-    """Return the mean direction of each document's chunks; shape (n_documents, n_dimensions)."""
-    vectors = unit_rows(embeddings.embed_documents([one.text for one in corpus]))
-    counts = [len(own) for own in corpus.chunks.values()]
-    return unit_rows(np.add.reduceat(vectors, np.cumsum([0, *counts[:-1]]), axis=0))
-
-
-def _usual(vectors: NDArray[np.float32]) -> float:
+def _usual_similarity(vectors: NDArray[np.float32]) -> float:
     """Return the cosine with its nearest neighbour that 19 of 20 documents reach, in [-1, 1]."""
     distances, _ = NearestNeighbors(n_neighbors=1, metric="cosine").fit(vectors).kneighbors()
     return round(float(np.percentile(1 - distances, _WEAKEST)), 6)
 
 
-def _problem(
-    document: Document, text: str, kept: Mapping[str, Document], texts: Mapping[str, str]
-) -> tuple[str, str]:
-    if not text:
-        return "no-text", ""
-    if document.id in kept:
-        return "id-used-twice", ""
-    if text in texts:
-        return "same-text", f"as document {texts[text]}"
-    return "", ""
+def find_connected(
+    vectors: NDArray[np.float32],
+    *,
+    n_neighbours: int = 10,
+    min_similarity: float,
+    min_size: int,
+) -> NDArray[np.bool_]:
+    """Tell which documents belong to a group of enough similar ones; shape (n_documents,).
 
+    Two documents are joined if one is among the nearest of the other and their cosine is high
+    enough. Groups are the connected components of that graph. Unlike density clustering (HDBSCAN)
+    this leaves both limits to the caller, splits no large topic, never calls the rim of one noise,
+    and gives the same answer whatever the order of the documents.
 
-def _plain(document: Document) -> bytes:
-    fields: Sequence[str] = (document.id, document.title, document.text, document.subject)
-    return "\0".join(fields).encode("utf-8", "surrogatepass") + b"\1"
-
-
-DIMENSIONS = 128
-_BATCH = 256
+    Source:
+        DeepEra, section 6.1, filters weakly connected documents by clustering and does not say
+        how.
+    """
+    if vectors.ndim != 2:
+        raise SettingsError(f"vectors must have shape (n, dimensions), got {vectors.shape}")
+    if not np.isfinite(vectors).all():
+        raise SettingsError("vectors must be finite numbers")
+    if n_neighbours < 1 or min_size < 1:
+        raise SettingsError(
+            f"n_neighbours and min_size must be >= 1, got {n_neighbours} and {min_size}"
+        )
+    if not -1 <= min_similarity <= 1:
+        raise SettingsError(f"min_similarity must be in [-1, 1], got {min_similarity}")
+    n_documents = len(vectors)
+    if n_documents < 2:
+        return np.full(n_documents, min_size <= 1)
+    nearest = NearestNeighbors(n_neighbors=min(n_neighbours, n_documents - 1), metric="cosine")
+    distances, neighbours = nearest.fit(vectors).kneighbors()
+    joined = distances <= 1 - min_similarity + _ROUNDING
+    rows = np.repeat(np.arange(n_documents), joined.sum(axis=1))
+    edges = (np.ones(len(rows)), (rows, neighbours[joined]))
+    graph = csr_array(edges, shape=(n_documents, n_documents))
+    _, group = connected_components(graph, directed=False)
+    kept: NDArray[np.bool_] = np.bincount(group)[group] >= min_size
+    return kept
 
 
 class LsaEmbeddings(Embeddings):
-    """Latent semantic vectors fitted to a corpus: TF-IDF, cut down to 128 dimensions.
+    """Latent semantic vectors fitted to at least two texts: TF-IDF, cut down to 128 dimensions.
 
-    No model, no network; the same corpus gives the same vectors. A text without a word of the
-    corpus has the zero vector.
-
-    Args:
-        texts: The corpus, at least two texts.
-
-    Raises:
-        DatasetError: The corpus has too few texts or words.
+    No model, no network; the same corpus gives the same vectors, of length 1. A text without a
+    word of the corpus has the zero vector.
 
     Source:
         Deerwester et al. (1990), Indexing by latent semantic analysis; scikit-learn's
@@ -336,7 +281,7 @@ class LsaEmbeddings(Embeddings):
         self._axes = TruncatedSVD(size, random_state=0).fit(counts)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Return one vector of length 1, or 0, a text; shape (n_texts, n_dimensions)."""
+        """Return one vector a text; shape (n_texts, n_dimensions)."""
         if not texts:
             return []
         raw = np.asarray(self._axes.transform(self._words.transform(texts)), dtype=np.float64)
@@ -348,26 +293,24 @@ class LsaEmbeddings(Embeddings):
         """Return the vector of one text; shape (n_dimensions,)."""
         return self.embed_documents([text])[0]
 
+    def describe(self) -> dict[str, Any]:
+        """Return what the vectors depend on besides the corpus."""
+        return {"name": self.model, "library": f"scikit-learn {version('scikit-learn')}"}
 
-class KeptEmbeddings(Embeddings):
-    """Embeddings that compute the vector of a text once and keep it.
 
-    Args:
-        embeddings: Computes what is missing, a batch at a time.
-        identity: Tells them from other embeddings.
-        cache: Where vectors are kept, in single precision.
-    """
+class CachedEmbeddings(Embeddings):
+    """Embeddings that compute the vector of a text once, and keep it in single precision."""
 
     def __init__(self, embeddings: Embeddings, identity: str, cache: JudgementCache) -> None:
-        self._embeddings, self._identity, self._cache = embeddings, identity, cache
+        self._embeddings, self._cache = embeddings, cache
         self.model = identity
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return one vector a text; shape (n_texts, n_dimensions)."""
         keys = [self._key("text", text) for text in texts]
-        found = {key: vector for key in set(keys) if (vector := self._stored(key)) is not None}
-        missing = list({key: text for key, text in zip(keys, texts, strict=True)
-                        if key not in found}.items())  # fmt: skip
+        found = {key: vector for key in set(keys) if (vector := self._read(key)) is not None}
+        by_key = dict(zip(keys, texts, strict=True))
+        missing = [(key, text) for key, text in by_key.items() if key not in found]
         for start in range(0, len(missing), _BATCH):
             batch = missing[start : start + _BATCH]
             made = self._embeddings.embed_documents([text for _, text in batch])
@@ -378,13 +321,13 @@ class KeptEmbeddings(Embeddings):
     def embed_query(self, text: str) -> list[float]:
         """Return the vector of a question; shape (n_dimensions,)."""
         key = self._key("question", text)
-        stored = self._stored(key)
+        stored = self._read(key)
         return self._keep(key, self._embeddings.embed_query(text)) if stored is None else stored
 
     def _key(self, kind: str, text: str) -> str:
-        return cache_key("vector", {kind: text}, {"embeddings": self._identity})
+        return cache_key("vector", {kind: text}, {"embeddings": self.model})
 
-    def _stored(self, key: str) -> list[float] | None:
+    def _read(self, key: str) -> list[float] | None:
         value = self._cache.get(key)
         return None if value is None else _floats(base64.b64decode(value["vector"]))
 
@@ -395,23 +338,13 @@ class KeptEmbeddings(Embeddings):
         return _floats(data)
 
 
-def lsa_about() -> dict[str, Any]:
-    """Return what these vectors depend on besides the corpus."""
-    return {"name": LsaEmbeddings.model, "library": f"scikit-learn {version('scikit-learn')}"}
-
-
 def _floats(data: bytes) -> list[float]:
     vector: list[float] = np.frombuffer(data, dtype="<f4").tolist()
     return vector
 
 
-_COLLECTION = "chunks"
-_DECIMALS = 6
-_MARGIN = 16
-
-
 @dataclass(frozen=True, slots=True)
-class Found:
+class PoolChunk:
     """A chunk in a pool: its place in retrieval from 1 and its cosine, None if it was put in."""
 
     chunk: Chunk
@@ -420,27 +353,22 @@ class Found:
 
 
 class ChunkSearch:
-    """Chunks in a Qdrant store in memory, found by the cosine of their vectors.
-
-    Args:
-        corpus: What to search.
-        embeddings: Of chunks and questions.
-    """
+    """Chunks in a Qdrant store in memory, found by the cosine of their vectors."""
 
     def __init__(self, corpus: Corpus, embeddings: Embeddings) -> None:
         self._chunks = {chunk.id: chunk for chunk in corpus}
         self._embeddings = embeddings
-        self._store = open_store(_COLLECTION, mode="dense", embeddings=embeddings)
+        self._store = open_store("chunks", mode="dense", embeddings=embeddings)
         self._store.add(
             Passage(id=chunk.id, page_content=chunk.text, metadata={"document": chunk.document})
             for chunk in self._chunks.values()
         )
 
-    async def nearest(self, question: str, n: int) -> tuple[Found, ...]:
+    async def find_nearest(self, question: str, n: int) -> tuple[PoolChunk, ...]:
         """Return the best *n* chunks, best first; equal scores are in order of their ids."""
-        return await asyncio.to_thread(self._nearest, question, n)
+        return await asyncio.to_thread(self._find_nearest, question, n)
 
-    async def similarity(self, question: str, text: str) -> float:
+    async def measure_similarity(self, question: str, text: str) -> float:
         """Return the cosine of a question with a text that need not be in the corpus, [-1, 1]."""
         return (await asyncio.to_thread(self._cosines, question, [text]))[0]
 
@@ -448,7 +376,7 @@ class ChunkSearch:
         """Let go of the store."""
         self._store.close()
 
-    def _nearest(self, question: str, n: int) -> tuple[Found, ...]:
+    def _find_nearest(self, question: str, n: int) -> tuple[PoolChunk, ...]:
         """Take a few more than are wanted, and put them in order by cosines of our own.
 
         The store's are of single precision: their last digits differ from run to run.
@@ -457,7 +385,7 @@ class ChunkSearch:
         scores = self._cosines(question, [chunk.text for chunk in near])
         best = sorted(zip(scores, near, strict=True), key=lambda pair: (-pair[0], pair[1].id))
         return tuple(
-            Found(chunk, rank, score) for rank, (score, chunk) in enumerate(best[:n], start=1)
+            PoolChunk(chunk, rank, score) for rank, (score, chunk) in enumerate(best[:n], start=1)
         )
 
     def _cosines(self, question: str, texts: list[str]) -> list[float]:

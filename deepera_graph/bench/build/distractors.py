@@ -1,290 +1,283 @@
 """SSLI generation: distractors are written, held against the gates, and written again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 from statistics import median
 from typing import get_args
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from deepera_graph.bench.build.corpus import ChunkSearch
-from deepera_graph.bench.build.drafts import Distractor, Draft, Pair
-from deepera_graph.bench.build.gates import Candidate, failed_gates, holds_answer, in_words
+from deepera_graph.bench.build.corpus import Chunk, ChunkSearch, PoolChunk
+from deepera_graph.bench.build.gates import (
+    CandidateDistractor,
+    contains_answer,
+    explain,
+    failed_gates,
+)
 from deepera_graph.bench.build.model import (
     PACKAGE,
-    Asker,
+    BuilderModel,
     DistractorType,
     FilledGuidance,
     FilledGuide,
     FilledPassage,
 )
-from deepera_graph.bench.build.plan import BuildPlan, Rejected
+from deepera_graph.bench.build.plan import BuildPlan, RejectedDistractor
 from deepera_graph.errors import AnswerError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.prompts import messages_of, text_of
 from deepera_graph.text.words import words
 
 N_SHOWN = 3
-GUIDANCE_STEP = "guidance"
+GUIDANCE_STEP, WRITE_STEP = "guidance", "distractor"
+_TOLERANCE = 0.2  # what a writer may add to the length asked for, or leave out
+_NO_TEXT = "unusable-reply"
 
 
-async def guides(
-    asker: Asker,
-    pair: Pair,
-    shown: Sequence[str],
-    *,
-    types: Sequence[DistractorType],
-    lengths: Sequence[int],
-) -> list[FilledGuide]:
-    """Return one guide for each of *types*.
+@dataclass(frozen=True, slots=True)
+class QAPair:
+    """A question, its answer, and the chunk that answers it."""
 
-    A model may plan too few passages, or other types: then a plan serves more than once, or with
-    the type that it has.
+    question: str
+    answer: str
+    golden: Chunk
 
-    Args:
-        asker: The model.
-        pair: Question and answer.
-        shown: The passages nearest to the question, best first; shape (3,) or shorter.
-        types: Types wanted, in order.
-        lengths: Words each of them should have; shape of *types*.
 
-    Raises:
-        AnswerError: There is no guide.
+@dataclass(frozen=True, slots=True)
+class Distractor:
+    """A passage that passed the gates."""
+
+    text: str
+    type: DistractorType
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """All that the instances of one question are made of.
+
+    The pool is what retrieval found, best first, with the golden chunk unless that is only
+    recorded; `n_left_out` counts the chunks left out of it as ambiguous, and `was_found` says
+    whether retrieval found the golden one.
+    """
+
+    id: str
+    dataset: str
+    subject: str
+    pair: QAPair
+    pool: tuple[PoolChunk, ...]
+    n_left_out: int
+    was_found: bool
+    distractors: tuple[Distractor, ...] = ()
+    rejected: tuple[RejectedDistractor, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PoolProfile:
+    """What the natural passages of a pool are like.
+
+    `shown` are the texts of the nearest ones, best first, and `samples` those of them that are not
+    golden: a distractor must not copy them.
+    """
+
+    lengths: tuple[int, ...]  # words
+    similarities: tuple[float, ...]  # cosines with the question, where retrieval found the passage
+    shown: tuple[str, ...]
+    samples: tuple[str, ...]
+
+    @classmethod
+    def of(cls, draft: Draft) -> "PoolProfile":
+        """Describe the pool of a draft."""
+        nearest = [one.chunk for one in draft.pool[:N_SHOWN]]
+        return cls(
+            lengths=tuple(len(one.chunk.text.split()) for one in draft.pool),
+            similarities=tuple(one.score for one in draft.pool if one.score is not None),
+            shown=tuple(one.text for one in nearest),
+            samples=tuple(one.text for one in nearest if one != draft.pair.golden),
+        )
+
+
+class DistractorWriter:
+    """Writes the distractors of a question, one after the other.
 
     Source:
         DeepEra, section 6.2: type, thematic focus and what to leave out, from question, golden
-        answer and the three nearest contexts.
+        answer and the three nearest contexts; the gates are ours.
     """
-    block = "\n\n".join(
-        f"[{number}] {show.plain(text)}" for number, text in enumerate(shown, start=1)
-    )
-    messages = messages_of(
-        PACKAGE,
-        GUIDANCE_STEP,
-        n=str(len(types)),
-        types=", ".join(types),
-        question=show.one_line(pair.question),
-        answer=show.one_line(pair.answer),
-        lengths=", ".join(map(str, lengths)),
-        passages=block,
-        marker=show.marker(block),
-    )
-    filled = await asker.ask(GUIDANCE_STEP, messages, FilledGuidance)
-    if not filled.guides:
-        raise AnswerError("the guidance plans no passage")
-    return _in_order(filled.guides, types)
+
+    def __init__(self, model: BuilderModel, search: ChunkSearch, plan: BuildPlan) -> None:
+        self._model, self._search, self._plan = model, search, plan
+
+    async def write(self, draft: Draft) -> tuple[list[Distractor], list[RejectedDistractor]]:
+        """Return the distractors that passed the gates, and all tries that did not."""
+        profile, plan = PoolProfile.of(draft), self._plan
+        types = draw_types(plan.n_distractors, plan.seed, draft.id)
+        lengths = draw_lengths(  # they leave the writer his tolerance before a gate rejects
+            plan.n_distractors,
+            plan.seed,
+            draft.id,
+            natural=profile.lengths,
+            least=plan.gates.min_length / (1 - _TOLERANCE),
+            most=plan.gates.max_length / (1 + _TOLERANCE),
+        )
+        guides = await self._ask_guides(draft.pair, profile, types, lengths)
+        passed: list[Distractor] = []
+        rejected: list[RejectedDistractor] = []
+        for slot, (guide, length) in enumerate(zip(guides, lengths, strict=True), start=1):
+            near = abs(guide.length - length) <= _TOLERANCE * length
+            sized = guide if near else guide.model_copy(update={"length": length})
+            await self._fill_slot(
+                draft, slot, sized, profile=profile, passed=passed, rejected=rejected
+            )
+        return passed, rejected
+
+    async def _ask_guides(
+        self,
+        pair: QAPair,
+        profile: PoolProfile,
+        types: Sequence[DistractorType],
+        lengths: Sequence[int],
+    ) -> list[FilledGuide]:
+        """Return one guide for each of *types*.
+
+        A model may plan too few passages, or other types: then a plan serves more than once, or
+        with the type that it has.
+        """
+        numbered = enumerate(profile.shown, start=1)
+        block = "\n\n".join(f"[{number}] {show.plain(text)}" for number, text in numbered)
+        messages = messages_of(
+            PACKAGE,
+            GUIDANCE_STEP,
+            n=str(len(types)),
+            types=", ".join(types),
+            question=show.one_line(pair.question),
+            answer=show.one_line(pair.answer),
+            lengths=", ".join(map(str, lengths)),
+            passages=block,
+            marker=show.marker(block),
+        )
+        filled = await self._model.ask(GUIDANCE_STEP, messages, FilledGuidance)
+        if not filled.guides:
+            raise AnswerError("the guidance plans no passage")
+        left: list[FilledGuide] = []
+        chosen = []
+        for wanted in types:
+            left = left or list(filled.guides)
+            guide = next((one for one in left if one.type == wanted), left[0])
+            left.remove(guide)
+            chosen.append(guide)
+        return chosen
+
+    async def _fill_slot(
+        self,
+        draft: Draft,
+        slot: int,
+        guide: FilledGuide,
+        *,
+        profile: PoolProfile,
+        passed: list[Distractor],
+        rejected: list[RejectedDistractor],
+    ) -> None:
+        """Try until a text passes, or the attempts are used up."""
+        avoid = phrases_to_avoid(guide, draft.pair, profile.samples)
+        messages = _ask_for_passage(draft.pair, guide, profile, avoid)
+        for attempt in range(1, self._plan.attempts + 1):
+            text, reasons = await self._try(draft.pair, messages, profile, avoid, passed)
+            if not reasons:
+                passed.append(Distractor(" ".join(text.split()), guide.type))
+                return
+            rejected.append(
+                RejectedDistractor(
+                    question=draft.id,
+                    slot=slot,
+                    attempt=attempt,
+                    type=guide.type,
+                    reasons=tuple(reasons),
+                    text=text,
+                )
+            )
+            if reasons[0].startswith(_NO_TEXT):
+                return
+            problems = text_of(PACKAGE, "again", problems=explain(reasons))
+            messages = [*messages[:2], AIMessage(text or "(nothing)"), HumanMessage(problems)]
+
+    async def _try(
+        self,
+        pair: QAPair,
+        messages: Sequence[BaseMessage],
+        profile: PoolProfile,
+        avoid: Sequence[str],
+        passed: Sequence[Distractor],
+    ) -> tuple[str, list[str]]:
+        """Return a text and the gates it failed."""
+        try:
+            filled = await self._model.ask(WRITE_STEP, messages, FilledPassage)
+        except AnswerError as error:
+            return "", [f"{_NO_TEXT}: {error}"]
+        text = show.plain(filled.text).strip()
+        candidate = CandidateDistractor(
+            text=text,
+            gold_answer=pair.answer,
+            synonyms=avoid[1:],
+            question_similarity=await self._search.measure_similarity(pair.question, text),
+            natural_similarities=profile.similarities,
+            natural_lengths=profile.lengths,
+            others=[*(one.text for one in passed), *profile.samples],
+            golden=[pair.golden.text],
+            question=pair.question,
+        )
+        return text, failed_gates(candidate, self._plan.gates)
 
 
-def types_of(n: int, seed: int, question: str) -> list[DistractorType]:
-    """Return the types of *n* distractors: each as often as the others, which first by chance."""
+def draw_types(n: int, seed: int, question: str) -> list[DistractorType]:
+    """Draw the types of *n* distractors: each as often as the others, which first by chance."""
     known = list(get_args(DistractorType))
     Random(f"{seed} types {question}").shuffle(known)
     return [known[place % len(known)] for place in range(n)]
 
 
-def lengths_of(
+def draw_lengths(
     n: int, seed: int, question: str, *, natural: Sequence[int], least: float, most: float
 ) -> list[int]:
-    """Return how many words each of *n* distractors should have: as many as natural passages have.
+    """Draw how many words each of *n* distractors should have, from natural passages.
 
-    Were all as long as the median passage, their length alone would give them away.
-
-    Args:
-        n: How many.
-        seed: Of the choice, together with *question*.
-        question: Id of the question.
-        natural: Words of each natural passage of the pool; not empty.
-        least: Least length wanted, as a multiple of the median of *natural*.
-        most: Most length wanted, likewise.
+    Were all as long as the median passage, their length alone would give them away. *least* and
+    *most* are multiples of that median.
     """
     typical = max(1.0, median(natural))
     fitting = [one for one in natural if least * typical <= one <= most * typical]
-    chance = Random(f"{seed} lengths {question}")
-    return [chance.choice(fitting) if fitting else round(typical) for _ in range(n)]
+    rng = Random(f"{seed} lengths {question}")
+    return [rng.choice(fitting) if fitting else round(typical) for _ in range(n)]
 
 
-def phrases_to_avoid(guide: FilledGuide, pair: Pair, others: Sequence[str]) -> list[str]:
+def phrases_to_avoid(guide: FilledGuide, pair: QAPair, others: Sequence[str]) -> list[str]:
     """Return the answer and what the guide adds to it.
 
     Left out is what does not single out the answer: the question's own words, and what passages
     say that do not answer it.
-
-    Args:
-        guide: Names phrases.
-        pair: Question and answer.
-        others: Passages near the question that are not golden.
     """
     asked = set(words(pair.question.casefold()))
     added = [
         show.one_line(phrase)
         for phrase in guide.avoid
         if not set(words(phrase.casefold())) <= asked
-        and not any(holds_answer(text, phrase) for text in others)
+        and not any(contains_answer(text, phrase) for text in others)
     ]
     return list(dict.fromkeys([show.one_line(pair.answer), *added]))
 
 
-def _in_order(planned: list[FilledGuide], types: Sequence[DistractorType]) -> list[FilledGuide]:
-    """Return a guide for each type: of that type if there is one left, else any."""
-    left = list(planned)
-    chosen = []
-    for wanted in types:
-        left = left or list(planned)
-        guide = next((one for one in left if one.type == wanted), left[0])
-        left.remove(guide)
-        chosen.append(guide)
-    return chosen
-
-
-WRITE_STEP = "distractor"
-_FIFTH = 0.2  # what a writer may add to the length asked for, or leave out
-_NO_TEXT = "unusable-reply"
-
-
-@dataclass(frozen=True, slots=True)
-class Nature:
-    """What the natural passages of a pool are like.
-
-    Attributes:
-        lengths: Words of each.
-        similarities: Cosine of each with the question, those that retrieval missed left out.
-        shown: Texts of the nearest ones, best first.
-        samples: Those shown that are not golden; a distractor must not copy them.
-    """
-
-    lengths: tuple[int, ...]
-    similarities: tuple[float, ...]
-    shown: tuple[str, ...]
-    samples: tuple[str, ...]
-
-
-@dataclass(slots=True)
-class _Written:
-    distractors: list[Distractor] = field(default_factory=list)
-    rejected: list[Rejected] = field(default_factory=list)
-
-
-class DistractorWriter:
-    """Writes the distractors of a question, one after the other.
-
-    Args:
-        asker: The model.
-        search: Measures similarity.
-        plan: How many, how often, and the gates.
-
-    Source:
-        DeepEra, section 6.2; the gates are ours.
-    """
-
-    def __init__(self, asker: Asker, search: ChunkSearch, plan: BuildPlan) -> None:
-        self._asker, self._search, self._plan = asker, search, plan
-
-    async def write(self, draft: Draft) -> tuple[list[Distractor], list[Rejected]]:
-        """Return the distractors that passed the gates, and all tries that did not.
-
-        Raises:
-            AnswerError: There is no guidance.
-            CallError: A call failed.
-        """
-        nature = _nature(draft)
-        types = types_of(self._plan.n_distractors, self._plan.seed, draft.id)
-        lengths = self._lengths(draft, nature)
-        planned = await guides(self._asker, draft.pair, nature.shown, types=types, lengths=lengths)
-        written = _Written()
-        for slot, (guide, length) in enumerate(zip(planned, lengths, strict=True), start=1):
-            await self._fill_slot(draft, slot, _as_long(guide, length), nature, written)
-        return written.distractors, written.rejected
-
-    def _lengths(self, draft: Draft, nature: Nature) -> list[int]:
-        """Draw lengths that leave the writer a fifth before a gate rejects the passage."""
-        gates, plan = self._plan.gates, self._plan
-        return lengths_of(
-            plan.n_distractors,
-            plan.seed,
-            draft.id,
-            natural=nature.lengths,
-            least=gates.min_length / (1 - _FIFTH),
-            most=gates.max_length / (1 + _FIFTH),
-        )
-
-    async def _fill_slot(
-        self, draft: Draft, slot: int, guide: FilledGuide, nature: Nature, written: _Written
-    ) -> None:
-        """Try until a text passes, or the attempts are used up."""
-        messages = _messages(draft, guide, nature)
-        for attempt in range(1, self._plan.attempts + 1):
-            text, reasons = await self._try(draft, guide, nature, messages, written.distractors)
-            if not reasons:
-                written.distractors.append(Distractor(" ".join(text.split()), guide.type))
-                return
-            written.rejected.append(
-                Rejected(question=draft.id, slot=slot, attempt=attempt, type=guide.type,
-                         reasons=tuple(reasons), text=text)
-            )  # fmt: skip
-            if reasons[0].startswith(_NO_TEXT):
-                return
-            said = AIMessage(text or "(nothing)")
-            messages = [*messages[:2], said, HumanMessage(_again(reasons))]
-
-    async def _try(
-        self,
-        draft: Draft,
-        guide: FilledGuide,
-        nature: Nature,
-        messages: Sequence[BaseMessage],
-        others: Sequence[Distractor],
-    ) -> tuple[str, list[str]]:
-        """Return a text and the gates it failed."""
-        try:
-            filled = await self._asker.ask(WRITE_STEP, messages, FilledPassage)
-        except AnswerError as error:
-            return "", [f"{_NO_TEXT}: {error}"]
-        text = show.plain(filled.text).strip()
-        candidate = Candidate(
-            text=text,
-            gold_answer=draft.pair.answer,
-            synonyms=phrases_to_avoid(guide, draft.pair, nature.samples)[1:],
-            question_similarity=await self._search.similarity(draft.pair.question, text),
-            natural_similarities=nature.similarities,
-            natural_lengths=nature.lengths,
-            others=[*(one.text for one in others), *nature.samples],
-            golden=[draft.pair.golden.text],
-            question=draft.pair.question,
-        )
-        return text, failed_gates(candidate, self._plan.gates)
-
-
-def _nature(draft: Draft) -> Nature:
-    nearest = [one.chunk for one in draft.pool[:N_SHOWN]]
-    return Nature(
-        lengths=tuple(len(one.chunk.text.split()) for one in draft.pool),
-        similarities=tuple(one.score for one in draft.pool if one.score is not None),
-        shown=tuple(one.text for one in nearest),
-        samples=tuple(one.text for one in nearest if one != draft.pair.golden),
-    )
-
-
-def _messages(draft: Draft, guide: FilledGuide, nature: Nature) -> list[BaseMessage]:
-    block = "\n\n".join(map(show.plain, nature.shown))
+def _ask_for_passage(
+    pair: QAPair, guide: FilledGuide, profile: PoolProfile, avoid: Sequence[str]
+) -> list[BaseMessage]:
+    block = "\n\n".join(map(show.plain, profile.shown))
     return messages_of(
         PACKAGE,
         WRITE_STEP,
-        question=show.one_line(draft.pair.question),
+        question=show.one_line(pair.question),
         type=guide.type,
         focus=show.one_line(guide.focus),
-        avoid="; ".join(phrases_to_avoid(guide, draft.pair, nature.samples)),
+        avoid="; ".join(avoid),
         length=str(guide.length),
         samples=block,
         marker=show.marker(block),
     )
-
-
-def _as_long(guide: FilledGuide, length: int) -> FilledGuide:
-    """Return a guide with the length that was asked for, unless its own is near that."""
-    near = abs(guide.length - length) <= _FIFTH * length
-    return guide if near else guide.model_copy(update={"length": length})
-
-
-def _again(reasons: Sequence[str]) -> str:
-    return text_of(PACKAGE, "again", problems=in_words(reasons))

@@ -1,4 +1,4 @@
-"""Gates that a written distractor must pass before it enters a pool."""
+"""Gates that a written distractor must pass: answer, similarity, length, copies, artefacts."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.text.sentences import split_sentences
 from deepera_graph.text.words import STOP_WORDS, stem, stems, words
 
-IN_WORDS = {
+EXPLANATIONS = {
     "blank": "it is empty",
     "contains-answer": "it contains the correct answer or one of the phrases to avoid",
     "far-from-question": "it uses too few of the question's terms to be found by a search for it",
@@ -33,9 +33,9 @@ IN_WORDS = {
 }
 
 
-def in_words(reasons: Sequence[str]) -> str:
+def explain(reasons: Sequence[str]) -> str:
     """Return what is wrong with a passage, by the names of the gates it failed."""
-    return "; ".join(IN_WORDS.get(name, name.replace("-", " ")) for name in reasons)
+    return "; ".join(EXPLANATIONS.get(name, name.replace("-", " ")) for name in reasons)
 
 
 _KINDS = (
@@ -106,7 +106,7 @@ _MARKUP = re.compile(
 _END = re.compile(r"[.!?…。][\"'”’)\]]*$")
 
 
-def _found(pattern: "re.Pattern[str]") -> Callable[[str], bool]:
+def _matches(pattern: re.Pattern[str]) -> Callable[[str], bool]:
     return lambda text: pattern.search(text) is not None
 
 
@@ -119,15 +119,15 @@ def _repeats_itself(text: str) -> bool:
     return len(set(sentences)) < len(sentences)
 
 
-TELLS: dict[str, Callable[[str], bool]] = {
-    "label": _found(_LABEL),
-    "chatter": _found(_CHATTER),
-    "refusal": _found(_REFUSAL),
-    "says-it-is-false": _found(_SAYS_FALSE),
-    "names-the-task": _found(_NAMES_TASK),
-    "prompt-echo": _found(_ECHO),
-    "placeholder": _found(_PLACEHOLDER),
-    "markup": _found(_MARKUP),
+ARTEFACT_PATTERNS: dict[str, Callable[[str], bool]] = {
+    "label": _matches(_LABEL),
+    "chatter": _matches(_CHATTER),
+    "refusal": _matches(_REFUSAL),
+    "says-it-is-false": _matches(_SAYS_FALSE),
+    "names-the-task": _matches(_NAMES_TASK),
+    "prompt-echo": _matches(_ECHO),
+    "placeholder": _matches(_PLACEHOLDER),
+    "markup": _matches(_MARKUP),
     "cut-off": _is_cut_off,
     "repeats-itself": _repeats_itself,
 }
@@ -139,7 +139,7 @@ Shingles = frozenset[tuple[str, ...]]
 
 
 @lru_cache(maxsize=4096)
-def shingles(text: str) -> Shingles:
+def shingle(text: str) -> Shingles:
     """Return the runs of three stems of a text; a shorter text is one run, a blank one has none.
 
     Stop words, *not* and *no* among them, are left out, and all numbers are alike: a copy with a
@@ -151,13 +151,13 @@ def shingles(text: str) -> Shingles:
     return frozenset(zip(*(keys[start:] for start in range(_N_WORDS)), strict=False))
 
 
-def likeness(first: str, second: str) -> float:
+def resemblance(first: str, second: str) -> float:
     """Return the shingles two texts share, as a share of all of both, in [0, 1].
 
     Source:
         Broder (1997), On the resemblance and containment of documents, section 2.
     """
-    one, other = shingles(first), shingles(second)
+    one, other = shingle(first), shingle(second)
     together = one | other
     return len(one & other) / len(together) if together else 0.0
 
@@ -168,8 +168,8 @@ def containment(text: str, whole: str) -> float:
     Source:
         Broder (1997), as above.
     """
-    own = shingles(text)
-    return len(own & shingles(whole)) / len(own) if own else 0.0
+    own = shingle(text)
+    return len(own & shingle(whole)) / len(own) if own else 0.0
 
 
 _SHORT = 12
@@ -191,7 +191,7 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
 _ZEROS = re.compile(r"(\.\d*?)0+(?!\d)")
 
 
-def holds_answer(text: str, answer: str, question: str = "") -> bool:
+def contains_answer(text: str, answer: str, question: str = "") -> bool:
     """Return whether a text contains an answer.
 
     A short answer, up to 12 words, is found word by word, whatever the inflection, the case, the
@@ -199,20 +199,15 @@ def holds_answer(text: str, answer: str, question: str = "") -> bool:
     half of what one of its sentences says beyond the question; a paraphrase is not noticed.
     Verdicts such as *yes* or *significantly increased*, and answers of stop words only, are found
     in no text: any passage may have these words without answering. A bare number is found wherever
-    it stands.
-
-    Args:
-        text: Where to look.
-        answer: What to look for.
-        question: What is asked; a sentence that takes up its words gives nothing away by them.
+    it stands. A sentence that takes up the words of the question gives nothing away by them.
     """
     if all(word in STOP_WORDS or stem(word) in _VERDICTS for word in words(answer)):
         return False
     wanted = _keys(answer)
     if len(wanted) <= _SHORT:
         return _has_run(_keys(text), wanted)
-    asked, found = shingles(question), shingles(text)
-    told = [shingles(sentence.text) - asked for sentence in split_sentences(answer)]
+    asked, found = shingle(question), shingle(text)
+    told = [shingle(sentence.text) - asked for sentence in split_sentences(answer)]
     return any(len(one & found) >= _COPIED * len(one) for one in told if len(one) >= _TOLD)
 
 
@@ -246,9 +241,6 @@ class Gates:
         max_copied: Share of its shingles that may also be in a golden passage, numbers and
             negations aside; in (0, 1].
 
-    Raises:
-        SettingsError: A limit is out of range.
-
     Source:
         Ours. The two shares lie between what sections of one abstract have in common (2 of 1 152
         reach 0.4) and what a copy with a few words changed keeps (0.6 and more).
@@ -274,100 +266,79 @@ class Gates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """A distractor somebody wrote, with what it is held against.
+class CandidateDistractor:
+    """A written distractor, with what it is held against.
 
-    Attributes:
-        text: The distractor.
-        gold_answer: Answer it must not give; may be long, or blank if there is none.
-        synonyms: Other ways to say that answer.
-        question_similarity: Of the distractor to its question, e.g. a cosine; any scale, higher is
-            closer.
-        natural_similarities: The same of the natural contexts of the pool, on the same scale;
-            without any the similarity is not judged.
-        natural_lengths: Words of each natural context of the pool, as `str.split` counts them;
-            without any the length is not judged.
-        others: Texts of the distractors already accepted for the question.
-        golden: Texts of the golden passages.
-        question: What is asked; a distractor must not repeat it. Blank leaves this out.
+    Similarities are on any one scale, higher is closer; without natural ones, similarity or length
+    is not judged.
     """
 
     text: str
-    gold_answer: str
+    gold_answer: str  # may be long, or blank if there is none
     synonyms: Sequence[str] = ()
     question_similarity: float = 0.0
     natural_similarities: Sequence[float] = ()
-    natural_lengths: Sequence[int] = ()
-    others: Sequence[str] = ()
+    natural_lengths: Sequence[int] = ()  # words, as `str.split` counts them
+    others: Sequence[str] = ()  # distractors already accepted for the question
     golden: Sequence[str] = ()
-    question: str = ""
+    question: str = ""  # blank: not judged whether it is repeated
 
 
-_Gate = Callable[[Candidate, Gates], bool]
+_Gate = Callable[[CandidateDistractor, Gates], bool]
 
 
-def failed_gates(candidate: Candidate, gates: Gates | None = None) -> list[str]:
+def failed_gates(candidate: CandidateDistractor, gates: Gates | None = None) -> list[str]:
     """Return the names of the gates that reject it, in the order of `GATES`; empty if it passes."""
     limits = gates or Gates()
     return [name for name, rejects in GATES.items() if rejects(candidate, limits)]
 
 
-def _is_blank(candidate: Candidate, gates: Gates) -> bool:
-    return not candidate.text.strip()
-
-
-def _answers(candidate: Candidate, gates: Gates) -> bool:
+def _answers(candidate: CandidateDistractor, gates: Gates) -> bool:
     answers = (candidate.gold_answer, *candidate.synonyms)
-    return any(holds_answer(candidate.text, answer, candidate.question) for answer in answers)
+    return any(contains_answer(candidate.text, answer, candidate.question) for answer in answers)
 
 
-def _is_far(candidate: Candidate, gates: Gates) -> bool:
+def _is_far(candidate: CandidateDistractor, gates: Gates) -> bool:
     natural = candidate.natural_similarities
     if not len(natural):
         return False
     return candidate.question_similarity < float(np.percentile(natural, gates.min_percentile))
 
 
-def _is_short(candidate: Candidate, gates: Gates) -> bool:
-    return _relative_length(candidate) < gates.min_length
-
-
-def _is_long(candidate: Candidate, gates: Gates) -> bool:
-    return _relative_length(candidate) > gates.max_length
-
-
-def _relative_length(candidate: Candidate) -> float:
+def _relative_length(candidate: CandidateDistractor) -> float:
     """Words as a multiple of the median natural context; the middle of the limits without any."""
     if not len(candidate.natural_lengths):
         return 1.0
     return len(candidate.text.split()) / max(1.0, float(np.median(candidate.natural_lengths)))
 
 
-def _is_duplicate(candidate: Candidate, gates: Gates) -> bool:
-    return any(likeness(candidate.text, other) >= gates.max_likeness for other in candidate.others)
+def _is_duplicate(candidate: CandidateDistractor, gates: Gates) -> bool:
+    return any(
+        resemblance(candidate.text, other) >= gates.max_likeness for other in candidate.others
+    )
 
 
-def _copies_golden(candidate: Candidate, gates: Gates) -> bool:
+def _copies_golden(candidate: CandidateDistractor, gates: Gates) -> bool:
     return any(containment(candidate.text, one) >= gates.max_copied for one in candidate.golden)
 
 
-def _repeats_question(candidate: Candidate, gates: Gates) -> bool:
+def _repeats_question(candidate: CandidateDistractor, gates: Gates) -> bool:
     question = " ".join(candidate.question.casefold().split()).rstrip("?. ")
     return bool(question) and question in " ".join(candidate.text.casefold().split())
 
 
-def _tells(pattern_holds: Callable[[str], bool]) -> _Gate:
-    return lambda candidate, gates: pattern_holds(candidate.text)
+def _has_artefact(matches: Callable[[str], bool]) -> _Gate:
+    return lambda candidate, gates: matches(candidate.text)
 
 
 GATES: dict[str, _Gate] = {
-    "blank": _is_blank,
+    "blank": lambda candidate, gates: not candidate.text.strip(),
     "contains-answer": _answers,
     "far-from-question": _is_far,
-    "too-short": _is_short,
-    "too-long": _is_long,
+    "too-short": lambda candidate, gates: _relative_length(candidate) < gates.min_length,
+    "too-long": lambda candidate, gates: _relative_length(candidate) > gates.max_length,
     "duplicate": _is_duplicate,
     "copies-golden": _copies_golden,
     "repeats-question": _repeats_question,
-    **{name: _tells(holds) for name, holds in TELLS.items()},
+    **{name: _has_artefact(matches) for name, matches in ARTEFACT_PATTERNS.items()},
 }

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from pydantic import Field
 
@@ -16,33 +15,22 @@ from deepera_graph.cache.store import JudgementCache
 from deepera_graph.chat.schema import ReplyModel, json_schema
 from deepera_graph.concurrency import Limiter
 from deepera_graph.errors import AnswerError, CallError
-from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.schema import Backend
 from deepera_graph.usage import Usage
 
+PACKAGE = "deepera_graph.bench.build.prompts"
+DistractorType = Literal["misleading", "background", "irrelevant"]
 FilledT = TypeVar("FilledT", bound=ReplyModel)
 _COLUMNS = ("calls", "input_tokens", "output_tokens", "reasked_calls")
 _UNUSABLE = "unusable"
+_SERVER = "base_url"
 
 
-class Asker:
-    """Asks a chat model one step of the build after the other.
+class BuilderModel:
+    """A chat model that is asked one step of the build after the other, and counted by step.
 
     An answer is kept before anything is done with it. A reply that stayed unusable is kept, too:
     asking again might give another build. A call that failed is not, so the next run tries again.
-
-    Args:
-        backend: An LLM backend; its spec tells its answers from those of others.
-        cache: Where answers are kept.
-        at_once: Most calls in flight, >= 1.
-        meter: Counts calls against a budget.
-        on_answer: Called after every answer, kept or new.
-
-    Attributes:
-        n_failed: Calls without an answer, by step.
-
-    Raises:
-        SettingsError: The backend is no chat model.
     """
 
     def __init__(
@@ -63,15 +51,10 @@ class Asker:
         self._identity = self._chat("").fingerprint
 
     async def ask(self, step: str, messages: Sequence[BaseMessage], kind: type[FilledT]) -> FilledT:
-        """Return the answer to a prompt, from the cache if it is there.
-
-        Raises:
-            AnswerError: The reply was unusable, now or when it was asked for first.
-            CallError: The server refused this call.
-            BudgetError: The budget is spent.
-            BackendError: The server can be asked nothing: unreachable, wrong key, unknown model.
-        """
-        key = self._key_of_failure(step, messages, kind)
+        """Return the answer to a prompt, from the cache if it is there."""
+        shown = [[one.type, str(one.content)] for one in messages]
+        fingerprint = {"model": self._identity, "schema": json_schema(kind)}
+        key = cache_key(f"{_UNUSABLE} {step}", {"messages": shown}, fingerprint)
         try:
             self._raise_kept(step, key)
             return await self._chat(step).ask(step, messages, kind)
@@ -105,13 +88,6 @@ class Asker:
             self._unusable[step] = self._unusable.get(step, Usage()) + usage
             raise AnswerError(str(kept["why"]), usage=usage)
 
-    def _key_of_failure(
-        self, step: str, messages: Sequence[BaseMessage], kind: type[ReplyModel]
-    ) -> str:
-        shown = [[one.type, str(one.content)] for one in messages]
-        fingerprint = {"model": self._identity, "schema": json_schema(kind)}
-        return cache_key(f"{_UNUSABLE} {step}", {"messages": shown}, fingerprint)
-
     def _chat(self, step: str) -> Chat:
         """Return the step's own chat, so that its usage is counted apart."""
         if step not in self._chats:
@@ -121,7 +97,24 @@ class Asker:
         return self._chats[step]
 
 
-DistractorType = Literal["misleading", "background", "irrelevant"]
+def without_server(backend: Backend) -> Backend:
+    """Return a backend whose answers count as its own, whatever server the model runs on.
+
+    A build may go on when a server comes back under another address. A model made from live
+    objects that cannot be written down goes by its name.
+    """
+    spec: Mapping[str, Any] = backend.spec or {"kind": "llm", "model": backend.about.get("model")}
+    return replace(backend, spec={key: spec[key] for key in spec if key != _SERVER})
+
+
+def describe_model(backend: Backend) -> dict[str, Any]:
+    """Return what the manifest says of a model: its options, its server, never a key."""
+    spec: Mapping[str, Any] = without_server(backend).fingerprint()["spec"]
+    server = (backend.spec or {}).get(_SERVER)
+    return {**spec, "server": str(server)} if server else dict(spec)
+
+
+# The model is shown the names and docstrings of the classes below.
 
 
 class FilledNotes(ReplyModel):
@@ -164,34 +157,3 @@ class FilledPassage(ReplyModel):
     """A written passage."""
 
     text: str = Field(description="The passage and nothing else.")
-
-
-PACKAGE = "deepera_graph.bench.build.prompts"
-
-_SERVER = "base_url"
-
-
-def backend_of(model: "Backend | BaseChatModel | str", **options: Any) -> Backend:
-    """Return the LLM backend of a model; a `Backend` is returned as it is.
-
-    Raises:
-        SettingsError: The model cannot be made.
-    """
-    return model if isinstance(model, Backend) else llm_backend(model, **options)
-
-
-def without_server(backend: Backend) -> Backend:
-    """Return a backend whose answers count as its own, whatever server the model runs on.
-
-    A build may go on when a server comes back under another address. A model made from live
-    objects that cannot be written down goes by its name.
-    """
-    spec: Mapping[str, Any] = backend.spec or {"kind": "llm", "model": backend.about.get("model")}
-    return replace(backend, spec={key: spec[key] for key in spec if key != _SERVER})
-
-
-def model_record(backend: Backend) -> dict[str, Any]:
-    """Return what the manifest says of a model: its options, its server, never a key."""
-    spec: Mapping[str, Any] = without_server(backend).fingerprint()["spec"]
-    server = (backend.spec or {}).get(_SERVER)
-    return {**spec, "server": str(server)} if server else dict(spec)

@@ -1,4 +1,4 @@
-"""The sections of a corpus, by document and by place; which of them may be look-alikes."""
+"""Natural data sets: the distractors are the other sections of the document that answers."""
 
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from hashlib import sha256
@@ -16,6 +16,9 @@ from deepera_graph.bench.rankers.embedding import cosines, unit_rows
 from deepera_graph.bench.rankers.lexical import BM25Index
 from deepera_graph.errors import SettingsError
 
+N_CANDIDATES = 30
+UNLABELLED = "unlabelled"
+Scores = NDArray[np.float64]
 _COPIED = 0.4
 
 
@@ -35,7 +38,7 @@ class SectionQuestion(BaseModel):
     subject: str = Field(default="", description="Field of science.")
 
 
-class Passage(NamedTuple):
+class SectionPassage(NamedTuple):
     """One section; `id` says nothing about its place in the document."""
 
     id: str
@@ -45,101 +48,7 @@ class Passage(NamedTuple):
     text: str
 
 
-class Sections:
-    """All sections that have text, held in memory, each with an index from 0.
-
-    Args:
-        documents: Those without sections count as one section.
-
-    Raises:
-        DatasetError: An id comes twice, or there is no text at all.
-    """
-
-    def __init__(self, documents: Iterable[Document]) -> None:
-        self.passages: list[Passage] = []
-        self._own: dict[str, list[int | None]] = {}  # by place in the document; None if blank
-        self._names: dict[str, list[str]] = {}
-        for document in documents:
-            self._add(document)
-        if not self.passages:
-            raise DatasetError("the documents hold no text")
-
-    def own(self, document: str) -> list[int]:
-        """Return the indices of a document's sections, in order."""
-        return [index for index in self._own[document] if index is not None]
-
-    def golden(self, question: SectionQuestion) -> list[int]:
-        """Return the indices of the sections that answer."""
-        own = self._own[question.document]
-        places = (
-            place for one in question.golden for place in self._places(question.document, one)
-        )
-        indices = (own[place] for place in dict.fromkeys(places))
-        return [index for index in indices if index is not None]
-
-    def lookalikes(self, question: SectionQuestion) -> list[int]:
-        """Return the other sections of the document, without those that nearly repeat an answer."""
-        golden = self.golden(question)
-        answers = [self.passages[index].text for index in golden]
-        return [
-            index
-            for index in self.own(question.document)
-            if index not in golden and not _repeats(self.passages[index].text, answers)
-        ]
-
-    def unfit(self, question: SectionQuestion) -> str:
-        """Return why a question cannot have natural look-alikes; empty if it can.
-
-        Raises:
-            DatasetError: It names an unknown document, or a section that is not there.
-        """
-        names = self._names.get(question.document)
-        if names is None:
-            raise DatasetError(f"question {question.id!r}: unknown document {question.document!r}")
-        wrong = [one for one in question.golden if not self._places(question.document, one)]
-        if wrong:
-            raise DatasetError(
-                f"question {question.id!r}: golden must name sections of document "
-                f"{question.document!r}, which has {len(names)}, got {wrong}"
-            )
-        if not self.golden(question):
-            return "no section is known to answer"
-        return "" if self.lookalikes(question) else "the document has no other section"
-
-    def _add(self, document: Document) -> None:
-        if document.id in self._own:
-            raise DatasetError(f"document id {document.id!r} is used twice")
-        sections = [(one.name, one.text) for one in document.sections] or [("", document.text)]
-        self._names[document.id] = [name.strip().casefold() for name, _ in sections]
-        own = self._own[document.id] = []
-        for place, (name, text) in enumerate(sections):
-            own.append(len(self.passages) if text.strip() else None)
-            if text.strip():
-                id = _opaque(document.id, place)
-                self.passages.append(Passage(id, document.id, document.title, name, text))
-
-    def _places(self, document: str, golden: int | str) -> list[int]:
-        """Which sections of a document are meant; several may have one name."""
-        names = self._names[document]
-        if isinstance(golden, int):
-            return [golden] if 0 <= golden < len(names) else []
-        return [place for place, name in enumerate(names) if name == golden.strip().casefold()]
-
-
-def _repeats(text: str, answers: Sequence[str]) -> bool:
-    return any(containment(text, one) >= _COPIED for one in answers)
-
-
-def _opaque(document: str, place: int) -> str:
-    return sha256(f"{document}\n{place}".encode()).hexdigest()[:16]
-
-
-N_CANDIDATES = 30
-UNLABELLED = "unlabelled"
-Scores = NDArray[np.float64]
-
-
-def natural_instances(
+def make_natural_instances(
     documents: Iterable[Document],
     questions: Iterable[SectionQuestion],
     *,
@@ -172,10 +81,10 @@ def natural_instances(
     sections = Sections(documents)
     score = _first_stage([one.text for one in sections.passages], embeddings)
     for question in questions:
-        reason = sections.unfit(question)
+        reason = sections.find_problem(question)
         if not reason:
             scores = score(question.question)
-            contexts, outside = _pool(sections, question, scores, n_candidates)
+            contexts, outside = _make_pool(sections, question, scores, n_candidates)
             yield Instance(
                 id=question.id,
                 dataset=dataset,
@@ -191,6 +100,75 @@ def natural_instances(
             left_out[question.id] = reason
 
 
+class Sections:
+    """All sections that have text, held in memory, each with an index from 0."""
+
+    def __init__(self, documents: Iterable[Document]) -> None:
+        self.passages: list[SectionPassage] = []
+        self._own: dict[str, list[int | None]] = {}  # by place in the document; None if blank
+        self._names: dict[str, list[str]] = {}
+        for document in documents:
+            self._add(document)
+        if not self.passages:
+            raise DatasetError("the documents hold no text")
+
+    def own(self, document: str) -> list[int]:
+        """Return the indices of a document's sections, in order."""
+        return [index for index in self._own[document] if index is not None]
+
+    def golden(self, question: SectionQuestion) -> list[int]:
+        """Return the indices of the sections that answer."""
+        own, document = self._own[question.document], question.document
+        places = (place for one in question.golden for place in self._places(document, one))
+        indices = (own[place] for place in dict.fromkeys(places))
+        return [index for index in indices if index is not None]
+
+    def distractors(self, question: SectionQuestion) -> list[int]:
+        """Return the other sections of the document, without those that nearly repeat an answer."""
+        golden = self.golden(question)
+        others = (index for index in self.own(question.document) if index not in golden)
+        answers = [self.passages[index].text for index in golden]
+        return [
+            index
+            for index in others
+            if all(containment(self.passages[index].text, one) < _COPIED for one in answers)
+        ]
+
+    def find_problem(self, question: SectionQuestion) -> str:
+        """Return why a question cannot have natural distractors; empty if it can."""
+        names = self._names.get(question.document)
+        if names is None:
+            raise DatasetError(f"question {question.id!r}: unknown document {question.document!r}")
+        wrong = [one for one in question.golden if not self._places(question.document, one)]
+        if wrong:
+            raise DatasetError(
+                f"question {question.id!r}: golden must name sections of document "
+                f"{question.document!r}, which has {len(names)}, got {wrong}"
+            )
+        if not self.golden(question):
+            return "no section is known to answer"
+        return "" if self.distractors(question) else "the document has no other section"
+
+    def _add(self, document: Document) -> None:
+        if document.id in self._own:
+            raise DatasetError(f"document id {document.id!r} is used twice")
+        sections = [(one.name, one.text) for one in document.sections] or [("", document.text)]
+        self._names[document.id] = [name.strip().casefold() for name, _ in sections]
+        own = self._own[document.id] = []
+        for place, (name, text) in enumerate(sections):
+            own.append(len(self.passages) if text.strip() else None)
+            if text.strip():
+                id = sha256(f"{document.id}\n{place}".encode()).hexdigest()[:16]
+                self.passages.append(SectionPassage(id, document.id, document.title, name, text))
+
+    def _places(self, document: str, golden: int | str) -> list[int]:
+        """Return which sections of a document are meant; several may have one name."""
+        names = self._names[document]
+        if isinstance(golden, int):
+            return [golden] if 0 <= golden < len(names) else []
+        return [place for place, name in enumerate(names) if name == golden.strip().casefold()]
+
+
 def _first_stage(texts: Sequence[str], embeddings: Embeddings | None) -> Callable[[str], Scores]:
     """Return what scores all sections for a question; shape (n_sections,)."""
     if embeddings is None:
@@ -199,18 +177,18 @@ def _first_stage(texts: Sequence[str], embeddings: Embeddings | None) -> Callabl
     return lambda question: cosines(units, embeddings.embed_query(question))
 
 
-def _pool(
-    sections: Sections, question: SectionQuestion, scores: Scores, n_candidates: int
+def _make_pool(
+    sections: Sections, question: SectionQuestion, scores: Scores, n: int
 ) -> tuple[tuple[Context, ...], dict[str, int]]:
-    """Return the candidates in first-stage order, and the golden ones without a place."""
-    golden = _best(scores, sections.golden(question))
-    kept = golden[: n_candidates - 1]
-    lookalikes = _best(scores, sections.lookalikes(question))[: n_candidates - len(kept)]
-    room = n_candidates - len(kept) - len(lookalikes)
+    """Return *n* candidates in first-stage order, and the golden ones without a place."""
+    golden = _sort(scores, sections.golden(question))
+    kept = golden[: n - 1]
+    distractors = _sort(scores, sections.distractors(question))[: n - len(kept)]
+    fillers = _find_fillers(sections, question, scores, n - len(kept) - len(distractors))
     parent = sections.passages[kept[0]].id
     contexts: list[Context] = []
-    for index in _best(scores, [*kept, *lookalikes, *_fillers(sections, question, scores, room)]):
-        passage = sections.passages[index]
+    for index in _sort(scores, [*kept, *distractors, *fillers]):
+        passage, is_distractor = sections.passages[index], index in distractors
         kind = passage.section.strip().lower() or UNLABELLED
         contexts.append(
             Context(
@@ -218,30 +196,31 @@ def _pool(
                 text=passage.text,
                 title=passage.title,
                 is_golden=index in kept,
-                is_distractor=index in lookalikes,
-                distractor_type=kind if index in lookalikes else None,
-                parent_id=parent if index in lookalikes else None,
+                is_distractor=is_distractor,
+                distractor_type=kind if is_distractor else None,
+                parent_id=parent if is_distractor else None,
                 first_stage_rank=len(contexts) + 1,
                 first_stage_score=float(scores[index]),
             )
         )
-    outside = {sections.passages[index].id: 1 for index in golden[n_candidates - 1 :]}
-    return tuple(contexts), outside
+    return tuple(contexts), {sections.passages[index].id: 1 for index in golden[n - 1 :]}
 
 
-def _fillers(sections: Sections, question: SectionQuestion, scores: Scores, n: int) -> list[int]:
+def _find_fillers(
+    sections: Sections, question: SectionQuestion, scores: Scores, n: int
+) -> list[int]:
     """Return the best sections of other documents whose texts are new."""
     seen = {sections.passages[index].text for index in sections.own(question.document)}
     found: list[int] = []
-    for index in np.argsort(-scores, kind="stable"):
+    for index in map(int, np.argsort(-scores, kind="stable")):
         if len(found) >= n:
             break
         passage = sections.passages[index]
         if passage.document != question.document and passage.text not in seen:
             seen.add(passage.text)
-            found.append(int(index))
+            found.append(index)
     return found
 
 
-def _best(scores: Scores, indices: Sequence[int]) -> list[int]:
+def _sort(scores: Scores, indices: Sequence[int]) -> list[int]:
     return sorted(indices, key=lambda index: (-scores[index], index))

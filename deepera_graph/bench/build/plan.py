@@ -1,4 +1,4 @@
-"""What a build makes, and within which bounds."""
+"""The settings of a build, and the records of its logs: what was dropped, what was rejected."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -36,9 +36,6 @@ class BuildPlan:
         min_group: Connected documents that are kept together, >= 1; 1 keeps all.
         gates: What a distractor must pass.
 
-    Raises:
-        SettingsError: A setting is out of range.
-
     Source:
         DeepEra, section 6.2: two settings, 30 passages a question. The paper does not say how many
         distractors a pool has: 3 is one of each kind.
@@ -75,12 +72,8 @@ class BuildPlan:
         self._check_settings()
 
     @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> Self:
-        """Read a plan from plain data, e.g. from the `plan` of a manifest.
-
-        Raises:
-            SettingsError: A setting is unknown or out of range.
-        """
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Read a plan from plain data, e.g. from the `plan` of a manifest."""
         fields = dict(plain)
         try:
             if isinstance(fields.get("gates"), Mapping):
@@ -102,8 +95,8 @@ class BuildPlan:
             )
 
 
-class Loss(BaseModel):
-    """A document or a question that went no further."""
+class DropRecord(BaseModel):
+    """A line of the drop log: a document or a question that went no further."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -113,7 +106,7 @@ class Loss(BaseModel):
     detail: str = Field(default="", description="What exactly was wrong.")
 
 
-class Rejected(BaseModel):
+class RejectedDistractor(BaseModel):
     """A distractor that did not pass the gates."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -126,10 +119,10 @@ class Rejected(BaseModel):
     text: str = Field(default="", description="What was written.")
 
 
-def counted(losses: Sequence[Loss]) -> dict[str, dict[str, int]]:
+def count_drops(drops: Sequence[DropRecord]) -> dict[str, dict[str, int]]:
     """Return how many were dropped, by stage and reason, both in order of the alphabet."""
-    stages = sorted({loss.stage for loss in losses})
+    stages = sorted({one.stage for one in drops})
     return {
-        stage: dict(sorted(Counter(one.reason for one in losses if one.stage == stage).items()))
+        stage: dict(sorted(Counter(one.reason for one in drops if one.stage == stage).items()))
         for stage in stages
     }

@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from deepera_graph.bench.build.corpus import Document, Section
-from deepera_graph.bench.build.natural import SectionQuestion, natural_instances
+from deepera_graph.bench.build.natural import SectionQuestion, make_natural_instances
 from deepera_graph.bench.data.articles import read_article_documents, read_article_questions
 from deepera_graph.bench.data.instance import (
     DatasetError,
@@ -343,7 +343,7 @@ def read_natural(path: Path) -> Iterator[Instance]:
     """
     source = open_natural(path)
     left_out: dict[str, str] = {}
-    yield from natural_instances(
+    yield from make_natural_instances(
         source.documents(), source.questions(), dataset=source.name, left_out=left_out
     )
     if left_out:

@@ -106,9 +106,6 @@ class DeepEra(Ranker):
             raise BackendError(result.backend_failure)
         if result.outcome == "budget_stop":
             raise BudgetError(result.failed[0].reason if result.failed else "budget reached")
-        if result.survey and result.survey["status"] == "failed":
-            why = f"judged without notes: {result.survey['cause']}"
-            self.problems.note(len(result.all_passages), why)
         failed = result.failed
         if failed:
             self.problems.note(len(failed), failed[0].reason)

@@ -158,7 +158,7 @@ class _Fill(LlmRole[_ChatTask, _ChatReply]):
 
     async def _play(self, task: _ChatTask, config: RunnableConfig | None) -> _ChatReply:
         messages = convert_to_messages(task["messages"])
-        filled = await request_reply(self._model, messages, self._kind, config)
+        filled = await request_reply(self.model, messages, self._kind, config)
         return _ChatReply(
             values=filled.answer.model_dump(mode="json"),
             usage=filled.usage,

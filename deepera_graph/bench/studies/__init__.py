@@ -1,1 +1,1 @@
-"""The experiments: one file each, all with the shape of `experiments.experiment`."""
+"""Studies: functions from a `StudyRunner` to tables and figures; `run.STUDIES` lists them."""

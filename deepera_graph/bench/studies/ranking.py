@@ -1,9 +1,11 @@
-"""Look-alikes by type: how many a filter lets through, and how far each is moved up or down."""
+"""Studies of whole rankings: main table, what stands at each rank, look-alikes by type, cost."""
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import isnan
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,363 +18,127 @@ from deepera_graph.bench.figures import (
     rank_cells,
     rank_shares,
 )
-from deepera_graph.bench.metrics.ranking import JudgedRanking
-from deepera_graph.bench.metrics.statistics import Values, paired_bootstraps
+from deepera_graph.bench.metrics.ranking import JudgedRanking, compute
+from deepera_graph.bench.metrics.statistics import Values, average, mean_std, paired_bootstraps
 from deepera_graph.bench.studies.base import (
-    All,
-    Cell,
-    Column,
-    Drawing,
-    Experiment,
-    ExperimentResult,
-    Grid,
-    Lab,
-    Material,
-    Pass,
-    Scored,
-    Unit,
-    estimates,
-    measure,
-    metric_columns,
+    RankedQuestion,
+    RankerRun,
+    StudyConfig,
+    StudyData,
+    StudyRunner,
+    answer_columns,
+    measure_answers_from,
 )
+from deepera_graph.bench.studies.results import Cell, Column, Drawing, Grid, StudyResult, Unit
 from deepera_graph.bench.table import MetricEstimate
 
 _BASE = "base"
+Row = tuple[Cell, ...]
+Bars = dict[str, dict[str, dict[str, MetricEstimate]]]
 
 
-def changes(lab: Lab, measured: All, unit: Unit) -> Grid:
-    """Return the change of every ranker and metric with that unit.
+class ColumnValues(NamedTuple):
+    """A ranker on a data set: values a column, and their standard deviations over runs."""
 
-    Raises:
-        MetricError: The setup names a base that is no data set.
-    """
-    rows = [
-        row
-        for before, after in _pairs(lab)
-        for row in _pair_rows(lab, before, after, measured, unit)
-    ]
-    return Grid(
-        name="change" if unit == "percent" else "change-lfs",
-        title="From base to look-alikes",
-        columns=(
-            Column("from"),
-            Column("to"),
-            Column("ranker"),
-            Column("metric"),
-            Column("questions", "count"),
-            Column("before", unit),
-            Column("after", unit),
-            Column("difference", unit),
-            Column("relative", "percent"),
-        ),
-        rows=tuple(rows),
-        note=(
-            "Over the questions that both data sets have. Difference is in points, with a paired "
-            "95 % interval; relative is (after - before) / before."
-        ),
-    )
+    data: StudyData
+    ranker: str
+    values: list[Values]
+    stds: list[float]
 
 
-def _pairs(lab: Lab) -> Iterator[tuple[Material, Material]]:
-    """Yield the data sets that have a base: same source, and questions in common."""
-    materials = list(lab.materials())
-    named = lab.setup.base
-    if named and named not in [one.name for one in materials]:
-        raise MetricError(f"base must be one of {[one.name for one in materials]}, got {named!r}")
-    for before in materials:
-        if before.name != named if named else before.labels[0].setting != _BASE:
-            continue
-        for after in materials:
-            if after is not before and _shared(before, after)[0]:
-                yield before, after
+AllValues = dict[tuple[str, str], ColumnValues]
 
 
-def _shared(before: Material, after: Material) -> tuple[list[int], list[int]]:
-    """Return the places of the questions that both have, pair by pair."""
-    places = {one.question: place for place, one in enumerate(before.labels)}
-    both = [
-        (places[one.question], place)
-        for place, one in enumerate(after.labels)
-        if one.question in places
-    ]
-    return [first for first, _ in both], [second for _, second in both]
-
-
-def _pair_rows(
-    lab: Lab, before: Material, after: Material, measured: All, unit: Unit
-) -> Iterator[tuple[Cell, ...]]:
-    here, there = _shared(before, after)
-    names = [
-        (ranker.name, place, column.name)
-        for ranker in lab.rankers
-        if {(before.name, ranker.name), (after.name, ranker.name)} <= measured.keys()
-        for place, column in enumerate(metric_columns(lab))
-        if column.unit == unit
-    ]
-    old = [_only(measured[before.name, ranker].values[at], here) for ranker, at, _ in names]
-    new = [_only(measured[after.name, ranker].values[at], there) for ranker, at, _ in names]
-    found = estimates([*old, *new], lab.setup)
-    differences = paired_bootstraps(
-        list(zip(new, old, strict=True)), n_resamples=lab.setup.n_resamples, seed=lab.setup.seed
-    )
-    for place, (ranker, _, name) in enumerate(names):
-        first, second = found[place], found[len(names) + place]
-        relative = (second.mean - first.mean) / first.mean if first.mean else None
-        cells = (first, second, MetricEstimate(*differences[place], 0), relative)
-        yield before.name, after.name, ranker, name, len(here), *cells
-
-
-def _only(values: Values, places: Sequence[int]) -> Values:
-    chosen = np.asarray(places)
-    return Values(values.values[chosen], values.weights[chosen])
-
-
-def run_cost(lab: Lab) -> ExperimentResult:
-    """Measure."""
-    grid = Grid(
-        name="cost",
-        title="Efficiency",
-        columns=(
-            Column("data set"),
-            Column("ranker"),
-            Column("passages", "count"),
-            Column("time", "seconds"),
-            Column("slowest", "seconds"),
-            Column("calls", "count"),
-            Column("tokens in", "count"),
-            Column("tokens out", "count"),
-            Column("failed", "count"),
-        ),
-        rows=tuple(row for repeats in lab.repeated() for row in _row(repeats)),
-        note=(
-            "For a question, on average; slowest is the mean of the slowest group of questions "
-            "ranked together. Times were measured when the rankings were made, and are read back "
-            "with them; they are of the machine and the load of that moment."
-        ),
-    )
-    return ExperimentResult(grids=(grid,))
-
-
-def _row(repeats: list[Pass]) -> Iterator[tuple[Cell, ...]]:
-    ranked = [question.ranked for one in repeats for question in one.questions]
-    first = repeats[0]
-    seconds = np.array([one.seconds for one in ranked])
-    counts = np.array(
-        [(one.calls, one.input_tokens, one.output_tokens, one.failed) for one in ranked]
-    )
-    yield (
-        first.material.name,
-        first.ranker.name,
-        first.material.survey.n_candidates,
-        float(seconds.mean()),
-        float(seconds.max()),
-        *map(float, counts.mean(axis=0)),
-    )
-
-
-COST = Experiment(
-    name="cost",
-    title="Efficiency",
-    measures="Seconds, model calls and tokens that a ranker takes for a question.",
-    run=run_cost,
-)
-
-_GOLDEN, _OTHER = "golden", "no look-alike"
-_ALL, _RARE = "all look-alikes", "rare types"
-FEWEST = 20
-_N_COLUMNS = 6
-
-
-def run_look_alikes(lab: Lab) -> ExperimentResult:
-    """Measure."""
-    rows: list[tuple[Cell, ...]] = []
-    bars: dict[str, dict[str, dict[str, MetricEstimate]]] = {}
-    for one in lab.passes():
-        if not any(question.labels.types for question in one.questions):
-            continue
-        for row in _rows_look_alikes(lab, one):
-            rows.append(row)
-            above = row[-1]
-            if isinstance(above, MetricEstimate) and above.mean == above.mean and row[2] != _OTHER:
-                in_percent = MetricEstimate(*(100 * part for part in above))
-                groups = bars.setdefault(one.material.name, {})
-                groups.setdefault(str(row[2]), {})[one.ranker.name] = in_percent
-    grid = Grid(
-        name="look-alikes",
-        title="Look-alikes by type",
-        columns=(
-            Column("data set"),
-            Column("ranker"),
-            Column("type"),
-            Column("passages", "count"),
-            Column("kept", "percent"),
-            Column("rank before", "count"),
-            Column("rank after", "count"),
-            Column("moved up", "count"),
-            Column("first", "percent"),
-            Column("above the golden", "percent"),
-        ),
-        rows=tuple(rows),
-        note=(
-            f"Kept: share that a filter at {lab.setup.threshold:g} hands on, at most "
-            f"{lab.setup.top_n} a question; only where scores say what to keep. Rank before "
-            "is that of the first stage; moved up is in ranks, below 0 for down; above the golden "
-            "is the share that stands before the best golden passage. A passage that was not "
-            f"returned stands behind the last one. Rare types are those with fewer than {FEWEST} "
-            "passages, together."
-        ),
-    )
-    return ExperimentResult(grids=(grid,), drawings=_figures_look_alikes(bars))
-
-
-def _rows_look_alikes(lab: Lab, one: Pass) -> Iterator[tuple[Cell, ...]]:
-    counts = Counter(type for question in one.questions for type in question.labels.types.values())
-    common = frozenset(type for type, count in counts.items() if count >= FEWEST)
-    rare = (_RARE,) if len(common) < len(counts) else ()
-    types = (_GOLDEN, _ALL, *sorted(common), *rare, _OTHER)
-    moves = [_moves(lab, question) for question in one.questions]
-    members = {
-        type: [_members(question, type, common) for question in one.questions] for type in types
-    }
-    columns = [column for type in types for column in _columns(moves, members[type])]
-    means = iter(estimates(columns, lab.setup))
-    for type in types:
-        kept, *rest, above = (next(means) for _ in range(_N_COLUMNS))
-        yield (
-            one.material.name,
-            one.ranker.name,
-            type,
-            sum(map(len, members[type])),
-            kept if one.ranker.says_why else None,
-            *rest,
-            None if type == _GOLDEN else above,
-        )
-
-
-def _members(question: Scored, type: str, common: frozenset[str]) -> list[str]:
-    types, golden = question.labels.types, question.judged.golden
-    if type == _GOLDEN:
-        wanted = {id for id in question.first if id in golden}
-    elif type == _OTHER:
-        wanted = {id for id in question.first if id not in golden and id not in types}
-    elif type == _RARE:
-        wanted = {id for id, own in types.items() if own not in common}
-    else:
-        wanted = {id for id, own in types.items() if type in (own, _ALL)}
-    return [id for id in question.first if id in wanted]
-
-
-def _moves(lab: Lab, question: Scored) -> dict[str, tuple[float, ...]]:
-    """Return kept, rank before, rank after, moved up, first and above the golden, by passage."""
-    kept = question.kept(threshold=lab.setup.threshold, n=lab.setup.top_n).ranked
-    behind = len(question.first)
-    after = {id: rank for rank, id in enumerate(question.judged.ranked, start=1)}
-    golden = min(question.judged.golden_rank(), behind)
-    moves: dict[str, tuple[float, ...]] = {}
-    for before, id in enumerate(question.first, start=1):
-        rank = after.get(id, behind)
-        moves[id] = (id in kept, before, rank, before - rank, rank == 1, rank < golden)
-    return moves
-
-
-def _columns(
-    moves: Sequence[Mapping[str, tuple[float, ...]]], members: Sequence[Sequence[str]]
-) -> list[Values]:
-    """Return one column a number of `_moves`; every passage has the same weight."""
-    sums = np.array(
-        [
-            np.array([of[id] for id in ids]).reshape(-1, _N_COLUMNS).sum(axis=0)
-            for of, ids in zip(moves, members, strict=True)
-        ]
-    )
-    counts = np.array([len(ids) for ids in members], dtype=np.float64)
-    return [Values.of(column / np.maximum(counts, 1), counts) for column in sums.T]
-
-
-def _figures_look_alikes(
-    bars: dict[str, dict[str, dict[str, MetricEstimate]]],
-) -> tuple[BarFigure, ...]:
-    if not bars:
-        return ()
-    return (
-        BarFigure(
-            name="above-golden",
-            title="How often each type of look-alike stands above the golden passage",
-            x_label="percent",
-            panels=bars,
-        ),
-    )
-
-
-LOOK_ALIKES = Experiment(
-    name="look-alikes",
-    title="Look-alikes by type",
-    measures=(
-        "How many look-alikes of each type a filter keeps, how far a ranker moves them against "
-        "the first stage, and how often they stand above the golden passage."
-    ),
-    run=run_look_alikes,
-)
-
-
-def run_main_table(lab: Lab) -> ExperimentResult:
-    """Measure."""
+def study_main_table(runner: StudyRunner) -> StudyResult:
+    """Measure every ranker on every data set, and what changes from base to look-alikes."""
     measured = {
-        (repeats[0].material.name, repeats[0].ranker.name): measure(lab, repeats)
-        for repeats in lab.repeated()
+        repeats[0].key: _measure(runner.config, repeats) for repeats in runner.repeated_runs()
     }
-    rows = tuple(_rows_main_table(lab, measured))
-    columns = (
-        Column("data set"),
-        Column("setting"),
-        Column("ranker"),
-        *metric_columns(lab),
-    )
     grid = Grid(
         name="main",
         title="Main table",
-        columns=columns,
-        rows=rows,
+        columns=(
+            *Column.several("text", "data set", "setting", "ranker"),
+            *_metric_columns(runner.config),
+        ),
+        rows=tuple(_main_rows(runner, measured)),
         note=(
             "Percent, with 95 % intervals over questions; ± is the standard deviation over runs "
             "of a ranker that differs from run to run."
         ),
     )
     units: tuple[Unit, ...] = ("percent", "number")
-    losses = [changes(lab, measured, unit) for unit in units]
-    return ExperimentResult(
-        grids=(grid, *(one for one in losses if one.rows), *_side_by_side(lab, grid)),
-        drawings=_figures_main_table(grid),
-        findings=_about(lab),
+    changes = [_compare_with_base(runner, measured, unit) for unit in units]
+    return StudyResult(
+        grids=(grid, *(one for one in changes if one.rows), *_side_by_side(runner, grid)),
+        drawings=_draw_main_table(grid),
+        findings=tuple(
+            f"{one.name}: {one.summary.n_questions} questions, {one.summary.n_candidates:.1f} "
+            f"candidates each ({one.summary.n_distractors:.1f} labelled distractors), golden among "
+            f"them for {100 * one.summary.ceiling:.1f} %; first stage: {one.summary.first_stage}."
+            for one in runner.data()
+        ),
     )
 
 
-def _figures_main_table(grid: Grid) -> tuple[BarFigure, ...]:
-    panels: dict[str, dict[str, dict[str, MetricEstimate]]] = {}
+def _metric_columns(config: StudyConfig) -> tuple[Column, ...]:
+    return *answer_columns(config), *(Column(metric, "percent") for metric in config.metrics)
+
+
+def _measure(config: StudyConfig, repeats: Sequence[RankerRun]) -> ColumnValues:
+    """Measure the answers from the best passages, and the ranks, over all runs of a ranker."""
+    columns = []
+    for run in repeats:
+        judged = [question.judged for question in run.questions]
+        best = [replace(one, ranked=one.ranked[: config.top_n]) for one in judged]
+        answers = measure_answers_from(config, run.data, best)
+        columns.append([*answers, *(compute(metric, judged) for metric in config.metrics)])
+    by_column = list(zip(*columns, strict=True))
+    return ColumnValues(
+        repeats[0].data,
+        repeats[0].ranker.name,
+        [average(runs) for runs in by_column],
+        [mean_std([one.mean() for one in runs]).std for runs in by_column],
+    )
+
+
+def _main_rows(runner: StudyRunner, measured: AllValues) -> Iterator[Row]:
+    for data in runner.data():
+        mine = [one for one in measured.values() if one.data.name == data.name]
+        found = iter(runner.estimate([values for one in mine for values in one.values]))
+        for one in mine:
+            cells = [next(found)._replace(std=std) for std in one.stds]
+            yield data.name, data.labels[0].setting, one.ranker, *cells
+
+
+def _draw_main_table(grid: Grid) -> tuple[BarFigure, ...]:
+    panels: Bars = {}
     for place, column in list(enumerate(grid.columns))[3:]:
         for row in grid.rows:
-            cell = row[place]
-            if (
-                isinstance(cell, MetricEstimate)
-                and column.unit == "percent"
-                and not isnan(cell.mean)
-            ):
-                groups = panels.setdefault(column.name, {})
-                in_percent = MetricEstimate(*(100 * part for part in cell))
-                groups.setdefault(str(row[0]), {})[str(row[2])] = in_percent
+            if column.unit == "percent":
+                _add_bar(panels, column.name, str(row[0]), str(row[2]), row[place])
+    return _draw_bars("rankers", "Every ranker on every data set", panels)
+
+
+def _add_bar(panels: Bars, panel: str, group: str, bar: str, cell: Cell) -> None:
+    if isinstance(cell, MetricEstimate) and not isnan(cell.mean):
+        in_percent = MetricEstimate(*(100 * part for part in cell))
+        panels.setdefault(panel, {}).setdefault(group, {})[bar] = in_percent
+
+
+def _draw_bars(name: str, title: str, panels: Bars) -> tuple[BarFigure, ...]:
     if not panels:
         return ()
-    title = "Every ranker on every data set"
-    return (BarFigure(name="rankers", title=title, x_label="percent", panels=panels),)
+    return (BarFigure(name=name, title=title, x_label="percent", panels=panels),)
 
 
-def _side_by_side(lab: Lab, grid: Grid) -> Iterator[Grid]:
+def _side_by_side(runner: StudyRunner, grid: Grid) -> Iterator[Grid]:
     """Yield, for a setting that several data sets have, a table as the paper prints it."""
     for setting in dict.fromkeys(str(row[1]) for row in grid.rows):
         rows = {(row[0], row[2]): row[3:] for row in grid.rows if row[1] == setting}
         names = list(dict.fromkeys(str(name) for name, _ in rows))
         rankers = [
-            one.name for one in lab.rankers if all((name, one.name) in rows for name in names)
+            one.name for one in runner.rankers if all((name, one.name) in rows for name in names)
         ]
         if len(names) > 1 and setting:
             yield Grid(
@@ -393,86 +159,130 @@ def _side_by_side(lab: Lab, grid: Grid) -> Iterator[Grid]:
             )
 
 
-def _rows_main_table(lab: Lab, measured: All) -> Iterator[tuple[Cell, ...]]:
-    for material in lab.materials():
-        mine = [one for one in measured.values() if one.material.name == material.name]
-        found = iter(estimates([values for one in mine for values in one.values], lab.setup))
-        for one in mine:
-            cells = [next(found)._replace(std=std) for std in one.stds]
-            yield material.name, material.labels[0].setting, one.ranker, *cells
-
-
-def _about(lab: Lab) -> tuple[str, ...]:
-    return tuple(
-        f"{one.name}: {one.survey.n_questions} questions, {one.survey.n_candidates:.1f} candidates "
-        f"each ({one.survey.n_distractors:.1f} labelled distractors), golden among them for "
-        f"{100 * one.survey.ceiling:.1f} %; first stage: {one.survey.first_stage}."
-        for one in lab.materials()
+def _compare_with_base(runner: StudyRunner, measured: AllValues, unit: Unit) -> Grid:
+    """Return the change of every ranker and metric with that unit."""
+    rows = [
+        row
+        for before, after in _pairs(runner)
+        for row in _change_rows(runner, before, after, measured, unit)
+    ]
+    return Grid(
+        name="change" if unit == "percent" else "change-lfs",
+        title="From base to look-alikes",
+        columns=(
+            *Column.several("text", "from", "to", "ranker", "metric"),
+            Column("questions", "count"),
+            *Column.several(unit, "before", "after", "difference"),
+            Column("relative", "percent"),
+        ),
+        rows=tuple(rows),
+        note=(
+            "Over the questions that both data sets have. Difference is in points, with a paired "
+            "95 % interval; relative is (after - before) / before."
+        ),
     )
 
 
-MAIN_TABLE = Experiment(
-    name="main",
-    title="Main table",
-    measures=("Every ranker on every data set, and how much each loses when look-alikes come in."),
-    run=run_main_table,
-)
+def _pairs(runner: StudyRunner) -> Iterator[tuple[StudyData, StudyData]]:
+    """Yield the data sets that have a base: same source, and questions in common."""
+    data = list(runner.data())
+    named = runner.config.base
+    if named and named not in [one.name for one in data]:
+        raise MetricError(f"base must be one of {[one.name for one in data]}, got {named!r}")
+    for before in data:
+        if before.name != named if named else before.labels[0].setting != _BASE:
+            continue
+        for after in data:
+            if after is not before and _pair_up(before, after)[0]:
+                yield before, after
+
+
+def _pair_up(before: StudyData, after: StudyData) -> tuple[list[int], list[int]]:
+    """Return the places of the questions that both have, pair by pair."""
+    places = {one.question: place for place, one in enumerate(before.labels)}
+    both = [
+        (places[one.question], place)
+        for place, one in enumerate(after.labels)
+        if one.question in places
+    ]
+    return [first for first, _ in both], [second for _, second in both]
+
+
+def _change_rows(
+    runner: StudyRunner, before: StudyData, after: StudyData, measured: AllValues, unit: Unit
+) -> Iterator[Row]:
+    here, there = _pair_up(before, after)
+    names = [
+        (ranker.name, place, column.name)
+        for ranker in runner.rankers
+        if {(before.name, ranker.name), (after.name, ranker.name)} <= measured.keys()
+        for place, column in enumerate(_metric_columns(runner.config))
+        if column.unit == unit
+    ]
+    old = [_pick(measured[before.name, ranker].values[at], here) for ranker, at, _ in names]
+    new = [_pick(measured[after.name, ranker].values[at], there) for ranker, at, _ in names]
+    found = runner.estimate([*old, *new])
+    differences = paired_bootstraps(
+        list(zip(new, old, strict=True)),
+        n_resamples=runner.config.n_resamples,
+        seed=runner.config.seed,
+    )
+    for place, (ranker, _, name) in enumerate(names):
+        first, second = found[place], found[len(names) + place]
+        relative = (second.mean - first.mean) / first.mean if first.mean else None
+        cells = (first, second, MetricEstimate(*differences[place], 0), relative)
+        yield before.name, after.name, ranker, name, len(here), *cells
+
+
+def _pick(values: Values, places: Sequence[int]) -> Values:
+    chosen = np.asarray(places)
+    return Values(values.values[chosen], values.weights[chosen])
+
 
 N_RANKS = 30
-_SHOWN = ("golden", "distractor", "other")
+_KINDS = ("golden", "distractor", "other")
 
 
-def run_ranks(lab: Lab) -> ExperimentResult:
-    """Measure."""
+def study_ranks(runner: StudyRunner) -> StudyResult:
+    """Count what stands at each rank."""
     lists: dict[str, dict[str, list[JudgedRanking]]] = {}
-    for one in lab.passes():
-        judged = [question.judged for question in one.questions]
-        lists.setdefault(one.ranker.name, {})[one.material.name] = judged
-    shares = {
-        ranker: {name: rank_shares(judged, N_RANKS) for name, judged in of.items()}
-        for ranker, of in lists.items()
-    }
-    rows = [
-        row
+    shares: dict[str, dict[str, RankShares]] = {}
+    for run in runner.runs():
+        data, ranker = run.key
+        judged = [question.judged for question in run.questions]
+        lists.setdefault(ranker, {})[data] = judged
+        shares.setdefault(ranker, {})[data] = rank_shares(judged, N_RANKS)
+    names = [one.name for one in runner.datasets]
+    rows: list[Row] = [
+        (name, ranker, rank + 1, *(float(getattr(of[name], kind)[rank]) for kind in _KINDS))
+        for name in names
         for ranker, of in shares.items()
-        for name, one in of.items()
-        for row in _rows_ranks(name, ranker, one)
+        if name in of
+        for rank in range(N_RANKS)
     ]
     grid = Grid(
         name="ranks",
         title="What stands at each rank",
         columns=(
-            Column("data set"),
-            Column("ranker"),
+            *Column.several("text", "data set", "ranker"),
             Column("rank", "count"),
-            *(Column(kind, "percent") for kind in _SHOWN),
+            *(Column(kind, "percent") for kind in _KINDS),
         ),
-        rows=tuple(sorted(rows, key=lambda row: _data_sets(lab).index(str(row[0])))),
+        rows=tuple(rows),
         note=(
             "Share of the questions with a golden passage, a labelled look-alike or another "
             "passage at the rank; less than 100 in sum where a question has fewer passages."
         ),
     )
-    return ExperimentResult(grids=(grid,), drawings=_figures_ranks(lab, lists, shares))
+    complete = [name for name in names if all(name in of for of in lists.values())]
+    return StudyResult(grids=(grid,), drawings=_draw_ranks(complete, lists, shares))
 
 
-def _data_sets(lab: Lab) -> list[str]:
-    return [one.name for one in lab.datasets]
-
-
-def _rows_ranks(name: str, ranker: str, shares: RankShares) -> list[tuple[Cell, ...]]:
-    return [
-        (name, ranker, rank + 1, *(float(getattr(shares, kind)[rank]) for kind in _SHOWN))
-        for rank in range(N_RANKS)
-    ]
-
-
-def _figures_ranks(
-    lab: Lab,
-    lists: dict[str, dict[str, list[JudgedRanking]]],
-    shares: dict[str, dict[str, RankShares]],
+def _draw_ranks(
+    names: Sequence[str],
+    lists: Mapping[str, Mapping[str, list[JudgedRanking]]],
+    shares: Mapping[str, Mapping[str, RankShares]],
 ) -> tuple[Drawing, ...]:
-    names = [name for name in _data_sets(lab) if all(name in of for of in lists.values())]
     if not names:
         return ()
     whole = RankMap(
@@ -494,12 +304,141 @@ def _figures_ranks(
     return whole, *means
 
 
-RANKS = Experiment(
-    name="ranks",
-    title="Rank distribution",
-    measures=(
-        "Where golden passages and look-alikes stand, for every ranker and data set: after figure "
-        "5 of DeepEra."
-    ),
-    run=run_ranks,
+FEWEST = 20
+_GOLDEN, _OTHER = "golden", "no look-alike"
+_ALL, _RARE = "all look-alikes", "rare types"
+_MOVES = (  # columns of `_moves`
+    Column("kept", "percent"),
+    *Column.several("count", "rank before", "rank after", "moved up"),
+    *Column.several("percent", "first", "above the golden"),
 )
+
+
+def study_look_alikes(runner: StudyRunner) -> StudyResult:
+    """Follow the look-alikes of each type from the first stage on."""
+    rows: list[Row] = []
+    bars: Bars = {}
+    for run in runner.runs():
+        if any(question.labels.types for question in run.questions):
+            for row in _look_alike_rows(runner, run):
+                rows.append(row)
+                if row[2] != _OTHER:
+                    _add_bar(bars, run.data.name, str(row[2]), run.ranker.name, row[-1])
+    config = runner.config
+    grid = Grid(
+        name="look-alikes",
+        title="Look-alikes by type",
+        columns=(
+            *Column.several("text", "data set", "ranker", "type"),
+            Column("passages", "count"),
+            *_MOVES,
+        ),
+        rows=tuple(rows),
+        note=(
+            f"Kept: share that a filter at {config.threshold:g} hands on, at most "
+            f"{config.top_n} a question; only where scores say what to keep. Rank before "
+            "is that of the first stage; moved up is in ranks, below 0 for down; above the golden "
+            "is the share that stands before the best golden passage. A passage that was not "
+            f"returned stands behind the last one. Rare types are those with fewer than {FEWEST} "
+            "passages, together."
+        ),
+    )
+    title = "How often each type of look-alike stands above the golden passage"
+    return StudyResult(grids=(grid,), drawings=_draw_bars("above-golden", title, bars))
+
+
+def _look_alike_rows(runner: StudyRunner, run: RankerRun) -> Iterator[Row]:
+    counts = Counter(type for question in run.questions for type in question.labels.types.values())
+    common = frozenset(type for type, count in counts.items() if count >= FEWEST)
+    rare = (_RARE,) if len(common) < len(counts) else ()
+    types = (_GOLDEN, _ALL, *sorted(common), *rare, _OTHER)
+    moves = [_moves(runner.config, question) for question in run.questions]
+    members = {
+        type: [_members(question, type, common) for question in run.questions] for type in types
+    }
+    columns = [column for type in types for column in _average_moves(moves, members[type])]
+    means = iter(runner.estimate(columns))
+    for type in types:
+        kept, *rest, above = (next(means) for _ in _MOVES)
+        yield (
+            *run.key,
+            type,
+            sum(map(len, members[type])),
+            kept if run.ranker.says_why else None,
+            *rest,
+            None if type == _GOLDEN else above,
+        )
+
+
+def _members(question: RankedQuestion, type: str, common: frozenset[str]) -> list[str]:
+    types, golden = question.labels.types, question.judged.golden
+    if type == _GOLDEN:
+        return [id for id in question.first if id in golden]
+    if type == _OTHER:
+        return [id for id in question.first if id not in golden and id not in types]
+    if type == _RARE:
+        return [id for id in question.first if id in types and types[id] not in common]
+    return [id for id in question.first if id in types and type in (types[id], _ALL)]
+
+
+def _moves(config: StudyConfig, question: RankedQuestion) -> dict[str, tuple[float, ...]]:
+    """Return the numbers of `_MOVES` by passage."""
+    kept = question.keep(threshold=config.threshold, n=config.top_n).ranked
+    behind = len(question.first)
+    after = {id: rank for rank, id in enumerate(question.judged.ranked, start=1)}
+    golden = min(question.judged.golden_rank(), behind)
+    moves: dict[str, tuple[float, ...]] = {}
+    for before, id in enumerate(question.first, start=1):
+        rank = after.get(id, behind)
+        moves[id] = (id in kept, before, rank, before - rank, rank == 1, rank < golden)
+    return moves
+
+
+def _average_moves(
+    moves: Sequence[Mapping[str, tuple[float, ...]]], members: Sequence[Sequence[str]]
+) -> list[Values]:
+    """Return one column a number of `_MOVES`; every passage has the same weight."""
+    sums = np.array(
+        [
+            np.array([of[id] for id in ids]).reshape(-1, len(_MOVES)).sum(axis=0)
+            for of, ids in zip(moves, members, strict=True)
+        ]
+    )
+    counts = np.array([len(ids) for ids in members], dtype=np.float64)
+    return [Values.of(column / np.maximum(counts, 1), counts) for column in sums.T]
+
+
+def study_cost(runner: StudyRunner) -> StudyResult:
+    """Average what the rankings took when they were made."""
+    grid = Grid(
+        name="cost",
+        title="Efficiency",
+        columns=(
+            *Column.several("text", "data set", "ranker"),
+            Column("passages", "count"),
+            *Column.several("seconds", "time", "slowest"),
+            *Column.several("count", "calls", "tokens in", "tokens out", "failed"),
+        ),
+        rows=tuple(map(_cost_row, runner.repeated_runs())),
+        note=(
+            "For a question, on average; slowest is the mean of the slowest group of questions "
+            "ranked together. Times were measured when the rankings were made, and are read back "
+            "with them; they are of the machine and the load of that moment."
+        ),
+    )
+    return StudyResult(grids=(grid,))
+
+
+def _cost_row(repeats: list[RankerRun]) -> Row:
+    ranked = [question.ranked for run in repeats for question in run.questions]
+    seconds = np.array([one.seconds for one in ranked])
+    counts = np.array(
+        [(one.calls, one.input_tokens, one.output_tokens, one.failed) for one in ranked]
+    )
+    return (
+        *repeats[0].key,
+        repeats[0].data.summary.n_candidates,
+        float(seconds.mean()),
+        float(seconds.max()),
+        *map(float, counts.mean(axis=0)),
+    )

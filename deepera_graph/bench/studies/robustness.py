@@ -1,4 +1,4 @@
-"""Calibration drift: whether a score means the same in every subject."""
+"""Studies of scores: whether they mean the same in every subject, and are the same in every run."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -8,57 +8,45 @@ from scipy.stats import rankdata  # type: ignore[import-untyped]  # has no stubs
 
 from deepera_graph.bench.figures import CurveFigure, CurvePoints
 from deepera_graph.bench.metrics.statistics import Floats, Values
-from deepera_graph.bench.studies.base import (
-    Cell,
-    Column,
-    Experiment,
-    ExperimentResult,
-    Grid,
-    Lab,
-    Pass,
-    Scored,
-    estimates,
-)
+from deepera_graph.bench.studies.base import RankedQuestion, RankerRun, StudyRunner
+from deepera_graph.bench.studies.results import Cell, Column, Grid, StudyResult
 
 _THRESHOLDS = [number / 20 for number in range(21)]
 _SHARES = (10, 25, 50, 75, 90)
-_Groups = dict[str, list[Scored]]
+_Groups = dict[str, list[RankedQuestion]]
 
 
-def run_drift(lab: Lab) -> ExperimentResult:
-    """Measure."""
-    by_ranker: dict[str, list[Pass]] = {}
-    for one in lab.filtering():
-        by_ranker.setdefault(one.ranker.name, []).append(one)
-    subjects = {
-        question.labels.subject
-        for passes in by_ranker.values()
-        for one in passes
-        for question in one.questions
-    }
+def study_drift(runner: StudyRunner) -> StudyResult:
+    """Compare the scores of subjects, or of data sets if there is but one subject."""
+    runs = list(runner.filter_runs())
+    subjects = {question.labels.subject for run in runs for question in run.questions}
     what = "subject" if len(subjects - {""}) > 1 else "data set"
-    groups = {ranker: _groups(passes, what) for ranker, passes in by_ranker.items()}
+    groups: dict[str, _Groups] = {}
+    for run in runs:
+        for question in run.questions:
+            name = question.labels.subject if what == "subject" else run.data.name
+            of = groups.setdefault(run.ranker.name, {})
+            of.setdefault(name or "(none)", []).append(question)
     quantiles = Grid(
         name="drift",
         title=f"Scores by {what}",
         columns=(
             Column("ranker"),
             Column(what),
-            Column("questions", "count"),
-            Column("passages", "count"),
+            *Column.several("count", "questions", "passages"),
             *(Column(f"p{share}", "number") for share in _SHARES),
             Column("pass", "percent"),
             Column("golden p50", "number"),
             Column("golden that pass", "percent"),
         ),
         rows=tuple(
-            (ranker, name, *_row_drift(lab, questions))
+            (ranker, name, *_describe_scores(runner, questions))
             for ranker, of in groups.items()
             for name, questions in of.items()
         ),
         note=(
             "Quantiles of the scores of all judged passages, and of the golden ones; pass is the "
-            f"share with a score from {lab.setup.threshold:g} on."
+            f"share with a score from {runner.config.threshold:g} on."
         ),
     )
     distances = Grid(
@@ -68,9 +56,7 @@ def run_drift(lab: Lab) -> ExperimentResult:
             Column("ranker"),
             Column(what),
             Column(f"other {what}"),
-            Column("all passages", "number"),
-            Column("golden", "number"),
-            Column("not golden", "number"),
+            *Column.several("number", "all passages", "golden", "not golden"),
         ),
         rows=tuple(row for ranker, of in groups.items() for row in _distances(ranker, of)),
         note=(
@@ -79,32 +65,25 @@ def run_drift(lab: Lab) -> ExperimentResult:
             "golden and of not golden passages do not."
         ),
     )
-    return ExperimentResult(
-        grids=(quantiles, distances),
-        drawings=(_figure(groups, what),),
-        findings=_findings_drift(distances, what),
+    figure = CurveFigure(
+        name="pass-rate",
+        title=f"Share of the golden passages that pass, by threshold and {what}",
+        x_label="threshold",
+        y_label="percent",
+        panels={
+            ranker: {name: _pass_curve(questions) for name, questions in of.items()}
+            for ranker, of in groups.items()
+        },
     )
+    findings: tuple[str, ...] = ()
+    if not distances.rows:
+        findings = (f"There is one {what} only, so nothing to compare.",)
+    elif what == "data set":
+        findings = ("The data names no more than one subject, so data sets are compared.",)
+    return StudyResult(grids=(quantiles, distances), drawings=(figure,), findings=findings)
 
 
-def distance(first: Floats, second: Floats) -> float:
-    """Return the Kolmogorov-Smirnov distance of two samples, in [0, 1]; not a number for none."""
-    if not len(first) or not len(second):
-        return float("nan")
-    values = np.union1d(first, second)
-    shares = [np.searchsorted(np.sort(one), values, "right") / len(one) for one in (first, second)]
-    return float(np.abs(shares[0] - shares[1]).max())
-
-
-def _groups(passes: Sequence[Pass], what: str) -> _Groups:
-    groups: _Groups = {}
-    for one in passes:
-        for question in one.questions:
-            name = question.labels.subject if what == "subject" else one.material.name
-            groups.setdefault(name or "(none)", []).append(question)
-    return groups
-
-
-def _scores(questions: Sequence[Scored], *, golden: bool | None = None) -> Floats:
+def _scores(questions: Sequence[RankedQuestion], *, golden: bool | None = None) -> Floats:
     """Return the scores of all passages, or of those that are golden, or not; without failures."""
     return np.array(
         [
@@ -117,104 +96,83 @@ def _scores(questions: Sequence[Scored], *, golden: bool | None = None) -> Float
     )
 
 
-def _row_drift(lab: Lab, questions: Sequence[Scored]) -> tuple[Cell, ...]:
+def _describe_scores(runner: StudyRunner, questions: Sequence[RankedQuestion]) -> tuple[Cell, ...]:
     scores, golden = _scores(questions), _scores(questions, golden=True)
-    passing = [
-        _pass_rate(lab, questions, golden=None),
-        _pass_rate(lab, questions, golden=True),
-    ]
-    found = estimates(passing, lab.setup)
+    threshold = runner.config.threshold
+    rates = [_pass_rate(questions, threshold, golden=kind) for kind in (None, True)]
+    passing, golden_passing = runner.estimate(rates)
     quantiles = np.percentile(scores, _SHARES) if len(scores) else [float("nan")] * len(_SHARES)
     return (
         len(questions),
         len(scores),
         *map(float, quantiles),
-        found[0],
+        passing,
         float(np.median(golden)) if len(golden) else None,
-        found[1],
+        golden_passing,
     )
 
 
-def _pass_rate(lab: Lab, questions: Sequence[Scored], *, golden: bool | None) -> Values:
+def _pass_rate(
+    questions: Sequence[RankedQuestion], threshold: float, *, golden: bool | None
+) -> Values:
     parts = [_scores([question], golden=golden) for question in questions]
     counts = np.array([len(one) for one in parts], dtype=np.float64)
-    passing = np.array([(one >= lab.setup.threshold).sum() for one in parts])
+    passing = np.array([(one >= threshold).sum() for one in parts])
     return Values.of(passing / np.maximum(counts, 1), counts)
 
 
-def _figure(groups: dict[str, _Groups], what: str) -> CurveFigure:
-    return CurveFigure(
-        name="pass-rate",
-        title=f"Share of the golden passages that pass, by threshold and {what}",
-        x_label="threshold",
-        y_label="percent",
-        panels={
-            ranker: {name: _pass_curve(questions) for name, questions in of.items()}
-            for ranker, of in groups.items()
-        },
-    )
-
-
-def _pass_curve(questions: Sequence[Scored]) -> CurvePoints:
+def _pass_curve(questions: Sequence[RankedQuestion]) -> CurvePoints:
     golden = _scores(questions, golden=True)
     y = [100 * float((golden >= at).mean()) if len(golden) else 0.0 for at in _THRESHOLDS]
     return CurvePoints(x=_THRESHOLDS, y=y, low=y, high=y)
 
 
 def _distances(ranker: str, groups: _Groups) -> list[tuple[Cell, ...]]:
-    kinds = (None, True, False)
     scores = {
-        name: [_scores(questions, golden=kind) for kind in kinds]
+        name: [_scores(questions, golden=kind) for kind in (None, True, False)]
         for name, questions in groups.items()
     }
     found = [
-        ([*map(distance, scores[one], scores[other])], one, other)
+        ([*map(ks_distance, scores[one], scores[other])], one, other)
         for one, other in combinations(scores, 2)
     ]
     found.sort(key=lambda pair: -pair[0][0])
     return [(ranker, one, other, *distances) for distances, one, other in found]
 
 
-def _findings_drift(distances: Grid, what: str) -> tuple[str, ...]:
-    if not distances.rows:
-        return (f"There is one {what} only, so nothing to compare.",)
-    if what == "subject":
-        return ()
-    return ("The data names no more than one subject, so data sets are compared.",)
+def ks_distance(first: Floats, second: Floats) -> float:
+    """Return the Kolmogorov-Smirnov distance of two samples, in [0, 1]; not a number for none."""
+    if not len(first) or not len(second):
+        return float("nan")
+    values = np.union1d(first, second)
+    shares = [np.searchsorted(np.sort(one), values, "right") / len(one) for one in (first, second)]
+    return float(np.abs(shares[0] - shares[1]).max())
 
 
-DRIFT = Experiment(
-    name="drift",
-    title="Calibration drift",
-    measures=(
-        "Whether a score means the same in every subject: quantiles, how many passages pass the "
-        "threshold, and how far the distributions are apart."
-    ),
-    run=run_drift,
-)
-
-
-def run_stability(lab: Lab) -> ExperimentResult:
-    """Measure."""
+def study_stability(runner: StudyRunner) -> StudyResult:
+    """Ask every ranker several times, and compare the scores and ranks."""
+    config = runner.config
     rows = []
-    same: dict[str, list[bool]] = {}
-    for repeats in lab.asked_again():
-        row, equal = _row_stability(lab, repeats)
-        rows.append(row)
-        same.setdefault(repeats[0].ranker.name, []).append(equal)
+    same: dict[str, bool] = {}
+    for repeats in runner.fresh_runs():
+        matrices = [
+            np.array([_by_place(question) for question in questions])
+            for questions in zip(*(run.questions for run in repeats), strict=True)
+        ]
+        stds = [_stds(matrix) for matrix in matrices]
+        rows.append((*repeats[0].key, *_describe_runs(runner, repeats, matrices, stds)))
+        name = repeats[0].ranker.name
+        same[name] = same.get(name, True) and not any(one.any() for one in stds)
     grid = Grid(
         name="stability",
         title="Stability over runs",
         columns=(
-            Column("data set"),
-            Column("ranker"),
-            Column("questions", "count"),
-            Column("runs", "count"),
+            *Column.several("text", "data set", "ranker"),
+            *Column.several("count", "questions", "runs"),
             Column("std of a score", "number"),
             Column("scores that change", "percent"),
             Column("rank correlation", "number"),
-            Column("other first passage", "percent"),
-            Column("change side of the threshold", "percent"),
+            *Column.several("percent", "other first passage", "change side of the threshold"),
         ),
         rows=tuple(rows),
         note=(
@@ -222,51 +180,47 @@ def run_stability(lab: Lab) -> ExperimentResult:
             "own scale, averaged; rank correlation is Spearman's, between two runs of a question; "
             "other first passage is the share of questions in which two runs put another one "
             f"first; the last column counts passages that are not on the same side of "
-            f"{lab.setup.threshold:g} in all runs."
+            f"{config.threshold:g} in all runs."
         ),
     )
-    return ExperimentResult(
+    return StudyResult(
         grids=(grid,),
-        findings=_findings_stability(lab, same),
-        facts={"n_sampled": lab.setup.n_sampled},
+        findings=_say_stable(config.n_repeats, same),
+        facts={"n_sampled": config.n_sampled},
     )
 
 
-def _findings_stability(lab: Lab, same: Mapping[str, Sequence[bool]]) -> tuple[str, ...]:
-    if lab.setup.n_repeats == 1:
+def _say_stable(n_repeats: int, same: Mapping[str, bool]) -> tuple[str, ...]:
+    if n_repeats == 1:
         return ("One run has no spread; ask for more.",)
-    always = [ranker for ranker, equal in same.items() if all(equal)]
-    if not always:
+    stable = ", ".join(ranker for ranker, always in same.items() if always)
+    if not stable:
         return ()
     return (
-        f"{', '.join(always)}: the same scores in all {lab.setup.n_repeats} runs on every data "
-        "set, so one run is enough.",
+        f"{stable}: the same scores in all {n_repeats} runs on every data set, so one run is "
+        "enough.",
     )
 
 
-def _row_stability(lab: Lab, repeats: Sequence[Pass]) -> tuple[tuple[Cell, ...], bool]:
-    first = repeats[0]
-    matrices = [
-        np.array([_by_place(question) for question in questions])
-        for questions in zip(*(one.questions for one in repeats), strict=True)
-    ]
+def _describe_runs(
+    runner: StudyRunner, repeats: list[RankerRun], matrices: list[Floats], stds: list[Floats]
+) -> tuple[Cell, ...]:
     counts = [matrix.shape[1] for matrix in matrices]
-    spread = [_stds(matrix) for matrix in matrices]
+    threshold = runner.config.threshold
     columns = [
-        Values.of([one.mean() for one in spread], counts),
-        Values.of([(one > 0).mean() for one in spread], counts),
-        Values.of([_correlation(matrix) for matrix in matrices]),
+        Values.of([one.mean() for one in stds], counts),
+        Values.of([(one > 0).mean() for one in stds], counts),
+        Values.of([_rank_correlation(matrix) for matrix in matrices]),
         Values.of([_other_first(matrix) for matrix in matrices]),
-        Values.of([_crossing(matrix, lab.setup.threshold) for matrix in matrices], counts),
+        Values.of([_crossing(matrix, threshold) for matrix in matrices], counts),
     ]
-    means: list[Cell] = [*estimates(columns, lab.setup)]
-    if not first.ranker.says_why:
+    means: list[Cell] = [*runner.estimate(columns)]
+    if not repeats[0].ranker.says_why:
         means[-1] = None
-    head = (first.material.name, first.ranker.name, len(matrices), len(repeats))
-    return (*head, *means), not any(one.any() for one in spread)
+    return len(matrices), len(repeats), *means
 
 
-def _by_place(question: Scored) -> list[float]:
+def _by_place(question: RankedQuestion) -> list[float]:
     """Return the scores in first-stage order; one below all others for a passage left out."""
     scores = question.scores
     lowest = min(scores.values(), default=0.0) - 1
@@ -274,12 +228,13 @@ def _by_place(question: Scored) -> list[float]:
 
 
 def _stds(matrix: Floats) -> Floats:
+    """Return the standard deviation of each column of (n_runs, n_passages)."""
     if len(matrix) == 1:
         return np.zeros(matrix.shape[1])
     return np.asarray(matrix.std(axis=0, ddof=1) * (np.ptp(matrix, axis=0) > 0))
 
 
-def _correlation(matrix: Floats) -> float:
+def _rank_correlation(matrix: Floats) -> float:
     """Return the mean of Spearman's correlation over pairs of runs, in [-1, 1]; 1 for one run."""
     pairs = list(combinations([rankdata(row) for row in matrix], 2))
     return float(np.mean([_pearson(*pair) for pair in pairs])) if pairs else 1.0
@@ -302,15 +257,3 @@ def _other_first(matrix: Floats) -> float:
 def _crossing(matrix: Floats, threshold: float) -> float:
     passing = matrix >= threshold
     return float((passing.any(axis=0) & ~passing.all(axis=0)).mean())
-
-
-STABILITY = Experiment(
-    name="stability",
-    title="Stability over runs",
-    measures=(
-        "Whether scores and ranks stay the same when a ranker is asked again: the spread of each "
-        "score, rank correlation, and changes across the threshold."
-    ),
-    run=run_stability,
-    asks_again=True,
-)

@@ -1,7 +1,8 @@
-"""What the command line does: options in, what experiments found out."""
+"""The table of studies, and how the command line runs and writes them."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -9,156 +10,235 @@ from typing import Any
 from langchain_core.embeddings import Embeddings
 
 from deepera_graph import __version__
+from deepera_graph.bench.figures import figure_bytes
 from deepera_graph.bench.metrics.answers import ChatGenerator, Extractive, Generator, LfsJudge
 from deepera_graph.bench.rankers.embedding import Dense
 from deepera_graph.bench.rankers.named import Models, make_ranker
 from deepera_graph.bench.run import DataConfig, Watch, describe_datasets
-from deepera_graph.bench.studies import filtering as ablations
-from deepera_graph.bench.studies import filtering as cutoff
-from deepera_graph.bench.studies import filtering as threshold
-from deepera_graph.bench.studies import ranking as cost
-from deepera_graph.bench.studies import ranking as look_alikes
-from deepera_graph.bench.studies import ranking as main_table
-from deepera_graph.bench.studies import ranking as ranks
-from deepera_graph.bench.studies import retrieval as embedding
-from deepera_graph.bench.studies import robustness as drift
-from deepera_graph.bench.studies import robustness as stability
 from deepera_graph.bench.studies.base import (
     SEARCHERS,
-    Experiment,
-    ExperimentResult,
-    Lab,
     NoFilterError,
-    Setup,
+    StudyConfig,
+    StudyRunner,
 )
-from deepera_graph.bench.studies.write import write_experiment
+from deepera_graph.bench.studies.filtering import study_ablations, study_cutoff, study_threshold
+from deepera_graph.bench.studies.ranking import (
+    study_cost,
+    study_look_alikes,
+    study_main_table,
+    study_ranks,
+)
+from deepera_graph.bench.studies.results import StudyResult, format_csv, format_table
+from deepera_graph.bench.studies.retrieval import study_embeddings
+from deepera_graph.bench.studies.robustness import study_drift, study_stability
 from deepera_graph.errors import SettingsError
 from deepera_graph.thresholds import threshold_to_plain
 
-RANKERS = ("first-stage", "random", "bm25", "deepera:local")
+MANIFEST = "manifest.json"
+FIRST, LLM = "first", "llm"
+_NOT_IN_MANIFEST = {"rankers", "keep", "strict"}  # rankers stand there with their fingerprints
 _LIBRARIES = ("numpy", "matplotlib", "ir_measures", "bm25s", "PyStemmer")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StudyOptions(DataConfig):
-    """What the caller asked for, beside the data.
+@dataclass(frozen=True, slots=True)
+class Study:
+    """One study; one that `asks_again` must not be answered from a cache."""
 
-    Attributes:
-        rankers: Names, see `deepera_graph.bench.rankers.named`.
-        setup: How to measure.
-    """
-
-    rankers: tuple[str, ...] = RANKERS
-    setup: Setup = field(default_factory=Setup)
+    name: str
+    title: str
+    measures: str
+    run: Callable[[StudyRunner], StudyResult]
+    asks_again: bool = False
 
 
-def open_lab(options: StudyOptions, *, watch: Watch = lambda step: None) -> Lab:
-    """Make the rankers and open the data.
+STUDIES: Mapping[str, Study] = {
+    one.name: one
+    for one in (
+        Study(
+            "main",
+            "Main table",
+            "Every ranker on every data set, and how much each loses when look-alikes come in.",
+            study_main_table,
+        ),
+        Study(
+            "ranks",
+            "Rank distribution",
+            "Where golden passages and look-alikes stand, for every ranker and data set: after "
+            "figure 5 of DeepEra.",
+            study_ranks,
+        ),
+        Study(
+            "look-alikes",
+            "Look-alikes by type",
+            "How many look-alikes of each type a filter keeps, how far a ranker moves them against "
+            "the first stage, and how often they stand above the golden passage.",
+            study_look_alikes,
+        ),
+        Study(
+            "threshold",
+            "Threshold study",
+            "How many passages a filter keeps at each threshold, fixed or drawn from the scores, "
+            "how often none, how many of them are golden, and where the golden one stands.",
+            study_threshold,
+        ),
+        Study(
+            "cutoff",
+            "Cut-off study",
+            "What the first n passages hold, with and without the filter; and whether the filter "
+            "can raise HitRate at all.",
+            study_cutoff,
+        ),
+        Study(
+            "ablations",
+            "Ablations",
+            "DeepEra without intent recognition (v1), without the filter (v2) and without "
+            "summaries (v3), and with the kept passages in retrieval order.",
+            study_ablations,
+        ),
+        Study(
+            "embeddings",
+            "Embedding study",
+            "How well retrieval tells evidence from look-alikes that were put into its store: NRS "
+            "and CDR, for BM25 and for embeddings.",
+            study_embeddings,
+        ),
+        Study(
+            "stability",
+            "Stability over runs",
+            "Whether scores and ranks stay the same when a ranker is asked again: the spread of "
+            "each score, rank correlation, and changes across the threshold.",
+            study_stability,
+            asks_again=True,
+        ),
+        Study(
+            "drift",
+            "Calibration drift",
+            "Whether a score means the same in every subject: quantiles, how many passages pass "
+            "the threshold, and how far the distributions are apart.",
+            study_drift,
+        ),
+        Study(
+            "cost",
+            "Efficiency",
+            "Seconds, model calls and tokens that a ranker takes for a question.",
+            study_cost,
+        ),
+    )
+}
 
-    Raises:
-        SettingsError: An option is wrong.
-        DatasetError: A data set cannot be read.
-        MetricError: A name is used twice.
-        UnavailableError: A ranker is not available, and the setup is strict.
-    """
-    datasets = options.open_datasets()
+
+def open_runner(
+    config: StudyConfig, *, watch: Watch = lambda step: None, cached: bool = True
+) -> StudyRunner:
+    """Make the rankers and open the data; without the cache of chat models each run asks anew."""
+    if not cached:
+        config = replace(config, models=replace(config.models, cache=None))
     rankers = [
-        options.make_ranker(name, seed=options.setup.seed, strict=options.setup.strict)
-        for name in options.rankers
+        config.make_ranker(name, seed=config.seed, strict=config.strict) for name in config.rankers
     ]
-    return Lab(rankers, datasets, options.setup, watch=watch)
+    return StudyRunner(rankers, config.open_datasets(), config, watch=watch)
 
 
-def fresh_lab(options: StudyOptions, *, watch: Watch = lambda step: None) -> Lab:
-    """Do what `open_lab` does, but without the cache of chat models: each run is asked anew."""
-    return open_lab(replace(options, models=replace(options.models, cache=None)), watch=watch)
-
-
-def run_experiments(
-    experiments: Sequence[Experiment],
-    lab: Lab,
-    folder: Callable[[Experiment], Path | None] = lambda experiment: None,
+def run_studies(
+    studies: Sequence[Study],
+    runner: StudyRunner,
+    folder: Callable[[Study], Path | None] = lambda study: None,
     *,
-    fresh: Lab | None = None,
-) -> list[tuple[Experiment, ExperimentResult]]:
-    """Run experiments one after the other, and write each as soon as it is done.
+    fresh: StudyRunner | None = None,
+) -> list[tuple[Study, StudyResult]]:
+    """Run studies one after the other, and write each to its folder as soon as it is done.
 
-    One of several experiments that needs a ranker that filters, where there is none, is left out
-    and says so.
-
-    Args:
-        experiments: In order.
-        lab: Rankers and data.
-        folder: Where an experiment is written; None writes nothing.
-        fresh: The same without a cache, for experiments that ask again; *lab* if None.
+    *fresh* is the runner without a cache, for studies that ask again. One of several studies that
+    needs a ranker that filters, where there is none, is left out and says so.
 
     Raises:
-        NoFilterError: There is one experiment, and no ranker that filters.
+        NoFilterError: There is one study, and no ranker that filters.
         DatasetError: A data set cannot be read.
         RankingError: A ranker gave back no ranking.
     """
     done = []
-    for experiment in experiments:
-        asked = fresh if fresh is not None and experiment.asks_again else lab
+    for study in studies:
         try:
-            result = experiment.run(asked)
+            result = study.run(fresh if fresh is not None and study.asks_again else runner)
         except NoFilterError as error:
-            if len(experiments) == 1:
+            if len(studies) == 1:
                 raise
-            result = ExperimentResult(grids=(), findings=(f"Left out: {error}.",))
-        place = folder(experiment)
+            result = StudyResult(grids=(), findings=(f"Left out: {error}.",))
+        place = folder(study)
         if place is not None:
-            write_experiment(experiment, result, manifest(lab), place)
-        done.append((experiment, result))
+            write_study(study, result, manifest(runner), place)
+        done.append((study, result))
     return done
 
 
-def manifest(lab: Lab) -> dict[str, Any]:
-    """Return all that an experiment depends on, as plain data: no date, no path."""
-    setup = lab.setup
+def manifest(runner: StudyRunner) -> dict[str, Any]:
+    """Return all that a study depends on, as plain data: no date, no path."""
+    config, own = runner.config, {field.name for field in fields(DataConfig)}
     return {
         "deepera_graph": __version__,
         "libraries": {name: version(name) for name in _LIBRARIES},
         "setup": {
-            "metrics": list(setup.metrics),
-            "threshold": setup.threshold,
-            "top_n": setup.top_n,
-            "thresholds": list(setup.thresholds),
-            "rules": {name: threshold_to_plain(rule) for name, rule in setup.rules.items()},
-            "cutoffs": list(setup.cutoffs),
-            "shares": list(setup.shares),
-            "searchers": list(setup.searchers),
-            "embeddings": list(setup.embeddings),
-            "base": setup.base,
-            "generator": None if setup.generator is None else setup.generator.name,
-            "answer_judge": None if setup.answer_judge is None else setup.answer_judge.name,
-            "n_repeats": setup.n_repeats,
-            "n_sampled": setup.n_sampled,
-            "n_resamples": setup.n_resamples,
-            "seed": setup.seed,
+            field.name: _plain(getattr(config, field.name))
+            for field in fields(config)
+            if field.name not in own | _NOT_IN_MANIFEST
+        }
+        | {
+            "rules": {name: threshold_to_plain(rule) for name, rule in config.rules.items()},
+            "embeddings": list(config.embeddings),
         },
-        "datasets": describe_datasets(one.survey for one in lab.materials()),
-        "rankers": {one.name: one.fingerprint for one in lab.rankers},
+        "datasets": describe_datasets(one.summary for one in runner.data()),
+        "rankers": {one.name: one.fingerprint for one in runner.rankers},
         "not_available": [
             {"dataset": dataset, "ranker": ranker, "reason": reason}
-            for (dataset, ranker), reason in lab.missing.items()
+            for (dataset, ranker), reason in runner.missing.items()
         ],
     }
 
 
-FIRST, LLM = "first", "llm"
+def _plain(value: Any) -> Any:
+    """Return a setting as JSON; of a generator and a judge of answers their names."""
+    if isinstance(value, tuple):
+        return list(value)
+    return getattr(value, "name", value)
 
 
-def embeddings_of(names: Sequence[str]) -> dict[str, Embeddings]:
-    """Return the embeddings that names stand for; those that need no model are left out.
+def format_study(study: Study, result: StudyResult, *, figures: bool = True) -> str:
+    """Return one Markdown document: tables, findings, and links to the figures beside it."""
+    parts = [f"# {study.title}", study.measures]
+    if result.findings:
+        parts.append("\n".join(f"- {line}" for line in result.findings))
+    for grid in result.grids:
+        parts += [f"## {grid.title}", *([grid.note] if grid.note else []), format_table(grid)]
+    if figures:
+        parts += [f"![{one.title}]({one.name}.png)" for one in result.drawings]
+    return "\n\n".join(parts) + "\n"
 
-    Args:
-        names: ``bm25``, ``lsa``, or a dense ranker as `deepera_graph.bench.rankers.named` has it.
 
-    Raises:
-        SettingsError: A name stands for no embeddings.
-        UnavailableError: A package or weights are missing.
+def write_study(study: Study, result: StudyResult, manifest: dict[str, Any], folder: Path) -> None:
+    """Write ``NAME.md``, each table as CSV, each figure as SVG and PNG, and a manifest.
+
+    Nothing written depends on when or where. The folder is made when it is missing.
     """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, data in _files(study, result):
+        (folder / name).write_bytes(data)
+    whole = {**manifest, "experiment": study.name, **result.facts}
+    text = json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+    (folder / MANIFEST).write_bytes(text.encode())
+
+
+def _files(study: Study, result: StudyResult) -> Iterator[tuple[str, bytes]]:
+    yield f"{study.name}.md", format_study(study, result).encode()
+    for grid in result.grids:
+        yield f"{grid.name}.csv", format_csv(grid).encode()
+    for drawing in result.drawings:
+        figure = drawing.draw()
+        for suffix in (".svg", ".png"):
+            yield f"{drawing.name}{suffix}", figure_bytes(figure, suffix)
+
+
+def find_embeddings(names: Sequence[str]) -> dict[str, Embeddings]:
+    """Return the embeddings that names of dense rankers stand for; searchers are left out."""
     found = {}
     for name in names:
         if name in SEARCHERS:
@@ -173,27 +253,15 @@ def embeddings_of(names: Sequence[str]) -> dict[str, Embeddings]:
     return found
 
 
-def generator_of(name: str, models: Models) -> Generator | None:
-    """Return who answers: ``first`` needs no model, ``llm`` is the model for all; none for empty.
-
-    Raises:
-        SettingsError: The model cannot be made.
-        UnavailableError: A package or a key is missing.
-    """
-    if not name:
-        return None
+def find_generator(name: str, models: Models) -> Generator | None:
+    """Return who answers: ``first`` needs no model, ``llm`` is the model for all, none if empty."""
     if name == FIRST:
         return Extractive()
-    return ChatGenerator(models.chat("" if name == LLM else name))
+    return ChatGenerator(models.chat("" if name == LLM else name)) if name else None
 
 
-def answer_judge_of(name: str, models: Models) -> LfsJudge | None:
-    """Return who scores answers; ``llm`` is the model for all, none for empty.
-
-    Raises:
-        SettingsError: The model cannot be made.
-        UnavailableError: A package or a key is missing.
-    """
+def find_answer_judge(name: str, models: Models) -> LfsJudge | None:
+    """Return who scores answers; ``llm`` is the model for all, none if empty."""
     return LfsJudge(models.chat("" if name == LLM else name)) if name else None
 
 
@@ -204,20 +272,3 @@ def as_ranker_names(*names: str) -> tuple[str, ...]:
         for name in names
         if name and name != FIRST
     )
-
-
-EXPERIMENTS: Mapping[str, Experiment] = {
-    one.name: one
-    for one in (
-        main_table.MAIN_TABLE,
-        ranks.RANKS,
-        look_alikes.LOOK_ALIKES,
-        threshold.THRESHOLD,
-        cutoff.CUTOFF,
-        ablations.ABLATIONS,
-        embedding.EXPERIMENT,
-        stability.STABILITY,
-        drift.DRIFT,
-        cost.COST,
-    )
-}

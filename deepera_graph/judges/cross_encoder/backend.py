@@ -1,25 +1,23 @@
-"""Work that arrives piece by piece, from threads and event loops, done in batches."""
+"""A cross-encoder as a judge, and the backend around it."""
 
-import asyncio
-import atexit
 import json
 import math
 import os
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import islice
 from os import PathLike, fspath
 from pathlib import Path
-from threading import Condition, Thread, current_thread
-from time import monotonic
-from typing import Any, Generic, Literal, TypeVar, get_args
+from threading import Lock
+from typing import Any, Literal, NamedTuple, get_args
 from weakref import WeakSet
 
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import RunnableConfig
 
-from deepera_graph.errors import AnswerError, CallError, RoleError, SettingsError
+from deepera_graph.budget import Tab, tab_of
+from deepera_graph.errors import AnswerError, BudgetError, CallError, RoleError, SettingsError
+from deepera_graph.judges.base import CountedJudge, Judge
 from deepera_graph.judges.cross_encoder.models import (
     Kind,
     Pair,
@@ -27,11 +25,10 @@ from deepera_graph.judges.cross_encoder.models import (
     Reading,
     brief,
     find_model,
-    pair_of,
     titled,
 )
-from deepera_graph.judges.trained.backend import local_backend
-from deepera_graph.schema import Backend, Judgement, PassageTask
+from deepera_graph.judges.heuristic.roles import heuristic_backend
+from deepera_graph.schema import Backend, Batch, Judgement, Unjudged, Verdict, Window
 from deepera_graph.text.sentences import split_sentences
 from deepera_graph.thresholds import Curve
 from deepera_graph.usage import Usage
@@ -91,171 +88,17 @@ def logistic(logit: float) -> float:
     return power / (1.0 + power)
 
 
-ItemT = TypeVar("ItemT")
-ResultT = TypeVar("ResultT")
-PAUSE = 0.001
-LONGEST_PAUSE = 0.004
-LINGER = 1.0
-LAST_BATCH = 10.0
-
-
-class Batcher(Generic[ItemT, ResultT]):
-    """Does the work of all callers in one thread, what is waiting together in one call.
-
-    The thread begins with the first item and ends when there has been none for a second
-    (`LINGER`). An item that comes alone waits 1 ms (`PAUSE`) for others, and no longer than 4 ms
-    (`LONGEST_PAUSE`) while they keep coming. What waits is cut into batches by size, so that items
-    of like size are together. If a batch fails, its items are done one by one, and only those fail
-    that fail alone. In a forked child it starts anew.
-
-    Args:
-        work: Gives one result an item, in the same order.
-        size: Of an item.
-        batch_size: Most items a call, >= 1.
-        renew: Called in a forked child, before any work there.
-    """
-
-    def __init__(
-        self,
-        work: Callable[[Sequence[ItemT]], Sequence[ResultT]],
-        *,
-        size: Callable[[ItemT], int],
-        batch_size: int,
-        renew: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._work, self._size, self._batch_size = work, size, batch_size
-        self._renew = renew
-        self._line: _Line[ItemT, ResultT] = _Line()
-        _ALIVE.add(self)
-
-    def submit(self, item: ItemT) -> "Future[ResultT]":
-        """Return where the result will be; cancel it, and an item still waiting is not done.
-
-        Raises:
-            RuntimeError: The program is ending.
-        """
-        return self._line.add(item, self._serve)
-
-    def close(self) -> None:
-        """End: finish the batch at work, cancel what waits, and take no more."""
-        self._line.close()
-
-    def start_anew(self) -> None:
-        """Forget thread, lock and line of the parent process; for a forked child."""
-        self._line = _Line()
-        self._renew()
-
-    def _serve(self, line: "_Line[ItemT, ResultT]") -> None:
-        while entries := line.take(self._batch_size):
-            entries.sort(key=lambda entry: self._size(entry[0]), reverse=True)
-            for start in range(0, len(entries), self._batch_size):
-                self._do(entries[start : start + self._batch_size])
-
-    def _do(self, entries: "Sequence[_Entry[ItemT, ResultT]]") -> None:
-        asked = [entry for entry in entries if entry[1].set_running_or_notify_cancel()]
-        if asked and not self._done(asked) and len(asked) > 1:
-            for entry in asked:
-                self._done([entry])
-
-    def _done(self, entries: "Sequence[_Entry[ItemT, ResultT]]") -> bool:
-        """Do one batch; a failure is told to its only item, or else left to be tried again."""
-        try:
-            results = list(self._work([item for item, _ in entries]))
-            if len(results) != len(entries):
-                raise ValueError(f"{len(results)} results for {len(entries)} items")
-        except Exception as error:  # noqa: BLE001 - the boundary to foreign code: its caller gets it
-            if len(entries) == 1:
-                entries[0][1].set_exception(error)
-            return False
-        for (_, future), result in zip(entries, results, strict=True):
-            future.set_result(result)
-        return True
-
-
-_Entry = tuple[ItemT, "Future[ResultT]"]
-_ALIVE: "WeakSet[Batcher[Any, Any]]" = WeakSet()
-
-
-class _Line(Generic[ItemT, ResultT]):
-    """Items that wait, and the thread that serves them, if there is one."""
-
-    def __init__(self) -> None:
-        self._changed = Condition()
-        self._entries: deque[_Entry[ItemT, ResultT]] = deque()
-        self._server: Thread | None = None
-        self._closed = False
-
-    def add(
-        self, item: ItemT, serve: "Callable[[_Line[ItemT, ResultT]], None]"
-    ) -> "Future[ResultT]":
-        future: Future[ResultT] = Future()
-        with self._changed:
-            if self._closed:
-                raise RuntimeError("the program is ending")
-            if self._server is None:
-                server = Thread(target=serve, args=(self,), name="deepera-batches", daemon=True)
-                server.start()
-                self._server = server
-            self._entries.append((item, future))
-            self._changed.notify()
-        return future
-
-    def take(self, n: int) -> "list[_Entry[ItemT, ResultT]]":
-        """Return all that waits, once *n* are there or no more come; empty at the end."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._entries or self._closed, LINGER)
-            self._gather(n)
-            if self._closed or not self._entries:
-                self._server = None
-                return []
-            taken = list(self._entries)
-            self._entries.clear()
-            return taken
-
-    def close(self) -> None:
-        with self._changed:
-            self._closed = True
-            server = self._server
-            waiting = list(self._entries)
-            self._entries.clear()
-            self._changed.notify()
-        for _, future in waiting:
-            future.cancel()
-        if server is not None and server is not current_thread():
-            server.join(LAST_BATCH)
-
-    def _gather(self, n: int) -> None:
-        latest = monotonic() + LONGEST_PAUSE
-        n_before = 0
-        while n_before < len(self._entries) < n and monotonic() < latest and not self._closed:
-            n_before = len(self._entries)
-            self._changed.wait(PAUSE)
-
-
-def _close_all() -> None:
-    for batcher in list(_ALIVE):
-        batcher.close()
-
-
-def _start_all_anew() -> None:
-    for batcher in list(_ALIVE):
-        batcher.start_anew()
-
-
-atexit.register(_close_all)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_all_anew)
-
 Rebuild = tuple[Callable[..., Any], tuple[Any, ...]]
+_ALIVE: "WeakSet[EncoderJudge]" = WeakSet()
 
 
-class EncoderJudge(Runnable[PassageTask, Judgement]):
-    """Scores a passage by what a cross-encoder makes of question and passage.
+class EncoderJudge(Judge):
+    """Scores passages by what a cross-encoder makes of question and passage.
 
     Args:
-        model: The cross-encoder.
+        model: The cross-encoder; it is called by one thread at a time.
         scoring: How its numbers become scores.
-        batch_size: Most pairs a call of the model, >= 1.
+        batch_size: Most pairs a call of the model, >= 1; pairs of like length are together.
         quote: Whether to quote the sentence that the model puts first, at one more pair a sentence.
         rebuild: How to make this judge again where it is unpickled; None if that is not possible.
     """
@@ -269,72 +112,96 @@ class EncoderJudge(Runnable[PassageTask, Judgement]):
         quote: bool = False,
         rebuild: Rebuild | None = None,
     ) -> None:
-        self._scoring, self._quote, self._rebuild = scoring, quote, rebuild
-        self._batcher: Batcher[Pair, Reading] = Batcher(
-            model.read, size=_length, batch_size=batch_size, renew=model.renew
-        )
+        self._model, self._scoring, self._batch_size = model, scoring, batch_size
+        self._quote, self._rebuild = quote, rebuild
+        self._lock = Lock()
+        _ALIVE.add(self)
 
     def __reduce__(self) -> Any:
         if self._rebuild is None:
             raise TypeError(f"cross-encoder {self._scoring.name} is a live object: not pickled")
         return self._rebuild
 
-    def counting(self) -> "CountedEncoder":
+    def counting(self) -> CountedJudge:
         """Return a judge that costs nothing and says what this one would cost."""
-        return CountedEncoder(self._scoring.usage)
+        return CountedJudge(self, self._scoring.usage)
 
-    def invoke(
-        self, input: PassageTask, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Judgement:
-        """Judge one passage; calls from other threads share its batch.
+    def judge(self, batch: Batch, config: RunnableConfig | None = None) -> list[Verdict]:
+        """Judge a batch; a pair that the model fails on fails alone."""
+        tab = tab_of(config)
+        verdicts: dict[int, Verdict] = {}
+        asked: dict[int, _Passage] = {}
+        for place, window in enumerate(batch["windows"]):
+            if not window["text"].strip():
+                verdicts[place] = _BLANK
+                continue
+            try:
+                self._start(tab)
+            except BudgetError as error:
+                verdicts[place] = Unjudged.of(error)
+            else:
+                asked[place] = self._passage(batch["question"], window)
+        found = iter(self._read([pair for one in asked.values() for pair in one.pairs]))
+        for place, passage in asked.items():
+            verdicts[place] = self._verdict(passage, list(islice(found, len(passage.pairs))))
+            if self._scoring.usage.calls:
+                tab.end(self._scoring.usage)
+        return [verdicts[place] for place in range(len(batch["windows"]))]
 
-        Raises:
-            AnswerError: The model gave no usable number.
-            CallError: The model failed on this pair alone.
-        """
-        if not input["text"].strip():
-            return _blank()
-        sentences = self._sentences(input)
-        futures = [self._batcher.submit(pair) for pair in self._pairs(input, sentences)]
-        try:
-            readings = [future.result() for future in futures]
-        except Exception as error:  # the boundary to foreign code
-            raise self._told(error) from error
-        finally:
-            _give_up(futures)
-        return self._judgement(readings, sentences)
+    def start_anew(self) -> None:
+        """Forget what does not survive a fork; for the child."""
+        self._lock = Lock()
+        self._model.renew()
 
-    async def ainvoke(
-        self, input: PassageTask, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Judgement:
-        """Judge one passage in the running loop."""
-        if not input["text"].strip():
-            return _blank()
-        sentences = self._sentences(input)
-        futures = [self._batcher.submit(pair) for pair in self._pairs(input, sentences)]
-        try:
-            readings = await asyncio.gather(*map(asyncio.wrap_future, futures))
-        except Exception as error:  # the boundary to foreign code
-            raise self._told(error) from error
-        finally:
-            _give_up(futures)
-        return self._judgement(readings, sentences)
+    def _start(self, tab: Tab) -> None:
+        if self._scoring.usage.calls:
+            tab.start()
 
-    def _sentences(self, task: PassageTask) -> list[str]:
-        return [one.text for one in split_sentences(task["text"])] if self._quote else []
-
-    def _pairs(self, task: PassageTask, sentences: Sequence[str]) -> list[Pair]:
+    def _passage(self, question: str, window: Window) -> "_Passage":
         """Return the passage's pair, then that of each sentence; a lone sentence needs none."""
-        alone = [] if len(sentences) < 2 else sentences
-        title = task["title"]
-        return [pair_of(task), *((task["question"], titled(title, one)) for one in alone)]
+        sentences = [one.text for one in split_sentences(window["text"])] if self._quote else []
+        texts = [window["text"], *(sentences if len(sentences) > 1 else ())]
+        return _Passage([(question, titled(window["title"], one)) for one in texts], sentences)
 
-    def _judgement(self, readings: Sequence[Reading], sentences: Sequence[str]) -> Judgement:
-        passage, *others = readings
+    def _read(self, pairs: Sequence[Pair]) -> list[Reading | Exception]:
+        order = sorted(range(len(pairs)), key=lambda place: -sum(map(len, pairs[place])))
+        found: dict[int, Reading | Exception] = {}
+        for start in range(0, len(order), self._batch_size):
+            places = order[start : start + self._batch_size]
+            readings = self._read_batch([pairs[place] for place in places])
+            found.update(zip(places, readings, strict=True))
+        return [found[place] for place in range(len(pairs))]
+
+    def _read_batch(self, pairs: Sequence[Pair]) -> list[Reading | Exception]:
+        """Read pairs in one call; if it fails, one by one."""
+        try:
+            with self._lock:
+                readings = self._model.read(pairs)
+            if len(readings) != len(pairs):
+                raise ValueError(f"{len(readings)} results for {len(pairs)} pairs")
+        except Exception as error:  # noqa: BLE001 - the boundary to foreign code
+            if len(pairs) == 1:
+                return [error]
+            return [one for pair in pairs for one in self._read_batch([pair])]
+        return list(readings)
+
+    def _verdict(
+        self, passage: "_Passage", readings: Sequence[Reading | Exception]
+    ) -> Judgement | Unjudged:
+        known: list[Reading] = []
+        for one in readings:
+            if isinstance(one, Exception):
+                return Unjudged.of(self._failure(one))
+            known.append(one)
+        first, *others = known
         best = max(range(len(others)), key=lambda place: others[place].value, default=0)
-        return self._scoring.judgement(passage, quote=sentences[best] if sentences else "")
+        quote = passage.sentences[best] if passage.sentences else ""
+        try:
+            return self._scoring.judgement(first, quote=quote)
+        except AnswerError as error:
+            return Unjudged.of(error)
 
-    def _told(self, error: Exception) -> RoleError:
+    def _failure(self, error: Exception) -> RoleError:
         if isinstance(error, RoleError):
             return error
         return CallError(
@@ -342,40 +209,23 @@ class EncoderJudge(Runnable[PassageTask, Judgement]):
         )
 
 
-class CountedEncoder(Runnable[PassageTask, Judgement]):
-    """Stands in for a cross-encoder where only costs are counted."""
+class _Passage(NamedTuple):
+    """The pairs to read of a passage, its own first, and its sentences if one is to be quoted."""
 
-    def __init__(self, usage: Usage) -> None:
-        self._usage = usage
-
-    def counting(self) -> "CountedEncoder":
-        """Return this judge itself."""
-        return self
-
-    def invoke(
-        self, input: PassageTask, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Judgement:
-        """Return the judgement that makes the most calls follow."""
-        return Judgement(score=1.0, usage=self._usage)
-
-    async def ainvoke(
-        self, input: PassageTask, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Judgement:
-        """Do what `invoke` does, in the running loop."""
-        return self.invoke(input)
+    pairs: list[Pair]
+    sentences: list[str]
 
 
-def _length(pair: Pair) -> int:
-    return len(pair[0]) + len(pair[1])
+_BLANK = Judgement(score=0.0, reason="the passage has no text", usage=Usage())
 
 
-def _blank() -> Judgement:
-    return Judgement(score=0.0, reason="the passage has no text", usage=Usage())
+def _start_all_anew() -> None:
+    for judge in list(_ALIVE):
+        judge.start_anew()
 
 
-def _give_up(futures: "Sequence[Future[Reading]]") -> None:
-    for future in futures:
-        future.cancel()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_all_anew)
 
 
 def encoder_backend(
@@ -427,7 +277,6 @@ def encoder_backend(
         "quote": quote or None,
     }
     spec = _spec(model, options) if isinstance(model, str) else None
-    local = local_backend("rules")
     judge = EncoderJudge(
         found,
         Scoring(found.name, scale, curve, Usage() if found.is_local else Usage(calls=1)),
@@ -435,12 +284,10 @@ def encoder_backend(
         quote=quote,
         rebuild=None if spec is None else (_judge_from_spec, (spec,)),
     )
-    return Backend(
+    return replace(
+        heuristic_backend(),
         name="encoder",
-        intent=local.intent,
         judge=judge,
-        summarizer=local.summarizer,
-        answerer=local.answerer,
         about={
             **_about(found, scale, curve),
             **({"batch_size": batch_size or found.batch_size} if found.mixes else {}),

@@ -7,6 +7,7 @@ from typing import Self, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
+from deepera_graph.judges.base import CountedJudge, Judge
 from deepera_graph.judges.heuristic.features import RuleAnalysis, RuleFeatures, analyze_passage
 from deepera_graph.judges.heuristic.grounding import (
     CUE_WEIGHTS,
@@ -20,12 +21,16 @@ from deepera_graph.judges.heuristic.lexicon import CUE_NAMES, section_weight, wo
 from deepera_graph.schema import (
     Answer,
     AnswerTask,
+    Backend,
+    Batch,
     EvidenceItem,
     Intent,
     IntentTask,
     Judgement,
     PassageTask,
     Summary,
+    Verdict,
+    passage_tasks,
 )
 from deepera_graph.text.sentences import Sentence
 from deepera_graph.text.words import words
@@ -216,11 +221,16 @@ class RulesIntent(LocalRole[IntentTask, Intent]):
         return recognize_intent(task)
 
 
-class RulesJudge(LocalRole[PassageTask, Judgement]):
-    """Scores a passage by rules."""
+class HeuristicJudge(Judge):
+    """Scores passages by rules, each by itself."""
 
-    def _work(self, task: PassageTask) -> Judgement:
-        return judge(task)
+    def judge(self, batch: Batch, config: RunnableConfig | None = None) -> list[Verdict]:
+        """Judge the windows one after the other."""
+        return [judge(task) for task in passage_tasks(batch)]
+
+    def counting(self) -> CountedJudge:
+        """Return a judge that costs as much, nothing, and does nothing."""
+        return CountedJudge(self, Usage())
 
 
 class ExtractiveSummarizer(LocalRole[PassageTask, Summary]):
@@ -235,3 +245,26 @@ class QuotingAnswerer(LocalRole[AnswerTask, Answer]):
 
     def _work(self, task: AnswerTask) -> Answer:
         return answer(task)
+
+
+JUDGE_VERSION = "1"
+
+
+def heuristic_backend() -> Backend:
+    """Return a backend of hand-written rules in all roles; it loads nothing."""
+    return Backend(
+        name="rules",
+        intent=RulesIntent(),
+        judge=HeuristicJudge(),
+        summarizer=ExtractiveSummarizer(),
+        answerer=QuotingAnswerer(),
+        about={
+            "judge": "rules",
+            "judge_version": JUDGE_VERSION,
+            "note": (
+                "hand-written rules over words and numbers; it does not understand text, and its "
+                "score is a rough probability"
+            ),
+        },
+        spec={"kind": "local", "judge": "rules"},
+    )

@@ -23,15 +23,20 @@ from deepera_graph.chat.schema import (
     schemas_hash,
 )
 from deepera_graph.errors import SettingsError
-from deepera_graph.judges.llm import roles as fused
-from deepera_graph.judges.llm import roles as grouped
 from deepera_graph.judges.llm.replies import (
     FusedGroupReply,
     FusedReply,
     GroupReply,
     VerdictReply,
 )
-from deepera_graph.judges.llm.roles import LlmAnswerer, LlmIntent, LlmJudge, LlmSummarizer
+from deepera_graph.judges.llm.roles import (
+    FusedJudge,
+    GroupedJudge,
+    LlmAnswerer,
+    LlmIntent,
+    LlmJudge,
+    LlmSummarizer,
+)
 from deepera_graph.prompts import Domain, load_domain, prompts_hash
 from deepera_graph.schema import Backend
 from deepera_graph.settings import warn_renamed
@@ -50,8 +55,8 @@ _FILLED_IN: dict[Mode, tuple[type[ReplyModel], ...]] = {
 }
 _PROMPTS_OF: dict[Mode, tuple[str, ...]] = {
     "separate": (),
-    "fused": (fused.FUSED_PROMPTS,),
-    "grouped": (fused.FUSED_PROMPTS, grouped.GROUPED_PROMPTS),
+    "fused": ("fused",),
+    "grouped": ("fused", "grouped"),
 }
 _SECRET_OPTIONS = ("api_key", "_token", "_secret", "password")
 _MAY_HOLD_SECRETS = frozenset({"default_headers", "default_query", "openai_proxy"})
@@ -168,8 +173,8 @@ def _group_size(mode: str, size: int | None) -> int | None:
 
 def _judge(mode: Mode, chat: ChatModel, domain: Domain | None, size: int | None) -> LlmJudge:
     if size is not None:
-        return grouped.GroupedJudge(chat, domain, size)
-    return fused.FusedJudge(chat, domain) if mode == "fused" else LlmJudge(chat, domain)
+        return GroupedJudge(chat, domain, size)
+    return FusedJudge(chat, domain) if mode == "fused" else LlmJudge(chat, domain)
 
 
 def _of(kind: type[T], value: T | Mapping[str, Any] | None) -> T:

@@ -5,7 +5,7 @@ from hashlib import sha256
 
 from deepera_graph.chat.sanitize import sanitize, sanitize_line
 from deepera_graph.schema import EvidenceItem, IntentFields, PassageTask
-from deepera_graph.text.sentences import Sentence, split_sentences
+from deepera_graph.text.sentences import Sentence
 
 NOT_KNOWN = "(not known: judge by the question alone)"
 NONE = "(none)"
@@ -105,11 +105,6 @@ def evidence_block(items: list[EvidenceItem]) -> str:
         f"[{number}] {one_line(item['title'])}: {sanitize_line(_best(item))}"
         for number, item in enumerate(items, start=1)
     )
-
-
-def sentences_of(task: PassageTask) -> list[Sentence]:
-    """Return the sentences of a passage; at least one, as its text is not blank."""
-    return split_sentences(task["text"])
 
 
 def _headed(task: PassageTask, passage: str) -> str:

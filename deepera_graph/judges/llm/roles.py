@@ -1,8 +1,8 @@
-"""A judge of several passages in one call; what that leaves open is asked one by one."""
+"""A chat model in all four roles; its judge scores one passage a call, or several."""
 
 import json
 import re
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Generic, Self, TypeVar
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
@@ -20,6 +20,7 @@ from deepera_graph.chat.sanitize import sanitize_line
 from deepera_graph.chat.schema import AnswerReply, IntentReply, JudgementReply, SummaryReply
 from deepera_graph.chat.structured import CutOffError, UsableReply, request_reply
 from deepera_graph.errors import AnswerError, BudgetError, CallError, RoleError
+from deepera_graph.judges.base import Judge, PlanRequest, one_by_one, window_key
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.replies import (
     FusedGroupReply,
@@ -34,16 +35,17 @@ from deepera_graph.prompts import Domain
 from deepera_graph.schema import (
     Answer,
     AnswerTask,
-    GroupJudgement,
-    GroupTask,
+    Batch,
     Intent,
     IntentTask,
     Judgement,
     PassageTask,
     Summary,
     Unjudged,
+    Verdict,
+    passage_tasks,
 )
-from deepera_graph.text.sentences import Sentence
+from deepera_graph.text.sentences import Sentence, split_sentences
 from deepera_graph.usage import Usage
 
 CHARS_PER_TOKEN = 4
@@ -111,8 +113,11 @@ TaskT = TypeVar("TaskT")
 AnswerT = TypeVar("AnswerT")
 
 
-class LoopRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
-    """A role whose work runs in the loop of the model calls."""
+class LlmRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
+    """A role played by a chat model, in the loop of the model calls."""
+
+    def __init__(self, model: ChatModel, domain: Domain | None = None) -> None:
+        self.model, self._domain = model, domain
 
     def invoke(self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any) -> AnswerT:
         """Play the role, waiting in this thread."""
@@ -124,29 +129,29 @@ class LoopRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
         """Play the role, waiting in the running loop."""
         return await io_loop.arun(self._play(input, config))
 
+    def counting(self) -> Self:
+        """Return this role on a model that counts its prompts and is never asked."""
+        return type(self)(_counting_model(), self._domain)
+
     def _play(self, task: TaskT, config: RunnableConfig | None) -> Coroutine[Any, Any, AnswerT]:
         raise NotImplementedError
 
-
-class LlmRole(LoopRole[TaskT, AnswerT], Generic[TaskT, AnswerT]):
-    """A role played by a chat model."""
-
-    def __init__(self, model: ChatModel, domain: Domain | None = None) -> None:
-        self._model, self._domain = model, domain
-
-    @property
-    def model(self) -> ChatModel:
-        """The model that plays the role."""
-        return self._model
-
-    def counting(self) -> Self:
-        """Return this role on a model that counts its prompts and is never asked."""
-        return type(self)(ChatModel(CountingModel(), RetryPolicy(), RateLimits()), self._domain)
-
     def _messages(self, node: str, /, **values: str) -> list[BaseMessage]:
-        """Fill the templates of a node, with the rules of the field."""
-        filled = prompts.messages(node, **values)
-        return self._domain.add_rules(node, filled) if self._domain else filled
+        return fill_messages(self._domain, node, (node,), **values)
+
+
+def fill_messages(
+    domain: Domain | None, node: str, rules: Sequence[str], /, **values: str
+) -> list[BaseMessage]:
+    """Fill the templates of a node, with the *rules* of the field for one or more roles."""
+    filled = prompts.messages(node, **values)
+    for role in rules if domain else ():
+        filled = domain.add_rules(role, filled)  # type: ignore[union-attr]  # there is one
+    return filled
+
+
+def _counting_model() -> ChatModel:
+    return ChatModel(CountingModel(), RetryPolicy(), RateLimits())
 
 
 class LlmIntent(LlmRole[IntentTask, Intent]):
@@ -158,25 +163,8 @@ class LlmIntent(LlmRole[IntentTask, Intent]):
         messages = self._messages(
             "intent", question=show.one_line(task["question"]), problem=problem
         )
-        filled = await request_reply(self._model, messages, IntentReply, config)
+        filled = await request_reply(self.model, messages, IntentReply, config)
         return Intent(**filled.answer.model_dump(), **how(filled))
-
-
-class LlmJudge(LlmRole[PassageTask, Judgement]):
-    """Scores one passage; the evidence is named by sentence number and cut out by us."""
-
-    async def _play(self, task: PassageTask, config: RunnableConfig | None) -> Judgement:
-        sentences = show.sentences_of(task)
-        values = show.passage_values(task, show.numbered(sentences))
-        filled = await request_reply(
-            self._model, self._messages("score", **values), JudgementReply, config
-        )
-        return Judgement(
-            score=filled.answer.score,
-            reason=sanitize_line(filled.answer.reason),
-            quote=show.quoted(task["text"], sentences, filled.answer.evidence),
-            **how(filled),
-        )
 
 
 class LlmSummarizer(LlmRole[PassageTask, Summary]):
@@ -185,7 +173,7 @@ class LlmSummarizer(LlmRole[PassageTask, Summary]):
     async def _play(self, task: PassageTask, config: RunnableConfig | None) -> Summary:
         values = show.passage_values(task, show.plain(task["text"]))
         filled = await request_reply(
-            self._model, self._messages("summarize", **values), SummaryReply, config
+            self.model, self._messages("summarize", **values), SummaryReply, config
         )
         return Summary(text=summary_of(filled.answer.text), **how(filled))
 
@@ -204,7 +192,7 @@ class LlmAnswerer(LlmRole[AnswerTask, Answer]):
             marker=show.marker(block, question, form),
             evidence=block,
         )
-        filled = await request_reply(self._model, messages, AnswerReply, config)
+        filled = await request_reply(self.model, messages, AnswerReply, config)
         return Answer(
             text=filled.answer.text,
             citations=filled.answer.citations,
@@ -223,11 +211,51 @@ def how(filled: UsableReply[Any]) -> dict[str, Any]:
     return {"usage": filled.usage, "repaired": filled.repaired, "problem": filled.problem}
 
 
-FUSED_PROMPTS = "fused"
+class LlmJudge(Judge):
+    """Scores one passage a call; the evidence is named by sentence number and cut out by us."""
+
+    def __init__(self, model: ChatModel, domain: Domain | None = None) -> None:
+        self.model, self._domain = model, domain
+
+    def counting(self) -> Self:
+        """Return this judge on a model that counts its prompts and is never asked."""
+        return type(self)(_counting_model(), self._domain)
+
+    def plan(self, request: PlanRequest) -> list[Batch]:
+        """Judge each window by itself."""
+        return one_by_one(request)
+
+    def judge(self, batch: Batch, config: RunnableConfig | None = None) -> list[Verdict]:
+        """Judge a batch, waiting in this thread."""
+        return io_loop.run(self._judge(passage_tasks(batch), config))
+
+    async def ajudge(self, batch: Batch, config: RunnableConfig | None = None) -> list[Verdict]:
+        """Judge a batch, waiting in the running loop."""
+        return await io_loop.arun(self._judge(passage_tasks(batch), config))
+
+    async def _judge(
+        self, tasks: Sequence[PassageTask], config: RunnableConfig | None
+    ) -> list[Verdict]:
+        return [await self._judge_one(task, config) for task in tasks]
+
+    async def _judge_one(self, task: PassageTask, config: RunnableConfig | None) -> Judgement:
+        sentences = split_sentences(task["text"])
+        values = show.passage_values(task, show.numbered(sentences))
+        messages = fill_messages(self._domain, "score", ("score",), **values)
+        filled = await request_reply(self.model, messages, JudgementReply, config)
+        return Judgement(
+            score=filled.answer.score,
+            reason=sanitize_line(filled.answer.reason),
+            quote=show.quoted(task["text"], sentences, filled.answer.evidence),
+            **how(filled),
+        )
+
+
+_BOTH = ("score", "summarize")  # the rules of the field that a prompt for both has
 
 
 class FusedJudge(LlmJudge):
-    """Scores one passage, and summarizes it if the score is high enough for a summary to count.
+    """Scores one passage a call, and summarizes it if the score is high enough for that to count.
 
     Where a reply with a summary does not fit into the model's limit of tokens, the score alone is
     asked for: a summary must not cost a passage its score.
@@ -235,21 +263,21 @@ class FusedJudge(LlmJudge):
 
     gives_summaries = True
 
-    async def _play(self, task: PassageTask, config: RunnableConfig | None) -> Judgement:
+    async def _judge_one(self, task: PassageTask, config: RunnableConfig | None) -> Judgement:
         try:
-            return await self._judged(task, config)
+            return await self._judge_fused(task, config)
         except AnswerError as error:
             if "summary_from" not in task or not isinstance(error.__cause__, CutOffError):
                 raise
-            return await self._without_summary(task, config, error)
+            return await self._judge_without_summary(task, config, error)
 
-    async def _without_summary(
+    async def _judge_without_summary(
         self, task: PassageTask, config: RunnableConfig | None, error: AnswerError
     ) -> Judgement:
         bare = task.copy()
         del bare["summary_from"]
         try:
-            judgement = await self._judged(bare, config)
+            judgement = await self._judge_fused(bare, config)
         except RoleError as again:
             again.usage = error.usage + again.usage
             raise
@@ -257,37 +285,21 @@ class FusedJudge(LlmJudge):
         changes = {"usage": used, "repaired": True, "problem": str(error)}
         return judgement.model_copy(update=changes)
 
-    async def _judged(self, task: PassageTask, config: RunnableConfig | None) -> Judgement:
-        sentences = show.sentences_of(task)
-        messages = messages_of(
+    async def _judge_fused(self, task: PassageTask, config: RunnableConfig | None) -> Judgement:
+        sentences = split_sentences(task["text"])
+        messages = fill_messages(
             self._domain,
-            FUSED_PROMPTS,
+            "fused",
+            _BOTH,
             **show.passage_values(task, show.numbered(sentences)),
             summary=show.summary_wanted(task),
         )
         kind = FusedReply if "summary_from" in task else VerdictReply
-        filled = await request_reply(self._model, messages, kind, config)
-        found, summary = filled.answer, ""
-        if isinstance(found, FusedReply) and found.score >= task.get("summary_from", 0):
-            summary = summary_of(found.summary)
-        return Judgement(
-            score=found.score,
-            reason=sanitize_line(found.reason),
-            quote=show.quoted(task["text"], sentences, found.evidence),
-            summary=summary,
-            **how(filled),
-        )
+        filled = await request_reply(self.model, messages, kind, config)
+        return _judgement(task, sentences, filled.answer, **how(filled))
 
 
-def messages_of(domain: Domain | None, node: str, /, **values: str) -> list[BaseMessage]:
-    """Fill the templates of a judge, with the rules of the field for scores and for summaries."""
-    filled = prompts.messages(node, **values)
-    if domain is None:
-        return filled
-    return domain.add_rules("summarize", domain.add_rules("score", filled))
-
-
-GROUPED_PROMPTS = "grouped"
+MOST_CHARACTERS = 24_000  # of a group: about 6 000 tokens, which leaves room in 8 192
 MOST_LOST = 2
 _Found = Judgement | str
 
@@ -295,7 +307,9 @@ _Found = Judgement | str
 class GroupedJudge(FusedJudge):
     """Scores, and summarizes, up to *group_size* passages of a question in one call.
 
-    Alone, a passage is judged as by `FusedJudge`.
+    A passage that has no usable verdict then is asked about alone, as by `FusedJudge`: one after
+    the other, as the group has one turn. After two (`MOST_LOST`) in a row for which there was no
+    reply, the server is taken to be gone.
     """
 
     def __init__(self, model: ChatModel, domain: Domain | None, group_size: int) -> None:
@@ -303,87 +317,41 @@ class GroupedJudge(FusedJudge):
         self.group_size = group_size
 
     def counting(self) -> Self:
-        """Return this role on a model that counts its prompts and is never asked."""
-        model = ChatModel(CountingModel(), RetryPolicy(), RateLimits())
-        return type(self)(model, self._domain, self.group_size)
+        """Return this judge on a model that counts its prompts and is never asked."""
+        return type(self)(_counting_model(), self._domain, self.group_size)
 
-    def of_groups(self) -> Runnable[GroupTask, GroupJudgement]:
-        """Return the role that judges a group."""
-        return LlmGroups(self)
+    def plan(self, request: PlanRequest) -> list[Batch]:
+        """Cut what is next into groups; the same texts make the same groups."""
+        sizes = {
+            number: sum(map(len, window_key(request.windows[number]))) for number in request.next
+        }
+        return [request.batch(group) for group in _cut_groups(sizes, self.group_size)]
 
-    async def together(
+    async def _judge(
         self, tasks: Sequence[PassageTask], config: RunnableConfig | None
-    ) -> tuple[list[_Found], Usage]:
-        """Judge passages in one call; return judgements, or what is wrong, and the cost of all.
-
-        Raises:
-            RoleError: There is no reply, or none that can be used; see `request_reply`.
-        """
-        fused = "summary_from" in tasks[0]
-        kind: type[GroupReply] = FusedGroupReply if fused else GroupReply
-        member: type[MemberReply] = FusedMemberReply if fused else MemberReply
-        split = list(map(show.sentences_of, tasks))
-        messages = messages_of(
-            self._domain,
-            GROUPED_PROMPTS,
-            **show.group_values(tasks, list(map(show.numbered, split))),
-            summary=show.summary_wanted(tasks[0]),
-        )
-        filled = await request_reply(self._model, messages, kind, config)
-        shown = "\n".join(message.text for message in messages)
-        said = read_verdicts(filled.answer.verdicts, len(tasks), member, shown)
-        how = {"usage": Usage(), "repaired": filled.repaired, "problem": filled.problem}
-        found = [
-            one if isinstance(one, str) else _judgement(task, sentences, one).model_copy(update=how)
-            for task, sentences, one in zip(tasks, split, said, strict=True)
-        ]
-        return found, filled.usage
-
-    async def alone(self, task: PassageTask, config: RunnableConfig | None) -> Judgement:
-        """Judge one passage."""
-        return await self._play(task, config)
-
-
-class LlmGroups(LoopRole[GroupTask, GroupJudgement]):
-    """Judges a group: together, and alone each passage that has no usable verdict then.
-
-    Passages are asked alone one after the other, as the group has one turn. After two
-    (`MOST_LOST`) in a row for which there was no reply, the server is taken to be gone.
-
-    Raises:
-        CallError: No passage can succeed: no connection, wrong key, unknown model.
-        BudgetError: The budget is spent.
-        RoleError: The group is a single passage that could not be judged.
-    """
-
-    def __init__(self, judge: GroupedJudge) -> None:
-        self._judge = judge
-
-    async def _play(self, task: GroupTask, config: RunnableConfig | None) -> GroupJudgement:
-        tasks = task["tasks"]
+    ) -> list[Verdict]:
         if len(tasks) == 1:
-            one = await self._judge.alone(tasks[0], config)
-            return GroupJudgement(verdicts=[one], usage=one.usage)
-        found, spent, is_answered = await self._together(tasks, config)
-        verdicts: list[Judgement | Unjudged] = []
+            return await super()._judge(tasks, config)
+        found, spent, is_answered = await self._judge_together(tasks, config)
+        verdicts: list[Verdict] = []
         n_lost = 0  # in a row
-        for passage, known in zip(tasks, found, strict=True):
+        for task, known in zip(tasks, found, strict=True):
             if isinstance(known, Judgement):
                 verdicts.append(known)
             elif n_lost >= MOST_LOST:
                 verdicts.append(Unjudged(cause=f"not asked alone: {known}", usage=Usage()))
             else:
-                verdict, is_lost = await self._alone(passage, known, config, is_again=is_answered)
+                verdict, is_lost = await self._judge_alone(task, known, config, is_answered)
                 n_lost = n_lost + 1 if is_lost else 0
                 verdicts.append(verdict)
         return _with_cost(verdicts, spent)
 
-    async def _together(
+    async def _judge_together(
         self, tasks: Sequence[PassageTask], config: RunnableConfig | None
     ) -> tuple[list[_Found], Usage, bool]:
-        """Judge a group; whether there was a reply at all comes last."""
+        """Return judgements, or what is wrong; the cost of all; and whether there was a reply."""
         try:
-            found, spent = await self._judge.together(tasks, config)
+            found, spent = await self._ask_together(tasks, config)
         except BudgetError:
             raise
         except CallError as error:
@@ -394,12 +362,40 @@ class LlmGroups(LoopRole[GroupTask, GroupJudgement]):
             return [f"of {len(tasks)} passages, {error}"] * len(tasks), error.usage, True
         return found, spent, True
 
-    async def _alone(
-        self, task: PassageTask, why: str, config: RunnableConfig | None, *, is_again: bool
+    async def _ask_together(
+        self, tasks: Sequence[PassageTask], config: RunnableConfig | None
+    ) -> tuple[list[_Found], Usage]:
+        fused = "summary_from" in tasks[0]
+        kind: type[GroupReply] = FusedGroupReply if fused else GroupReply
+        member: type[MemberReply] = FusedMemberReply if fused else MemberReply
+        split = [split_sentences(task["text"]) for task in tasks]
+        messages = fill_messages(
+            self._domain,
+            "grouped",
+            _BOTH,
+            **show.group_values(tasks, list(map(show.numbered, split))),
+            summary=show.summary_wanted(tasks[0]),
+        )
+        filled = await request_reply(self.model, messages, kind, config)
+        shown = "\n".join(message.text for message in messages)
+        said = read_verdicts(filled.answer.verdicts, len(tasks), member, shown)
+        notes = {**how(filled), "usage": Usage()}
+        found = [
+            one if isinstance(one, str) else _judgement(task, sentences, one, **notes)
+            for task, sentences, one in zip(tasks, split, said, strict=True)
+        ]
+        return found, filled.usage
+
+    async def _judge_alone(
+        self,
+        task: PassageTask,
+        why: str,
+        config: RunnableConfig | None,
+        is_again: bool,
     ) -> tuple[Judgement | Unjudged, bool]:
         """Judge one passage; whether there was no reply comes last."""
         try:
-            one = await self._judge.alone(task, config)
+            one = await self._judge_one(task, config)
         except RoleError as error:
             unjudged = Unjudged.of(error)
             cause = f"{error} (asked alone, after {why})"
@@ -415,23 +411,40 @@ class LlmGroups(LoopRole[GroupTask, GroupJudgement]):
         return one.model_copy(update=changes), False
 
 
-def _judgement(task: PassageTask, sentences: list[Sentence], one: MemberReply) -> Judgement:
+def _cut_groups(sizes: Mapping[int, int], most: int) -> list[list[int]]:
+    """Cut windows into runs of about equal length, none above *most* or `MOST_CHARACTERS`."""
+    n_runs = max(1, -(-len(sizes) // most))
+    longest = -(-len(sizes) // n_runs)
+    runs: list[list[int]] = []
+    n_characters = 0
+    for number in sorted(sizes):
+        if not runs or len(runs[-1]) == longest or n_characters + sizes[number] > MOST_CHARACTERS:
+            runs.append([])
+            n_characters = 0
+        runs[-1].append(number)
+        n_characters += sizes[number]
+    return runs
+
+
+def _judgement(
+    task: PassageTask, sentences: list[Sentence], one: VerdictReply | MemberReply, **notes: Any
+) -> Judgement:
     summary = ""
-    if isinstance(one, FusedMemberReply) and one.score >= task.get("summary_from", 0):
+    if isinstance(one, FusedReply | FusedMemberReply) and one.score >= task.get("summary_from", 0):
         summary = summary_of(one.summary)
     return Judgement(
         score=one.score,
         reason=sanitize_line(one.reason),
         quote=show.quoted(task["text"], sentences, one.evidence),
         summary=summary,
+        **notes,
     )
 
 
-def _with_cost(verdicts: list[Judgement | Unjudged], spent: Usage) -> GroupJudgement:
+def _with_cost(verdicts: list[Verdict], spent: Usage) -> list[Verdict]:
     """Write the cost of the common call beside the first judgement, so that it is kept with it."""
     judged = (place for place, one in enumerate(verdicts) if isinstance(one, Judgement))
-    place = next(judged, 0)
-    bearer = verdicts[place]
-    verdicts[place] = bearer.model_copy(update={"usage": (bearer.usage or Usage()) + spent})
-    total = sum((one.usage or Usage() for one in verdicts), Usage())
-    return GroupJudgement(verdicts=verdicts, usage=total)
+    bearer = next(judged, 0)
+    cost = (verdicts[bearer].usage or Usage()) + spent
+    paid = verdicts[bearer].model_copy(update={"usage": cost})
+    return [paid if place == bearer else one for place, one in enumerate(verdicts)]

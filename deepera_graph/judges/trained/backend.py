@@ -1,65 +1,30 @@
 """The weights of the trained judge: found at once, loaded at first use, one model a process."""
 
-import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
-from importlib import import_module
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import RunnableConfig
 
 from deepera_graph.errors import CallError, DeepEraError, SettingsError
-from deepera_graph.judges.base import Unasked
-from deepera_graph.judges.heuristic.roles import (
-    ExtractiveSummarizer,
-    QuotingAnswerer,
-    RulesIntent,
-    RulesJudge,
-)
+from deepera_graph.judges.base import CountedJudge, Judge, PlanRequest
+from deepera_graph.judges.heuristic.roles import heuristic_backend
 from deepera_graph.judges.onnx import threads_here
-from deepera_graph.schema import (
-    Backend,
-    Judgement,
-    PassageTask,
-    PassageText,
-    ReadsAhead,
-    Survey,
-    SurveyTask,
-)
+from deepera_graph.schema import Backend, Batch, Judgement, Window
 from deepera_graph.usage import Usage
 
+if TYPE_CHECKING:
+    from deepera_graph.judges.trained.model import EvidenceModel
+
 SUMS = "SHA256SUMS"
-_MODEL = "deepera_graph.judges.trained.model"
 _DIGITS = 16
 
 _Stamp = tuple[tuple[str, int, int], ...]  # name, bytes and last change of each file
-
-
-class PoolModel(Protocol):
-    """A trained judge. Calls may come from several threads at once.
-
-    Attributes:
-        version: What tells its weights from others.
-    """
-
-    version: str
-
-    def survey(self, task: SurveyTask) -> list[dict[str, float]]:
-        """Return notes on each passage, in order: what shows only beside the others."""
-        ...
-
-    def judge(self, task: PassageTask) -> Judgement:
-        """Return the judgement of one passage; less well without notes."""
-        ...
-
-    def embed(self, texts: Sequence[str]) -> Any:
-        """Return vectors of length 1, shape (n_texts, n_dimensions)."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +57,7 @@ class Weights:
             return Path(self.folder)
         return Path(__file__).parent / "weights"
 
-    def model(self) -> PoolModel:
+    def model(self) -> "EvidenceModel":
         """Return the model, which all that have equal weights and threads share.
 
         Raises:
@@ -101,7 +66,9 @@ class Weights:
         return _SHARED.model(self)
 
 
-def local_model(weights: str | Path | None = None, *, threads: int | None = None) -> PoolModel:
+def local_model(
+    weights: str | Path | None = None, *, threads: int | None = None
+) -> "EvidenceModel":
     """Return the model behind `local_backend`, the same one in all of the process.
 
     Args:
@@ -140,18 +107,18 @@ class _Shared:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._models: dict[Weights, PoolModel] = {}
+        self._models: dict[Weights, EvidenceModel] = {}
         self._failed: dict[Weights, tuple[_Stamp, Exception]] = {}
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._renew)
 
-    def model(self, weights: Weights) -> PoolModel:
+    def model(self, weights: Weights) -> "EvidenceModel":
         with self._lock:
             if weights not in self._models:
                 self._models[weights] = self._load(weights)
             return self._models[weights]
 
-    def _load(self, weights: Weights) -> PoolModel:
+    def _load(self, weights: Weights) -> "EvidenceModel":
         stamp = _stamp(weights.place())
         found, error = self._failed.get(weights, (None, None))
         if error is not None and found == stamp:
@@ -175,105 +142,56 @@ def _stamp(folder: Path) -> _Stamp:
     return tuple(sorted((name, stat.st_size, stat.st_mtime_ns) for name, stat in found))
 
 
-def _load(weights: Weights) -> PoolModel:
-    kind = import_module(_MODEL).EvidenceModel
+def _load(weights: Weights) -> "EvidenceModel":
+    from deepera_graph.judges.trained.model import (  # noqa: PLC0415 - numpy and more, at first use
+        EvidenceModel,
+    )
+
     folder = None if weights.folder is None else Path(weights.folder)
-    model: PoolModel = kind.load(folder, threads=threads_here(weights.threads) or None)
-    return model
+    return EvidenceModel.load(folder, threads=threads_here(weights.threads) or None)
 
 
 _SHARED = _Shared()
 
-_FREE = Usage()
 
-
-class TrainedSurveyor(Runnable[SurveyTask, Survey]):
-    """Reads all passages of a question together, on this machine."""
+class TrainedJudge(Judge):
+    """Scores passages on this machine: how probable it is that each is evidence."""
 
     def __init__(self, weights: Weights) -> None:
         self._weights = weights
 
-    def counting(self) -> Unasked:
-        """Return a surveyor that costs as much, nothing, and does nothing."""
-        return Unasked(Survey(notes=[]), usage=_FREE)
+    def plan(self, request: PlanRequest) -> list[Batch]:
+        """Judge all windows of the question together: each is judged beside the others."""
+        every = range(len(request.windows))
+        return [request.batch(every, is_joint=True)] if request.next else []
 
-    def invoke(
-        self, input: SurveyTask, config: RunnableConfig | None = None, **kwargs: object
-    ) -> Survey:
-        """Survey the passages.
+    def judge(self, batch: Batch, config: RunnableConfig | None = None) -> list[Judgement]:
+        """Judge a batch; a `CallError` if the weights cannot be loaded."""
+        try:
+            model = self._weights.model()
+        except (DeepEraError, ImportError, OSError) as error:
+            raise CallError(f"the local judge cannot be loaded: {error}", unusable=True) from error
+        return model.judge(batch["question"], batch["intent"], batch["windows"])
 
-        Raises:
-            CallError: The weights cannot be loaded.
-        """
-        return Survey(notes=_loaded(self._weights).survey(input), usage=_FREE)
-
-    def read_ahead(self, passages: Sequence[PassageText]) -> None:
-        """Begin to read passages while the intent is not known.
+    def prepare(self, windows: Sequence[Window]) -> None:
+        """Begin to read windows while the intent is not known.
 
         A process that ends waits for it: one that ends while onnxruntime loads is aborted.
         """
-        Thread(target=self._begin, args=(list(passages),), daemon=False).start()
+        Thread(target=self._begin, args=(list(windows),), daemon=False).start()
 
-    def _begin(self, passages: Sequence[PassageText]) -> None:
-        with suppress(CallError, RuntimeError):  # the survey says so; or the process is ending
-            model = _loaded(self._weights)
-            if isinstance(model, ReadsAhead):
-                model.read_ahead(passages)
+    def _begin(self, windows: Sequence[Window]) -> None:
+        # if it cannot be loaded, `judge` says so; a RuntimeError says that the process is ending
+        with suppress(DeepEraError, ImportError, OSError, RuntimeError):
+            self._weights.model().read_ahead(windows)
 
-    async def ainvoke(
-        self, input: SurveyTask, config: RunnableConfig | None = None, **kwargs: object
-    ) -> Survey:
-        """Survey the passages in a thread."""
-        return await asyncio.to_thread(self.invoke, input)
-
-
-class TrainedJudge(Runnable[PassageTask, Judgement]):
-    """Scores a passage on this machine: how probable it is that it is evidence."""
-
-    def __init__(self, weights: Weights) -> None:
-        self._weights = weights
-
-    def counting(self) -> Unasked:
+    def counting(self) -> CountedJudge:
         """Return a judge that costs as much, nothing, and does nothing."""
-        return Unasked(Judgement(score=1.0), usage=_FREE)
-
-    def invoke(
-        self, input: PassageTask, config: RunnableConfig | None = None, **kwargs: object
-    ) -> Judgement:
-        """Judge the passage.
-
-        Raises:
-            CallError: The weights cannot be loaded.
-        """
-        judgement = _loaded(self._weights).judge(input)
-        return judgement.model_copy(update={"usage": _FREE})
-
-    async def ainvoke(
-        self, input: PassageTask, config: RunnableConfig | None = None, **kwargs: object
-    ) -> Judgement:
-        """Judge the passage in a thread."""
-        return await asyncio.to_thread(self.invoke, input)
-
-
-def _loaded(weights: Weights) -> PoolModel:
-    """Return the model; without it, no passage can be judged."""
-    try:
-        return weights.model()
-    except (DeepEraError, ImportError, OSError) as error:
-        raise CallError(f"the local judge cannot be loaded: {error}", unusable=True) from error
+        return CountedJudge(self, Usage())
 
 
 JudgeKind = Literal["trained", "rules"]
 DEFAULT: JudgeKind = "trained"
-JUDGE_VERSION = "1"
-_RULES = {
-    "judge": "rules",
-    "judge_version": JUDGE_VERSION,
-    "note": (
-        "hand-written rules over words and numbers; it does not understand text, and its score is "
-        "a rough probability"
-    ),
-}
 _TRAINED = {
     "judge": "trained",
     "note": (
@@ -308,15 +226,7 @@ def local_backend(
     for name, value in {"weights": weights, "threads": threads}.items():
         if value is not None:
             raise SettingsError(f"{name} goes with the trained judge, not with {judge!r}")
-    return Backend(
-        name="local",
-        intent=RulesIntent(),
-        judge=RulesJudge(),
-        summarizer=ExtractiveSummarizer(),
-        answerer=QuotingAnswerer(),
-        about=dict(_RULES),
-        spec={"kind": "local", "judge": "rules"},
-    )
+    return heuristic_backend()
 
 
 def local_backend_from_spec(spec: Mapping[str, Any]) -> Backend:
@@ -333,13 +243,10 @@ def local_backend_from_spec(spec: Mapping[str, Any]) -> Backend:
 
 def _trained(weights: Weights) -> Backend:
     options = {"weights": weights.folder, "threads": weights.threads}
-    return Backend(
+    return replace(
+        heuristic_backend(),
         name="local",
-        intent=RulesIntent(),
         judge=TrainedJudge(weights),
-        summarizer=ExtractiveSummarizer(),
-        answerer=QuotingAnswerer(),
-        surveyor=TrainedSurveyor(weights),
         about={**_TRAINED, "judge_version": weights.version()},
         spec={
             "kind": "local",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import file_digest
 from pathlib import Path
-from typing import Protocol, Self, TypeVar
+from typing import NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from deepera_graph.judges.trained.features import (
     vectorize_passage,
 )
 from deepera_graph.judges.trained.scorer import EvidenceScorer
-from deepera_graph.schema import Judgement, PassageTask, PassageText, SurveyTask
+from deepera_graph.schema import IntentFields, Judgement, Window, passage_task
 from deepera_graph.text.sentences import split_sentences
 from deepera_graph.usage import Usage
 
@@ -30,31 +30,54 @@ _SIGNS = {  # what a note at or above one half says, and what it says below
 }
 
 
-def reason(notes: Mapping[str, float]) -> str:
-    """Say what speaks for a passage of score 0.5 or more, and what against another.
+class Signs(NamedTuple):
+    """What the judge finds of a window beside the others of its question.
+
+    Attributes:
+        evidence: Probability that it is evidence.
+        topic: How likely it is on topic by its own words, in [0, 1].
+        results: Probability that it reports results.
+        support: How likely it is of one study with another on topic, in [0, 1]; None if it is
+            alone.
+        sentence: Place of its best sentence, from 0.
+    """
+
+    evidence: float
+    topic: float
+    results: float
+    support: float | None
+    sentence: int
+
+
+def explain(signs: Signs) -> str:
+    """Say what speaks for a window of score 0.5 or more, and what against another.
 
     Each is followed by its probability, for instance ``for it: reports results (0.93), on topic
-    (0.81)`` or ``against it: hardly reports results (0.12)``. Notes that point the other way are
+    (0.81)`` or ``against it: hardly reports results (0.12)``. Signs that point the other way are
     left out: the score weighs more than these three, and a reason explains it.
     """
-    likely = notes["evidence"] >= _LIKELY
-    told = [
-        f"{words[0] if likely else words[1]} ({notes[name]:.2f})"
+    likely = signs.evidence >= _LIKELY
+    found: dict[str, float | None] = {name: getattr(signs, name) for name in _SIGNS}
+    named = [
+        f"{words[0] if likely else words[1]} ({found[name]:.2f})"
         for name, words in _SIGNS.items()
-        if name in notes and (notes[name] >= _LIKELY) == likely and not _excused(name, notes)
+        if _points(found[name], likely) and not _is_excused(name, found)
     ]
-    if told:
-        return f"{'for' if likely else 'against'} it: {', '.join(told)}"
+    if named:
+        return f"{'for' if likely else 'against'} it: {', '.join(named)}"
     if likely:
         return "for it: how its sentences match the question, beside the other passages"
     return "against it: reports results and is on topic, but hardly on this very question"
 
 
-def _excused(name: str, notes: Mapping[str, float]) -> bool:
-    """Tell whether a low note is no fault: one study is as good as one's own words on topic."""
+def _points(value: float | None, likely: bool) -> bool:
+    return value is not None and (value >= _LIKELY) == likely
+
+
+def _is_excused(name: str, found: Mapping[str, float | None]) -> bool:
+    """Tell whether a low sign is no fault: one study is as good as one's own words on topic."""
     other = {"topic": "support", "support": "topic"}.get(name)
-    low = notes[name] < _LIKELY
-    return low and other is not None and notes.get(other, 0.0) >= _LIKELY
+    return _points(found[name], False) and other is not None and _points(found[other], True)
 
 
 SHIPPED = Path(__file__).parent / "weights"
@@ -121,91 +144,76 @@ class EvidenceModel:
             raise SettingsError(f"{head} is no head of a judge of this version: {error}") from error
         return cls(opened(Encoder(encoder, tokenizer, threads=threads), place), trained, version)
 
-    def survey(self, task: SurveyTask) -> list[dict[str, float]]:
-        """Judge all passages of a question together.
+    def judge(
+        self, question: str, intent: IntentFields, windows: Sequence[Window]
+    ) -> list[Judgement]:
+        """Judge the windows of a question together, each beside the others; a blank one scores 0.
 
-        Returns:
-            Notes for each passage: `evidence`, the probability that it is evidence; `topic`, how
-            likely it is on topic by its own words; `results`, the probability that it reports
-            results; `support`, how likely it is of one study with another passage on topic, left
-            out where there is no other; `sentence`, the place of its best sentence.
+        The score is the probability that a window is evidence, the quote its best sentence.
         """
-        passages = task["passages"]
-        if not passages:
+        filled = [one for one in windows if one["text"].strip()]
+        signs = iter(self.read_signs(question, intent, filled))
+        return [_judgement(one, next(signs)) if one["text"].strip() else _BLANK for one in windows]
+
+    def read_signs(
+        self, question: str, intent: IntentFields, windows: Sequence[Window]
+    ) -> list[Signs]:
+        """Return what speaks for each window beside the others; none of them is blank."""
+        if not windows:
             return []
-        looks = self._looks(task, passages)
-        reads = [complete_features(one, self.head.results) for one in looks]
-        texts = [join_title(one["title"], one["text"]) for one in passages]
-        found = self.head.score_passages(task["question"], texts, reads)
-        rows = zip(found.evidence, found.topic, found.results, found.support, reads, strict=True)
+        matches = self._match(question, intent, windows)
+        features = [complete_features(one, self.head.results) for one in matches]
+        texts = [join_title(one["title"], one["text"]) for one in windows]
+        found = self.head.score_passages(question, texts, features)
+        rows = zip(found.evidence, found.topic, found.results, found.support, features, strict=True)
         return [
-            {
-                "evidence": round(float(evidence), DIGITS),
-                "topic": round(float(topic), DIGITS),
-                "results": round(float(results), DIGITS),
-                **({} if np.isnan(support) else {"support": round(float(support), DIGITS)}),
-                "sentence": float(one.best),
-            }
+            Signs(
+                evidence=round(float(evidence), DIGITS),
+                topic=round(float(topic), DIGITS),
+                results=round(float(results), DIGITS),
+                support=None if np.isnan(support) else round(float(support), DIGITS),
+                sentence=int(one.best),
+            )
             for evidence, topic, results, support, one in rows
         ]
 
-    def read_ahead(self, passages: Sequence[PassageText]) -> None:
-        """Begin to encode passages of which a survey will be asked for soon; return at once."""
-        texts = (text for one in passages for text in (one["title"], one["text"]) if text)
+    def read_ahead(self, windows: Sequence[Window]) -> None:
+        """Begin to encode windows that will be judged soon; return at once."""
+        texts = (text for one in windows for text in (one["title"], one["text"]) if text)
         self._encoder.read_ahead(list(dict.fromkeys(texts)))
-
-    def judge(self, task: PassageTask) -> Judgement:
-        """Judge one passage: from the notes of its survey, or, without, as if it were alone.
-
-        A blank text scores 0.
-        """
-        if not task["text"].strip():
-            return Judgement(score=0.0, reason="the passage has no text", usage=Usage())
-        notes = task.get("notes") or self._alone(task)
-        sentences = [one.text for one in split_sentences(task["text"])]
-        place = int(notes["sentence"])
-        return Judgement(
-            score=notes["evidence"],
-            reason=reason(notes),
-            quote=sentences[place] if place < len(sentences) else "",
-            usage=Usage(),
-        )
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return vectors of length 1, shape (n_texts, 384); the more alike, the closer."""
         found = [one.mean for one in self._encoder.encode(texts)]
         return np.stack(found) if found else np.zeros((0, 384), np.float32)
 
-    def _alone(self, task: PassageTask) -> dict[str, float]:
-        return self.survey(
-            {
-                "question": task["question"],
-                "intent": task["intent"],
-                "passages": [
-                    {"text": task["text"], "title": task["title"], "section": task["section"]}
-                ],
-            }
-        )[0]
-
-    def _looks(self, task: SurveyTask, passages: Sequence[PassageText]) -> list[PassageMatch]:
-        """Encode passages, and compare each with the question at once: its vectors are large."""
-        named = (one["title"] for one in passages if one["title"])
-        encoded = encode_once(self._encoder, [task["question"], *named])
-        question = encoded[task["question"]]
+    def _match(
+        self, question: str, intent: IntentFields, windows: Sequence[Window]
+    ) -> list[PassageMatch]:
+        """Encode windows, and compare each with the question at once: its vectors are large."""
+        named = (one["title"] for one in windows if one["title"])
+        encoded = encode_once(self._encoder, [question, *named])
 
         def compare(place: int, vectors: Encoded) -> PassageMatch:
-            one = passages[place]
-            asked: PassageTask = {
-                "question": task["question"],
-                "intent": task["intent"],
-                "text": one["text"],
-                "title": one["title"],
-                "section": one["section"],
-            }
+            one = windows[place]
             title = encoded[one["title"]] if one["title"] else None
-            return match_passage(question, asked, vectorize_passage(one["text"], vectors, title))
+            vectorized = vectorize_passage(one["text"], vectors, title)
+            return match_passage(encoded[question], passage_task(question, intent, one), vectorized)
 
-        return self._encoder.encode_each([one["text"] for one in passages], compare)
+        return self._encoder.encode_each([one["text"] for one in windows], compare)
+
+
+_BLANK = Judgement(score=0.0, reason="the passage has no text", usage=Usage())
+
+
+def _judgement(window: Window, signs: Signs) -> Judgement:
+    sentences = [one.text for one in split_sentences(window["text"])]
+    return Judgement(
+        score=signs.evidence,
+        reason=explain(signs),
+        quote=sentences[signs.sentence] if signs.sentence < len(sentences) else "",
+        usage=Usage(),
+    )
 
 
 def check(folder: Path) -> str:

@@ -12,7 +12,7 @@ from bench.lakes import SHARED_DATA
 from deepera_graph.bench.build.builder import build
 from deepera_graph.bench.build.corpus import Document
 from deepera_graph.bench.build.gates import Gates
-from deepera_graph.bench.build.plan import BuildPlan, Loss
+from deepera_graph.bench.build.plan import BuildPlan, DropRecord
 from deepera_graph.bench.data.documents import read_documents
 from deepera_graph.bench.data.instance import DatasetError, read_rows
 from deepera_graph.bench.data.readers import read_instances
@@ -26,7 +26,9 @@ def instances(built, name):
 
 
 def dropped(built):
-    return [(one.document, one.reason) for one in read_rows(built.folder / "dropped.jsonl", Loss)]
+    return [
+        (one.document, one.reason) for one in read_rows(built.folder / "dropped.jsonl", DropRecord)
+    ]
 
 
 def files(folder):
@@ -226,7 +228,7 @@ def test_the_plan_in_a_manifest_builds_the_same_bytes(server, build_lakes, tmp_p
         model=manifest["model"]["model"],
         base_url=manifest["model"]["server"],
         generators=[one["name"] for one in manifest["generators"]],
-        plan=BuildPlan.of(manifest["plan"]),
+        plan=BuildPlan.from_dict(manifest["plan"]),
     )
     assert files(tmp_path / "one") == files(tmp_path / "two")
 

@@ -3,8 +3,8 @@
 import pytest
 
 from bench.build.model_script import answer, line_of, n_tries, passage_for, step_of
-from deepera_graph.bench.build.gates import GATES, IN_WORDS
-from deepera_graph.bench.build.plan import Rejected
+from deepera_graph.bench.build.gates import EXPLANATIONS, GATES
+from deepera_graph.bench.build.plan import RejectedDistractor
 from deepera_graph.bench.data.instance import read_rows
 from deepera_graph.bench.data.readers import read_instances
 from support.openai_server import ChatServer
@@ -64,12 +64,12 @@ def build_with(bad, build_lakes, **plan):
 def test_a_bad_distractor_is_caught_written_again_and_recorded(gate, build_lakes):
     bad = BAD_KINDS[gate]
     built, requests = build_with(bad, build_lakes)
-    rows = list(read_rows(built.folder / "rejected.jsonl", Rejected))
+    rows = list(read_rows(built.folder / "rejected.jsonl", RejectedDistractor))
     assert [(row.slot, row.attempt) for row in rows] == [(1, 1)] * 2
     assert all(gate in row.reasons for row in rows)
     retries = [one for one in requests if step_of(one) == "distractor" and n_tries(one) == 1]
     assert len(retries) == 2
-    assert all(IN_WORDS[gate] in one.user for one in retries)
+    assert all(EXPLANATIONS[gate] in one.user for one in retries)
     for one in read_instances(built.folder / "lmqg.ssli.jsonl"):
         [text] = [context.text for context in one.contexts if context.is_distractor]
         assert text not in {row.text for row in rows}
@@ -86,7 +86,7 @@ def test_a_distractor_like_another_is_a_duplicate(build_lakes):
     seen = []
     with ChatServer(script) as server:
         built = build_lakes(server, n_questions=1, n_distractors=2)
-    [row] = read_rows(built.folder / "rejected.jsonl", Rejected)
+    [row] = read_rows(built.folder / "rejected.jsonl", RejectedDistractor)
     assert (row.slot, row.reasons) == (2, ("duplicate",))
 
 
@@ -121,4 +121,4 @@ def test_a_distractor_is_one_paragraph_like_other_passages(build_lakes):
 
 
 def test_every_gate_has_words_for_the_writer():
-    assert set(IN_WORDS) >= set(GATES)
+    assert set(EXPLANATIONS) >= set(GATES)

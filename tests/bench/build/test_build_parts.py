@@ -6,17 +6,16 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
 from bench.build.lake_abstracts import lake_abstracts
-from deepera_graph.bench.build.builder import build, estimate
+from deepera_graph.bench.build.builder import build, estimate_build
 from deepera_graph.bench.build.corpus import (
+    CachedEmbeddings,
     Chunk,
-    KeptEmbeddings,
     LsaEmbeddings,
-    connected_corpus,
+    drop_unconnected,
     read_corpus,
 )
-from deepera_graph.bench.build.distractors import lengths_of, phrases_to_avoid, types_of
-from deepera_graph.bench.build.drafts import Pair
-from deepera_graph.bench.build.model import FilledGuide, model_record, without_server
+from deepera_graph.bench.build.distractors import QAPair, draw_lengths, draw_types, phrases_to_avoid
+from deepera_graph.bench.build.model import FilledGuide, describe_model, without_server
 from deepera_graph.bench.build.plan import BuildPlan
 from deepera_graph.bench.data.instance import DatasetError
 from deepera_graph.cache.store import JudgementCache
@@ -61,9 +60,9 @@ def test_a_plan_out_of_range_names_the_value(changes, message):
 def test_kept_embeddings_compute_a_text_once_and_give_the_same_again(tmp_path):
     inner = CountingEmbeddings()
     with JudgementCache(tmp_path / "kept.sqlite3") as cache:
-        first = KeptEmbeddings(inner, "counting", cache).embed_documents(["ab", "c", "ab"])
+        first = CachedEmbeddings(inner, "counting", cache).embed_documents(["ab", "c", "ab"])
     with JudgementCache(tmp_path / "kept.sqlite3") as cache:
-        kept = KeptEmbeddings(inner, "counting", cache)
+        kept = CachedEmbeddings(inner, "counting", cache)
         assert kept.embed_documents(["ab", "c", "d"])[:2] == first[:2]
         assert kept.embed_query("ab") == first[0]
     assert inner.texts == ["ab", "c", "d", "ab"]
@@ -102,20 +101,20 @@ def test_a_corpus_without_connections_is_an_error():
     corpus = read_corpus(lake_abstracts(4), 200, [])
     embeddings = LsaEmbeddings([chunk.text for chunk in corpus])
     with pytest.raises(DatasetError, match="all 4 documents are weakly connected"):
-        connected_corpus(corpus, embeddings, BuildPlan(min_similarity=0.999), [])
+        drop_unconnected(corpus, embeddings, BuildPlan(min_similarity=0.999), [])
 
 
 def test_types_of_distractors_are_used_equally_often_and_begin_by_chance():
-    types = types_of(6, 0, "q1")
+    types = draw_types(6, 0, "q1")
     assert sorted(types[:3]) == ["background", "irrelevant", "misleading"]
     assert types[:3] == types[3:]
-    assert len({types_of(1, 0, f"q{number}")[0] for number in range(30)}) == 3
+    assert len({draw_types(1, 0, f"q{number}")[0] for number in range(30)}) == 3
 
 
 def test_phrases_that_do_not_single_out_the_answer_are_not_avoided():
     phrases = ["Trout", "40 cm", "forty centimetres", "warmth"]
     guide = FilledGuide(type="background", focus="", avoid=phrases, length=90)
-    pair = Pair("How long do trout grow?", "40 cm", Chunk("a#1", "They grow to 40 cm.", "a"))
+    pair = QAPair("How long do trout grow?", "40 cm", Chunk("a#1", "They grow to 40 cm.", "a"))
     others = ["Feeding increased with warmth.", "Pike grow to 90 cm."]
     assert phrases_to_avoid(guide, pair, others) == ["40 cm", "forty centimetres"]
 
@@ -123,26 +122,28 @@ def test_phrases_that_do_not_single_out_the_answer_are_not_avoided():
 def test_the_estimate_counts_the_calls_of_a_build_that_goes_well(server, build_lakes):
     build_lakes(server, generators=("lmqg", "guided"), min_group=1)
     plan = BuildPlan(n_questions=6, n_contexts=8, max_tokens=120)
-    found = estimate(read_corpus(lake_abstracts(), 120, []), plan, ("lmqg", "guided"))
-    assert found.total.calls == 3 * 6 + 2 * (6 + 18)
-    assert found.total.calls <= server.calls <= found.most_calls + 20
+    found = estimate_build(read_corpus(lake_abstracts(), 120, []), plan, ("lmqg", "guided"))
+    assert found.total_usage.calls == 3 * 6 + 2 * (6 + 18)
+    assert found.total_usage.calls <= server.calls <= found.most_calls + 20
     assert found.n_questions == 12
 
 
 def test_the_estimate_of_tokens_is_near_what_is_sent(server, build_lakes):
     built = build_lakes(server)
     plan = BuildPlan(n_questions=6, n_contexts=8, max_tokens=120)
-    found = estimate(read_corpus(lake_abstracts(), 120, []), plan, ("lmqg",))
+    found = estimate_build(read_corpus(lake_abstracts(), 120, []), plan, ("lmqg",))
     sent = sum(len(m["content"]) for one in server.requests for m in one.messages) / 4
     per_call = sent / server.calls
     assert built.n_sent == server.calls
-    assert found.total.input_tokens / found.total.calls == pytest.approx(per_call, rel=0.25)
+    assert found.total_usage.input_tokens / found.total_usage.calls == pytest.approx(
+        per_call, rel=0.25
+    )
 
 
 def test_a_model_is_told_from_others_by_name_and_options_not_by_its_server():
     def record(url, **options):
         backend = llm_backend("openai:small", base_url=url, **options)
-        return without_server(backend).fingerprint()["spec"], model_record(backend)
+        return without_server(backend).fingerprint()["spec"], describe_model(backend)
 
     near, far = record("http://near/v1"), record("http://far/v1")
     assert near[0] == far[0]
@@ -163,11 +164,11 @@ def test_a_langchain_model_is_asked_in_words(tmp_path):
 
 def test_lengths_are_drawn_from_natural_ones_within_bounds():
     natural = [10, 90, 100, 110, 300]
-    drawn = lengths_of(50, 0, "q1", natural=natural, least=0.5, most=2)
+    drawn = draw_lengths(50, 0, "q1", natural=natural, least=0.5, most=2)
     assert set(drawn) == {90, 100, 110}
-    assert drawn == lengths_of(50, 0, "q1", natural=natural, least=0.5, most=2)
-    assert drawn != lengths_of(50, 1, "q1", natural=natural, least=0.5, most=2)
+    assert drawn == draw_lengths(50, 0, "q1", natural=natural, least=0.5, most=2)
+    assert drawn != draw_lengths(50, 1, "q1", natural=natural, least=0.5, most=2)
 
 
 def test_where_no_natural_length_is_within_bounds_the_median_counts():
-    assert lengths_of(2, 0, "q1", natural=[10, 20], least=0.9, most=1.1) == [15, 15]
+    assert draw_lengths(2, 0, "q1", natural=[10, 20], least=0.9, most=1.1) == [15, 15]

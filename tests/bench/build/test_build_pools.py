@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepera_graph.bench.build.corpus import Chunk, Found
-from deepera_graph.bench.build.drafts import Distractor, Draft, Pair
+from deepera_graph.bench.build.corpus import Chunk, PoolChunk
+from deepera_graph.bench.build.distractors import Distractor, Draft, QAPair
 from deepera_graph.bench.build.plan import BuildPlan
-from deepera_graph.bench.build.questions import ambiguous, instance_of, with_golden
+from deepera_graph.bench.build.questions import find_ambiguous, insert_golden, make_instance
 
 CHUNKS = [Chunk(f"d{n}#1", f"Lake {n} froze.", f"d{n}") for n in range(12)]
-FOUND = tuple(Found(chunk, n + 1, 1 - n / 20) for n, chunk in enumerate(CHUNKS))
+FOUND = tuple(PoolChunk(chunk, n + 1, 1 - n / 20) for n, chunk in enumerate(CHUNKS))
 PLAN = BuildPlan(n_contexts=8, n_distractors=3)
 
 
@@ -20,7 +20,7 @@ def draft(golden=2, *, pool=FOUND[:8], n_distractors=3, id="q"):
         id=id,
         dataset="lmqg",
         subject="",
-        pair=Pair("Which lake froze?", f"Lake {golden}", CHUNKS[golden]),
+        pair=QAPair("Which lake froze?", f"Lake {golden}", CHUNKS[golden]),
         pool=pool,
         n_left_out=0,
         was_found=True,
@@ -29,20 +29,20 @@ def draft(golden=2, *, pool=FOUND[:8], n_distractors=3, id="q"):
 
 
 def test_a_golden_passage_that_was_found_stays_where_it_is():
-    pool, was_found = with_golden(FOUND, draft(3).pair, n=8, golden="insert")
+    pool, was_found = insert_golden(FOUND, draft(3).pair, n=8, golden="insert")
     assert was_found
     assert pool == FOUND[:8]
 
 
 def test_a_golden_passage_that_was_missed_takes_the_last_place_without_a_rank():
-    pool, was_found = with_golden(FOUND, draft(11).pair, n=8, golden="insert")
+    pool, was_found = insert_golden(FOUND, draft(11).pair, n=8, golden="insert")
     assert not was_found
-    assert pool == (*FOUND[:7], Found(CHUNKS[11], None, None))
+    assert pool == (*FOUND[:7], PoolChunk(CHUNKS[11], None, None))
 
 
 def test_a_golden_passage_that_was_missed_can_be_recorded_beside_the_pool():
-    pool, was_found = with_golden(FOUND, draft(11).pair, n=8, golden="record")
-    made = instance_of(draft(11, pool=pool), "ssli", PLAN)
+    pool, was_found = insert_golden(FOUND, draft(11).pair, n=8, golden="record")
+    made = make_instance(draft(11, pool=pool), "ssli", PLAN)
     assert not was_found
     assert made.golden_outside == {"d11#1": 1}
     assert {one.parent_id for one in made.contexts if one.is_distractor} == {"d11#1"}
@@ -51,18 +51,18 @@ def test_a_golden_passage_that_was_missed_can_be_recorded_beside_the_pool():
 
 def test_other_chunks_of_the_golden_document_with_the_answers_words_are_ambiguous():
     twin, plain = Chunk("d2#2", "As said,  lake 2 froze.", "d2"), Chunk("d2#3", "Ice.", "d2")
-    assert ambiguous([CHUNKS[2], twin, plain], draft(2).pair) == {"d2#2"}
+    assert find_ambiguous([CHUNKS[2], twin, plain], draft(2).pair) == {"d2#2"}
 
 
 def test_distractors_take_the_room_of_the_last_passages_that_are_not_golden():
-    made = instance_of(draft(7), "ssli", PLAN)
+    made = make_instance(draft(7), "ssli", PLAN)
     natural = [one.id for one in made.contexts if not one.is_distractor]
     assert natural == [f"d{n}#1" for n in (0, 1, 2, 3, 7)]
 
 
 @pytest.mark.parametrize("n_found", [2, 5, 6])
 def test_a_small_pool_has_room_for_distractors_without_losing_passages(n_found):
-    made = instance_of(draft(1, pool=FOUND[:n_found]), "ssli", PLAN)
+    made = make_instance(draft(1, pool=FOUND[:n_found]), "ssli", PLAN)
     assert len(made.contexts) == min(8, n_found + 3)
 
 
@@ -72,7 +72,7 @@ def test_a_small_pool_has_room_for_distractors_without_losing_passages(n_found):
 def test_every_pool_keeps_its_size_its_golden_passage_and_the_order_of_the_others(
     golden, n, id, seed
 ):
-    made = instance_of(
+    made = make_instance(
         draft(golden, n_distractors=n, id=id),
         "ssli",
         BuildPlan(n_contexts=8, n_distractors=4, seed=seed),
@@ -88,7 +88,7 @@ def test_places_are_spread_over_the_whole_pool():
     places = {
         place
         for number in range(200)
-        for place, one in enumerate(instance_of(draft(id=f"q{number}"), "ssli", PLAN).contexts)
+        for place, one in enumerate(make_instance(draft(id=f"q{number}"), "ssli", PLAN).contexts)
         if one.is_distractor
     }
     assert places == set(range(8))

@@ -5,7 +5,8 @@ import pytest
 from bench.build.lake_abstracts import lake_abstracts
 from bench.lakes import write_jsonl
 from deepera_graph.bench.build.corpus import Chunk, read_corpus
-from deepera_graph.bench.build.drafts import Pair, PairsFile, problem_of
+from deepera_graph.bench.build.distractors import QAPair
+from deepera_graph.bench.build.questions import PairsFile, find_problem
 from deepera_graph.bench.data.instance import DatasetError
 from deepera_graph.bench.data.readers import read_instances
 
@@ -37,16 +38,17 @@ CHUNK = Chunk("a#1", "Ice covered the lake for 90 days. Trout fed on  stonefly l
     ],
 )  # fmt: skip
 def test_a_pair_is_usable_or_says_why_not(question, answer, problem):
-    assert problem_of(Pair(question, answer, CHUNK)) == problem
+    assert find_problem(QAPair(question, answer, CHUNK)) == problem
 
 
 def test_an_answer_of_31_words_is_too_long():
     words = " ".join(f"w{number}" for number in range(31))
     assert (
-        problem_of(Pair("Which words are these?", words, Chunk("a#1", words, "a"))) == "long-answer"
+        find_problem(QAPair("Which words are these?", words, Chunk("a#1", words, "a")))
+        == "long-answer"
     )
     shorter = words.rpartition(" ")[0]
-    assert problem_of(Pair("Which words are these?", shorter, Chunk("a#1", words, "a"))) == ""
+    assert find_problem(QAPair("Which words are these?", shorter, Chunk("a#1", words, "a"))) == ""
 
 
 async def test_pairs_of_a_file_go_to_the_chunk_that_holds_the_answer(tmp_path):

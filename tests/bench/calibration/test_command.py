@@ -15,6 +15,7 @@ from deepera_graph.jobs.report import JobReport
 from deepera_graph.jobs.rerank import rerank_lines
 from deepera_graph.schema import PassageTask
 from deepera_graph.thresholds import Calibrated, Curve
+from support.judging import Alone
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def test_labels_do_not_reach_the_judge(source, backend):
 
     def judge(task):
         tasks.append(task)
-        return backend.judge.invoke(task)
+        return Alone(backend.judge).invoke(task)
 
     spied = replace(backend, judge=RunnableLambda(judge))
     calibrate(source, None, scores=EvidenceReranker(spied), n_resamples=20)

@@ -11,12 +11,12 @@ import pytest
 from bench.study_lakes import Judge, lab, lakes
 from deepera_graph.bench.data.instance import Dataset
 from deepera_graph.bench.rankers.base import FirstStage, Random
-from deepera_graph.bench.report import LONGEST, inline_svg, report, worst_questions
-from deepera_graph.bench.studies.run import EXPERIMENTS
+from deepera_graph.bench.report import LONGEST, inline_svg, render_report, worst_questions
+from deepera_graph.bench.studies.run import STUDIES
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 EVIL = "<script>alert(\"x\")</script> & <b>bold</b> {{ 7 * 7 }} </style> 'quoted'"
-STUDIES = ("main", "threshold", "cost")
+NAMES = ("main", "threshold", "cost")
 
 
 def judge():
@@ -39,9 +39,9 @@ def evil_lakes():
     return Dataset(f"lakes {EVIL}", lambda: found)
 
 
-def page(datasets=None, rankers=None, names=STUDIES, **changes):
+def page(datasets=None, rankers=None, names=NAMES, **changes):
     made = lab(rankers or [FirstStage(), judge()], datasets or [lakes(3, distractors=(5,))])
-    return report([EXPERIMENTS[name] for name in names], made, **changes)
+    return render_report([STUDIES[name] for name in names], made, **changes)
 
 
 class Collector(HTMLParser):
@@ -85,14 +85,14 @@ def test_texts_of_the_data_never_become_markup():
 
 
 def test_nothing_comes_from_elsewhere():
-    found = parsed(page(names=(*STUDIES, "ranks")))
+    found = parsed(page(names=(*NAMES, "ranks")))
     for name, value in found.attributes:
         if name in ("src", "href", "xlink:href", "action", "srcset"):
             assert value.startswith(("#", "data:")), (name, value)
 
 
 def test_no_id_is_used_twice():
-    ids = re.findall(r'\bid="([^"]+)"', page(names=(*STUDIES, "ranks", "look-alikes")))
+    ids = re.findall(r'\bid="([^"]+)"', page(names=(*NAMES, "ranks", "look-alikes")))
     assert len(ids) == len(set(ids))
 
 
@@ -113,7 +113,7 @@ def test_the_page_holds_tables_plots_and_the_worst_questions():
 def test_what_was_not_available_is_on_the_page():
     made = lab([FirstStage()], [lakes(2)])
     made.missing["ssli", "cohere"] = "no key"
-    assert "cohere on ssli: no key" in report([EXPERIMENTS["main"]], made)
+    assert "cohere on ssli: no key" in render_report([STUDIES["main"]], made)
 
 
 def test_the_worst_questions_come_first_with_winner_and_golden():
@@ -122,7 +122,7 @@ def test_the_worst_questions_come_first_with_winner_and_golden():
         return {2: 0.1 if wrong else 0.8, 5: 0.9}.get(place, 0.2)
 
     made = lab([Judge(score)], [lakes(2, distractors=(5,))])
-    first, second = worst_questions(made.passes(), 10)
+    first, second = worst_questions(made.runs(), 10)
     assert first.question == "How warm is lake 2?"
     assert (first.golden_rank, second.golden_rank) == ("rank 5", "rank 2")
     assert (first.winner.kind, first.winner.first_rank) == ("background", 5)
@@ -132,11 +132,11 @@ def test_the_worst_questions_come_first_with_winner_and_golden():
 
 def test_right_answers_and_chance_are_no_worst_questions():
     made = lab([Judge(lambda question, place: float(place == 2)), Random()], [lakes(5)])
-    assert worst_questions(made.passes(), 5) == []
+    assert worst_questions(made.runs(), 5) == []
 
 
 def test_a_golden_passage_outside_the_candidates_is_said_to_be():
-    (one,) = worst_questions(lab([FirstStage()], [lakes(1, golden=())]).passes(), 5)
+    (one,) = worst_questions(lab([FirstStage()], [lakes(1, golden=())]).runs(), 5)
     assert one.golden is None
     assert one.golden_rank == "not among the candidates"
 
@@ -149,13 +149,13 @@ def test_long_texts_are_cut():
         )
         for one in lakes(1)
     ]  # fmt: skip
-    (one,) = worst_questions(lab([FirstStage()], [Dataset("x", lambda: long)]).passes(), 1)
+    (one,) = worst_questions(lab([FirstStage()], [Dataset("x", lambda: long)]).runs(), 1)
     assert len(one.winner.before) <= LONGEST + 2
     assert one.winner.before.endswith(" …")
 
 
 def test_two_figures_of_a_page_share_no_id():
-    drawing = EXPERIMENTS["threshold"].run(lab([judge()], [lakes(2)])).drawings[0]
+    drawing = STUDIES["threshold"].run(lab([judge()], [lakes(2)])).drawings[0]
     one, other = (inline_svg(drawing.draw(), name) for name in ("one", "other"))
     found = [set(re.findall(r'\bid="([^"]+)"', text)) for text in (one, other)]
     assert not found[0] & found[1]
@@ -180,14 +180,14 @@ def test_the_page_works_in_a_browser(tmp_path):
     wide: document.documentElement.scrollWidth > document.documentElement.clientWidth,
   });
 })</script></body>"""
-    text = page([evil_lakes()], names=(*STUDIES, "ranks"))
+    text = page([evil_lakes()], names=(*NAMES, "ranks"))
     strict = re.search(r'<meta http-equiv="Content-Security-Policy"[^>]*>', text)[0]
     path.write_text(text, encoding="utf-8")
     dom, errors = in_chromium(path, tmp_path)
     assert errors == []
     found = parsed(re.sub(r"^.*?<html", "<html", dom, flags=re.DOTALL))
     assert found.tags.count("svg") == 4
-    assert found.tags.count("tr") > 2 * len(STUDIES)
+    assert found.tags.count("tr") > 2 * len(NAMES)
     assert '<html lang="en" class="js">' in dom
     path.write_text(text.replace(strict, "").replace("</body>", probe), encoding="utf-8")
     dom, errors = in_chromium(path, tmp_path, width=400)

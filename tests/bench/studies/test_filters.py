@@ -24,7 +24,7 @@ def deepera(**scores):
 def test_thresholds_are_applied_to_one_set_of_scores():
     judge = Judge(SCORES)
     made = lab([judge], [lakes(3)], thresholds=(0.6, 0.7, 0.8, 0.9), rules={})
-    found = filtering.run_threshold(made)
+    found = filtering.study_threshold(made)
     (grid,) = found.grids
     assert len(judge.asked) == 3
     assert column(grid, "threshold") == [0.6, 0.7, 0.8, 0.9]
@@ -38,13 +38,13 @@ def test_thresholds_are_applied_to_one_set_of_scores():
 def test_a_rule_sets_the_threshold_of_each_question():
     rules = {"gap": Gap(), "quantile:0.4": Quantile(share=0.4)}
     setup = {"thresholds": (0.7,), "rules": rules}
-    (grid,) = filtering.run_threshold(lab([Judge(SCORES)], [lakes(2)], **setup)).grids
+    (grid,) = filtering.study_threshold(lab([Judge(SCORES)], [lakes(2)], **setup)).grids
     assert column(grid, "threshold") == [0.7, "gap", "quantile:0.4"]
     assert column(grid, "kept") == [3, 4, 2]
 
 
 def test_the_precision_of_nothing_is_not_a_number():
-    (grid,) = filtering.run_threshold(
+    (grid,) = filtering.study_threshold(
         lab([Judge(fixed(0, 0, 0))], [lakes(n=3)], thresholds=(0.9,), rules={})
     ).grids
     (precision,) = column(grid, "precision of the kept")
@@ -58,13 +58,13 @@ def test_answers_are_measured_where_there_is_a_generator():
     answered = [one.model_copy(update={"gold_answer": gold}) for one in data]
     data = type(data)("lakes", lambda: answered)
     setup = {"thresholds": (0.5, 0.97), "rules": {}, "generator": Extractive()}
-    (grid,) = filtering.run_threshold(lab([Judge(SCORES)], [data], **setup)).grids
+    (grid,) = filtering.study_threshold(lab([Judge(SCORES)], [data], **setup)).grids
     assert column(grid, "F1")[0] > 0.9
     assert column(grid, "F1")[1] == 0
 
 
 def test_more_passages_hold_more_and_the_filter_stops_it():
-    found = filtering.run_cutoff(lab([Judge(SCORES)], [lakes(2)], cutoffs=(1, 2, 5)))
+    found = filtering.study_cutoff(lab([Judge(SCORES)], [lakes(2)], cutoffs=(1, 2, 5)))
     (grid,) = found.grids
     assert column(grid, "filter") == ["with"] * 3 + ["without"] * 3
     assert column(grid, "golden kept") == [0, 1, 1, 0, 1, 1]
@@ -75,7 +75,7 @@ def test_more_passages_hold_more_and_the_filter_stops_it():
 
 def test_every_part_of_deepera_is_taken_away_in_turn():
     ranker, _ = deepera()
-    found = filtering.run_ablations(lab([ranker], [lakes(2, n=3)]))
+    found = filtering.study_ablations(lab([ranker], [lakes(2, n=3)]))
     (grid,) = found.grids
     kept = dict(zip(column(grid, "variant"), column(grid, "kept"), strict=True))
     assert kept[filtering.WHOLE] == kept[filtering.NO_SUMMARY] == 3
@@ -102,12 +102,14 @@ def test_without_intent_the_judge_is_told_none():
 
 def test_answers_from_summaries_differ_from_answers_from_passages():
     ranker, _ = deepera()
-    (grid,) = filtering.run_ablations(lab([ranker], [lakes(2, n=3)], generator=Extractive())).grids
+    (grid,) = filtering.study_ablations(
+        lab([ranker], [lakes(2, n=3)], generator=Extractive())
+    ).grids
     assert "F1" in [one.name for one in grid.columns]
 
 
 @pytest.mark.parametrize(
-    "run", [filtering.run_threshold, filtering.run_cutoff, filtering.run_ablations]
+    "run", [filtering.study_threshold, filtering.study_cutoff, filtering.study_ablations]
 )
 def test_without_a_ranker_that_filters_nothing_can_be_studied(run):
     with pytest.raises(NoFilterError, match="needs a ranker that filters"):
@@ -118,4 +120,4 @@ def test_a_ranker_that_drops_passages_itself_is_refused():
     ranker, _ = deepera(**{"Passage 1": 0.1})
     kept = ranker.variant("kept", kept_only=True)
     with pytest.raises(SettingsError, match="drops passages itself"):
-        filtering.run_threshold(lab([kept], [lakes(2)]))
+        filtering.study_threshold(lab([kept], [lakes(2)]))

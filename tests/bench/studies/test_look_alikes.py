@@ -13,7 +13,7 @@ DATA = {"n": 5, "golden": (2,), "distractors": (3, 5)}
 
 def rows(monkeypatch, rankers, *, fewest=1):
     monkeypatch.setattr(look_alikes, "FEWEST", fewest)
-    found = look_alikes.run_look_alikes(lab(rankers, [lakes(3, **DATA)]))
+    found = look_alikes.study_look_alikes(lab(rankers, [lakes(3, **DATA)]))
     return found, found.grids[0]
 
 
@@ -64,14 +64,14 @@ def test_a_ranker_that_does_not_filter_has_no_keep_rate(monkeypatch):
 
 
 def test_data_without_look_alikes_is_left_out():
-    found = look_alikes.run_look_alikes(lab([FirstStage()], [lakes(2)]))
+    found = look_alikes.study_look_alikes(lab([FirstStage()], [lakes(2)]))
     assert found.grids[0].rows == ()
     assert found.drawings == ()
 
 
 def test_ranks_are_counted_for_every_ranker_and_data_set():
     data = [lakes(2, **DATA), lakes(2, setting="base")]
-    found = ranks.run_ranks(lab([FirstStage(), Judge(SCORES)], data))
+    found = ranks.study_ranks(lab([FirstStage(), Judge(SCORES)], data))
     (grid,) = found.grids
     assert len(grid.rows) == 2 * 2 * ranks.N_RANKS
     first = [row for row in grid.rows if row[:3] == ("ssli", "judge", 1)]

@@ -12,7 +12,7 @@ from deepera_graph.bench.studies import ranking as main_table
 
 def test_every_ranker_has_a_row_a_data_set():
     data = [lakes(4, setting="base"), lakes(2, golden=(1,))]
-    (grid, change) = main_table.run_main_table(lab([FirstStage(), Random()], data)).grids
+    (grid, change) = main_table.study_main_table(lab([FirstStage(), Random()], data)).grids
     assert column(grid, "data set") == ["base", "base", "ssli", "ssli"]
     assert column(grid, "HitRate@1")[::2] == [0, 1]
     assert column(grid, "RP")[::2] == [0.5, 1]
@@ -22,7 +22,7 @@ def test_every_ranker_has_a_row_a_data_set():
 
 def test_the_change_is_over_questions_that_both_have():
     data = [lakes(4, setting="base", golden=(1,)), lakes(2, golden=(2,))]
-    (_, change) = main_table.run_main_table(lab([FirstStage()], data, metrics=("RP",))).grids
+    (_, change) = main_table.study_main_table(lab([FirstStage()], data, metrics=("RP",))).grids
     assert column(change, "before") == [1]
     assert column(change, "after") == [0.5]
     assert column(change, "difference") == [-0.5]
@@ -31,34 +31,34 @@ def test_the_change_is_over_questions_that_both_have():
 
 def test_a_base_can_be_named():
     data = [lakes(2, setting="plain"), lakes(2)]
-    (grid,) = main_table.run_main_table(lab([FirstStage()], data)).grids
+    (grid,) = main_table.study_main_table(lab([FirstStage()], data)).grids
     assert grid.name == "main"
-    named = main_table.run_main_table(lab([FirstStage()], data, base="plain"))
+    named = main_table.study_main_table(lab([FirstStage()], data, base="plain"))
     assert [one.name for one in named.grids] == ["main", "change"]
     with pytest.raises(MetricError, match="base must be one of"):
-        main_table.run_main_table(lab([FirstStage()], data, base="plian"))
+        main_table.study_main_table(lab([FirstStage()], data, base="plian"))
 
 
 def test_what_cannot_run_is_named_and_the_others_go_on():
     made = lab([UnavailableRanker("cohere", "no key"), FirstStage()], [lakes(2)])
-    (grid,) = main_table.run_main_table(made).grids
+    (grid,) = main_table.study_main_table(made).grids
     assert column(grid, "ranker") == ["first stage"]
     assert made.missing == {("ssli", "cohere"): "no key"}
     with pytest.raises(UnavailableError, match="no key"):
-        main_table.run_main_table(lab([UnavailableRanker("cohere", "no key")], [lakes(2)]))
+        main_table.study_main_table(lab([UnavailableRanker("cohere", "no key")], [lakes(2)]))
     strict = lab([UnavailableRanker("cohere", "no key"), FirstStage()], [lakes(2)], strict=True)
     with pytest.raises(UnavailableError, match="no key"):
-        main_table.run_main_table(strict)
+        main_table.study_main_table(strict)
 
 
 def test_times_are_measured_once(tmp_path):
     judge = Judge(fixed(0.1, 0.2, 0.3, 0.4, 0.5))
     first, second = (
-        cost.run_cost(lab([judge], [lakes(3)], keep=tmp_path)).grids[0].rows for _ in range(2)
+        cost.study_cost(lab([judge], [lakes(3)], keep=tmp_path)).grids[0].rows for _ in range(2)
     )
     assert first == second
     assert len(judge.asked) == 3
-    assert column(cost.run_cost(lab([judge], [lakes(3)], keep=tmp_path)).grids[0], "time")[0] > 0
+    assert column(cost.study_cost(lab([judge], [lakes(3)], keep=tmp_path)).grids[0], "time")[0] > 0
 
 
 def test_one_name_cannot_stand_for_two():
@@ -80,7 +80,7 @@ def test_answers_add_columns_and_lfs_a_change_of_its_own():
     gold = "Passage 1 of lake 1: its water was 1 degrees warm."
     data = [answered(lakes(2, setting="base"), gold), answered(lakes(2), "")]
     made = lab([FirstStage()], data, generator=Extractive(), answer_judge=Marks())
-    main, change = main_table.run_main_table(made).grids[:2]
+    main, change = main_table.study_main_table(made).grids[:2]
     assert [one.name for one in main.columns[3:]] == [
         "F1", "P", "R", "LFS", "HitRate@1", "HitRate@3", "RP",
     ]  # fmt: skip
@@ -94,7 +94,7 @@ def test_answers_add_columns_and_lfs_a_change_of_its_own():
 def test_data_sets_of_one_setting_stand_side_by_side_as_in_the_paper():
     data = [lakes(2, name="lmqg"), lakes(2, name="ours", golden=(1,))]
     rankers = [FirstStage(), Judge(fixed(0.1, 0.2, 0.3, 0.4, 0.5))]
-    main, wide = main_table.run_main_table(lab(rankers, data, metrics=("RP",))).grids
+    main, wide = main_table.study_main_table(lab(rankers, data, metrics=("RP",))).grids
     assert wide.name == "setting-ssli"
     assert [one.name for one in wide.columns] == ["ranker", "lmqg RP", "ours RP"]
     assert column(wide, "ranker") == ["first stage", "judge"]

@@ -27,20 +27,20 @@ def made(tmp_path_factory):
 
 
 def test_no_filter_lifts_a_golden_passage(made):
-    (finding,) = cutoff.run_cutoff(made).findings
+    (finding,) = cutoff.study_cutoff(made).findings
     assert "on all 40 questions the filtered list is the beginning" in finding
     assert "stands higher with it on 0 questions" in finding
 
 
 def test_look_alikes_stand_above_the_golden_less_often_than_in_the_first_stage(made):
-    (grid,) = look_alikes.run_look_alikes(made).grids
+    (grid,) = look_alikes.study_look_alikes(made).grids
     above = dict(zip(zip(column(grid, "ranker"), column(grid, "type"), strict=True),
                      column(grid, "above the golden"), strict=True))  # fmt: skip
     assert above["DeepEra local", "all look-alikes"] < above["first stage", "all look-alikes"]
 
 
 def test_more_look_alikes_in_the_store_lower_nrs(made):
-    (grid,) = embedding.run(made).grids
+    (grid,) = embedding.study_embeddings(made).grids
     shares = column(grid, "NRS@10")
     assert shares[:3] == sorted(shares[:3], reverse=True)
     assert shares[3:] == sorted(shares[3:], reverse=True)

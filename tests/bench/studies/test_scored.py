@@ -10,7 +10,7 @@ from deepera_graph.bench.studies.filtering import check_prefix
 
 def question(scores, *, unproven=(), golden=(2,)):
     judge = Judge(fixed(*scores), unproven=unproven)
-    (one,) = lab([judge], [lakes(1, n=len(scores), golden=golden)]).passes()
+    (one,) = lab([judge], [lakes(1, n=len(scores), golden=golden)]).runs()
     return one.questions[0]
 
 
@@ -25,18 +25,18 @@ def question(scores, *, unproven=(), golden=(2,)):
     ],
 )
 def test_what_is_kept(scores, threshold, kept):
-    assert question(scores).kept(threshold=threshold).ranked == kept
+    assert question(scores).keep(threshold=threshold).ranked == kept
 
 
 def test_passages_without_proof_are_held_back():
     one = question([0.9, 0.8, 0.7], unproven=(1,))
-    assert one.kept(threshold=0.5).ranked == ("c2", "c3")
-    assert one.kept(threshold=None).ranked == ("c1", "c2", "c3")
+    assert one.keep(threshold=0.5).ranked == ("c2", "c3")
+    assert one.keep(threshold=None).ranked == ("c1", "c2", "c3")
 
 
 def test_the_kept_can_stand_in_retrieval_order():
     one = question([0.6, 0.1, 0.9, 0.8])
-    assert one.kept(threshold=0.5, n=2, order="retrieval").ranked == ("c3", "c4")
+    assert one.keep(threshold=0.5, n=2, order="retrieval").ranked == ("c3", "c4")
 
 
 def test_reasons_and_quotes_are_found_by_passage():

@@ -17,7 +17,7 @@ def noisy(seed=1):
 
 
 def test_a_ranker_that_never_changes_is_named():
-    found = stability.run_stability(
+    found = stability.study_stability(
         lab([FirstStage(), Judge(fixed(0.9, 0.1, 0.2, 0.3, 0.4))], [lakes(3)])
     )
     (grid,) = found.grids
@@ -29,7 +29,7 @@ def test_a_ranker_that_never_changes_is_named():
 
 
 def test_a_ranker_that_changes_is_measured():
-    found = stability.run_stability(lab([noisy(), Random()], [lakes(20)], n_repeats=4))
+    found = stability.study_stability(lab([noisy(), Random()], [lakes(20)], n_repeats=4))
     (grid,) = found.grids
     assert found.findings == ()
     assert column(grid, "runs") == [4, 4]
@@ -42,20 +42,20 @@ def test_a_ranker_that_changes_is_measured():
 def test_every_run_judges_anew_and_is_kept(tmp_path):
     judge = Judge(fixed(0.9, 0.1, 0.2, 0.3, 0.4))
     for _ in range(2):
-        stability.run_stability(lab([judge], [lakes(5)], n_sampled=2, keep=tmp_path))
+        stability.study_stability(lab([judge], [lakes(5)], n_sampled=2, keep=tmp_path))
     assert len(judge.asked) == 3 * 2
 
 
 def test_a_ranker_without_a_fingerprint_is_asked_in_every_run_too():
     judge = noisy()
     judge.fingerprint = None
-    (grid,) = stability.run_stability(lab([judge], [lakes(5)])).grids
+    (grid,) = stability.study_stability(lab([judge], [lakes(5)])).grids
     assert len(judge.asked) == 3 * 5
     assert column(grid, "scores that change") == [1]
 
 
 def test_one_run_has_no_spread():
-    found = stability.run_stability(lab([noisy()], [lakes(2)], n_repeats=1))
+    found = stability.study_stability(lab([noisy()], [lakes(2)], n_repeats=1))
     assert found.findings == ("One run has no spread; ask for more.",)
 
 
@@ -64,12 +64,12 @@ def test_one_run_has_no_spread():
     [([0.1, 0.2], [0.1, 0.2], 0), ([0.1, 0.2], [0.8, 0.9], 1), ([0, 1], [0, 0], 0.5)],
 )
 def test_the_distance_of_two_samples(first, second, apart):
-    assert drift.distance(np.array(first, float), np.array(second, float)) == apart
+    assert drift.ks_distance(np.array(first, float), np.array(second, float)) == apart
 
 
 def test_subjects_are_compared_where_there_are_several():
     ponds = lakes(2, subject="ponds", name="ponds")
-    found = drift.run_drift(lab([Judge(fixed(0.9, 0.85, 0.2, 0.3, 0.4))], [lakes(2), ponds]))
+    found = drift.study_drift(lab([Judge(fixed(0.9, 0.85, 0.2, 0.3, 0.4))], [lakes(2), ponds]))
     quantiles, distances = found.grids
     assert column(quantiles, "subject") == ["limnology", "ponds"]
     assert column(quantiles, "pass") == [0.4, 0.4]
@@ -79,12 +79,12 @@ def test_subjects_are_compared_where_there_are_several():
 
 def test_data_sets_are_compared_where_there_is_one_subject():
     judge = Judge(lambda question, place: 0.9 if "lake 1" in question else 0.1)
-    found = drift.run_drift(lab([judge], [lakes(1), lakes(2, name="more")]))
+    found = drift.study_drift(lab([judge], [lakes(1), lakes(2, name="more")]))
     assert found.grids[0].columns[1].name == "data set"
     assert found.grids[1].rows[0][3] == 0.5
     assert "data sets are compared" in found.findings[0]
 
 
 def test_failed_passages_are_in_no_distribution():
-    found = drift.run_drift(lab([Judge(fixed(-1, 0.9, 0.2, 0.3, 0.4))], [lakes(2)]))
+    found = drift.study_drift(lab([Judge(fixed(-1, 0.9, 0.2, 0.3, 0.4))], [lakes(2)]))
     assert column(found.grids[0], "passages") == [8]

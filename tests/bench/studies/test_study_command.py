@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from bench.lakes import write_jsonl
-from deepera_graph.bench.studies.base import CUTOFFS, SHARES, THRESHOLDS
-from deepera_graph.bench.studies.run import EXPERIMENTS
+from deepera_graph.bench.studies.base import StudyConfig
+from deepera_graph.bench.studies.run import STUDIES
 from deepera_graph.cli.main import app
 from deepera_graph.cli.study import StudyName
 from support.openai_server import ChatServer
@@ -32,17 +32,18 @@ def data(tmp_path):
     return write_jsonl(tmp_path / "lakes.jsonl", rows)
 
 
-def test_the_studies_of_the_command_line_are_the_experiments():
-    assert get_args(StudyName) == (*EXPERIMENTS, "all")
+def test_the_studies_of_the_command_line_are_those_of_the_table():
+    assert get_args(StudyName) == (*STUDIES, "all")
 
 
 def test_the_help_teaches_all_studies_and_their_defaults():
     text = " ".join(deepera("study", "--help").stdout.split())
-    for name in EXPERIMENTS:
+    for name in STUDIES:
         assert f" {name} " in text
-    for values in (THRESHOLDS, CUTOFFS):
+    settings = StudyConfig()
+    for values in (settings.thresholds, settings.cutoffs):
         assert ",".join(f"{one:g}" for one in values) in "".join(text.split("│")).replace(" ", "")
-    assert SHARES == (0.1, 0.5, 1.0)
+    assert settings.shares == (0.1, 0.5, 1.0)
     assert "deepera bench study threshold" in text
     assert "130 interrupted" in text
 
@@ -51,9 +52,9 @@ def test_the_help_teaches_all_studies_and_their_defaults():
 def test_a_study_writes_its_files_and_shows_its_table(data, tmp_path, name):
     result = deepera("study", name, data, "--resamples", "20", "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
-    assert f"# {EXPERIMENTS[name].title}" in result.stdout
+    assert f"# {STUDIES[name].title}" in result.stdout
     written = {one.name for one in (tmp_path / "out").iterdir()}
-    assert {f"{name}.md", f"{name}.csv", f"{name}.tex", "manifest.json"} <= written
+    assert {f"{name}.md", f"{name}.csv", "manifest.json"} <= written
 
 
 def test_json_has_the_numbers(data):
@@ -99,7 +100,7 @@ def test_all_studies_go_into_folders_of_their_names(data, tmp_path):
     args = ("--rankers", "bm25", "--out", tmp_path / "out", *QUICK)
     result = deepera("study", "all", data, *args)
     assert result.exit_code == 0, result.output
-    assert {one.name for one in (tmp_path / "out").iterdir()} == set(EXPERIMENTS)
+    assert {one.name for one in (tmp_path / "out").iterdir()} == set(STUDIES)
     assert "Left out" in (tmp_path / "out" / "threshold" / "threshold.md").read_text()
     again = deepera("study", "all", data, *args)
     assert again.exit_code == 2

@@ -1,17 +1,21 @@
-"""Markdown, CSV, LaTeX, figures and manifest of an experiment."""
+"""Markdown, CSV, figures and manifest of a study."""
 
 import csv
 import json
-from dataclasses import replace
 from io import StringIO
 
 import pytest
 
 from bench.study_lakes import Judge, fixed, lab, lakes
 from deepera_graph.bench.rankers.base import FirstStage
-from deepera_graph.bench.studies.base import Column, Grid
-from deepera_graph.bench.studies.run import EXPERIMENTS, manifest, run_experiments
-from deepera_graph.bench.studies.write import csv_text, escaped, latex, shown, table
+from deepera_graph.bench.studies.results import (
+    Column,
+    Grid,
+    format_cell,
+    format_csv,
+    format_table,
+)
+from deepera_graph.bench.studies.run import STUDIES, manifest, run_studies
 from deepera_graph.bench.table import MetricEstimate
 
 NAN = float("nan")
@@ -46,18 +50,18 @@ GRID = Grid(
     ],
 )
 def test_a_cell_as_people_read_it(cell, unit, text):
-    assert shown(cell, unit) == text
+    assert format_cell(cell, unit) == text
 
 
 def test_markdown_escapes_what_would_break_a_table():
-    text = table(GRID)
+    text = format_table(GRID)
     assert text.startswith("| data set | HitRate@1 (%) | n |\n| --- | ---: | ---: |\n")
     assert "| pike\\|perch | 50.0 ± 1.0 [25.0, 75.0] | 3 |" in text
     assert text.endswith("| – | – |")
 
 
 def test_csv_holds_fractions_and_intervals_in_columns_of_their_own():
-    head, first, second = csv.reader(StringIO(csv_text(GRID)))
+    head, first, second = csv.reader(StringIO(format_csv(GRID)))
     assert head == [
         "data set", "HitRate@1", "HitRate@1 low", "HitRate@1 high", "HitRate@1 std", "n",
     ]  # fmt: skip
@@ -65,42 +69,15 @@ def test_csv_holds_fractions_and_intervals_in_columns_of_their_own():
     assert second == ["a_b {x} \\d", "", "", "", "0", ""]
 
 
-def test_latex_has_the_rules_of_booktabs_and_nothing_unescaped():
-    text = latex(GRID)
-    for rule in ("toprule", "midrule", "bottomrule"):
-        assert f"\\{rule}" in text
-    assert r"\caption{Lakes \& ponds. 50 \% of them.}\label{tab:lakes}" in text
-    assert r"a\_b \{x\} \textbackslash{}d & -- & -- \\" in text
-    assert r"50.0 {\scriptsize $\pm$ 1.0 [25.0, 75.0]}" in text
-
-
-def test_a_name_in_brackets_is_no_length_of_the_line_before():
-    assert "{}[lake] &" in latex(replace(GRID, rows=(("pond", None, 1), ("[lake]", None, 2))))
-
-
-def test_a_long_table_may_break_over_pages():
-    rows = tuple((f"lake {n}", 0.5, n) for n in range(46))
-    text = latex(replace(GRID, rows=rows))
-    assert text.count(r"\begin{longtable}{lrr}") == 1
-    assert r"\endhead" in text
-    assert "resizebox" not in text
-
-
-def test_no_sign_of_latex_survives():
-    assert escaped(r"~^\&%$#_{}") == (
-        r"\textasciitilde{}\textasciicircum{}\textbackslash{}\&\%\$\#\_\{\}"
-    )
-
-
-def test_all_experiments_write_the_same_bytes_again(tmp_path):
+def test_all_studies_write_the_same_bytes_again(tmp_path):
     data = [lakes(2, setting="base"), lakes(3, distractors=(3, 5))]
 
     def run(folder):
         judge = Judge(fixed(0.6, 0.85, 0.95, 0.1, 0.75))
         made = lab([FirstStage(), judge], data, keep=tmp_path / "kept", shares=(1.0,))
         names = ("main", "threshold", "embeddings", "stability", "drift", "cost")
-        chosen = [EXPERIMENTS[name] for name in names]
-        run_experiments(chosen, made, lambda one: tmp_path / folder / one.name)
+        chosen = [STUDIES[name] for name in names]
+        run_studies(chosen, made, lambda one: tmp_path / folder / one.name)
         files = sorted((tmp_path / folder).rglob("*.*"))
         return judge, {one.relative_to(tmp_path / folder): one.read_bytes() for one in files}
 
@@ -110,7 +87,7 @@ def test_all_experiments_write_the_same_bytes_again(tmp_path):
     assert first == second
     names = {path.as_posix() for path in first}
     assert {"threshold/threshold.md", "threshold/threshold-1.svg", "threshold/threshold-1.png",
-            "main/change.csv", "main/main.tex", "cost/manifest.json"} <= names  # fmt: skip
+            "main/change.csv", "main/main.csv", "cost/manifest.json"} <= names  # fmt: skip
 
 
 def test_the_manifest_says_what_it_depended_on_and_not_when_or_where(tmp_path):
@@ -123,7 +100,7 @@ def test_the_manifest_says_what_it_depended_on_and_not_when_or_where(tmp_path):
 
 
 def test_one_of_several_that_needs_a_filter_says_so():
-    chosen = [EXPERIMENTS["threshold"], EXPERIMENTS["cost"]]
-    (_, left_out), (_, done) = run_experiments(chosen, lab([FirstStage()], [lakes(2)]))
+    chosen = [STUDIES["threshold"], STUDIES["cost"]]
+    (_, left_out), (_, done) = run_studies(chosen, lab([FirstStage()], [lakes(2)]))
     assert left_out.findings[0].startswith("Left out: this experiment needs a ranker that filters")
     assert done.grids[0].rows

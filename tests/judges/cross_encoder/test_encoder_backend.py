@@ -13,7 +13,6 @@ import pytest
 
 from deepera_graph import (
     AnswerError,
-    CallError,
     Curve,
     EvidenceReranker,
     JudgementCache,
@@ -25,6 +24,7 @@ from deepera_graph import (
 from deepera_graph.judges.base import Countable, counting_backend, tokens_known
 from deepera_graph.thresholds import judge_identity
 from judges.cross_encoder.tasks import QUESTION, task
+from support.judging import Alone
 from support.tiny_encoder import TEXTS, write_model
 
 WORDS = " ".join(TEXTS).split()
@@ -69,7 +69,7 @@ class Ranks:
 
 
 def judge_of(backend, text="1", **changes):
-    return backend.judge.invoke(task(text, **changes))
+    return Alone(backend.judge).invoke(task(text, **changes))
 
 
 def expected(twin, text, question=QUESTION):
@@ -94,7 +94,8 @@ def test_the_title_is_read_before_the_text(folder, twin):
 
 def test_section_and_intent_are_not_read(folder, twin):
     backend, other = encoder_backend(folder), {**task(TEXTS[0]), "section": "results"}
-    assert backend.judge.invoke(other) == backend.judge.invoke(task(TEXTS[0]))
+    judge = Alone(backend.judge)
+    assert judge.invoke(other) == judge.invoke(task(TEXTS[0]))
 
 
 def test_a_rerank_ranks_by_the_model_sync_and_async_alike(folder, twin):
@@ -135,7 +136,7 @@ def test_a_passage_the_model_fails_on_fails_alone():
     assert "cross-encoder Predicts failed: ValueError: could not convert" in (
         result.passages[-1].reason
     )
-    with pytest.raises(CallError, match="could not convert"):
+    with pytest.raises(AnswerError, match="could not convert"):
         judge_of(backend, "none")
 
 
@@ -195,7 +196,7 @@ def test_the_best_sentence_is_quoted_if_asked_for(folder, twin):
     found = judge_of(backend, text)
     assert found.quote == max(TEXTS, key=lambda one: twin.logit((QUESTION, one)))
     assert found.score == pytest.approx(expected(twin, text), abs=1e-4)
-    assert asyncio.run(backend.judge.ainvoke(task(text))) == found
+    assert asyncio.run(Alone(backend.judge).ainvoke(task(text))) == found
     assert judge_of(backend, TEXTS[1]).quote == TEXTS[1]
 
 
@@ -210,7 +211,7 @@ def test_counting_costs_nothing_and_runs_no_model():
 
 def test_a_model_on_this_machine_counts_no_calls(folder, twin):
     counted = counting_backend(encoder_backend(folder))
-    assert asyncio.run(counted.judge.ainvoke(task("a"))).usage == Usage()
+    assert asyncio.run(Alone(counted.judge).ainvoke(task("a"))).usage == Usage()
 
 
 def test_a_name_a_spec_and_a_pickle_build_the_same_judge(folder, twin):
@@ -326,13 +327,14 @@ def test_a_forked_child_judges_like_its_parent(folder, twin):
         import os, sys
         from deepera_graph import encoder_backend
         intent = dict(topic="", entity_type="", intent="other", expected_answer_type="other")
-        task = dict(question="Wet?", intent=intent, text="Rain and air.", title="", section="")
+        window = dict(text="Rain and air.", title="", section="")
+        batch = dict(question="Wet?", intent=intent, windows=[window], numbers=[0], part="")
         judge = encoder_backend(sys.argv[1]).judge
-        before = judge.invoke(task)
+        before = judge.judge(batch)
         child = os.fork()
         if child == 0:
-            os._exit(0 if judge.invoke(task) == before else 1)  # as multiprocessing does
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), judge.invoke(task) == before)
+            os._exit(0 if judge.judge(batch) == before else 1)  # as multiprocessing does
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), judge.judge(batch) == before)
     """), str(folder)], capture_output=True, text=True, timeout=20, check=False)  # fmt: skip
     assert (done.stdout, done.stderr) == ("0 True\n", "")
 

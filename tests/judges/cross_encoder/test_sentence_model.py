@@ -8,6 +8,7 @@ import pytest
 
 from deepera_graph import EvidenceReranker, SettingsError, encoder_backend, load_backend
 from judges.cross_encoder.tasks import QUESTION, task
+from support.judging import Alone
 
 STAND_IN = """
     class CrossEncoder:
@@ -39,7 +40,7 @@ def stand_in(tmp_path, monkeypatch):
 
 def test_a_name_is_a_model_of_sentence_transformers(stand_in):
     backend = load_backend("encoder:some/model")
-    found = backend.judge.invoke(task("Rain on copper."))
+    found = Alone(backend.judge).invoke(task("Rain on copper."))
     assert found.score == pytest.approx(1 / (1 + exp(-1.5)), abs=1e-6)
     assert found.reason == "cross-encoder some/model, logit 1.5"
     assert backend.spec == {"kind": "encoder", "model": "some/model"}

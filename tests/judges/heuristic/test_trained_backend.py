@@ -7,7 +7,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from queue import Queue
-from types import SimpleNamespace
 
 import pytest
 
@@ -20,9 +19,11 @@ from deepera_graph import (
     local_model,
 )
 from deepera_graph.judges.trained import backend as of_weights
+from deepera_graph.judges.trained import model as model_module
 from deepera_graph.judges.trained.backend import SUMS
+from support.judging import Alone
+from support.list_judges import QUESTION, TEXTS, run, scores
 from support.stand_in import EvidenceModel
-from support.surveys import QUESTION, TEXTS, run, scores
 
 
 @pytest.fixture
@@ -30,9 +31,7 @@ def folder(tmp_path, monkeypatch):
     """A folder of weights, for which the stand-in stands in."""
     (tmp_path / SUMS).write_text("0  encoder.onnx\n")
     monkeypatch.setattr(EvidenceModel, "n_loaded", 0)
-    monkeypatch.setattr(
-        of_weights, "import_module", lambda name: SimpleNamespace(EvidenceModel=EvidenceModel)
-    )
+    monkeypatch.setattr(model_module, "EvidenceModel", EvidenceModel)
     return tmp_path
 
 
@@ -50,7 +49,6 @@ def test_scores_depend_on_the_pool_and_cost_nothing(folder, is_async):
     result = run(local_backend("trained", weights=folder), is_async=is_async, threshold=0.4)
     assert scores(result) == {"1": 9 / 19, "2": 1.0, "3": 4 / 19}
     assert result.passages[0].reason == "in company"
-    assert result.survey["status"] == "read"
     assert result.total_usage == Usage()
 
 
@@ -77,12 +75,12 @@ def test_a_process_does_not_end_while_a_thread_loads_to_read_ahead(folder, monke
         lambda self, passages: told.put((passages, threading.current_thread().daemon)),
         raising=False,
     )
-    local_backend("trained", weights=folder).surveyor.read_ahead(TEXTS)
+    local_backend("trained", weights=folder).judge.prepare(TEXTS)
     assert told.get(timeout=5) == (TEXTS, False)
 
 
-def test_the_judge_does_without_notes(folder):
-    judge = local_backend("trained", weights=folder).judge
+def test_the_judge_judges_a_passage_alone_too(folder):
+    judge = Alone(local_backend("trained", weights=folder).judge)
     task = {"question": QUESTION, "intent": {}, "text": "a", "title": "", "section": ""}
     assert judge.invoke(task).reason == asyncio.run(judge.ainvoke(task)).reason == "alone"
 
@@ -112,7 +110,6 @@ def test_damaged_weights_are_told_once_and_not_for_every_passage(folder, monkeyp
     monkeypatch.setattr(EvidenceModel, "load", load)
     result = run(local_backend("trained", weights=folder, threads=3))
     assert "another checksum" in result.backend_failure
-    assert result.survey["status"] == "failed"
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork")
@@ -146,5 +143,5 @@ def test_a_spec_of_something_else_is_named():
 
 def test_the_rules_have_a_name_of_their_own():
     assert load_backend("rules").about["judge"] == "rules"
-    assert load_backend("rules").surveyor is None
+    assert load_backend("rules").name == "rules"
     assert load_backend(load_backend("rules").spec).about["judge"] == "rules"

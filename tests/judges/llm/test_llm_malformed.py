@@ -23,6 +23,7 @@ from deepera_graph.chat.rate_limit import RateLimits
 from deepera_graph.chat.retry import RetryPolicy
 from deepera_graph.errors import AnswerError
 from deepera_graph.judges.llm.roles import LlmAnswerer, LlmIntent, LlmJudge, LlmSummarizer
+from support.judging import Alone
 from support.malformed import (
     EMPTY,
     EVIDENCE,
@@ -106,13 +107,17 @@ def filled_in(reply: str, role: Role) -> str:
     return re.sub(rf"\b(?:{names})\b", lambda match: TEXTS[role][match.group()], reply)
 
 
+def player_of(kind: Any, chat: ChatModel) -> Any:
+    return Alone(kind(chat)) if kind is LlmJudge else kind(chat)
+
+
 async def played(role: Role, method: str, replies: list[str], is_async: bool) -> tuple[Any, Told]:
     """Play a role on a model whose server is known to take one way of asking."""
     kind, task = PLAYERS[role]
     told = Told(replies=replies, in_calls=method == "tools")
     chat = ChatModel(told, RetryPolicy(attempts=1), RateLimits())
     chat.output_modes.note_success(method.partition("-")[0])
-    player = kind(chat)
+    player = player_of(kind, chat)
     try:
         return (await player.ainvoke(task) if is_async else player.invoke(task)), told
     except AnswerError as error:
@@ -221,11 +226,11 @@ async def test_nothing_on_the_first_use_is_asked_in_the_next_way(role: Role, rep
     kind, task = PLAYERS[role]
     told = Told(replies=[filled_in(reply, role)] * 3 + [TEXTS[role]["GOOD"]], in_calls=True)
     chat = ChatModel(told, RetryPolicy(attempts=1), RateLimits())
-    got = await kind(chat).ainvoke(task)
+    got = await player_of(kind, chat).ainvoke(task)
     assert [way for _, way in told._asked] == ["json_schema", "tools", "json_object", "text"]
     assert (got.repaired, got.usage.calls, got.usage.tokens) == (False, 4, 40)
     assert chat.output_modes.current == "text"
-    await kind(chat).ainvoke(task)
+    await player_of(kind, chat).ainvoke(task)
     assert [way for _, way in told._asked][4:] == ["text"]
 
 

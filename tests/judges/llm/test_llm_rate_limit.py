@@ -42,8 +42,8 @@ def test_threads_and_loops_share_the_limit() -> None:
 
         async def both() -> None:
             await asyncio.gather(
-                asyncio.to_thread(one.rerank, "Does moss grow?", ["moss"] * 6),
-                other.arerank("Does moss grow?", ["moss"] * 6),
+                asyncio.to_thread(one.rerank, "Does moss grow?", [f"moss {n}" for n in range(6)]),
+                other.arerank("Does moss grow?", [f"moss {n}" for n in range(6)]),
             )
 
         asyncio.run(both())
@@ -53,7 +53,9 @@ def test_threads_and_loops_share_the_limit() -> None:
 async def test_requests_are_spaced_evenly() -> None:
     with ChatServer(answer) as server:
         several = [reranker(server, requests_per_minute=1200) for _ in range(2)]
-        await asyncio.gather(*(one.arerank("Does moss grow?", ["moss"] * 9) for one in several))
+        await asyncio.gather(
+            *(one.arerank("Does moss grow?", [f"moss {n}" for n in range(9)]) for one in several)
+        )
         arrived = sorted(request.arrived for request in server.requests)
         assert len(arrived) == 20
         assert arrived[-1] - arrived[0] >= 19 * 0.05 * 0.95

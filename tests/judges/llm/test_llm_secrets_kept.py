@@ -21,6 +21,7 @@ from deepera_graph import EvidenceReranker, SettingsError, llm_backend
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.chat.errors import shorten
 from deepera_graph.errors import DeepEraError
+from support.judging import Alone
 from support.openai_server import ChatServer, Reply, Request
 from support.scripted import answer_in_json
 
@@ -183,7 +184,7 @@ def test_an_error_of_another_provider_is_told_without_the_key(
                    "expected_answer_type": "other"},
     }  # fmt: skip
     with pytest.raises(DeepEraError) as caught:
-        reranker.backend.judge.invoke(task)
+        Alone(reranker.backend.judge).invoke(task)
     assert KEY not in "".join(traceback.format_exception(caught.value))
 
 

@@ -4,18 +4,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepera_graph.judges.trained.model import reason
+from deepera_graph.judges.trained.model import Signs, explain
 
 shares = st.floats(0, 1)
-NOTES = st.fixed_dictionaries(
-    {"evidence": shares, "results": shares, "topic": shares}, optional={"support": shares}
+SIGNS = st.builds(
+    Signs,
+    evidence=shares,
+    topic=shares,
+    results=shares,
+    support=st.none() | shares,
+    sentence=st.just(0),
 )
 
 
-@given(NOTES)
-def test_what_is_said_points_where_the_score_does(notes):
-    told = reason(notes)
-    likely = notes["evidence"] >= 0.5
+@given(SIGNS)
+def test_what_is_said_points_where_the_score_does(signs):
+    told = explain(signs)
+    likely = signs.evidence >= 0.5
     assert told.startswith("for it: " if likely else "against it: ")
     assert not (likely and ("hardly" in told or "no related" in told))
     numbers = [float(one.partition(")")[0]) for one in told.split("(")[1:]]
@@ -24,7 +29,7 @@ def test_what_is_said_points_where_the_score_does(notes):
 
 
 @pytest.mark.parametrize(
-    ("notes", "told"),
+    ("signs", "told"),
     [
         ({"evidence": 0.92, "results": 0.35, "topic": 0.81}, "for it: on topic (0.81)"),
         ({"evidence": 0.1, "results": 0.35, "topic": 0.81}, "against it: hardly reports results"),
@@ -35,5 +40,5 @@ def test_what_is_said_points_where_the_score_does(notes):
         ),
     ],
 )
-def test_the_strongest_sign_does_not_have_to_agree_with_the_score(notes, told):
-    assert reason(notes).startswith(told)
+def test_the_strongest_sign_does_not_have_to_agree_with_the_score(signs, told):
+    assert explain(Signs(**{"support": None, "sentence": 0, **signs})).startswith(told)

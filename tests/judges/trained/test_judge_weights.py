@@ -129,22 +129,21 @@ def passage(text, title=""):
 def test_an_odd_passage_is_scored_and_does_not_take_the_company_of_others(odd):
     model = local_model()
     for title in ("", odd[:50]):
-        passages = [passage(odd, title), passage(RESULT)]
-        notes = model.survey({"question": QUESTION, "intent": INTENT, "passages": passages})
-        assert all(math.isfinite(number) for one in notes for number in one.values())
-        task = {**passages[0], "question": QUESTION, "intent": INTENT}
-        for judgement in (model.judge(task), model.judge({**task, "notes": notes[0]})):
+        windows = [passage(odd, title), passage(RESULT)]
+        together = model.judge(QUESTION, INTENT, windows)
+        for judgement in (together[0], model.judge(QUESTION, INTENT, windows[:1])[0]):
             assert 0 <= judgement.score <= 1
             assert judgement.quote in odd
-        assert "support" in notes[1]
+        signs = model.read_signs(QUESTION, INTENT, windows)
+        assert all(math.isfinite(number) for one in signs for number in one if number is not None)
+        assert signs[1].support is not None
 
 
 @shipped
 @pytest.mark.parametrize("question", ["?", "\0", "😀", "why \udfff?", "rust " * 600])
 def test_an_odd_question_is_answered_with_scores(question):
-    passages = [passage(RESULT), passage("x")]
-    notes = local_model().survey({"question": question, "intent": INTENT, "passages": passages})
-    assert all(math.isfinite(number) for one in notes for number in one.values())
+    signs = local_model().read_signs(question, INTENT, [passage(RESULT), passage("x")])
+    assert all(math.isfinite(number) for one in signs for number in one)
 
 
 @shipped
@@ -160,17 +159,15 @@ def test_a_text_has_one_vector_in_any_company():
 def test_a_title_says_nothing_about_whether_its_text_reports_results():
     title = "A protocol for studying leaf rust in shaded and open coffee plots"
     bare, titled = (
-        local_model().survey(
-            {
-                "question": QUESTION,
-                "intent": INTENT,
-                "passages": [passage(RESULT, name), passage("We planned to count rust.", name)],
-            }
+        local_model().read_signs(
+            QUESTION,
+            INTENT,
+            [passage(RESULT, name), passage("We planned to count rust.", name)],
         )
         for name in ("", title)
     )
-    assert [one["results"] for one in bare] == [one["results"] for one in titled]
-    assert [one["topic"] for one in bare] != [one["topic"] for one in titled]
+    assert [one.results for one in bare] == [one.results for one in titled]
+    assert [one.topic for one in bare] != [one.topic for one in titled]
 
 
 @shipped

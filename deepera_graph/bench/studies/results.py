@@ -1,0 +1,163 @@
+"""What a study found: tables and figures, and the tables as Markdown and CSV."""
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from io import StringIO
+from math import isnan
+from typing import Any, Literal, Protocol
+
+from matplotlib.figure import Figure
+
+from deepera_graph.bench.table import MetricEstimate
+
+NOTHING = "–"
+Unit = Literal["text", "percent", "number", "count", "seconds"]
+Cell = str | int | float | MetricEstimate | None
+_SIGNS: Mapping[Unit, str] = {"percent": " (%)", "seconds": " (s)"}
+_PARTS = ("", " low", " high", " std")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a grid.
+
+    `unit` says what its numbers are: ``percent`` is a fraction that people see times 100; ``count``
+    is seen as a whole number if it is one.
+    """
+
+    name: str
+    unit: Unit = "text"
+
+    @classmethod
+    def several(cls, unit: Unit, *names: str) -> tuple["Column", ...]:
+        """Return one column a name."""
+        return tuple(cls(name, unit) for name in names)
+
+    @property
+    def heading(self) -> str:
+        """Its name with the unit of its numbers."""
+        return f"{self.name}{_SIGNS.get(self.unit, '')}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """A table of named columns; `name` names its files, and a cell is None for nothing to measure.
+
+    `note` says how to read it, in a sentence or two.
+    """
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+
+
+class Drawing(Protocol):
+    """A figure that draws itself; the same numbers give the same figure."""
+
+    @property
+    def name(self) -> str:
+        """Names its files: lower case and hyphens."""
+
+    @property
+    def title(self) -> str:
+        """What it shows, for people."""
+
+    def draw(self) -> Figure:
+        """Draw it anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyResult:
+    """What a study found; `facts` are what it depends on besides rankers, data and settings."""
+
+    grids: tuple[Grid, ...]
+    drawings: tuple[Drawing, ...] = ()
+    findings: tuple[str, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def format_cell(cell: Cell, unit: Unit) -> str:
+    """Return a cell as text: percent times 100, intervals in brackets, a dash for nothing."""
+    if isinstance(cell, MetricEstimate):
+        return _format_estimate(cell, unit)
+    if cell is None:
+        return NOTHING
+    return cell if isinstance(cell, str) else _format_number(cell, unit)
+
+
+def _format_estimate(one: MetricEstimate, unit: Unit) -> str:
+    if isnan(one.mean):
+        return NOTHING
+    std = f" ± {_format_number(one.std, unit)}" if one.std else ""
+    mean, low, high = (_format_number(value, unit, whole=False) for value in one[:3])
+    return f"{mean}{std}" if isnan(one.low) else f"{mean}{std} [{low}, {high}]"
+
+
+def _format_number(value: float, unit: Unit, *, whole: bool = True) -> str:
+    """Return a number as text, never ``-0``; a count has two places unless it may be *whole*."""
+    if isnan(value):
+        return NOTHING
+    if unit == "percent":
+        text = f"{100 * value:.1f}"
+    elif unit != "count":
+        text = f"{value:.3g}"
+    elif whole:
+        text = f"{value:,.0f}" if value == int(value) else f"{value:.2f}"
+    else:
+        text = f"{value:,.2f}"
+    return text if text.strip("-0.") else text.removeprefix("-")
+
+
+def format_table(grid: Grid) -> str:
+    """Return a grid as a Markdown table, without its title."""
+    if not grid.rows:
+        return "Nothing to measure."
+    units = [column.unit for column in grid.columns]
+    lines: list[list[str]] = [
+        [_escape(column.heading) for column in grid.columns],
+        ["---" if unit == "text" else "---:" for unit in units],
+    ]
+    for row in grid.rows:
+        cells = zip(row, units, strict=True)
+        lines.append([_escape(format_cell(cell, unit)) for cell, unit in cells])
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _escape(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def format_csv(grid: Grid) -> str:
+    """Return one line a row; an empty cell where there is nothing to measure."""
+    wide = [
+        any(isinstance(row[place], MetricEstimate) for row in grid.rows)
+        for place in range(len(grid.columns))
+    ]
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(
+        f"{column.name}{part}"
+        for column, is_wide in zip(grid.columns, wide, strict=True)
+        for part in (_PARTS if is_wide else _PARTS[:1])
+    )
+    for row in grid.rows:
+        writer.writerow(
+            value
+            for cell, is_wide in zip(row, wide, strict=True)
+            for value in _csv_values(cell, is_wide=is_wide)
+        )
+    return text.getvalue()
+
+
+def _csv_values(cell: Cell, *, is_wide: bool) -> Iterator[object]:
+    values = cell if isinstance(cell, MetricEstimate) else (cell,)
+    for value in values:
+        if isinstance(value, float):
+            yield "" if isnan(value) else f"{value:.6g}"
+        else:
+            yield "" if value is None else value
+    if is_wide:
+        yield from [""] * (len(_PARTS) - len(values))
