@@ -138,7 +138,7 @@ def test_every_setting_has_an_option(command):
     ("args", "name", "value"),
     [
         (("--max-passage-chars", "500"), "max_passage_chars", 500),
-        (("--enough-margin", "0.2"), "enough_margin", 0.2),
+        (("--stop-margin", "0.2"), "stop_margin", 0.2),
         (("--require-evidence", "yes"), "require_evidence", True),
         (("--require-evidence", "no"), "require_evidence", False),
         (("--max-failed-share", "0.5"), "max_failed_share", 0.5),
