@@ -191,6 +191,7 @@ _WHOLE: Mapping[str, Callable[[Sequence[JudgedRanking]], Values]] = {
     "RP-linear": linear_position,
     "CDR": distractor_discrimination,
 }
+METRIC_NAMES = (*_WHOLE, *(f"{name}@K" for name in _WITH_CUT))
 _CUT = re.compile(r"(?P<name>\w+)@(?P<k>[1-9]\d*)")
 
 
@@ -207,8 +208,7 @@ def check_metric(metric: str) -> None:
     """Raise `MetricError` unless a metric has this name."""
     found = _CUT.fullmatch(metric)
     if metric not in _WHOLE and (found is None or found["name"] not in _WITH_CUT):
-        known = [*_WHOLE, *(f"{name}@K" for name in _WITH_CUT)]
-        raise MetricError(f"metric must be one of {', '.join(known)}, got {metric!r}")
+        raise MetricError(f"metric must be one of {', '.join(METRIC_NAMES)}, got {metric!r}")
 
 
 @dataclass(frozen=True, slots=True)
