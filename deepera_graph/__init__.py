@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from langchain_deepera import EvidenceEmbeddings as EvidenceEmbeddings
     from langchain_deepera import create_evidence_tool as create_evidence_tool
 
-__version__ = "0.5.0"
+__version__ = "0.6.0"
 
 _NAMES = {
     "budget": "Budget",
