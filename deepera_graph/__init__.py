@@ -118,7 +118,7 @@ __all__ = sorted((*_HOME, *_OF_LANGCHAIN, "__version__"))  # noqa: PLE0605  # fr
 def __getattr__(name: str) -> Any:
     if name in _RENAMED:
         new = _RENAMED[name]
-        import_module("deepera_graph.settings").warn_renamed(name, new, stacklevel=3)
+        import_module("deepera_graph.settings").warn_renamed(name, new)
         return __getattr__(new)
     if name in _OF_LANGCHAIN:
         import langchain_deepera  # noqa: PLC0415  # it imports our names, and langchain-core

@@ -84,7 +84,7 @@ def rerank(
     if files.dry_run:
         _estimate(job, judge, settings)
         _tell_estimate(
-            job.report, judge_kind(judge), output.as_json, all_asked=settings.enough is None
+            job.report, judge_kind(judge), output.as_json, all_asked=settings.stop_after is None
         )
     else:
         job.check_outputs()
@@ -139,7 +139,8 @@ def _estimate(job: _Job, judge: options.JudgeOptions, settings: Settings) -> Non
             count_lines(questions, report=job.report, limit=job.files.limit, watch=watch)
             return
         count_calls(
-            replace(settings.asking_all(), budget=None, threshold=0.0),  # all there may be
+            # all there may be
+            replace(settings.without_early_stopping(), budget=None, threshold=0.0),
             questions,
             report=job.report,
             domain=judge.domain,
@@ -339,7 +340,7 @@ def _tell_estimate(report: JobReport, kind: str, as_json: bool, *, all_asked: bo
         "tokens per verdict or summary in a reply, and that every passage that may be kept is kept"
     )
     if not all_asked:
-        basis += "; with --enough fewer passages may be asked about"
+        basis += "; with --stop-after fewer passages may be asked about"
     if kind in _FREE:
         basis = f"the {kind} backend makes no calls"
     if as_json:

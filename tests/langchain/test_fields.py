@@ -91,7 +91,7 @@ def test_a_field_that_is_changed_counts_from_the_next_call_on(documents, questio
     [
         {},
         {"threshold": Quantile(share=0.5), "budget": Budget(max_calls=90), "content": "passage"},
-        {"enough": 1, "wave_size": 2, "require_evidence": False},
+        {"stop_after": 1, "round_size": 2, "require_evidence": False},
     ],
 )
 @pytest.mark.parametrize(("kind", "given"), KINDS)
