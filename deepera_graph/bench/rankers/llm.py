@@ -29,7 +29,7 @@ from deepera_graph.errors import (
 )
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import llm_backend
-from deepera_graph.judges.llm.roles import LlmRole
+from deepera_graph.judges.llm.roles import LlmJudge, LlmRole
 from deepera_graph.pipeline.call import CheckedRole
 from deepera_graph.prompts import messages_of
 from deepera_graph.schema import Backend, RoleAnswer
@@ -59,7 +59,7 @@ class Chat:
         limiter: Limiter | None = None,
         meter: Meter | None = None,
     ) -> None:
-        if not isinstance(backend.judge, LlmRole):
+        if not isinstance(backend.judge, LlmJudge):
             raise SettingsError(f"backend must be a chat model, got {backend.name!r}")
         self.backend = backend
         self.usage = Usage()
