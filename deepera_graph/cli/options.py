@@ -107,7 +107,7 @@ def flatten(command: Command, *, daily: Collection[str] = (), more: str = "") ->
         more: What ``--help-all`` says below all options.
     """
     hints = get_type_hints(command, include_extras=True)
-    kinds = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    kinds: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
     infos = {one.name: _typer_option(one) for kind in kinds.values() for one in fields(kind)}
     plain: list[Parameter] = []
     for name, parameter in signature(command).parameters.items():
