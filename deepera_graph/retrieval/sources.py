@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.text.jsonl import BOM, parse_object, read_raw_lines
-from deepera_graph.text.sentences import Sentence, split_sentences
+from deepera_graph.text.words import Sentence, split_sentences
 
 MAX_WORDS = 200
 

@@ -13,7 +13,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from deepera_graph.bench.data.articles import read_articles
+from deepera_graph.bench.data.documents import read_articles
 from deepera_graph.bench.data.instance import Context, Instance, read_rows
 from deepera_graph.bench.data.readers import open_dataset, read_beir, read_instances
 from deepera_graph.errors import InputError, SettingsError

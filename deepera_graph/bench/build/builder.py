@@ -30,8 +30,14 @@ from deepera_graph.bench.build.distractors import (
     WRITE_STEP,
     DistractorWriter,
 )
-from deepera_graph.bench.build.model import PACKAGE, BuilderModel, describe_model, without_server
-from deepera_graph.bench.build.plan import BuildPlan, DropRecord
+from deepera_graph.bench.build.plan import (
+    PACKAGE,
+    BuilderModel,
+    BuildPlan,
+    DropRecord,
+    describe_model,
+    without_server,
+)
 from deepera_graph.bench.build.questions import (
     DEFAULT,
     EXTRACT,

@@ -15,15 +15,16 @@ from deepera_graph.bench.build.gates import (
     explain,
     failed_gates,
 )
-from deepera_graph.bench.build.model import (
+from deepera_graph.bench.build.plan import (
     PACKAGE,
     BuilderModel,
+    BuildPlan,
     DistractorType,
     FilledGuidance,
     FilledGuide,
     FilledPassage,
+    RejectedDistractor,
 )
-from deepera_graph.bench.build.plan import BuildPlan, RejectedDistractor
 from deepera_graph.errors import AnswerError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.prompts import messages_of, text_of

@@ -8,8 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.text.sentences import split_sentences
-from deepera_graph.text.words import STOP_WORDS, stem, stems, words
+from deepera_graph.text.words import STOP_WORDS, split_sentences, stem, stems, words
 
 EXPLANATIONS = {
     "blank": "it is empty",

@@ -9,8 +9,7 @@ from typing import Any
 
 from deepera_graph import __version__
 from deepera_graph.bench.build.corpus import Corpus
-from deepera_graph.bench.build.model import PACKAGE
-from deepera_graph.bench.build.plan import BuildPlan, DropRecord, count_drops
+from deepera_graph.bench.build.plan import PACKAGE, BuildPlan, DropRecord, count_drops
 from deepera_graph.bench.build.questions import Drafts, make_instance
 from deepera_graph.bench.data.instance import DatasetError, write_rows
 from deepera_graph.errors import SettingsError

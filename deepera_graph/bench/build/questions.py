@@ -14,10 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from deepera_graph.bench.build.corpus import Chunk, ChunkSearch, Corpus, Document, PoolChunk
 from deepera_graph.bench.build.distractors import DistractorWriter, Draft, QAPair
 from deepera_graph.bench.build.gates import containment, contains_answer
-from deepera_graph.bench.build.model import PACKAGE, BuilderModel, FilledNotes, FilledPairs
 from deepera_graph.bench.build.plan import (
+    PACKAGE,
+    BuilderModel,
     BuildPlan,
     DropRecord,
+    FilledNotes,
+    FilledPairs,
     Golden,
     RejectedDistractor,
     Setting,

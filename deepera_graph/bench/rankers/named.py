@@ -41,7 +41,6 @@ from langchain_core.embeddings import Embeddings
 from deepera_graph.bench.data.instance import UnavailableError
 from deepera_graph.bench.rankers.base import FirstStage, Random, Ranker
 from deepera_graph.bench.rankers.deepera import DeepEra
-from deepera_graph.bench.rankers.embedding import Dense, dense_openai, dense_sentences
 from deepera_graph.bench.rankers.external import (
     Compressor,
     cohere,
@@ -50,7 +49,6 @@ from deepera_graph.bench.rankers.external import (
     langchain_listwise,
     rerankers,
 )
-from deepera_graph.bench.rankers.lexical import BM25
 from deepera_graph.bench.rankers.llm import (
     MAX_CONCURRENCY,
     Chat,
@@ -58,6 +56,7 @@ from deepera_graph.bench.rankers.llm import (
     llm_pointwise,
     paperqa,
 )
+from deepera_graph.bench.rankers.retrieval import BM25, Dense, dense_openai, dense_sentences
 from deepera_graph.budget import Budget, Meter
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.chat.rate_limit import RateLimits

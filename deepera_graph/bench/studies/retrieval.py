@@ -12,8 +12,7 @@ from deepera_graph.bench.build.corpus import CachedEmbeddings, LsaEmbeddings
 from deepera_graph.bench.data.instance import Dataset, DatasetError
 from deepera_graph.bench.figures import CurveFigure, CurvePoints
 from deepera_graph.bench.metrics.ranking import JudgedRanking, compute
-from deepera_graph.bench.rankers.embedding import unit_rows
-from deepera_graph.bench.rankers.lexical import BM25Index
+from deepera_graph.bench.rankers.retrieval import BM25Index, unit_rows
 from deepera_graph.bench.studies.base import (
     BM25,
     LSA,
