@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from langchain_deepera import EvidenceEmbeddings as EvidenceEmbeddings
     from langchain_deepera import create_evidence_tool as create_evidence_tool
 
-__version__ = "0.5.0"
+__version__ = "0.6.0"
 
 _NAMES = {
     "budget": "Budget",
@@ -118,7 +118,7 @@ __all__ = sorted((*_HOME, *_OF_LANGCHAIN, "__version__"))  # noqa: PLE0605  # fr
 def __getattr__(name: str) -> Any:
     if name in _RENAMED:
         new = _RENAMED[name]
-        import_module("deepera_graph.settings").warn_renamed(name, new, stacklevel=3)
+        import_module("deepera_graph.settings").warn_renamed(name, new)
         return __getattr__(new)
     if name in _OF_LANGCHAIN:
         import langchain_deepera  # noqa: PLC0415  # it imports our names, and langchain-core

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class Estimate:
     """The most that questions may cost if every reply is usable; second tries are not counted.
 
-    With `enough` among the settings fewer passages may be asked about: all of them are counted.
+    With `stop_after` among the settings fewer passages may be asked about: all of them are counted.
 
     Attributes:
         n_questions: Questions counted, >= 0.
@@ -224,7 +224,7 @@ class EvidenceReranker:
             InputError: A question or a passage cannot be used.
         """
         settings = replace(
-            self.settings.asking_all(),
+            self.settings.without_early_stopping(),
             threshold=0.0,
             budget=None,
             require_evidence=False,

@@ -1,10 +1,12 @@
 """What the caller can turn; checked when made."""
 
+import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import wraps
 from types import MappingProxyType
-from typing import Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from deepera_graph.budget import Budget
 from deepera_graph.errors import SettingsError
@@ -21,7 +23,10 @@ Order = Literal["score", "retrieval"]
 Content = Literal["summary", "passage"]
 OnEmpty = Literal["empty", "top1", "topn", "original"]
 OnError = Literal["keep_last", "drop", "raise"]
-FEWEST_A_WAVE = 8
+FEWEST_A_ROUND = 8
+# Names of version 0.5: they warn, and go with version 0.7.
+_OURS = ("deepera_graph", "langchain_deepera")
+_RENAMED = {"enough": "stop_after", "enough_margin": "stop_margin", "wave_size": "round_size"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,19 +53,20 @@ class Settings:
             fields by name, or None for no limit.
         require_evidence: Whether a passage only passes with a quote that occurs in it; None leaves
             it to the backend: yes for a language model, no for the local judges and your own roles.
-        enough: Once so many passages, >= 1, are surely above the threshold, those that have not
-            been asked about yet are not; None asks about all. Needs a threshold that is known
-            before all scores are: neither `Gap` nor `Quantile`.
-        enough_margin: How far above the threshold a score is sure, in [0, 1]; see `sure_from`.
-        wave_size: Passages asked about at the same time, >= 1; between two waves the run may stop.
-            None is all at once, or with `enough` what `passages_a_wave` says.
+        stop_after: Early stopping: once so many passages, >= 1, are clearly above the threshold,
+            those that have not been judged yet are not; None judges all. Needs a threshold that is
+            known before all scores are: neither `Gap` nor `Quantile`.
+        stop_margin: How far above the threshold a score is clear, in [0, 1]; at most half the way
+            from the threshold to 1 is asked for.
+        round_size: Passages judged in one round, >= 1; between two rounds the run may stop. None is
+            all at once, or with `stop_after` what `passages_a_round` says.
 
     Raises:
         SettingsError: A value is out of range.
 
     Source:
         Threshold 0.8 and 30 candidates: DeepEra, section 3; cut-off 10: its figure 7. The margin,
-        half the way from that threshold to 1, and the size of waves are ours; what sizes save is
+        half the way from that threshold to 1, and the size of rounds are ours; what sizes save is
         in docs/language-models.md.
     """
 
@@ -76,9 +82,9 @@ class Settings:
     answer: bool = False
     budget: Budget | None = None
     require_evidence: bool | None = None
-    enough: int | None = None
-    enough_margin: float = 0.1
-    wave_size: int | None = None
+    stop_after: int | None = None
+    stop_margin: float = 0.1
+    round_size: int | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.budget, Mapping):
@@ -94,39 +100,48 @@ class Settings:
         _check_choice("on_error", self.on_error, get_args(OnError))
         _check_choice("answer", self.answer, (True, False))
         _check_choice("require_evidence", self.require_evidence, (True, False, None))
-        self._check_waves()
+        self._check_early_stopping()
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """Read settings by name.
+        """Read settings by name; one of version 0.5 that has another name now warns.
 
         Raises:
             SettingsError: A name is unknown or a value is out of range.
         """
         known = [field.name for field in fields(cls)]
         for name in values:
-            if name not in known:
+            if name not in {*known, *_RENAMED}:
                 raise SettingsError(f"unknown setting {name!r}; settings are {', '.join(known)}")
         return cls(**values)
 
     @property
-    def passages_a_wave(self) -> int | None:
-        """Passages asked about at the same time, >= 1; None is all.
+    def passages_a_round(self) -> int | None:
+        """Passages judged in one round, >= 1; None is all.
 
-        With `enough` and no `wave_size`: twice as many as are enough, and `FEWEST_A_WAVE` at least.
+        With `stop_after` and no `round_size`: twice `stop_after`, and `FEWEST_A_ROUND` at least.
         It never depends on how much may be done at once, so that results do not either.
         """
-        if self.wave_size is not None or self.enough is None:
-            return self.wave_size
-        return max(FEWEST_A_WAVE, 2 * self.enough)
+        if self.round_size is not None or self.stop_after is None:
+            return self.round_size
+        return max(FEWEST_A_ROUND, 2 * self.stop_after)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Read a setting by its name of before."""
+            if name not in _RENAMED:
+                raise AttributeError(f"there is no setting {name!r}")
+            warn_renamed(name, _RENAMED[name])
+            return getattr(self, _RENAMED[name])
 
     def needs_evidence(self, *, by_default: bool) -> bool:
         """Whether a passage needs a quote to pass, with a backend that says so *by_default*."""
         return by_default if self.require_evidence is None else self.require_evidence
 
-    def asking_all(self) -> Self:
-        """Return these settings with no passage left unasked, in the same waves."""
-        return replace(self, enough=None, wave_size=self.passages_a_wave)
+    def without_early_stopping(self) -> Self:
+        """Return these settings without early stopping, in the same rounds."""
+        return replace(self, stop_after=None, round_size=self.passages_a_round)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that `of` reads."""
@@ -135,16 +150,16 @@ class Settings:
         plain["budget"] = self.budget and self.budget.to_dict()
         return plain
 
-    def _check_waves(self) -> None:
-        check_share("enough_margin", self.enough_margin)
-        if self.wave_size is not None:
-            _check_at_least("wave_size", self.wave_size, 1)
-        if self.enough is None:
+    def _check_early_stopping(self) -> None:
+        check_share("stop_margin", self.stop_margin)
+        if self.round_size is not None:
+            _check_at_least("round_size", self.round_size, 1)
+        if self.stop_after is None:
             return
-        _check_at_least("enough", self.enough, 1)
+        _check_at_least("stop_after", self.stop_after, 1)
         if isinstance(self.threshold, Gap | Quantile):
             raise SettingsError(
-                f"enough needs a threshold that is known before all scores are, got the rule "
+                f"stop_after needs a threshold that is known before all scores are, got the rule "
                 f"{self.threshold.kind!r}"
             )
 
@@ -223,10 +238,30 @@ def preset(name: str) -> Preset:
     return found
 
 
-def warn_renamed(old: str, new: str, *, stacklevel: int = 4) -> None:
-    """Warn whoever calls a function of ours that a name of it has changed."""
+def warn_renamed(old: str, new: str) -> None:
+    """Warn, at the line outside of our packages that used it, that a name has changed."""
     message = f"{old} is called {new} since version 0.6; the old name goes with the next version"
-    warnings.warn(message, DeprecationWarning, stacklevel=stacklevel)
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals["__name__"].startswith(_OURS):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, DeprecationWarning, stacklevel=level)
+
+
+def _present_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    for name in values.keys() & _RENAMED.keys():
+        warn_renamed(name, _RENAMED[name])
+    return {_RENAMED.get(name, name): value for name, value in values.items()}
+
+
+def _accept_old_names(init: Callable[..., None]) -> Callable[..., None]:
+    @wraps(init)
+    def with_present_names(self: Settings, **values: Any) -> None:
+        init(self, **_present_names(values))
+
+    return with_present_names
+
+
+Settings.__init__ = _accept_old_names(Settings.__init__)  # type: ignore[method-assign]  # for a while
 
 
 def _budget(values: Mapping[str, Any]) -> Budget:

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from deepera_graph.judges.onnx import send_nothing
+from deepera_graph.packages import send_nothing
 
 CODE = """
 from pathlib import Path

@@ -22,11 +22,7 @@ from deepera_graph.judges.trained.features import PassageFeatures
 from deepera_graph.judges.trained.pool_features import CONTEXT_FEATURES
 from deepera_graph.training.augment import NEGATIVE_TYPES, classify_negative
 from deepera_graph.training.data import Pool
-from deepera_graph.training.evaluate import (
-    EvaluationPlan,
-    format_interval,
-    format_table,
-)
+from deepera_graph.training.evaluate import EvaluationPlan, format_interval, format_table
 from deepera_graph.training.fit import build_learner
 from deepera_graph.training.measure import N_FOLDS, FitJudge, ScoredPool, cross_validate
 

@@ -21,7 +21,7 @@ from deepera_graph.bench.data.instance import read_rows
 from deepera_graph.bench.data.readers import Search, read_beir
 from deepera_graph.bench.metrics.ranking import JudgedRanking, compute
 from deepera_graph.bench.metrics.statistics import Values, bootstrap
-from deepera_graph.bench.rankers.lexical import CorpusBM25, Hit
+from deepera_graph.bench.rankers.retrieval import CorpusBM25, Hit
 from deepera_graph.retrieval.search import fuse
 from deepera_graph.retrieval.store import PassageStore, open_store
 from langchain_deepera import EvidenceEmbeddings

@@ -273,7 +273,7 @@ def judge_passages(
         on_empty="empty",
         on_error="keep_last",
         answer=False,
-        enough=None,
+        stop_after=None,
     )
     config = with_meter({}, Meter(scoring.settings.budget))
 
@@ -360,8 +360,8 @@ def _read_score(item: Any, labels: Labels) -> tuple[str, float | None]:
     if score is None:
         if item.get("status") == "not_needed":
             raise InputError(
-                f"passage {name!r} was not asked about; take a run without --enough, as thresholds "
-                "are measured over all passages"
+                f"passage {name!r} was not asked about; take a run without --stop-after, as "
+                "thresholds are measured over all passages"
             )
         return name, None
     if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:

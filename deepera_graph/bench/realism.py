@@ -18,15 +18,8 @@ from sklearn.model_selection import GroupKFold  # type: ignore[import-untyped]  
 from sklearn.preprocessing import normalize  # type: ignore[import-untyped]  # has no stubs
 
 from deepera_graph.bench.data.instance import Context, Dataset, DatasetError, Instance
-from deepera_graph.bench.metrics.statistics import (
-    Floats,
-    Interval,
-    Values,
-    bootstrap,
-    fit_logistic,
-)
-from deepera_graph.text.sentences import split_sentences
-from deepera_graph.text.words import STOP_WORDS, stems
+from deepera_graph.bench.metrics.statistics import Floats, Interval, Values, bootstrap, fit_logistic
+from deepera_graph.text.words import STOP_WORDS, split_sentences, stems
 
 LENGTH = "length"
 OPENING = "opening"

@@ -1,7 +1,7 @@
 """The realism report: can distractors be told from other passages without reading the question?"""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ from deepera_graph.bench.realism import (
     sample_passages,
     strongest_features,
 )
+from deepera_graph.bench.table import format_grid
 
 LIMIT = 0.65
 JUDGED = (LENGTH, OPENING, STYLE)
@@ -236,7 +237,7 @@ def _format_families(report: RealismReport) -> str:
         )
         for one in report.families
     ]
-    return _grid(head, body)
+    return format_grid(head, body, ruler="---")
 
 
 def _format_kinds(report: RealismReport) -> list[str]:
@@ -251,7 +252,8 @@ def _format_kinds(report: RealismReport) -> list[str]:
         )
         for one in report.kinds
     ]
-    return [_grid(("type", "distractors", "AUC of length", "AUC of style"), body)]
+    head = ("type", "distractors", "AUC of length", "AUC of style")
+    return [format_grid(head, body, ruler="---")]
 
 
 def _format_similarity(report: RealismReport) -> str:
@@ -268,7 +270,7 @@ def _format_similarity(report: RealismReport) -> str:
         )
         for one in report.similarities
     ]
-    return _grid(head, body)
+    return format_grid(head, body, ruler="---")
 
 
 def _format_artefacts(report: RealismReport) -> str:
@@ -279,17 +281,13 @@ def _format_artefacts(report: RealismReport) -> str:
     ]
     if not body:
         return "No passage bears a mark of text written to order.\n"
-    return _grid(("mark of text written to order", "distractors", "others"), body)
+    head = ("mark of text written to order", "distractors", "others")
+    return format_grid(head, body, ruler="---")
 
 
 def _join_names(found: Iterable[FeatureWeight]) -> str:
-    return "; ".join(one.name.replace("|", "\\|") for one in list(found)[:_N_TELLING])
+    return "; ".join(one.name for one in list(found)[:_N_TELLING])
 
 
 def _format_interval(one: Interval) -> str:
     return f"{one.mean:.3f} [{one.low:.3f}, {one.high:.3f}]"
-
-
-def _grid(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
-    ruler = ["---"] * len(head)
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in (head, ruler, *body))

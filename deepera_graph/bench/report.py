@@ -1,4 +1,4 @@
-"""The questions a ranker got most wrong: the passage that won, and the golden one."""
+"""The page of `deepera bench report`: studies, and the questions a ranker got most wrong."""
 
 import json
 import re
@@ -21,7 +21,7 @@ from deepera_graph.bench.studies.results import Cell, Column, Grid, StudyResult,
 from deepera_graph.bench.studies.run import Study, manifest, run_studies
 from deepera_graph.bench.table import MetricEstimate
 
-_ID = re.compile(r'(\bid="|href="#|url\(#)([^")]+)')
+_SVG_ID = re.compile(r'(\bid="|href="#|url\(#)([^")]+)')
 _BLACK = re.compile(r"(stroke|fill): #000000")
 _TEXT = re.compile(r"<text ")
 
@@ -31,7 +31,7 @@ def inline_svg(figure: Figure, name: str) -> str:
     text = figure_bytes(figure, ".svg", transparent=True).decode()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = _ID.sub(rf"\g<1>{name}-\g<2>", text)
+    text = _SVG_ID.sub(rf"\g<1>{name}-\g<2>", text)
     text = _BLACK.sub(r"\1: currentColor", text)
     return _TEXT.sub('<text fill="currentColor" ', text).strip()
 
@@ -41,7 +41,7 @@ OUTSIDE = "not among the candidates"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ShownPassage:
     """A passage as the page shows it."""
 
     kind: str
@@ -55,7 +55,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worst:
+class WorstQuestion:
     """One question that a ranker got wrong; `golden` is None if it was not among the candidates."""
 
     dataset: str
@@ -63,8 +63,8 @@ class Worst:
     id: str
     question: str
     answer: str
-    winner: Shown | None
-    golden: Shown | None
+    winner: ShownPassage | None
+    golden: ShownPassage | None
 
     @property
     def golden_rank(self) -> str:
@@ -74,7 +74,7 @@ class Worst:
         return "not returned" if self.golden.rank is None else f"rank {self.golden.rank}"
 
 
-def worst_questions(passes: Iterable[RankerRun], n: int) -> list[Worst]:
+def worst_questions(passes: Iterable[RankerRun], n: int) -> list[WorstQuestion]:
     """Return the *n* worst questions of each pass, worst first.
 
     Those with the golden passage furthest down come first, then those in which the winner's score
@@ -86,20 +86,20 @@ def worst_questions(passes: Iterable[RankerRun], n: int) -> list[Worst]:
         if not one.ranker.is_random:
             by_data.setdefault(one.data.name, []).append(one)
     for of in by_data.values():
-        chosen = [(one, _worst(one.questions, n)) for one in of]
+        chosen = [(one, _pick_worst(one.questions, n)) for one in of]
         places = {place for _, some in chosen for place in some}
         instances = {
             place: instance for place, instance in enumerate(of[0].data.dataset) if place in places
         }
         found += [
-            _shown(one, one.questions[place], instances[place])
+            _show_worst(one, one.questions[place], instances[place])
             for one, some in chosen
             for place in some
         ]
     return found
 
 
-def _worst(questions: Sequence[RankedQuestion], n: int) -> list[int]:
+def _pick_worst(questions: Sequence[RankedQuestion], n: int) -> list[int]:
     wrong = [place for place, one in enumerate(questions) if one.judged.golden_rank() > 1]
     return sorted(wrong, key=lambda place: _badness(questions[place]), reverse=True)[:n]
 
@@ -113,47 +113,41 @@ def _badness(question: RankedQuestion) -> tuple[bool, float, float]:
     return reachable, question.judged.golden_rank(), best - golden
 
 
-def _shown(one: RankerRun, question: RankedQuestion, instance: Instance) -> Worst:
+def _show_worst(one: RankerRun, question: RankedQuestion, instance: Instance) -> WorstQuestion:
     contexts = {context.id: context for context in instance.contexts}
     winner = next(iter(question.judged.ranked), None)
-    return Worst(
+    return WorstQuestion(
         dataset=one.data.name,
         ranker=one.ranker.name,
         id=instance.id,
         question=instance.question,
         answer=_cut(instance.gold_answer),
-        winner=None if winner is None else _passage(question, contexts[winner]),
-        golden=next((_passage(question, contexts[id]) for id in _golden(question)), None),
+        winner=None if winner is None else _show_passage(question, contexts[winner]),
+        golden=next((_show_passage(question, contexts[id]) for id in _golden_ids(question)), None),
     )
 
 
-def _golden(question: RankedQuestion) -> Iterator[str]:
+def _golden_ids(question: RankedQuestion) -> Iterator[str]:
     """Yield the golden passages, best first, then those that were not returned."""
     yield from (id for id in question.judged.ranked if id in question.judged.golden)
     yield from (id for id in question.first if id in question.judged.golden)
 
 
-def _passage(question: RankedQuestion, context: Context) -> Shown:
+def _show_passage(question: RankedQuestion, context: Context) -> ShownPassage:
     id, returned = context.id, context.id in question.judged.ranked
     reason, quote = question.why(id) if returned else ("", "")
-    before, quote, after = _around(context.text, quote)
-    return Shown(
+    shown = _cut(context.text)
+    before, found, after = shown.partition(quote) if quote else (shown, "", "")
+    return ShownPassage(
         kind="golden" if context.is_golden else question.labels.types.get(id, "other"),
         rank=question.judged.ranked.index(id) + 1 if returned else None,
         first_rank=question.first.index(id) + 1,
         score=question.scores.get(id),
         before=before,
-        quote=quote,
+        quote=found,
         after=after,
         reason=reason,
     )
-
-
-def _around(text: str, quote: str) -> tuple[str, str, str]:
-    """Return the text cut in three, the quote in the middle if it is in what is shown."""
-    shown = _cut(text)
-    before, found, after = shown.partition(quote) if quote else (shown, "", "")
-    return before, found, after
 
 
 def _cut(text: str) -> str:
@@ -167,26 +161,26 @@ MOST_OPEN_ROWS = 40
 _DATASET, _RANKER = "data set", "ranker"
 
 
-def page(
+def render_page(
     results: Sequence[tuple[Study, StudyResult]],
-    worst: Sequence[Worst],
+    worst: Sequence[WorstQuestion],
     manifest: dict[str, Any],
     *,
     title: str = "Evidence benchmark",
 ) -> str:
     """Return the page: no resource from elsewhere, no date; the same input gives the same text."""
-    script, style = _text("page.js"), _text("page.css")
+    script, style = _read_asset("page.js"), _read_asset("page.css")
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["score"] = _score
-    template = environment.from_string(_text("page.html.jinja"))
+    environment.filters["score"] = lambda score: "–" if score is None else f"{score:.3g}"
+    template = environment.from_string(_read_asset("page.html.jinja"))
     return template.render(
         title=title,
         style=Markup(style),
         script=Markup(script),
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),
-        sections=[_section(*one) for one in results],
+        sections=[_describe_section(*one) for one in results],
         worst=worst,
         datasets=list(dict.fromkeys(one.dataset for one in worst)),
         rankers=list(dict.fromkeys(one.ranker for one in worst)),
@@ -195,13 +189,13 @@ def page(
     )
 
 
-def _section(study: Study, result: StudyResult) -> dict[str, Any]:
+def _describe_section(study: Study, result: StudyResult) -> dict[str, Any]:
     return {
         "name": study.name,
         "title": study.title,
         "measures": study.measures,
         "findings": result.findings,
-        "tables": [_table(grid) for grid in result.grids],
+        "tables": [_describe_table(grid) for grid in result.grids],
         "figures": [
             {
                 "title": drawing.title,
@@ -212,35 +206,29 @@ def _section(study: Study, result: StudyResult) -> dict[str, Any]:
     }
 
 
-def _table(grid: Grid) -> dict[str, Any]:
+def _describe_table(grid: Grid) -> dict[str, Any]:
     return {
         "name": grid.name,
         "title": grid.title,
         "note": grid.note,
         "columns": [{"name": one.heading, "is_text": one.unit == "text"} for one in grid.columns],
         "rows": [
-            [_cell(cell, column) for cell, column in zip(row, grid.columns, strict=True)]
+            [_describe_cell(cell, column) for cell, column in zip(row, grid.columns, strict=True)]
             for row in grid.rows
         ],
         "is_long": len(grid.rows) > MOST_OPEN_ROWS,
-        "choices": [_choices(grid, name) for name in (_DATASET, _RANKER)],
+        "choices": [_describe_choices(grid, name) for name in (_DATASET, _RANKER)],
     }
 
 
-def _choices(grid: Grid, name: str) -> dict[str, Any]:
+def _describe_choices(grid: Grid, name: str) -> dict[str, Any]:
     names = [column.name for column in grid.columns]
-    values: list[str] = []
-    if name in names:
-        place = names.index(name)
-        values = list(dict.fromkeys(str(row[place]) for row in grid.rows))
-    return {
-        "name": name,
-        "place": names.index(name) if name in names else 0,
-        "values": values if len(values) > 1 else [],
-    }
+    place = names.index(name) if name in names else 0
+    values = list(dict.fromkeys(str(row[place]) for row in grid.rows)) if name in names else []
+    return {"name": name, "place": place, "values": values if len(values) > 1 else []}
 
 
-def _cell(cell: Cell, column: Column) -> dict[str, Any]:
+def _describe_cell(cell: Cell, column: Column) -> dict[str, Any]:
     """Return the mean apart from its interval, and a number to sort by."""
     text = format_cell(cell, column.unit)
     mean, _, rest = text.partition(" ") if isinstance(cell, MetricEstimate) else (text, "", "")
@@ -254,18 +242,14 @@ def _cell(cell: Cell, column: Column) -> dict[str, Any]:
     }
 
 
-def _score(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3g}"
-
-
-def _text(name: str) -> str:
+def _read_asset(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
 
 
 N_WORST = 15
 
 
-def report(
+def render_report(
     studies: Sequence[Study],
     runner: StudyRunner,
     *,
@@ -278,4 +262,4 @@ def report(
     """
     results = run_studies(studies, runner, fresh=fresh)
     worst = worst_questions(runner.runs(), n_worst)
-    return page(results, worst, manifest(runner))
+    return render_page(results, worst, manifest(runner))

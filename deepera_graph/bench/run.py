@@ -28,10 +28,7 @@ from deepera_graph.bench.metrics.statistics import (
     permutation_tests,
 )
 from deepera_graph.bench.rank import QuestionRanking, cached_rankings
-from deepera_graph.bench.rankers.base import (
-    Ranker,
-    UnavailableRanker,
-)
+from deepera_graph.bench.rankers.base import Ranker, UnavailableRanker
 from deepera_graph.bench.rankers.named import Models, make_ranker
 from deepera_graph.bench.table import Difference, MetricEstimate, Missing, ResultRow, Table
 from deepera_graph.errors import BackendError, SettingsError

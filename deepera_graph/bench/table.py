@@ -85,7 +85,7 @@ class Table:
             [*(row.ranker for row in self.rows), *(one.ranker for one in self.missing)]
         )
         body = [[one, *(self._means(name, one) for name in names)] for one in rankers]
-        return f"{' / '.join(self.metrics)}, in percent.\n\n{_grid(['ranker', *names], body)}"
+        return f"{' / '.join(self.metrics)}, in percent.\n\n{format_grid(['ranker', *names], body)}"
 
     def markdown(self) -> str:
         """Return a Markdown table a data set: percent, with 95 % intervals over questions."""
@@ -134,7 +134,7 @@ class Table:
             f"{summary.n_questions} questions, {summary.n_candidates:.1f} candidates each "
             f"({summary.n_distractors:.1f} labelled distractors); golden among them for "
             f"{_percent(summary.ceiling)} %. First stage: {summary.first_stage}.\n\n"
-            f"{_grid(head, body)}{self._failures(summary)}"
+            f"{format_grid(head, body)}{self._failures(summary)}"
         )
 
     def _failures(self, summary: DatasetSummary) -> str:
@@ -148,9 +148,10 @@ class Table:
         return "".join(f"\n{note}" for note in notes)
 
 
-def _grid(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
-    ruler = ["---", *("---:" for _ in head[1:])]
-    rows = [[cell.replace("|", "\\|") for cell in cells] for cells in (head, ruler, *body)]
+def format_grid(head: Sequence[str], body: Iterable[Sequence[str]], *, ruler: str = "---:") -> str:
+    """Return a Markdown table; *ruler* aligns all columns but the first."""
+    rulers = ["---", *(ruler for _ in head[1:])]
+    rows = [[cell.replace("|", "\\|") for cell in cells] for cells in (head, rulers, *body)]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
 
 

@@ -16,9 +16,9 @@ from langchain_core.runnables.config import run_in_executor
 from deepera_graph.budget import Tab, tab_of
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.errors import filter_responses, reveals_secret, secrets_of, to_call_error
+from deepera_graph.chat.parsing import ReplyModel, json_schema
 from deepera_graph.chat.rate_limit import RateLimits, shared_limiter
 from deepera_graph.chat.retry import CircuitBreaker, RawReply, Retrier, RetryPolicy
-from deepera_graph.chat.schema import ReplyModel, json_schema
 from deepera_graph.errors import CallError, SettingsError
 from deepera_graph.usage import Usage
 
@@ -160,10 +160,7 @@ class ChatModel:
         kind: type[ReplyModel],
         config: RunnableConfig | None,
     ) -> RawReply:
-        """Ask once, in one mode; failures that pass are tried again.
-
-        Raises `CallError` where there is no reply to be had, `BudgetError` where it is spent.
-        """
+        """Ask once, in one mode; failures that pass are tried again."""
         self._breaker.check()
         shown = _with_schema_in_words(mode, messages, kind)
         tab, limiter = tab_of(config), shared_limiter(self._identity, self._limits)

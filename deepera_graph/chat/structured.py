@@ -48,13 +48,9 @@ async def request_reply(
     """Have a model give one kind of answer.
 
     An unusable reply is asked again once, with what was wrong. Where the server turns out not to
-    support an output mode, the next one is tried, and stays: see `OutputModes`.
-
-    Raises:
-        AnswerError: Both replies were unusable, or the model refused; carries what they cost. If
-            the last was cut off, a `CutOffError` is its cause.
-        CallError: The server could not be reached or refused; carries what was spent.
-        BudgetError: The budget allows no further call; carries what was spent.
+    support an output mode, the next one is tried, and stays: see `OutputModes`. An `AnswerError`
+    (cause: a `CutOffError`, if the last reply was cut off), `CallError` or `BudgetError` carries
+    what was spent.
     """
     modes = model.output_modes
     spent, mode = Usage(), modes.current

@@ -61,20 +61,6 @@ class TableOptions(study.MeasureOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableFileOptions:
-    """Where the table goes."""
-
-    out: Path | None = opt(
-        "Where results.md, results.csv and manifest.json go.",
-        "--out",
-        "-o",
-        metavar="FOLDER",
-        shown="nowhere",
-    )
-    overwrite: bool = opt("Replace results in FOLDER.", default=False)
-
-
-@dataclass(frozen=True, kw_only=True)
 class NaturalOptions:
     """How questions are made, and where they go."""
 
@@ -110,10 +96,8 @@ def table(
     *,
     chosen: TableOptions,
     read: study.DataOptions,
-    files: TableFileOptions,
-    chat: options.ChatOptions,
-    cache: options.CacheOptions,
-    budget: options.BudgetOptions,
+    files: study.ResultOptions,
+    asked: study.ModelOptions,
     output: options.OutputOptions,
 ) -> None:
     """Compare rankers on data sets: a table with intervals."""
@@ -123,15 +107,15 @@ def table(
 
     check_folder(files.out, _RESULTS, overwrite=files.overwrite)
     search_here()
-    measured = {"metrics": TABLE_METRICS, **given(chosen)}
-    asked = BenchConfig(data=tuple(data), out=files.out, **given(read), **measured)
-    if chosen.rankers is None and chat.model:
-        asked = replace(asked, rankers=(*asked.rankers, _OF_THE_MODEL))
+    how = {"metrics": TABLE_METRICS, **given(read, chosen)}
+    config = BenchConfig(data=tuple(data), out=files.out, **how)
+    if chosen.rankers is None and asked.model:
+        config = replace(config, rankers=(*config.rankers, _OF_THE_MODEL))
     with (
-        study.open_models((chat, cache, budget), asked.rankers) as models,
+        study.open_models(asked, config.rankers) as models,
         ranking_bars(hidden=output.quiet) as watch,
     ):
-        made = bench_table(replace(asked, models=models), watch=watch)
+        made = bench_table(replace(config, models=models), watch=watch)
     for ranker, reason in dict.fromkeys((one.ranker, one.reason) for one in made.missing):
         say(f"{ranker} is not available: {reason}")
     if chosen.keep is not None and any(row.failed for row in made.rows):

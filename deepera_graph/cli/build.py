@@ -110,6 +110,7 @@ def build(
         from deepera_graph.bench.build import outputs
         from deepera_graph.bench.build.builder import estimate_build
         from deepera_graph.bench.build.corpus import read_corpus
+        from deepera_graph.bench.build.plan import BuildPlan
         from deepera_graph.bench.data.documents import read_documents
     from deepera_graph.budget import Budget
     from deepera_graph.cli.opening import search_here
@@ -119,7 +120,7 @@ def build(
         earlier = _Earlier.read(chosen.manifest)
         chosen, chat = earlier.settle(_given_names(context), chosen, chat)
     names = split_names("--generator", chosen.generator)
-    checked = _check_plan(plan) if earlier is None else earlier.plan
+    checked = BuildPlan(**given(plan)) if earlier is None else earlier.plan
     limits: Budget = Budget(**given(budget))
     documents_read = islice(read_documents(documents), chosen.limit)
     if chosen.dry_run:
@@ -152,12 +153,6 @@ def _given_names(context: typer.Context) -> frozenset[str]:
         for name, source in sources.items()
         if source is not None and source.name == "COMMANDLINE"
     )
-
-
-def _check_plan(plan: PlanOptions) -> BuildPlan:
-    from deepera_graph.bench.build.plan import BuildPlan
-
-    return BuildPlan(**given(plan))
 
 
 def _build(

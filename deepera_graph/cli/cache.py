@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,34 +83,27 @@ def _describe(folder: Path, found: CacheStats) -> str:
 
 def clear(*, chosen: ClearOptions) -> None:
     """Remove every reply."""
-    opened, n_removed = _open(chosen.where), 0
-    if opened is not None:
-        with closing(opened):
-            n_removed = opened.clear()
-    _tell_removed(chosen, n_removed)
+    _remove(chosen, lambda opened: opened.clear())
 
 
 def prune(*, chosen: ClearOptions, limits: PruneOptions) -> None:
     """Remove replies that were not used for long, or are too many."""
     if limits.older_than is None and limits.max_mb is None:
         raise SettingsError("give --older-than, --max-mb or both")
-    opened, n_removed = _open(chosen.where), 0
+    max_bytes = None if limits.max_mb is None else limits.max_mb * BYTES_PER_MB
+    _remove(
+        chosen,
+        lambda opened: opened.prune(older_than_days=limits.older_than, max_bytes=max_bytes),
+    )
+
+
+def _remove(chosen: ClearOptions, remove: Callable[[JudgementCache], int]) -> None:
+    folder, opened, n_removed = _folder(chosen.where), _open(chosen.where), 0
     if opened is not None:
         with closing(opened):
-            n_removed = opened.prune(
-                older_than_days=limits.older_than,
-                max_bytes=None if limits.max_mb is None else limits.max_mb * BYTES_PER_MB,
-            )
-    _tell_removed(chosen, n_removed)
-
-
-def _tell_removed(chosen: ClearOptions, n_removed: int) -> None:
-    folder = _folder(chosen.where)
-    tell(
-        chosen,
-        {"folder": str(folder), "removed": n_removed},
-        lambda: f"{n_removed} answers removed from {folder}",
-    )
+            n_removed = remove(opened)
+    plain = {"folder": str(folder), "removed": n_removed}
+    tell(chosen, plain, lambda: f"{n_removed} answers removed from {folder}")
 
 
 def _open(where: str | None) -> JudgementCache | None:

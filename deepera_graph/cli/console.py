@@ -1,5 +1,7 @@
 """How the command line speaks and ends: lines, bars, JSON, exit codes, files that are not lost."""
 
+from __future__ import annotations
+
 import json
 import os
 import sys
@@ -7,23 +9,16 @@ import warnings
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from typer.core import TyperGroup
 
 from deepera_graph.errors import BackendError, DeepEraError, SettingsError, StoreError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 OK = 0
 SOME_FAILED = 1
@@ -43,7 +38,17 @@ def say(message: str) -> None:
     typer.echo(f"deepera: {' '.join(message.split())}", err=True)
 
 
-class Commands(TyperGroup):
+class LazyGroup(TyperGroup):
+    """A group whose commands read their options when they are called: every start pays for one."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find a command by the first argument, and make it."""
+        name, command, rest = super().resolve_command(ctx, args)
+        make = getattr(getattr(command, "callback", None), "make", None)
+        return name, make() if make else command, rest
+
+
+class Commands(LazyGroup):
     """A group of commands whose errors are one line each, never a traceback."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
@@ -150,6 +155,8 @@ class Bar:
 def progress_bar(what: str, *, total: float | None = None, hidden: bool) -> Iterator[Bar]:
     """Show a bar on stderr; none if it is hidden or stderr is no terminal."""
 
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -164,6 +171,14 @@ def progress_bar(what: str, *, total: float | None = None, hidden: bool) -> Iter
 @contextmanager
 def ranking_bars(*, hidden: bool) -> Iterator[Callable[[Any], None]]:
     """Give what is to be told of every `Step` of a benchmark: a bar a ranker and data set."""
+
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     columns = (
         TextColumn("{task.description}"),
@@ -189,6 +204,8 @@ def ranking_bars(*, hidden: bool) -> Iterator[Callable[[Any], None]]:
 def stage_line(describe: Callable[[Any], str], *, hidden: bool) -> Iterator[Callable[[Any], None]]:
     """Give what is to be told of every step of long work: it is shown in one line."""
 
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with _progress(columns, hidden=hidden) as progress:
         task = progress.add_task("reading")
@@ -196,6 +213,8 @@ def stage_line(describe: Callable[[Any], str], *, hidden: bool) -> Iterator[Call
 
 
 def _progress(columns: Iterable[Any], *, hidden: bool) -> Progress:
+    from rich.progress import Progress
+
     console = Console(stderr=True)
     disabled = hidden or not console.is_terminal
     return Progress(*columns, console=console, transient=True, disable=disabled)
@@ -208,6 +227,11 @@ def output_console() -> Console:
     if not console.is_terminal:
         return Console(highlight=False, width=max(WIDTH_WITHOUT_TERMINAL, console.width))
     return console
+
+
+def count(n: int, what: str) -> str:
+    """Return a number of things, e.g. ``1 line`` or ``2 lines``."""
+    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def show_number(value: float | None) -> str:

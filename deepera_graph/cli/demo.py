@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from deepera_graph.cli import options
-from deepera_graph.cli.console import output_console, progress_bar, show_number, write_json
+from deepera_graph.cli.console import count, output_console, progress_bar, show_number, write_json
 from deepera_graph.cli.options import opt
 from deepera_graph.errors import BackendError, SettingsError
 
@@ -90,7 +90,7 @@ def _find_questions(ids: Sequence[str], *, hard: bool) -> list[DemoQuestion]:
 
 
 def _show_score(console: Console, trials: Sequence[Trial], *, without_evidence: bool) -> None:
-    n = f"{len(trials)} question{'' if len(trials) == 1 else 's'}"
+    n = count(len(trials), "question")
     if without_evidence:
         empty = sum(trial.result.outcome == "over_filtered" for trial in trials)
         console.print(f"[b]without evidence: over_filtered in {empty} of {n}[/b]")
@@ -187,7 +187,8 @@ def _show_dropped(console: Console, trial: Trial) -> None:
             Text.assemble(
                 ("dropped ", "red"),
                 f"{passage.id} ",
-                (f"{show_number(passage.score)} ", "dim"),
+                (show_number(passage.score), "dim"),
+                Text(" ") if trial.label(passage) else "",
                 _mark(trial, passage),
                 f": {passage.reason}",
             )

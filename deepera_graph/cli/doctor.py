@@ -17,7 +17,7 @@ from deepera_graph.cli.options import opt
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
-    from deepera_graph.doctor import Finding
+    from deepera_graph.doctor.checks import Finding
 
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red", "skipped": "dim"}
 _REMOTE = frozenset(
@@ -56,7 +56,7 @@ def doctor(*, chosen: DoctorOptions) -> None:
     if chosen.settings:
         _show_settings(as_json=chosen.as_json)
         return
-    from deepera_graph.doctor import examine
+    from deepera_graph.doctor.checks import examine
 
     _check_options(chosen)
     findings = examine(

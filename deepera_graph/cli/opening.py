@@ -18,7 +18,7 @@ from deepera_graph.cli import options
 from deepera_graph.cli.console import say
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.jobs.ray import JudgingWork, RayEngine, check_address, find_ray
-from deepera_graph.judges import load_backend
+from deepera_graph.judges import load_backend, parse_name
 from deepera_graph.judges.cascade import cascade_backend
 from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.packages import call_foreign
@@ -31,7 +31,7 @@ from deepera_graph.thresholds import Calibrated, Curve, Gap, PerIntent, Quantile
 
 T = TypeVar("T")
 NO_PRESET = Preset(name="", about="")
-_KNOWN = ("local", "rules", "llm", "encoder:MODEL")
+_NAMES = ("local", "rules", "llm", "encoder:MODEL")
 _FOR_ALL = ("preset", "backend", "max_concurrency")  # options of a judge that is no chat model, too
 _PLAIN_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,39}")
 _SERVER_KEY_VARIABLE = "QDRANT_API_KEY"
@@ -51,21 +51,22 @@ def judge_kind(judge: options.JudgeOptions) -> str:
     if for_llm:
         option = f"--{for_llm[0].replace('_', '-')}"
         raise SettingsError(f"{option} goes with --backend llm, not with {name!r}")
-    return "local" if name in ("local", "rules") else _named_kind(name)
+    return _parse_kind(name)
 
 
-def _named_kind(name: str) -> str:
-    module, colon, factory = name.partition(":")
-    if module == "encoder" and factory:
-        return "encoder"
-    if colon and module and factory:
+def _parse_kind(name: str) -> str:
+    try:
+        kind = parse_name(name).kind
+    except SettingsError as error:
+        close = get_close_matches(name, _NAMES, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise SettingsError(
+            "--backend must be 'local', 'rules', 'llm', 'encoder:MODEL' or "
+            f"'package.module:factory', got {name!r}{hint}"
+        ) from error
+    if kind == "llm":  # chat models are named by --model, so this is a module without a dot
         return "factory"
-    close = get_close_matches(name, _KNOWN, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise SettingsError(
-        "--backend must be 'local', 'rules', 'llm', 'encoder:MODEL' or "
-        f"'package.module:factory', got {name!r}{hint}"
-    )
+    return "local" if kind == "rules" else kind
 
 
 def open_judge(judge: options.JudgeOptions) -> Backend:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from deepera_graph.cli.console import CODES
+from deepera_graph.cli.console import CODES, LazyGroup
 from deepera_graph.errors import SettingsError
 
 Command = Callable[..., None]
@@ -106,7 +106,8 @@ def flatten(command: Command, *, daily: Collection[str] = (), more: str = "") ->
         daily: Names of the options that its ``--help`` shows; it shows all if this is empty.
         more: What ``--help-all`` says below all options.
     """
-    hints, kinds = get_type_hints(command, include_extras=True), options_of(command)
+    hints = get_type_hints(command, include_extras=True)
+    kinds: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
     infos = {one.name: _typer_option(one) for kind in kinds.values() for one in fields(kind)}
     plain: list[Parameter] = []
     for name, parameter in signature(command).parameters.items():
@@ -131,14 +132,6 @@ def flatten(command: Command, *, daily: Collection[str] = (), more: str = "") ->
     return run
 
 
-def options_of(command: Command) -> dict[str, Any]:
-    """Return the dataclasses of options that a command takes, by the names of its parameters."""
-    hints = get_type_hints(command)
-    return {
-        name: hints[name] for name in signature(command).parameters if is_dataclass(hints[name])
-    }
-
-
 def _typer_option(one: Any) -> Any:
     """Return how typer is told of a field; flags are written without their opposite."""
     info = copy(one.metadata["option"])
@@ -148,7 +141,7 @@ def _typer_option(one: Any) -> Any:
 
 
 def _parameters(kind: Any, infos: Mapping[str, Any], daily: Collection[str]) -> list[Parameter]:
-    hints, made = get_type_hints(kind), []
+    hints, made = _hints(kind), []
     for one in fields(kind):
         info = copy(infos[one.name])
         if daily:
@@ -161,6 +154,12 @@ def _parameters(kind: Any, infos: Mapping[str, Any], daily: Collection[str]) -> 
             Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         )
     return made
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    """Return the types of a dataclass; many commands share one, and every start asks for all."""
+    return get_type_hints(kind)
 
 
 def _help_all(infos: Mapping[str, Any], more: str) -> Parameter:
@@ -186,7 +185,9 @@ def _help_all(infos: Mapping[str, Any], more: str) -> Parameter:
 
 def make_group(about: str, *, shows: str) -> typer.Typer:
     """Return what the commands of a group are registered with; its help shows a section."""
-    app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", epilog=page(shows))
+    app = typer.Typer(
+        cls=LazyGroup, no_args_is_help=True, rich_markup_mode="rich", epilog=page(shows)
+    )
     app.callback(help=about)(lambda: None)
     return app
 
@@ -197,7 +198,19 @@ def register(
     """Add a command with its page of help; *daily* are the options its ``--help`` shows, or all."""
     name = f"{group} {command.__name__}".strip()
     name = name if name in _pages() else group
-    app.command(epilog=page(name))(flatten(command, daily=daily, more=page(name, whole=True)))
+
+    def make() -> Any:
+        alone = typer.Typer(rich_markup_mode="rich", add_completion=False)
+        flat = flatten(command, daily=daily, more=page(name, whole=True))
+        alone.command(command.__name__, epilog=page(name))(flat)
+        return typer.main.get_command(alone)
+
+    def named() -> None:
+        """Stand for the command until it is called; see `LazyGroup`."""
+
+    named.__doc__ = command.__doc__
+    named.__dict__["make"] = make
+    app.command(command.__name__)(named)
 
 
 def page(name: str, *, whole: bool = False) -> str:
@@ -444,24 +457,30 @@ class FilterOptions:
         metavar="N",
         shown="12000",
     )
-    enough: int | None = _cost(
-        "Stop early: judge the passages of a question in batches, best of the first stage first, "
-        "until N of them are clearly above the threshold, see --enough-margin. The others get no "
+    stop_after: int | None = _cost(
+        "Stop early: judge the passages of a question in rounds, best of the first stage first, "
+        "until N of them are clearly above the threshold, see --stop-margin. The others get no "
         "score, and the status not_needed.",
+        "--stop-after",
+        "--enough",
         metavar="N",
         shown="judge all",
     )
-    enough_margin: float | None = _cost(
-        "How far above the threshold a score has to be to count for --enough, from 0 to 1; at "
+    stop_margin: float | None = _cost(
+        "How far above the threshold a score has to be to count for --stop-after, from 0 to 1; at "
         "most half the way from the threshold to 1.",
+        "--stop-margin",
+        "--enough-margin",
         metavar="M",
         shown="0.1",
     )
-    wave_size: int | None = _cost(
-        "Passages of a question in one batch. Smaller batches waste fewer calls with --enough, "
+    round_size: int | None = _cost(
+        "Passages of a question in one round. Smaller rounds waste fewer calls with --stop-after, "
         "but take longer.",
+        "--round-size",
+        "--wave-size",
         metavar="N",
-        shown="all; with --enough twice as many as that, 8 or more",
+        shown="all; with --stop-after twice as many as that, 8 or more",
     )
 
 

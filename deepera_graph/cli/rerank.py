@@ -19,6 +19,7 @@ from deepera_graph.cli.console import (
     INTERRUPTED,
     OK,
     SOME_FAILED,
+    count,
     json_bytes,
     progress_bar,
     say,
@@ -83,7 +84,7 @@ def rerank(
     if files.dry_run:
         _estimate(job, judge, settings)
         _tell_estimate(
-            job.report, judge_kind(judge), output.as_json, all_asked=settings.enough is None
+            job.report, judge_kind(judge), output.as_json, all_asked=settings.stop_after is None
         )
     else:
         job.check_outputs()
@@ -138,7 +139,8 @@ def _estimate(job: _Job, judge: options.JudgeOptions, settings: Settings) -> Non
             count_lines(questions, report=job.report, limit=job.files.limit, watch=watch)
             return
         count_calls(
-            replace(settings.asking_all(), budget=None, threshold=0.0),  # all there may be
+            # all there may be
+            replace(settings.without_early_stopping(), budget=None, threshold=0.0),
             questions,
             report=job.report,
             domain=judge.domain,
@@ -300,8 +302,9 @@ def describe_report(report: JobReport) -> str:
     not_needed = report.statuses["not_needed"]
     unasked = f", {not_needed} not needed" if not_needed else ""
     words = [
-        f"{report.n_written} lines written{earlier}, {report.n_bad} bad",
-        f"{report.n_passages} passages, {report.n_kept} kept, {report.n_failed} failed{unasked}",
+        f"{count(report.n_written, 'line')} written{earlier}, {report.n_bad} bad",
+        f"{count(report.n_passages, 'passage')}, {report.n_kept} kept, "
+        f"{report.n_failed} failed{unasked}",
         _describe_outcomes(report),
         _describe_calls(report),
         f"{report.to_dict()['seconds']['wall']:.1f} s",
@@ -316,13 +319,16 @@ def _describe_outcomes(report: JobReport) -> str:
     if report.n_written == report.outcomes["ok"]:
         return "all questions ok"
     counts = ", ".join(f"{n} {name}" for name, n in others.items())
-    return f"{report.n_written - report.outcomes['ok']} questions not ok ({counts})"
+    n_others = report.n_written - report.outcomes["ok"]
+    return f"{count(n_others, 'question')} not ok ({counts})"
 
 
 def _describe_calls(report: JobReport) -> str:
     used = report.total_usage
     beside = {"of them from the cache": used.cached_calls, "more failed": used.failed_calls}
-    return ", ".join([f"{used.calls} calls", *(f"{n} {what}" for what, n in beside.items() if n)])
+    return ", ".join(
+        [count(used.calls, "call"), *(f"{n} {what}" for what, n in beside.items() if n)]
+    )
 
 
 def _tell_estimate(report: JobReport, kind: str, as_json: bool, *, all_asked: bool) -> None:
@@ -334,7 +340,7 @@ def _tell_estimate(report: JobReport, kind: str, as_json: bool, *, all_asked: bo
         "tokens per verdict or summary in a reply, and that every passage that may be kept is kept"
     )
     if not all_asked:
-        basis += "; with --enough fewer passages may be asked about"
+        basis += "; with --stop-after fewer passages may be asked about"
     if kind in _FREE:
         basis = f"the {kind} backend makes no calls"
     if as_json:
@@ -342,7 +348,7 @@ def _tell_estimate(report: JobReport, kind: str, as_json: bool, *, all_asked: bo
         counts = {name: plain[name] for name in ("lines", "usage", "errors")}
         write_bytes(json_bytes({"estimate": basis, **counts}))
         return
-    typer.echo(f"{report.n_written} questions, {report.n_passages} passages")
+    typer.echo(f"{count(report.n_written, 'question')}, {count(report.n_passages, 'passage')}")
     for stage, used in [*report.usage.items(), ("total", report.total_usage)]:
         typer.echo(
             f"{stage:>10}: {used.calls} calls, about {used.input_tokens} tokens in and "

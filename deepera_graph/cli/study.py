@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from math import isnan
 from pathlib import Path
@@ -143,11 +143,20 @@ class SetupOptions(MeasureOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ModelOptions(options.BudgetOptions, options.CacheOptions, options.ChatOptions):
+    """Which chat model rankers ask, and what that may cost."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ResultOptions:
     """Where results go."""
 
     out: Path | None = opt(
-        "Where tables, figures and a manifest go.", "--out", "-o", metavar="FOLDER", shown="nowhere"
+        "Where tables, figures and a manifest go, see below.",
+        "--out",
+        "-o",
+        metavar="FOLDER",
+        shown="nowhere",
     )
     overwrite: bool = opt("Replace results in FOLDER.", default=False)
 
@@ -176,9 +185,7 @@ def study(
     setup: SetupOptions,
     read: DataOptions,
     results: ResultOptions,
-    chat: options.ChatOptions,
-    cache: options.CacheOptions,
-    budget: options.BudgetOptions,
+    asked: ModelOptions,
     output: options.OutputOptions,
 ) -> None:
     """Run one of the benchmark's experiments: tables, figures and findings."""
@@ -193,7 +200,7 @@ def study(
         out = results.out
         return out / one.name if out is not None and nested else out
 
-    with _open_runners(data, setup, read, (chat, cache, budget), output) as (runner, fresh):
+    with _open_runners(data, setup, read, asked, output) as (runner, fresh):
         done = run_studies(chosen, runner, place, fresh=fresh)
     _tell_missing(runner)
     tell(
@@ -209,19 +216,17 @@ def report(
     page: PageOptions,
     setup: SetupOptions,
     read: DataOptions,
-    chat: options.ChatOptions,
-    cache: options.CacheOptions,
-    budget: options.BudgetOptions,
+    asked: ModelOptions,
     output: options.OutputOptions,
 ) -> None:
     """Write one HTML page: tables, figures, and the worst questions to browse."""
     with needing("bench", "bench"):
-        from deepera_graph.bench.report import report as write_page
+        from deepera_graph.bench.report import render_report
 
     chosen = _find_studies(page.studies)
     check_file(page.out, overwrite=page.overwrite)
-    with _open_runners(data, setup, read, (chat, cache, budget), output) as (runner, fresh):
-        text = write_page(chosen, runner, fresh=fresh, n_worst=page.worst)
+    with _open_runners(data, setup, read, asked, output) as (runner, fresh):
+        text = render_report(chosen, runner, fresh=fresh, n_worst=page.worst)
     page.out.write_text(text, encoding="utf-8", newline="\n")
     _tell_missing(runner)
     if not output.quiet:
@@ -240,15 +245,12 @@ def _find_studies(studies: str | None) -> list[Study]:
     return [STUDIES[name] for name in dict.fromkeys(names)]
 
 
-Asked = tuple[options.ChatOptions, options.CacheOptions, options.BudgetOptions]
-
-
 @contextmanager
 def _open_runners(
     data: Sequence[Path],
     setup: SetupOptions,
     read: DataOptions,
-    asked: Asked,
+    asked: ModelOptions,
     output: options.OutputOptions,
 ) -> Iterator[tuple[StudyRunner, StudyRunner]]:
     """Give what studies run in, and the same without the cache of chat models."""
@@ -312,7 +314,7 @@ def _read_threshold(text: str) -> Any:
 
 
 @contextmanager
-def open_models(asked: Asked, rankers: Sequence[str]) -> Iterator[Models]:
+def open_models(asked: ModelOptions, rankers: Sequence[str]) -> Iterator[Models]:
     """Give what makes the chat models of *rankers*, with the cache open if one of them asks."""
     from deepera_graph.bench.rankers.llm import MAX_CONCURRENCY
     from deepera_graph.bench.rankers.named import Models, asks_a_model
@@ -320,26 +322,27 @@ def open_models(asked: Asked, rankers: Sequence[str]) -> Iterator[Models]:
     from deepera_graph.cache.store import open_cache
     from deepera_graph.cli.opening import check_server, default_cache, rates_of
 
-    chat, where, spending = asked[0], asked[1].cache, given(asked[2])
+    spending = {one.name: getattr(asked, one.name) for one in fields(options.BudgetOptions)}
+    spending = {name: value for name, value in spending.items() if value is not None}
     asking = any(asks_a_model(one) for one in rankers)
-    if chat.model and not asking:
+    if asked.model and not asking:
         raise SettingsError(
-            f"--model {chat.model} is asked by no ranker in --rankers; name one that does, "
+            f"--model {asked.model} is asked by no ranker in --rankers; name one that does, "
             "e.g. deepera:llm or rankgpt"
         )
-    check_server(chat)
+    check_server(asked)
     cache = None
     if asking:
-        cache = default_cache() if where is None else open_cache(where)
+        cache = default_cache() if asked.cache is None else open_cache(asked.cache)
     try:
         yield Models(
-            model=chat.model or "",
-            base_url=chat.base_url,
-            api_key_env=chat.api_key_env,
-            limits=rates_of(chat),
+            model=asked.model or "",
+            base_url=asked.base_url,
+            api_key_env=asked.api_key_env,
+            limits=rates_of(asked),
             cache=cache,
             max_concurrency=(
-                MAX_CONCURRENCY if chat.max_concurrency is None else chat.max_concurrency
+                MAX_CONCURRENCY if asked.max_concurrency is None else asked.max_concurrency
             ),
             budget=Budget(**spending) if spending else None,
         )

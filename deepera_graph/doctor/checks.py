@@ -21,13 +21,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from deepera_graph import __version__
-from deepera_graph.errors import (
-    BackendError,
-    DeepEraError,
-    RoleError,
-    SettingsError,
-    StoreError,
-)
+from deepera_graph.errors import BackendError, DeepEraError, RoleError, SettingsError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -164,7 +158,7 @@ _NEEDED = {
 
 def check_versions() -> Iterator[Finding]:
     """Yield one finding a package: its version, whether it is in range and can be imported."""
-    from deepera_graph.judges.onnx import send_nothing
+    from deepera_graph.packages import send_nothing
 
     send_nothing()
     yield _check_python()

@@ -17,16 +17,15 @@ from openai import DefaultHttpxClient
 from deepera_graph import prompts
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import UNSUPPORTED, ChatModel, OutputMode
-from deepera_graph.chat.parsing import parse_reply
+from deepera_graph.chat.parsing import JudgementReply, ReplyModel, parse_reply
 from deepera_graph.chat.retry import RetryPolicy
-from deepera_graph.chat.schema import JudgementReply, ReplyModel
 from deepera_graph.doctor.checks import KEY_VARIABLE, SAMPLE, Finding, judge_sample
 from deepera_graph.errors import AnswerError, CallError, SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.judges.llm.roles import LlmJudge
 from deepera_graph.schema import Backend
-from deepera_graph.text.sentences import split_sentences
+from deepera_graph.text.words import split_sentences
 
 _ANSWERS, _STRUCTURED = "model answers", "structured answers"
 _JUDGEMENT = "judgement of the model"

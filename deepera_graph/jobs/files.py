@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Set
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple, Self
+from typing import IO, Any, NamedTuple, Self
 
 from filelock import FileLock, Timeout
 
@@ -135,7 +135,7 @@ class PlainOutput:
 
     manifest: dict[str, Any] | None = None
 
-    def __init__(self, out: BinaryIO | None) -> None:
+    def __init__(self, out: IO[bytes] | None) -> None:
         self._out = out
 
     def find_done(self, line: RawLine) -> None:
@@ -188,8 +188,8 @@ class ResumableOutput:
         self._places: dict[int, _Place] = {}
         self._n_done = self._n_met = 0
         self._end_of_out = self._end_of_manifest = 0
-        self._earlier: BinaryIO | None = None
-        self._files: tuple[BinaryIO, BinaryIO] | None = None
+        self._earlier: IO[bytes] | None = None
+        self._files: tuple[IO[bytes], IO[bytes]] | None = None
 
     def __enter__(self) -> Self:
         if self._resumes:
@@ -209,6 +209,7 @@ class ResumableOutput:
             if kind is None and not self._resumes:
                 self._begin()
             if self._resumes and (kind is None or self._files is not None):
+                self._close_files()
                 self._put_in_order()
         finally:
             self._close()
@@ -248,8 +249,8 @@ class ResumableOutput:
         """Raise `SettingsError` unless every line that was done has been met again."""
         if self._n_met < self._n_done:
             raise SettingsError(
-                f"{self._n_done} lines are done in {str(self._out)!r}, but only {self._n_met} of "
-                "them are there; is the input, or --limit, shorter than before?"
+                f"{str(self._out)!r} was made from more lines than there are now "
+                f"({self._n_done}, found {self._n_met}); is the input, or --limit, shorter?"
             )
 
     def _load(self) -> None:
@@ -273,7 +274,7 @@ class ResumableOutput:
             missing = [start for n, (start, _) in latest.items() if n not in self._places]
             self._refuse_changed(self._earlier, missing, strangers)
 
-    def _read_entries(self, manifest: BinaryIO) -> Iterator[tuple[int, dict[str, Any]]]:
+    def _read_entries(self, manifest: IO[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield every entry and where it begins, if the manifest is of such a run."""
         try:
             head = json.loads(manifest.readline())
@@ -307,10 +308,9 @@ class ResumableOutput:
                     self._places[number] = _Place(latest[number][0], start, len(text))
                 elif output not in known:
                     strangers.add(_read_id(text))
-                self._end_of_out = start + len(text)
         return strangers
 
-    def _refuse_changed(self, manifest: BinaryIO, missing: list[int], strangers: set[Any]) -> None:
+    def _refuse_changed(self, manifest: IO[bytes], missing: list[int], strangers: set[Any]) -> None:
         """Refuse an output in which a line that is done reads otherwise now."""
         for start in missing:
             manifest.seek(start)
@@ -321,15 +321,17 @@ class ResumableOutput:
                     "without that line it can be continued"
                 )
 
-    def _begin(self) -> tuple[BinaryIO, BinaryIO]:
+    def _begin(self) -> tuple[IO[bytes], IO[bytes]]:
         """Open both files for adding; cut torn last lines, or what is to be replaced."""
         if self._files is not None:
             return self._files
-        if not self._resumes:
+        if self._resumes:
+            self._put_in_order()
+        else:
             self._take_lock()
         exists = self._may_replace and self._out.exists()
-        out = _open_binary(self._out, "r+b" if exists else "xb")
-        manifest = _open_binary(self._path, "r+b" if self._resumes else "wb")
+        out = self._out.open("r+b" if exists else "xb")
+        manifest = self._path.open("r+b" if self._resumes else "wb")
         self._files = out, manifest
         for file, end in ((out, self._end_of_out), (manifest, self._end_of_manifest)):
             file.truncate(end)
@@ -348,16 +350,16 @@ class ResumableOutput:
 
     def _put_in_order(self) -> None:
         """Write the output anew, if its lines are not in order, or not all of them are needed."""
-        self._close_files()
-        places = [place for _, place in sorted(self._places.items()) if place.size]
-        starts = [place.start for place in places]
-        size = sum(place.size for place in places)
-        if starts == sorted(starts) and size == self._out.stat().st_size:
+        lines = [(number, place) for number, place in sorted(self._places.items()) if place.size]
+        starts = [place.start for _, place in lines]
+        self._end_of_out = sum(place.size for _, place in lines)
+        if starts == sorted(starts) and self._end_of_out == self._out.stat().st_size:
             return
         draft = self._out.with_name(f"{self._out.name}.tmp")
         try:
             with self._out.open("rb") as out, draft.open("wb") as new:
-                for place in places:
+                for number, place in lines:
+                    self._places[number] = place._replace(start=new.tell())
                     out.seek(place.start)
                     new.write(out.read(place.size))
             draft.replace(self._out)
@@ -386,12 +388,7 @@ class ResumableOutput:
             self._lock.release()
 
 
-def _open_binary(path: Path, mode: Literal["r+b", "wb", "xb"]) -> BinaryIO:
-    file: BinaryIO = path.open(mode)
-    return file
-
-
-def _read_whole_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+def _read_whole_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield lines with where they begin, up to a torn last one."""
     start = file.tell()
     while (text := file.readline()).endswith(b"\n"):
@@ -399,7 +396,7 @@ def _read_whole_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         start += len(text)
 
 
-def _add_line(file: BinaryIO, data: bytes) -> None:
+def _add_line(file: IO[bytes], data: bytes) -> None:
     """Add to a file, and hand it over to the system."""
     file.write(data)
     file.flush()

@@ -261,7 +261,7 @@ class RayEngine:
             self._ray.get([self._begin(slot) for slot in self._slots], timeout=_PATIENCE)
         except errors.GetTimeoutError as error:
             raise BackendError(
-                f"Ray had no room for {self._n_workers} workers within {_PATIENCE:.0f} s"
+                f"Ray had no room for --workers {self._n_workers} within {_PATIENCE:.0f} s"
             ) from error
         except errors.RayTaskError as error:
             raise error.cause from error
@@ -331,20 +331,16 @@ class RayEngine:
             if not slot.is_lost:
                 return
             _logger.warning("a worker was lost; what it had in hand is judged again")
-            with suppress(*self._lost):
-                await self._reopen(slot)
+            try:
+                await self._begin(slot)
+            except self._lost:
+                continue
+            except self._ray.exceptions.RayError as error:
+                cause = getattr(error, "cause", error)
+                raise BackendError(f"a worker cannot begin again: {_first_line(cause)}") from error
+            slot.is_lost = False
         if slot.is_lost:
             raise BackendError(f"{_MOST_LOST + 1} workers were lost while getting ready")
-
-    async def _reopen(self, slot: _Slot) -> None:
-        try:
-            await self._begin(slot)
-        except self._lost:
-            raise
-        except self._ray.exceptions.RayError as error:
-            cause = getattr(error, "cause", error)
-            raise BackendError(f"a worker cannot begin again: {_first_line(cause)}") from error
-        slot.is_lost = False
 
 
 def check_address(address: str | None) -> None:

@@ -57,7 +57,7 @@ def plan(
     *needs_evidence* says that a passage needs a quote that occurs in it to pass; *has_cache*, that
     a verdict may be had for nothing after the budget is spent.
     """
-    if settings.passages_a_wave is None and len(_verdicts(state)) == len(state["windows"]):
+    if settings.passages_a_round is None and len(_verdicts(state)) == len(state["windows"]):
         return Command(goto="select")
     pool = _Pool(state)
     request = pool.request(_summary_from(state, settings) if judge.gives_summaries else None)
@@ -81,11 +81,11 @@ def plan(
 def sure_from(settings: Settings, intent: IntentKind) -> float:
     """Return the lowest score that is surely above the threshold, in [0, 1], or above all scores.
 
-    That is `enough_margin` above it, but no more than half the way from it to 1: a threshold of
+    That is `stop_margin` above it, but no more than half the way from it to 1: a threshold of
     0.95 makes 0.975 sure, and one of 1.0 makes 1.0 sure.
     """
     lowest = cut(settings.threshold, [], intent)
-    margin = min(settings.enough_margin, max(0.0, 1 - lowest) / 2)
+    margin = min(settings.stop_margin, max(0.0, 1 - lowest) / 2)
     return max(lowest, round(lowest + margin, _DIGITS))
 
 
@@ -213,7 +213,7 @@ _ASKED_NO_MORE = _Left("not_needed", "skipped: the judge asked for no more")
 
 def _wave_size(settings: Settings, judge: Judge) -> float:
     """Return the most windows a wave, in whole groups; infinite if all are judged at once."""
-    size = settings.passages_a_wave
+    size = settings.passages_a_round
     return inf if size is None else -(-size // judge.group_size) * judge.group_size
 
 
@@ -239,7 +239,7 @@ def _why_stop(
     spent: str,
 ) -> _Left | None:
     judgements = [one for one in _verdicts(state) if one["index"] in done]
-    if settings.enough is not None:
+    if settings.stop_after is not None:
         lowest = sure_from(settings, state["intent"]["fields"]["intent"])
         texts = {index: state["passages"][index].page_content for index in done}
         sure = {
@@ -247,7 +247,7 @@ def _why_stop(
             for one in judgements
             if passes(texts[one["index"]], one, lowest, needs_evidence=needs_evidence)
         }
-        if len(sure) >= settings.enough:
+        if len(sure) >= settings.stop_after:
             found = "1 passage" if len(sure) == 1 else f"{len(sure)} passages"
             return _Left("not_needed", f"skipped: {found} already scored >= {lowest:g}")
     if all(one["unusable"] for one in judgements):  # a backend that lets nobody in

@@ -23,15 +23,7 @@ from deepera_graph.pipeline.edges import any_kept, any_passages, last_step, plan
 from deepera_graph.pipeline.intent import receive
 from deepera_graph.pipeline.select import collect, select
 from deepera_graph.pipeline.state import Output, Question, State
-from deepera_graph.schema import (
-    Answer,
-    Backend,
-    Batch,
-    Intent,
-    RoleAnswer,
-    Summary,
-    Verdicts,
-)
+from deepera_graph.schema import Answer, Backend, Batch, Intent, RoleAnswer, Summary, Verdicts
 from deepera_graph.settings import Settings
 
 if TYPE_CHECKING:

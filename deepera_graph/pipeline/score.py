@@ -6,13 +6,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from deepera_graph.errors import RoleError
 from deepera_graph.judges.base import Judge, read_verdicts
-from deepera_graph.pipeline.state import (
-    JudgementRecord,
-    ScoreTask,
-    Span,
-    Update,
-    WindowRecord,
-)
+from deepera_graph.pipeline.state import JudgementRecord, ScoreTask, Span, Update, WindowRecord
 from deepera_graph.schema import (
     Batch,
     Candidate,

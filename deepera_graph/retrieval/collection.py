@@ -1,4 +1,4 @@
-"""A collection in Qdrant: what it was indexed with, and how one is made."""
+"""A collection in Qdrant: its BM25 vectors, what it was indexed with, and how one is made."""
 
 from collections import Counter
 from typing import Any, Literal, get_args
@@ -12,7 +12,9 @@ from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.text.words import stems
 
 # Changes whenever the same text would get other term numbers; part of the vector's name in a store.
-SCHEME = "hashed-stems-1"
+SPARSE_NAME = "hashed-stems-1"
+DENSE_NAME = QdrantVectorStore.VECTOR_NAME
+Mode = Literal["sparse", "dense", "hybrid"]
 
 
 class HashedTermEmbeddings(SparseEmbeddings):
@@ -72,11 +74,6 @@ def _count_terms(text: str) -> dict[int, int]:
     """Count the stems under their numbers, in rising order of number."""
     counts = Counter(crc32(stem.encode("utf-8", "surrogatepass")) for stem in stems(text))
     return dict(sorted(counts.items()))
-
-
-Mode = Literal["sparse", "dense", "hybrid"]
-DENSE_NAME = QdrantVectorStore.VECTOR_NAME
-SPARSE_NAME = SCHEME
 
 
 def open_collection(

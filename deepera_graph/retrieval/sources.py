@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.text.jsonl import BOM, parse_object, read_raw_lines
-from deepera_graph.text.sentences import Sentence, split_sentences
+from deepera_graph.text.words import Sentence, split_sentences
 
 MAX_WORDS = 200
 
@@ -157,7 +157,9 @@ def _take_text(place: str, fields: dict[str, object]) -> str:
         text = " ".join(text)
     if not isinstance(text, str) or not text.strip():
         known = ", ".join(TEXT_FIELDS)
-        raise InputError(f"{place}: has no text; it is one of {known}, found {names:.80}")
+        raise InputError(
+            f"{place}: has no text; expected one of the fields {known}, found {names:.80}"
+        )
     return text
 
 

@@ -13,7 +13,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from deepera_graph.bench.data.articles import read_articles
+from deepera_graph.bench.data.documents import read_articles
 from deepera_graph.bench.data.instance import Context, Instance, read_rows
 from deepera_graph.bench.data.readers import open_dataset, read_beir, read_instances
 from deepera_graph.errors import InputError, SettingsError
@@ -194,6 +194,40 @@ def read_pools(
     if not drafts:
         raise InputError(f"there is no question in {', '.join(map(str, paths))}")
     return [build(group) for (build, _), group in zip(drafts, groups, strict=True)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataPlan:
+    """What is read, and how.
+
+    Attributes:
+        data: See `read_pools`; not empty.
+        sets: Only these sets of the data; None takes all.
+        split: Judgements of a BEIR folder.
+        n_candidates: Documents BM25 finds there for a query, >= 1.
+        seed: Of splits, fits and intervals.
+        keep: Where features are kept for the next time; None keeps none.
+    """
+
+    data: tuple[Path, ...]
+    sets: tuple[str, ...] | None = None
+    split: str = "train"
+    n_candidates: int = N_NEGATIVES
+    seed: int = 0
+    keep: Path | None = None
+
+    def read_pools(self, *, to_train: bool) -> list[Pool]:
+        """Read the data; golden documents that BM25 missed are added only to train on."""
+        pools = read_pools(
+            self.data,
+            split=self.split,
+            n_candidates=self.n_candidates,
+            adds_golden=to_train,
+            sets=self.sets,
+        )
+        if to_train:
+            select_trainable(pools)
+        return pools
 
 
 def select_trainable(pools: Sequence[Pool]) -> list[Pool]:

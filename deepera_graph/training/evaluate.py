@@ -12,7 +12,7 @@ from deepera_graph.bench.metrics.statistics import Interval
 from deepera_graph.judges.trained.model import SHIPPED, EvidenceModel
 from deepera_graph.judges.trained.scorer import EvidenceScorer
 from deepera_graph.training.augment import merge_evidence, take_first
-from deepera_graph.training.data import N_CANDIDATES, Pool, read_pools, select_trainable
+from deepera_graph.training.data import N_CANDIDATES, DataPlan, Pool
 from deepera_graph.training.features import FeatureExtractor, open_extractor
 from deepera_graph.training.fit import build_learner, build_model_scorer
 from deepera_graph.training.measure import (
@@ -47,33 +47,23 @@ _OPERATING = ("precision", "any golden", "empty")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluationPlan:
+class EvaluationPlan(DataPlan):
     """What is measured, and on what.
 
     Attributes:
-        data: See `read_pools`; not empty.
         weights: Folder of weights; the shipped ones if None. Judges that are fitted for the
             measurement use its encoder.
-        sets: Only these sets of the data; None takes all.
-        split: Judgements of a BEIR folder.
-        n_candidates: Documents BM25 finds there for a query, >= 1.
         tau: Threshold, inclusive, in [0, 1].
         n_folds: Of a cross-validation, >= 2.
-        seed: Of folds, fits and intervals.
-        keep: Where features are kept for the next time; None keeps none.
         first: Numbers of passages, >= 1: questions are also measured over their first ones.
         joined: Whether questions that several sets ask are also measured with all their evidence.
     """
 
-    data: tuple[Path, ...]
-    weights: Path | None = None
-    sets: tuple[str, ...] | None = None
     split: str = "test"
     n_candidates: int = N_CANDIDATES
+    weights: Path | None = None
     tau: float = TAU
     n_folds: int = N_FOLDS
-    seed: int = 0
-    keep: Path | None = None
     first: tuple[int, ...] = ()
     joined: bool = False
 
@@ -81,19 +71,6 @@ class EvaluationPlan:
     def folder(self) -> Path:
         """The folder of the weights."""
         return self.weights or SHIPPED
-
-    def read_pools(self, *, to_train: bool) -> list[Pool]:
-        """Read the data; golden documents that BM25 missed are added only to train on."""
-        pools = read_pools(
-            self.data,
-            split=self.split,
-            n_candidates=self.n_candidates,
-            adds_golden=to_train,
-            sets=self.sets,
-        )
-        if to_train:
-            select_trainable(pools)
-        return pools
 
     def add_measured(self, pools: Sequence[Pool]) -> list[Pool]:
         """Return the pools and what else they are measured as, in sets of their own."""

@@ -17,7 +17,6 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # h
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.heuristic.intent import recognize_intent
-from deepera_graph.judges.onnx import send_nothing
 from deepera_graph.judges.trained.encoder import ON_CPU, Encoded, Encoder
 from deepera_graph.judges.trained.features import (
     PassageMatch,
@@ -40,6 +39,7 @@ from deepera_graph.judges.trained.similarity import (
     looks_like_claim,
     measure_lexical_similarity,
 )
+from deepera_graph.packages import send_nothing
 from deepera_graph.schema import IntentFields, PassageTask, intent_fields
 from deepera_graph.training.data import LabelledPassage, Pool
 from deepera_graph.training.weights import Log, log_nothing

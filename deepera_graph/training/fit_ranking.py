@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.bench.metrics.statistics import fit_logistic
-from deepera_graph.judges.trained.pool_features import RANK, RANKING_FEATURES, SINGLE_FEATURES
+from deepera_graph.judges.trained.pool_features import (
+    RANK,
+    RANKING_FEATURES,
+    SINGLE_FEATURES,
+    Trees,
+    average_trees,
+)
 from deepera_graph.judges.trained.scorer import (
     AnswerabilityModel,
     PassageRanker,
@@ -18,7 +24,6 @@ from deepera_graph.judges.trained.scorer import (
     list_answerability_inputs,
     list_platt_inputs,
 )
-from deepera_graph.judges.trained.trees import Trees, average_trees
 from deepera_graph.training.features import ContextPool, FeaturedPool
 from deepera_graph.training.weights import Event, Log, import_package, log_nothing
 

@@ -11,7 +11,7 @@ from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.judges.trained.model import SHIPPED
 from deepera_graph.judges.trained.scorer import EvidenceScorer
 from deepera_graph.training.augment import VARIANTS, add_variants
-from deepera_graph.training.data import N_NEGATIVES, Pool, read_pools, select_trainable
+from deepera_graph.training.data import DataPlan, Pool, select_trainable
 from deepera_graph.training.features import FeatureExtractor, open_extractor
 from deepera_graph.training.fit import build_scorer, fit_scorer
 from deepera_graph.training.fit_ranking import LEAF
@@ -46,31 +46,19 @@ RECIPES: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingPlan:
-    """What to train on, and how.
+class TrainingPlan(DataPlan):
+    """What to train on, and how; the same data, seed and machine give the same weights.
 
     Attributes:
-        data: See `read_pools`; not empty.
         out: Folder for the weights; it is made.
         encoder: Folder whose encoder and tokenizer are used; that of the shipped weights if None.
-        sets: Only these sets of the data; None takes all.
-        split: Judgements of a BEIR folder.
-        n_candidates: Documents BM25 finds there for a query, >= 1.
         validation: Share of the groups of questions that decides between recipes, in (0, 1); None
             asks for no decision.
-        seed: Of the fit; the same data, seed and machine give the same weights.
-        keep: Where features are kept for the next time; None keeps none.
     """
 
-    data: tuple[Path, ...]
     out: Path
     encoder: Path | None = None
-    sets: tuple[str, ...] | None = None
-    split: str = "train"
-    n_candidates: int = N_NEGATIVES
     validation: float | None = None
-    seed: int = 0
-    keep: Path | None = None
 
 
 class TrainingOutcome(NamedTuple):
@@ -104,9 +92,7 @@ def train_judge(plan: TrainingPlan, log: Log = log_nothing) -> TrainingOutcome:
     import_package("lightgbm")
     source = plan.encoder or SHIPPED
     files = find_encoder(source)
-    pools = select_trainable(
-        read_pools(plan.data, split=plan.split, n_candidates=plan.n_candidates, sets=plan.sets)
-    )
+    pools = select_trainable(plan.read_pools(to_train=True))
     held_out = plan.validation
     sides = None if held_out is None else split_held_out(pools, held_out, seed=plan.seed)
     base = load_scorer(source)

@@ -78,9 +78,9 @@ class RerankerFields(BaseModel):
     answer: SkipValidation[bool] = False
     budget: SkipValidation[Budget | Mapping[str, Any] | None] = None
     require_evidence: SkipValidation[bool | None] = None
-    enough: SkipValidation[int | None] = None
-    enough_margin: SkipValidation[float] = 0.1
-    wave_size: SkipValidation[int | None] = None
+    stop_after: SkipValidation[int | None] = None
+    stop_margin: SkipValidation[float] = 0.1
+    round_size: SkipValidation[int | None] = None
 
     if not TYPE_CHECKING:  # a type checker makes the signature from the fields
 

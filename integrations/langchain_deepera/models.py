@@ -21,14 +21,14 @@ class EvidenceCrossEncoder(BaseCrossEncoder):
     Args:
         backend: Who judges: a `Backend`, or its name.
         settings: See `deepera_graph.Settings`; nothing is filtered or summarized here, and every
-            text gets a score, whatever is `enough`.
+            text gets a score, whatever is `stop_after`.
 
     Raises:
         SettingsError: The backend cannot be built, or a setting is out of range.
     """
 
     def __init__(self, backend: Backend | str = "local", **settings: Any) -> None:
-        asked = {"content": "passage", **settings, "enough": None}
+        asked = {"content": "passage", **settings, "stop_after": None}
         self._reranker = EvidenceReranker(backend, **asked)
 
     def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:

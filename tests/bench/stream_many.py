@@ -6,7 +6,7 @@ from pathlib import Path
 
 from deepera_graph.bench.data.readers import open_dataset
 from deepera_graph.bench.rankers.base import FirstStage
-from deepera_graph.bench.rankers.lexical import BM25
+from deepera_graph.bench.rankers.retrieval import BM25
 from deepera_graph.bench.run import BenchConfig, run
 
 plan = BenchConfig(n_resamples=100, keep=Path(sys.argv[2]), oracle=True)

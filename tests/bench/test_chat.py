@@ -11,7 +11,7 @@ from deepera_graph.bench.rankers.llm import Chat, run_together
 from deepera_graph.bench.rankers.named import Models
 from deepera_graph.budget import Budget
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.chat.schema import ReplyModel
+from deepera_graph.chat.parsing import ReplyModel
 from deepera_graph.errors import AnswerError, BackendError, BudgetError, SettingsError
 from deepera_graph.judges.trained.backend import local_backend
 from support.openai_server import ChatServer, Reply

@@ -2,7 +2,13 @@
 
 import pytest
 
-from deepera_graph.bench.build.gates import GATES, Candidate, Gates, contains_answer, failed_gates
+from deepera_graph.bench.build.gates import (
+    GATES,
+    CandidateDistractor,
+    Gates,
+    contains_answer,
+    failed_gates,
+)
 from deepera_graph.errors import SettingsError
 
 QUESTION = "Does liming raise the pH of acid ponds?"
@@ -30,7 +36,7 @@ def candidate(text=GOOD, **changes):
         "question": QUESTION,
         **changes,
     }
-    return Candidate(**fields)
+    return CandidateDistractor(**fields)
 
 
 def test_prose_passes_every_gate():

@@ -1,3 +1,6 @@
+from importlib.resources import files
+from pathlib import Path
+
 import ir_measures
 import numpy as np
 import pytest
@@ -5,6 +8,7 @@ import pytest
 from bench.lakes import make_judged
 from deepera_graph.bench.data.instance import MetricError
 from deepera_graph.bench.metrics.ranking import (
+    METRIC_NAMES,
     check_same_questions,
     compute,
     evaluate_run,
@@ -115,3 +119,10 @@ def test_hit_rate_and_relative_position_equal_ir_measures_on_1000_random_runs():
 def test_unknown_metrics_are_refused_by_name(name):
     with pytest.raises(MetricError, match="metric must be one of RP, "):
         compute(name, [make_judged("a", "a")])
+
+
+@pytest.mark.parametrize("metric", METRIC_NAMES)
+def test_a_metric_stands_in_the_help_and_in_the_docs(metric):
+    docs = Path(__file__).parents[2] / "docs" / "benchmark.md"
+    assert metric in files("deepera_graph.cli").joinpath("help.txt").read_text(encoding="utf-8")
+    assert f"`{metric}`" in docs.read_text(encoding="utf-8")

@@ -15,8 +15,8 @@ from bench.test_rankers import TEXTS, order, shown
 from deepera_graph.bench import run as command
 from deepera_graph.bench.data.instance import RankingError, UnavailableError
 from deepera_graph.bench.rankers.base import Ranker, UnavailableRanker
-from deepera_graph.bench.rankers.lexical import BM25
 from deepera_graph.bench.rankers.named import make_ranker
+from deepera_graph.bench.rankers.retrieval import BM25
 from deepera_graph.bench.run import BenchConfig, run
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.judges.cross_encoder.models import weights

@@ -16,10 +16,9 @@ from deepera_graph.bench.rankers.base import (
     texts_of,
 )
 from deepera_graph.bench.rankers.deepera import DeepEra
-from deepera_graph.bench.rankers.embedding import Dense
 from deepera_graph.bench.rankers.external import Compressor
-from deepera_graph.bench.rankers.lexical import BM25
 from deepera_graph.bench.rankers.named import make_ranker
+from deepera_graph.bench.rankers.retrieval import BM25, Dense
 from deepera_graph.errors import SettingsError
 from deepera_graph.reranker import EvidenceReranker
 from support.scripted import Script

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from deepera_graph.bench.data.instance import DatasetError
-from deepera_graph.bench.data.readers import open_dataset
-from deepera_graph.bench.data.sample import NAMES, sample
+from deepera_graph.bench.data.readers import NAMES, open_dataset, sample
 
 
 @pytest.mark.parametrize("hard", [False, True])

@@ -90,3 +90,9 @@ def test_what_is_no_data_set_is_one_line(deepera, tmp_path):
     result = deepera("bench", "table", tmp_path / "none.jsonl")
     assert result.exit_code == 2
     assert "is no data set" in result.stderr
+
+
+def test_the_default_metrics_are_those_in_the_help(table, deepera):
+    shown = "".join(deepera("bench", "table", "--help").stdout.replace("│", " ").split())
+    measured = json.loads(table("--rankers", "first-stage", "--json").stdout)["metrics"]
+    assert f"[default:({','.join(measured)})]" in shown

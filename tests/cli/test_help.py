@@ -4,7 +4,8 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
+from typing import get_type_hints
 
 import pytest
 import typer
@@ -12,7 +13,7 @@ import typer
 from cli.conftest import TEA, line
 from deepera_graph import __version__
 from deepera_graph.cli.main import app
-from deepera_graph.cli.options import BudgetOptions, options_of
+from deepera_graph.cli.options import BudgetOptions
 from deepera_graph.cli.rerank import rerank
 from deepera_graph.cli.search import ask
 from deepera_graph.settings import PRESETS, Settings
@@ -107,7 +108,7 @@ def test_the_help_of_a_daily_command_fits_a_screen(deepera, command):
 
 @pytest.mark.parametrize("command", DAILY)
 def test_help_all_lists_every_option(deepera, command):
-    made = typer.main.get_command(app).commands[command]
+    made = typer.main.get_command(app).commands[command].callback.make()
     written = {name for one in made.params for name in one.opts}
     shown = deepera(command, "--help-all").stdout
     assert "Examples:" in shown
@@ -116,7 +117,7 @@ def test_help_all_lists_every_option(deepera, command):
 
 @pytest.mark.parametrize("command", sorted({*DAILY} - {"index"}))  # `index` has few options
 def test_help_leaves_out_what_is_seldom_needed(deepera, command):
-    made = typer.main.get_command(app).commands[command]
+    made = typer.main.get_command(app).commands[command].callback.make()
     short = deepera(command, "--help").stdout
     written = {name for one in made.params for name in one.opts if name.startswith("--")}
     assert {one for one in written if f"{one} " not in short} != set()
@@ -127,7 +128,7 @@ NO_OPTION = {"rerank": {"answer"}, "ask": set()}  # an output line of rerank has
 
 @pytest.mark.parametrize("command", [rerank, ask])
 def test_every_setting_has_an_option(command):
-    kinds = options_of(command).values()
+    kinds = [one for one in get_type_hints(command).values() if is_dataclass(one)]
     settings = {one.metadata["setting"] or one.name for kind in kinds for one in fields(kind)}
     settings |= {"budget"} if BudgetOptions in kinds else set()
     missing = {one.name for one in fields(Settings)} - settings
@@ -138,7 +139,7 @@ def test_every_setting_has_an_option(command):
     ("args", "name", "value"),
     [
         (("--max-passage-chars", "500"), "max_passage_chars", 500),
-        (("--enough-margin", "0.2"), "enough_margin", 0.2),
+        (("--stop-margin", "0.2"), "stop_margin", 0.2),
         (("--require-evidence", "yes"), "require_evidence", True),
         (("--require-evidence", "no"), "require_evidence", False),
         (("--max-failed-share", "0.5"), "max_failed_share", 0.5),

@@ -90,6 +90,6 @@ def test_blank_input_and_unknown_settings_are_named():
 
 
 def test_every_pair_gets_a_score_whatever_is_enough():
-    encoder = EvidenceCrossEncoder(scripted_backend(SCORES), enough=1, wave_size=1)
+    encoder = EvidenceCrossEncoder(scripted_backend(SCORES), stop_after=1, round_size=1)
     pairs = [("Which tea?", text) for text in ("high", "low", "middle")]
     assert encoder.score(pairs) == [0.9, 0.1, 0.5]

@@ -366,7 +366,7 @@ def test_behind_a_screen_each_judge_sees_what_it_needs(is_async):
 def test_a_run_that_stops_tells_what_a_judge_of_the_whole_pool_said_before_its_turn(is_async):
     """A joint judge has judged all; what is beyond the last wave is not needed all the same."""
     backend = list_backend(lambda batch: [judged(0.95)] * len(batch["windows"]))
-    options = {"enough": 1, "wave_size": 1}
+    options = {"stop_after": 1, "round_size": 1}
     result = run(backend, is_async=is_async, **options)
     assert [(one.id, one.score, one.status) for one in result.passages] == [
         ("1", 0.95, "scored"), ("2", None, "not_needed"), ("3", None, "not_needed"),

@@ -71,13 +71,13 @@ SCORES = st.lists(st.sampled_from([0.1, 0.5, 0.8, 0.89, 0.9, 1.0]), min_size=1, 
 @hypothesis_settings(max_examples=25, deadline=None)
 @given(
     scores=SCORES,
-    enough=st.none() | st.integers(1, 5),
-    wave_size=st.none() | st.integers(1, 7),
+    stop_after=st.none() | st.integers(1, 5),
+    round_size=st.none() | st.integers(1, 7),
     top_n=st.sampled_from([2, 20]),
     order=st.randoms(use_true_random=False),
 )
 def test_a_run_that_stops_says_what_a_run_over_those_asked_about_says(
-    scores, enough, wave_size, top_n, order
+    scores, stop_after, round_size, top_n, order
 ):
     """Kept is what is kept of the passages asked about, which are the first ones, in whole waves.
 
@@ -90,13 +90,13 @@ def test_a_run_that_stops_says_what_a_run_over_those_asked_about_says(
         for rank, text in zip(ranks, texts_of(scores), strict=True)
     ]
     backend = scripted_backend(by_first_word)
-    reranker = EvidenceReranker(backend, enough=enough, wave_size=wave_size, top_n=top_n)
+    reranker = EvidenceReranker(backend, stop_after=stop_after, round_size=round_size, top_n=top_n)
     result, other = ways(reranker, passages)
     assert essence(result) == essence(other)
     assert backend.judge.calls == 2 * (len(scores) - len(result.not_needed)) <= 2 * len(scores)
     assert sorted(ids(result.passages)) == sorted(map(str, ranks))
 
-    size = reranker.settings.passages_a_wave or len(scores)
+    size = reranker.settings.passages_a_round or len(scores)
     n_asked = len(scores) - len(result.not_needed)
     asked = [one for one in passages if one.metadata["retrieval_rank"] <= n_asked]
     assert set(ids(asked)) | set(ids(result.not_needed)) == set(map(str, ranks))
@@ -111,14 +111,14 @@ def test_a_run_that_stops_says_what_a_run_over_those_asked_about_says(
     in_turn = dict(sorted(zip(ranks, scores, strict=True)))
     sure = [rank for rank, score in in_turn.items() if score >= 0.9]
     if result.not_needed:
-        assert sum(rank <= n_asked for rank in sure) >= enough
-        assert sum(rank <= n_asked - size for rank in sure) < enough
-    elif enough and n_asked > size:
-        assert sum(rank <= (n_asked - 1) // size * size for rank in sure) < enough
+        assert sum(rank <= n_asked for rank in sure) >= stop_after
+        assert sum(rank <= n_asked - size for rank in sure) < stop_after
+    elif stop_after and n_asked > size:
+        assert sum(rank <= (n_asked - 1) // size * size for rank in sure) < stop_after
 
 
 def test_what_is_not_needed_is_told_everywhere_and_is_no_failure():
-    result, _ = run([0.95, 0.2, 1.0, *[0.9] * 20], enough=2)
+    result, _ = run([0.95, 0.2, 1.0, *[0.9] * 20], stop_after=2)
     assert result.outcome == "ok"
     assert (len(result.kept), len(result.not_needed), result.failed) == (7, 15, ())
     assert len(result.kept + result.dropped + result.not_needed) == len(result.all_passages)
@@ -132,7 +132,7 @@ def test_what_is_not_needed_is_told_everywhere_and_is_no_failure():
 
 
 def test_an_event_tells_of_each_passage_that_is_not_asked_about():
-    reranker = EvidenceReranker(scripted_backend(by_first_word), enough=1, wave_size=1)
+    reranker = EvidenceReranker(scripted_backend(by_first_word), stop_after=1, round_size=1)
     events = list(reranker.stream(QUESTION, texts_of([0.9, 0.9, 0.9])))
     told = [(one["id"], one["status"]) for one in events if one["event"] == "scored"]
     assert told == [("1", "scored"), ("2", "not_needed"), ("3", "not_needed")]
@@ -150,19 +150,19 @@ def test_an_event_tells_of_each_passage_that_is_not_asked_about():
     ],
 )
 def test_sure_is_a_margin_above_the_threshold(threshold, margin, sure):
-    settings = Settings(threshold=threshold, enough=1, enough_margin=margin)
+    settings = Settings(threshold=threshold, stop_after=1, stop_margin=margin)
     assert sure_from(settings, "mechanism") == sure
 
 
 @pytest.mark.parametrize(
     ("given", "named"),
     [
-        ({"enough": 0}, "enough must be a whole number >= 1, got 0"),
-        ({"enough": 2.0}, "enough must be a whole number >= 1, got 2.0"),
-        ({"wave_size": True}, "wave_size must be a whole number >= 1, got True"),
-        ({"enough_margin": 1.5}, r"enough_margin must be in \[0, 1\], got 1.5"),
-        ({"enough": 1, "threshold": {"kind": "gap"}}, "got the rule 'gap'"),
-        ({"enough": 1, "threshold": {"kind": "quantile"}}, "got the rule 'quantile'"),
+        ({"stop_after": 0}, "stop_after must be a whole number >= 1, got 0"),
+        ({"stop_after": 2.0}, "stop_after must be a whole number >= 1, got 2.0"),
+        ({"round_size": True}, "round_size must be a whole number >= 1, got True"),
+        ({"stop_margin": 1.5}, r"stop_margin must be in \[0, 1\], got 1.5"),
+        ({"stop_after": 1, "threshold": {"kind": "gap"}}, "got the rule 'gap'"),
+        ({"stop_after": 1, "threshold": {"kind": "quantile"}}, "got the rule 'quantile'"),
     ],
 )
 def test_settings_of_waves_are_checked(given, named):
@@ -172,16 +172,21 @@ def test_settings_of_waves_are_checked(given, named):
 
 @pytest.mark.parametrize(
     ("given", "size"),
-    [({}, None), ({"enough": 3}, 8), ({"enough": 6}, 12), ({"enough": 6, "wave_size": 2}, 2)],
+    [
+        ({}, None),
+        ({"stop_after": 3}, 8),
+        ({"stop_after": 6}, 12),
+        ({"stop_after": 6, "round_size": 2}, 2),
+    ],
 )
 def test_the_size_of_a_wave_depends_on_what_is_enough_alone(given, size):
-    assert Settings(**given, max_concurrency=2).passages_a_wave == size
+    assert Settings(**given, max_concurrency=2).passages_a_round == size
 
 
 def test_only_a_passage_with_evidence_counts_where_evidence_is_required():
     backend = scripted_backend(lambda task: judged(0.95, quote=task["text"][9:]))
     texts = ["No quote.", "Again no.", "There is one here.", "Here, too, is one."]
-    options = {"enough": 1, "wave_size": 1, "require_evidence": True}
+    options = {"stop_after": 1, "round_size": 1, "require_evidence": True}
     result = EvidenceReranker(backend, **options).rerank(QUESTION, texts)
     assert (ids(result.kept), ids(result.not_needed)) == (["3"], ["4"])
 
@@ -192,7 +197,7 @@ def test_once_the_budget_is_spent_only_the_cache_is_asked(cache):
     backend = replace(backend, spec=SPEC)
     texts = texts_of([0.5] * 9)
     reranker = EvidenceReranker(
-        backend, cache=cache, wave_size=2, max_concurrency=1, content="passage"
+        backend, cache=cache, round_size=2, max_concurrency=1, content="passage"
     )
     if cache is not None:
         reranker.rerank(QUESTION, texts[6:])
@@ -207,7 +212,7 @@ def test_once_the_budget_is_spent_only_the_cache_is_asked(cache):
 
 def test_once_the_budget_is_spent_no_wave_is_sent_out():
     backend = scripted_backend(lambda task: by_first_word(task).model_copy(update={"usage": None}))
-    graph = build_graph(backend, Settings(wave_size=2))
+    graph = build_graph(backend, Settings(round_size=2))
     config = with_meter({}, Meter(Budget(max_calls=3)))
     asked = {"question": QUESTION, "passages": texts_of([0.5] * 9)}
     nodes = [next(iter(one)) for one in graph.stream(asked, config, stream_mode="updates")]
@@ -216,7 +221,7 @@ def test_once_the_budget_is_spent_no_wave_is_sent_out():
 
 def test_a_backend_that_lets_nobody_in_is_not_asked_wave_after_wave():
     backend = scripted_backend(lambda task: CallError("no such key", unusable=True))
-    result = EvidenceReranker(backend, wave_size=2).rerank(QUESTION, texts_of([0.9] * 9))
+    result = EvidenceReranker(backend, round_size=2).rerank(QUESTION, texts_of([0.9] * 9))
     assert backend.judge.calls == 2
     assert result.backend_failure == "no such key"
     assert (len(result.failed), result.outcome) == (9, "degraded")
@@ -227,7 +232,7 @@ def test_failures_are_a_share_of_what_was_asked_about_and_stay_last():
         lambda task: CallError("out") if "0.0" in task["text"] else by_first_word(task)
     )
     texts = texts_of([0.0, 1.0, *[0.5] * 8])
-    reranker = EvidenceReranker(backend, enough=1, wave_size=2)
+    reranker = EvidenceReranker(backend, stop_after=1, round_size=2)
     result = reranker.rerank(QUESTION, texts)
     assert result.outcome == "degraded"
     assert ids(result.passages)[-2:] == ["10", "1"]
@@ -240,7 +245,7 @@ def test_all_windows_of_a_passage_are_in_one_wave():
     seen = []
     backend = scripted_backend(lambda task: seen.append(task["text"]) or judged(0.9))
     passages = [" ".join(f"w{n:03}" for n in range(100)), "Short one.", "Short two."]
-    options = {"max_passage_chars": 200, "wave_size": 1, "enough": 1}
+    options = {"max_passage_chars": 200, "round_size": 1, "stop_after": 1}
     result = EvidenceReranker(backend, **options).rerank(QUESTION, passages)
     assert (len(seen), ids(result.not_needed)) == (3, ["2", "3"])
     assert not any(one.windowed for one in result.not_needed)
@@ -267,7 +272,7 @@ def test_a_wave_holds_whole_groups_and_equal_texts_at_once():
     judge = Groups()
     backend = replace(scripted_backend({}), judge=judge)
     texts = [*texts_of([0.9, 0.5, 0.5, 0.4, 0.4]), "0.9 of text 0.", *texts_of([0.1] * 9)]
-    options = {"wave_size": 2, "enough": 3}
+    options = {"round_size": 2, "stop_after": 3}
     result = EvidenceReranker(backend, **options).rerank(QUESTION, texts)
     assert [sorted(group) for group in judge.groups[:2]] == [
         sorted(texts[:3]),
@@ -282,7 +287,7 @@ def test_a_wave_holds_whole_groups_and_equal_texts_at_once():
 def test_nobody_in_the_first_stage_is_passed_over_to_fill_a_wave():
     judge = Groups(2)
     texts = ["0.9 first.", f"0.5 {'word ' * 60}", "0.9 third."]
-    options = {"wave_size": 2, "enough": 1, "max_passage_chars": 200}
+    options = {"round_size": 2, "stop_after": 1, "max_passage_chars": 200}
     reranker = EvidenceReranker(replace(scripted_backend({}), judge=judge), **options)
     assert ids(reranker.rerank(QUESTION, texts).not_needed) == ["2", "3"]
 
@@ -293,7 +298,7 @@ def test_behind_a_cascade_the_most_promising_are_first_and_the_unread_are_no_wav
     texts = [f"text {number}" for number in (1, 8, 3, 9, 5)]
     groups = Groups(1, lambda window: judged(0.95, quote=window["text"]))
     for backend in (careful, replace(careful, judge=groups)):
-        reranker = EvidenceReranker(cascade_backend(cheap, backend, 3), enough=2, wave_size=1)
+        reranker = EvidenceReranker(cascade_backend(cheap, backend, 3), stop_after=2, round_size=1)
         result = reranker.rerank(QUESTION, texts)
         asked = [[one["text"]] for one in careful.judge.tasks]
         assert (groups.groups if backend is not careful else asked) == [["text 9"], ["text 8"]]
@@ -305,7 +310,7 @@ def test_behind_a_screen_a_wave_is_screened_and_judged_before_the_next():
     screen = scripted_backend(lambda task: judged(0.1 if "bad" in task["text"] else 0.5))
     careful = scripted_backend(lambda task: judged(0.95, quote=task["text"]))
     texts = ["text 1", "bad 2", "text 3", "text 4", "text 5"]
-    reranker = EvidenceReranker(screened_backend(screen, careful), enough=2, wave_size=2)
+    reranker = EvidenceReranker(screened_backend(screen, careful), stop_after=2, round_size=2)
     result = reranker.rerank(QUESTION, texts)
     assert [one["text"] for one in careful.judge.tasks] == ["text 1", "text 3", "text 4"]
     assert screen.judge.calls == 4
@@ -322,7 +327,7 @@ def test_a_drain_stops_between_two_waves_and_a_resume_goes_on_there():
         return by_first_word(task)
 
     backend = scripted_backend(judge)
-    options = Settings(wave_size=2, enough=2)
+    options = Settings(round_size=2, stop_after=2)
     graph = build_graph(backend, options, checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "one"}, "max_concurrency": 1}
     passages = [Document(id=text, page_content=text) for text in texts]
@@ -344,13 +349,13 @@ def test_a_run_cut_short_within_a_wave_goes_on_within_it():
         return by_first_word(task)
 
     backend = scripted_backend(judge)
-    options = {"wave_size": 2, "enough": 2}
+    options = {"round_size": 2, "stop_after": 2}
     reranker = EvidenceReranker(backend, checkpointer=InMemorySaver(), max_concurrency=1, **options)
     config = {"configurable": {"thread_id": "one"}}
     with pytest.raises(KeyboardInterrupt):
         reranker.rerank(QUESTION, texts, config=config)
     with pytest.raises(SettingsError, match="other settings"):
-        reranker.with_settings(enough=3).rerank(QUESTION, texts, config=config, resume=True)
+        reranker.with_settings(stop_after=3).rerank(QUESTION, texts, config=config, resume=True)
     result = reranker.rerank(QUESTION, texts, config=config, resume=True)
     again = EvidenceReranker(scripted_backend(by_first_word), **options).rerank(QUESTION, texts)
     assert {**essence(result), "usage": None} == {**essence(again), "usage": None}
@@ -360,12 +365,12 @@ def test_a_run_cut_short_within_a_wave_goes_on_within_it():
 
 
 def test_a_hundred_waves_are_no_recursion_without_end():
-    result, backend = run([0.5] * 100, wave_size=1)
+    result, backend = run([0.5] * 100, round_size=1)
     assert (backend.judge.calls, len(result.dropped)) == (100, 100)
 
 
 def test_an_estimate_counts_all_that_may_be_asked_about():
-    reranker = EvidenceReranker(scripted_backend(by_first_word), enough=1, wave_size=1)
+    reranker = EvidenceReranker(scripted_backend(by_first_word), stop_after=1, round_size=1)
     estimate = reranker.estimate([(QUESTION, texts_of([1.0] * 12))])
     assert estimate.usage["score"].calls == 12
 
@@ -387,7 +392,7 @@ class Promising(Judge):
 def test_what_a_judge_finds_promising_is_first():
     judge = Promising()
     backend = replace(scripted_backend(by_first_word), judge=judge)
-    reranker = EvidenceReranker(backend, enough=1, wave_size=1)
+    reranker = EvidenceReranker(backend, stop_after=1, round_size=1)
     result = reranker.rerank(QUESTION, texts_of([0.1, 0.3, 0.9, 0.2]))
     assert judge.batches == [["0.9 of text 2."]]
     assert ids(result.passages) == ["3", "1", "2", "4"]
@@ -395,7 +400,7 @@ def test_what_a_judge_finds_promising_is_first():
 
 
 def test_a_ranking_of_the_bench_still_holds_every_passage():
-    reranker = EvidenceReranker(scripted_backend(by_first_word), enough=1, wave_size=2)
+    reranker = EvidenceReranker(scripted_backend(by_first_word), stop_after=1, round_size=2)
     passages = [
         {"id": text, "text": text, "title": "", "section": ""} for text in texts_of([0.2, 0.9, 0.7])
     ]

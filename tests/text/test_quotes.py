@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepera_graph.text.quotes import FoundQuote, find_quote
-from deepera_graph.text.sentences import split_sentences
+from deepera_graph.text.words import split_sentences
 
 _CORPUS = files("deepera_graph").joinpath("demo", "corpus.jsonl").read_text("utf-8")
 PASSAGES = [json.loads(line)["text"] for line in _CORPUS.splitlines()]

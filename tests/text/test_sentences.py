@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepera_graph.text.sentences import LONGEST, split_sentences
+from deepera_graph.text.words import LONGEST, split_sentences
 
 
 def texts(text):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepera_graph.text.sentences import split_sentences
 from deepera_graph.text.terms import missing_terms
+from deepera_graph.text.words import split_sentences
 
 _CORPUS = files("deepera_graph").joinpath("demo", "corpus.jsonl").read_text("utf-8")
 PASSAGES = [json.loads(line)["text"] for line in _CORPUS.splitlines()]

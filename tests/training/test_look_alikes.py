@@ -4,11 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepera_graph.training.augment import (
-    VARIANTS,
-    add_variants,
-    classify_negative,
-)
+from deepera_graph.training.augment import VARIANTS, add_variants, classify_negative
 from deepera_graph.training.data import OTHER_PAPER
 from support.pools import pool
 

@@ -30,19 +30,23 @@ from deepera_graph.bench.build.distractors import (
     WRITE_STEP,
     DistractorWriter,
 )
-from deepera_graph.bench.build.model import PACKAGE, BuilderModel, describe_model, without_server
-from deepera_graph.bench.build.outputs import DatasetDrafts
-from deepera_graph.bench.build.plan import BuildPlan, DropRecord
+from deepera_graph.bench.build.plan import (
+    PACKAGE,
+    BuilderModel,
+    BuildPlan,
+    DropRecord,
+    describe_model,
+    without_server,
+)
 from deepera_graph.bench.build.questions import (
     DEFAULT,
     EXTRACT,
-    DocumentDrafts,
     Drafter,
+    Drafts,
     GuidedGenerator,
     PassageGenerator,
     check_generators,
     find_generators,
-    fold,
 )
 from deepera_graph.bench.rankers.llm import MAX_CONCURRENCY
 from deepera_graph.budget import Budget, Meter
@@ -206,7 +210,7 @@ class _Build:
         outputs.write_manifest(out, manifest)
         return BuildResult(out, manifest, self._model.n_sent, self._model.n_failed.total())
 
-    def _draft_dataset(self, name: str, drafter: Drafter, corpus: Corpus) -> DatasetDrafts:
+    def _draft_dataset(self, name: str, drafter: Drafter, corpus: Corpus) -> Drafts:
         documents = list(corpus.documents.values())
         Random(f"{self._plan.seed} documents {name}").shuffle(documents)
         before = self._progress.n_questions
@@ -242,42 +246,41 @@ async def draft_dataset(
     n: int,
     per_document: int = 1,
     on_drafts: Callable[[int], None] = lambda n_drafts: None,
-) -> DatasetDrafts:
+) -> Drafts:
     """Return the first *n* drafts that documents give; equal questions count once.
 
     A batch is as large as the number of drafts that are missing, so that no call is in vain, and
     no larger than 256 documents.
     """
-    dataset = DatasetDrafts()
+    dataset = Drafts()
     rest = iter(documents)
-    asked: set[str] = set()
     while missing := n - len(dataset.drafts):
         batch = list(islice(rest, min(-(-missing // per_document), MAX_BATCH)))
         if not batch:
             break
         n_drafts = len(dataset.drafts)
 
-        def count(done: DocumentDrafts) -> None:
+        def count(done: Drafts) -> None:
             nonlocal n_drafts
             n_drafts = min(n, n_drafts + len(done.drafts))
             on_drafts(n_drafts)
 
-        for document, done in zip(batch, await _draft_batch(drafter, batch, count), strict=True):
-            _add(dataset, document, done, asked, n)
+        for done in await _draft_batch(drafter, batch, count):
+            dataset.add(done, n)
         on_drafts(len(dataset.drafts))
     return dataset
 
 
 async def _draft_batch(
-    drafter: Drafter, batch: Sequence[Document], on_done: Callable[[DocumentDrafts], None]
-) -> list[DocumentDrafts]:
+    drafter: Drafter, batch: Sequence[Document], on_done: Callable[[Drafts], None]
+) -> list[Drafts]:
     """Draft a batch at once.
 
     When the model is out of reach, the others are cancelled; when the budget is spent, calls in
     flight are finished, as they are paid for.
     """
 
-    async def draft(document: Document) -> DocumentDrafts | BudgetError:
+    async def draft(document: Document) -> Drafts | BudgetError:
         try:
             done = await drafter.draft(document)
         except BudgetError as error:
@@ -290,32 +293,13 @@ async def _draft_batch(
             tasks = [group.create_task(draft(one)) for one in batch]
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
-    found: list[DocumentDrafts] = []
+    found: list[Drafts] = []
     for task in tasks:
         result = task.result()
         if isinstance(result, BudgetError):
             raise result
         found.append(result)
     return found
-
-
-def _add(
-    dataset: DatasetDrafts, document: Document, done: DocumentDrafts, asked: set[str], n: int
-) -> None:
-    dataset.n_documents += 1
-    dataset.drops.extend(done.drops)
-    for draft in (*done.drafts, *done.unfinished):
-        dataset.rejected.extend(draft.rejected)
-    for draft in done.drafts:
-        question = fold(draft.pair.question)
-        if question in asked:
-            reason, detail = "question-asked-twice", draft.pair.question
-            dataset.drops.append(
-                DropRecord(stage=draft.dataset, document=document.id, reason=reason, detail=detail)
-            )
-        elif len(dataset.drafts) < n:
-            asked.add(question)
-            dataset.drafts.append(draft)
 
 
 _QUESTION, _NOTES, _PAIRS, _GUIDE = 150, 600, 400, 350  # usual lengths in characters

@@ -25,12 +25,12 @@ from sklearn.neighbors import NearestNeighbors  # type: ignore[import-untyped]  
 
 from deepera_graph.bench.build.plan import BuildPlan, DropRecord
 from deepera_graph.bench.data.instance import DatasetError
-from deepera_graph.bench.rankers.embedding import unit_rows
+from deepera_graph.bench.rankers.retrieval import unit_rows
 from deepera_graph.cache.role import cache_key
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError
 from deepera_graph.retrieval.store import open_store
-from deepera_graph.text.sentences import split_sentences
+from deepera_graph.text.words import split_sentences
 
 STAGE = "documents"
 DIMENSIONS = 128

@@ -9,16 +9,22 @@ from typing import get_args
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from deepera_graph.bench.build.corpus import Chunk, ChunkSearch, PoolChunk
-from deepera_graph.bench.build.gates import Candidate, contains_answer, explain, failed_gates
-from deepera_graph.bench.build.model import (
+from deepera_graph.bench.build.gates import (
+    CandidateDistractor,
+    contains_answer,
+    explain,
+    failed_gates,
+)
+from deepera_graph.bench.build.plan import (
     PACKAGE,
     BuilderModel,
+    BuildPlan,
     DistractorType,
     FilledGuidance,
     FilledGuide,
     FilledPassage,
+    RejectedDistractor,
 )
-from deepera_graph.bench.build.plan import BuildPlan, RejectedDistractor
 from deepera_graph.errors import AnswerError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.prompts import messages_of, text_of
@@ -210,7 +216,7 @@ class DistractorWriter:
         except AnswerError as error:
             return "", [f"{_NO_TEXT}: {error}"]
         text = show.plain(filled.text).strip()
-        candidate = Candidate(
+        candidate = CandidateDistractor(
             text=text,
             gold_answer=pair.answer,
             synonyms=avoid[1:],

@@ -8,8 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.text.sentences import split_sentences
-from deepera_graph.text.words import STOP_WORDS, stem, stems, words
+from deepera_graph.text.words import STOP_WORDS, split_sentences, stem, stems, words
 
 EXPLANATIONS = {
     "blank": "it is empty",
@@ -266,7 +265,7 @@ class Gates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class CandidateDistractor:
     """A written distractor, with what it is held against.
 
     Similarities are on any one scale, higher is closer; without natural ones, similarity or length
@@ -284,45 +283,45 @@ class Candidate:
     question: str = ""  # blank: not judged whether it is repeated
 
 
-_Gate = Callable[[Candidate, Gates], bool]
+_Gate = Callable[[CandidateDistractor, Gates], bool]
 
 
-def failed_gates(candidate: Candidate, gates: Gates | None = None) -> list[str]:
+def failed_gates(candidate: CandidateDistractor, gates: Gates | None = None) -> list[str]:
     """Return the names of the gates that reject it, in the order of `GATES`; empty if it passes."""
     limits = gates or Gates()
     return [name for name, rejects in GATES.items() if rejects(candidate, limits)]
 
 
-def _answers(candidate: Candidate, gates: Gates) -> bool:
+def _answers(candidate: CandidateDistractor, gates: Gates) -> bool:
     answers = (candidate.gold_answer, *candidate.synonyms)
     return any(contains_answer(candidate.text, answer, candidate.question) for answer in answers)
 
 
-def _is_far(candidate: Candidate, gates: Gates) -> bool:
+def _is_far(candidate: CandidateDistractor, gates: Gates) -> bool:
     natural = candidate.natural_similarities
     if not len(natural):
         return False
     return candidate.question_similarity < float(np.percentile(natural, gates.min_percentile))
 
 
-def _relative_length(candidate: Candidate) -> float:
+def _relative_length(candidate: CandidateDistractor) -> float:
     """Words as a multiple of the median natural context; the middle of the limits without any."""
     if not len(candidate.natural_lengths):
         return 1.0
     return len(candidate.text.split()) / max(1.0, float(np.median(candidate.natural_lengths)))
 
 
-def _is_duplicate(candidate: Candidate, gates: Gates) -> bool:
+def _is_duplicate(candidate: CandidateDistractor, gates: Gates) -> bool:
     return any(
         resemblance(candidate.text, other) >= gates.max_likeness for other in candidate.others
     )
 
 
-def _copies_golden(candidate: Candidate, gates: Gates) -> bool:
+def _copies_golden(candidate: CandidateDistractor, gates: Gates) -> bool:
     return any(containment(candidate.text, one) >= gates.max_copied for one in candidate.golden)
 
 
-def _repeats_question(candidate: Candidate, gates: Gates) -> bool:
+def _repeats_question(candidate: CandidateDistractor, gates: Gates) -> bool:
     question = " ".join(candidate.question.casefold().split()).rstrip("?. ")
     return bool(question) and question in " ".join(candidate.text.casefold().split())
 

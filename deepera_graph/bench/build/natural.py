@@ -12,8 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from deepera_graph.bench.build.corpus import Document
 from deepera_graph.bench.build.gates import containment
 from deepera_graph.bench.data.instance import Context, DatasetError, Instance
-from deepera_graph.bench.rankers.embedding import cosines, unit_rows
-from deepera_graph.bench.rankers.lexical import BM25Index
+from deepera_graph.bench.rankers.retrieval import BM25Index, cosines, unit_rows
 from deepera_graph.errors import SettingsError
 
 N_CANDIDATES = 30

@@ -1,9 +1,7 @@
 """The folder of a build: data sets, drop log, rejected distractors, and a manifest of it all."""
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from hashlib import file_digest, sha256
 from importlib.resources import files
 from pathlib import Path
@@ -11,11 +9,8 @@ from typing import Any
 
 from deepera_graph import __version__
 from deepera_graph.bench.build.corpus import Corpus
-from deepera_graph.bench.build.distractors import Draft
-from deepera_graph.bench.build.gates import contains_answer
-from deepera_graph.bench.build.model import PACKAGE
-from deepera_graph.bench.build.plan import BuildPlan, DropRecord, RejectedDistractor, count_drops
-from deepera_graph.bench.build.questions import make_instance
+from deepera_graph.bench.build.plan import PACKAGE, BuildPlan, DropRecord, count_drops
+from deepera_graph.bench.build.questions import Drafts, make_instance
 from deepera_graph.bench.data.instance import DatasetError, write_rows
 from deepera_graph.errors import SettingsError
 from deepera_graph.usage import Usage
@@ -25,75 +20,9 @@ MANIFEST = "manifest.json"
 DROPPED = "dropped.jsonl"
 REJECTED = "rejected.jsonl"
 FORMAT = 1
-_SHOWN = 200  # characters of an example in a message
 
 
-@dataclass(slots=True)
-class DatasetDrafts:
-    """The drafts of one data set, in the order of the documents, and what was lost on the way."""
-
-    drafts: list[Draft] = field(default_factory=list)
-    rejected: list[RejectedDistractor] = field(default_factory=list)
-    drops: list[DropRecord] = field(default_factory=list)
-    n_documents: int = 0  # documents that were asked about
-
-    def explain_empty(self) -> str:
-        """Say what became of the documents, e.g. ``7 asked about, unusable-reply 7 (L3: ...)``."""
-        counts = Counter(one.reason for one in self.drops).most_common()
-        reasons = _list_counts(counts) or "none gave any"
-        often = counts[0][0] if counts else ""
-        first = next((one for one in self.drops if one.reason == often), None)
-        example = f" ({first.document}: {first.detail[:_SHOWN] or first.reason})" if first else ""
-        rejected = _list_counts(self.count_rejections().most_common())
-        tail = f"; distractors rejected: {rejected}" if rejected else ""
-        return f"{self.n_documents} documents asked about, {reasons}{example}{tail}"
-
-    def count_rejections(self) -> Counter[str]:
-        """Count the rejected distractors by gate."""
-        return Counter(reason.partition(":")[0] for one in self.rejected for reason in one.reasons)
-
-    def describe(self, plan: BuildPlan) -> dict[str, Any]:
-        """Return what the manifest says of the data set."""
-        drafts = self.drafts
-        found = sum(draft.was_found for draft in drafts)
-        record: dict[str, Any] = {
-            "questions": len(drafts),
-            "wanted": plan.n_questions,
-            "documents_asked": self.n_documents,
-            "golden": {
-                "found_by_retrieval": found,
-                "ceiling_of_retrieval": round(found / len(drafts), 6) if drafts else None,
-                "inserted": len(drafts) - found if plan.golden == "insert" else 0,
-                "outside": len(drafts) - found if plan.golden == "record" else 0,
-                "answer_elsewhere": sum(map(_has_answer_elsewhere, drafts)),
-                "chunks_left_out": sum(draft.n_left_out for draft in drafts),
-            },
-            "pools_below_size": sum(len(draft.pool) < plan.n_contexts for draft in drafts),
-        }
-        if "ssli" in plan.settings:
-            types = Counter(one.type for draft in drafts for one in draft.distractors)
-            record["distractors"] = {
-                "passed": types.total(),
-                "by_type": dict(sorted(types.items())),
-                "places_not_filled": len(drafts) * plan.n_distractors - types.total(),
-                "rejected": len(self.rejected),
-                "rejected_by": dict(sorted(self.count_rejections().items())),
-            }
-        return record
-
-
-def _list_counts(counts: Sequence[tuple[str, int]]) -> str:
-    return ", ".join(f"{name} {n}" for name, n in counts)
-
-
-def _has_answer_elsewhere(draft: Draft) -> bool:
-    """Tell whether a passage that is not golden has the words of the answer."""
-    golden, pair = draft.pair.golden, draft.pair
-    others = (one.chunk.text for one in draft.pool if one.chunk != golden)
-    return any(contains_answer(text, pair.answer, pair.question) for text in others)
-
-
-def check_any_question(datasets: Mapping[str, DatasetDrafts]) -> None:
+def check_any_question(datasets: Mapping[str, Drafts]) -> None:
     """Raise `DatasetError` if no data set has a question; it names the reasons with an example."""
     if not any(one.drafts for one in datasets.values()):
         reasons = "; ".join(f"{name}: {one.explain_empty()}" for name, one in datasets.items())
@@ -103,7 +32,7 @@ def check_any_question(datasets: Mapping[str, DatasetDrafts]) -> None:
 def build_manifest(
     plan: BuildPlan,
     corpus: Corpus,
-    datasets: Mapping[str, DatasetDrafts],
+    datasets: Mapping[str, Drafts],
     drops: Sequence[DropRecord],
     *,
     usage: Mapping[str, Usage],
@@ -165,7 +94,7 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
 
 def write_datasets(
     folder: Path,
-    datasets: Mapping[str, DatasetDrafts],
+    datasets: Mapping[str, Drafts],
     drops: Iterable[DropRecord],
     plan: BuildPlan,
 ) -> dict[str, str]:

@@ -1,21 +1,30 @@
 """From a document to drafts: questions with their answers, their pools, their distractors."""
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from deepera_graph.bench.build.corpus import Chunk, ChunkSearch, Corpus, Document, PoolChunk
 from deepera_graph.bench.build.distractors import DistractorWriter, Draft, QAPair
 from deepera_graph.bench.build.gates import containment, contains_answer
-from deepera_graph.bench.build.model import PACKAGE, BuilderModel, FilledNotes, FilledPairs
-from deepera_graph.bench.build.plan import BuildPlan, DropRecord, Golden, Setting
+from deepera_graph.bench.build.plan import (
+    PACKAGE,
+    BuilderModel,
+    BuildPlan,
+    DropRecord,
+    FilledNotes,
+    FilledPairs,
+    Golden,
+    RejectedDistractor,
+    Setting,
+)
 from deepera_graph.bench.data.instance import Context, Instance, read_rows
 from deepera_graph.errors import AnswerError, CallError, SettingsError
 from deepera_graph.judges.llm import prompt as show
@@ -24,6 +33,7 @@ from deepera_graph.prompts import messages_of
 EXTRACT = "extract"
 DEFAULT = ("lmqg", "guided")
 FILE = "file:"
+_SHOWN = 200  # characters of an example in a message
 SPARE = 2  # pairs asked for beyond those needed, as some cannot be used
 MAX_ANSWER_WORDS = 30
 MIN_QUESTION_WORDS = 3
@@ -274,13 +284,90 @@ def _with_distractors(natural: list[Context], draft: Draft, plan: BuildPlan) -> 
     return pool
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentDrafts:
-    """What became of one document: drafts that can be used, drafts that cannot, and why."""
+@dataclass(slots=True)
+class Drafts:
+    """The drafts of a document or a data set, in order, and what was lost on the way."""
 
-    drafts: tuple[Draft, ...]
-    unfinished: tuple[Draft, ...]
-    drops: tuple[DropRecord, ...]
+    drafts: list[Draft] = field(default_factory=list)
+    rejected: list[RejectedDistractor] = field(default_factory=list)
+    drops: list[DropRecord] = field(default_factory=list)
+    n_documents: int = 0  # documents that were asked about
+    questions: set[str] = field(default_factory=set)  # folded; filled by `add`
+
+    def add(self, other: "Drafts", n: int) -> None:
+        """Take in the drafts of a document, but no question twice and no more than *n*."""
+        self.n_documents += other.n_documents
+        self.drops += other.drops
+        self.rejected += other.rejected
+        for draft in other.drafts:
+            question, document = draft.pair.question, draft.pair.golden.document
+            if fold(question) in self.questions:
+                self.drops.append(
+                    DropRecord(
+                        stage=draft.dataset,
+                        document=document,
+                        reason="question-asked-twice",
+                        detail=question,
+                    )
+                )
+            elif len(self.drafts) < n:
+                self.questions.add(fold(question))
+                self.drafts.append(draft)
+
+    def explain_empty(self) -> str:
+        """Say what became of the documents, e.g. ``7 asked about, unusable-reply 7 (L3: ...)``."""
+        counts = Counter(one.reason for one in self.drops).most_common()
+        reasons = _list_counts(counts) or "none gave any"
+        often = counts[0][0] if counts else ""
+        first = next((one for one in self.drops if one.reason == often), None)
+        example = f" ({first.document}: {first.detail[:_SHOWN] or first.reason})" if first else ""
+        rejected = _list_counts(self.count_rejections().most_common())
+        tail = f"; distractors rejected: {rejected}" if rejected else ""
+        return f"{self.n_documents} documents asked about, {reasons}{example}{tail}"
+
+    def count_rejections(self) -> Counter[str]:
+        """Count the rejected distractors by gate."""
+        return Counter(reason.partition(":")[0] for one in self.rejected for reason in one.reasons)
+
+    def describe(self, plan: BuildPlan) -> dict[str, Any]:
+        """Return what the manifest says of the data set."""
+        drafts = self.drafts
+        found = sum(draft.was_found for draft in drafts)
+        record: dict[str, Any] = {
+            "questions": len(drafts),
+            "wanted": plan.n_questions,
+            "documents_asked": self.n_documents,
+            "golden": {
+                "found_by_retrieval": found,
+                "ceiling_of_retrieval": round(found / len(drafts), 6) if drafts else None,
+                "inserted": len(drafts) - found if plan.golden == "insert" else 0,
+                "outside": len(drafts) - found if plan.golden == "record" else 0,
+                "answer_elsewhere": sum(map(_has_answer_elsewhere, drafts)),
+                "chunks_left_out": sum(draft.n_left_out for draft in drafts),
+            },
+            "pools_below_size": sum(len(draft.pool) < plan.n_contexts for draft in drafts),
+        }
+        if "ssli" in plan.settings:
+            types = Counter(one.type for draft in drafts for one in draft.distractors)
+            record["distractors"] = {
+                "passed": types.total(),
+                "by_type": dict(sorted(types.items())),
+                "places_not_filled": len(drafts) * plan.n_distractors - types.total(),
+                "rejected": len(self.rejected),
+                "rejected_by": dict(sorted(self.count_rejections().items())),
+            }
+        return record
+
+
+def _list_counts(counts: Sequence[tuple[str, int]]) -> str:
+    return ", ".join(f"{name} {n}" for name, n in counts)
+
+
+def _has_answer_elsewhere(draft: Draft) -> bool:
+    """Tell whether a passage that is not golden has the words of the answer."""
+    golden, pair = draft.pair.golden, draft.pair
+    others = (one.chunk.text for one in draft.pool if one.chunk != golden)
+    return any(contains_answer(text, pair.answer, pair.question) for text in others)
 
 
 class Drafter:
@@ -297,21 +384,23 @@ class Drafter:
         self._generator, self._corpus, self._search = generator, corpus, search
         self._writer, self._plan = writer, plan
 
-    async def draft(self, document: Document) -> DocumentDrafts:
+    async def draft(self, document: Document) -> Drafts:
         """Return the drafts of a document; a failure that concerns it alone is a drop."""
-        drops: list[DropRecord] = []
-        drafts: list[Draft] = []
-        for number, pair in enumerate(await self._usable_pairs(document, drops), start=1):
+        found = Drafts(n_documents=1)
+        unfinished: list[Draft] = []
+        for number, pair in enumerate(await self._usable_pairs(document, found.drops), start=1):
             try:
-                drafts.append(await self._finish(document, number, pair))
+                draft = await self._finish(document, number, pair)
             except (AnswerError, CallError) as error:
-                drops.append(self._drop(document, _name(error), str(error)))
-        done = [one for one in drafts if one.distractors or self._writer is None]
-        unfinished = [one for one in drafts if one not in done]
-        drops.extend(
-            self._drop(document, "no-distractor-passed", one.pair.question) for one in unfinished
-        )
-        return DocumentDrafts(tuple(done), tuple(unfinished), tuple(drops))
+                found.drops.append(self._drop(document, _name(error), str(error)))
+                continue
+            is_done = draft.distractors or self._writer is None
+            (found.drafts if is_done else unfinished).append(draft)
+        for draft in (*found.drafts, *unfinished):
+            found.rejected += draft.rejected
+        for draft in unfinished:
+            found.drops.append(self._drop(document, "no-distractor-passed", draft.pair.question))
+        return found
 
     async def _usable_pairs(self, document: Document, drops: list[DropRecord]) -> list[QAPair]:
         """Return the first pairs that can be used, as many as a document may have."""

@@ -1,1 +1,1 @@
-"""Readers that turn files into instances, line by line."""
+"""Data sets: instances with their labels, and readers of the formats they come in."""

@@ -1,1 +1,1 @@
-"""Metrics of the benchmark, exactly as defined in each file, and what to make of their spread."""
+"""Metrics of rankings and of answers, and statistics over questions."""

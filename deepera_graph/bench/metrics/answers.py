@@ -15,10 +15,10 @@ from pydantic import Field, create_model
 from deepera_graph.bench.data.instance import MetricError
 from deepera_graph.bench.metrics.statistics import Values
 from deepera_graph.bench.rankers.llm import Chat, fill_prompt, run_together
-from deepera_graph.chat.schema import Number, ReplyModel
+from deepera_graph.chat.parsing import Number, ReplyModel
 from deepera_graph.errors import AnswerError, CallError, SettingsError
 from deepera_graph.judges.llm import prompt as show
-from deepera_graph.text.sentences import split_sentences
+from deepera_graph.text.words import split_sentences
 
 Task = tuple[str, Sequence[str]]
 

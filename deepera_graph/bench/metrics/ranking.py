@@ -71,7 +71,8 @@ def non_distractor_share(judged: Sequence[JudgedRanking], k: int) -> Values:
     Source:
         DeepEra, section on embedding models: the proportion of non-distractor passages retrieved.
     """
-    return Values.of([_share(one, k) for one in judged])
+    good = [sum(passage not in one.parents for passage in one.ranked[:k]) for one in judged]
+    return Values.of([n / min(k, one.n_candidates) for n, one in zip(good, judged, strict=True)])
 
 
 def distractor_discrimination(judged: Sequence[JudgedRanking]) -> Values:
@@ -83,28 +84,14 @@ def distractor_discrimination(judged: Sequence[JudgedRanking]) -> Values:
     Source:
         DeepEra, section on embedding models: telling original passages from their distractors.
     """
-    pairs = [_pairs(one) for one in judged]
+    pairs = [_order_pairs(one) for one in judged]
     values = [sum(right) / len(right) if right else 0.0 for right in pairs]
     return Values.of(values, [len(right) for right in pairs])
 
 
-def _share(one: JudgedRanking, k: int) -> float:
-    good = sum(passage not in one.parents for passage in one.ranked[:k])
-    return good / min(k, one.n_candidates)
-
-
-def _pairs(one: JudgedRanking) -> list[float]:
-    return [
-        _in_order(one.rank(parent), one.rank(distractor))
-        for distractor, parent in one.parents.items()
-        if parent is not None
-    ]
-
-
-def _in_order(golden: float, distractor: float) -> float:
-    if golden == distractor:
-        return 0.5
-    return 1.0 if golden < distractor else 0.0
+def _order_pairs(one: JudgedRanking) -> list[float]:
+    ranks = [(one.rank(p), one.rank(d)) for d, p in one.parents.items() if p is not None]
+    return [0.5 if golden == other else float(golden < other) for golden, other in ranks]
 
 
 Run = dict[str, dict[str, float]]
@@ -189,14 +176,8 @@ def linear_position(judged: Sequence[JudgedRanking]) -> Values:
 
     0 when no golden passage was returned, 1 when the only candidate is golden.
     """
-    return Values.of([_position(one) for one in judged])
-
-
-def _position(one: JudgedRanking) -> float:
-    rank = one.golden_rank()
-    if isinf(rank):
-        return 0.0
-    return 1.0 - (rank - 1) / max(one.n_candidates - 1, 1)
+    best = [(one.golden_rank(), max(one.n_candidates - 1, 1)) for one in judged]
+    return Values.of([0.0 if isinf(rank) else 1.0 - (rank - 1) / n for rank, n in best])
 
 
 _WITH_CUT: Mapping[str, Callable[[Sequence[JudgedRanking], int], Values]] = {
@@ -210,6 +191,7 @@ _WHOLE: Mapping[str, Callable[[Sequence[JudgedRanking]], Values]] = {
     "RP-linear": linear_position,
     "CDR": distractor_discrimination,
 }
+METRIC_NAMES = (*_WHOLE, *(f"{name}@K" for name in _WITH_CUT))
 _CUT = re.compile(r"(?P<name>\w+)@(?P<k>[1-9]\d*)")
 
 
@@ -226,8 +208,7 @@ def check_metric(metric: str) -> None:
     """Raise `MetricError` unless a metric has this name."""
     found = _CUT.fullmatch(metric)
     if metric not in _WHOLE and (found is None or found["name"] not in _WITH_CUT):
-        known = [*_WHOLE, *(f"{name}@K" for name in _WITH_CUT)]
-        raise MetricError(f"metric must be one of {', '.join(known)}, got {metric!r}")
+        raise MetricError(f"metric must be one of {', '.join(METRIC_NAMES)}, got {metric!r}")
 
 
 @dataclass(frozen=True, slots=True)

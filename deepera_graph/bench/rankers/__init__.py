@@ -1,1 +1,1 @@
-"""Rankers to compare, all behind the protocol of `deepera_graph.bench.rankers.base`."""
+"""Rankers to compare, each a `Ranker` of `deepera_graph.bench.rankers.base`."""

@@ -16,7 +16,7 @@ from deepera_graph.cache.role import CachedRole
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel
-from deepera_graph.chat.schema import Number, ReplyModel, json_schema
+from deepera_graph.chat.parsing import Number, ReplyModel, json_schema
 from deepera_graph.chat.structured import request_reply
 from deepera_graph.concurrency import Limiter
 from deepera_graph.errors import (

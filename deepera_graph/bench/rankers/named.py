@@ -41,7 +41,6 @@ from langchain_core.embeddings import Embeddings
 from deepera_graph.bench.data.instance import UnavailableError
 from deepera_graph.bench.rankers.base import FirstStage, Random, Ranker
 from deepera_graph.bench.rankers.deepera import DeepEra
-from deepera_graph.bench.rankers.embedding import Dense, dense_openai, dense_sentences
 from deepera_graph.bench.rankers.external import (
     Compressor,
     cohere,
@@ -50,7 +49,6 @@ from deepera_graph.bench.rankers.external import (
     langchain_listwise,
     rerankers,
 )
-from deepera_graph.bench.rankers.lexical import BM25
 from deepera_graph.bench.rankers.llm import (
     MAX_CONCURRENCY,
     Chat,
@@ -58,11 +56,13 @@ from deepera_graph.bench.rankers.llm import (
     llm_pointwise,
     paperqa,
 )
+from deepera_graph.bench.rankers.retrieval import BM25, Dense, dense_openai, dense_sentences
 from deepera_graph.budget import Budget, Meter
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.chat.rate_limit import RateLimits
 from deepera_graph.concurrency import Limiter
 from deepera_graph.errors import SettingsError
+from deepera_graph.judges import parse_name
 from deepera_graph.judges.llm.backend import Mode, llm_backend
 from deepera_graph.reranker import EvidenceReranker
 
@@ -120,9 +120,6 @@ class Models:
         return model, None
 
 
-_RULES = "rules"
-
-
 def make_ranker(name: str, *, seed: int = 0, models: Models | None = None) -> Ranker:
     """Return the ranker that a name stands for.
 
@@ -165,11 +162,7 @@ def _describe_unknown(name: str) -> str:
 
 def _make_deepera(backend: str, models: Models, *, kept_only: bool) -> Ranker:
     if not _is_chat_model(backend):
-        reranker = EvidenceReranker(backend, content="passage")
-        made = DeepEra(reranker, kept_only=kept_only)
-        if backend == _RULES:  # its backend has the name of the trained judge's
-            made.name = made.name.replace("local", _RULES)
-        return made
+        return DeepEra(EvidenceReranker(backend, content="passage"), kept_only=kept_only)
     mode, _, model = backend.partition(":")
     if mode in _MODES:
         chat = models.chat(model, mode=_MODES[mode])
@@ -188,13 +181,9 @@ def _make_deepera(backend: str, models: Models, *, kept_only: bool) -> Ranker:
 
 
 def _is_chat_model(backend: str) -> bool:
-    """Tell ``llm``, ``provider:model`` and ``model@http://...`` from other backends."""
-    head, colon, _ = backend.partition(":")
-    if head in _MODES:
-        return True
-    if head == "encoder":
-        return False
-    return backend == "llm" or "@http" in backend or (bool(colon) and "." not in head)
+    """Tell ``llm``, a mode, ``provider:model`` and ``model@http://...`` from other judges."""
+    mode = backend.partition(":")[0]
+    return mode in _MODES or "@http" in backend or parse_name(backend).kind == "llm"
 
 
 def _make_dense(path: str) -> Ranker:

@@ -23,12 +23,7 @@ from deepera_graph.bench.metrics.ranking import (
 )
 from deepera_graph.bench.metrics.statistics import N_RESAMPLES, Values, bootstraps
 from deepera_graph.bench.rank import QUESTIONS_AT_ONCE, QuestionRanking, cached_rankings
-from deepera_graph.bench.rankers.base import (
-    Ranker,
-    RepeatedRun,
-    candidates_of,
-    texts_of,
-)
+from deepera_graph.bench.rankers.base import Ranker, RepeatedRun, candidates_of, texts_of
 from deepera_graph.bench.run import METRICS, DataConfig, Step, Watch
 from deepera_graph.bench.studies.results import Column
 from deepera_graph.bench.table import MetricEstimate

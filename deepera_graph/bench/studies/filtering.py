@@ -1,6 +1,6 @@
 """Studies of the filter: its threshold, its cut-off, and DeepEra without one of its parts."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -68,26 +68,15 @@ def study_threshold(runner: StudyRunner) -> StudyResult:
             "none is given."
         ),
     )
+    title = "What the filter keeps of the ranking of {}, by threshold"
+    drawings = _draw(variants, "threshold", title, _threshold_curves)
+    return StudyResult(grids=(grid,), drawings=drawings)
+
+
+def _threshold_curves(variants: Sequence[FilterVariant]) -> dict[str, CurvePoints]:
     fixed = [one for one in variants if isinstance(one.label[0], float)]
-    return StudyResult(
-        grids=(grid,),
-        drawings=tuple(
-            CurveFigure(
-                name=f"threshold-{number}",
-                title=f"What the filter keeps of the ranking of {ranker}, by threshold",
-                x_label="threshold",
-                y_label="percent",
-                panels={
-                    data: {
-                        column: _curve(of, 0, column)
-                        for column in (PRECISION, GOLDEN, "HitRate@1", EMPTY)
-                    }
-                    for data, of in _by_data(fixed, ranker).items()
-                },
-            )
-            for number, ranker in enumerate(dict.fromkeys(one.ranker for one in variants), start=1)
-        ),
-    )
+    columns = (PRECISION, GOLDEN, "HitRate@1", EMPTY)
+    return {column: _curve(fixed, 0, column) for column in columns if fixed}
 
 
 _WITH, _WITHOUT = "with", "without"
@@ -115,22 +104,10 @@ def study_cutoff(runner: StudyRunner) -> StudyResult:
             f"{config.threshold:g} on. Golden kept is HitRate@n of what is handed on."
         ),
     )
-    return StudyResult(
-        grids=(grid,),
-        drawings=tuple(
-            CurveFigure(
-                name=f"cutoff-{number}",
-                title=f"What the first n of {ranker} hold, with and without the filter",
-                x_label="n",
-                y_label="percent",
-                panels={
-                    data: _cutoff_curves(of) for data, of in _by_data(variants, ranker).items()
-                },
-            )
-            for number, ranker in enumerate(dict.fromkeys(one.ranker for one in variants), start=1)
-        ),
-        findings=_prefix_findings(runs, config.threshold, max(config.cutoffs)),
-    )
+    title = "What the first n of {} hold, with and without the filter"
+    drawings = _draw(variants, "cutoff", title, _cutoff_curves, x_label="n")
+    findings = _prefix_findings(runs, config.threshold, max(config.cutoffs))
+    return StudyResult(grids=(grid,), drawings=drawings, findings=findings)
 
 
 def _cutoff_curves(variants: Sequence[FilterVariant]) -> dict[str, CurvePoints]:
@@ -269,12 +246,28 @@ def _rows(variants: Sequence[FilterVariant]) -> tuple[tuple[Cell, ...], ...]:
     return tuple((one.data, one.ranker, *one.label, *one.means.values()) for one in variants)
 
 
-def _by_data(variants: Sequence[FilterVariant], ranker: str) -> dict[str, list[FilterVariant]]:
-    found: dict[str, list[FilterVariant]] = {}
+def _draw(
+    variants: Sequence[FilterVariant],
+    name: str,
+    title: str,
+    draw: Callable[[Sequence[FilterVariant]], dict[str, CurvePoints]],
+    *,
+    x_label: str = "threshold",
+) -> tuple[CurveFigure, ...]:
+    """Draw a figure a ranker, with a panel a data set."""
+    by_ranker: dict[str, dict[str, list[FilterVariant]]] = {}
     for one in variants:
-        if one.ranker == ranker:
-            found.setdefault(one.data, []).append(one)
-    return found
+        by_ranker.setdefault(one.ranker, {}).setdefault(one.data, []).append(one)
+    return tuple(
+        CurveFigure(
+            name=f"{name}-{number}",
+            title=title.format(ranker),
+            x_label=x_label,
+            y_label="percent",
+            panels={data: curves for data, own in of.items() if (curves := draw(own))},
+        )
+        for number, (ranker, of) in enumerate(by_ranker.items(), start=1)
+    )
 
 
 def _curve(

@@ -193,11 +193,11 @@ def _pairs(runner: StudyRunner) -> Iterator[tuple[StudyData, StudyData]]:
         if before.name != named if named else before.labels[0].setting != _BASE:
             continue
         for after in data:
-            if after is not before and _shared(before, after)[0]:
+            if after is not before and _pair_up(before, after)[0]:
                 yield before, after
 
 
-def _shared(before: StudyData, after: StudyData) -> tuple[list[int], list[int]]:
+def _pair_up(before: StudyData, after: StudyData) -> tuple[list[int], list[int]]:
     """Return the places of the questions that both have, pair by pair."""
     places = {one.question: place for place, one in enumerate(before.labels)}
     both = [
@@ -211,7 +211,7 @@ def _shared(before: StudyData, after: StudyData) -> tuple[list[int], list[int]]:
 def _change_rows(
     runner: StudyRunner, before: StudyData, after: StudyData, measured: AllValues, unit: Unit
 ) -> Iterator[Row]:
-    here, there = _shared(before, after)
+    here, there = _pair_up(before, after)
     names = [
         (ranker.name, place, column.name)
         for ranker in runner.rankers

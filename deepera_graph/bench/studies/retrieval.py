@@ -12,8 +12,7 @@ from deepera_graph.bench.build.corpus import CachedEmbeddings, LsaEmbeddings
 from deepera_graph.bench.data.instance import Dataset, DatasetError
 from deepera_graph.bench.figures import CurveFigure, CurvePoints
 from deepera_graph.bench.metrics.ranking import JudgedRanking, compute
-from deepera_graph.bench.rankers.embedding import unit_rows
-from deepera_graph.bench.rankers.lexical import BM25Index
+from deepera_graph.bench.rankers.retrieval import BM25Index, unit_rows
 from deepera_graph.bench.studies.base import (
     BM25,
     LSA,
@@ -38,7 +37,7 @@ def study_embeddings(runner: StudyRunner) -> StudyResult:
     rows: list[_Row] = []
     findings = []
     for data in runner.data():
-        store = PassageStore.of(data.dataset)
+        store = SearchedStore.of(data.dataset)
         if not store.look_alikes:
             findings.append(f"{data.name}: left out, as it holds no labelled look-alike.")
             continue
@@ -103,7 +102,7 @@ def _with_cache(name: str, embeddings: Embeddings, config: StudyConfig) -> Embed
 
 @dataclass(frozen=True, slots=True)
 class SearchedQuestion:
-    """What a question looks for: places in `PassageStore.texts`.
+    """What a question looks for: places in `SearchedStore.texts`.
 
     `pairs` holds the place of a golden passage and that of a look-alike of it.
     """
@@ -114,7 +113,7 @@ class SearchedQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class PassageStore:
+class SearchedStore:
     """The passages of all questions, each text once.
 
     `look_alikes` are the places of texts that look like some question's evidence and are evidence
@@ -126,7 +125,7 @@ class PassageStore:
     questions: tuple[SearchedQuestion, ...]
 
     @classmethod
-    def of(cls, dataset: Dataset) -> "PassageStore":
+    def of(cls, dataset: Dataset) -> "SearchedStore":
         """Put the passages of all questions into one store."""
         places: dict[str, int] = {}
         look_alikes: set[int] = set()
@@ -178,7 +177,7 @@ class PassageStore:
 
 
 def _rows(
-    runner: StudyRunner, data: StudyData, store: PassageStore, name: str, search: Searcher
+    runner: StudyRunner, data: StudyData, store: SearchedStore, name: str, search: Searcher
 ) -> list[_Row]:
     """Measure one way to search."""
     scores = search(store.texts, [one.question for one in store.questions])

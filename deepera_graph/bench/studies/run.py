@@ -12,15 +12,10 @@ from langchain_core.embeddings import Embeddings
 from deepera_graph import __version__
 from deepera_graph.bench.figures import figure_bytes
 from deepera_graph.bench.metrics.answers import ChatGenerator, Extractive, Generator, LfsJudge
-from deepera_graph.bench.rankers.embedding import Dense
 from deepera_graph.bench.rankers.named import Models, make_ranker
+from deepera_graph.bench.rankers.retrieval import Dense
 from deepera_graph.bench.run import DataConfig, Watch, describe_datasets
-from deepera_graph.bench.studies.base import (
-    SEARCHERS,
-    NoFilterError,
-    StudyConfig,
-    StudyRunner,
-)
+from deepera_graph.bench.studies.base import SEARCHERS, NoFilterError, StudyConfig, StudyRunner
 from deepera_graph.bench.studies.filtering import study_ablations, study_cutoff, study_threshold
 from deepera_graph.bench.studies.ranking import (
     study_cost,

@@ -29,7 +29,7 @@ from deepera_graph.judges.cross_encoder.models import (
 )
 from deepera_graph.judges.heuristic.roles import heuristic_backend
 from deepera_graph.schema import Backend, Batch, Judgement, Unjudged, Verdict, Window
-from deepera_graph.text.sentences import split_sentences
+from deepera_graph.text.words import split_sentences
 from deepera_graph.thresholds import Curve
 from deepera_graph.usage import Usage
 

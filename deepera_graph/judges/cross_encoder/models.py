@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.errors import AnswerError, InputError, SettingsError
-from deepera_graph.judges.onnx import send_nothing, threads_here
+from deepera_graph.packages import send_nothing, threads_here
 from deepera_graph.schema import PassageTask
 from deepera_graph.usage import Usage
 

@@ -8,11 +8,13 @@ from typing import Self, TypeVar
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from deepera_graph.judges.base import CountedJudge, Judge
-from deepera_graph.judges.heuristic.features import RuleAnalysis, RuleFeatures, analyze_passage
-from deepera_graph.judges.heuristic.grounding import (
+from deepera_graph.judges.heuristic.features import (
     CUE_WEIGHTS,
+    RuleAnalysis,
+    RuleFeatures,
     SentenceReading,
     Sought,
+    analyze_passage,
     find_sought,
     sigmoid,
 )
@@ -32,8 +34,7 @@ from deepera_graph.schema import (
     Verdict,
     passage_tasks,
 )
-from deepera_graph.text.sentences import Sentence
-from deepera_graph.text.words import words
+from deepera_graph.text.words import Sentence, words
 from deepera_graph.usage import Usage
 
 MAX_SENTENCES = 5

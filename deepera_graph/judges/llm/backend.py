@@ -12,9 +12,7 @@ from pydantic import SecretStr
 
 from deepera_graph.chat.client import ChatModel, find_model
 from deepera_graph.chat.errors import has_password
-from deepera_graph.chat.rate_limit import RateLimits
-from deepera_graph.chat.retry import RetryPolicy
-from deepera_graph.chat.schema import (
+from deepera_graph.chat.parsing import (
     AnswerReply,
     IntentReply,
     JudgementReply,
@@ -22,13 +20,10 @@ from deepera_graph.chat.schema import (
     SummaryReply,
     schemas_hash,
 )
+from deepera_graph.chat.rate_limit import RateLimits
+from deepera_graph.chat.retry import RetryPolicy
 from deepera_graph.errors import SettingsError
-from deepera_graph.judges.llm.replies import (
-    FusedGroupReply,
-    FusedReply,
-    GroupReply,
-    VerdictReply,
-)
+from deepera_graph.judges.llm.prompt import FusedGroupReply, FusedReply, GroupReply, VerdictReply
 from deepera_graph.judges.llm.roles import (
     FusedJudge,
     GroupedJudge,

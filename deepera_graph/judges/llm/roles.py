@@ -14,15 +14,15 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from deepera_graph import prompts
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel
+from deepera_graph.chat.parsing import AnswerReply, IntentReply, JudgementReply, SummaryReply
 from deepera_graph.chat.rate_limit import RateLimits
 from deepera_graph.chat.retry import RetryPolicy
 from deepera_graph.chat.sanitize import sanitize_line
-from deepera_graph.chat.schema import AnswerReply, IntentReply, JudgementReply, SummaryReply
 from deepera_graph.chat.structured import CutOffError, UsableReply, request_reply
 from deepera_graph.errors import AnswerError, BudgetError, CallError, RoleError
 from deepera_graph.judges.base import Judge, PlanRequest, one_by_one, window_key
 from deepera_graph.judges.llm import prompt as show
-from deepera_graph.judges.llm.replies import (
+from deepera_graph.judges.llm.prompt import (
     FusedGroupReply,
     FusedMemberReply,
     FusedReply,
@@ -45,7 +45,7 @@ from deepera_graph.schema import (
     Verdict,
     passage_tasks,
 )
-from deepera_graph.text.sentences import Sentence, split_sentences
+from deepera_graph.text.words import Sentence, split_sentences
 from deepera_graph.usage import Usage
 
 CHARS_PER_TOKEN = 4

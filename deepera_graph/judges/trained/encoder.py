@@ -17,7 +17,7 @@ from weakref import WeakSet
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.judges.onnx import send_nothing
+from deepera_graph.packages import send_nothing
 
 Floats = NDArray[np.float32]
 Offsets = NDArray[np.int64]

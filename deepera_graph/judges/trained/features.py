@@ -12,7 +12,7 @@ from deepera_graph.judges.heuristic.features import RuleFeatures, analyze_passag
 from deepera_graph.judges.trained.encoder import Encoded, Floats, TokenSpan, normalize
 from deepera_graph.judges.trained.similarity import looks_like_claim, pairwise_dot, sigmoid
 from deepera_graph.schema import PassageTask
-from deepera_graph.text.sentences import split_sentences
+from deepera_graph.text.words import split_sentences
 
 Doubles = NDArray[np.float64]
 _FOUND = 0.6  # a question token has its counterpart from this cosine on

@@ -19,7 +19,7 @@ from deepera_graph.judges.trained.features import (
 )
 from deepera_graph.judges.trained.scorer import EvidenceScorer
 from deepera_graph.schema import IntentFields, Judgement, Window, passage_task
-from deepera_graph.text.sentences import split_sentences
+from deepera_graph.text.words import split_sentences
 from deepera_graph.usage import Usage
 
 _LIKELY = 0.5

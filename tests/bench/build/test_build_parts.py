@@ -15,8 +15,7 @@ from deepera_graph.bench.build.corpus import (
     read_corpus,
 )
 from deepera_graph.bench.build.distractors import QAPair, draw_lengths, draw_types, phrases_to_avoid
-from deepera_graph.bench.build.model import FilledGuide, describe_model, without_server
-from deepera_graph.bench.build.plan import BuildPlan
+from deepera_graph.bench.build.plan import BuildPlan, FilledGuide, describe_model, without_server
 from deepera_graph.bench.data.instance import DatasetError
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError

@@ -201,7 +201,7 @@ def test_a_missing_file_is_named(tmp_path, backend):
         ),
         pytest.param(
             {"id": "q0", "ranking": [{"id": "a", "score": None, "status": "not_needed"}]},
-            "take a run without --enough",
+            "take a run without --stop-after",
             id="unasked",
         ),
     ],

@@ -15,11 +15,7 @@ from deepera_graph.bench.calibrate_report import (
     report_lines,
     suggest_threshold,
 )
-from deepera_graph.bench.metrics.statistics import (
-    bootstrap_ratios,
-    brier_score,
-    calibration_error,
-)
+from deepera_graph.bench.metrics.statistics import bootstrap_ratios, brier_score, calibration_error
 from deepera_graph.errors import InputError
 
 

@@ -11,7 +11,7 @@ import pytest
 from bench.study_lakes import Judge, lab, lakes
 from deepera_graph.bench.data.instance import Dataset
 from deepera_graph.bench.rankers.base import FirstStage, Random
-from deepera_graph.bench.report import LONGEST, inline_svg, report, worst_questions
+from deepera_graph.bench.report import LONGEST, inline_svg, render_report, worst_questions
 from deepera_graph.bench.studies.run import STUDIES
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -41,7 +41,7 @@ def evil_lakes():
 
 def page(datasets=None, rankers=None, names=NAMES, **changes):
     made = lab(rankers or [FirstStage(), judge()], datasets or [lakes(3, distractors=(5,))])
-    return report([STUDIES[name] for name in names], made, **changes)
+    return render_report([STUDIES[name] for name in names], made, **changes)
 
 
 class Collector(HTMLParser):
@@ -113,7 +113,7 @@ def test_the_page_holds_tables_plots_and_the_worst_questions():
 def test_what_was_not_available_is_on_the_page():
     made = lab([FirstStage()], [lakes(2)])
     made.missing["ssli", "cohere"] = "no key"
-    assert "cohere on ssli: no key" in report([STUDIES["main"]], made)
+    assert "cohere on ssli: no key" in render_report([STUDIES["main"]], made)
 
 
 def test_the_worst_questions_come_first_with_winner_and_golden():

@@ -7,13 +7,13 @@ from bench.factories import words
 from bench.study_lakes import column, lab, lakes
 from deepera_graph.bench.metrics.ranking import compute
 from deepera_graph.bench.studies import retrieval as embedding
-from deepera_graph.bench.studies.retrieval import PassageStore
+from deepera_graph.bench.studies.retrieval import SearchedStore
 
 DATA = {"n": 4, "golden": (1,), "distractors": (3, 4)}
 
 
 def test_nrs_and_cdr_equal_a_count_by_hand():
-    store = PassageStore.of(lakes(6, **DATA))
+    store = SearchedStore.of(lakes(6, **DATA))
     scores = np.random.default_rng(1).random((6, len(store.texts)))
     places = store.with_share(0.5, seed=3)
     heads, pairs = store.search(scores, 0.5, seed=3)
@@ -27,14 +27,14 @@ def test_nrs_and_cdr_equal_a_count_by_hand():
 
 
 def test_each_text_is_in_the_store_once():
-    store = PassageStore.of(lakes(3, **DATA))
+    store = SearchedStore.of(lakes(3, **DATA))
     assert len(store.texts) == len(set(store.texts)) == 12
     assert len(store.look_alikes) == 6
     assert [len(one.pairs) for one in store.questions] == [2, 2, 2]
 
 
 def test_a_larger_share_holds_all_of_a_smaller_one():
-    store = PassageStore.of(lakes(5, **DATA))
+    store = SearchedStore.of(lakes(5, **DATA))
     some, all_of_them = (set(store.with_share(share, 0)) for share in (0.4, 1.0))
     assert some < all_of_them
     assert len(all_of_them) == len(store.texts)
@@ -44,7 +44,7 @@ def test_a_larger_share_holds_all_of_a_smaller_one():
 def test_evidence_of_one_question_is_no_look_alike_of_another():
     data = [*lakes(1, **DATA), *lakes(1, n=4, golden=(3,))]
     twice = [one.model_copy(update={"id": str(n)}) for n, one in enumerate(data)]
-    store = PassageStore.of(type(lakes())("lakes", lambda: twice))
+    store = SearchedStore.of(type(lakes())("lakes", lambda: twice))
     assert len(store.look_alikes) == 1
 
 

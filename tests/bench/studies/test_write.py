@@ -8,13 +8,7 @@ import pytest
 
 from bench.study_lakes import Judge, fixed, lab, lakes
 from deepera_graph.bench.rankers.base import FirstStage
-from deepera_graph.bench.studies.results import (
-    Column,
-    Grid,
-    format_cell,
-    format_csv,
-    format_table,
-)
+from deepera_graph.bench.studies.results import Column, Grid, format_cell, format_csv, format_table
 from deepera_graph.bench.studies.run import STUDIES, manifest, run_studies
 from deepera_graph.bench.table import MetricEstimate
 

@@ -1,7 +1,7 @@
 import pytest
 
 from deepera_graph.judges.heuristic.roles import judge
-from deepera_graph.text.sentences import split_sentences
+from deepera_graph.text.words import split_sentences
 from deepera_graph.usage import Usage
 
 QUESTION = "Does shade reduce leaf rust in coffee plants?"

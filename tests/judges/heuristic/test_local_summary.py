@@ -1,7 +1,7 @@
 import pytest
 
 from deepera_graph.judges.heuristic.roles import MAX_SENTENCES, MAX_SUMMARY, answer, summarize
-from deepera_graph.text.sentences import split_sentences
+from deepera_graph.text.words import split_sentences
 
 
 def test_a_summary_is_one_or_two_sentences_of_the_passage_in_its_order(task, question, passages):

@@ -22,7 +22,7 @@ from deepera_graph.chat.client import request_body
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges import load_backend
 from deepera_graph.judges.llm import prompt as show
-from deepera_graph.judges.llm.replies import FusedGroupReply, FusedReply
+from deepera_graph.judges.llm.prompt import FusedGroupReply, FusedReply
 from deepera_graph.judges.trained.backend import local_backend
 from deepera_graph.thresholds import Curve
 from support.faults import EVERY, Good

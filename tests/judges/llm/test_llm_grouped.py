@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepera_graph import Budget, JudgementCache
-from deepera_graph.judges.llm.replies import MemberReply, read_verdicts
+from deepera_graph.judges.llm.prompt import MemberReply, read_verdicts
 from support.injections import INJECTIONS, ORDER
 from support.moss import (
     QUESTION,

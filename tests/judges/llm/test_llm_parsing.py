@@ -7,8 +7,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from deepera_graph.chat.parsing import EmptyAnswerError, parse_reply
-from deepera_graph.chat.schema import IntentReply, JudgementReply, SummaryReply
+from deepera_graph.chat.parsing import (
+    EmptyAnswerError,
+    IntentReply,
+    JudgementReply,
+    SummaryReply,
+    parse_reply,
+)
 from deepera_graph.errors import AnswerError
 
 GOOD = '{"reason": "r", "evidence": [1], "score": 0.9}'

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from deepera_graph import EvidenceReranker, PromptError, __version__, llm_backend, prompts
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.schema import ANSWER_TYPES, INTENT_KINDS, AnswerType, IntentKind
-from deepera_graph.text.sentences import split_sentences
+from deepera_graph.text.words import split_sentences
 from support.openai_server import ChatServer, Request
 from support.scripted import answer_in_json
 

@@ -12,9 +12,9 @@ from deepera_graph import llm_backend, load_backend
 from deepera_graph.budget import Meter, Tab, with_tab
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel, find_model
+from deepera_graph.chat.parsing import SummaryReply
 from deepera_graph.chat.rate_limit import RateLimits
 from deepera_graph.chat.retry import RetryPolicy
-from deepera_graph.chat.schema import SummaryReply
 from deepera_graph.chat.structured import UsableReply, request_reply
 from deepera_graph.errors import CallError, SettingsError
 from deepera_graph.usage import Usage

@@ -10,6 +10,7 @@ from deepera_graph.judges.trained.features import PassageFeatures, PassageReadin
 from deepera_graph.judges.trained.pool_features import (
     CONTEXT_FEATURES,
     RANKING_FEATURES,
+    Trees,
     compute_context_features,
     compute_pool_features,
 )
@@ -26,7 +27,6 @@ from deepera_graph.judges.trained.scorer import (
     log_pool_size,
 )
 from deepera_graph.judges.trained.similarity import TokenCounts, logit, sigmoid
-from deepera_graph.judges.trained.trees import Trees
 
 COUNTS = TokenCounts(50, {"rust": 9, "shade": 3})
 QUESTION = "Does shade reduce rust?"

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from deepera_graph.judges.trained.trees import Trees, average_trees
+from deepera_graph.judges.trained.pool_features import Trees, average_trees
 
 NAN = float("nan")
 
