@@ -1,5 +1,6 @@
 """Score node: one batch of windows, one verdict a window; batches are judged in parallel."""
 
+from operator import itemgetter
 from typing import Any, Literal
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -44,9 +45,10 @@ def ask(task: ScoreTask) -> Batch:
 
 
 def record(task: ScoreTask, answer: Verdicts) -> Update:
-    """Append the verdicts; equal windows get the same one."""
+    """Append the verdicts, in the order of the passages; equal windows get the same one."""
     pairs = zip(task["members"], answer.verdicts, strict=True)
-    return {"judgements": [_record(one, verdict) for own, verdict in pairs for one in own]}
+    found = [_record(one, verdict) for own, verdict in pairs for one in own]
+    return {"judgements": sorted(found, key=itemgetter("index", "start"))}
 
 
 def on_failure(task: ScoreTask, error: RoleError) -> Update:

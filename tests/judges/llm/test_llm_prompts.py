@@ -16,7 +16,7 @@ from deepera_graph.text.words import split_sentences
 from support.openai_server import ChatServer, Request
 from support.scripted import answer_in_json
 
-SHOWN = ("0.5.0", "c03d48776a44")
+SHOWN = ("0.6.0", "c03d48776a44")
 QUESTION = "Does tea lower fasting glucose?"
 BLOCK = re.compile(r"=====passage-([0-9a-f]{8})=====\n(.*)\n=====passage-\1=====", re.DOTALL)
 INTENT = {
