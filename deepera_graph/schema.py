@@ -115,8 +115,9 @@ class Verdicts(RoleAnswer):
     def of(cls, verdicts: Iterable[Verdict]) -> Self:
         """Join verdicts; one that names no cost is one call of unknown size."""
         every = list(verdicts)
-        costs = (Usage(calls=1) if one.usage is None else one.usage for one in every)
-        return cls(verdicts=every, usage=sum(costs, Usage()))
+        costs = [Usage(calls=1) if one.usage is None else one.usage for one in every]
+        usage = costs[0] if len(costs) == 1 else sum(costs, Usage())
+        return cls.model_construct(verdicts=every, usage=usage)  # they are checked one by one
 
 
 class Summary(RoleAnswer):
