@@ -15,6 +15,7 @@ def printed(notebook: nbformat.NotebookNode) -> list[str]:
     return [one.text for one in outputs if one.get("name") == "stdout"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 @pytest.mark.filterwarnings("ignore")  # of the kernel's own machinery
 def test_a_notebook_runs_and_prints_what_is_stored_in_it(path: Path) -> None:

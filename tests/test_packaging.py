@@ -105,6 +105,7 @@ def test_an_import_of_the_package_loads_nothing_heavy():
     assert loaded_after("import deepera_graph", (*HEAVY, "langchain_core", "pydantic")) == "[]"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "names", ["Settings, Quantile, Usage", "Judgement, Intent", "Backend", "DeepEraError"]
 )
@@ -112,11 +113,13 @@ def test_plain_nouns_do_not_load_the_graph(names):
     assert loaded_after(f"from deepera_graph import {names}", HEAVY[:5]) == "[]"
 
 
+@pytest.mark.full
 def test_the_local_backend_loads_no_client():
     code = "import deepera_graph; deepera_graph.EvidenceReranker('local')"
     assert loaded_after(code, ("openai", "langchain_openai", "qdrant_client", "torch")) == "[]"
 
 
+@pytest.mark.full
 def test_the_llm_backend_loads_no_store():
     code = (
         "import deepera_graph\n"

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from deepera_graph.packages import send_nothing
 
 CODE = """
@@ -18,6 +20,7 @@ except SettingsError:
 """
 
 
+@pytest.mark.full
 def test_onnxruntime_is_told_to_send_nothing_and_leaves_no_identifier(tmp_path):
     kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
     given = {**kept, "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}

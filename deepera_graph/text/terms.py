@@ -91,7 +91,7 @@ class _Known:
         self.units: dict[str, set[str]] = defaultdict(set)
         self.comparisons: dict[str, set[str]] = defaultdict(set)
         self.species: dict[str, set[str]] = defaultdict(set)
-        for variant in {_LINE_END.sub("-", text), _LINE_END.sub("", text)}:
+        for variant in {text, _LINE_END.sub("-", text), _LINE_END.sub("", text)}:
             self._add(variant)
         plain = " ".join(text.lower().split())
         self.names.update(short for short, long in _SHORT.items() if long in plain)

@@ -48,6 +48,7 @@ def test_rankings_come_with_their_labels():
     assert list(rank_shares(judged, 2).distractor) == [1, 0]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("suffix", ["svg", "pdf", "png"])
 def test_the_same_shares_give_the_same_bytes(tmp_path, suffix):
     for name in ("one", "two"):

@@ -72,6 +72,7 @@ def measured(error, n_questions):
     return table.rows[0].estimates[0].mean
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("error", [0, 0.1, 0.3])
 def test_hit_rate_lies_in_the_interval_of_the_analytic_value(error):
     expected, half = analytic(error)

@@ -7,7 +7,10 @@ import pytest
 from bench.lakes import make_instance
 from deepera_graph.bench.data.instance import write_rows
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="counts memory in Linux units")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="counts memory in Linux units"),
+    pytest.mark.full,
+]
 
 
 def long_instance(number):

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from deepera_graph.bench.metrics.answers import answer_overlaps, answer_tokens, lfs, token_overlap
 from deepera_graph.bench.metrics.ranking import JudgedRanking, compute
 
+pytestmark = pytest.mark.full
+
 IDS = [f"p{number}" for number in range(12)]
 QUICK = settings(max_examples=60, deadline=None)
 

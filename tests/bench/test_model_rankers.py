@@ -249,6 +249,7 @@ def test_embeddings_of_a_server_rank_by_cosine(vectors):
     assert ranker.fingerprint == {"kind": "dense openai", "model": "words", "base_url": vectors}
 
 
+@pytest.mark.full
 def test_a_server_of_embeddings_that_is_not_there_is_told():
     with pytest.raises(UnavailableError, match="no embeddings: APIConnectionError"):
         make_ranker("dense:openai:words@http://127.0.0.1:9/v1").rank("Why?", shown())

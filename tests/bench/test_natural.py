@@ -213,6 +213,7 @@ def test_pubmedqas_json_is_a_data_set_with_natural_look_alikes(tmp_path, caplog)
     assert caplog.text.count("1 questions have no natural look-alikes and are left out") == 1
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not SHARED_DATA.exists(), reason="needs the evaluation data")
 def test_real_articles_give_pools_with_look_alikes_and_golden_passages():
     source = open_natural(SHARED_DATA / "scisumm")

@@ -88,6 +88,7 @@ def test_random_gives_every_place_the_same_chance():
     assert np.bincount(places) == pytest.approx(500, abs=75)
 
 
+@pytest.mark.full
 def test_bm25_prefers_passages_with_rare_words_of_the_question():
     ranking = BM25().rank("Why do algae bloom?", shown())
     assert order(ranking)[:2] == ["2", "3"]
@@ -153,6 +154,7 @@ def test_deepera_ranks_all_passages_or_only_the_kept_ones():
     assert (everything.name, kept.name) == ("DeepEra scripted", "DeepEra scripted, kept")
 
 
+@pytest.mark.full
 def test_deepera_ranks_many_as_it_ranks_one():
     ranker = DeepEra(EvidenceReranker(Script({"algae": 0.9}).backend(), content="passage"))
     jobs = [("Why?", shown()), ("How?", shown(TEXTS[:2]))]

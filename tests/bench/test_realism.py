@@ -11,6 +11,8 @@ from deepera_graph.bench.data.readers import open_dataset
 from deepera_graph.bench.realism import auc_within_pools, extract_features, shape
 from deepera_graph.bench.realism_report import measure_realism, to_markdown, to_plain
 
+pytestmark = pytest.mark.full
+
 NOUNS = "lake pond river trout pike alga mayfly reed heron ice sediment lime".split()  # noqa: SIM905
 VERBS = "rose fell grew vanished froze settled returned doubled".split()  # noqa: SIM905
 HOW = (

@@ -3,6 +3,7 @@
 import asyncio
 from itertools import pairwise
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -69,6 +70,7 @@ def test_a_permutation_is_left_as_it_is(order):
     assert repair_order(order, 11) == order
 
 
+@pytest.mark.full
 @QUICK
 @given(st.integers(0, 60), SIZES, st.randoms(use_true_random=False))
 def test_nothing_is_lost_and_nothing_is_doubled(n, sizes, random):

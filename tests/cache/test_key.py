@@ -59,6 +59,7 @@ def test_different_values_have_different_keys(one, other):
     assert same == (exact(one) == exact(other))
 
 
+@pytest.mark.full
 @given(objects, objects)
 def test_task_and_fingerprint_are_not_confused(task, fingerprint):
     same = cache_key("judge", task, fingerprint) == cache_key("judge", fingerprint, task)
@@ -69,6 +70,7 @@ def test_the_key_of_an_example_never_changes():
     assert cache_key("judge", TASK, FINGERPRINT) == KEY
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", ["0", "1"])
 def test_the_key_is_the_same_in_another_process(seed):
     program = (

@@ -43,6 +43,7 @@ def test_data_sets_are_built_and_can_be_measured(build, server, deepera, tmp_pat
     assert "| BM25 |" in table.stdout
 
 
+@pytest.mark.full
 def test_json_is_the_manifest(build, server, tmp_path):
     done = build(*SMALL, "--json", url=server.base_url)
     assert json.loads(done.stdout) == json.loads((tmp_path / "out" / "manifest.json").read_text())
@@ -100,6 +101,7 @@ def test_a_manifest_builds_the_same_bytes_again(build, again, server, tmp_path):
     assert files(tmp_path / "again") == files(tmp_path / "out")
 
 
+@pytest.mark.full
 def test_a_manifest_beside_the_kept_answers_asks_for_nothing(build, again, server, tmp_path):
     build(*SMALL, url=server.base_url)
     before, n_calls = files(tmp_path / "out"), server.calls
@@ -107,6 +109,7 @@ def test_a_manifest_beside_the_kept_answers_asks_for_nothing(build, again, serve
     assert (files(tmp_path / "out"), server.calls) == (before, n_calls)
 
 
+@pytest.mark.full
 def test_what_comes_out_otherwise_than_in_the_manifest_is_told(build, again, server, lakes):
     build(*SMALL, url=server.base_url)
     lines = lakes.read_text().splitlines(keepends=True)
@@ -117,6 +120,7 @@ def test_what_comes_out_otherwise_than_in_the_manifest_is_told(build, again, ser
     assert "documents" in done.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("args", "problem"),
     [
@@ -144,6 +148,7 @@ def test_a_manifest_of_pairs_made_elsewhere_needs_their_file(build, again, serve
     assert again(*named).exit_code == 0
 
 
+@pytest.mark.full
 def test_a_data_set_without_a_question_is_told_with_code_1(build):
     def script(request):
         return {"pairs": []} if step_of(request) == "guided" else answer(request)
@@ -155,6 +160,7 @@ def test_a_data_set_without_a_question_is_told_with_code_1(build):
     assert "guided has no question, see dropped.jsonl" in done.stderr
 
 
+@pytest.mark.full
 def test_a_model_that_refuses_everything_is_one_line(build):
     with ChatServer(lambda request: "I cannot help with that.") as server:
         done = build(*SMALL, url=server.base_url)

@@ -116,6 +116,7 @@ def test_realism_says_what_tells_distractors_apart(realism):
     assert "**Flagged**" in result.stdout
 
 
+@pytest.mark.full
 def test_realism_writes_its_report(realism, tmp_path):
     out = tmp_path / "report"
     assert realism("--out", out, "--quiet").output == ""

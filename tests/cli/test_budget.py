@@ -113,6 +113,7 @@ def test_a_limit_that_cannot_be_is_one_line(deepera, questions, args, problem):
     assert problem in result.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("fault", "limit"),
     [

@@ -8,6 +8,8 @@ import pytest
 
 from cli.conftest import CALLS, PASSAGES, QUESTION, TEA, line
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def rerank(deepera, questions, server, tmp_path):

@@ -36,6 +36,7 @@ def curve(deepera, labelled, tmp_path):
     return out
 
 
+@pytest.mark.full
 def test_a_curve_becomes_the_threshold_of_rerank(deepera, questions, curve):
     args = ("rerank", questions(line()), "--backend", TEA, "--curve", curve)
     low, high = (
@@ -58,6 +59,7 @@ def test_a_curve_of_another_judge_is_used_with_a_warning(deepera, questions, cur
     assert "calibrated for another judge" in caplog.text
 
 
+@pytest.mark.full
 def test_scores_of_an_earlier_run_give_the_same_report(deepera, labelled, curve, tmp_path):
     out = tmp_path / "ranked.jsonl"
     deepera("rerank", labelled, "-o", out, "--backend", TEA)
@@ -66,12 +68,14 @@ def test_scores_of_an_earlier_run_give_the_same_report(deepera, labelled, curve,
     assert deepera("calibrate", labelled, "--ranked", out, *QUICK, "--json").stdout == judged
 
 
+@pytest.mark.full
 def test_quiet_says_nothing(deepera, labelled, tmp_path):
     args = ("-o", tmp_path / "c.json", "--backend", TEA, "--method", "platt", *QUICK, "-q")
     assert deepera("calibrate", labelled, *args).output == ""
     assert json.loads((tmp_path / "c.json").read_text(encoding="utf-8"))["method"] == "platt"
 
 
+@pytest.mark.full
 def test_a_curve_is_not_replaced_unasked(deepera, labelled, curve):
     args = ("calibrate", labelled, "-o", curve, "--backend", TEA, *QUICK)
     before = curve.read_bytes()
@@ -82,6 +86,7 @@ def test_a_curve_is_not_replaced_unasked(deepera, labelled, curve):
     assert deepera(*args, "--overwrite").exit_code == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("package", "command", "extra"),
     [
@@ -136,6 +141,7 @@ def test_unlabelled_lines_are_named(deepera, questions):
     assert "line 1" in result.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("args", "problem"),
     [

@@ -9,6 +9,8 @@ from deepera_graph import EvidenceReranker, Judgement
 from deepera_graph.demo import GOLDEN, N_CANDIDATES, read_corpus, read_questions, run_trials
 from support.scripted import Script
 
+pytestmark = pytest.mark.full
+
 
 def oracle(names, score=0.9):
     """A reranker that scores the passages with these ids, by their text, above all others."""

@@ -10,6 +10,8 @@ from deepera_graph.cache.store import FILE_NAME
 from deepera_graph.retrieval.store import open_store
 from support.openai_server import ChatServer, Reply
 
+pytestmark = pytest.mark.full
+
 VERDICT = {"reason": "it says so", "evidence": [2], "score": 0.9}
 KEY = "tmk-0123456789-never-shown"
 

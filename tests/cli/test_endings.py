@@ -58,6 +58,7 @@ def finish(process, seconds=30):
     return process.returncode, out.decode(), err.decode()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("factory", ["asleep", "blocked"])
 def test_an_interrupt_keeps_finished_lines_and_waits_for_nothing(
     start, questions, read, tmp_path, factory
@@ -81,6 +82,7 @@ def test_an_interrupt_keeps_finished_lines_and_waits_for_nothing(
     assert report["end"] == "interrupted"
 
 
+@pytest.mark.full
 def test_an_interrupt_while_waiting_for_stdin_ends_at_once(start):
     process = start("rerank", "-", "--backend", TEA, stdin=subprocess.PIPE)
     process.stdin.write(json.dumps(line("q1")).encode() + b"\n")
@@ -92,6 +94,7 @@ def test_an_interrupt_while_waiting_for_stdin_ends_at_once(start):
     assert "finished lines kept in stdout: 1" in err
 
 
+@pytest.mark.full
 def test_a_pipe_goes_through_stdin_and_stdout(start):
     process = start("rerank", "-", "--backend", TEA, stdin=subprocess.PIPE)
     raw = b"".join(json.dumps(line(f"q{n}")).encode() + b"\n" for n in range(3))
@@ -101,6 +104,7 @@ def test_a_pipe_goes_through_stdin_and_stdout(start):
     assert b"3 lines written" in err
 
 
+@pytest.mark.full
 def test_a_line_that_is_not_utf_8_leaves_code_1(start, questions):
     process = start("rerank", questions(b"\xff", line("q2")), "--backend", TEA)
     code, out, err = finish(process)
@@ -109,6 +113,7 @@ def test_a_line_that_is_not_utf_8_leaves_code_1(start, questions):
     assert "line 1: not UTF-8" in err
 
 
+@pytest.mark.full
 def test_nobody_reading_on_is_no_traceback(start, questions):
     process = start("rerank", questions(*(line(f"q{n}") for n in range(300))), "--backend", TEA)
     process.stdout.readline()
@@ -119,6 +124,7 @@ def test_nobody_reading_on_is_no_traceback(start, questions):
     assert b"Traceback" not in err
 
 
+@pytest.mark.full
 def test_a_factory_is_found_in_the_current_directory(tmp_path, questions, environment):
     code = "from support.scripted import tea_backend as build\n"
     (tmp_path / "my_judges.py").write_text(code, encoding="utf-8")
@@ -135,6 +141,7 @@ def test_a_factory_is_found_in_the_current_directory(tmp_path, questions, enviro
     assert json.loads(result.stdout)["ranking"][0]["id"] == "b"
 
 
+@pytest.mark.full
 def test_an_unreachable_server_leaves_code_3(deepera, questions, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -147,6 +154,7 @@ def test_an_unreachable_server_leaves_code_3(deepera, questions, tmp_path):
     assert not out.exists()
 
 
+@pytest.mark.full
 def test_a_refused_key_leaves_code_3_and_is_not_printed(start, questions, tmp_path):
     def refuse(request):
         assert request.headers["authorization"] == "Bearer sk-verysecret"

@@ -135,6 +135,7 @@ def test_every_setting_has_an_option(command):
     assert missing == NO_OPTION[command.__name__]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("args", "name", "value"),
     [

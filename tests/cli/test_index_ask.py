@@ -126,6 +126,7 @@ def test_an_answer_without_evidence_says_so(deepera, source):
     assert "no answer (insufficient evidence" in result.stdout
 
 
+@pytest.mark.full
 def test_embeddings_of_a_factory_make_a_hybrid_collection(deepera, start, source, monkeypatch):
     (source.parent / "my_embeddings.py").write_text(EMBEDDINGS, encoding="utf-8")
     args = ("--embeddings", "my_embeddings:build", "--collection", "papers", "--path", "store")
@@ -178,6 +179,7 @@ def test_a_missing_store_leaves_code_3(ask, tmp_path):
     assert "there is no passage store" in result.stderr
 
 
+@pytest.mark.full
 def test_a_folder_locked_by_another_process_leaves_code_3(ask, indexed):
     code = (
         "import sys; from deepera_graph.retrieval.store import open_store\n"
@@ -203,6 +205,7 @@ def test_an_unreachable_store_leaves_code_3(ask):
     assert "the Qdrant server at" in result.stderr
 
 
+@pytest.mark.full
 def test_an_unreachable_backend_leaves_code_3(deepera, source):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

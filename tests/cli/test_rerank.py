@@ -6,6 +6,8 @@ import pytest
 
 from cli.conftest import TEA, line
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def rerank(deepera):

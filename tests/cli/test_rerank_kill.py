@@ -20,6 +20,8 @@ from support.kills import (
     slow_server,
 )
 
+pytestmark = pytest.mark.full
+
 MOST_CALLS = 16  # in flight, by default
 log = logging.getLogger(__name__)
 KILLS = [1, pytest.param(20, marks=pytest.mark.slow)]

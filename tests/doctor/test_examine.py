@@ -6,6 +6,8 @@ import sys
 import textwrap
 from dataclasses import replace
 
+import pytest
+
 from deepera_graph import AnswerError, CallError, judges, local_backend
 from deepera_graph.cache.store import FILE_NAME, open_cache
 from deepera_graph.doctor import checks
@@ -13,6 +15,8 @@ from deepera_graph.doctor.checks import HIDDEN, Finding, examine, judge_sample
 from deepera_graph.retrieval.store import open_store
 from support.list_judges import list_backend
 from support.roles import ScriptedRole
+
+pytestmark = pytest.mark.full
 
 
 def by_name(**options):

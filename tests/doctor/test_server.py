@@ -13,6 +13,8 @@ from deepera_graph.doctor.server import explain, proxy_for
 from doctor.odd_server import http, odd_server
 from support.openai_server import ChatServer, Reply
 
+pytestmark = pytest.mark.full
+
 VERDICT = {"reason": "it says so", "evidence": [2], "score": 0.9}
 OFFLINE = {"store": None, "cache": "off"}
 KEY = "tmk-0123456789-never-shown"

@@ -75,6 +75,7 @@ class Trial:
                 assert one.score == (self.model.known[one.id].score if scored else None)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("fault", "kind"),
     [
@@ -102,6 +103,7 @@ def test_tokens_and_money_exceed_the_budget_by_calls_in_flight_at_most(
     assert 400 <= trial.usage.tokens < 400 + AT_ONCE * MOST_TOKENS_A_CALL
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_call_starts_after_the_time_is_up(kind: str) -> None:
     trial = Trial(kind, NO_FAULTS, {"max_seconds": 0.35}, latency=0.1)

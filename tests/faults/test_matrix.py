@@ -14,6 +14,8 @@ from support.faults import ATTEMPTS, EVERY, FAULTS, Fault
 from support.faulty_model import NO_FAULTS, THRESHOLD, FaultyModel, Known, Plan, question
 from support.openai_server import ChatServer
 
+pytestmark = pytest.mark.full
+
 _log = logging.getLogger(__name__)
 SHORT, LONG = 0.5, 30.0  # seconds a call may take
 EXACT = ("score", "status", "reason", "quote", "quote_span", "quote_status", "kept")

@@ -123,12 +123,14 @@ def check_tokens(seconds: float, window: float, tolerance: float, least_used: fl
     assert least_used <= used <= 1.0 + tolerance
 
 
+@pytest.mark.full
 def test_requests_per_minute_hold_and_are_used() -> None:
     # a slot missed by up to a quarter second is made up for: 12 % of two seconds
     # how much of it is used in so short a time is up to the machine
     check_requests(seconds=3.0, window=2.0, tolerance=0.15, least_used=0.5)
 
 
+@pytest.mark.full
 def test_tokens_per_minute_hold_and_are_used() -> None:
     # one call is 4 % of two seconds, and its tokens are known only when it is answered
     check_tokens(seconds=3.0, window=2.0, tolerance=0.2, least_used=0.5)
@@ -144,6 +146,7 @@ def test_tokens_per_minute_hold_over_half_a_minute() -> None:
     check_tokens(seconds=30.0, window=10.0, tolerance=0.05, least_used=0.9)
 
 
+@pytest.mark.full
 def test_one_address_written_in_two_ways_is_one_model() -> None:
     with ChatServer(Log(100, 0.02)) as server:
         with ThreadPoolExecutor(2) as pool:
@@ -159,6 +162,7 @@ def test_one_address_written_in_two_ways_is_one_model() -> None:
         assert server.max_in_flight == 1
 
 
+@pytest.mark.full
 def test_who_has_no_time_left_does_not_wait_behind_those_who_have() -> None:
     with ChatServer(Log(100, 0.0)) as server:
         backend = llm_backend(

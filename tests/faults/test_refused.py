@@ -28,6 +28,7 @@ def jobs() -> list[tuple[str, list[str]]]:
     ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("status", [401, 403, 404])
 def test_a_server_that_refuses_everything_is_not_asked_for_every_passage(

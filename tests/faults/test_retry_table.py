@@ -63,6 +63,7 @@ async def test_a_status_that_lasts_is_not_tried_again(status: int) -> None:
         assert server.calls == 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("fault", TRANSPORT, ids=lambda reply: reply.fault)
 async def test_a_connection_that_breaks_is_tried_again(fault: Reply) -> None:
     with ChatServer(lambda request: fault if request.number < 2 else GOOD) as server:
@@ -90,6 +91,7 @@ async def test_another_failure_is_not_the_fault_of_the_method(status: int) -> No
         assert {bool(request.response_format) for request in server.requests} == {True}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("headers", "waited"),
     [

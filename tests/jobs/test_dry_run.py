@@ -38,6 +38,7 @@ def test_a_long_passage_takes_a_call_a_window(make_file, make_line):
     assert calls["score"] == 3
 
 
+@pytest.mark.full
 def test_as_many_calls_are_made_when_all_passages_pass(make_file, make_line):
     lines = [make_line(f"q{n}", "one fell", "two fell", "three fell") for n in range(3)]
     expected, real = JobReport(), JobReport()

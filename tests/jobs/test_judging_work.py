@@ -39,6 +39,7 @@ def run(reranker, engine=None):
     return out.getvalue(), plain
 
 
+@pytest.mark.full
 def test_a_worker_gives_the_bytes_and_the_report_of_a_run_without_workers(reranker):
     work, share = sent(reranker), Share(n_workers=2, place=1)
     with work.open(share) as do:

@@ -60,6 +60,7 @@ def test_fields_of_its_own_come_back_as_metadata(make_file, make_line):
     assert list(line)[-1] == "metadata"
 
 
+@pytest.mark.full
 def test_equal_judgements_are_equal_bytes(make_file, make_line):
     lines = [make_line(f"q{n}", OTHER_TEXT, GOOD_TEXT) for n in range(20)]
     outs = [io.BytesIO(), io.BytesIO()]
@@ -210,6 +211,7 @@ def test_a_line_is_answered_before_the_next_one_is_there(make_line):
     assert answers == [True]
 
 
+@pytest.mark.full
 def test_a_file_is_not_read_far_ahead(make_file, make_line):
     source = make_file(*(make_line(f"q{n}", GOOD_TEXT) for n in range(150)))
     read_at_first = []

@@ -20,6 +20,7 @@ def test_an_unknown_name_is_an_attribute_error():
         langchain_deepera.DeepEra  # noqa: B018
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("code", "unwanted"),
     [

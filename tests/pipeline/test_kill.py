@@ -13,6 +13,8 @@ import pytest
 from support.checkpointed_run import main
 from support.kills import N_CALLS, kill, moments, slow_server
 
+pytestmark = pytest.mark.full
+
 TESTS = Path(__file__).parents[1]
 log = logging.getLogger(__name__)
 

@@ -61,6 +61,7 @@ def test_threads_and_loops_together_never_exceed_the_limit(n):
     assert free_slots(limiter, n) == n
 
 
+@pytest.mark.full
 @settings(max_examples=25, deadline=None)
 @given(
     n=st.integers(1, 4),

@@ -33,6 +33,7 @@ def test_windows_of_a_text_without_spaces_overlap_by_a_tenth(text, size):
         assert end - next_start == int(size * 0.1)
 
 
+@pytest.mark.full
 @given(st.lists(st.text("ab", min_size=1, max_size=4), min_size=60, max_size=200))
 def test_windows_cut_at_spaces_where_words_are_short(words):
     text = " ".join(words)

@@ -43,6 +43,7 @@ def reranker():
     return EvidenceReranker(scripted_backend(by_length))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("texts", [TEXTS, TEXTS[:1], [], ["word " * 100, "Short."]])
 def test_every_way_in_gives_the_same_result(settings, texts):
@@ -171,6 +172,7 @@ assert len(result.kept) == 1
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_limit_of_one_does_not_wait_for_ever(is_async):
     code = f"IS_ASYNC = {is_async}\n{ONE_AT_A_TIME}"

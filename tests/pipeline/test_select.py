@@ -50,6 +50,7 @@ def backend():
     return scripted_backend(scores)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("order", ["score", "retrieval"])
 @pytest.mark.parametrize("on_empty", ["empty", "top1", "topn", "original"])
 def test_thirty_passages_come_out_as_computed_by_hand(backend, on_empty, order):

@@ -64,6 +64,7 @@ def scores_of(documents):
     return {document.id: document.metadata["retrieval_score"] for document in documents}
 
 
+@pytest.mark.full
 def test_hybrid_is_the_textbook_fusion_of_both_rankings(stores):
     for question in questions():
         sides = [stores[mode].search(question, k=N_PASSAGES) for mode in ("dense", "sparse")]
@@ -74,6 +75,7 @@ def test_hybrid_is_the_textbook_fusion_of_both_rankings(stores):
         assert scores_of(found) == pytest.approx({name: expected[name] for name in best})
 
 
+@pytest.mark.full
 def test_qdrants_own_fusion_agrees_where_nothing_ties(stores):
     """Its k is one higher, because it counts ranks from 0."""
     fusion = models.RrfQuery(rrf=models.Rrf(k=61))

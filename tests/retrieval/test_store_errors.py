@@ -74,6 +74,7 @@ def test_a_mistyped_folder_is_an_error_and_is_not_made(tmp_path):
     assert not (tmp_path / "typo").exists()
 
 
+@pytest.mark.full
 def test_a_folder_open_in_another_process_is_refused_until_it_is_free(tmp_path):
     command = [sys.executable, "-c", HOLD, str(tmp_path)]
     with subprocess.Popen(

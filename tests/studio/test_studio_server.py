@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[2]
 STARTUP_SECONDS = 90
 pytest.importorskip("langgraph_api", reason="needs the extra 'studio'")

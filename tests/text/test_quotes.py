@@ -202,6 +202,7 @@ def _letters(text):
     return "".join(filter(str.isalnum, unicodedata.normalize("NFKD", text)))
 
 
+@pytest.mark.full
 def test_true_quotes_survive_the_noise_of_a_printed_page():
     seed = random.Random(1)
     lost = [pair for pair in SENTENCES * 8 if not _is_found_in_print(*pair, seed)]
@@ -242,6 +243,7 @@ def _seldom(seed, one_in, *choices):
     return seed.choice(choices) if seed.randrange(one_in) == 0 else ""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "kind", ["other_word", "other_number", "negated", "not_negated", "swapped", "other_passage"]
 )
@@ -321,6 +323,7 @@ def test_a_long_text_takes_milliseconds():
     assert min(spent) < 0.5  # 0.03 s on a quiet core
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("unit", ["a ", "ab-ab ", "a-\n", "\u00ad\n", "ﬁ ", "e\u0301", "- ", "'' "])
 def test_a_hostile_text_takes_no_more_than_linear_time(unit):
     text = unit * (100_000 // len(unit))

@@ -24,6 +24,7 @@ def trained(deepera, lines, weights, tmp_path, once):
     return shutil.copytree(once, tmp_path / "trained")
 
 
+@pytest.mark.full
 def test_training_twice_gives_the_same_bytes(deepera, lines, weights, trained, tmp_path):
     again = tmp_path / "again"
     options = ("--encoder", weights, "--keep", tmp_path / "keep", "--json")
@@ -33,6 +34,7 @@ def test_training_twice_gives_the_same_bytes(deepera, lines, weights, trained, t
         assert (again / name).read_bytes() == (trained / name).read_bytes(), name
 
 
+@pytest.mark.full
 def test_an_evaluation_says_what_was_trained_on(deepera, lines, trained, tmp_path):
     out = tmp_path / "report"
     result = deepera("judge", "evaluate", "--data", lines, "--weights", trained, "-o", out)
@@ -44,6 +46,7 @@ def test_an_evaluation_says_what_was_trained_on(deepera, lines, trained, tmp_pat
     assert {one.suffix for one in out.iterdir()} == {".md", ".json", ".svg", ".png"}
 
 
+@pytest.mark.full
 def test_a_cross_validation_trains_on_no_question_it_measures(deepera, lines, weights):
     options = ("--weights", weights, "--cross-validate", "--folds", "2", "--json")
     result = deepera("judge", "evaluate", "--data", lines, *options)
@@ -51,6 +54,7 @@ def test_a_cross_validation_trains_on_no_question_it_measures(deepera, lines, we
     assert json.loads(result.stdout)["sets"]["lines"]["trained_on"] == 0
 
 
+@pytest.mark.full
 def test_fewer_passages_and_joined_evidence_are_measured_as_sets_of_their_own(
     deepera, trained, tmp_path
 ):
@@ -125,6 +129,7 @@ def test_what_teaches_nothing_makes_no_weights(deepera, weights, tmp_path):
     assert [one.name for one in out.iterdir()] == ["train.jsonl.part"]
 
 
+@pytest.mark.full
 def test_weights_are_not_lost_by_accident(deepera, lines, weights, trained):
     given = ("judge", "train", "--data", lines, "-o", trained, "--encoder", weights)
     result = deepera(*given)

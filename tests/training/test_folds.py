@@ -9,6 +9,8 @@ from deepera_graph.training.data import find_groups, hash_question
 from deepera_graph.training.measure import assign_folds, split_held_out
 from support.pools import pool
 
+pytestmark = pytest.mark.full
+
 ITEMS = st.lists(
     st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=3), min_size=1, max_size=12
 )

@@ -20,6 +20,8 @@ from deepera_graph.budget import Budget
 from deepera_graph.errors import BackendError, BudgetError, SettingsError
 from support.openai_server import ChatServer, Reply
 
+pytestmark = pytest.mark.full
+
 
 def instances(built, name):
     return list(read_instances(built.folder / f"{name}.jsonl"))

@@ -60,6 +60,7 @@ def build_with(bad, build_lakes, **plan):
         return built, list(server.requests)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("gate", BAD_KINDS)
 def test_a_bad_distractor_is_caught_written_again_and_recorded(gate, build_lakes):
     bad = BAD_KINDS[gate]

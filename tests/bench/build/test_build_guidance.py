@@ -7,6 +7,8 @@ from bench.build.model_script import answer, block_of, line_of, n_tries, step_of
 from deepera_graph.bench.data.readers import read_instances
 from support.openai_server import ChatServer
 
+pytestmark = pytest.mark.full
+
 
 def build_with(script, build_lakes, **options):
     with ChatServer(script) as server:

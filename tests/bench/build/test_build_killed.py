@@ -6,8 +6,12 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from bench.build.model_script import answer
 from support.openai_server import ChatServer
+
+pytestmark = pytest.mark.full
 
 TESTS = Path(__file__).parents[2]
 AT_ONCE = 2

@@ -79,6 +79,7 @@ def test_every_judged_question_is_watched(source, backend):
     assert [one.id for one in seen] == [f"q{number}" for number in range(30)]
 
 
+@pytest.mark.full
 def test_ranked_output_gives_the_same_report_without_a_call(source, ranked, backend):
     judged = calibrate(source, None, scores=EvidenceReranker(backend), n_resamples=50)
     assert calibrate(source, None, scores=EarlierScores(path=ranked), n_resamples=50) == judged
@@ -184,6 +185,7 @@ def test_a_missing_file_is_named(tmp_path, backend):
         calibrate(tmp_path / "none.jsonl", None, scores=EvidenceReranker(backend))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("line", "message"),
     [

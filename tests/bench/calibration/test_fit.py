@@ -39,6 +39,7 @@ def test_isotonic_equals_the_reference_everywhere(sample):
     np.testing.assert_allclose(ours, reference.predict(grid), atol=1e-9)
 
 
+@pytest.mark.full
 @settings(max_examples=20, deadline=None)
 @given(samples(), st.sampled_from(METHODS), st.randoms(use_true_random=False))
 def test_the_order_of_passages_does_not_matter(sample, method, random):
@@ -51,6 +52,7 @@ def test_the_order_of_passages_does_not_matter(sample, method, random):
         assert shuffled.probability(score) == pytest.approx(straight.probability(score), abs=1e-6)
 
 
+@pytest.mark.full
 @settings(max_examples=20, deadline=None)
 @given(samples(), st.sampled_from(METHODS))
 def test_a_fitted_curve_is_right_on_average(sample, method):

@@ -74,6 +74,7 @@ def parsed(text):
     return found
 
 
+@pytest.mark.full
 def test_texts_of_the_data_never_become_markup():
     text = page([evil_lakes()])
     found = parsed(text)
@@ -84,6 +85,7 @@ def test_texts_of_the_data_never_become_markup():
     assert "{{ 7 * 7 }}" in text
 
 
+@pytest.mark.full
 def test_nothing_comes_from_elsewhere():
     found = parsed(page(names=(*NAMES, "ranks")))
     for name, value in found.attributes:
@@ -91,11 +93,13 @@ def test_nothing_comes_from_elsewhere():
             assert value.startswith(("#", "data:")), (name, value)
 
 
+@pytest.mark.full
 def test_no_id_is_used_twice():
     ids = re.findall(r'\bid="([^"]+)"', page(names=(*NAMES, "ranks", "look-alikes")))
     assert len(ids) == len(set(ids))
 
 
+@pytest.mark.full
 def test_the_same_measurements_give_the_same_bytes():
     datasets = [lakes(3, distractors=(5,))]
     assert page(datasets, names=("main", "ranks")) == page(datasets, names=("main", "ranks"))

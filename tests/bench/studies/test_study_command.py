@@ -48,6 +48,7 @@ def test_the_help_teaches_all_studies_and_their_defaults():
     assert "130 interrupted" in text
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["main", "threshold", "cost"])
 def test_a_study_writes_its_files_and_shows_its_table(data, tmp_path, name):
     result = deepera("study", name, data, "--resamples", "20", "--out", tmp_path / "out")
@@ -96,6 +97,7 @@ def test_chat_models_can_answer_and_judge_the_answers(data, tmp_path, monkeypatc
     assert row[names.index("LFS")]["mean"] == 5
 
 
+@pytest.mark.full
 def test_all_studies_go_into_folders_of_their_names(data, tmp_path):
     args = ("--rankers", "bm25", "--out", tmp_path / "out", *QUICK)
     result = deepera("study", "all", data, *args)

@@ -63,6 +63,7 @@ def test_csv_holds_fractions_and_intervals_in_columns_of_their_own():
     assert second == ["a_b {x} \\d", "", "", "", "0", ""]
 
 
+@pytest.mark.full
 def test_all_studies_write_the_same_bytes_again(tmp_path):
     data = [lakes(2, setting="base"), lakes(3, distractors=(3, 5))]
 

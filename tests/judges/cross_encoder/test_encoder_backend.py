@@ -322,6 +322,7 @@ def test_a_missing_package_names_its_extra(monkeypatch, folder, twin, module, ex
     )
 
 
+@pytest.mark.full
 def test_a_forked_child_judges_like_its_parent(folder, twin):
     done = subprocess.run([sys.executable, "-c", dedent("""
         import os, sys
@@ -339,6 +340,7 @@ def test_a_forked_child_judges_like_its_parent(folder, twin):
     assert (done.stdout, done.stderr) == ("0 True\n", "")
 
 
+@pytest.mark.full
 def test_torch_is_not_loaded_for_onnx(folder, twin):
     code = (
         "import sys; from deepera_graph import encoder_backend; encoder_backend(sys.argv[1]);"

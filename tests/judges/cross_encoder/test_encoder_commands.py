@@ -33,6 +33,7 @@ def test_rerank_judges_with_the_encoder_of_a_folder(questions, folder, twin):
     assert line["usage"]["calls"] == 0
 
 
+@pytest.mark.full
 def test_equal_runs_give_equal_bytes(questions, folder, twin):
     backend = f"encoder:{folder}"
     runs = {rerank(questions, "--backend", backend).stdout for _ in range(3)}

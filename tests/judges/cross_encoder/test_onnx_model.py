@@ -50,6 +50,7 @@ def test_models_of_other_forms_are_read_alike(folder, changes):
     assert values(OnnxModel(folder / "model.onnx")) == pytest.approx(expected, **CLOSE)
 
 
+@pytest.mark.full
 @settings(
     max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -63,6 +63,7 @@ def test_thirty_passages_take_well_under_a_second(task, question, passages):
     assert time.perf_counter() - before < 0.3
 
 
+@pytest.mark.full
 def test_no_model_library_is_loaded():
     code = (
         "import sys, deepera_graph.judges.trained as local\n"

@@ -10,6 +10,8 @@ from deepera_graph import EvidenceReranker, Usage, llm_backend
 from support.openai_server import ChatServer, Request
 from support.scripted import answer_in_json
 
+pytestmark = pytest.mark.full
+
 QUESTION = "Does tea lower fasting glucose?"
 PASSAGES = [f"Tea trial {n} had {n + 20} adults." for n in range(30)]
 FEW = PASSAGES[:9]  # the seven that are kept, and two

@@ -66,6 +66,7 @@ def test_what_is_written_around_an_answer_does_no_harm(wrapped):
     assert sum(map(judges, requests)) == 3
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "bad",
     [

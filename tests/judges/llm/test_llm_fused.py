@@ -51,6 +51,7 @@ CALLS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 def test_the_modes_differ_in_their_calls_alone(is_async):
     found = {}
@@ -197,6 +198,7 @@ class FusedFaulty(FaultyModel):
         return {**answer, "summary": self.known[id].sentences[1]} if stage == "score" else answer
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 def test_faults_hit_their_passages_only_and_a_lost_verdict_is_no_score(is_async):
     quick = {name: fault for name, fault in EVERY.items() if not name.startswith(("hang", "slow"))}

@@ -121,6 +121,7 @@ def test_what_says_the_same_costs_nothing_more(change):
         assert kinds(server) == ["intent", "group"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("change", ONE_BAD.values(), ids=ONE_BAD)
 def test_a_passage_without_a_usable_verdict_is_asked_alone_and_no_other(change):
     with ChatServer(MossModel(change)) as server:
@@ -134,6 +135,7 @@ def test_a_passage_without_a_usable_verdict_is_asked_alone_and_no_other(change):
     assert reason.startswith(f"bed {VICTIM}; asked twice, as the reply")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("change", ALL_BAD.values(), ids=ALL_BAD)
 def test_after_a_reply_of_no_use_every_passage_is_asked_alone(change):
     with ChatServer(MossModel(change)) as server:
@@ -358,6 +360,7 @@ GOOD = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.full
 @settings(max_examples=150, deadline=None)
 @given(st.lists(GOOD | MEMBERS | VALUES, max_size=8), st.integers(1, 5))
 def test_a_verdict_is_the_only_one_that_names_its_passage(said, n):

@@ -125,6 +125,7 @@ def test_the_gullible_model_would_obey() -> None:
     assert not obeys([system, {"role": "user", "content": f"{mark}\n{ORDER}\n{mark}\n"}])
 
 
+@pytest.mark.full
 def test_nobody_obeys(sent: dict[str, Any]) -> None:
     assert sent["obeyed"] == []
     assert {one.score for one in sent["result"].passages} == {0.85}
@@ -185,6 +186,7 @@ def test_the_callers_text_is_returned_as_it_was(sent: dict[str, Any]) -> None:
         assert one.quote == "" or one.quote in one.text
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 def test_a_reply_that_quotes_the_passage_does_not_carry_it_out_of_its_block(is_async: bool) -> None:
     model = Gullible(first_is_prose=True)

@@ -176,6 +176,7 @@ async def check_second(role: Role, method: str, reply: str, is_async: bool) -> N
     assert len(problem[1]) < 800
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize(
     ("reply", "expected"), [pytest.param(*row[1:], id=row[0]) for row in FORMS]
@@ -194,6 +195,7 @@ async def test_every_row_in_every_way_in_a_loop_and_without(role: Role) -> None:
             await check(role, reply, expected, EVERY_WAY)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("score", "expected"), [pytest.param(*row[1:], id=row[0]) for row in SCORES]
 )
@@ -210,6 +212,7 @@ async def test_evidence(numbers: str, expected: str) -> None:
     await check("score", EVIDENCE % numbers, value)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("role", "reply", "expected"),
     [pytest.param(row[0], *row[2:], id=f"{row[0]}-{row[1]}") for row in FIELDS],

@@ -147,6 +147,7 @@ MESSAGES: list[tuple[str, str, Reply, float | str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("method", "reply", "expected", "is_async"),
     [
@@ -173,6 +174,7 @@ def test_a_message(
     assert result.usage["score"].failed_calls == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("bad", ["No idea.", GOOD.replace("0.85", "85"), GOOD + OTHER, "<think>"])
 def test_a_second_reply_that_is_good_counts_in_every_way(
@@ -237,6 +239,7 @@ BODIES: list[tuple[str, bytes, float | None]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("raw", "score", "kind"),
     [

@@ -132,6 +132,7 @@ BITS = [
 ]  # fmt: skip
 
 
+@pytest.mark.full
 @settings(max_examples=400)
 @given(st.lists(st.sampled_from(BITS), max_size=12))
 @example(["{{", "'score'", ":", "0.2", "}", "}"])

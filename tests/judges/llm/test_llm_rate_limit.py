@@ -50,6 +50,7 @@ def test_threads_and_loops_share_the_limit() -> None:
         assert server.max_in_flight == 2
 
 
+@pytest.mark.full
 async def test_requests_are_spaced_evenly() -> None:
     with ChatServer(answer) as server:
         several = [reranker(server, requests_per_minute=1200) for _ in range(2)]

@@ -69,6 +69,7 @@ async def test_attempts_are_bounded_and_all_are_charged() -> None:
         assert caught.value.usage.failed_calls == server.calls == 3
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "headers", [{"Retry-After": "0.3"}, {"retry-after-ms": "300"}], ids=["seconds", "milliseconds"]
 )

@@ -108,6 +108,7 @@ REPLIES: list[tuple[str, Reply]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("reply", "is_async"),
     [pytest.param(row[1], place % 2 == 0, id=row[0]) for place, row in enumerate(REPLIES)],

@@ -124,6 +124,7 @@ def passage(text, title=""):
     return {"text": text, "title": title, "section": ""}
 
 
+@pytest.mark.full
 @shipped
 @pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
 def test_an_odd_passage_is_scored_and_does_not_take_the_company_of_others(odd):
