@@ -316,10 +316,9 @@ def test_a_missing_package_names_its_extra(monkeypatch, folder, twin, module, ex
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(SettingsError) as caught:
         encoder_backend(model or folder)
-    before = "'some/model' is no file or folder, and for a model of that name " if model else ""
-    assert str(caught.value) == (
-        f"{before}{module} is not installed: pip install 'deepera-graph[{extra}]'"
-    )
+    named = f"'some/model' is no file or folder, and a model by that name needs {module}"
+    told = named if model else f"{module} is not installed"
+    assert str(caught.value) == f"{told}: pip install 'deepera-graph[{extra}]'"
 
 
 def test_a_forked_child_judges_like_its_parent(folder, twin):
