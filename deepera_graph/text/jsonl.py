@@ -10,17 +10,11 @@ BOM = b"\xef\xbb\xbf"
 
 
 class RawLine(NamedTuple):
-    """A line of a file that is not blank.
+    """A line of a file that is not blank."""
 
-    Attributes:
-        number: From 1.
-        end: Bytes of the file up to the end of this line.
-        text: The line, with its line feed, without a byte order mark.
-    """
-
-    number: int
-    end: int
-    text: bytes
+    number: int  # from 1
+    end: int  # bytes of the file up to the end of this line
+    text: bytes  # the line, with its line feed, without a byte order mark
 
 
 def read_raw_lines(source: Iterable[bytes]) -> Iterator[RawLine]:
@@ -37,11 +31,7 @@ def read_raw_lines(source: Iterable[bytes]) -> Iterator[RawLine]:
 
 
 def parse_object(line: bytes | str) -> dict[str, Any]:
-    """Read one JSON object.
-
-    Raises:
-        InputError: It is not UTF-8, not JSON (NaN and Infinity are not), or no object.
-    """
+    """Read one JSON object."""
     try:
         text = line.decode() if isinstance(line, bytes) else line
         value = json.loads(text, parse_constant=_refuse)

@@ -29,14 +29,10 @@ _Stamp = tuple[tuple[str, int, int], ...]  # name, bytes and last change of each
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Where the weights are, and how many threads may use them.
+    """Where the weights are, and how many threads may use them."""
 
-    Attributes:
-        folder: Of the weights, absolute; None for those that come with the package.
-        threads: Texts read at once, >= 1; if None, those of OMP_NUM_THREADS, else one a core.
-    """
-
-    folder: str | None = None
+    folder: str | None = None  # of the weights, absolute; None for those that come with the package
+    # texts read at once, >= 1; if None, those of OMP_NUM_THREADS, else one a core
     threads: int | None = None
 
     def version(self) -> str:
@@ -58,11 +54,7 @@ class Weights:
         return Path(__file__).parent / "weights"
 
     def model(self) -> "EvidenceModel":
-        """Return the model, which all that have equal weights and threads share.
-
-        Raises:
-            SettingsError: The weights are damaged.
-        """
+        """Return the model, which all that have equal weights and threads share."""
         return _SHARED.model(self)
 
 
@@ -82,11 +74,7 @@ def local_model(
 
 
 def find_weights(folder: str | Path | None, threads: int | None) -> Weights:
-    """Check where weights are said to be.
-
-    Raises:
-        SettingsError: *folder* is no folder, or *threads* is out of range.
-    """
+    """Check where weights are said to be."""
     given: object = threads
     if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 1):
         raise SettingsError(f"threads must be a whole number >= 1, got {threads!r}")
@@ -230,11 +218,7 @@ def local_backend(
 
 
 def local_backend_from_spec(spec: Mapping[str, Any]) -> Backend:
-    """Build the backend that a spec describes.
-
-    Raises:
-        SettingsError: The spec is of something else, or its weights are gone.
-    """
+    """Build the backend that a spec describes."""
     try:
         return local_backend(**spec)
     except TypeError as error:

@@ -31,22 +31,14 @@ _SIGNS = {  # what a note at or above one half says, and what it says below
 
 
 class Signs(NamedTuple):
-    """What the judge finds of a window beside the others of its question.
+    """What the judge finds of a window beside the others of its question."""
 
-    Attributes:
-        evidence: Probability that it is evidence.
-        topic: How likely it is on topic by its own words, in [0, 1].
-        results: Probability that it reports results.
-        support: How likely it is of one study with another on topic, in [0, 1]; None if it is
-            alone.
-        sentence: Place of its best sentence, from 0.
-    """
-
-    evidence: float
-    topic: float
-    results: float
+    evidence: float  # probability that it is evidence
+    topic: float  # how likely it is on topic by its own words, in [0, 1]
+    results: float  # probability that it reports results
+    # how likely it is of one study with another on topic, in [0, 1]; None if it is alone
     support: float | None
-    sentence: int
+    sentence: int  # place of its best sentence, from 0
 
 
 def explain(signs: Signs) -> str:
@@ -130,10 +122,6 @@ class EvidenceModel:
             folder: Holds ``encoder.onnx``, ``tokenizer.json``, ``head.json`` and ``SHA256SUMS``;
                 those of this package if None.
             threads: Texts encoded at once, >= 1; one a core if None.
-
-        Raises:
-            SettingsError: A file is missing, is not what its checksum says, or cannot be used.
-            ImportError: onnxruntime or tokenizers cannot be imported.
         """
         place = SHIPPED if folder is None else folder
         version = check(place)
@@ -221,9 +209,6 @@ def check(folder: Path) -> str:
 
     Returns:
         The first 16 hexadecimal digits of the checksum of the checksums.
-
-    Raises:
-        SettingsError: A file is missing, has no checksum, or is not what it says.
     """
     sums = folder / SUMS
     if not sums.is_file():
@@ -240,12 +225,7 @@ def check(folder: Path) -> str:
 
 
 def opened(encoder: Encoder, folder: Path) -> Encoder:
-    """Have an encoder read its files.
-
-    Raises:
-        SettingsError: It cannot use them.
-        ImportError: onnxruntime or tokenizers cannot be imported.
-    """
+    """Have an encoder read its files."""
     try:
         encoder.open()
     except (ImportError, OSError):

@@ -27,30 +27,18 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Trees:
-    """An ensemble of decision trees; all nodes of all trees lie in one row.
+    """An ensemble of decision trees; all nodes of all trees lie in one row."""
 
-    Attributes:
-        roots: Node each tree begins with, shape (n_trees,).
-        feature: Number that a node asks for, shape (n_nodes,); a leaf leads to itself, whatever it
-            asks for.
-        limit: At most this goes left.
-        missing_left: Whether a missing number goes left.
-        left: Node on the left.
-        right: Node on the right.
-        value: What a leaf adds, in log odds.
-        depth: Of the deepest tree.
-        start: Log odds before the first tree.
-    """
-
-    roots: NDArray[np.int64]
+    roots: NDArray[np.int64]  # node each tree begins with, shape (n_trees,)
+    # number that a node asks for, shape (n_nodes,); a leaf leads to itself, whatever it asks for
     feature: NDArray[np.int64]
-    limit: Floats
-    missing_left: NDArray[np.bool_]
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    value: Floats
-    depth: int
-    start: float
+    limit: Floats  # at most this goes left
+    missing_left: NDArray[np.bool_]  # whether a missing number goes left
+    left: NDArray[np.int64]  # node on the left
+    right: NDArray[np.int64]  # node on the right
+    value: Floats  # what a leaf adds, in log odds
+    depth: int  # of the deepest tree
+    start: float  # log odds before the first tree
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
@@ -169,26 +157,16 @@ class PoolFeatures:
     """The passages of one question, compared with each other.
 
     All of shape (n, n), or (n, n_features) and (n,) for one number a passage.
-
-    Attributes:
-        features: Of each passage.
-        cosines: Of the passages' vectors.
-        words: Similarity of their words.
-        words_here: The same, with weight on what is rare among them.
-        numbers: Numbers that two share.
-        abbreviations: How many abbreviations two share, see `measure_shared_abbreviations`.
-        asked: Similarity of question and passage.
-        asked_here: The same, with weight on what is rare among the passages.
     """
 
-    features: Floats
-    cosines: Floats
-    words: Floats
-    words_here: Floats
-    numbers: Floats
-    abbreviations: Floats
-    asked: Floats
-    asked_here: Floats
+    features: Floats  # of each passage
+    cosines: Floats  # of the passages' vectors
+    words: Floats  # similarity of their words
+    words_here: Floats  # the same, with weight on what is rare among them
+    numbers: Floats  # numbers that two share
+    abbreviations: Floats  # how many abbreviations two share, see `measure_shared_abbreviations`
+    asked: Floats  # similarity of question and passage
+    asked_here: Floats  # the same, with weight on what is rare among the passages
 
     @property
     def results(self) -> Floats:
