@@ -18,11 +18,7 @@ class RawLine(NamedTuple):
 
 
 def read_raw_lines(source: Iterable[bytes]) -> Iterator[RawLine]:
-    """Yield the lines that are not blank, one in memory at a time; only a line feed ends a line.
-
-    Args:
-        source: A file open for reading bytes, or its lines.
-    """
+    """Yield the lines that are not blank, one in memory at a time; only a line feed ends a line."""
     end = 0
     for number, line in enumerate(source, start=1):
         end += len(line)

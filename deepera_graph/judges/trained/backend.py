@@ -36,11 +36,7 @@ class Weights:
     threads: int | None = None
 
     def version(self) -> str:
-        """Return what tells these weights from others: 16 digits of a hash of their checksums.
-
-        Raises:
-            SettingsError: There are none.
-        """
+        """Return what tells these weights from others: 16 digits of a hash of their checksums."""
         place = self.place()
         sums = place / SUMS
         if not sums.is_file():

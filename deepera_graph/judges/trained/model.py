@@ -101,27 +101,17 @@ def encode_once(encoder: Encodes, texts: Iterable[str]) -> dict[str, Encoded]:
 
 
 class EvidenceModel:
-    """Tells how likely a passage is evidence on a question.
-
-    It may be used from several threads at once, and in forked children.
-
-    Args:
-        encoder: Makes vectors of texts.
-        head: What training found, for this encoder.
-        version: Names the weights.
-    """
+    """Tells how likely a passage is evidence; for threads at once, and for forked children."""
 
     def __init__(self, encoder: Encodes, head: EvidenceScorer, version: str = "unsaved") -> None:
         self._encoder, self.head, self.version = encoder, head, version
 
     @classmethod
     def load(cls, folder: Path | None = None, *, threads: int | None = None) -> Self:
-        """Read weights from a folder, and check them.
+        """Read weights from a folder, those of this package if None, and check them.
 
-        Args:
-            folder: Holds ``encoder.onnx``, ``tokenizer.json``, ``head.json`` and ``SHA256SUMS``;
-                those of this package if None.
-            threads: Texts encoded at once, >= 1; one a core if None.
+        Up to *threads* texts are encoded at once, one a core if None. An `ImportError` says that
+        onnxruntime or tokenizers is missing; what is wrong with the folder is a `SettingsError`.
         """
         place = SHIPPED if folder is None else folder
         version = check(place)
@@ -205,11 +195,7 @@ def _judgement(window: Window, signs: Signs) -> Judgement:
 
 
 def check(folder: Path) -> str:
-    """Compare the files of a folder with their checksums.
-
-    Returns:
-        The first 16 hexadecimal digits of the checksum of the checksums.
-    """
+    """Compare files with their checksums; return 16 hex digits of the checksum of these."""
     sums = folder / SUMS
     if not sums.is_file():
         raise SettingsError(f"{folder} holds no {SUMS}, so it is no folder of judge weights")

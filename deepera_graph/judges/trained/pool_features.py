@@ -23,6 +23,11 @@ from deepera_graph.judges.trained.similarity import (
 )
 
 Floats = NDArray[np.float64]
+_TYPES: tuple[tuple[str, type], ...] = (
+    *((name, np.int64) for name in ("roots", "feature", "left", "right")),
+    *((name, np.float64) for name in ("limit", "value")),
+    ("missing_left", np.bool_),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,31 +48,14 @@ class Trees:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Return the ensemble that `to_dict` gave."""
-        return cls(
-            roots=np.array(plain["roots"], np.int64),
-            feature=np.array(plain["feature"], np.int64),
-            limit=np.array(plain["limit"], np.float64),
-            missing_left=np.array(plain["missing_left"], np.bool_),
-            left=np.array(plain["left"], np.int64),
-            right=np.array(plain["right"], np.int64),
-            value=np.array(plain["value"], np.float64),
-            depth=int(plain["depth"]),
-            start=float(plain["start"]),
-        )
+        arrays: dict[str, Any] = {name: np.array(plain[name], type) for name, type in _TYPES}
+        return cls(**arrays, depth=int(plain["depth"]), start=float(plain["start"]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ensemble as lists and numbers."""
-        return {
-            "roots": self.roots.tolist(),
-            "feature": self.feature.tolist(),
-            "limit": self.limit.tolist(),
-            "missing_left": self.missing_left.astype(int).tolist(),
-            "left": self.left.tolist(),
-            "right": self.right.tolist(),
-            "value": self.value.tolist(),
-            "depth": self.depth,
-            "start": self.start,
-        }
+        lists = {name: getattr(self, name).tolist() for name, _ in _TYPES}
+        missing = self.missing_left.astype(int).tolist()
+        return {**lists, "missing_left": missing, "depth": self.depth, "start": self.start}
 
     def predict(self, rows: Floats) -> Floats:
         """Return the log odds of each row, of shape (n_rows, n_features); NaN where missing."""
@@ -245,12 +233,8 @@ def assemble_pool_features(
 def compute_context_features(found: PoolFeatures, topics: Floats, link: Trees) -> Floats:
     """Return what each passage gains from the others, shape (n, len(CONTEXT_FEATURES)).
 
-    A passage that has no other (`PoolFeatures.others`) has no numbers: a row of NaN.
-
-    Args:
-        found: The passages.
-        topics: How likely each is on topic, in [0, 1], shape (n,).
-        link: Gives the log odds that two passages are of one study.
+    A passage that has no other (`PoolFeatures.others`) has no numbers: a row of NaN. *topics*, of
+    shape (n,), are in [0, 1]; *link* gives the log odds that two passages are of one study.
     """
     others = found.others
     columns = [
