@@ -3,7 +3,7 @@
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import islice
@@ -28,6 +28,7 @@ from deepera_graph.judges.cross_encoder.models import (
 from deepera_graph.judges.heuristic.roles import heuristic_backend
 from deepera_graph.packages import describe_error
 from deepera_graph.schema import Backend, Batch, Judgement, Unjudged, Verdict, Window
+from deepera_graph.settings import check_at_least
 from deepera_graph.text.words import split_sentences
 from deepera_graph.thresholds import Curve
 from deepera_graph.usage import Usage
@@ -72,15 +73,11 @@ def logistic(logit: float) -> float:
     return power / (1.0 + power)
 
 
-Rebuild = tuple[Callable[..., Any], tuple[Any, ...]]
 _ALIVE: "WeakSet[EncoderJudge]" = WeakSet()
 
 
 class EncoderJudge(Judge):
-    """Scores passages by what a cross-encoder makes of question and passage.
-
-    *rebuild* says how to make this judge again where it is unpickled; None if that cannot be.
-    """
+    """Scores passages by what a cross-encoder makes of them; is pickled as its *spec*."""
 
     def __init__(
         self,
@@ -89,17 +86,17 @@ class EncoderJudge(Judge):
         *,
         batch_size: int,
         quote: bool = False,
-        rebuild: Rebuild | None = None,
+        spec: Mapping[str, Any] | None = None,
     ) -> None:
         self._model, self._scoring, self._batch_size = model, scoring, batch_size
-        self._quote, self._rebuild = quote, rebuild
+        self._quote, self._spec = quote, spec
         self._lock = Lock()
         _ALIVE.add(self)
 
     def __reduce__(self) -> Any:
-        if self._rebuild is None:
+        if self._spec is None:
             raise TypeError(f"cross-encoder {self._scoring.name} is a live object: not pickled")
-        return self._rebuild
+        return _judge_from_spec, (self._spec,)
 
     def counting(self) -> CountedJudge:
         """Return a judge that costs nothing and says what this one would cost."""
@@ -238,7 +235,10 @@ def encoder_backend(
         SettingsError: A package or a file is missing, the model is of another kind, or a number is
             out of range.
     """
-    _check_counts(max_tokens=max_tokens, batch_size=batch_size, threads=threads)
+    counts = {"max_tokens": max_tokens, "batch_size": batch_size, "threads": threads}
+    for name, count in counts.items():
+        if count is not None:
+            check_at_least(name, count, 1)
     if scale not in get_args(Scale):
         raise SettingsError(f"scale must be one of {list(get_args(Scale))}, got {scale!r}")
     if kind is not None and kind not in get_args(Kind):
@@ -248,29 +248,25 @@ def encoder_backend(
     found = find_model(model, kind=kind, max_tokens=max_tokens, threads=threads)
     options = {
         "runtime": kind,
-        "max_tokens": max_tokens,
-        "batch_size": batch_size,
-        "threads": threads,
+        **counts,
         "scale": None if scale == "logit" else scale,
         "curve": None if curve is None else curve.to_dict(),
         "quote": quote or None,
     }
     spec = _spec(model, options) if isinstance(model, str) else None
+    size = batch_size or found.batch_size
     judge = EncoderJudge(
         found,
         Scoring(found.name, scale, curve, Usage() if found.is_local else Usage(calls=1)),
-        batch_size=batch_size or found.batch_size,
+        batch_size=size,
         quote=quote,
-        rebuild=None if spec is None else (_judge_from_spec, (spec,)),
+        spec=spec,
     )
     return replace(
         heuristic_backend(),
         name="encoder",
         judge=judge,
-        about={
-            **_about(found, scale, curve),
-            **({"batch_size": batch_size or found.batch_size} if found.mixes else {}),
-        },
+        about=_about(found, scale, curve) | ({"batch_size": size} if found.mixes else {}),
         spec=None if spec is None else {"kind": "encoder", **spec},
     )
 
@@ -301,7 +297,7 @@ def _spec(model: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _about(model: PairModel, scale: Scale, curve: Curve | None) -> dict[str, Any]:
-    about = {
+    about: dict[str, Any] = {
         "judge": "cross-encoder",
         "model": model.name,
         "judge_version": model.version,
@@ -313,11 +309,3 @@ def _about(model: PairModel, scale: Scale, curve: Curve | None) -> dict[str, Any
         return about
     plain = json.dumps(curve.to_dict(), sort_keys=True).encode()
     return {**about, "judge": f"cross-encoder, curve {sha256(plain).hexdigest()[:12]}"}
-
-
-def _check_counts(**counts: Any) -> None:
-    for name, count in counts.items():
-        if count is not None and (isinstance(count, bool) or not isinstance(count, int)):
-            raise SettingsError(f"{name} must be a whole number, got {count!r}")
-        if count is not None and count < 1:
-            raise SettingsError(f"{name} must be at least 1, got {count}")

@@ -16,6 +16,7 @@ from deepera_graph.judges.base import CountedJudge, Judge, PlanRequest
 from deepera_graph.judges.heuristic.roles import heuristic_backend
 from deepera_graph.packages import threads_here
 from deepera_graph.schema import Backend, Batch, Judgement, Window
+from deepera_graph.settings import check_at_least
 from deepera_graph.usage import Usage
 
 if TYPE_CHECKING:
@@ -71,9 +72,8 @@ def local_model(
 
 def find_weights(folder: str | Path | None, threads: int | None) -> Weights:
     """Check where weights are said to be."""
-    given: object = threads
-    if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 1):
-        raise SettingsError(f"threads must be a whole number >= 1, got {threads!r}")
+    if threads is not None:
+        check_at_least("threads", threads, 1)
     if folder is None:
         return Weights(threads=threads)
     place = Path(os.path.expanduser(folder))  # noqa: PTH111 - Path's own fails on a stranger's home

@@ -267,9 +267,9 @@ def test_judgements_of_a_named_model_can_be_cached(folder, twin):
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
-        ({"threads": True}, "threads must be a whole number, got True"),
-        ({"max_tokens": 2.5}, "max_tokens must be a whole number, got 2.5"),
+        ({"batch_size": 0}, "batch_size must be a whole number >= 1, got 0"),
+        ({"threads": True}, "threads must be a whole number >= 1, got True"),
+        ({"max_tokens": 2.5}, "max_tokens must be a whole number >= 1, got 2.5"),
         ({"scale": "percent"}, r"scale must be one of \['logit', 'probability'\], got 'percent'"),
         ({"kind": "torch"}, r"kind must be one of .*, got 'torch'"),
         ({"max_tokens": 4}, "leaves no room"),
