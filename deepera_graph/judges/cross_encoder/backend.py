@@ -23,7 +23,7 @@ from deepera_graph.judges.cross_encoder.models import (
     Pair,
     PairModel,
     Reading,
-    find_model,
+    find_encoder,
 )
 from deepera_graph.judges.heuristic.roles import heuristic_backend
 from deepera_graph.packages import describe_error
@@ -245,7 +245,7 @@ def encoder_backend(
         raise SettingsError(f"kind must be one of {list(get_args(Kind))}, got {kind!r}")
     if isinstance(model, PathLike):
         model = fspath(model)
-    found = find_model(model, kind=kind, max_tokens=max_tokens, threads=threads)
+    found = find_encoder(model, kind=kind, max_tokens=max_tokens, threads=threads)
     options = {
         "runtime": kind,
         **counts,

@@ -432,7 +432,7 @@ _SIGNS: tuple[tuple[str, Kind], ...] = (  # what tells the kind of a folder, the
 )
 
 
-def find_model(
+def find_encoder(
     model: Any, *, kind: Kind | None, max_tokens: int | None, threads: int | None
 ) -> PairModel:
     """Return the model that a name or a path stands for, or wrap an object."""

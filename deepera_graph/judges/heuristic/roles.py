@@ -8,7 +8,7 @@ from typing import Self, TypeVar
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from deepera_graph.judges.base import CountedJudge, Judge
-from deepera_graph.judges.heuristic.features import (
+from deepera_graph.judges.heuristic.analysis import (
     CUE_WEIGHTS,
     RuleAnalysis,
     RuleFeatures,

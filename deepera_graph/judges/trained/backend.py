@@ -174,8 +174,8 @@ class TrainedJudge(Judge):
         return CountedJudge(self, Usage())
 
 
-JudgeKind = Literal["trained", "rules"]
-DEFAULT: JudgeKind = "trained"
+LocalJudge = Literal["trained", "rules"]
+DEFAULT: LocalJudge = "trained"
 _TRAINED = {
     "judge": "trained",
     "note": (
@@ -186,7 +186,7 @@ _TRAINED = {
 
 
 def local_backend(
-    judge: JudgeKind = DEFAULT,
+    judge: LocalJudge = DEFAULT,
     *,
     weights: str | Path | None = None,
     threads: int | None = None,
@@ -203,8 +203,8 @@ def local_backend(
     Raises:
         SettingsError: There is no such judge, there are no weights, or a number is out of range.
     """
-    if judge not in get_args(JudgeKind):
-        raise SettingsError(f"judge must be one of {list(get_args(JudgeKind))}, got {judge!r}")
+    if judge not in get_args(LocalJudge):
+        raise SettingsError(f"judge must be one of {list(get_args(LocalJudge))}, got {judge!r}")
     if judge == "trained":
         return _trained(find_weights(weights, threads))
     for name, value in {"weights": weights, "threads": threads}.items():

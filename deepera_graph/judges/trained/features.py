@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.judges.heuristic.features import RuleFeatures, analyze_passage
+from deepera_graph.judges.heuristic.analysis import RuleFeatures, analyze_passage
 from deepera_graph.judges.trained.encoder import Encoded, Floats, TokenSpan, normalize
 from deepera_graph.judges.trained.similarity import looks_like_claim, pairwise_dot, sigmoid
 from deepera_graph.schema import PassageTask
