@@ -91,9 +91,9 @@ class Settings:
             object.__setattr__(self, "budget", _budget(self.budget))
         object.__setattr__(self, "threshold", threshold_from_plain(self.threshold))
         check_share("max_failed_share", self.max_failed_share)
-        _check_at_least("top_n", self.top_n, 1)
-        _check_at_least("max_concurrency", self.max_concurrency, 1)
-        _check_at_least("max_passage_chars", self.max_passage_chars, 200)
+        check_at_least("top_n", self.top_n, 1)
+        check_at_least("max_concurrency", self.max_concurrency, 1)
+        check_at_least("max_passage_chars", self.max_passage_chars, 200)
         _check_choice("order", self.order, get_args(Order))
         _check_choice("content", self.content, get_args(Content))
         _check_choice("on_empty", self.on_empty, get_args(OnEmpty))
@@ -153,10 +153,10 @@ class Settings:
     def _check_early_stopping(self) -> None:
         check_share("stop_margin", self.stop_margin)
         if self.round_size is not None:
-            _check_at_least("round_size", self.round_size, 1)
+            check_at_least("round_size", self.round_size, 1)
         if self.stop_after is None:
             return
-        _check_at_least("stop_after", self.stop_after, 1)
+        check_at_least("stop_after", self.stop_after, 1)
         if isinstance(self.threshold, Gap | Quantile):
             raise SettingsError(
                 f"stop_after needs a threshold that is known before all scores are, got the rule "
@@ -271,7 +271,8 @@ def _budget(values: Mapping[str, Any]) -> Budget:
         raise SettingsError(f"budget: {error}") from error
 
 
-def _check_at_least(name: str, value: object, least: int) -> None:
+def check_at_least(name: str, value: object, least: int) -> None:
+    """Raise `SettingsError` unless a value is a whole number, and not below *least*."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise SettingsError(f"{name} must be a whole number >= {least}, got {value!r}")
 

@@ -56,7 +56,7 @@ def doctor(*, chosen: DoctorOptions) -> None:
     if chosen.settings:
         _show_settings(as_json=chosen.as_json)
         return
-    from deepera_graph.doctor.checks import examine
+    from deepera_graph.doctor import examine
 
     _check_options(chosen)
     findings = examine(

@@ -7,10 +7,9 @@ import os
 import platform
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
@@ -24,15 +23,12 @@ from deepera_graph import __version__
 from deepera_graph.errors import BackendError, DeepEraError, RoleError, SettingsError, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from deepera_graph.schema import Backend, PassageTask, Window
 
 Status = Literal["ok", "warn", "fail", "skipped"]
 HIDDEN = "***"
 KEY_VARIABLE = "OPENAI_API_KEY"
 STORE_KEY_VARIABLE = "QDRANT_API_KEY"
-TIMEOUT = 30.0
 _LONGEST = 240
 _SHORTEST_SECRET = 4  # replacing anything shorter would eat ordinary words
 
@@ -41,18 +37,14 @@ _SHORTEST_SECRET = 4  # replacing anything shorter would eat ordinary words
 class Finding:
     """What one check found; both texts are one line.
 
-    Attributes:
-        name: What was looked at, e.g. ``"judgement cache"``.
-        status: ``ok``; ``warn``, works but not as well as it could; ``fail``; ``skipped``, not
-            looked at, or not installed and not needed.
-        found: What is there.
-        advice: What to do; empty if nothing is to be done.
+    A *status* of ``warn`` works but not as well as it could; what is ``skipped`` was not looked at,
+    or is not installed and not needed.
     """
 
-    name: str
+    name: str  # what was looked at, e.g. ``"judgement cache"``
     status: Status
     found: str
-    advice: str = ""
+    advice: str = ""  # what to do; empty if nothing is to be done
 
     def without(self, secrets: Sequence[str]) -> "Finding":
         """Return the same finding, with *secrets* and what a terminal would obey taken out."""
@@ -69,74 +61,6 @@ def _clean(text: str, secrets: Sequence[str]) -> str:
             text = text.replace(secret, HIDDEN)
     text = " ".join("".join(one if one.isprintable() else " " for one in text).split())
     return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
-
-
-def examine(
-    *,
-    model: str | None = None,
-    base_url: str | None = None,
-    api_key_env: str | None = None,
-    store: str | Path | None = None,
-    qdrant_url: str | None = None,
-    cache: str | Path | None = None,
-    timeout: float = TIMEOUT,
-) -> list[Finding]:
-    """Check everything that judging needs, and with a model or an address the server behind it.
-
-    Without *model*, *base_url* and *qdrant_url* nothing is sent over any network. With a server,
-    at most 8 requests are made: 2 that list its models, one for each of the four ways to ask for
-    a structured answer, and one judgement, which is asked once more if its answer is unusable.
-
-    Args:
-        model: ``provider:model``, or with *base_url* the name the server knows; None takes the
-            first one that the server lists.
-        base_url: A server that speaks OpenAI's chat protocol.
-        api_key_env: Environment variable that holds the key; the provider's own if None.
-        store: Folder of local collections; None looks whether one in memory can be opened.
-        qdrant_url: A Qdrant server, instead of a folder; its key is in ``QDRANT_API_KEY``.
-        cache: Folder of the judgement cache, or "off"; None is the default folder.
-        timeout: Longest wait for one answer of the model's server, in seconds, > 0.
-
-    Returns:
-        What was found, in the order of the checks; no key is ever in it.
-    """
-    secrets = [
-        os.environ.get(variable, "").strip()
-        for variable in (api_key_env or KEY_VARIABLE, KEY_VARIABLE, STORE_KEY_VARIABLE)
-    ]
-    if api_key_env:
-        secrets += [api_key_env] if not os.environ.get(api_key_env) else []
-    checks: dict[str, Callable[[], Iterator[Finding]]] = {
-        "versions": check_versions,
-        "extras": check_extras,
-        "local": check_local,
-        "cache": partial(check_cache, cache),
-        "store": partial(check_store, store, qdrant_url),
-    }
-    if model is not None or base_url is not None:
-        checks["server"] = partial(_check_server, model, base_url, api_key_env, timeout)
-    return [one.without(secrets) for area, check in checks.items() for one in _run(area, check)]
-
-
-def _run(area: str, check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """Yield the findings of one check; its packages may be missing or broken."""
-    try:
-        yield from check()
-    except ImportError as error:
-        advice = "pip install --upgrade deepera-graph, in a fresh environment if that does not help"
-        yield Finding(area, "fail", f"cannot be checked: {error}", advice)
-    except Exception as error:  # noqa: BLE001 - a broken package raises anything
-        found = f"cannot be checked: {type(error).__name__}: {error}"
-        advice = "pip install --force-reinstall deepera-graph; if that does not help, report this"
-        yield Finding(area, "fail", found, advice)
-
-
-def _check_server(
-    model: str | None, base_url: str | None, key_variable: str | None, timeout: float
-) -> Iterator[Finding]:
-    from deepera_graph.doctor.server import check_server
-
-    return check_server(model, base_url, key_variable, timeout)
 
 
 OURS = "deepera-graph"

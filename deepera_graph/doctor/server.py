@@ -5,7 +5,7 @@ import os
 import re
 import ssl
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Literal
@@ -24,7 +24,6 @@ from deepera_graph.errors import AnswerError, CallError, SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.judges.llm.roles import LlmJudge
-from deepera_graph.schema import Backend
 from deepera_graph.text.words import split_sentences
 
 _ANSWERS, _STRUCTURED = "model answers", "structured answers"
@@ -331,8 +330,9 @@ def _check_answers(
     except SettingsError as error:
         yield Finding("model", "fail", str(error), "correct --model, or install its package")
         return
-    chat = _chat_of(backend)
-    trials = io_loop.run(_collect(chat))
+    assert isinstance(backend.judge, LlmJudge)
+    chat = backend.judge.model
+    trials = io_loop.run(_try_modes(chat))
     refused = trials[0].error
     if refused is not None and all(trial.error for trial in trials):
         yield _explain_refusal(refused)
@@ -352,28 +352,17 @@ def _check_answers(
     yield judge_sample(_JUDGEMENT, backend)
 
 
-def _chat_of(backend: Backend) -> ChatModel:
-    assert isinstance(backend.judge, LlmJudge)
-    return backend.judge.model
-
-
-async def _collect(chat: ChatModel) -> list[_Trial]:
-    return [trial async for trial in _try_modes(chat)]
-
-
-async def _try_modes(chat: ChatModel) -> AsyncIterator[_Trial]:
-    """Yield how each way of asking goes: the simplest first, then best first.
+async def _try_modes(chat: ChatModel) -> list[_Trial]:
+    """Return how each way of asking goes: the simplest first, then best first.
 
     Nothing follows where the simplest failed for a reason that holds for all: no connection, no
     time, wrong key, unknown model, too many requests.
     """
     simplest = await _try(chat, _SIMPLEST)
-    yield simplest
     if simplest.error is not None and simplest.error.status not in _OF_ONE_MODE:
-        return
-    for mode in chat.output_modes.all:
-        if mode != _SIMPLEST:
-            yield await _try(chat, mode)
+        return [simplest]
+    others = [mode for mode in chat.output_modes.all if mode != _SIMPLEST]
+    return [simplest, *[await _try(chat, mode) for mode in others]]
 
 
 async def _try(chat: ChatModel, mode: OutputMode) -> _Trial:

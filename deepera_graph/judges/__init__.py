@@ -25,24 +25,16 @@ JudgeKind = Literal["local", "rules", "encoder", "llm", "factory"]
 
 
 class JudgeName(NamedTuple):
-    """A name of a judge, taken apart.
+    """A name of a judge, taken apart."""
 
-    Attributes:
-        kind: What it is.
-        value: The model of an encoder, ``provider:model`` or the path of a factory; empty for
-            ``local``, ``rules`` and a plain ``llm``.
-    """
-
-    kind: JudgeKind
+    kind: JudgeKind  # what it is
+    # the model of an encoder, ``provider:model`` or the path of a factory; empty for ``local``,
+    # ``rules`` and a plain ``llm``
     value: str = ""
 
 
 def parse_name(name: str) -> JudgeName:
-    """Read the name of a judge, in the grammar above.
-
-    Raises:
-        SettingsError: It is none.
-    """
+    """Read the name of a judge, in the grammar above."""
     if name in ("local", "rules", "llm"):
         return JudgeName(name)  # type: ignore[arg-type]  # one of the three
     head, colon, tail = name.partition(":")

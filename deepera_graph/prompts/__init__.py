@@ -34,11 +34,7 @@ _SHARED = ("rubric", "summary_rules")
 
 
 def messages(node: str, /, **values: str) -> list[BaseMessage]:
-    """Fill the templates of a node; the system message takes no values, so that it stays the same.
-
-    Raises:
-        PromptError: The values are not exactly the placeholders, or there is no such template.
-    """
+    """Fill the templates of a node; the system message takes no values: it stays the same."""
     return messages_of(__name__, node, **values)
 
 
@@ -51,11 +47,7 @@ def messages_of(package: str, node: str, /, **values: str) -> list[BaseMessage]:
 
 
 def text_of(package: str, name: str, /, **values: str) -> str:
-    """Fill one template of a package, ``<name>.md``, and the parts that it names.
-
-    Raises:
-        PromptError: The values are not exactly the placeholders, or there is no such template.
-    """
+    """Fill one template of a package, ``<name>.md``, and the parts that it names."""
     template, parts = _template(package, f"{name}.md"), shared_parts()
     wanted = set(template.get_identifiers()) - parts.keys()
     if wanted != set(values):
@@ -146,11 +138,7 @@ class Domain:
 
 
 def load_domain(domain: Domain | Mapping[str, Any] | str | Path) -> Domain:
-    """Return a field by its name, from a TOML file, or from its plain form.
-
-    Raises:
-        SettingsError: There is no such field or file, or it cannot be read.
-    """
+    """Return a field by its name, from a TOML file, or from its plain form."""
     if isinstance(domain, Domain):
         return domain
     if isinstance(domain, Mapping):

@@ -26,11 +26,8 @@ class HashedTermEmbeddings(SparseEmbeddings):
     process. Stems that share a number count as one (about 1 pair among 100 000 stems). A text
     without content words gets the empty vector, which matches nothing.
 
-    Args:
-        k1: How soon a repeated term stops counting, >= 0.
-        b: How much long passages are held back, in [0, 1].
-        average_length: Stems in a passage of usual length, > 0; stated, not measured, so that a
-            vector depends on its own text alone. 100 stems are about 170 words of prose.
+    *average_length*, in stems (100 are about 170 words of prose), is stated, not measured, so that
+    a vector depends on its own text alone.
 
     Source:
         Robertson and Zaragoza (2009), The Probabilistic Relevance Framework: BM25 and Beyond,
@@ -45,9 +42,7 @@ class HashedTermEmbeddings(SparseEmbeddings):
             raise SettingsError(f"b must be in [0, 1], got {b!r}")
         if not average_length > 0:
             raise SettingsError(f"average_length must be > 0, got {average_length!r}")
-        self.k1 = k1
-        self.b = b
-        self.average_length = average_length
+        self.k1, self.b, self.average_length = k1, b, average_length
 
     def embed_documents(self, texts: list[str]) -> list[SparseVector]:
         """Return the vectors of passages, shape (n_texts,); weights in (0, k1 + 1)."""
@@ -56,9 +51,7 @@ class HashedTermEmbeddings(SparseEmbeddings):
     def embed_query(self, text: str) -> SparseVector:
         """Return the vector of a question; weights are counts, >= 1."""
         counts = _count_terms(text)
-        return SparseVector(
-            indices=list(counts), values=[float(count) for count in counts.values()]
-        )
+        return SparseVector(indices=list(counts), values=list(map(float, counts.values())))
 
     def _embed_document(self, text: str) -> SparseVector:
         counts = _count_terms(text)

@@ -30,6 +30,7 @@ from deepera_graph.retrieval.search import (
     rank_points,
     read_point,
 )
+from deepera_graph.settings import check_at_least
 
 IN_MEMORY = ":memory:"
 TIMEOUT = 30
@@ -130,9 +131,9 @@ class PassageStore:
             InputError: A passage has no text, or metadata that is no JSON; earlier batches stay.
             StoreError: The store cannot be reached.
         """
-        _check_at_least_one("batch_size", batch_size)
-        written = 0
-        for batch in _cut_batches(passages, batch_size):
+        check_at_least("batch_size", batch_size, 1)
+        written, rest = 0, iter(passages)
+        while batch := list(islice(rest, batch_size)):
             points = build_points(self.vectorstore, batch)
             with self._open(), hide_hints():
                 self.vectorstore.client.upsert(self.vectorstore.collection_name, points=points)
@@ -163,7 +164,7 @@ class PassageStore:
         """
         if not question.strip():
             raise InputError("the question is empty")
-        _check_at_least_one("k", k)
+        check_at_least("k", k, 1)
         conditions = build_filter(where)
         probes = build_probes(self.vectorstore, question)
         with self._open():
@@ -315,14 +316,3 @@ def _in_use_error(folder: Path) -> StoreError:
         f"another process has the passage store in the folder {str(folder)!r} open; "
         "to share one store between processes use a Qdrant server (--qdrant-url)"
     )
-
-
-def _cut_batches(passages: Iterable[Document], size: int) -> Iterator[list[Document]]:
-    iterator = iter(passages)
-    while batch := list(islice(iterator, size)):
-        yield batch
-
-
-def _check_at_least_one(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise SettingsError(f"{name} must be a whole number >= 1, got {value!r}")

@@ -10,25 +10,15 @@ BOM = b"\xef\xbb\xbf"
 
 
 class RawLine(NamedTuple):
-    """A line of a file that is not blank.
+    """A line of a file that is not blank."""
 
-    Attributes:
-        number: From 1.
-        end: Bytes of the file up to the end of this line.
-        text: The line, with its line feed, without a byte order mark.
-    """
-
-    number: int
-    end: int
-    text: bytes
+    number: int  # from 1
+    end: int  # bytes of the file up to the end of this line
+    text: bytes  # the line, with its line feed, without a byte order mark
 
 
 def read_raw_lines(source: Iterable[bytes]) -> Iterator[RawLine]:
-    """Yield the lines that are not blank, one in memory at a time; only a line feed ends a line.
-
-    Args:
-        source: A file open for reading bytes, or its lines.
-    """
+    """Yield the lines that are not blank, one in memory at a time; only a line feed ends a line."""
     end = 0
     for number, line in enumerate(source, start=1):
         end += len(line)
@@ -37,11 +27,7 @@ def read_raw_lines(source: Iterable[bytes]) -> Iterator[RawLine]:
 
 
 def parse_object(line: bytes | str) -> dict[str, Any]:
-    """Read one JSON object.
-
-    Raises:
-        InputError: It is not UTF-8, not JSON (NaN and Infinity are not), or no object.
-    """
+    """Read one JSON object."""
     try:
         text = line.decode() if isinstance(line, bytes) else line
         value = json.loads(text, parse_constant=_refuse)

@@ -14,7 +14,7 @@ import time
 import pytest
 
 from deepera_graph import EvidenceReranker, llm_backend
-from deepera_graph.doctor.checks import examine
+from deepera_graph.doctor import examine
 from deepera_graph.errors import RoleError
 from support.judging import Alone
 from tinyllm.conftest import MODEL

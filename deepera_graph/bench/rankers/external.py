@@ -28,7 +28,7 @@ from deepera_graph.bench.rankers.base import (
 )
 from deepera_graph.bench.rankers.llm import MAX_CONCURRENCY, Chat
 from deepera_graph.errors import DeepEraError, SettingsError
-from deepera_graph.judges.cross_encoder.models import versions, weights
+from deepera_graph.judges.cross_encoder.models import package_versions, weights
 from deepera_graph.packages import call_foreign, check_extra, describe_error, import_extra
 from deepera_graph.usage import Usage
 
@@ -82,7 +82,7 @@ def flashrank(model: str = "ms-marco-TinyBERT-L-2-v2") -> ModelRanker:
         by_place = {one["id"]: float(one["score"]) for one in loaded.rerank(request)}
         return rank_by_score(passages, [by_place[place] for place in range(len(passages))])
 
-    about = {"kind": "flashrank", "model": model, **versions("flashrank", "onnxruntime")}
+    about = {"kind": "flashrank", "model": model, **package_versions("flashrank", "onnxruntime")}
     return ModelRanker(f"FlashRank {model}", about, load=load, rank=rank)
 
 
@@ -116,7 +116,7 @@ def load_sentence_model(kind: str, place: str) -> Any:
 
 def sentence_versions() -> dict[str, str]:
     """Return the versions of what a model of sentence-transformers runs on."""
-    return versions("sentence-transformers", "transformers", "torch")
+    return package_versions("sentence-transformers", "transformers", "torch")
 
 
 def rerankers(path: str) -> ModelRanker:
@@ -149,7 +149,11 @@ def rerankers(path: str) -> ModelRanker:
             for one in found
         ]
 
-    about = {"kind": "rerankers", "path": path, **versions("rerankers", "transformers", "torch")}
+    about = {
+        "kind": "rerankers",
+        "path": path,
+        **package_versions("rerankers", "transformers", "torch"),
+    }
     return ModelRanker(f"rerankers {path}", about, load=load, rank=rank)
 
 
@@ -249,7 +253,11 @@ def cohere(model: str = "rerank-v3.5") -> Compressor:
         raise UnavailableError("no API key: set the environment variable COHERE_API_KEY")
     kind = _import("langchain_cohere").CohereRerank
     made = _call(f"Cohere {model}", lambda: kind(model=model, top_n=None))
-    about = {"kind": "langchain cohere", "model": model, **versions("langchain-cohere", "cohere")}
+    about = {
+        "kind": "langchain cohere",
+        "model": model,
+        **package_versions("langchain-cohere", "cohere"),
+    }
     return Compressor(made, name=f"Cohere {model}", fingerprint=about)
 
 
@@ -261,7 +269,7 @@ def langchain_listwise(chat: Chat) -> Compressor:
     about = chat.fingerprint and {
         "kind": "langchain listwise",
         "model": chat.fingerprint,
-        **versions("langchain-classic"),
+        **package_versions("langchain-classic"),
     }
     name = f"LLMListwiseRerank {chat.name}"
     return Compressor(made, name=name, fingerprint=about, at_once=MAX_CONCURRENCY)

@@ -3,7 +3,7 @@
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import islice
@@ -23,61 +23,46 @@ from deepera_graph.judges.cross_encoder.models import (
     Pair,
     PairModel,
     Reading,
-    brief,
-    find_model,
-    titled,
+    find_encoder,
 )
 from deepera_graph.judges.heuristic.roles import heuristic_backend
+from deepera_graph.packages import describe_error
 from deepera_graph.schema import Backend, Batch, Judgement, Unjudged, Verdict, Window
+from deepera_graph.settings import check_at_least
 from deepera_graph.text.words import split_sentences
 from deepera_graph.thresholds import Curve
 from deepera_graph.usage import Usage
 
 Scale = Literal["logit", "probability"]
-DIGITS = 4  # what a pair gets in another batch differs by some 1e-6
+_DIGITS = 4  # what a pair gets in another batch differs by some 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """How the numbers of one model become scores.
+    """How the numbers of one model become scores."""
 
-    Attributes:
-        name: Of the model.
-        scale: What its numbers are.
-        curve: From the score without it to a probability, or None.
-        usage: What one pair costs.
-    """
-
-    name: str
-    scale: Scale
-    curve: Curve | None
-    usage: Usage
+    name: str  # of the model
+    scale: Scale  # what its numbers are
+    curve: Curve | None  # from the score without it to a probability
+    usage: Usage  # what one pair costs
 
     def judgement(self, reading: Reading, *, quote: str = "") -> Judgement:
-        """Return the judgement of a passage.
-
-        A logit is rounded to four digits, and becomes a score by the logistic function.
-
-        Raises:
-            AnswerError: The number is not finite, or a probability is not in [0, 1].
-        """
-        value = round(reading.value, DIGITS) if math.isfinite(reading.value) else reading.value
-        if not math.isfinite(value) or (self.scale == "probability" and not 0 <= value <= 1):
+        """Return the judgement of a passage; a number that is none of the scale is an error."""
+        value = round(reading.value, _DIGITS) if math.isfinite(reading.value) else reading.value
+        is_logit = self.scale == "logit"
+        if not math.isfinite(value) or not (is_logit or 0 <= value <= 1):
             raise AnswerError(
                 f"cross-encoder {self.name} gave {value}, which is no {self.scale}",
                 usage=self.usage,
             )
-        score = value if self.scale == "probability" else logistic(value)
+        score = logistic(value) if is_logit else value
+        reason = f"cross-encoder {self.name}, {self.scale} {value:.{1 if is_logit else 2}f}"
         return Judgement(
             score=score if self.curve is None else self.curve.probability(score),
-            reason="; ".join(filter(None, (self._reason(value), reading.note))),
+            reason="; ".join(filter(None, (reason, reading.note))),
             quote=quote,
             usage=self.usage,
         )
-
-    def _reason(self, value: float) -> str:
-        digits = 1 if self.scale == "logit" else 2
-        return f"cross-encoder {self.name}, {self.scale} {value:.{digits}f}"
 
 
 def logistic(logit: float) -> float:
@@ -88,20 +73,11 @@ def logistic(logit: float) -> float:
     return power / (1.0 + power)
 
 
-Rebuild = tuple[Callable[..., Any], tuple[Any, ...]]
 _ALIVE: "WeakSet[EncoderJudge]" = WeakSet()
 
 
 class EncoderJudge(Judge):
-    """Scores passages by what a cross-encoder makes of question and passage.
-
-    Args:
-        model: The cross-encoder; it is called by one thread at a time.
-        scoring: How its numbers become scores.
-        batch_size: Most pairs a call of the model, >= 1; pairs of like length are together.
-        quote: Whether to quote the sentence that the model puts first, at one more pair a sentence.
-        rebuild: How to make this judge again where it is unpickled; None if that is not possible.
-    """
+    """Scores passages by what a cross-encoder makes of them; is pickled as its *spec*."""
 
     def __init__(
         self,
@@ -110,17 +86,17 @@ class EncoderJudge(Judge):
         *,
         batch_size: int,
         quote: bool = False,
-        rebuild: Rebuild | None = None,
+        spec: Mapping[str, Any] | None = None,
     ) -> None:
         self._model, self._scoring, self._batch_size = model, scoring, batch_size
-        self._quote, self._rebuild = quote, rebuild
+        self._quote, self._spec = quote, spec
         self._lock = Lock()
         _ALIVE.add(self)
 
     def __reduce__(self) -> Any:
-        if self._rebuild is None:
+        if self._spec is None:
             raise TypeError(f"cross-encoder {self._scoring.name} is a live object: not pickled")
-        return self._rebuild
+        return _judge_from_spec, (self._spec,)
 
     def counting(self) -> CountedJudge:
         """Return a judge that costs nothing and says what this one would cost."""
@@ -140,7 +116,7 @@ class EncoderJudge(Judge):
             except BudgetError as error:
                 verdicts[place] = Unjudged.of(error)
             else:
-                asked[place] = self._passage(batch["question"], window)
+                asked[place] = self._list_pairs(batch["question"], window)
         found = iter(self._read([pair for one in asked.values() for pair in one.pairs]))
         for place, passage in asked.items():
             verdicts[place] = self._verdict(passage, list(islice(found, len(passage.pairs))))
@@ -157,11 +133,14 @@ class EncoderJudge(Judge):
         if self._scoring.usage.calls:
             tab.start()
 
-    def _passage(self, question: str, window: Window) -> "_Passage":
+    def _list_pairs(self, question: str, window: Window) -> "_Passage":
         """Return the passage's pair, then that of each sentence; a lone sentence needs none."""
         sentences = [one.text for one in split_sentences(window["text"])] if self._quote else []
         texts = [window["text"], *(sentences if len(sentences) > 1 else ())]
-        return _Passage([(question, titled(window["title"], one)) for one in texts], sentences)
+        title = window["title"].strip()
+        if title:
+            title += " " if title[-1] in ".?!" else ". "
+        return _Passage([(question, f"{title}{one}") for one in texts], sentences)
 
     def _read(self, pairs: Sequence[Pair]) -> list[Reading | Exception]:
         order = sorted(range(len(pairs)), key=lambda place: -sum(map(len, pairs[place])))
@@ -188,10 +167,14 @@ class EncoderJudge(Judge):
     def _verdict(
         self, passage: "_Passage", readings: Sequence[Reading | Exception]
     ) -> Judgement | Unjudged:
+        name, usage = self._scoring.name, self._scoring.usage
         known: list[Reading] = []
         for one in readings:
+            if isinstance(one, RoleError):
+                return Unjudged.of(one)
             if isinstance(one, Exception):
-                return Unjudged.of(self._failure(one))
+                failed = f"cross-encoder {name} failed: {describe_error(one)}"
+                return Unjudged.of(CallError(failed, usage=usage))
             known.append(one)
         first, *others = known
         best = max(range(len(others)), key=lambda place: others[place].value, default=0)
@@ -200,13 +183,6 @@ class EncoderJudge(Judge):
             return self._scoring.judgement(first, quote=quote)
         except AnswerError as error:
             return Unjudged.of(error)
-
-    def _failure(self, error: Exception) -> RoleError:
-        if isinstance(error, RoleError):
-            return error
-        return CallError(
-            f"cross-encoder {self._scoring.name} failed: {brief(error)}", usage=self._scoring.usage
-        )
 
 
 class _Passage(NamedTuple):
@@ -259,49 +235,44 @@ def encoder_backend(
         SettingsError: A package or a file is missing, the model is of another kind, or a number is
             out of range.
     """
-    _check_counts(max_tokens=max_tokens, batch_size=batch_size, threads=threads)
+    counts = {"max_tokens": max_tokens, "batch_size": batch_size, "threads": threads}
+    for name, count in counts.items():
+        if count is not None:
+            check_at_least(name, count, 1)
     if scale not in get_args(Scale):
         raise SettingsError(f"scale must be one of {list(get_args(Scale))}, got {scale!r}")
     if kind is not None and kind not in get_args(Kind):
         raise SettingsError(f"kind must be one of {list(get_args(Kind))}, got {kind!r}")
     if isinstance(model, PathLike):
         model = fspath(model)
-    found = find_model(model, kind=kind, max_tokens=max_tokens, threads=threads)
+    found = find_encoder(model, kind=kind, max_tokens=max_tokens, threads=threads)
     options = {
         "runtime": kind,
-        "max_tokens": max_tokens,
-        "batch_size": batch_size,
-        "threads": threads,
+        **counts,
         "scale": None if scale == "logit" else scale,
         "curve": None if curve is None else curve.to_dict(),
         "quote": quote or None,
     }
     spec = _spec(model, options) if isinstance(model, str) else None
+    size = batch_size or found.batch_size
     judge = EncoderJudge(
         found,
         Scoring(found.name, scale, curve, Usage() if found.is_local else Usage(calls=1)),
-        batch_size=batch_size or found.batch_size,
+        batch_size=size,
         quote=quote,
-        rebuild=None if spec is None else (_judge_from_spec, (spec,)),
+        spec=spec,
     )
     return replace(
         heuristic_backend(),
         name="encoder",
         judge=judge,
-        about={
-            **_about(found, scale, curve),
-            **({"batch_size": batch_size or found.batch_size} if found.mixes else {}),
-        },
+        about=_about(found, scale, curve) | ({"batch_size": size} if found.mixes else {}),
         spec=None if spec is None else {"kind": "encoder", **spec},
     )
 
 
 def encoder_backend_from_spec(spec: Mapping[str, Any]) -> Backend:
-    """Build the backend that a spec describes.
-
-    Raises:
-        SettingsError: The spec is of something else, or its model is gone.
-    """
+    """Build the backend that a spec describes; `SettingsError` if it is of something else."""
     options = dict(spec)
     curve = options.pop("curve", None)
     try:
@@ -331,19 +302,10 @@ def _about(model: PairModel, scale: Scale, curve: Curve | None) -> dict[str, Any
         "model": model.name,
         "judge_version": model.version,
         "scale": scale,
+        **({} if model.max_tokens is None else {"max_tokens": model.max_tokens}),
     }
-    if model.max_tokens is not None:
-        about["max_tokens"] = model.max_tokens
     if curve is None:
         about["note"] = "the score orders passages; without a curve it is no measured probability"
         return about
     plain = json.dumps(curve.to_dict(), sort_keys=True).encode()
     return {**about, "judge": f"cross-encoder, curve {sha256(plain).hexdigest()[:12]}"}
-
-
-def _check_counts(**counts: Any) -> None:
-    for name, count in counts.items():
-        if count is not None and (isinstance(count, bool) or not isinstance(count, int)):
-            raise SettingsError(f"{name} must be a whole number, got {count!r}")
-        if count is not None and count < 1:
-            raise SettingsError(f"{name} must be at least 1, got {count}")

@@ -8,7 +8,7 @@ from typing import Self, TypeVar
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from deepera_graph.judges.base import CountedJudge, Judge
-from deepera_graph.judges.heuristic.features import (
+from deepera_graph.judges.heuristic.analysis import (
     CUE_WEIGHTS,
     RuleAnalysis,
     RuleFeatures,
@@ -32,6 +32,8 @@ from deepera_graph.schema import (
     PassageTask,
     Summary,
     Verdict,
+    Window,
+    passage_task,
     passage_tasks,
 )
 from deepera_graph.text.words import Sentence, words
@@ -58,14 +60,8 @@ def answer(task: AnswerTask) -> Answer:
 def _sentence(task: AnswerTask, item: EvidenceItem) -> str:
     if item["quote"].strip():
         return item["quote"]
-    passage = PassageTask(
-        question=task["question"],
-        intent=task["intent"],
-        text=item["text"],
-        title=item["title"],
-        section=item["section"],
-    )
-    found = analyze_passage(passage)
+    window = Window(text=item["text"], title=item["title"], section=item["section"])
+    found = analyze_passage(passage_task(task["question"], task["intent"], window))
     return found.best.sentence.text if found else ""
 
 

@@ -134,40 +134,28 @@ def _table() -> tuple[int, Mapping[str, int]]:
 
 @dataclass(frozen=True, slots=True)
 class QuestionTerms:
-    """What a question asks about.
-
-    Attributes:
-        question: The question.
-        weights: Term to weight, each > 0, in the question's order. A term is a stem that stands
-            for all words of its meaning.
-        total: Sum of the weights.
-        beginnings: First six letters of a longer term to the term.
-        acronyms: Letters of the question's own acronyms, in lower case, to the term.
-        names: Terms that name a particular thing.
-    """
+    """What a question asks about."""
 
     question: str
+    # term to weight, each > 0, in the question's order; a term is a stem that stands for all
+    # words of its meaning
     weights: Mapping[str, float]
-    total: float
-    beginnings: Mapping[str, str]
+    total: float  # sum of the weights
+    beginnings: Mapping[str, str]  # first six letters of a longer term to the term
+    # letters of the question's own acronyms, in lower case, to the term
     acronyms: Mapping[str, str]
-    names: frozenset[str]
+    names: frozenset[str]  # terms that name a particular thing
 
 
 @dataclass(frozen=True, slots=True)
 class Topicality:
-    """How far a passage is on topic.
+    """How far a passage is on topic."""
 
-    Attributes:
-        coverage: Weighted share of the question's terms that the passage names, in [0, 1].
-        strength: The same with repetitions and length taken into account, in [0, 1].
-        names: Share of the question's names that the passage gives, in [0, 1]; 1 if it has none.
-        n_found, n_terms: How many of the question's terms the passage names, and how many it has.
-    """
-
-    coverage: float
-    strength: float
+    coverage: float  # weighted share of the question's terms that the passage names, in [0, 1]
+    strength: float  # the same with repetitions and length taken into account, in [0, 1]
+    # share of the question's names that the passage gives, in [0, 1]; 1 if it has none
     names: float
+    # n_found, n_terms: how many of the question's terms the passage names, and how many it has
     n_found: int
     n_terms: int
 

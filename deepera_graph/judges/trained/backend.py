@@ -16,6 +16,7 @@ from deepera_graph.judges.base import CountedJudge, Judge, PlanRequest
 from deepera_graph.judges.heuristic.roles import heuristic_backend
 from deepera_graph.packages import threads_here
 from deepera_graph.schema import Backend, Batch, Judgement, Window
+from deepera_graph.settings import check_at_least
 from deepera_graph.usage import Usage
 
 if TYPE_CHECKING:
@@ -29,22 +30,14 @@ _Stamp = tuple[tuple[str, int, int], ...]  # name, bytes and last change of each
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Where the weights are, and how many threads may use them.
+    """Where the weights are, and how many threads may use them."""
 
-    Attributes:
-        folder: Of the weights, absolute; None for those that come with the package.
-        threads: Texts read at once, >= 1; if None, those of OMP_NUM_THREADS, else one a core.
-    """
-
-    folder: str | None = None
+    folder: str | None = None  # of the weights, absolute; None for those that come with the package
+    # texts read at once, >= 1; if None, those of OMP_NUM_THREADS, else one a core
     threads: int | None = None
 
     def version(self) -> str:
-        """Return what tells these weights from others: 16 digits of a hash of their checksums.
-
-        Raises:
-            SettingsError: There are none.
-        """
+        """Return what tells these weights from others: 16 digits of a hash of their checksums."""
         place = self.place()
         sums = place / SUMS
         if not sums.is_file():
@@ -58,11 +51,7 @@ class Weights:
         return Path(__file__).parent / "weights"
 
     def model(self) -> "EvidenceModel":
-        """Return the model, which all that have equal weights and threads share.
-
-        Raises:
-            SettingsError: The weights are damaged.
-        """
+        """Return the model, which all that have equal weights and threads share."""
         return _SHARED.model(self)
 
 
@@ -82,14 +71,9 @@ def local_model(
 
 
 def find_weights(folder: str | Path | None, threads: int | None) -> Weights:
-    """Check where weights are said to be.
-
-    Raises:
-        SettingsError: *folder* is no folder, or *threads* is out of range.
-    """
-    given: object = threads
-    if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 1):
-        raise SettingsError(f"threads must be a whole number >= 1, got {threads!r}")
+    """Check where weights are said to be."""
+    if threads is not None:
+        check_at_least("threads", threads, 1)
     if folder is None:
         return Weights(threads=threads)
     place = Path(os.path.expanduser(folder))  # noqa: PTH111 - Path's own fails on a stranger's home
@@ -190,8 +174,8 @@ class TrainedJudge(Judge):
         return CountedJudge(self, Usage())
 
 
-JudgeKind = Literal["trained", "rules"]
-DEFAULT: JudgeKind = "trained"
+LocalJudge = Literal["trained", "rules"]
+DEFAULT: LocalJudge = "trained"
 _TRAINED = {
     "judge": "trained",
     "note": (
@@ -202,7 +186,7 @@ _TRAINED = {
 
 
 def local_backend(
-    judge: JudgeKind = DEFAULT,
+    judge: LocalJudge = DEFAULT,
     *,
     weights: str | Path | None = None,
     threads: int | None = None,
@@ -219,8 +203,8 @@ def local_backend(
     Raises:
         SettingsError: There is no such judge, there are no weights, or a number is out of range.
     """
-    if judge not in get_args(JudgeKind):
-        raise SettingsError(f"judge must be one of {list(get_args(JudgeKind))}, got {judge!r}")
+    if judge not in get_args(LocalJudge):
+        raise SettingsError(f"judge must be one of {list(get_args(LocalJudge))}, got {judge!r}")
     if judge == "trained":
         return _trained(find_weights(weights, threads))
     for name, value in {"weights": weights, "threads": threads}.items():
@@ -230,11 +214,7 @@ def local_backend(
 
 
 def local_backend_from_spec(spec: Mapping[str, Any]) -> Backend:
-    """Build the backend that a spec describes.
-
-    Raises:
-        SettingsError: The spec is of something else, or its weights are gone.
-    """
+    """Build the backend that a spec describes."""
     try:
         return local_backend(**spec)
     except TypeError as error:

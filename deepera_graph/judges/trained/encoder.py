@@ -89,14 +89,9 @@ class Encoder:
     The weights are quantized dynamically: in a batch, a text's vectors would depend on the others.
     Texts are therefore encoded one a call, and many calls at once keep the cores busy.
 
-    Args:
-        model: ONNX file; takes `input_ids`, `attention_mask` and `token_type_ids`, gives one vector
-            a token.
-        tokenizer: Its ``tokenizer.json``.
-        threads: Calls at once, >= 1; one a core if None.
-        max_tokens: Most tokens a call, marks included; a longer text is encoded in pieces.
-        providers: Of onnxruntime, the first that works is used; on a CPU vectors are those that
-            the shipped judge was trained on.
+    The ONNX model takes `input_ids`, `attention_mask` and `token_type_ids`, and gives one vector a
+    token. A text beyond *max_tokens*, marks included, is encoded in pieces. The first of
+    *providers* that works is used; on a CPU vectors are those the shipped judge was trained on.
     """
 
     def __init__(

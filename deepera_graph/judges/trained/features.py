@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.judges.heuristic.features import RuleFeatures, analyze_passage
+from deepera_graph.judges.heuristic.analysis import RuleFeatures, analyze_passage
 from deepera_graph.judges.trained.encoder import Encoded, Floats, TokenSpan, normalize
 from deepera_graph.judges.trained.similarity import looks_like_claim, pairwise_dot, sigmoid
 from deepera_graph.schema import PassageTask
@@ -23,49 +23,25 @@ class PassageFeatures(NamedTuple):
 
     "Match" is late interaction (ColBERT, Khattab and Zaharia 2020, section 3): each question token
     takes the passage token most like it. "Role" is the log odds that a text reports results.
-
-    Attributes:
-        cosine: Of question and passage.
-        match: Mean over the question's tokens of the best cosine with a passage token.
-        match_least: The same for the question token that is matched worst.
-        match_least3: Mean of the three matched worst.
-        found: Share of the question's tokens matched at 0.6 or better.
-        sentence_cosine: Of question and the sentence closest to it.
-        sentence_cosine_mean: Mean over the sentences.
-        first_cosine: Of question and first sentence.
-        last_cosine: Of question and last sentence.
-        sentence_match: Match of the sentence that is matched best.
-        sentence_match_mean: Mean over the sentences.
-        length: Natural logarithm of the number of characters.
-        n_sentences: Number of sentences.
-        grounding: Mean grounding of the sentences, by the rules.
-        grounding_spread: Its standard deviation.
-        strength, grounded_coverage, grounded_strength, opening, closing, peak, names: Those of the
-            rules judge.
-        is_question: 1 for a question, 0 for a claim.
-        question_length: Number of the question's tokens.
-        role: Of the passage.
-        role_best, role_mean, role_first, role_last: Of its sentences.
-        role_of_match, role_of_cosine: Of the sentence with the best match, and cosine.
-        result_cosine, result_match: Best product of a sentence's cosine or match and the
-            probability that it reports results.
     """
 
-    cosine: float
-    match: float
-    match_least: float
-    match_least3: float
-    found: float
-    sentence_cosine: float
-    sentence_cosine_mean: float
-    first_cosine: float
-    last_cosine: float
-    sentence_match: float
-    sentence_match_mean: float
-    length: float
-    n_sentences: float
-    grounding: float
-    grounding_spread: float
+    cosine: float  # of question and passage
+    match: float  # mean over the question's tokens of the best cosine with a passage token
+    match_least: float  # the same for the question token that is matched worst
+    match_least3: float  # mean of the three matched worst
+    found: float  # share of the question's tokens matched at 0.6 or better
+    sentence_cosine: float  # of question and the sentence closest to it
+    sentence_cosine_mean: float  # mean over the sentences
+    first_cosine: float  # of question and first sentence
+    last_cosine: float  # of question and last sentence
+    sentence_match: float  # match of the sentence that is matched best
+    sentence_match_mean: float  # mean over the sentences
+    length: float  # natural logarithm of the number of characters
+    n_sentences: float  # number of sentences
+    grounding: float  # mean grounding of the sentences, by the rules
+    grounding_spread: float  # its standard deviation
+    # strength, grounded_coverage, grounded_strength, opening, closing, peak, names: those of the
+    # rules judge
     strength: float
     grounded_coverage: float
     grounded_strength: float
@@ -73,73 +49,57 @@ class PassageFeatures(NamedTuple):
     closing: float
     peak: float
     names: float
-    is_question: float
-    question_length: float
-    role: float
+    is_question: float  # 1 for a question, 0 for a claim
+    question_length: float  # number of the question's tokens
+    role: float  # of the passage
+    # role_best, role_mean, role_first, role_last: of its sentences
     role_best: float
     role_mean: float
     role_first: float
     role_last: float
+    # role_of_match, role_of_cosine: of the sentence with the best match, and cosine
     role_of_match: float
     role_of_cosine: float
+    # result_cosine, result_match: best product of a sentence's cosine or match and the
+    # probability that it reports results
     result_cosine: float
     result_match: float
 
 
 @dataclass(frozen=True, slots=True)
 class PassageVectors:
-    """A passage, whatever the question.
+    """A passage, whatever the question."""
 
-    Attributes:
-        tokens: Vectors of its tokens, of length 1, shape (n_tokens, n_dimensions): those of the
-            text, and after them those of the title.
-        vector: Of title and text, of length 1, shape (n_dimensions,).
-        body: Of the text alone.
-        n_in_text: Number of the text's tokens.
-        spans: Which of them each sentence has.
-        sentences: Vectors of its sentences, of length 1, shape (n_sentences, n_dimensions).
-    """
-
+    # vectors of its tokens, of length 1, shape (n_tokens, n_dimensions): those of the text, and
+    # after them those of the title
     tokens: Floats
-    vector: Floats
-    body: Floats
-    n_in_text: int
-    spans: Sequence[TokenSpan]
-    sentences: Floats
+    vector: Floats  # of title and text, of length 1, shape (n_dimensions,)
+    body: Floats  # of the text alone
+    n_in_text: int  # number of the text's tokens
+    spans: Sequence[TokenSpan]  # which of them each sentence has
+    sentences: Floats  # vectors of its sentences, of length 1, shape (n_sentences, n_dimensions)
 
 
 @dataclass(frozen=True, slots=True)
 class PassageMatch:
-    """A passage for one question, but for what the results classifier says.
+    """A passage for one question, but for what the results classifier says."""
 
-    Attributes:
-        plain: The features before `role`, shape (n_plain,).
-        vector, body, sentences: See `PassageVectors`.
-        cosines: Of question and each sentence, shape (n_sentences,).
-        matches: Match of each sentence, shape (n_sentences,).
-    """
-
-    plain: tuple[float, ...]
+    plain: tuple[float, ...]  # the features before `role`, shape (n_plain,)
+    # vector, body, sentences: see `PassageVectors`
     vector: Floats
     body: Floats
     sentences: Floats
-    cosines: Floats
-    matches: Floats
+    cosines: Floats  # of question and each sentence, shape (n_sentences,)
+    matches: Floats  # match of each sentence, shape (n_sentences,)
 
 
 @dataclass(frozen=True, slots=True)
 class PassageReading:
-    """A passage as read for a question.
-
-    Attributes:
-        features: Its numbers.
-        vector: Of title and text, of length 1, shape (n_dimensions,).
-        best: Place of the sentence that is the best evidence, among those of the text.
-    """
+    """A passage as read for a question."""
 
     features: PassageFeatures
-    vector: Floats
-    best: int
+    vector: Floats  # of title and text, of length 1, shape (n_dimensions,)
+    best: int  # place of the sentence that is the best evidence, among those of the text
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,22 +31,14 @@ _SIGNS = {  # what a note at or above one half says, and what it says below
 
 
 class Signs(NamedTuple):
-    """What the judge finds of a window beside the others of its question.
+    """What the judge finds of a window beside the others of its question."""
 
-    Attributes:
-        evidence: Probability that it is evidence.
-        topic: How likely it is on topic by its own words, in [0, 1].
-        results: Probability that it reports results.
-        support: How likely it is of one study with another on topic, in [0, 1]; None if it is
-            alone.
-        sentence: Place of its best sentence, from 0.
-    """
-
-    evidence: float
-    topic: float
-    results: float
+    evidence: float  # probability that it is evidence
+    topic: float  # how likely it is on topic by its own words, in [0, 1]
+    results: float  # probability that it reports results
+    # how likely it is of one study with another on topic, in [0, 1]; None if it is alone
     support: float | None
-    sentence: int
+    sentence: int  # place of its best sentence, from 0
 
 
 def explain(signs: Signs) -> str:
@@ -109,31 +101,17 @@ def encode_once(encoder: Encodes, texts: Iterable[str]) -> dict[str, Encoded]:
 
 
 class EvidenceModel:
-    """Tells how likely a passage is evidence on a question.
-
-    It may be used from several threads at once, and in forked children.
-
-    Args:
-        encoder: Makes vectors of texts.
-        head: What training found, for this encoder.
-        version: Names the weights.
-    """
+    """Tells how likely a passage is evidence; for threads at once, and for forked children."""
 
     def __init__(self, encoder: Encodes, head: EvidenceScorer, version: str = "unsaved") -> None:
         self._encoder, self.head, self.version = encoder, head, version
 
     @classmethod
     def load(cls, folder: Path | None = None, *, threads: int | None = None) -> Self:
-        """Read weights from a folder, and check them.
+        """Read weights from a folder, those of this package if None, and check them.
 
-        Args:
-            folder: Holds ``encoder.onnx``, ``tokenizer.json``, ``head.json`` and ``SHA256SUMS``;
-                those of this package if None.
-            threads: Texts encoded at once, >= 1; one a core if None.
-
-        Raises:
-            SettingsError: A file is missing, is not what its checksum says, or cannot be used.
-            ImportError: onnxruntime or tokenizers cannot be imported.
+        Up to *threads* texts are encoded at once, one a core if None. An `ImportError` says that
+        onnxruntime or tokenizers is missing; what is wrong with the folder is a `SettingsError`.
         """
         place = SHIPPED if folder is None else folder
         version = check(place)
@@ -217,14 +195,7 @@ def _judgement(window: Window, signs: Signs) -> Judgement:
 
 
 def check(folder: Path) -> str:
-    """Compare the files of a folder with their checksums.
-
-    Returns:
-        The first 16 hexadecimal digits of the checksum of the checksums.
-
-    Raises:
-        SettingsError: A file is missing, has no checksum, or is not what it says.
-    """
+    """Compare files with their checksums; return 16 hex digits of the checksum of these."""
     sums = folder / SUMS
     if not sums.is_file():
         raise SettingsError(f"{folder} holds no {SUMS}, so it is no folder of judge weights")
@@ -240,12 +211,7 @@ def check(folder: Path) -> str:
 
 
 def opened(encoder: Encoder, folder: Path) -> Encoder:
-    """Have an encoder read its files.
-
-    Raises:
-        SettingsError: It cannot use them.
-        ImportError: onnxruntime or tokenizers cannot be imported.
-    """
+    """Have an encoder read its files."""
     try:
         encoder.open()
     except (ImportError, OSError):

@@ -23,63 +23,39 @@ from deepera_graph.judges.trained.similarity import (
 )
 
 Floats = NDArray[np.float64]
+_TYPES: tuple[tuple[str, type], ...] = (
+    *((name, np.int64) for name in ("roots", "feature", "left", "right")),
+    *((name, np.float64) for name in ("limit", "value")),
+    ("missing_left", np.bool_),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Trees:
-    """An ensemble of decision trees; all nodes of all trees lie in one row.
+    """An ensemble of decision trees; all nodes of all trees lie in one row."""
 
-    Attributes:
-        roots: Node each tree begins with, shape (n_trees,).
-        feature: Number that a node asks for, shape (n_nodes,); a leaf leads to itself, whatever it
-            asks for.
-        limit: At most this goes left.
-        missing_left: Whether a missing number goes left.
-        left: Node on the left.
-        right: Node on the right.
-        value: What a leaf adds, in log odds.
-        depth: Of the deepest tree.
-        start: Log odds before the first tree.
-    """
-
-    roots: NDArray[np.int64]
+    roots: NDArray[np.int64]  # node each tree begins with, shape (n_trees,)
+    # number that a node asks for, shape (n_nodes,); a leaf leads to itself, whatever it asks for
     feature: NDArray[np.int64]
-    limit: Floats
-    missing_left: NDArray[np.bool_]
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    value: Floats
-    depth: int
-    start: float
+    limit: Floats  # at most this goes left
+    missing_left: NDArray[np.bool_]  # whether a missing number goes left
+    left: NDArray[np.int64]  # node on the left
+    right: NDArray[np.int64]  # node on the right
+    value: Floats  # what a leaf adds, in log odds
+    depth: int  # of the deepest tree
+    start: float  # log odds before the first tree
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Return the ensemble that `to_dict` gave."""
-        return cls(
-            roots=np.array(plain["roots"], np.int64),
-            feature=np.array(plain["feature"], np.int64),
-            limit=np.array(plain["limit"], np.float64),
-            missing_left=np.array(plain["missing_left"], np.bool_),
-            left=np.array(plain["left"], np.int64),
-            right=np.array(plain["right"], np.int64),
-            value=np.array(plain["value"], np.float64),
-            depth=int(plain["depth"]),
-            start=float(plain["start"]),
-        )
+        arrays: dict[str, Any] = {name: np.array(plain[name], type) for name, type in _TYPES}
+        return cls(**arrays, depth=int(plain["depth"]), start=float(plain["start"]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ensemble as lists and numbers."""
-        return {
-            "roots": self.roots.tolist(),
-            "feature": self.feature.tolist(),
-            "limit": self.limit.tolist(),
-            "missing_left": self.missing_left.astype(int).tolist(),
-            "left": self.left.tolist(),
-            "right": self.right.tolist(),
-            "value": self.value.tolist(),
-            "depth": self.depth,
-            "start": self.start,
-        }
+        lists = {name: getattr(self, name).tolist() for name, _ in _TYPES}
+        missing = self.missing_left.astype(int).tolist()
+        return {**lists, "missing_left": missing, "depth": self.depth, "start": self.start}
 
     def predict(self, rows: Floats) -> Floats:
         """Return the log odds of each row, of shape (n_rows, n_features); NaN where missing."""
@@ -169,26 +145,16 @@ class PoolFeatures:
     """The passages of one question, compared with each other.
 
     All of shape (n, n), or (n, n_features) and (n,) for one number a passage.
-
-    Attributes:
-        features: Of each passage.
-        cosines: Of the passages' vectors.
-        words: Similarity of their words.
-        words_here: The same, with weight on what is rare among them.
-        numbers: Numbers that two share.
-        abbreviations: How many abbreviations two share, see `measure_shared_abbreviations`.
-        asked: Similarity of question and passage.
-        asked_here: The same, with weight on what is rare among the passages.
     """
 
-    features: Floats
-    cosines: Floats
-    words: Floats
-    words_here: Floats
-    numbers: Floats
-    abbreviations: Floats
-    asked: Floats
-    asked_here: Floats
+    features: Floats  # of each passage
+    cosines: Floats  # of the passages' vectors
+    words: Floats  # similarity of their words
+    words_here: Floats  # the same, with weight on what is rare among them
+    numbers: Floats  # numbers that two share
+    abbreviations: Floats  # how many abbreviations two share, see `measure_shared_abbreviations`
+    asked: Floats  # similarity of question and passage
+    asked_here: Floats  # the same, with weight on what is rare among the passages
 
     @property
     def results(self) -> Floats:
@@ -267,12 +233,8 @@ def assemble_pool_features(
 def compute_context_features(found: PoolFeatures, topics: Floats, link: Trees) -> Floats:
     """Return what each passage gains from the others, shape (n, len(CONTEXT_FEATURES)).
 
-    A passage that has no other (`PoolFeatures.others`) has no numbers: a row of NaN.
-
-    Args:
-        found: The passages.
-        topics: How likely each is on topic, in [0, 1], shape (n,).
-        link: Gives the log odds that two passages are of one study.
+    A passage that has no other (`PoolFeatures.others`) has no numbers: a row of NaN. *topics*, of
+    shape (n,), are in [0, 1]; *link* gives the log odds that two passages are of one study.
     """
     others = found.others
     columns = [

@@ -206,50 +206,30 @@ class SinglePassageScorer:
 
 @dataclass(frozen=True, slots=True)
 class PoolScores:
-    """What the judge finds, one number a passage, all of shape (n,).
+    """What the judge finds, one number a passage, all of shape (n,)."""
 
-    Attributes:
-        evidence: Probability that it is evidence.
-        topic: How likely it is on topic, by itself.
-        support: How likely it is of one study with a passage on topic; NaN if there is no other.
-        results: Probability that it reports results.
-    """
-
-    evidence: Floats
-    topic: Floats
+    evidence: Floats  # probability that it is evidence
+    topic: Floats  # how likely it is on topic, by itself
+    # how likely it is of one study with a passage on topic; NaN if there is no other
     support: Floats
-    results: Floats
+    results: Floats  # probability that it reports results
 
 
 @dataclass(frozen=True)
 class EvidenceScorer:
-    """The trained parts above the encoder.
+    """The trained parts above the encoder."""
 
-    Attributes:
-        counts: Background counts of tokens.
-        results: Tells results from other text.
-        topic: Is a passage on topic?
-        link: Are two passages of one study?
-        question: Ranks passages of several papers for a question.
-        article: Ranks passages of one paper for a question.
-        claim: Ranks passages for a claim.
-        question_alone: Judges one passage for a question.
-        claim_alone: Judges one passage for a claim.
-        same_document: Are the passages of one paper?
-        about: How it was trained; plain data.
-    """
-
-    counts: TokenCounts
-    results: ResultsClassifier
-    topic: Trees
-    link: Trees
-    question: PassageRanker
-    article: PassageRanker
-    claim: PassageRanker
-    question_alone: SinglePassageScorer
-    claim_alone: SinglePassageScorer
-    same_document: SameDocumentModel
-    about: Mapping[str, Any]
+    counts: TokenCounts  # background counts of tokens
+    results: ResultsClassifier  # tells results from other text
+    topic: Trees  # is a passage on topic?
+    link: Trees  # are two passages of one study?
+    question: PassageRanker  # ranks passages of several papers for a question
+    article: PassageRanker  # ranks passages of one paper for a question
+    claim: PassageRanker  # ranks passages for a claim
+    question_alone: SinglePassageScorer  # judges one passage for a question
+    claim_alone: SinglePassageScorer  # judges one passage for a claim
+    same_document: SameDocumentModel  # are the passages of one paper?
+    about: Mapping[str, Any]  # how it was trained; plain data
 
     def score_passages(
         self, question: str, texts: Sequence[str], readings: Sequence[PassageReading]

@@ -79,23 +79,14 @@ class TokenCounts:
 
 
 class LexicalSimilarity(NamedTuple):
-    """How alike texts are in their words, and how like the question.
+    """How alike texts are in their words, and how like the question."""
 
-    Attributes:
-        between: Cosines of weighted tokens, shape (n, n), in [0, 1].
-        asked: The same for question and text, shape (n,).
-        between_here: As `between`, where tokens common among these very texts weigh less.
-        asked_here: As `asked`, likewise.
-        numbers: See `count_shared_numbers`.
-        abbreviations: See `measure_shared_abbreviations`.
-    """
-
-    between: Floats
-    asked: Floats
-    between_here: Floats
-    asked_here: Floats
-    numbers: Floats
-    abbreviations: Floats
+    between: Floats  # cosines of weighted tokens, shape (n, n), in [0, 1]
+    asked: Floats  # the same for question and text, shape (n,)
+    between_here: Floats  # as `between`, where tokens common among these very texts weigh less
+    asked_here: Floats  # as `asked`, likewise
+    numbers: Floats  # see `count_shared_numbers`
+    abbreviations: Floats  # see `measure_shared_abbreviations`
 
 
 def measure_lexical_similarity(

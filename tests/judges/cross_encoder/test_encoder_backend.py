@@ -267,9 +267,9 @@ def test_judgements_of_a_named_model_can_be_cached(folder, twin):
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
-        ({"threads": True}, "threads must be a whole number, got True"),
-        ({"max_tokens": 2.5}, "max_tokens must be a whole number, got 2.5"),
+        ({"batch_size": 0}, "batch_size must be a whole number >= 1, got 0"),
+        ({"threads": True}, "threads must be a whole number >= 1, got True"),
+        ({"max_tokens": 2.5}, "max_tokens must be a whole number >= 1, got 2.5"),
         ({"scale": "percent"}, r"scale must be one of \['logit', 'probability'\], got 'percent'"),
         ({"kind": "torch"}, r"kind must be one of .*, got 'torch'"),
         ({"max_tokens": 4}, "leaves no room"),
@@ -316,10 +316,9 @@ def test_a_missing_package_names_its_extra(monkeypatch, folder, twin, module, ex
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(SettingsError) as caught:
         encoder_backend(model or folder)
-    before = "'some/model' is no file or folder, and for a model of that name " if model else ""
-    assert str(caught.value) == (
-        f"{before}{module} is not installed: pip install 'deepera-graph[{extra}]'"
-    )
+    named = f"'some/model' is no file or folder, and a model by that name needs {module}"
+    told = named if model else f"{module} is not installed"
+    assert str(caught.value) == f"{told}: pip install 'deepera-graph[{extra}]'"
 
 
 @pytest.mark.full

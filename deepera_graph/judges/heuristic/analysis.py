@@ -138,43 +138,28 @@ GROUNDED_FLOOR = 0.2
 
 
 class RuleFeatures(NamedTuple):
-    """One passage in numbers.
+    """One passage in numbers."""
 
-    Attributes:
-        strength: How far the passage names the question's terms, with repetitions and length.
-        grounded_coverage: Weighted share of the question's terms, where a term counts as much as
-            the best sentence that names it is grounded.
-        grounded_strength: Strength times the mean grounding of the passage's words.
-        opening: Grounding of the first sentence.
-        closing: Grounding of the last sentence.
-        peak: Grounding of the best grounded sentence.
-        names: Share of the question's names that text or title give; 1 if it has none.
-    """
-
-    strength: float
+    strength: float  # how far the passage names the question's terms, with repetitions and length
+    # weighted share of the question's terms, where a term counts as much as the best sentence
+    # that names it is grounded
     grounded_coverage: float
-    grounded_strength: float
-    opening: float
-    closing: float
-    peak: float
-    names: float
+    grounded_strength: float  # strength times the mean grounding of the passage's words
+    opening: float  # grounding of the first sentence
+    closing: float  # grounding of the last sentence
+    peak: float  # grounding of the best grounded sentence
+    names: float  # share of the question's names that text or title give; 1 if it has none
 
 
 @dataclass(frozen=True, slots=True)
 class RuleAnalysis:
-    """One passage as read for one question.
+    """One passage as read for one question."""
 
-    Attributes:
-        readings: Its sentences, in order; at least one.
-        evidence: How strong each sentence is as evidence, each in [0, 1], shape (n_sentences,).
-        topic: How far the passage is on topic.
-        features: What the score is made of.
-    """
-
-    readings: Sequence[SentenceReading]
+    readings: Sequence[SentenceReading]  # its sentences, in order; at least one
+    # how strong each sentence is as evidence, each in [0, 1], shape (n_sentences,)
     evidence: Sequence[float]
-    topic: Topicality
-    features: RuleFeatures
+    topic: Topicality  # how far the passage is on topic
+    features: RuleFeatures  # what the score is made of
 
     @property
     def best(self) -> SentenceReading:
