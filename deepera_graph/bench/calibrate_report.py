@@ -232,12 +232,9 @@ def build_report(
     n_resamples: int = N_CALIBRATION_RESAMPLES,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Return plain data about a curve and the questions it was fitted on.
-
-    Probabilities are cross-validated by question, so no passage is judged by a curve that has seen
-    it. Only the suggested threshold is one number chosen on the same passages that it is then
-    measured on; ``suggested.sure`` leaves room for that.
-    """
+    """Return plain data about a curve and the questions it was fitted on."""
+    # Probabilities are cross-validated; only the suggested threshold is chosen on the passages that
+    # it is then measured on: ``suggested.sure`` leaves room for that.
     probabilities = cross_validate(questions, method=curve.method, seed=seed)
     draws: dict[str, int] = {"n_resamples": n_resamples, "seed": seed}
     precisions = ThresholdCounts(questions, probabilities, TAUS, **draws).precisions()

@@ -28,10 +28,7 @@ def short_label(text: str, *, longest: int = 32) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankShares:
-    """Shares of the questions, each in [0, 1], shape (n_ranks,), rank 1 first.
-
-    They add up to less than 1 where some questions have fewer passages, or dropped them.
-    """
+    """Shares of the questions, each in [0, 1], shape (n_ranks,), rank 1 first."""
 
     golden: Floats
     distractor: Floats
@@ -159,13 +156,10 @@ class CurvePoints(NamedTuple):
     dashed: bool = False
 
 
+# Source: After figure 7 of DeepEra.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurveFigure:
-    """Curves in panels.
-
-    Source:
-        After figure 7 of DeepEra.
-    """
+    """Curves in panels."""
 
     name: str
     title: str
@@ -210,13 +204,10 @@ KINDS = {"golden": "#009E73", "distractor": "#D55E00", "other": "#D9D9D9"}
 _SIZE = (4.0, 2.6)
 
 
+# Source: After figure 5 of DeepEra.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankFigure:
-    """Shares of the questions with evidence, a look-alike or something else at each rank.
-
-    Source:
-        After figure 5 of DeepEra.
-    """
+    """Shares of the questions with evidence, a look-alike or something else at each rank."""
 
     name: str
     title: str
@@ -249,13 +240,10 @@ _COLOURS = ListedColormap(["none", KINDS["other"], KINDS["distractor"], KINDS["g
 _MAP_PANEL = (2.4, 2.6)
 
 
+# Source: After figure 5 of DeepEra: 30 passages a question, distractors shaded.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankMap:
-    """All rankings of some rankers on some data sets.
-
-    Source:
-        After figure 5 of DeepEra: 30 passages a question, distractors shaded.
-    """
+    """All rankings of some rankers on some data sets."""
 
     name: str
     title: str
@@ -279,11 +267,7 @@ class RankMap:
 
 
 def rank_cells(judged: Sequence[JudgedRanking], n_ranks: int = 30) -> NDArray[np.uint8]:
-    """Return what stands at each rank; shape (n_questions, n_ranks).
-
-    Questions with the golden passage on top come first, and among them those with few look-alikes
-    before it.
-    """
+    """Return what stands at each rank; shape (n_questions, n_ranks), best questions first."""
     cells = np.full((len(judged), n_ranks), _NOTHING, dtype=np.uint8)
     for line, one in zip(cells, judged, strict=True):
         for rank, id in enumerate(one.ranked[:n_ranks]):

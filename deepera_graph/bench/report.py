@@ -75,11 +75,9 @@ class WorstQuestion:
 
 
 def worst_questions(passes: Iterable[RankerRun], n: int) -> list[WorstQuestion]:
-    """Return the *n* worst questions of each pass, worst first.
-
-    Those with the golden passage furthest down come first, then those in which the winner's score
-    is furthest above. A ranker that differs from run to run is left out: its worst is chance.
-    """
+    """Return the *n* worst questions of each run of a ranker that is not random, worst first."""
+    # Those with the golden passage furthest down first, then with the winner's score furthest
+    # above.
     found = []
     by_data: dict[str, list[RankerRun]] = {}
     for one in passes:
@@ -256,10 +254,7 @@ def render_report(
     fresh: StudyRunner | None = None,
     n_worst: int = N_WORST,
 ) -> str:
-    """Return the page as HTML.
-
-    *fresh* is the runner without a cache, for studies that ask again.
-    """
+    """Return the page as HTML; *fresh*, without a cache, is for studies that ask again."""
     results = run_studies(studies, runner, fresh=fresh)
     worst = worst_questions(runner.runs(), n_worst)
     return render_page(results, worst, manifest(runner))

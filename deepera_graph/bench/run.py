@@ -83,18 +83,11 @@ class DataConfig:
             return UnavailableRanker(name, str(error))
 
 
+# With *oracle* there is a row for the best possible order of the candidates, found by their labels:
+# the ceiling of any ranker. A baseline is named as in *rankers*, or as in the table.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchConfig(DataConfig):
-    """What is compared, and how it is measured; `run` looks at what concerns the measuring only.
-
-    With *keep* rankings are cached in that folder, and read back by the next run; with *oracle*
-    there is a row for the best possible order of the candidates, found by their labels: the
-    ceiling of any ranker. A baseline is named as in *rankers*, or as in the table.
-
-    Raises:
-        SettingsError: A number is out of range.
-        MetricError: A metric is unknown, or a number of runs or resamples is out of range.
-    """
+    """What is compared, and how it is measured; `run` looks at what concerns the measuring only."""
 
     # names, see `deepera_graph.bench.rankers.named`; "oracle" is the same as `oracle=True`
     rankers: tuple[str, ...] = field(default_factory=default_rankers)
@@ -103,7 +96,7 @@ class BenchConfig(DataConfig):
     n_repeats: int = 3  # runs of each ranker that differs from run to run, >= 1
     n_resamples: int = N_RESAMPLES  # bootstrap resamples and permutations, >= 1
     seed: int = 0  # of the random order, bootstrap and permutation test
-    keep: Path | None = None
+    keep: Path | None = None  # folder in which rankings are cached; None caches none
     oracle: bool = False
     strict: bool = False  # whether a ranker that is not available is an error
     retry_failed: bool = False  # rank anew where a passage of a cached ranking had failed

@@ -13,16 +13,12 @@ _WIDEST_CELL = 120
 
 
 class MetricEstimate(NamedTuple):
-    """A metric of one ranker on one data set, each number in [0, 1].
-
-    `std` is the standard deviation over repeated runs, 0 for a single one; all are not a number
-    when the data has nothing to measure.
-    """
+    """A metric of one ranker on one data set, in [0, 1]; not a number if there is none."""
 
     mean: float
     low: float
     high: float
-    std: float
+    std: float  # over repeated runs, 0 for a single one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

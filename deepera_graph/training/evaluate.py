@@ -48,24 +48,15 @@ _OPERATING = ("precision", "any golden", "empty")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationPlan(DataPlan):
-    """What is measured, and on what.
-
-    Attributes:
-        weights: Folder of weights; the shipped ones if None. Judges that are fitted for the
-            measurement use its encoder.
-        tau: Threshold, inclusive, in [0, 1].
-        n_folds: Of a cross-validation, >= 2.
-        first: Numbers of passages, >= 1: questions are also measured over their first ones.
-        joined: Whether questions that several sets ask are also measured with all their evidence.
-    """
+    """What is measured, and on what."""
 
     split: str = "test"
     n_candidates: int = N_CANDIDATES
-    weights: Path | None = None
-    tau: float = TAU
-    n_folds: int = N_FOLDS
-    first: tuple[int, ...] = ()
-    joined: bool = False
+    weights: Path | None = None  # folder; the shipped ones if None. Fitted judges use its encoder
+    tau: float = TAU  # threshold, inclusive, in [0, 1]
+    n_folds: int = N_FOLDS  # of a cross-validation, >= 2
+    first: tuple[int, ...] = ()  # questions are also measured over so many, >= 1
+    joined: bool = False  # also measure with all evidence that several sets have
 
     @property
     def folder(self) -> Path:
@@ -93,28 +84,16 @@ class EvaluationPlan(DataPlan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetResult:
-    """What was measured on one set.
-
-    Attributes:
-        n_questions: How many there are.
-        n_groups: Groups that intervals are over.
-        n_trained_on: Questions among them that the judge was trained on; its figures are no
-            promise then.
-        metrics: Rank metrics and what the threshold keeps, by name, with intervals of 95 %.
-        curve: What other thresholds keep.
-        best: What is left of the evidence when only the best so many passages go on to a reader.
-        bins: Probabilities against shares of evidence.
-        calibration: Brier score and calibration error.
-    """
+    """What was measured on one set."""
 
     n_questions: int
-    n_groups: int
-    n_trained_on: int
-    metrics: Mapping[str, Interval]
-    curve: Mapping[float, Mapping[str, Interval]]
-    best: Mapping[int, Mapping[str, Interval]]
-    bins: Sequence[ReliabilityBin]
-    calibration: Mapping[str, float]
+    n_groups: int  # that intervals are over
+    n_trained_on: int  # known to the judge: its figures are no promise then
+    metrics: Mapping[str, Interval]  # with intervals of 95 %
+    curve: Mapping[float, Mapping[str, Interval]]  # what other thresholds keep
+    best: Mapping[int, Mapping[str, Interval]]  # left when the best so many go on to a reader
+    bins: Sequence[ReliabilityBin]  # probabilities against shares of evidence
+    calibration: Mapping[str, float]  # Brier score and calibration error
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values; null for what is not a number."""
@@ -217,11 +196,7 @@ def _measure(scored: Sequence[ScoredPool], tau: float, n_trained_on: int, seed: 
 
 
 def format_evaluation(evaluation: Evaluation) -> str:
-    """Return the tables: all sets, then of each its operating curve and its reliability.
-
-    Between them, what share of the golden passages is among the best so many of their question, as
-    a pre-filter would keep them. Shares are times 100; a kept count is passages a question.
-    """
+    """Return all tables; shares are times 100, a kept count is passages a question."""
     parts = [format_overview(evaluation), "## What a pre-filter keeps", ""]
     parts += _format_prefilter(evaluation)
     for name, one in evaluation.sets.items():

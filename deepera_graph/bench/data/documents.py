@@ -66,10 +66,7 @@ class _Question(LenientRow):
 def read_articles(
     folder: Path, *, dataset: str = "", subject: str = "", split: str | None = None
 ) -> Iterator[Instance]:
-    """Yield one instance a question; candidates are in article order, without first-stage scores.
-
-    The passages of all articles are held in memory, the instances are not.
-    """
+    """Yield one instance a question; candidates are in article order, without scores."""
     for instance, _ in _read_article_rows(folder, split):
         yield instance.model_copy(update={"dataset": dataset or folder.name, "subject": subject})
 
@@ -229,12 +226,9 @@ class _Topic(_Named):
     field: _Named | None = None
 
 
+# Source: https://docs.openalex.org/api-entities/works/work-object
 class OpenAlexWork(LenientRow):
-    """A record as OpenAlex serves it; what a document needs of it.
-
-    Source:
-        https://docs.openalex.org/api-entities/works/work-object
-    """
+    """A record as OpenAlex serves it; what a document needs of it."""
 
     id: str = Field(min_length=1)
     display_name: str | None = None
@@ -281,12 +275,9 @@ def restore_abstract(index: dict[str, list[int]]) -> str:
 _EVIDENCE = ("RESULT", "FINDING")
 
 
+# Source: Jin et al. (2019), PubMedQA, section 3; https://github.com/pubmedqa/pubmedqa
 class _Entry(BaseModel):
-    """One abstract: sections without the conclusion, which is the long answer.
-
-    Source:
-        Jin et al. (2019), PubMedQA, section 3; https://github.com/pubmedqa/pubmedqa
-    """
+    """One abstract: sections without the conclusion, which is the long answer."""
 
     model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
 
@@ -447,10 +438,7 @@ def open_natural(path: Path, *, questions: Path | None = None) -> NaturalSource:
 
 
 def read_natural(path: Path) -> Iterator[Instance]:
-    """Yield one instance a question that has natural look-alikes; see `open_natural`.
-
-    How many questions have none is logged, once.
-    """
+    """Yield one instance a question that has natural look-alikes; how many have none is logged."""
     source = open_natural(path)
     left_out: dict[str, str] = {}
     yield from make_natural_instances(

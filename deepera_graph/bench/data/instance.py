@@ -59,13 +59,10 @@ class Context(BaseModel):
         return self
 
 
+# Source: DeepEra, section 6.2; several passages may be golden, and golden passages that the first
+# stage missed are recorded, because they cap what any reranker can reach.
 class Instance(BaseModel):
-    """A question, what answers it, and the passages to rank, in first-stage order.
-
-    Source:
-        DeepEra, section 6.2; several passages may be golden, and golden passages that the first
-        stage missed are recorded, because they cap what any reranker can reach.
-    """
+    """A question, what answers it, and the passages to rank, in first-stage order."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
@@ -155,11 +152,8 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def write_rows(path: Path, rows: Iterable[BaseModel]) -> int:
-    """Write rows as JSON lines and return how many; the same rows give the same bytes.
-
-    The file appears when it is complete; until then it has the suffix ``.part``. Of rows that
-    fail nothing is left.
-    """
+    """Write rows as JSON lines, the file when all are written, and return how many."""
+    # Until then it has the suffix ``.part``; of rows that fail nothing is left.
     part = path.with_name(f"{path.name}.part")
     count = 0
     try:

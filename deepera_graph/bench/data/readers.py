@@ -108,11 +108,7 @@ class _Query(LenientRow):
 def read_beir(
     folder: Path, *, split: str = "test", n_candidates: int = 100, search: Search | None = None
 ) -> Iterator[Instance]:
-    """Yield one instance a judged query; candidates are the best documents of a first stage.
-
-    Judged documents that the first stage missed go to `golden_outside`, so nDCG and Recall count
-    them.
-    """
+    """Yield one instance a judged query; judged documents not found go to `golden_outside`."""
     corpus = {row.id: row for row in read_rows(folder / "corpus.jsonl", _Document)}
     queries = {row.id: row.text for row in read_rows(folder / "queries.jsonl", _Query)}
     find = search or CorpusBM25({id: row.whole() for id, row in corpus.items()}).search

@@ -18,15 +18,12 @@ Ranking = list[tuple[str, float]]
 
 
 class Candidate(TypedDict):
-    """A passage as a ranker sees it.
+    """A passage as a ranker sees it."""
 
-    `id` is its place in the first-stage order, counted from 1; `title` and `section` may be empty.
-    """
-
-    id: str
+    id: str  # its place in the first-stage order, from 1
     text: str
-    title: str
-    section: str
+    title: str  # maybe empty
+    section: str  # maybe empty
 
 
 Job = tuple[str, Sequence[Candidate]]
@@ -41,10 +38,7 @@ class Note(NamedTuple):
 
 
 class Problems:
-    """Counts the passages that a ranker could not judge, and keeps the last reason.
-
-    Such passages are never left out: they keep their first-stage order among themselves.
-    """
+    """Counts the passages that a ranker could not judge, and keeps the last reason."""
 
     def __init__(self) -> None:
         self.n_failed = 0
@@ -59,31 +53,20 @@ class Problems:
 
 
 class Ranker:
-    """Orders the passages of a question; a subclass has a name, and `rank` or `rank_many`.
-
-    Attributes:
-        name: What the table calls it.
-        fingerprint: All that its rankings depend on, as plain data; None if that is not known:
-            then they are made anew every time.
-        is_random: Whether its rankings differ from run to run; then `repeat` gives each run's.
-        says_why: Whether it leaves `notes`, and scores in [0, 1] that say what to keep.
-        notes: Passage id to note, one mapping a question of the last `rank_many`.
-    """
+    """Orders the passages of a question; a subclass has a name, and `rank` or `rank_many`."""
 
     name: str = ""
+    # all that rankings depend on; None: made anew each time
     fingerprint: Mapping[str, Any] | None = None
-    is_random: bool = False
-    says_why: bool = False
-    notes: Sequence[Mapping[str, Note]] = ()
+    is_random: bool = False  # then `repeat` gives each run's
+    says_why: bool = False  # leaves `notes`, and scores in [0, 1] say what to keep
+    notes: Sequence[Mapping[str, Note]] = ()  # a question of the last `rank_many`
 
     def prepare(self) -> None:
         """Load what it needs, unless that is done: it is not to count as time of a question."""
 
     def rank(self, question: str, passages: Sequence[Candidate]) -> Ranking:
-        """Return (id, score) of the passages, best first; a passage left out counts as a miss.
-
-        The order counts, not the score.
-        """
+        """Return (id, score), best first; the order counts, and one left out counts as a miss."""
         return self.rank_many([(question, passages)])[0]
 
     def rank_many(self, jobs: Sequence[Job]) -> list[Ranking]:

@@ -19,12 +19,10 @@ _FAILED = -1.0
 _OF_NO_EFFECT = ("max_concurrency", "budget")
 
 
+# With *kept_only* it returns what passed its filter, as the paper does. *meter* counts the calls of
+# all questions against one budget; None leaves each few the budget of the reranker.
 class DeepEra(Ranker):
-    """Ranks with DeepEra; scores are in [0, 1], -1 for a passage without one.
-
-    With *kept_only* it returns what passed its filter, as the paper does. *meter* counts the calls
-    of all questions against one budget; None leaves each few the budget of the reranker.
-    """
+    """Ranks with DeepEra; scores are in [0, 1], -1 for a passage without one."""
 
     says_why = True
 
@@ -43,10 +41,8 @@ class DeepEra(Ranker):
         self.fingerprint = self._identify()
 
     def _identify(self) -> Mapping[str, Any] | None:
-        """Backend with its judge's version, settings and our version; None if made of live objects.
-
-        A judgement that changes within a version of this package needs a new `judge_version`.
-        """
+        """Return all that rankings depend on; None if the backend is made of live objects."""
+        # A judgement that changes within a version of this package needs a new `judge_version`.
         backend = self._reranker.backend
         if backend.spec is None:
             return None

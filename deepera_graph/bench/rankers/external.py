@@ -120,10 +120,7 @@ def sentence_versions() -> dict[str, str]:
 
 
 def rerankers(path: str) -> ModelRanker:
-    """Return a model of the `rerankers` package: ``TYPE/NAME``, e.g. ``cohere/rerank-v3.5``.
-
-    The key of an API comes from ``TYPE_API_KEY`` in the environment.
-    """
+    """Return a model of the `rerankers` package: ``TYPE/NAME``; its key is in ``TYPE_API_KEY``."""
     kind, _, model = path.partition("/")
     if not (kind and model):
         raise SettingsError(f"rerankers:... must be TYPE/NAME, got {path!r}")
@@ -153,13 +150,10 @@ def rerankers(path: str) -> ModelRanker:
     return ModelRanker(f"rerankers {path}", about, load=load, rank=rank)
 
 
+# A question on which it raises keeps its first-stage order, all its passages counted as failed. It
+# must keep the metadata of documents. *at_once* questions are ranked in threads.
 class Compressor(Ranker):
-    """Ranks by the order in which a LangChain compressor returns documents; the rest are misses.
-
-    A question on which it raises keeps its first-stage order, and all its passages are counted as
-    failed. Model calls are counted where the compressor passes callbacks on. It must keep the
-    metadata of documents, as LangChain's do. *at_once* questions are ranked in threads.
-    """
+    """Ranks by the order in which a LangChain compressor returns documents; the rest are misses."""
 
     def __init__(
         self,

@@ -127,11 +127,9 @@ class Chat:
 
 
 def run_together(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run works in the loop of the model calls, and return what they give, in order.
-
-    The first error ends them all; but where the budget is spent, calls in flight are finished, so
-    that what they cost is not lost to the cache.
-    """
+    """Run works in the loop of the model calls, and return what they give, in order."""
+    # The first error ends them all; but where the budget is spent, calls in flight are finished, so
+    # that what they cost is not lost to the cache.
     return io_loop.run(_gather(list(works)))
 
 
@@ -226,10 +224,7 @@ FAILED = -1.0
 
 
 class PerPassage(ChatRanker, Generic[FilledT]):
-    """Ranks by what a chat model says of each passage; ties stay in first-stage order.
-
-    A passage that cannot be rated ranks last, with the score -1, and is counted.
-    """
+    """Ranks by what a chat model says of each passage; one it cannot rate has -1, and counts."""
 
     def __init__(
         self,
@@ -273,11 +268,8 @@ class FilledRating(ReplyModel):
 
 
 def llm_pointwise(chat: Chat, *, name: str = "") -> PerPassage[FilledRating]:
-    """Return a plain LLM judge: one call a passage, a score from 0 to 1, nothing else.
-
-    It differs from DeepEra in what DeepEra adds: no intent, no rubric of evidence, no quote to be
-    checked. Both ask in the same way and are given the same passage, title and section.
-    """
+    """Return a plain LLM judge: one call a passage, a score from 0 to 1, nothing else."""
+    # Without what DeepEra adds: no intent, no rubric of evidence, no quote to be checked.
     return PerPassage(
         chat,
         name=name or f"LLM pointwise {chat.name}",
@@ -295,13 +287,10 @@ class FilledExcerpt(ReplyModel):
 
 
 def paperqa(chat: Chat, *, name: str = "") -> PerPassage[FilledExcerpt]:
-    """Return a ranker that summarizes and rates each passage in one call, as paper-qa does.
-
-    Source:
-        Skarlinski et al. (2024), Language agents achieve superhuman synthesis of scientific
-        knowledge, step "ranking and contextual summarization", ratings from 0 to 10. The wording
-        is ours; what becomes of the summaries is not measured here.
-    """
+    """Return a ranker that summarizes and rates each passage in one call, as paper-qa does."""
+    # Source: Skarlinski et al. (2024), Language agents achieve superhuman synthesis of scientific
+    # knowledge, step "ranking and contextual summarization", ratings from 0 to 10. The wording is
+    # ours; what becomes of the summaries is not measured here.
     return PerPassage(
         chat,
         name=name or f"paper-qa style {chat.name}",
@@ -327,11 +316,8 @@ def sliding_windows(n: int, *, size: int = SIZE, step: int = STEP) -> list[tuple
 
 
 def repair_order(order: Iterable[int], n: int) -> list[int]:
-    """Make a permutation of 1 to *n*: unknown numbers and repeats go, missing ones come last.
-
-    Source:
-        Sun et al. (2023), code: `clean_response` and `receive_permutation`.
-    """
+    """Make a permutation of 1 to *n*: unknown numbers and repeats go, missing ones come last."""
+    # Source: Sun et al. (2023), code: `clean_response` and `receive_permutation`.
     named = [place for place in dict.fromkeys(order) if 1 <= place <= n]
     known = set(named)
     return [*named, *(place for place in range(1, n + 1) if place not in known)]
@@ -344,16 +330,12 @@ async def slide(
     size: int = SIZE,
     step: int = STEP,
 ) -> list[T]:
-    """Sort a list that is too long to be sorted in one go; nothing is lost, whatever *sort* says.
-
-    A window of *size* items moves from the end to the front, *step* items at a time, and takes the
-    best along. If the orders are right, the best ``size - step`` of the whole list end in front.
-
-    Source:
-        Sun et al. (2023), Is ChatGPT Good at Search?, sliding windows of 20, step 10. Their code
-        leaves out the front of a list that does not fit a whole number of steps, and a list
-        shorter than a window; here the last window covers what is left.
-    """
+    """Sort a list too long to be sorted in one go; nothing is lost, whatever *sort* says."""
+    # A window moves from the end to the front, *step* items at a time, and takes the best along: in
+    # front end the best ``size - step`` of the whole list.
+    # Source: Sun et al. (2023), Is ChatGPT Good at Search?, sliding windows of 20, step 10. Their
+    # code leaves out the front of a list that does not fit a whole number of steps, and a list
+    # shorter than a window; here the last window covers what is left.
     sorted_items = list(items)
     for start, end in sliding_windows(len(items), size=size, step=step):
         seen = sorted_items[start:end]
@@ -369,16 +351,11 @@ class FilledOrder(ReplyModel):
     order: list[Number] = Field(description="Numbers of all passages, the most relevant first.")
 
 
+# A window whose call fails stays as it is, and its passages are counted as failed.
+# Source: RankGPT, Sun et al. (2023): passages cut after 300 words (their code). The wording is
+# ours, and the order is asked for as a list of numbers rather than as text.
 class ListwiseLlm(ChatRanker):
-    """Ranks by the orders that a chat model gives.
-
-    A window whose call fails stays as it is, and its passages are counted as failed. All passages
-    are shown at once if *size* is None.
-
-    Source:
-        RankGPT, Sun et al. (2023): passages cut after 300 words (their code). The wording is ours,
-        and the order is asked for as a list of numbers rather than as text.
-    """
+    """Ranks by the orders that a chat model gives; all passages at once if *size* is None."""
 
     def __init__(
         self,

@@ -37,14 +37,9 @@ STEMMER = "english"
 STOP_WORDS = "en"
 
 
+# Source: Lu, Xing Han (2024), BM25S; its defaults: Lucene's variant, k1 1.5, b 0.75.
 class BM25Index:
-    """An index over texts, held in memory.
-
-    English stop words go, words are stemmed (Snowball English).
-
-    Source:
-        Lu, Xing Han (2024), BM25S; its defaults: Lucene's variant, k1 1.5, b 0.75.
-    """
+    """An index over texts, held in memory, without English stop words, of Snowball stems."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._stemmer = Stemmer.Stemmer(STEMMER)

@@ -280,16 +280,12 @@ def _curve(
 
 @dataclass(frozen=True, slots=True)
 class PrefixCheck:
-    """On how many questions the filtered list is the beginning of the unfiltered one.
-
-    `n_better` counts those whose best golden passage stands higher with the filter, and
-    `n_better_by_retrieval` the same with the kept passages in first-stage order.
-    """
+    """On how many questions the filtered list is the beginning of the unfiltered one."""
 
     n_questions: int
     n_prefixes: int
-    n_better: int
-    n_better_by_retrieval: int
+    n_better: int  # best golden passage stands higher with the filter
+    n_better_by_retrieval: int  # the same, the kept in first-stage order
 
     def says(self, ranker: str) -> str:
         """Return the finding on a ranker as a sentence or two."""
@@ -313,12 +309,9 @@ class PrefixCheck:
 
 
 def check_prefix(questions: Sequence[RankedQuestion], *, threshold: float, n: int) -> PrefixCheck:
-    """Compare the filtered with the unfiltered list of every question.
-
-    Source:
-        A list ordered by score from which low scores are taken is a prefix of the whole list; the
-        ablation without filtering and figure 7 of DeepEra report what this rules out.
-    """
+    """Compare the filtered with the unfiltered list of every question."""
+    # Source: A list ordered by score from which low scores are taken is a prefix of the whole list;
+    # the ablation without filtering and figure 7 of DeepEra report what this rules out.
     n_prefixes = n_better = n_better_by_retrieval = 0
     for question in questions:
         whole = question.keep(threshold=None)
