@@ -294,12 +294,7 @@ def _measure_points(
     measured = ThresholdCounts(questions, values, taus or [TAU], **draws).points()
     on = "score" if taus is None else "probability"
     return [
-        {
-            "on": on,
-            "tau": tau,
-            "score": curve.lowest_score(tau) if taus else tau,
-            **asdict(point),
-        }
+        {"on": on, "tau": tau, "score": curve.lowest_score(tau) if taus else tau, **asdict(point)}
         for tau, point in zip(taus or [TAU], measured, strict=True)
     ]
 

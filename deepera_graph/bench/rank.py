@@ -168,10 +168,6 @@ def _to_line(ranked: QuestionRanking) -> bytes:
 
 
 def _cache_key(ranker: Ranker, summary: DatasetSummary) -> str:
-    plain = {
-        "format": _FORMAT,
-        "ranker": ranker.fingerprint,
-        "dataset": summary.fingerprint,
-    }
+    plain = {"format": _FORMAT, "ranker": ranker.fingerprint, "dataset": summary.fingerprint}
     text = json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return sha256(text.encode()).hexdigest()

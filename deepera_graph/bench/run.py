@@ -175,11 +175,7 @@ def _measure_all(
 
 
 def _measure(
-    ranker: Ranker,
-    dataset: Dataset,
-    summary: DatasetSummary,
-    config: BenchConfig,
-    watch: Watch,
+    ranker: Ranker, dataset: Dataset, summary: DatasetSummary, config: BenchConfig, watch: Watch
 ) -> _Measured:
     n_repeats = config.n_repeats if ranker.is_random else 1
     runs: list[list[QuestionRanking]] = []

@@ -334,8 +334,5 @@ def open_extractor(
     in_vain = {"failed": _GPU} if _GPU in asked and runs_on != _GPU else {}
     log({"step": "encoder", "runs on": runs_on, **in_vain})
     folder = keep if keep is None or runs_on in ON_CPU else keep / runs_on
-    with (
-        open_feature_cache(folder, weights) as cache,
-        threadpool_limits(1, user_api="blas"),
-    ):
+    with open_feature_cache(folder, weights) as cache, threadpool_limits(1, user_api="blas"):
         yield FeatureExtractor(encoder, cache)

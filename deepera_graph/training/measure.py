@@ -178,11 +178,7 @@ def compute_rank_metrics(
 
 
 def compute_threshold_metrics(
-    scored: Sequence[ScoredPool],
-    tau: float = TAU,
-    *,
-    n_resamples: int = N_RESAMPLES,
-    seed: int = 0,
+    scored: Sequence[ScoredPool], tau: float = TAU, *, n_resamples: int = N_RESAMPLES, seed: int = 0
 ) -> dict[str, Interval]:
     """Return what a threshold *tau*, inclusive, does, with intervals of 95 % over groups."""
     # `precision` is not a number if nothing is kept; `any golden` is out of the questions that have

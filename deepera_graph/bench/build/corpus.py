@@ -202,11 +202,7 @@ def _usual_similarity(vectors: NDArray[np.float32]) -> float:
 
 
 def find_connected(
-    vectors: NDArray[np.float32],
-    *,
-    n_neighbours: int = 10,
-    min_similarity: float,
-    min_size: int,
+    vectors: NDArray[np.float32], *, n_neighbours: int = 10, min_similarity: float, min_size: int
 ) -> NDArray[np.bool_]:
     """Tell which documents belong to a group of enough similar ones; shape (n_documents,)."""
     # Joined are near neighbours of a high cosine; groups are components. Unlike density clustering

@@ -425,9 +425,7 @@ def open_natural(path: Path, *, questions: Path | None = None) -> NaturalSource:
         )
     if (path / "questions.jsonl").exists() and (path / "passages.jsonl").exists():
         return NaturalSource(
-            path.stem,
-            partial(read_article_documents, path),
-            partial(read_article_questions, path),
+            path.stem, partial(read_article_documents, path), partial(read_article_questions, path)
         )
     if not path.exists():
         raise DatasetError(f"there is no file or folder {str(path)!r}")

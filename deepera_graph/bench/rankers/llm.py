@@ -119,10 +119,7 @@ class Chat:
             name=name,
             schema=_ChatReply,
             cache=self._cache,
-            fingerprint={
-                "model": self.backend.fingerprint()["spec"],
-                "filled": json_schema(kind),
-            },
+            fingerprint={"model": self.backend.fingerprint()["spec"], "filled": json_schema(kind)},
         )
 
 
