@@ -25,6 +25,11 @@ from deepera_graph.thresholds import Curve, Method, judge_identity
 
 FEWEST_OF_A_CLASS = 10
 _LEAST_SPREAD = 1e-9
+N_FOLDS = 5
+Probabilities = list[tuple[float, ...]]
+Labels = dict[str, int]
+LABEL_FIELDS = ("label", "is_golden")
+_REPORT_SUFFIX = ".report.json"
 
 
 def fit_curve(
@@ -147,10 +152,6 @@ class JudgedQuestion:
         return sum(self.labels) + self.n_failed_relevant
 
 
-N_FOLDS = 5
-Probabilities = list[tuple[float, ...]]
-
-
 def cross_validate(
     questions: Sequence[JudgedQuestion],
     *,
@@ -189,10 +190,6 @@ def _deal_folds(questions: Sequence[JudgedQuestion], n_folds: int, seed: int) ->
         (not (one or other), other - one) for one, other in zip(relevant, others, strict=True)
     ]
     return deal_folds(strata, n_folds=n_folds, seed=seed)
-
-
-Labels = dict[str, int]
-LABEL_FIELDS = ("label", "is_golden")
 
 
 def read_questions(path: Path) -> Iterator[QuestionLine]:
@@ -288,9 +285,6 @@ def _read_result(
         raise BackendError(f"{path}, line {line.number}: {result.backend_failure}")
     scores = [(passage.id, passage.score) for passage in result.passages]
     return JudgedQuestion.of(line.id, scores, labels[line.id])
-
-
-_REPORT_SUFFIX = ".report.json"
 
 
 def read_ranked(path: Path, labels: Mapping[str, Labels]) -> list[JudgedQuestion]:

@@ -40,6 +40,9 @@ N_CALIBRATION_RESAMPLES = 2000
 FEWEST_KEPT = 10
 TAU = 0.8  # the default threshold
 TAUS = tuple(step / 100 for step in range(101))
+_WIDTH = 21
+_COLUMNS = ("precision", "recall", "kept", "answered")
+_HEADS = ("precision", "recall", "kept a question", "something kept")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,11 +164,6 @@ def suggest_threshold(
         probability=None,
         why_not=f"the best {name} is {best:.3f}, at probability {-tau:.2f}; wanted {wanted:g}",
     )
-
-
-_WIDTH = 21
-_COLUMNS = ("precision", "recall", "kept", "answered")
-_HEADS = ("precision", "recall", "kept a question", "something kept")
 
 
 def report_lines(report: Mapping[str, Any]) -> list[str]:

@@ -18,6 +18,36 @@ from deepera_graph.bench.metrics.ranking import JudgedRanking
 from deepera_graph.bench.metrics.statistics import Floats
 from deepera_graph.bench.table import MetricEstimate
 
+# Colours that people with any kind of colour vision tell apart: Okabe and Ito (2008); the grey, the
+# violet and the brown are ours.
+COLOURS = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#D55E00",
+    "#8C8C8C",
+    "#F0E442",
+    "#5E3C99",
+    "#8C510A",
+)
+_SALT = "deepera"
+_NO_DATE: Mapping[str, Mapping[str, Any]] = {
+    ".svg": {"Date": None},
+    ".pdf": {"CreationDate": None},
+    ".png": {"Software": None},
+}
+_WIDTH, _PER_BAR, _REST = 3.4, 0.16, 1.1
+_CURVE_PANEL = (3.0, 2.5)
+_MOST_ACROSS = 4
+# Colours that people with any kind of colour vision tell apart: Okabe and Ito (2008).
+KINDS = {"golden": "#009E73", "distractor": "#D55E00", "other": "#D9D9D9"}
+_SIZE = (4.0, 2.6)
+_NOTHING, _OTHER, _DISTRACTOR, _GOLDEN = range(4)
+_COLOURS = ListedColormap(["none", KINDS["other"], KINDS["distractor"], KINDS["golden"]])
+_MAP_PANEL = (2.4, 2.6)
+
 
 def short_label(text: str, *, longest: int = 32) -> str:
     """Return a name in one line of at most *longest* characters, in which `$` begins no formula."""
@@ -43,28 +73,6 @@ def rank_shares(judged: Sequence[JudgedRanking], n_ranks: int = 30) -> RankShare
     return RankShares(*((cells == kind).mean(axis=0) for kind in (_GOLDEN, _DISTRACTOR, _OTHER)))
 
 
-# Colours that people with any kind of colour vision tell apart: Okabe and Ito (2008); the grey, the
-# violet and the brown are ours.
-COLOURS = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#CC79A7",
-    "#56B4E9",
-    "#D55E00",
-    "#8C8C8C",
-    "#F0E442",
-    "#5E3C99",
-    "#8C510A",
-)
-_SALT = "deepera"
-_NO_DATE: Mapping[str, Mapping[str, Any]] = {
-    ".svg": {"Date": None},
-    ".pdf": {"CreationDate": None},
-    ".png": {"Software": None},
-}
-
-
 def figure_bytes(figure: Figure, suffix: str, *, transparent: bool = False) -> bytes:
     """Return a figure as a file of that kind."""
     if suffix not in _NO_DATE:
@@ -84,9 +92,6 @@ def figure_bytes(figure: Figure, suffix: str, *, transparent: bool = False) -> b
 def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure; what kind of file it is, its suffix says."""
     path.write_bytes(figure_bytes(figure, path.suffix))
-
-
-_WIDTH, _PER_BAR, _REST = 3.4, 0.16, 1.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,10 +147,6 @@ class BarFigure:
         return drawn
 
 
-_CURVE_PANEL = (3.0, 2.5)
-_MOST_ACROSS = 4
-
-
 class CurvePoints(NamedTuple):
     """One curve: points and the intervals around them, in the unit of the figure."""
 
@@ -199,11 +200,6 @@ class CurveFigure:
         return figure
 
 
-# Colours that people with any kind of colour vision tell apart: Okabe and Ito (2008).
-KINDS = {"golden": "#009E73", "distractor": "#D55E00", "other": "#D9D9D9"}
-_SIZE = (4.0, 2.6)
-
-
 # Source: After figure 5 of DeepEra.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankFigure:
@@ -233,11 +229,6 @@ def _draw_shares(axis: Any, title: str, shares: RankShares) -> None:
         axis.bar(ranks, heights, bottom=below, width=1, color=colour, label=kind)
         below = below + heights
     axis.set(title=short_label(title), xlabel="rank", ylim=(0, 1), xlim=(0.5, len(ranks) + 0.5))
-
-
-_NOTHING, _OTHER, _DISTRACTOR, _GOLDEN = range(4)
-_COLOURS = ListedColormap(["none", KINDS["other"], KINDS["distractor"], KINDS["golden"]])
-_MAP_PANEL = (2.4, 2.6)
 
 
 # Source: After figure 5 of DeepEra: 30 passages a question, distractors shaded.

@@ -31,6 +31,15 @@ _PIECE = re.compile(r"\w+|[^\w\s]")
 _CAPITALS = re.compile(r"[^\W\d_]+")
 _DIGITS = re.compile(r"\d+")
 _LEAST_TEXTS = 3
+UNNAMED = "no type"
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+_LEAST_POOLS = 2
+_Pool = tuple[str, list[tuple[Context, str]]]  # a question, and passages with their type or ""
+N_FOLDS = 5
+_N_RESAMPLES = 2_000
+N_HARDEST = 5
+PERCENTILE = 10.0
 
 
 class Features(NamedTuple):
@@ -110,13 +119,6 @@ def _count(counts: Any, texts: Sequence[str], prefix: str) -> Features:
 def _stack(parts: Sequence[Features]) -> Features:
     matrix = hstack([part.matrix for part in parts]).tocsr()
     return Features(matrix, tuple(name for part in parts for name in part.names))
-
-
-UNNAMED = "no type"
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-_LEAST_POOLS = 2
-_Pool = tuple[str, list[tuple[Context, str]]]  # a question, and passages with their type or ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -218,10 +220,6 @@ def _label_golden(instance: Instance) -> _Pool:
     return instance.question, chosen
 
 
-N_FOLDS = 5
-_N_RESAMPLES = 2_000
-
-
 class FeatureWeight(NamedTuple):
     """One feature and its weight; above 0 it marks a distractor, below 0 another passage."""
 
@@ -294,10 +292,6 @@ def _weigh_distinct(texts: Ints, labels: Bools) -> tuple[Ints, Bools, Floats]:
     found = pairs[1].astype(bool)
     share = np.where(found, counts[found].sum(), counts[~found].sum())
     return pairs[0], found, len(counts) * counts / (2 * share)
-
-
-N_HARDEST = 5
-PERCENTILE = 10.0
 
 
 class Similarity(NamedTuple):

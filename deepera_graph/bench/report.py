@@ -24,6 +24,12 @@ from deepera_graph.bench.table import MetricEstimate
 _SVG_ID = re.compile(r'(\bid="|href="#|url\(#)([^")]+)')
 _BLACK = re.compile(r"(stroke|fill): #000000")
 _TEXT = re.compile(r"<text ")
+LONGEST = 1200
+OUTSIDE = "not among the candidates"
+_HERE = files("deepera_graph.bench.report_page")
+MOST_OPEN_ROWS = 40
+_DATASET, _RANKER = "data set", "ranker"
+N_WORST = 15
 
 
 def inline_svg(figure: Figure, name: str) -> str:
@@ -34,10 +40,6 @@ def inline_svg(figure: Figure, name: str) -> str:
     text = _SVG_ID.sub(rf"\g<1>{name}-\g<2>", text)
     text = _BLACK.sub(r"\1: currentColor", text)
     return _TEXT.sub('<text fill="currentColor" ', text).strip()
-
-
-LONGEST = 1200
-OUTSIDE = "not among the candidates"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,11 +156,6 @@ def _cut(text: str) -> str:
     return f"{text[:LONGEST].rsplit(' ', 1)[0]} …"
 
 
-_HERE = files("deepera_graph.bench.report_page")
-MOST_OPEN_ROWS = 40
-_DATASET, _RANKER = "data set", "ranker"
-
-
 def render_page(
     results: Sequence[tuple[Study, StudyResult]],
     worst: Sequence[WorstQuestion],
@@ -242,9 +239,6 @@ def _describe_cell(cell: Cell, column: Column) -> dict[str, Any]:
 
 def _read_asset(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
-
-
-N_WORST = 15
 
 
 def render_report(

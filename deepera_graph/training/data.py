@@ -18,6 +18,12 @@ from deepera_graph.bench.data.instance import Context, Instance, read_rows
 from deepera_graph.bench.data.readers import open_dataset, read_beir, read_instances
 from deepera_graph.errors import InputError, SettingsError
 
+GOLDEN = "golden"
+OTHER_PAPER = "other paper"
+N_NEGATIVES = 40
+N_CANDIDATES = 100
+Read = Callable[[Path], Iterable[Instance]]
+
 
 def hash_question(question: str) -> str:
     """Return 16 hexadecimal digits that name a question, whatever its case and white space."""
@@ -52,10 +58,6 @@ def list_keys(instance: Instance, evidence: Mapping[str, str]) -> list[str]:
 
 def _digest(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-GOLDEN = "golden"
-OTHER_PAPER = "other paper"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,12 +108,6 @@ class Pool:
     def with_passages(self, passages: tuple[LabelledPassage, ...]) -> Self:
         """Return the same question over other candidates."""
         return replace(self, passages=passages)
-
-
-N_NEGATIVES = 40
-N_CANDIDATES = 100
-
-Read = Callable[[Path], Iterable[Instance]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,6 +61,7 @@ from deepera_graph.usage import Usage
 
 CALLS_AT_ONCE = MAX_CONCURRENCY
 MAX_BATCH = 256
+_QUESTION, _NOTES, _PAIRS, _GUIDE = 150, 600, 400, 350  # usual lengths in characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,9 +293,6 @@ async def _draft_batch(
             raise result
         found.append(result)
     return found
-
-
-_QUESTION, _NOTES, _PAIRS, _GUIDE = 150, 600, 400, 350  # usual lengths in characters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,13 +30,6 @@ EXPLANATIONS = {
     "cut-off": "it breaks off in the middle of a sentence",
     "repeats-itself": "it says the same sentence twice",
 }
-
-
-def explain(reasons: Sequence[str]) -> str:
-    """Return what is wrong with a passage, by the names of the gates it failed."""
-    return "; ".join(EXPLANATIONS.get(name, name.replace("-", " ")) for name in reasons)
-
-
 _KINDS = (
     "deceptive|misleading|perplexing|irrelevant|background|speculative|distract(?:or|ing)"
     "|incorrect|false|fake|wrong|counterfactual|noise"
@@ -103,6 +96,31 @@ _MARKUP = re.compile(
     r"```|(?:^|\n)\s*#{1,6}\s|\*\*[^*\n]+\*\*|(?:^|\n)\s*[*•]\s+\S|^\s*[\[{]\s*[\"{]|</?(?:p|b|br|div)>"
 )
 _END = re.compile(r"[.!?…。][\"'”’)\]]*$")
+_N_WORDS = 3
+_NUMBER = "0"
+Shingles = frozenset[tuple[str, ...]]
+_SHORT = 12
+_COPIED = 0.5
+_TOLD = 3
+_VERDICT_WORDS = """
+    yes no maybe true false unclear unknown none neither both never always sometimes likely unlikely
+    possibly probably significant significantly significance increase increased decrease decreased
+    reduced improved worsened higher lower better worse positive negative difference different
+    effect change changed same equal similar
+    """
+_VERDICTS = frozenset(stem(word) for word in _VERDICT_WORDS.split())
+_NUMBER_WORDS = {
+    "zero": "0", "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6",
+    "seven": "7", "eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12",
+}  # fmt: skip
+_PERCENT = re.compile(r"\s*%|\s+per\s?cent\b")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
+_ZEROS = re.compile(r"(\.\d*?)0+(?!\d)")
+
+
+def explain(reasons: Sequence[str]) -> str:
+    """Return what is wrong with a passage, by the names of the gates it failed."""
+    return "; ".join(EXPLANATIONS.get(name, name.replace("-", " ")) for name in reasons)
 
 
 def _matches(pattern: re.Pattern[str]) -> Callable[[str], bool]:
@@ -131,11 +149,6 @@ ARTEFACT_PATTERNS: dict[str, Callable[[str], bool]] = {
     "repeats-itself": _repeats_itself,
 }
 
-_N_WORDS = 3
-_NUMBER = "0"
-
-Shingles = frozenset[tuple[str, ...]]
-
 
 @lru_cache(maxsize=4096)
 def shingle(text: str) -> Shingles:
@@ -161,25 +174,6 @@ def containment(text: str, whole: str) -> float:
     # Source: Broder (1997), as above.
     own = shingle(text)
     return len(own & shingle(whole)) / len(own) if own else 0.0
-
-
-_SHORT = 12
-_COPIED = 0.5
-_TOLD = 3
-_VERDICT_WORDS = """
-    yes no maybe true false unclear unknown none neither both never always sometimes likely unlikely
-    possibly probably significant significantly significance increase increased decrease decreased
-    reduced improved worsened higher lower better worse positive negative difference different
-    effect change changed same equal similar
-    """
-_VERDICTS = frozenset(stem(word) for word in _VERDICT_WORDS.split())
-_NUMBER_WORDS = {
-    "zero": "0", "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6",
-    "seven": "7", "eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12",
-}  # fmt: skip
-_PERCENT = re.compile(r"\s*%|\s+per\s?cent\b")
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
-_ZEROS = re.compile(r"(\.\d*?)0+(?!\d)")
 
 
 def contains_answer(text: str, answer: str, question: str = "") -> bool:

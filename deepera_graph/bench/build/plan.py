@@ -22,6 +22,12 @@ from deepera_graph.usage import Usage
 Setting = Literal["base", "ssli"]
 Golden = Literal["insert", "record"]
 _COUNTS = ("n_questions", "n_distractors", "per_document", "max_tokens", "attempts", "min_group")
+PACKAGE = "deepera_graph.bench.build.prompts"
+DistractorType = Literal["misleading", "background", "irrelevant"]
+FilledT = TypeVar("FilledT", bound=ReplyModel)
+_COLUMNS = ("calls", "input_tokens", "output_tokens", "reasked_calls")
+_UNUSABLE = "unusable"
+_SERVER = "base_url"
 
 
 # Source: DeepEra, section 6.2: two settings, 30 passages a question. The paper does not say how
@@ -120,14 +126,6 @@ def count_drops(drops: Sequence[DropRecord]) -> dict[str, dict[str, int]]:
         stage: dict(sorted(Counter(one.reason for one in drops if one.stage == stage).items()))
         for stage in stages
     }
-
-
-PACKAGE = "deepera_graph.bench.build.prompts"
-DistractorType = Literal["misleading", "background", "irrelevant"]
-FilledT = TypeVar("FilledT", bound=ReplyModel)
-_COLUMNS = ("calls", "input_tokens", "output_tokens", "reasked_calls")
-_UNUSABLE = "unusable"
-_SERVER = "base_url"
 
 
 # A reply that stayed unusable is kept, too: asking again might give another build. A call that

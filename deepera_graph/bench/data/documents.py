@@ -29,6 +29,11 @@ from deepera_graph.bench.data.instance import (
     read_rows,
 )
 
+_AT_ONCE = 1 << 16
+_MAY_GO_ON = ("", *"0123456789.eE+-")
+_EVIDENCE = ("RESULT", "FINDING")
+_log = logging.getLogger(__name__)
+
 
 class _Passage(LenientRow):
     id: str
@@ -134,10 +139,6 @@ def _label(pool: list[Context], golden: list[str]) -> tuple[Context, ...]:
         context.model_copy(update={"is_golden": True}) if context.id in golden else context
         for context in pool
     )
-
-
-_AT_ONCE = 1 << 16
-_MAY_GO_ON = ("", *"0123456789.eE+-")
 
 
 def read_members(path: Path, *, block: int = _AT_ONCE) -> Iterator[tuple[str, Any]]:
@@ -272,9 +273,6 @@ def restore_abstract(index: dict[str, list[int]]) -> str:
     return " ".join(word for _, word in placed)
 
 
-_EVIDENCE = ("RESULT", "FINDING")
-
-
 # Source: Jin et al. (2019), PubMedQA, section 3; https://github.com/pubmedqa/pubmedqa
 class _Entry(BaseModel):
     """One abstract: sections without the conclusion, which is the long answer."""
@@ -399,9 +397,6 @@ def _is_openalex(path: Path) -> bool:
     return isinstance(row, dict) and (
         "abstract_inverted_index" in row or "openalex.org/" in str(row.get("id"))
     )
-
-
-_log = logging.getLogger(__name__)
 
 
 class NaturalSource(NamedTuple):

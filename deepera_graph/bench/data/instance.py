@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from deepera_graph.errors import DeepEraError
 from deepera_graph.text.jsonl import read_raw_lines
 
+RowT = TypeVar("RowT", bound=BaseModel)
+
 
 class DatasetError(DeepEraError, ValueError):
     """A data set cannot be read; the message names the file and the line."""
@@ -127,9 +129,6 @@ class LenientRow(BaseModel):
     """A line of a file of which we know some fields; others are left alone."""
 
     model_config = ConfigDict(extra="ignore")
-
-
-RowT = TypeVar("RowT", bound=BaseModel)
 
 
 def read_rows(path: Path, kind: type[RowT]) -> Iterator[RowT]:

@@ -24,6 +24,7 @@ from deepera_graph.demo import DemoQuestion, read_corpus, read_questions
 N_CANDIDATES = 30
 SETTINGS = ("base", "ssli")
 NAMES = tuple(f"sample-{kind}{setting}" for kind in ("", "hard-") for setting in SETTINGS)
+Search = Callable[[str, int], Sequence[Hit]]
 
 
 def sample(setting: str = "ssli", *, hard: bool = False) -> Dataset:
@@ -85,9 +86,6 @@ def _context_sample(document: Document, rank: int, score: float, question: DemoQ
 
 def _shown(document: Document) -> str:
     return f"{document.metadata['title']} {document.page_content}"
-
-
-Search = Callable[[str, int], Sequence[Hit]]
 
 
 class _Document(LenientRow):

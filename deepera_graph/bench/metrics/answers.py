@@ -21,6 +21,10 @@ from deepera_graph.judges.llm import prompt as show
 from deepera_graph.text.words import split_sentences
 
 Task = tuple[str, Sequence[str]]
+LOW = 1
+HIGH = 5
+_ARTICLE = re.compile(r"\b(a|an|the)\b")
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 class Produced(NamedTuple):
@@ -96,10 +100,6 @@ def _messages(question: str, passages: Sequence[str]) -> list[BaseMessage]:
     return fill_prompt("generate", **values)
 
 
-LOW = 1
-HIGH = 5
-
-
 class ToJudge(NamedTuple):
     """An answer to be judged, with what it should have said."""
 
@@ -163,10 +163,6 @@ def _verdict_schema(low: int, high: int) -> type[ReplyModel]:
     return create_model("FilledVerdict", __base__=ReplyModel, reason=reason, score=score)
 
 
-_ARTICLE = re.compile(r"\b(a|an|the)\b")
-_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
-
-
 class Overlap(NamedTuple):
     """Token overlap of an answer with the gold answer, each in [0, 1]."""
 
@@ -217,7 +213,7 @@ def answer_overlaps(
 
 @dataclass(frozen=True, slots=True)
 class Lfs:
-    """JudgedRanking answers."""
+    """Scores of judged answers."""
 
     values: Values
     std: float

@@ -18,6 +18,10 @@ from ir_measures import RR, Measure, R, Success, nDCG
 from deepera_graph.bench.data.instance import Dataset, DatasetError, Instance, MetricError
 from deepera_graph.bench.metrics.statistics import Values
 
+Run = dict[str, dict[str, float]]
+Judgements = dict[str, dict[str, int]]
+_CUT = re.compile(r"(?P<name>\w+)@(?P<k>[1-9]\d*)")
+
 
 @dataclass(frozen=True, slots=True)
 class JudgedRanking:
@@ -86,10 +90,6 @@ def distractor_discrimination(judged: Sequence[JudgedRanking]) -> Values:
 def _order_pairs(one: JudgedRanking) -> list[float]:
     ranks = [(one.rank(p), one.rank(d)) for d, p in one.parents.items() if p is not None]
     return [0.5 if golden == other else float(golden < other) for golden, other in ranks]
-
-
-Run = dict[str, dict[str, float]]
-Judgements = dict[str, dict[str, int]]
 
 
 def hit_rate(judged: Sequence[JudgedRanking], k: int) -> Values:
@@ -175,7 +175,6 @@ _WHOLE: Mapping[str, Callable[[Sequence[JudgedRanking]], Values]] = {
     "CDR": distractor_discrimination,
 }
 METRIC_NAMES = (*_WHOLE, *(f"{name}@K" for name in _WITH_CUT))
-_CUT = re.compile(r"(?P<name>\w+)@(?P<k>[1-9]\d*)")
 
 
 def compute(metric: str, judged: Sequence[JudgedRanking]) -> Values:

@@ -15,6 +15,11 @@ from deepera_graph.bench.data.instance import MetricError
 from deepera_graph.packages import import_extra
 
 Floats = NDArray[np.float64]
+N_RESAMPLES = 10_000
+LEVEL = 0.95
+_CELLS_AT_ONCE = 2_000_000
+_ROUNDING = 1e-9
+N_BINS = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,12 +46,6 @@ class Values:
         """Return the weighted mean; not a number when nothing counts."""
         total = float(self.weights.sum())
         return float(self.values @ self.weights) / total if total else float("nan")
-
-
-N_RESAMPLES = 10_000
-LEVEL = 0.95
-_CELLS_AT_ONCE = 2_000_000
-_ROUNDING = 1e-9
 
 
 class Interval(NamedTuple):
@@ -239,9 +238,6 @@ def fit_logistic(
     model = linear.LogisticRegression(**{"max_iter": 2000, **options})
     model.fit(rows, labels, sample_weight=weights)
     return LogisticModel(model.coef_[0], float(model.intercept_[0]))
-
-
-N_BINS = 10
 
 
 def brier_score(probabilities: Sequence[float], labels: Sequence[int]) -> float:

@@ -38,6 +38,11 @@ from deepera_graph.usage import Usage
 FilledT = TypeVar("FilledT", bound=ReplyModel)
 T = TypeVar("T")
 MAX_CONCURRENCY = 16
+EXAMPLE = Candidate(id="1", text="$text", title="$title", section="$section")
+FAILED = -1.0
+SIZE = 20  # passages in a window
+STEP = 10  # how far it moves
+MAX_WORDS = 300  # of a passage
 
 
 class _ChatTask(TypedDict):
@@ -170,9 +175,6 @@ def fill_prompt(node: str, /, **values: str) -> list[BaseMessage]:
     return messages_of("deepera_graph.bench.prompts", node, **values)
 
 
-EXAMPLE = Candidate(id="1", text="$text", title="$title", section="$section")
-
-
 class ChatRanker(Ranker):
     """Ranks with a chat model, many questions at once; what fails is noted in `problems`."""
 
@@ -215,9 +217,6 @@ def format_line(passage: Candidate, *, max_words: int) -> str:
 def _heading(passage: Candidate) -> list[tuple[str, str]]:
     pairs = (("Title", passage["title"]), ("Section", passage["section"]))
     return [(name, show.one_line(text)) for name, text in pairs if text.strip()]
-
-
-FAILED = -1.0
 
 
 class PerPassage(ChatRanker, Generic[FilledT]):
@@ -295,11 +294,6 @@ def paperqa(chat: Chat, *, name: str = "") -> PerPassage[FilledExcerpt]:
         kind=FilledExcerpt,
         score=lambda excerpt: float(excerpt.relevance_score),
     )
-
-
-SIZE = 20  # passages in a window
-STEP = 10  # how far it moves
-MAX_WORDS = 300  # of a passage
 
 
 def sliding_windows(n: int, *, size: int = SIZE, step: int = STEP) -> list[tuple[int, int]]:

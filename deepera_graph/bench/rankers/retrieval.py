@@ -35,6 +35,10 @@ from deepera_graph.packages import call_foreign, check_extra
 
 STEMMER = "english"
 STOP_WORDS = "en"
+_MOST_VECTORS_KEPT = 20_000
+_SERVER = re.compile(r"@(?=https?://)")
+_embed = partial(call_foreign, "no embeddings", error=UnavailableError)
+Vector = NDArray[np.float32]
 
 
 # Source: Lu, Xing Han (2024), BM25S; its defaults: Lucene's variant, k1 1.5, b 0.75.
@@ -111,12 +115,6 @@ class BM25(Ranker):
         if not passages:
             return []
         return rank_by_score(passages, list(BM25Index(texts_of(passages)).scores(question)))
-
-
-_MOST_VECTORS_KEPT = 20_000
-_SERVER = re.compile(r"@(?=https?://)")
-_embed = partial(call_foreign, "no embeddings", error=UnavailableError)
-Vector = NDArray[np.float32]
 
 
 class Dense(Ranker):

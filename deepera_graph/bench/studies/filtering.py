@@ -28,6 +28,15 @@ from deepera_graph.bench.table import MetricEstimate
 KEPT, EMPTY, PRECISION, GOLDEN = "kept", "nothing kept", "precision of the kept", "golden kept"
 _RANK_METRICS = ("HitRate@1", "HitRate@3", "RP")
 Label = tuple[str | float, ...]
+_WITH, _WITHOUT = "with", "without"
+WHOLE = "whole"
+NO_INTENT = "v1 without intent recognition"
+NO_FILTER = "v2 without filter"
+NEITHER = "v1 and v2 together"
+NO_SUMMARY = "v3 without summaries"
+RETRIEVAL = "kept in retrieval order"
+NO_FILTER_RETRIEVAL = "v2 in retrieval order"
+_WITH_SUMMARIES = (WHOLE, NO_INTENT, NO_FILTER, NEITHER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +88,6 @@ def _threshold_curves(variants: Sequence[FilterVariant]) -> dict[str, CurvePoint
     return {column: _curve(fixed, 0, column) for column in columns if fixed}
 
 
-_WITH, _WITHOUT = "with", "without"
-
-
 def study_cutoff(runner: StudyRunner) -> StudyResult:
     """Take the first n passages, with and without the filter."""
     config = runner.config
@@ -119,16 +125,6 @@ def _cutoff_curves(variants: Sequence[FilterVariant]) -> dict[str, CurvePoints]:
         for column in (GOLDEN, PRECISION, *answers)
         for name in (_WITH, _WITHOUT)
     }
-
-
-WHOLE = "whole"
-NO_INTENT = "v1 without intent recognition"
-NO_FILTER = "v2 without filter"
-NEITHER = "v1 and v2 together"
-NO_SUMMARY = "v3 without summaries"
-RETRIEVAL = "kept in retrieval order"
-NO_FILTER_RETRIEVAL = "v2 in retrieval order"
-_WITH_SUMMARIES = (WHOLE, NO_INTENT, NO_FILTER, NEITHER)
 
 
 def study_ablations(runner: StudyRunner) -> StudyResult:
