@@ -38,14 +38,13 @@ _NO_DATE: Mapping[str, Mapping[str, Any]] = {
     ".pdf": {"CreationDate": None},
     ".png": {"Software": None},
 }
-_WIDTH, _PER_BAR, _REST = 3.4, 0.16, 1.1
+_BAR_PANEL_WIDTH, _PER_BAR, _BAR_REST = 3.4, 0.16, 1.1
 _CURVE_PANEL = (3.0, 2.5)
 _MOST_ACROSS = 4
-# Colours that people with any kind of colour vision tell apart: Okabe and Ito (2008).
 KINDS = {"golden": "#009E73", "distractor": "#D55E00", "other": "#D9D9D9"}
-_SIZE = (4.0, 2.6)
+_SHARES_PANEL = (4.0, 2.6)
 _NOTHING, _OTHER, _DISTRACTOR, _GOLDEN = range(4)
-_COLOURS = ListedColormap(["none", KINDS["other"], KINDS["distractor"], KINDS["golden"]])
+_CELL_COLOURS = ListedColormap(["none", KINDS["other"], KINDS["distractor"], KINDS["golden"]])
 _MAP_PANEL = (2.4, 2.6)
 
 
@@ -109,8 +108,8 @@ class BarFigure:
         groups = max(len(panel) for panel in self.panels.values())
         labels = list(dict.fromkeys(one for panel in self.panels.values()
                                     for group in panel.values() for one in group))  # fmt: skip
-        height = _PER_BAR * groups * (len(labels) + 1) + _REST
-        size = (_WIDTH * len(self.panels) + 1.6, height)
+        height = _PER_BAR * groups * (len(labels) + 1) + _BAR_REST
+        size = (_BAR_PANEL_WIDTH * len(self.panels) + 1.6, height)
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots(1, len(self.panels), squeeze=False, sharex=True)[0]
         handles: dict[str, Any] = {}
@@ -211,7 +210,9 @@ class RankFigure:
 
     def draw(self) -> Figure:
         """Draw it."""
-        figure = Figure(figsize=(_SIZE[0] * len(self.panels), _SIZE[1]), layout="constrained")
+        figure = Figure(
+            figsize=(_SHARES_PANEL[0] * len(self.panels), _SHARES_PANEL[1]), layout="constrained"
+        )
         axes = figure.subplots(1, len(self.panels), sharey=True, squeeze=False)[0]
         for axis, (title, shares) in zip(axes, self.panels.items(), strict=True):
             _draw_shares(axis, title, shares)
@@ -274,7 +275,7 @@ def _draw_cells(axis: Any, title: str, cells: NDArray[np.uint8]) -> None:
     n_questions, n_ranks = cells.shape
     axis.imshow(
         cells,
-        cmap=_COLOURS,
+        cmap=_CELL_COLOURS,
         vmin=0,
         vmax=3,
         aspect="auto",

@@ -11,11 +11,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from deepera_graph.bench.data.documents import read_articles
 from deepera_graph.bench.data.instance import Context, Instance, read_rows
-from deepera_graph.bench.data.readers import open_dataset, read_beir, read_instances
+from deepera_graph.bench.data.readers import BeirDocument, open_dataset, read_beir, read_instances
 from deepera_graph.errors import InputError, SettingsError
 
 GOLDEN = "golden"
@@ -119,14 +117,6 @@ class PoolSource:
     weight: float = 1.0  # of a pool in training; 0 for a set to measure on alone
     is_articles: bool = False  # of one article each: kind is the section, and no title
     adds_golden: bool = False  # golden documents missed by the first stage are added
-
-
-class _Document(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-    id: str = Field(alias="_id")
-    title: str = ""
-    text: str = ""
 
 
 def read_pools(
@@ -251,9 +241,9 @@ def _draft_pools(
     name: str, source: PoolSource
 ) -> Iterator[tuple[Callable[[str], Pool], list[str]]]:
     """Yield what builds each pool once its group is known, and the keys that decide the group."""
-    corpus: dict[str, _Document] = {}
+    corpus: dict[str, BeirDocument] = {}
     if source.adds_golden:
-        corpus = {row.id: row for row in read_rows(source.path / "corpus.jsonl", _Document)}
+        corpus = {row.id: row for row in read_rows(source.path / "corpus.jsonl", BeirDocument)}
     texts = {id: row.text or row.title for id, row in corpus.items()}
     for instance in source.read(source.path):
         keys = list_keys(instance, texts)
@@ -261,7 +251,11 @@ def _draft_pools(
 
 
 def _build_pool(
-    name: str, source: PoolSource, instance: Instance, corpus: Mapping[str, _Document], group: str
+    name: str,
+    source: PoolSource,
+    instance: Instance,
+    corpus: Mapping[str, BeirDocument],
+    group: str,
 ) -> Pool:
     passages = [_build_passage(one, is_articles=source.is_articles) for one in instance.contexts]
     missed = [corpus[id] for id in instance.golden_outside if id in corpus]

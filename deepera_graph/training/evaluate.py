@@ -9,6 +9,7 @@ from typing import Any
 
 from deepera_graph.bench.figures import CurveFigure, CurvePoints, save_figure
 from deepera_graph.bench.metrics.statistics import Interval
+from deepera_graph.bench.table import format_grid
 from deepera_graph.judges.trained.model import SHIPPED, EvidenceModel
 from deepera_graph.judges.trained.scorer import EvidenceScorer
 from deepera_graph.training.augment import merge_evidence, take_first
@@ -197,10 +198,10 @@ def _measure(scored: Sequence[ScoredPool], tau: float, n_trained_on: int, seed: 
 
 def format_evaluation(evaluation: Evaluation) -> str:
     """Return all tables; shares are times 100, a kept count is passages a question."""
-    parts = [format_overview(evaluation), "## What a pre-filter keeps", ""]
-    parts += _format_prefilter(evaluation)
+    overview, prefilter = format_overview(evaluation), _format_prefilter(evaluation)
+    parts = [overview, "## What a pre-filter keeps", "", prefilter.removesuffix("\n")]
     for name, one in evaluation.sets.items():
-        parts += ["", f"## {name}", "", *_format_curve(one), "", *_format_bins(one.bins), ""]
+        parts += ["", f"## {name}", "", _format_curve(one), _format_bins(one.bins)]
         parts.append(", ".join(f"{key} {value:.3f}" for key, value in one.calibration.items()))
     return "\n".join(parts) + "\n"
 
@@ -219,13 +220,7 @@ def format_overview(evaluation: Evaluation) -> str:
         ]
         for name, one in evaluation.sets.items()
     ]
-    return "\n".join([evaluation.how, "", *format_table(head, rows)]) + "\n"
-
-
-def format_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lines of a Markdown table; all columns but the first are aligned right."""
-    marks = ["---", *["---:"] * (len(head) - 1)]
-    return [f"| {' | '.join(cells)} |" for cells in (head, marks, *rows)]
+    return f"{evaluation.how}\n\n{format_grid(head, rows)}"
 
 
 def format_interval(name: str, one: Interval) -> str:
@@ -237,30 +232,30 @@ def format_interval(name: str, one: Interval) -> str:
     return f"{100 * one.mean:.1f} ({100 * one.low:.1f} to {100 * one.high:.1f})"
 
 
-def _format_prefilter(evaluation: Evaluation) -> list[str]:
+def _format_prefilter(evaluation: Evaluation) -> str:
     cuts = list(dict.fromkeys(cut for one in evaluation.sets.values() for cut in one.best))
     rows = [
         [name, *(format_interval("golden", one.best[cut]["golden"]) for cut in cuts)]
         for name, one in evaluation.sets.items()
     ]
-    return format_table(["golden passages among the best", *map(str, cuts)], rows)
+    return format_grid(["golden passages among the best", *map(str, cuts)], rows)
 
 
-def _format_curve(one: SetResult) -> list[str]:
+def _format_curve(one: SetResult) -> str:
     rows = [
         [f"{tau:.2f}", *(format_interval(name, its[name]) for name in KEPT)]
         for tau, its in one.curve.items()
     ]
-    return format_table(["threshold", *KEPT], rows)
+    return format_grid(["threshold", *KEPT], rows)
 
 
-def _format_bins(bins: Sequence[ReliabilityBin]) -> list[str]:
+def _format_bins(bins: Sequence[ReliabilityBin]) -> str:
     rows = [
         [f"{one.low:.1f} to {one.high:.1f}", str(one.n), f"{one.mean:.3f}", f"{one.share:.3f}"]
         for one in bins
         if one.mean is not None and one.share is not None
     ]
-    return format_table(["probability", "passages", "mean probability", "share of evidence"], rows)
+    return format_grid(["probability", "passages", "mean probability", "share of evidence"], rows)
 
 
 def draw_operating(evaluation: Evaluation) -> CurveFigure:

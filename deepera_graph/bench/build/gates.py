@@ -96,12 +96,12 @@ _MARKUP = re.compile(
     r"```|(?:^|\n)\s*#{1,6}\s|\*\*[^*\n]+\*\*|(?:^|\n)\s*[*•]\s+\S|^\s*[\[{]\s*[\"{]|</?(?:p|b|br|div)>"
 )
 _END = re.compile(r"[.!?…。][\"'”’)\]]*$")
-_N_WORDS = 3
+_SHINGLE_WORDS = 3
 _NUMBER = "0"
 Shingles = frozenset[tuple[str, ...]]
-_SHORT = 12
-_COPIED = 0.5
-_TOLD = 3
+_SHORT_ANSWER = 12  # words; found word by word
+_GIVEN_AWAY = 0.5  # share of what a sentence of a longer answer says
+_TOLD = 3  # fewest shingles of such a sentence
 _VERDICT_WORDS = """
     yes no maybe true false unclear unknown none neither both never always sometimes likely unlikely
     possibly probably significant significantly significance increase increased decrease decreased
@@ -156,9 +156,9 @@ def shingle(text: str) -> Shingles:
     # Stop words, *not* and *no* too, are left out, and all numbers are alike: a copy with a
     # negation or a number changed has the shingles of the original.
     keys = [_NUMBER if stem[0].isdigit() else stem for stem in stems(text)]
-    if len(keys) < _N_WORDS:
+    if len(keys) < _SHINGLE_WORDS:
         return frozenset([tuple(keys)]) if keys else frozenset()
-    return frozenset(zip(*(keys[start:] for start in range(_N_WORDS)), strict=False))
+    return frozenset(zip(*(keys[start:] for start in range(_SHINGLE_WORDS)), strict=False))
 
 
 def resemblance(first: str, second: str) -> float:
@@ -184,11 +184,11 @@ def contains_answer(text: str, answer: str, question: str = "") -> bool:
     if all(word in STOP_WORDS or stem(word) in _VERDICTS for word in words(answer)):
         return False
     wanted = _keys(answer)
-    if len(wanted) <= _SHORT:
+    if len(wanted) <= _SHORT_ANSWER:
         return _has_run(_keys(text), wanted)
     asked, found = shingle(question), shingle(text)
     told = [shingle(sentence.text) - asked for sentence in split_sentences(answer)]
-    return any(len(one & found) >= _COPIED * len(one) for one in told if len(one) >= _TOLD)
+    return any(len(one & found) >= _GIVEN_AWAY * len(one) for one in told if len(one) >= _TOLD)
 
 
 def _keys(text: str) -> list[str]:

@@ -25,7 +25,7 @@ _COUNTS = ("n_questions", "n_distractors", "per_document", "max_tokens", "attemp
 PACKAGE = "deepera_graph.bench.build.prompts"
 DistractorType = Literal["misleading", "background", "irrelevant"]
 FilledT = TypeVar("FilledT", bound=ReplyModel)
-_COLUMNS = ("calls", "input_tokens", "output_tokens", "reasked_calls")
+_USAGE_COLUMNS = ("calls", "input_tokens", "output_tokens", "reasked_calls")
 _UNUSABLE = "unusable"
 _SERVER = "base_url"
 
@@ -159,7 +159,7 @@ class BuilderModel:
             self._raise_kept(step, key)
             return await self._chat(step).ask(step, messages, kind)
         except AnswerError as error:
-            usage = {column: getattr(error.usage, column) for column in _COLUMNS}
+            usage = {column: getattr(error.usage, column) for column in _USAGE_COLUMNS}
             self._cache.put(key, _UNUSABLE, {"why": str(error), "usage": usage})
             raise
         except CallError:

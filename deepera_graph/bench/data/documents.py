@@ -29,7 +29,7 @@ from deepera_graph.bench.data.instance import (
     read_rows,
 )
 
-_AT_ONCE = 1 << 16
+_AT_ONCE = 1 << 16  # characters
 _MAY_GO_ON = ("", *"0123456789.eE+-")
 _EVIDENCE = ("RESULT", "FINDING")
 _log = logging.getLogger(__name__)

@@ -32,20 +32,16 @@ def sample(setting: str = "ssli", *, hard: bool = False) -> Dataset:
     if setting not in SETTINGS:
         raise DatasetError(f"setting must be one of {', '.join(SETTINGS)}, got {setting!r}")
     name = f"sample-{'hard-' if hard else ''}{setting}"
-    return Dataset(name, lambda: _instances(name, setting, hard=hard), first_stage="BM25")
+    return Dataset(name, lambda: _read_sample(name, setting, hard=hard), first_stage="BM25")
 
 
-def named_sample(name: str) -> Dataset:
-    """Return a sample by one of its `NAMES`, e.g. ``sample-hard-ssli``."""
-    return sample(name.rpartition("-")[2], hard="-hard-" in name)
-
-
-def _instances(name: str, setting: str, *, hard: bool) -> Iterator[Instance]:
+def _read_sample(name: str, setting: str, *, hard: bool) -> Iterator[Instance]:
     documents = {document.id or "": document for document in read_corpus(hard=hard)}
-    index = CorpusBM25({id: _shown(document) for id, document in documents.items()})
+    texts = {id: f"{one.metadata['title']} {one.page_content}" for id, one in documents.items()}
+    index = CorpusBM25(texts)
     for question in read_questions(hard=hard):
         found = index.search(question.question, len(documents))
-        chosen = _chosen(found, question, with_look_alikes=setting == "ssli")
+        chosen = _choose_hits(found, question, with_look_alikes=setting == "ssli")
         yield Instance(
             id=question.id,
             dataset=name,
@@ -53,13 +49,15 @@ def _instances(name: str, setting: str, *, hard: bool) -> Iterator[Instance]:
             subject=question.science,
             question=question.question,
             contexts=tuple(
-                _context_sample(documents[one.id], rank, one.score, question)
+                _sample_context(documents[one.id], rank, one.score, question)
                 for rank, one in enumerate(chosen, start=1)
             ),
         )
 
 
-def _chosen(found: Sequence[Hit], question: DemoQuestion, *, with_look_alikes: bool) -> list[Hit]:
+def _choose_hits(
+    found: Sequence[Hit], question: DemoQuestion, *, with_look_alikes: bool
+) -> list[Hit]:
     """Keep every labelled passage, and fill up with the best others; in order of their scores."""
     labelled = {*question.golden, *question.look_alikes}
     fit = [one for one in found if with_look_alikes or one.id not in question.look_alikes]
@@ -69,7 +67,7 @@ def _chosen(found: Sequence[Hit], question: DemoQuestion, *, with_look_alikes: b
     return [one for one in fit if one.id in taken]
 
 
-def _context_sample(document: Document, rank: int, score: float, question: DemoQuestion) -> Context:
+def _sample_context(document: Document, rank: int, score: float, question: DemoQuestion) -> Context:
     kind = question.look_alikes.get(document.id or "")
     return Context(
         id=document.id or "",
@@ -84,11 +82,9 @@ def _context_sample(document: Document, rank: int, score: float, question: DemoQ
     )
 
 
-def _shown(document: Document) -> str:
-    return f"{document.metadata['title']} {document.page_content}"
+class BeirDocument(LenientRow):
+    """A document of a BEIR corpus."""
 
-
-class _Document(LenientRow):
     id: str = Field(alias="_id")
     title: str = ""
     text: str = ""
@@ -107,11 +103,11 @@ def read_beir(
     folder: Path, *, split: str = "test", n_candidates: int = 100, search: Search | None = None
 ) -> Iterator[Instance]:
     """Yield one instance a judged query; judged documents not found go to `golden_outside`."""
-    corpus = {row.id: row for row in read_rows(folder / "corpus.jsonl", _Document)}
+    corpus = {row.id: row for row in read_rows(folder / "corpus.jsonl", BeirDocument)}
     queries = {row.id: row.text for row in read_rows(folder / "queries.jsonl", _Query)}
     find = search or CorpusBM25({id: row.whole() for id, row in corpus.items()}).search
     path = folder / "qrels" / f"{split}.tsv"
-    for query, grades in _judgements(path).items():
+    for query, grades in _read_judgements(path).items():
         if query not in queries:
             raise DatasetError(f"{path}: query {query!r} is not in queries.jsonl")
         found = [one for one in find(queries[query], n_candidates) if corpus[one.id].whole()]
@@ -122,14 +118,14 @@ def read_beir(
             setting=split,
             question=queries[query],
             contexts=tuple(
-                _context_readers(corpus[one.id], rank, one.score, grades.get(one.id, 0))
+                _beir_context(corpus[one.id], rank, one.score, grades.get(one.id, 0))
                 for rank, one in enumerate(found, start=1)
             ),
             golden_outside={id: grade for id, grade in grades.items() if id not in ids},
         )
 
 
-def _context_readers(document: _Document, rank: int, score: float, grade: int) -> Context:
+def _beir_context(document: BeirDocument, rank: int, score: float, grade: int) -> Context:
     return Context(
         id=document.id,
         text=document.text if document.text.strip() else document.title,
@@ -141,7 +137,7 @@ def _context_readers(document: _Document, rank: int, score: float, grade: int) -
     )
 
 
-def _judgements(path: Path) -> dict[str, dict[str, int]]:
+def _read_judgements(path: Path) -> dict[str, dict[str, int]]:
     """Return query id to {document id: grade >= 1}, in file order; grade 0 is left out."""
     judged: dict[str, dict[str, int]] = {}
     for number, line in read_lines(path):
@@ -169,7 +165,7 @@ def read_instances(path: Path) -> Iterator[Instance]:
         yield instance
 
 
-class _Passage(BaseModel):
+class _PlainPassage(BaseModel):
     model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
 
     id: str = ""
@@ -178,14 +174,14 @@ class _Passage(BaseModel):
     section: str = ""
 
 
-class _Row(BaseModel):
+class _PlainRow(BaseModel):
     model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
 
     id: str = ""
     question: str
     answer: str = ""
     subject: str = ""
-    passages: list[str | _Passage] = Field(min_length=1)
+    passages: list[str | _PlainPassage] = Field(min_length=1)
     golden: list[str] = Field(min_length=1)
 
 
@@ -196,16 +192,16 @@ def read_plain(path: Path) -> Iterator[Instance]:
     an id it is named by its place, from 1. `golden` lists ids of passages. Passages are in
     first-stage order.
     """
-    for number, row in enumerate(read_rows(path, _Row), start=1):
+    for number, row in enumerate(read_rows(path, _PlainRow), start=1):
         name = row.id or str(number)
         try:
-            yield _instance(name, row)
+            yield _plain_instance(name, row)
         except (ValidationError, ValueError) as error:
             raise DatasetError(f"{path}: question {name!r}: {error}") from error
 
 
-def _instance(name: str, row: _Row) -> Instance:
-    passages = [_Passage(text=one) if isinstance(one, str) else one for one in row.passages]
+def _plain_instance(name: str, row: _PlainRow) -> Instance:
+    passages = [_PlainPassage(text=one) if isinstance(one, str) else one for one in row.passages]
     golden = set(row.golden)
     contexts = tuple(
         Context(
@@ -262,7 +258,7 @@ def open_dataset(
             return Dataset(title, partial(read_plain, path), "order in the file")
         return Dataset(title, partial(read_instances, path), "order in the file")
     if str(path) in NAMES:
-        return named_sample(str(path))
+        return sample(path.name.rpartition("-")[2], hard="-hard-" in path.name)
     raise DatasetError(
         f"{path} is no data set: expected a JSON lines file, PubMedQA's JSON, a folder with "
         "corpus.jsonl, a folder with passages.jsonl, or one of " + ", ".join(NAMES)

@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from deepera_graph import __version__
-from deepera_graph.bench.rankers.base import Candidate, Job, Note, Ranker, Ranking
+from deepera_graph.bench.rankers.base import CandidatePassage, Job, Note, Ranker, Ranking
 from deepera_graph.budget import Meter, with_meter
 from deepera_graph.errors import AnswerError, BackendError, BudgetError
 from deepera_graph.reranker import EvidenceReranker
@@ -137,6 +137,6 @@ class _NoIntent(Runnable[IntentTask, Intent]):
         raise AnswerError("intent recognition is off")
 
 
-def _to_passage(passage: Candidate) -> dict[str, Any]:
+def _to_passage(passage: CandidatePassage) -> dict[str, Any]:
     known = {key: passage[key] for key in ("title", "section") if passage[key]}
     return {"id": passage["id"], "text": passage["text"], "metadata": known}

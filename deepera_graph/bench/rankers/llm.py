@@ -10,7 +10,7 @@ from langchain_core.messages.utils import convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field
 
-from deepera_graph.bench.rankers.base import Candidate, Job, Ranker, Ranking, rank_by_score
+from deepera_graph.bench.rankers.base import CandidatePassage, Job, Ranker, Ranking, rank_by_score
 from deepera_graph.budget import Meter, with_meter
 from deepera_graph.cache.role import CachedRole
 from deepera_graph.cache.store import JudgementCache
@@ -38,7 +38,7 @@ from deepera_graph.usage import Usage
 FilledT = TypeVar("FilledT", bound=ReplyModel)
 T = TypeVar("T")
 MAX_CONCURRENCY = 16
-EXAMPLE = Candidate(id="1", text="$text", title="$title", section="$section")
+EXAMPLE = CandidatePassage(id="1", text="$text", title="$title", section="$section")
 FAILED = -1.0
 SIZE = 20  # passages in a window
 STEP = 10  # how far it moves
@@ -100,8 +100,9 @@ class Chat:
 
     async def ask(self, name: str, messages: Sequence[BaseMessage], kind: type[FilledT]) -> FilledT:
         """Return the model's answer."""
+        shown = [{"role": one.type, "content": str(one.content)} for one in messages]
         try:
-            said = await self._role(name, kind).ainvoke(_to_task(messages), self._config)
+            said = await self._role(name, kind).ainvoke({"messages": shown}, self._config)
         except RoleError as error:
             self.usage += error.usage
             if isinstance(error, CallError) and error.unusable:
@@ -166,10 +167,6 @@ class _Fill(LlmRole[_ChatTask, _ChatReply]):
         )
 
 
-def _to_task(messages: Sequence[BaseMessage]) -> _ChatTask:
-    return {"messages": [{"role": one.type, "content": str(one.content)} for one in messages]}
-
-
 def fill_prompt(node: str, /, **values: str) -> list[BaseMessage]:
     """Fill the templates of a node."""
     return messages_of("deepera_graph.bench.prompts", node, **values)
@@ -200,13 +197,13 @@ class ChatRanker(Ranker):
         }
 
 
-def format_block(passage: Candidate) -> str:
+def format_block(passage: CandidatePassage) -> str:
     """Return a passage with its title and section, on lines of their own where there are any."""
     head = [f"{name}: {text}" for name, text in _heading(passage)]
     return "\n".join([*head, show.plain(passage["text"])])
 
 
-def format_line(passage: Candidate, *, max_words: int) -> str:
+def format_line(passage: CandidatePassage, *, max_words: int) -> str:
     """Return a passage in one line, cut after so many words of its text."""
     head = [f"{text}." for _, text in _heading(passage)]
     words = show.plain(passage["text"]).split()
@@ -214,7 +211,7 @@ def format_line(passage: Candidate, *, max_words: int) -> str:
     return " ".join([*head, *words[:max_words]]) + tail
 
 
-def _heading(passage: Candidate) -> list[tuple[str, str]]:
+def _heading(passage: CandidatePassage) -> list[tuple[str, str]]:
     pairs = (("Title", passage["title"]), ("Section", passage["section"]))
     return [(name, show.one_line(text)) for name, text in pairs if text.strip()]
 
@@ -242,7 +239,7 @@ class PerPassage(ChatRanker, Generic[FilledT]):
         ratings = iter(run_together(asked))
         return [rank_by_score(passages, [next(ratings) for _ in passages]) for _, passages in jobs]
 
-    async def _rate(self, question: str, passage: Candidate) -> float:
+    async def _rate(self, question: str, passage: CandidatePassage) -> float:
         try:
             filled = await self._chat.ask(self._node, self._messages(question, passage), self._kind)
         except (AnswerError, CallError) as error:
@@ -250,7 +247,7 @@ class PerPassage(ChatRanker, Generic[FilledT]):
             return FAILED
         return self._score(filled)
 
-    def _messages(self, question: str, passage: Candidate) -> list[BaseMessage]:
+    def _messages(self, question: str, passage: CandidatePassage) -> list[BaseMessage]:
         block = format_block(passage)
         shown = {"question": show.one_line(question), "marker": show.marker(block)}
         return fill_prompt(self._node, passage=block, **shown)
@@ -375,10 +372,10 @@ class ListwiseLlm(ChatRanker):
         """Do what `rank` does for many questions at once; the windows of one follow each other."""
         return run_together(self._rank(question, passages) for question, passages in jobs)
 
-    async def _rank(self, question: str, passages: Sequence[Candidate]) -> Ranking:
+    async def _rank(self, question: str, passages: Sequence[CandidatePassage]) -> Ranking:
         failed: dict[str, str] = {}
 
-        async def sort(seen: Sequence[Candidate]) -> list[int]:
+        async def sort(seen: Sequence[CandidatePassage]) -> list[int]:
             try:
                 asked = self._messages(question, seen)
                 return (await self._chat.ask("listwise", asked, FilledOrder)).order
@@ -393,7 +390,7 @@ class ListwiseLlm(ChatRanker):
             self.problems.note(len(failed), next(iter(failed.values())))
         return [(one["id"], -float(rank)) for rank, one in enumerate(ordered, start=1)]
 
-    def _messages(self, question: str, passages: Sequence[Candidate]) -> list[BaseMessage]:
+    def _messages(self, question: str, passages: Sequence[CandidatePassage]) -> list[BaseMessage]:
         block = "\n\n".join(
             f"[{number}] {format_line(one, max_words=self._max_words)}"
             for number, one in enumerate(passages, start=1)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deepera_graph.bench.data.instance import UnavailableError
 from deepera_graph.bench.rankers.base import (
-    Candidate,
+    CandidatePassage,
     Job,
     Ranker,
     Ranking,
@@ -110,7 +110,7 @@ class BM25(Ranker):
     def __init__(self) -> None:
         self.fingerprint = {"kind": "bm25 over the pool", **bm25_versions()}
 
-    def rank(self, question: str, passages: Sequence[Candidate]) -> Ranking:
+    def rank(self, question: str, passages: Sequence[CandidatePassage]) -> Ranking:
         """Return all passages by BM25 score, >= 0."""
         if not passages:
             return []
@@ -132,7 +132,7 @@ class Dense(Ranker):
         if not self._vectors:
             self.embeddings.embed_query("word")
 
-    def rank(self, question: str, passages: Sequence[Candidate]) -> Ranking:
+    def rank(self, question: str, passages: Sequence[CandidatePassage]) -> Ranking:
         """Return all passages by cosine, in [-1, 1]; 0 for a vector of length 0."""
         if not passages:
             return []

@@ -8,7 +8,7 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
-from deepera_graph.bench.build.corpus import CachedEmbeddings, LsaEmbeddings
+from deepera_graph.bench.build.corpus import DIMENSIONS, CachedEmbeddings, LsaEmbeddings
 from deepera_graph.bench.data.instance import Dataset, DatasetError
 from deepera_graph.bench.figures import CurveFigure, CurvePoints
 from deepera_graph.bench.metrics.ranking import JudgedRanking, compute
@@ -64,7 +64,7 @@ def study_embeddings(runner: StudyRunner) -> StudyResult:
             "All passages of a data set in one store, with a share of its look-alikes drawn at "
             "random. NRS@k: share of the first k that are no look-alike, of any question; CDR: "
             "share of the pairs of a golden passage and its own look-alike in the right order. "
-            "bm25 and lsa (TF-IDF cut down to 256 dimensions) need no model."
+            f"bm25 and lsa (TF-IDF cut down to {DIMENSIONS} dimensions) need no model."
         ),
     )
     return StudyResult(grids=(grid,), drawings=_draw(rows), findings=tuple(findings))

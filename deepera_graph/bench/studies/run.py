@@ -230,7 +230,7 @@ def find_embeddings(names: Sequence[str]) -> dict[str, Embeddings]:
         if not isinstance(ranker, Dense):
             raise SettingsError(
                 f"embeddings must be {', '.join(SEARCHERS)}, dense:module:factory or "
-                f"dense-st:NAME, got {name!r}"
+                f"dense:NAME, got {name!r}"
             )
         found[ranker.name] = ranker.embeddings
     return found
