@@ -1,4 +1,4 @@
-"""The work of `deepera judge evaluate`: data in, figures of a judge out."""
+"""The work of `deepera judge evaluate`: data in, measures of a judge out, as tables and figures."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

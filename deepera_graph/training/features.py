@@ -1,4 +1,4 @@
-"""Training pools as numbers: each passage is matched once, whatever is fitted to it afterwards."""
+"""Training pools as numbers: each passage is matched once and kept, whatever is fitted to it."""
 
 import sqlite3
 from collections import OrderedDict

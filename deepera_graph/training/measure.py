@@ -1,4 +1,4 @@
-"""How good scores are: ranks, what a threshold keeps, and how far probabilities hold."""
+"""Folds, and how good scores are: ranks, what a threshold keeps, how far probabilities hold."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass

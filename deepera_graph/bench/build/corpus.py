@@ -1,4 +1,4 @@
-"""The corpus of a build: documents cut into chunks, embedded, the unconnected ones left out."""
+"""The corpus of a build: documents cut into chunks, embedded and searched; loners left out."""
 
 import asyncio
 import base64

@@ -27,6 +27,56 @@ NAMES = tuple(f"sample-{kind}{setting}" for kind in ("", "hard-") for setting in
 Search = Callable[[str, int], Sequence[Hit]]
 
 
+def open_dataset(
+    path: Path, *, name: str = "", split: str = "test", n_candidates: int = 100
+) -> Dataset:
+    """Return the data set at a path; it is read when it is iterated.
+
+    A folder with ``corpus.jsonl`` is a BEIR folder, one with ``passages.jsonl`` a folder of
+    articles; a file with the suffix ``.json`` is PubMedQA's, whose questions get natural
+    look-alikes; another file holds instances, or plain lines with `passages`. The names of
+    `deepera_graph.bench.data.readers` stand for the data sets that come with this package.
+
+    Args:
+        path: A file or a folder.
+        name: Heads the table; the name of the file or folder when empty.
+        split: Which judgements of a BEIR folder to use.
+        n_candidates: How many documents BM25 finds for a query of a BEIR folder, >= 1.
+
+    Raises:
+        DatasetError: It is none of these.
+    """
+    title = name or path.stem
+    if (path / "corpus.jsonl").exists():
+        read = partial(read_beir, path, split=split, n_candidates=n_candidates)
+        return Dataset(title, read, f"BM25 over the corpus, best {n_candidates}")
+    if (path / "passages.jsonl").exists():
+        return Dataset(title, partial(read_articles, path), "order in the article")
+    if path.is_file() and path.suffix == ".json":
+        return Dataset(title, partial(read_natural, path), "BM25 over all sections")
+    if path.is_file():
+        if "passages" in _first_row(path):
+            return Dataset(title, partial(read_plain, path), "order in the file")
+        return Dataset(title, partial(read_instances, path), "order in the file")
+    if str(path) in NAMES:
+        return sample(path.name.rpartition("-")[2], hard="-hard-" in path.name)
+    raise DatasetError(
+        f"{path} is no data set: expected a JSON lines file, PubMedQA's JSON, a folder with "
+        "corpus.jsonl, a folder with passages.jsonl, or one of " + ", ".join(NAMES)
+    )
+
+
+def _first_row(path: Path) -> dict[str, object]:
+    number, line = next(read_lines(path), (0, b""))
+    if not number:
+        raise DatasetError(f"{path} is empty")
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise DatasetError(f"{path}, line {number}: not JSON: {error}") from error
+    return row if isinstance(row, dict) else {}
+
+
 def sample(setting: str = "ssli", *, hard: bool = False) -> Dataset:
     """Return ten questions over 62 invented abstracts, 30 candidates each, found by BM25."""
     if setting not in SETTINGS:
@@ -224,53 +274,3 @@ def _plain_instance(name: str, row: _PlainRow) -> Instance:
         subject=row.subject,
         contexts=contexts,
     )
-
-
-def open_dataset(
-    path: Path, *, name: str = "", split: str = "test", n_candidates: int = 100
-) -> Dataset:
-    """Return the data set at a path; it is read when it is iterated.
-
-    A folder with ``corpus.jsonl`` is a BEIR folder, one with ``passages.jsonl`` a folder of
-    articles; a file with the suffix ``.json`` is PubMedQA's, whose questions get natural
-    look-alikes; another file holds instances, or plain lines with `passages`. The names of
-    `deepera_graph.bench.data.readers` stand for the data sets that come with this package.
-
-    Args:
-        path: A file or a folder.
-        name: Heads the table; the name of the file or folder when empty.
-        split: Which judgements of a BEIR folder to use.
-        n_candidates: How many documents BM25 finds for a query of a BEIR folder, >= 1.
-
-    Raises:
-        DatasetError: It is none of these.
-    """
-    title = name or path.stem
-    if (path / "corpus.jsonl").exists():
-        read = partial(read_beir, path, split=split, n_candidates=n_candidates)
-        return Dataset(title, read, f"BM25 over the corpus, best {n_candidates}")
-    if (path / "passages.jsonl").exists():
-        return Dataset(title, partial(read_articles, path), "order in the article")
-    if path.is_file() and path.suffix == ".json":
-        return Dataset(title, partial(read_natural, path), "BM25 over all sections")
-    if path.is_file():
-        if "passages" in _first_row(path):
-            return Dataset(title, partial(read_plain, path), "order in the file")
-        return Dataset(title, partial(read_instances, path), "order in the file")
-    if str(path) in NAMES:
-        return sample(path.name.rpartition("-")[2], hard="-hard-" in path.name)
-    raise DatasetError(
-        f"{path} is no data set: expected a JSON lines file, PubMedQA's JSON, a folder with "
-        "corpus.jsonl, a folder with passages.jsonl, or one of " + ", ".join(NAMES)
-    )
-
-
-def _first_row(path: Path) -> dict[str, object]:
-    number, line = next(read_lines(path), (0, b""))
-    if not number:
-        raise DatasetError(f"{path} is empty")
-    try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise DatasetError(f"{path}, line {number}: not JSON: {error}") from error
-    return row if isinstance(row, dict) else {}

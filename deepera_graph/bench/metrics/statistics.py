@@ -1,4 +1,4 @@
-"""Bootstrap intervals, permutation tests, means over repeats, calibration errors, logistic fits.
+"""Intervals, permutation tests, means over repeats, folds, calibration errors, logistic fits.
 
 The bootstrap is our own, as its columns share one resample of the questions: scipy's takes no
 weights and resamples one statistic at a time.
