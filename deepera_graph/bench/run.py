@@ -306,7 +306,7 @@ def _compute_all(config: BenchConfig, judged: Sequence[JudgedRanking]) -> list[V
 def _join_labels(summary: DatasetSummary, ranked: Sequence[QuestionRanking]) -> list[JudgedRanking]:
     """Return every ranking with its labels."""
     pairs = zip(summary.labels, ranked, strict=True)
-    return [labels.reordered(one.places) for labels, one in pairs]
+    return [labels.reorder(one.places) for labels, one in pairs]
 
 
 def _mean_costs(ranked: Sequence[QuestionRanking]) -> tuple[float, float, float]:

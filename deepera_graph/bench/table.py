@@ -124,7 +124,7 @@ class Table:
             if row.dataset == summary.name
         ]
         absent = [one for one in self.missing if one.dataset == summary.name]
-        body += [[one.ranker, _shortened(one), *[""] * len(self.metrics)] for one in absent]
+        body += [[one.ranker, _shorten(one), *[""] * len(self.metrics)] for one in absent]
         return (
             f"### {summary.name}\n\n"
             f"{summary.n_questions} questions, {summary.n_candidates:.1f} candidates each "
@@ -155,7 +155,7 @@ def _not_available(one: Missing) -> str:
     return f"not available: {one.reason}"
 
 
-def _shortened(one: Missing) -> str:
+def _shorten(one: Missing) -> str:
     text = _not_available(one)
     return text if len(text) <= _WIDEST_CELL else f"{text[:_WIDEST_CELL].rstrip()} …"
 

@@ -91,7 +91,7 @@ class ScoredPool:
                 f"question {self.pool.id!r}: scores must be in [0, 1], got {float(outside[0])}"
             )
 
-    def judged(self) -> JudgedRanking:
+    def to_ranking(self) -> JudgedRanking:
         """Return the ranking that the scores give, ties in first-stage order."""
         ranked = np.argsort(-self.scores, kind="stable")
         golden = {str(place): 1 for place in np.flatnonzero(self.pool.labels)}
@@ -171,7 +171,7 @@ def compute_rank_metrics(
 ) -> dict[str, Interval]:
     """Return `RANKS` with intervals of 95 % over groups; over questions that have an answer."""
     answerable = _take_answerable(scored)
-    judged = [one.judged() for one in answerable]
+    judged = [one.to_ranking() for one in answerable]
     ones = np.ones(len(judged))
     columns = {name: (compute(name, judged).values, ones) for name in RANKS}
     return _compute_intervals(answerable, columns, n_resamples, seed)
@@ -254,7 +254,7 @@ def mean_average_precision(scored: Sequence[ScoredPool]) -> float:
     """Return MAP@10, in [0, 1], over questions that have an answer."""
     # Source: BioASQ's measure of document retrieval, which cross-encoders are chosen by; with all
     # golden passages in the denominator, as trec_eval has it.
-    judged = [one.judged() for one in _take_answerable(scored)]
+    judged = [one.to_ranking() for one in _take_answerable(scored)]
     run = to_run({str(place): one.ranked for place, one in enumerate(judged)})
     golden = {str(place): dict(one.golden) for place, one in enumerate(judged)}
     return float(np.mean(list(evaluate_run(AP @ _CUT, golden, run).values())))

@@ -45,7 +45,7 @@ class JudgedRanking:
             parents={one.id: one.parent_id for one in instance.contexts if one.is_distractor},
         )
 
-    def reordered(self, places: Sequence[int]) -> Self:
+    def reorder(self, places: Sequence[int]) -> Self:
         """Return the same labels with another ranking, given as places from 1 in this one."""
         return replace(self, ranked=tuple(self.ranked[place - 1] for place in places))
 

@@ -122,7 +122,7 @@ class RankedQuestion:
         cls, candidates: JudgedRanking, labels: QuestionLabels, ranked: QuestionRanking
     ) -> "RankedQuestion":
         """Join a ranking with the labels of its candidates, these in first-stage order."""
-        return cls(candidates.reordered(ranked.places), labels, candidates.ranked, ranked)
+        return cls(candidates.reorder(ranked.places), labels, candidates.ranked, ranked)
 
     @property
     def scores(self) -> dict[str, float]:
@@ -179,12 +179,12 @@ class StudyData:
         """Read a data set once, for its survey and its labels."""
         labels: list[QuestionLabels] = []
 
-        def tapped() -> Iterator[Instance]:
+        def tap() -> Iterator[Instance]:
             for instance in dataset:
                 labels.append(QuestionLabels.of(instance))
                 yield instance
 
-        found = summarize_dataset(Dataset(dataset.name, tapped, dataset.first_stage))
+        found = summarize_dataset(Dataset(dataset.name, tap, dataset.first_stage))
         return cls(dataset, found, tuple(labels))
 
 
