@@ -17,12 +17,13 @@ import numpy as np
 
 from deepera_graph.bench.metrics.ranking import compute
 from deepera_graph.bench.metrics.statistics import Interval, Values, paired_bootstraps
+from deepera_graph.bench.table import format_grid
 from deepera_graph.errors import InputError
 from deepera_graph.judges.trained.features import PassageFeatures
 from deepera_graph.judges.trained.pool_features import CONTEXT_FEATURES
 from deepera_graph.training.augment import NEGATIVE_TYPES, classify_negative
 from deepera_graph.training.data import Pool
-from deepera_graph.training.evaluate import EvaluationPlan, format_interval, format_table
+from deepera_graph.training.evaluate import EvaluationPlan, format_interval
 from deepera_graph.training.fit import build_learner
 from deepera_graph.training.measure import N_FOLDS, FitJudge, ScoredPool, cross_validate
 
@@ -175,7 +176,7 @@ def group_by_set(scored: Sequence[ScoredPool]) -> dict[str, list[ScoredPool]]:
 
 def average(scored: Sequence[ScoredPool], metric: str) -> Values:
     """Return a mean a group, weighted by its questions."""
-    values = compute(metric, [one.judged() for one in scored]).values
+    values = compute(metric, [one.to_ranking() for one in scored]).values
     place: dict[str, int] = {}
     groups = [place.setdefault(one.pool.group, len(place)) for one in scored]
     counts = np.bincount(groups).astype(np.float64)
@@ -197,8 +198,8 @@ def format_ablation(ablation: Ablation) -> str:
         f"without {removal.kind}: {removal.name}: cannot be fitted, as {reason}"
         for removal, reason in ablation.impossible.items()
     ]
-    lines = format_table([ablation.metric, *sets], [first, *rows])
-    return "\n".join([*lines, *(["", *reasons] if reasons else [])]) + "\n"
+    table = format_grid([ablation.metric, *sets], [first, *rows])
+    return table + "".join(f"{line}\n" for line in (["", *reasons] if reasons else []))
 
 
 def main() -> None:

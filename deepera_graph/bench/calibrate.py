@@ -25,6 +25,11 @@ from deepera_graph.thresholds import Curve, Method, judge_identity
 
 FEWEST_OF_A_CLASS = 10
 _LEAST_SPREAD = 1e-9
+N_FOLDS = 5
+Probabilities = list[tuple[float, ...]]
+Labels = dict[str, int]
+LABEL_FIELDS = ("label", "is_golden")
+_REPORT_SUFFIX = ".report.json"
 
 
 def fit_curve(
@@ -35,16 +40,10 @@ def fit_curve(
     judge: Mapping[str, str] | None = None,
     n_questions: int = 0,
 ) -> Curve:
-    """Return the curve from scores in [0, 1] to the probability that a label is 1.
-
-    The order of the passages does not matter. Where higher scores are not more often evidence, the
-    curve is flat, never falling. At least ten passages of each label are needed, our choice: below
-    it a share is uncertain by more than 0.3 either way. Isotonic wants some hundred, Platt few.
-
-    Source:
-        Isotonic: Zadrozny and Elkan (2002), KDD. Platt: Platt (1999), Probabilistic outputs for
-        support vector machines, section 2.2, with its smoothed targets.
-    """
+    """Return the curve from scores in [0, 1] to the probability of label 1; it never falls."""
+    # At least ten passages of each label, our choice: below, a share is uncertain by over 0.3.
+    # Source: Isotonic: Zadrozny and Elkan (2002), KDD. Platt: Platt (1999), Probabilistic outputs
+    # for support vector machines, section 2.2, with its smoothed targets.
     x, y = np.asarray(scores, dtype=float), np.asarray(labels)
     _check_scores(x, y)
     check_method(method)
@@ -153,10 +152,6 @@ class JudgedQuestion:
         return sum(self.labels) + self.n_failed_relevant
 
 
-N_FOLDS = 5
-Probabilities = list[tuple[float, ...]]
-
-
 def cross_validate(
     questions: Sequence[JudgedQuestion],
     *,
@@ -164,10 +159,7 @@ def cross_validate(
     n_folds: int = N_FOLDS,
     seed: int = 0,
 ) -> Probabilities:
-    """Return the probability of every passage, by a curve fitted on the other folds.
-
-    All passages of a question are in the same fold.
-    """
+    """Return probabilities by curves fitted on the other folds; a question is in one fold."""
     fold_of = _deal_folds(questions, n_folds, seed)
     probabilities: Probabilities = [()] * len(questions)
     for fold in range(n_folds):
@@ -200,10 +192,6 @@ def _deal_folds(questions: Sequence[JudgedQuestion], n_folds: int, seed: int) ->
     return deal_folds(strata, n_folds=n_folds, seed=seed)
 
 
-Labels = dict[str, int]
-LABEL_FIELDS = ("label", "is_golden")
-
-
 def read_questions(path: Path) -> Iterator[QuestionLine]:
     """Read a file of questions, one at a time; an `InputError` names the file and the line."""
     with _open(path) as source:
@@ -223,10 +211,7 @@ def _open(path: Path) -> Iterator[BinaryIO]:
 
 
 def read_labels(path: Path) -> dict[str, Labels]:
-    """Return the labels of every passage, by question id and passage id.
-
-    A passage has ``"label"``, 0 or 1, or ``"is_golden"``; neither reaches the judge.
-    """
+    """Return labels by question id and passage id, from ``label``, 0 or 1, or ``is_golden``."""
     labels: dict[str, Labels] = {}
     for line in read_questions(path):
         try:
@@ -263,10 +248,7 @@ def judge_passages(
     *,
     watch: Watch = lambda question: None,
 ) -> list[JudgedQuestion]:
-    """Score every passage of a file; no summary is made and no answer drawn.
-
-    A long passage of which a window could not be judged counts as failed.
-    """
+    """Score every passage of a file; one of which a window could not be judged counts as failed."""
     scoring = reranker.with_settings(
         threshold=1.0,
         content="passage",
@@ -305,9 +287,6 @@ def _read_result(
     return JudgedQuestion.of(line.id, scores, labels[line.id])
 
 
-_REPORT_SUFFIX = ".report.json"
-
-
 def read_ranked(path: Path, labels: Mapping[str, Labels]) -> list[JudgedQuestion]:
     """Join output lines with labels by question and passage id; labels left over do not count."""
     judged: dict[str, JudgedQuestion] = {}
@@ -324,10 +303,7 @@ def read_ranked(path: Path, labels: Mapping[str, Labels]) -> list[JudgedQuestion
 
 
 def read_judge(path: Path, report: Path | None = None) -> dict[str, str]:
-    """Return which judge gave the scores of an output file, from the report of that run.
-
-    The report is the one beside the output file if None.
-    """
+    """Return which judge gave the scores of an output file, from *report* or that beside it."""
     report = report or path.with_name(path.name.removesuffix(".jsonl") + _REPORT_SUFFIX)
     with _open(report) as source:
         try:

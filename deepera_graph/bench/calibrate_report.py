@@ -40,6 +40,9 @@ N_CALIBRATION_RESAMPLES = 2000
 FEWEST_KEPT = 10
 TAU = 0.8  # the default threshold
 TAUS = tuple(step / 100 for step in range(101))
+_WIDTH = 21
+_COLUMNS = ("precision", "recall", "kept", "answered")
+_HEADS = ("precision", "recall", "kept a question", "something kept")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +166,6 @@ def suggest_threshold(
     )
 
 
-_WIDTH = 21
-_COLUMNS = ("precision", "recall", "kept", "answered")
-_HEADS = ("precision", "recall", "kept a question", "something kept")
-
-
 def report_lines(report: Mapping[str, Any]) -> list[str]:
     """Return a report as lines of text."""
     how = report["how"]
@@ -232,12 +230,9 @@ def build_report(
     n_resamples: int = N_CALIBRATION_RESAMPLES,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Return plain data about a curve and the questions it was fitted on.
-
-    Probabilities are cross-validated by question, so no passage is judged by a curve that has seen
-    it. Only the suggested threshold is one number chosen on the same passages that it is then
-    measured on; ``suggested.sure`` leaves room for that.
-    """
+    """Return plain data about a curve and the questions it was fitted on."""
+    # Probabilities are cross-validated; only the suggested threshold is chosen on the passages that
+    # it is then measured on: ``suggested.sure`` leaves room for that.
     probabilities = cross_validate(questions, method=curve.method, seed=seed)
     draws: dict[str, int] = {"n_resamples": n_resamples, "seed": seed}
     precisions = ThresholdCounts(questions, probabilities, TAUS, **draws).precisions()
@@ -297,12 +292,7 @@ def _measure_points(
     measured = ThresholdCounts(questions, values, taus or [TAU], **draws).points()
     on = "score" if taus is None else "probability"
     return [
-        {
-            "on": on,
-            "tau": tau,
-            "score": curve.lowest_score(tau) if taus else tau,
-            **asdict(point),
-        }
+        {"on": on, "tau": tau, "score": curve.lowest_score(tau) if taus else tau, **asdict(point)}
         for tau, point in zip(taus or [TAU], measured, strict=True)
     ]
 

@@ -18,34 +18,6 @@ from deepera_graph.bench.metrics.ranking import JudgedRanking
 from deepera_graph.bench.metrics.statistics import Floats
 from deepera_graph.bench.table import MetricEstimate
 
-
-def short_label(text: str, *, longest: int = 32) -> str:
-    """Return a name in one line of at most *longest* characters, in which `$` begins no formula."""
-    line = " ".join(text.split())
-    short = line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
-    return short.replace("$", r"\$")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RankShares:
-    """Shares of the questions, each in [0, 1], shape (n_ranks,), rank 1 first.
-
-    They add up to less than 1 where some questions have fewer passages, or dropped them.
-    """
-
-    golden: Floats
-    distractor: Floats
-    other: Floats
-
-
-def rank_shares(judged: Sequence[JudgedRanking], n_ranks: int = 30) -> RankShares:
-    """Count what the rankings hold at the ranks 1 to *n_ranks*."""
-    if not judged or n_ranks < 1:
-        raise MetricError(f"shares need a ranking and a rank, got {len(judged)} and {n_ranks}")
-    cells = rank_cells(judged, n_ranks)
-    return RankShares(*((cells == kind).mean(axis=0) for kind in (_GOLDEN, _DISTRACTOR, _OTHER)))
-
-
 # Colours that people with any kind of colour vision tell apart: Okabe and Ito (2008); the grey, the
 # violet and the brown are ours.
 COLOURS = (
@@ -66,6 +38,38 @@ _NO_DATE: Mapping[str, Mapping[str, Any]] = {
     ".pdf": {"CreationDate": None},
     ".png": {"Software": None},
 }
+_BAR_PANEL_WIDTH, _PER_BAR, _BAR_REST = 3.4, 0.16, 1.1
+_CURVE_PANEL = (3.0, 2.5)
+_MOST_ACROSS = 4
+KINDS = {"golden": "#009E73", "distractor": "#D55E00", "other": "#D9D9D9"}
+_SHARES_PANEL = (4.0, 2.6)
+_NOTHING, _OTHER, _DISTRACTOR, _GOLDEN = range(4)
+_CELL_COLOURS = ListedColormap(["none", KINDS["other"], KINDS["distractor"], KINDS["golden"]])
+_MAP_PANEL = (2.4, 2.6)
+
+
+def short_label(text: str, *, longest: int = 32) -> str:
+    """Return a name in one line of at most *longest* characters, in which `$` begins no formula."""
+    line = " ".join(text.split())
+    short = line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
+    return short.replace("$", r"\$")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankShares:
+    """Shares of the questions, each in [0, 1], shape (n_ranks,), rank 1 first."""
+
+    golden: Floats
+    distractor: Floats
+    other: Floats
+
+
+def rank_shares(judged: Sequence[JudgedRanking], n_ranks: int = 30) -> RankShares:
+    """Count what the rankings hold at the ranks 1 to *n_ranks*."""
+    if not judged or n_ranks < 1:
+        raise MetricError(f"shares need a ranking and a rank, got {len(judged)} and {n_ranks}")
+    cells = rank_cells(judged, n_ranks)
+    return RankShares(*((cells == kind).mean(axis=0) for kind in (_GOLDEN, _DISTRACTOR, _OTHER)))
 
 
 def figure_bytes(figure: Figure, suffix: str, *, transparent: bool = False) -> bytes:
@@ -89,9 +93,6 @@ def save_figure(figure: Figure, path: Path) -> None:
     path.write_bytes(figure_bytes(figure, path.suffix))
 
 
-_WIDTH, _PER_BAR, _REST = 3.4, 0.16, 1.1
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BarFigure:
     """Horizontal bars in panels."""
@@ -107,8 +108,8 @@ class BarFigure:
         groups = max(len(panel) for panel in self.panels.values())
         labels = list(dict.fromkeys(one for panel in self.panels.values()
                                     for group in panel.values() for one in group))  # fmt: skip
-        height = _PER_BAR * groups * (len(labels) + 1) + _REST
-        size = (_WIDTH * len(self.panels) + 1.6, height)
+        height = _PER_BAR * groups * (len(labels) + 1) + _BAR_REST
+        size = (_BAR_PANEL_WIDTH * len(self.panels) + 1.6, height)
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots(1, len(self.panels), squeeze=False, sharex=True)[0]
         handles: dict[str, Any] = {}
@@ -145,10 +146,6 @@ class BarFigure:
         return drawn
 
 
-_CURVE_PANEL = (3.0, 2.5)
-_MOST_ACROSS = 4
-
-
 class CurvePoints(NamedTuple):
     """One curve: points and the intervals around them, in the unit of the figure."""
 
@@ -159,13 +156,10 @@ class CurvePoints(NamedTuple):
     dashed: bool = False
 
 
+# Source: After figure 7 of DeepEra.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurveFigure:
-    """Curves in panels.
-
-    Source:
-        After figure 7 of DeepEra.
-    """
+    """Curves in panels."""
 
     name: str
     title: str
@@ -205,18 +199,10 @@ class CurveFigure:
         return figure
 
 
-# Colours that people with any kind of colour vision tell apart: Okabe and Ito (2008).
-KINDS = {"golden": "#009E73", "distractor": "#D55E00", "other": "#D9D9D9"}
-_SIZE = (4.0, 2.6)
-
-
+# Source: After figure 5 of DeepEra.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankFigure:
-    """Shares of the questions with evidence, a look-alike or something else at each rank.
-
-    Source:
-        After figure 5 of DeepEra.
-    """
+    """Shares of the questions with evidence, a look-alike or something else at each rank."""
 
     name: str
     title: str
@@ -224,7 +210,9 @@ class RankFigure:
 
     def draw(self) -> Figure:
         """Draw it."""
-        figure = Figure(figsize=(_SIZE[0] * len(self.panels), _SIZE[1]), layout="constrained")
+        figure = Figure(
+            figsize=(_SHARES_PANEL[0] * len(self.panels), _SHARES_PANEL[1]), layout="constrained"
+        )
         axes = figure.subplots(1, len(self.panels), sharey=True, squeeze=False)[0]
         for axis, (title, shares) in zip(axes, self.panels.items(), strict=True):
             _draw_shares(axis, title, shares)
@@ -244,18 +232,10 @@ def _draw_shares(axis: Any, title: str, shares: RankShares) -> None:
     axis.set(title=short_label(title), xlabel="rank", ylim=(0, 1), xlim=(0.5, len(ranks) + 0.5))
 
 
-_NOTHING, _OTHER, _DISTRACTOR, _GOLDEN = range(4)
-_COLOURS = ListedColormap(["none", KINDS["other"], KINDS["distractor"], KINDS["golden"]])
-_MAP_PANEL = (2.4, 2.6)
-
-
+# Source: After figure 5 of DeepEra: 30 passages a question, distractors shaded.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankMap:
-    """All rankings of some rankers on some data sets.
-
-    Source:
-        After figure 5 of DeepEra: 30 passages a question, distractors shaded.
-    """
+    """All rankings of some rankers on some data sets."""
 
     name: str
     title: str
@@ -279,11 +259,7 @@ class RankMap:
 
 
 def rank_cells(judged: Sequence[JudgedRanking], n_ranks: int = 30) -> NDArray[np.uint8]:
-    """Return what stands at each rank; shape (n_questions, n_ranks).
-
-    Questions with the golden passage on top come first, and among them those with few look-alikes
-    before it.
-    """
+    """Return what stands at each rank; shape (n_questions, n_ranks), best questions first."""
     cells = np.full((len(judged), n_ranks), _NOTHING, dtype=np.uint8)
     for line, one in zip(cells, judged, strict=True):
         for rank, id in enumerate(one.ranked[:n_ranks]):
@@ -299,7 +275,7 @@ def _draw_cells(axis: Any, title: str, cells: NDArray[np.uint8]) -> None:
     n_questions, n_ranks = cells.shape
     axis.imshow(
         cells,
-        cmap=_COLOURS,
+        cmap=_CELL_COLOURS,
         vmin=0,
         vmax=3,
         aspect="auto",

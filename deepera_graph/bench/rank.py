@@ -25,13 +25,9 @@ QUESTIONS_AT_ONCE = 16
 _FORMAT = 2  # of cached rankings
 
 
+# Time, calls, tokens and failures are means over the questions that were ranked together.
 class QuestionRanking(BaseModel):
-    """What a ranker did with one question.
-
-    Time, calls, tokens and failed passages are means over the few questions that were ranked
-    together; `problem` is the last reason why one of them failed. Of a ranker that says why,
-    `reasons` and `quotes` go with `places`, and `unproven` holds places that no filter may pass.
-    """
+    """What a ranker did with one question."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -43,10 +39,10 @@ class QuestionRanking(BaseModel):
     input_tokens: float = 0.0
     output_tokens: float = 0.0
     failed: float = 0.0
-    problem: str = ""
-    reasons: list[str] = []
+    problem: str = ""  # the last reason why one of them failed
+    reasons: list[str] = []  # of a ranker that says why; in the order of `places`
     quotes: list[str] = []
-    unproven: list[int] = []
+    unproven: list[int] = []  # places that no filter may pass
 
 
 def rank_dataset(ranker: Ranker, dataset: Dataset, *, skip: int = 0) -> Iterator[QuestionRanking]:
@@ -172,10 +168,6 @@ def _to_line(ranked: QuestionRanking) -> bytes:
 
 
 def _cache_key(ranker: Ranker, summary: DatasetSummary) -> str:
-    plain = {
-        "format": _FORMAT,
-        "ranker": ranker.fingerprint,
-        "dataset": summary.fingerprint,
-    }
+    plain = {"format": _FORMAT, "ranker": ranker.fingerprint, "dataset": summary.fingerprint}
     text = json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return sha256(text.encode()).hexdigest()

@@ -31,6 +31,15 @@ _PIECE = re.compile(r"\w+|[^\w\s]")
 _CAPITALS = re.compile(r"[^\W\d_]+")
 _DIGITS = re.compile(r"\d+")
 _LEAST_TEXTS = 3
+UNNAMED = "no type"
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+_LEAST_POOLS = 2
+_Pool = tuple[str, list[tuple[Context, str]]]  # a question, and passages with their type or ""
+N_FOLDS = 5
+_N_RESAMPLES = 2_000
+N_HARDEST = 5
+PERCENTILE = 10.0
 
 
 class Features(NamedTuple):
@@ -112,13 +121,6 @@ def _stack(parts: Sequence[Features]) -> Features:
     return Features(matrix, tuple(name for part in parts for name in part.names))
 
 
-UNNAMED = "no type"
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-_LEAST_POOLS = 2
-_Pool = tuple[str, list[tuple[Context, str]]]  # a question, and passages with their type or ""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class PassageSample:
     """Passages of pools that have both kinds; golden passages are left out."""
@@ -164,10 +166,7 @@ def sample_passages(dataset: Dataset, *, kinds: Collection[str] | None = None) -
 
 
 def sample_golden(dataset: Dataset) -> PassageSample | None:
-    """Return the same with the golden passages in the place of the distractors.
-
-    None where fewer than two pools have a golden passage beside others.
-    """
+    """Return the same with golden passages for distractors; None for fewer than two pools."""
     found = _collect(_label_golden(one) for one in dataset)
     return found if found.n_questions >= _LEAST_POOLS else None
 
@@ -221,10 +220,6 @@ def _label_golden(instance: Instance) -> _Pool:
     return instance.question, chosen
 
 
-N_FOLDS = 5
-_N_RESAMPLES = 2_000
-
-
 class FeatureWeight(NamedTuple):
     """One feature and its weight; above 0 it marks a distractor, below 0 another passage."""
 
@@ -235,16 +230,10 @@ class FeatureWeight(NamedTuple):
 def measure_separability(
     sample: PassageSample, family: Features, *, kept: Bools | None = None
 ) -> Interval:
-    """Return the mean AUC within pools, and its 95 % interval over questions.
-
-    The classifier scores every pool without having seen it, nor any of its texts in another pool:
-    sections of one abstract are candidates of many questions, and who knows them by heart need not
-    know their style. AUC is the chance that a distractor scores above another passage of its own
-    pool; 0.5 if the two cannot be told apart, 1 if always.
-
-    Source:
-        Fawcett (2006), An introduction to ROC analysis, section 7.
-    """
+    """Return the mean AUC within pools, in [0, 1], and its 95 % interval over questions."""
+    # A pool is scored by who has seen neither it nor its texts elsewhere. AUC: the chance that a
+    # distractor scores above another passage of its pool; 0.5 if they cannot be told apart.
+    # Source: Fawcett (2006), An introduction to ROC analysis, section 7.
     rows = np.flatnonzero(np.ones(len(sample.pool), bool) if kept is None else kept)
     pool, text, labels = sample.pool[rows], sample.text[rows], sample.is_distractor[rows]
     scores = np.zeros(len(rows))
@@ -274,10 +263,7 @@ def _auc(labels: Bools, scores: Floats) -> float:
 def strongest_features(
     sample: PassageSample, family: Features, *, n: int = 10
 ) -> list[FeatureWeight]:
-    """Return the features that tell most, the strongest first.
-
-    Their weight is in log odds for one standard deviation of the feature.
-    """
+    """Return the features that tell most, in log odds for one standard deviation of each."""
     rows, labels, weights = _weigh_distinct(sample.text, sample.is_distractor)
     matrix = family.matrix[rows]
     slope = fit_logistic(matrix, labels, weights, max_iter=1000).weights
@@ -306,10 +292,6 @@ def _weigh_distinct(texts: Ints, labels: Bools) -> tuple[Ints, Bools, Floats]:
     found = pairs[1].astype(bool)
     share = np.where(found, counts[found].sum(), counts[~found].sum())
     return pairs[0], found, len(counts) * counts / (2 * share)
-
-
-N_HARDEST = 5
-PERCENTILE = 10.0
 
 
 class Similarity(NamedTuple):

@@ -32,6 +32,7 @@ from deepera_graph.bench.table import format_grid
 LIMIT = 0.65
 JUDGED = (LENGTH, OPENING, STYLE)
 _LEAST_POOLS = 20
+_N_TELLING = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +149,6 @@ def _count_artefacts(found: PassageSample) -> list[ArtefactShare]:
             )
         )
     return marks
-
-
-_N_TELLING = 5
 
 
 def to_markdown(report: RealismReport) -> str:

@@ -24,6 +24,12 @@ from deepera_graph.bench.table import MetricEstimate
 _SVG_ID = re.compile(r'(\bid="|href="#|url\(#)([^")]+)')
 _BLACK = re.compile(r"(stroke|fill): #000000")
 _TEXT = re.compile(r"<text ")
+LONGEST = 1200
+OUTSIDE = "not among the candidates"
+_HERE = files("deepera_graph.bench.report_page")
+MOST_OPEN_ROWS = 40
+_DATASET, _RANKER = "data set", "ranker"
+N_WORST = 15
 
 
 def inline_svg(figure: Figure, name: str) -> str:
@@ -34,10 +40,6 @@ def inline_svg(figure: Figure, name: str) -> str:
     text = _SVG_ID.sub(rf"\g<1>{name}-\g<2>", text)
     text = _BLACK.sub(r"\1: currentColor", text)
     return _TEXT.sub('<text fill="currentColor" ', text).strip()
-
-
-LONGEST = 1200
-OUTSIDE = "not among the candidates"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +77,9 @@ class WorstQuestion:
 
 
 def worst_questions(passes: Iterable[RankerRun], n: int) -> list[WorstQuestion]:
-    """Return the *n* worst questions of each pass, worst first.
-
-    Those with the golden passage furthest down come first, then those in which the winner's score
-    is furthest above. A ranker that differs from run to run is left out: its worst is chance.
-    """
+    """Return the *n* worst questions of each run of a ranker that is not random, worst first."""
+    # Those with the golden passage furthest down first, then with the winner's score furthest
+    # above.
     found = []
     by_data: dict[str, list[RankerRun]] = {}
     for one in passes:
@@ -154,11 +154,6 @@ def _cut(text: str) -> str:
     if len(text) <= LONGEST:
         return text
     return f"{text[:LONGEST].rsplit(' ', 1)[0]} …"
-
-
-_HERE = files("deepera_graph.bench.report_page")
-MOST_OPEN_ROWS = 40
-_DATASET, _RANKER = "data set", "ranker"
 
 
 def render_page(
@@ -246,9 +241,6 @@ def _read_asset(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
 
 
-N_WORST = 15
-
-
 def render_report(
     studies: Sequence[Study],
     runner: StudyRunner,
@@ -256,10 +248,7 @@ def render_report(
     fresh: StudyRunner | None = None,
     n_worst: int = N_WORST,
 ) -> str:
-    """Return the page as HTML.
-
-    *fresh* is the runner without a cache, for studies that ask again.
-    """
+    """Return the page as HTML; *fresh*, without a cache, is for studies that ask again."""
     results = run_studies(studies, runner, fresh=fresh)
     worst = worst_questions(runner.runs(), n_worst)
     return render_page(results, worst, manifest(runner))

@@ -83,18 +83,11 @@ class DataConfig:
             return UnavailableRanker(name, str(error))
 
 
+# With *oracle* there is a row for the best possible order of the candidates, found by their labels:
+# the ceiling of any ranker. A baseline is named as in *rankers*, or as in the table.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchConfig(DataConfig):
-    """What is compared, and how it is measured; `run` looks at what concerns the measuring only.
-
-    With *keep* rankings are cached in that folder, and read back by the next run; with *oracle*
-    there is a row for the best possible order of the candidates, found by their labels: the
-    ceiling of any ranker. A baseline is named as in *rankers*, or as in the table.
-
-    Raises:
-        SettingsError: A number is out of range.
-        MetricError: A metric is unknown, or a number of runs or resamples is out of range.
-    """
+    """What is compared, and how it is measured; `run` looks at what concerns the measuring only."""
 
     # names, see `deepera_graph.bench.rankers.named`; "oracle" is the same as `oracle=True`
     rankers: tuple[str, ...] = field(default_factory=default_rankers)
@@ -103,7 +96,7 @@ class BenchConfig(DataConfig):
     n_repeats: int = 3  # runs of each ranker that differs from run to run, >= 1
     n_resamples: int = N_RESAMPLES  # bootstrap resamples and permutations, >= 1
     seed: int = 0  # of the random order, bootstrap and permutation test
-    keep: Path | None = None
+    keep: Path | None = None  # folder in which rankings are cached; None caches none
     oracle: bool = False
     strict: bool = False  # whether a ranker that is not available is an error
     retry_failed: bool = False  # rank anew where a passage of a cached ranking had failed
@@ -116,6 +109,18 @@ class BenchConfig(DataConfig):
         for name in ("n_repeats", "n_resamples"):
             if getattr(self, name) < 1:
                 raise MetricError(f"{name} must be >= 1, got {getattr(self, name)}")
+
+
+class Step(NamedTuple):
+    """How far a run is: so many questions of a data set ranked, all repeats counted together."""
+
+    dataset: str
+    ranker: str
+    n_done: int
+    n_questions: int
+
+
+Watch = Callable[[Step], None]
 
 
 def describe_datasets(summaries: Iterable[DatasetSummary]) -> dict[str, Any]:
@@ -132,16 +137,89 @@ def describe_datasets(summaries: Iterable[DatasetSummary]) -> dict[str, Any]:
     }
 
 
-class Step(NamedTuple):
-    """How far a run is: so many questions of a data set ranked, all repeats counted together."""
+def run(
+    rankers: Sequence[Ranker],
+    datasets: Sequence[Dataset],
+    config: BenchConfig | None = None,
+    *,
+    watch: Watch = lambda step: None,
+) -> Table:
+    """Rank every data set with every ranker and measure; *watch* is told of each question.
 
-    dataset: str
-    ranker: str
-    n_done: int
-    n_questions: int
+    The same rankings give the same table, byte for byte: nothing in it depends on the clock but
+    the seconds, and those are cached with the rankings. A ranker that is not available on a data
+    set, or all of whose calls fail, gets a line that says so; see `Table.missing`.
+
+    Raises:
+        BudgetError: The budget of a chat model is spent; what was ranked is cached.
+        UnavailableError, BackendError: No ranker could run, or one could not with `strict`.
+        DatasetError: A data set cannot be read.
+        RankingError: A ranker gave back no ranking.
+        MetricError: A metric or the baseline is unknown, or a name is used twice.
+    """
+    config = config or BenchConfig()
+    names = [*(one.name for one in rankers), *([ORACLE] if config.oracle else [])]
+    _check_names(names, [one.name for one in datasets], config)
+    summaries: list[DatasetSummary] = []
+    rows: list[ResultRow] = []
+    differences: list[Difference] = []
+    missing: list[Missing] = []
+    for dataset in datasets:
+        summary = summarize_dataset(dataset)
+        measured, unavailable = _measure_all(rankers, dataset, summary, config, watch)
+        if config.oracle:
+            measured.append(_measure_oracle(summary, config))
+        summaries.append(summary)
+        missing.extend(unavailable)
+        rows.extend(_make_rows(summary.name, measured, config))
+        differences.extend(_compare(summary.name, measured, config))
+    return Table(
+        metrics=config.metrics,
+        summaries=tuple(summaries),
+        rows=tuple(rows),
+        differences=tuple(differences),
+        missing=tuple(missing),
+    )
 
 
-Watch = Callable[[Step], None]
+def judged_rankings(
+    ranker: Ranker, dataset: Dataset, keep: Path | None = None
+) -> list[JudgedRanking]:
+    """Return every ranking of a data set with its labels, for figures and studies."""
+    summary = summarize_dataset(dataset)
+    return _join_labels(summary, list(cached_rankings(ranker, dataset, summary, keep)))
+
+
+def bench_table(config: BenchConfig, *, watch: Watch = lambda step: None) -> Table:
+    """Measure, and write ``results.md``, ``results.csv``, ``differences.csv`` and a manifest.
+
+    Nothing written depends on when or where it was made; the same cached rankings give the same
+    bytes.
+
+    Raises:
+        SettingsError: There is no data, or no ranker of a name.
+        DatasetError: A data set cannot be read.
+        RankingError: A ranker gave back no ranking.
+        MetricError: The baseline is unknown.
+        UnavailableError, BackendError: No ranker could run, or one could not with `strict`.
+        BudgetError: The budget is spent.
+    """
+    named = {
+        name: config.make_ranker(name, seed=config.seed, strict=config.strict)
+        for name in config.rankers
+        if name != ORACLE
+    }
+    baseline = named.get(config.baseline)
+    config = replace(
+        config,
+        oracle=config.oracle or ORACLE in config.rankers,
+        baseline=config.baseline if baseline is None else baseline.name,
+    )
+    rankers = list(named.values())
+    table = run(rankers, config.open_datasets(), config, watch=watch)
+    if config.out is not None:
+        _write(config.out, table, _manifest(table, rankers, config))
+    return table
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,11 +260,7 @@ def _measure_all(
 
 
 def _measure(
-    ranker: Ranker,
-    dataset: Dataset,
-    summary: DatasetSummary,
-    config: BenchConfig,
-    watch: Watch,
+    ranker: Ranker, dataset: Dataset, summary: DatasetSummary, config: BenchConfig, watch: Watch
 ) -> _Measured:
     n_repeats = config.n_repeats if ranker.is_random else 1
     runs: list[list[QuestionRanking]] = []
@@ -232,72 +306,13 @@ def _compute_all(config: BenchConfig, judged: Sequence[JudgedRanking]) -> list[V
 def _join_labels(summary: DatasetSummary, ranked: Sequence[QuestionRanking]) -> list[JudgedRanking]:
     """Return every ranking with its labels."""
     pairs = zip(summary.labels, ranked, strict=True)
-    return [labels.reordered(one.places) for labels, one in pairs]
+    return [labels.reorder(one.places) for labels, one in pairs]
 
 
 def _mean_costs(ranked: Sequence[QuestionRanking]) -> tuple[float, float, float]:
     n = len(ranked)
     tokens = sum(one.input_tokens + one.output_tokens for one in ranked)
     return sum(one.seconds for one in ranked) / n, sum(one.calls for one in ranked) / n, tokens / n
-
-
-def run(
-    rankers: Sequence[Ranker],
-    datasets: Sequence[Dataset],
-    config: BenchConfig | None = None,
-    *,
-    watch: Watch = lambda step: None,
-) -> Table:
-    """Rank every data set with every ranker and measure.
-
-    The same rankings give the same table, byte for byte: nothing in it depends on the clock but
-    the seconds, and those are cached with the rankings. A ranker that is not available on a data
-    set, or all of whose calls fail, gets a line that says so; see `Table.missing`.
-
-    Args:
-        rankers: Each with its own name.
-        datasets: Each with its own name.
-        config: How to measure; the defaults of `BenchConfig` when None.
-        watch: Told whenever a question is ranked.
-
-    Raises:
-        BudgetError: The budget of a chat model is spent; what was ranked is cached.
-        UnavailableError, BackendError: No ranker could run, or one could not with `strict`.
-        DatasetError: A data set cannot be read.
-        RankingError: A ranker gave back no ranking.
-        MetricError: A metric or the baseline is unknown, or a name is used twice.
-    """
-    config = config or BenchConfig()
-    names = [*(one.name for one in rankers), *([ORACLE] if config.oracle else [])]
-    _check_names(names, [one.name for one in datasets], config)
-    summaries: list[DatasetSummary] = []
-    rows: list[ResultRow] = []
-    differences: list[Difference] = []
-    missing: list[Missing] = []
-    for dataset in datasets:
-        summary = summarize_dataset(dataset)
-        measured, unavailable = _measure_all(rankers, dataset, summary, config, watch)
-        if config.oracle:
-            measured.append(_measure_oracle(summary, config))
-        summaries.append(summary)
-        missing.extend(unavailable)
-        rows.extend(_make_rows(summary.name, measured, config))
-        differences.extend(_compare(summary.name, measured, config))
-    return Table(
-        metrics=config.metrics,
-        summaries=tuple(summaries),
-        rows=tuple(rows),
-        differences=tuple(differences),
-        missing=tuple(missing),
-    )
-
-
-def judged_rankings(
-    ranker: Ranker, dataset: Dataset, keep: Path | None = None
-) -> list[JudgedRanking]:
-    """Return every ranking of a data set with its labels, for figures and studies."""
-    summary = summarize_dataset(dataset)
-    return _join_labels(summary, list(cached_rankings(ranker, dataset, summary, keep)))
 
 
 def _make_rows(
@@ -341,42 +356,6 @@ def _check_names(rankers: Sequence[str], datasets: Sequence[str], config: BenchC
             raise MetricError(f"names must differ, got {list(names)}")
     if config.baseline and config.baseline not in rankers:
         raise MetricError(f"baseline must be one of {list(rankers)}, got {config.baseline!r}")
-
-
-def bench_table(config: BenchConfig, *, watch: Watch = lambda step: None) -> Table:
-    """Measure, and write ``results.md``, ``results.csv``, ``differences.csv`` and a manifest.
-
-    Nothing written depends on when or where it was made; the same cached rankings give the same
-    bytes.
-
-    Args:
-        config: What is asked for.
-        watch: Told whenever a question is ranked.
-
-    Raises:
-        SettingsError: There is no data, or no ranker of a name.
-        DatasetError: A data set cannot be read.
-        RankingError: A ranker gave back no ranking.
-        MetricError: The baseline is unknown.
-        UnavailableError, BackendError: No ranker could run, or one could not with `strict`.
-        BudgetError: The budget is spent.
-    """
-    named = {
-        name: config.make_ranker(name, seed=config.seed, strict=config.strict)
-        for name in config.rankers
-        if name != ORACLE
-    }
-    baseline = named.get(config.baseline)
-    config = replace(
-        config,
-        oracle=config.oracle or ORACLE in config.rankers,
-        baseline=config.baseline if baseline is None else baseline.name,
-    )
-    rankers = list(named.values())
-    table = run(rankers, config.open_datasets(), config, watch=watch)
-    if config.out is not None:
-        _write(config.out, table, _manifest(table, rankers, config))
-    return table
 
 
 def _write(folder: Path, table: Table, manifest: dict[str, Any]) -> None:

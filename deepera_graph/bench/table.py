@@ -13,16 +13,12 @@ _WIDEST_CELL = 120
 
 
 class MetricEstimate(NamedTuple):
-    """A metric of one ranker on one data set, each number in [0, 1].
-
-    `std` is the standard deviation over repeated runs, 0 for a single one; all are not a number
-    when the data has nothing to measure.
-    """
+    """A metric of one ranker on one data set, in [0, 1]; not a number if there is none."""
 
     mean: float
     low: float
     high: float
-    std: float
+    std: float  # over repeated runs, 0 for a single one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +124,7 @@ class Table:
             if row.dataset == summary.name
         ]
         absent = [one for one in self.missing if one.dataset == summary.name]
-        body += [[one.ranker, _shortened(one), *[""] * len(self.metrics)] for one in absent]
+        body += [[one.ranker, _shorten(one), *[""] * len(self.metrics)] for one in absent]
         return (
             f"### {summary.name}\n\n"
             f"{summary.n_questions} questions, {summary.n_candidates:.1f} candidates each "
@@ -159,7 +155,7 @@ def _not_available(one: Missing) -> str:
     return f"not available: {one.reason}"
 
 
-def _shortened(one: Missing) -> str:
+def _shorten(one: Missing) -> str:
     text = _not_available(one)
     return text if len(text) <= _WIDEST_CELL else f"{text[:_WIDEST_CELL].rstrip()} …"
 

@@ -51,10 +51,7 @@ def pool_rng(seed: int, pool: Pool, what: str = "") -> np.random.Generator:
 
 
 def truncate_pools(pools: Sequence[Pool], seed: int = 0) -> Iterator[Pool]:
-    """Yield the first passages of each pool, twice: from 2 to 16, small numbers as often as large.
-
-    The evidence may be among them or not, as the first stage had it.
-    """
+    """Yield the first passages of each pool, twice: 2 to 16, small numbers as often as large."""
     for pool in pools:
         random = pool_rng(seed, pool, "few")
         for draw in range(N_DRAWS):
@@ -75,15 +72,9 @@ def take_first(pools: Sequence[Pool], n_passages: int) -> Iterator[Pool]:
 
 
 def merge_evidence(pools: Sequence[Pool]) -> list[Pool]:
-    """Return those pools for whose question others hold more evidence, with that evidence in them.
-
-    Most questions that can be trained on have one golden passage. A judge that knows nothing else
-    takes a second one for a look-alike of the first. (In the sets of the shipped weights the
-    evidence that is merged is a passage and a paraphrase of it, not two studies.)
-
-    The evidence comes right after the pool's own, as a first stage finds near what is alike. Pools
-    of one paper, and those whose evidence is not all there, are left out.
-    """
+    """Return pools for whose question others hold more evidence, with it put after their own."""
+    # Most questions have one golden passage: a judge that knows nothing else takes a second one for
+    # a look-alike. In the sets of the shipped weights it is a paraphrase, not another study.
     whole = [one for one in pools if not (one.of_one_paper or one.golden_outside)]
     known: dict[str, dict[str, LabelledPassage]] = {}
     for pool in whole:
@@ -109,10 +100,7 @@ def _add_evidence(pool: Pool, added: Sequence[LabelledPassage]) -> Pool:
 
 
 def remove_siblings(pool: Pool, rng: np.random.Generator) -> Pool | None:
-    """Return the pool without other parts of the paper that answers, as retrieval may find it.
-
-    None if there are none of them, or nothing else.
-    """
+    """Return the pool without other parts of the answering paper; None if none or all are."""
     kept = [one for one in pool.passages if one.label or one.kind == OTHER_PAPER]
     others = len(kept) - sum(pool.labels)
     if len(kept) == len(pool.passages) or not others:
@@ -121,10 +109,7 @@ def remove_siblings(pool: Pool, rng: np.random.Generator) -> Pool | None:
 
 
 def sample_negatives(pool: Pool, rng: np.random.Generator) -> Pool | None:
-    """Return the pool with its evidence and a random part of the rest, in the same order.
-
-    None if `MIN_NEGATIVES` passages or fewer are no evidence.
-    """
+    """Return the evidence and a random part of the rest, in order; None if there is too little."""
     others = [place for place, label in enumerate(pool.labels) if not label]
     if len(others) <= MIN_NEGATIVES:
         return None
@@ -150,10 +135,7 @@ VARIANTS = {
 def add_variants(
     pools: Sequence[Pool], *, kinds: Collection[str] = tuple(VARIANTS), seed: int = 0
 ) -> list[Pool]:
-    """Return the pools, and after them one variant of each kind of each that counts in training.
-
-    Groups and sets stay, so folds do; a variant does not depend on the other pools.
-    """
+    """Return the pools, and after them one variant of each kind of each that counts in training."""
     found = list(pools)
     for kind in kinds:
         for pool in filter(attrgetter("weight"), pools):
@@ -165,10 +147,8 @@ def add_variants(
 
 
 def classify_negative(kind: str) -> str:
-    """Return the type of a passage that is no evidence, one of `NEGATIVE_TYPES`, by its kind.
-
-    Results of the same paper are about another outcome: otherwise they would be golden.
-    """
+    """Return the type of a passage that is no evidence, one of `NEGATIVE_TYPES`, by its kind."""
+    # Results of the same paper are about another outcome: otherwise they would be golden.
     if kind == OTHER_PAPER:
         return OTHER_PAPER
     heading = _PREFIX.sub("", _PREFIX.sub("", kind.strip()))
@@ -181,10 +161,7 @@ def has_natural_negatives(pool: Pool) -> bool:
 
 
 def label_own_paper(pool: Pool) -> NDArray[np.bool_] | None:
-    """Tell which passages are of the paper that answers; None if that cannot be learned here.
-
-    It can where parts of that paper are in the pool beside the evidence, and other papers too.
-    """
+    """Tell which passages are of the answering paper; None if this pool cannot teach it."""
     if pool.of_one_paper:
         return None
     siblings = [not one.label and classify_negative(one.kind) in _SIBLINGS for one in pool.passages]
@@ -195,11 +172,7 @@ def label_own_paper(pool: Pool) -> NDArray[np.bool_] | None:
 
 
 def label_results(pool: Pool, kind: str, label: int) -> tuple[int, float] | None:
-    """Return whether a passage reports results, 1 or 0, and how much that counts.
-
-    None if its kind does not tell, or the pool has no other part of the paper beside its evidence:
-    its labels then speak of the topic.
-    """
+    """Return whether a passage reports results, and how much that counts; None if unknown."""
     type_ = classify_negative(kind)
     if pool.of_one_paper:
         if label or type_ == "other outcome":

@@ -11,12 +11,16 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from deepera_graph.bench.data.documents import read_articles
 from deepera_graph.bench.data.instance import Context, Instance, read_rows
-from deepera_graph.bench.data.readers import open_dataset, read_beir, read_instances
+from deepera_graph.bench.data.readers import BeirDocument, open_dataset, read_beir, read_instances
 from deepera_graph.errors import InputError, SettingsError
+
+GOLDEN = "golden"
+OTHER_PAPER = "other paper"
+N_NEGATIVES = 40
+N_CANDIDATES = 100
+Read = Callable[[Path], Iterable[Instance]]
 
 
 def hash_question(question: str) -> str:
@@ -25,10 +29,7 @@ def hash_question(question: str) -> str:
 
 
 def find_groups(keys: Sequence[Sequence[str]]) -> list[str]:
-    """Return the group of each item: items that share a key, or are joined by others, share it.
-
-    Each item has at least one key; a group is named by its smallest, whatever the order of items.
-    """
+    """Return the group of each item: those that share a key, or are joined by others, share it."""
     parent: dict[str, str] = {}
 
     def root(key: str) -> str:
@@ -46,11 +47,7 @@ def find_groups(keys: Sequence[Sequence[str]]) -> list[str]:
 
 
 def list_keys(instance: Instance, evidence: Mapping[str, str]) -> list[str]:
-    """Return keys of a question, of its golden passages, and of its candidates as a whole.
-
-    *evidence* holds texts by id, for golden passages that are not among the candidates; one without
-    a text counts by its id.
-    """
+    """Return keys of a question, of its golden passages, and of its candidates as a whole."""
     texts = [one.text for one in instance.contexts if one.is_golden]
     texts += [evidence.get(id, id) for id in instance.golden_outside]
     candidates = "\n".join(sorted(one.text for one in instance.contexts))
@@ -61,46 +58,28 @@ def _digest(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-GOLDEN = "golden"
-OTHER_PAPER = "other paper"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledPassage:
-    """One candidate: a text that is not blank, its label 0 or 1, and what sort of passage it is.
+    """One candidate, its label 0 or 1, and what sort of passage it is, which no judge sees."""
 
-    The judge never sees its `kind`, which label rules, variants and ablations go by.
-    """
-
-    text: str
+    text: str  # not blank
     label: int
     title: str = ""
-    kind: str = ""
+    kind: str = ""  # label rules, variants and ablations go by it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """A question and its candidates, in first-stage order.
+    """A question and its candidates, not empty, in first-stage order."""
 
-    Attributes:
-        id: Names the question within its set.
-        question: What is asked.
-        passages: The candidates, not empty; perhaps none of them is evidence.
-        set: Name of the data set.
-        group: Folds are split by it: questions that share it are never on both sides.
-        weight: How much the pool counts in training, >= 0; 0 is for measuring alone.
-        golden_outside: Golden passages that the first stage missed, >= 0.
-        of_one_paper: Whether all candidates are parts of one paper.
-    """
-
-    id: str
+    id: str  # names the question within its set
     question: str
     passages: tuple[LabelledPassage, ...]
-    set: str
-    group: str
-    weight: float = 1.0
-    golden_outside: int = 0
-    of_one_paper: bool = False
+    set: str  # name of the data set
+    group: str  # folds never part questions that share it
+    weight: float = 1.0  # in training, >= 0; 0 is for measuring alone
+    golden_outside: int = 0  # golden passages the first stage missed, >= 0
+    of_one_paper: bool = False  # whether all candidates are parts of one paper
 
     def __post_init__(self) -> None:
         if not self.passages:
@@ -129,38 +108,15 @@ class Pool:
         return replace(self, passages=passages)
 
 
-N_NEGATIVES = 40
-N_CANDIDATES = 100
-
-Read = Callable[[Path], Iterable[Instance]]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSource:
-    """How one data set becomes pools.
-
-    Attributes:
-        path: Its file or folder.
-        read: Gives its instances.
-        weight: How much a pool of it counts in training; 0 for a set to measure on alone.
-        is_articles: Whether all candidates of a question are of one article. Their kind is then
-            their section, and they get no title: it is the same for all and tells none apart.
-        adds_golden: Whether golden documents that the first stage missed are added at the end.
-    """
+    """How one data set becomes pools."""
 
     path: Path
     read: Read
-    weight: float = 1.0
-    is_articles: bool = False
-    adds_golden: bool = False
-
-
-class _Document(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-    id: str = Field(alias="_id")
-    title: str = ""
-    text: str = ""
+    weight: float = 1.0  # of a pool in training; 0 for a set to measure on alone
+    is_articles: bool = False  # of one article each: kind is the section, and no title
+    adds_golden: bool = False  # golden documents missed by the first stage are added
 
 
 def read_pools(
@@ -171,15 +127,10 @@ def read_pools(
     adds_golden: bool = True,
     sets: Sequence[str] | None = None,
 ) -> list[Pool]:
-    """Return the pools of all sets, or of those named, held in memory.
-
-    Two questions share a group if they are alike, if they have a golden passage in common, or if
-    their candidates are the same, as those of one article are.
-
-    Of a BEIR folder that is none of the known sets (see `find_known_sources`), *split* names the
-    judgements; the documents that BM25 finds and nobody judged golden are the hard negatives;
-    golden ones that it missed are added, unless it is for measuring.
-    """
+    """Return the pools of all sets, or of those named, held in memory."""
+    # Questions share a group if alike, or with a golden passage or all candidates in common. Of a
+    # BEIR folder not among the known sets, *split* names the judgements; hard negatives are what
+    # BM25 finds and nobody judged golden; golden ones it missed are added, unless for measuring.
     sources: dict[str, PoolSource] = {}
     for path in paths:
         for name, source in _find_sources(
@@ -198,23 +149,14 @@ def read_pools(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataPlan:
-    """What is read, and how.
+    """What is read, and how."""
 
-    Attributes:
-        data: See `read_pools`; not empty.
-        sets: Only these sets of the data; None takes all.
-        split: Judgements of a BEIR folder.
-        n_candidates: Documents BM25 finds there for a query, >= 1.
-        seed: Of splits, fits and intervals.
-        keep: Where features are kept for the next time; None keeps none.
-    """
-
-    data: tuple[Path, ...]
-    sets: tuple[str, ...] | None = None
-    split: str = "train"
-    n_candidates: int = N_NEGATIVES
-    seed: int = 0
-    keep: Path | None = None
+    data: tuple[Path, ...]  # see `read_pools`; not empty
+    sets: tuple[str, ...] | None = None  # None takes all
+    split: str = "train"  # judgements of a BEIR folder
+    n_candidates: int = N_NEGATIVES  # documents BM25 finds there for a query, >= 1
+    seed: int = 0  # of splits, fits and intervals
+    keep: Path | None = None  # where features are kept; None keeps none
 
     def read_pools(self, *, to_train: bool) -> list[Pool]:
         """Read the data; golden documents that BM25 missed are added only to train on."""
@@ -242,12 +184,9 @@ def select_trainable(pools: Sequence[Pool]) -> list[Pool]:
 
 
 def find_known_sources(folder: Path) -> dict[str, PoolSource]:
-    """Return the sets of a folder that this package's weights are made from, by name.
-
-    They are PubMedQA with and without look-alikes (`base`, `natural`, `written`, and `control`,
-    whose evidence is paraphrased), Evidence Inference, SciFact, and SciSumm, which is never
-    trained on. Those that are not there are left out.
-    """
+    """Return the sets of a folder that this package's weights are made from, by name."""
+    # PubMedQA (`control` has its evidence paraphrased), Evidence Inference, SciFact, and SciSumm,
+    # which is never trained on. Those that are not there are left out.
     pubmed, scifact = folder / "pubmedqa_dev", folder / "scifact"
     trial, search = partial(read_beir, split="train", n_candidates=N_NEGATIVES), read_beir
     found = {
@@ -302,9 +241,9 @@ def _draft_pools(
     name: str, source: PoolSource
 ) -> Iterator[tuple[Callable[[str], Pool], list[str]]]:
     """Yield what builds each pool once its group is known, and the keys that decide the group."""
-    corpus: dict[str, _Document] = {}
+    corpus: dict[str, BeirDocument] = {}
     if source.adds_golden:
-        corpus = {row.id: row for row in read_rows(source.path / "corpus.jsonl", _Document)}
+        corpus = {row.id: row for row in read_rows(source.path / "corpus.jsonl", BeirDocument)}
     texts = {id: row.text or row.title for id, row in corpus.items()}
     for instance in source.read(source.path):
         keys = list_keys(instance, texts)
@@ -312,7 +251,11 @@ def _draft_pools(
 
 
 def _build_pool(
-    name: str, source: PoolSource, instance: Instance, corpus: Mapping[str, _Document], group: str
+    name: str,
+    source: PoolSource,
+    instance: Instance,
+    corpus: Mapping[str, BeirDocument],
+    group: str,
 ) -> Pool:
     passages = [_build_passage(one, is_articles=source.is_articles) for one in instance.contexts]
     missed = [corpus[id] for id in instance.golden_outside if id in corpus]

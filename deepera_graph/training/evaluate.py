@@ -1,4 +1,4 @@
-"""The work of `deepera judge evaluate`: data in, figures of a judge out."""
+"""The work of `deepera judge evaluate`: data in, measures of a judge out, as tables and figures."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,6 +9,7 @@ from typing import Any
 
 from deepera_graph.bench.figures import CurveFigure, CurvePoints, save_figure
 from deepera_graph.bench.metrics.statistics import Interval
+from deepera_graph.bench.table import format_grid
 from deepera_graph.judges.trained.model import SHIPPED, EvidenceModel
 from deepera_graph.judges.trained.scorer import EvidenceScorer
 from deepera_graph.training.augment import merge_evidence, take_first
@@ -48,24 +49,15 @@ _OPERATING = ("precision", "any golden", "empty")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationPlan(DataPlan):
-    """What is measured, and on what.
-
-    Attributes:
-        weights: Folder of weights; the shipped ones if None. Judges that are fitted for the
-            measurement use its encoder.
-        tau: Threshold, inclusive, in [0, 1].
-        n_folds: Of a cross-validation, >= 2.
-        first: Numbers of passages, >= 1: questions are also measured over their first ones.
-        joined: Whether questions that several sets ask are also measured with all their evidence.
-    """
+    """What is measured, and on what."""
 
     split: str = "test"
     n_candidates: int = N_CANDIDATES
-    weights: Path | None = None
-    tau: float = TAU
-    n_folds: int = N_FOLDS
-    first: tuple[int, ...] = ()
-    joined: bool = False
+    weights: Path | None = None  # folder; the shipped ones if None. Fitted judges use its encoder
+    tau: float = TAU  # threshold, inclusive, in [0, 1]
+    n_folds: int = N_FOLDS  # of a cross-validation, >= 2
+    first: tuple[int, ...] = ()  # questions are also measured over so many, >= 1
+    joined: bool = False  # also measure with all evidence that several sets have
 
     @property
     def folder(self) -> Path:
@@ -93,28 +85,16 @@ class EvaluationPlan(DataPlan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetResult:
-    """What was measured on one set.
-
-    Attributes:
-        n_questions: How many there are.
-        n_groups: Groups that intervals are over.
-        n_trained_on: Questions among them that the judge was trained on; its figures are no
-            promise then.
-        metrics: Rank metrics and what the threshold keeps, by name, with intervals of 95 %.
-        curve: What other thresholds keep.
-        best: What is left of the evidence when only the best so many passages go on to a reader.
-        bins: Probabilities against shares of evidence.
-        calibration: Brier score and calibration error.
-    """
+    """What was measured on one set."""
 
     n_questions: int
-    n_groups: int
-    n_trained_on: int
-    metrics: Mapping[str, Interval]
-    curve: Mapping[float, Mapping[str, Interval]]
-    best: Mapping[int, Mapping[str, Interval]]
-    bins: Sequence[ReliabilityBin]
-    calibration: Mapping[str, float]
+    n_groups: int  # that intervals are over
+    n_trained_on: int  # known to the judge: its figures are no promise then
+    metrics: Mapping[str, Interval]  # with intervals of 95 %
+    curve: Mapping[float, Mapping[str, Interval]]  # what other thresholds keep
+    best: Mapping[int, Mapping[str, Interval]]  # left when the best so many go on to a reader
+    bins: Sequence[ReliabilityBin]  # probabilities against shares of evidence
+    calibration: Mapping[str, float]  # Brier score and calibration error
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values; null for what is not a number."""
@@ -217,15 +197,11 @@ def _measure(scored: Sequence[ScoredPool], tau: float, n_trained_on: int, seed: 
 
 
 def format_evaluation(evaluation: Evaluation) -> str:
-    """Return the tables: all sets, then of each its operating curve and its reliability.
-
-    Between them, what share of the golden passages is among the best so many of their question, as
-    a pre-filter would keep them. Shares are times 100; a kept count is passages a question.
-    """
-    parts = [format_overview(evaluation), "## What a pre-filter keeps", ""]
-    parts += _format_prefilter(evaluation)
+    """Return all tables; shares are times 100, a kept count is passages a question."""
+    overview, prefilter = format_overview(evaluation), _format_prefilter(evaluation)
+    parts = [overview, "## What a pre-filter keeps", "", prefilter.removesuffix("\n")]
     for name, one in evaluation.sets.items():
-        parts += ["", f"## {name}", "", *_format_curve(one), "", *_format_bins(one.bins), ""]
+        parts += ["", f"## {name}", "", _format_curve(one), _format_bins(one.bins)]
         parts.append(", ".join(f"{key} {value:.3f}" for key, value in one.calibration.items()))
     return "\n".join(parts) + "\n"
 
@@ -244,13 +220,7 @@ def format_overview(evaluation: Evaluation) -> str:
         ]
         for name, one in evaluation.sets.items()
     ]
-    return "\n".join([evaluation.how, "", *format_table(head, rows)]) + "\n"
-
-
-def format_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lines of a Markdown table; all columns but the first are aligned right."""
-    marks = ["---", *["---:"] * (len(head) - 1)]
-    return [f"| {' | '.join(cells)} |" for cells in (head, marks, *rows)]
+    return f"{evaluation.how}\n\n{format_grid(head, rows)}"
 
 
 def format_interval(name: str, one: Interval) -> str:
@@ -262,30 +232,30 @@ def format_interval(name: str, one: Interval) -> str:
     return f"{100 * one.mean:.1f} ({100 * one.low:.1f} to {100 * one.high:.1f})"
 
 
-def _format_prefilter(evaluation: Evaluation) -> list[str]:
+def _format_prefilter(evaluation: Evaluation) -> str:
     cuts = list(dict.fromkeys(cut for one in evaluation.sets.values() for cut in one.best))
     rows = [
         [name, *(format_interval("golden", one.best[cut]["golden"]) for cut in cuts)]
         for name, one in evaluation.sets.items()
     ]
-    return format_table(["golden passages among the best", *map(str, cuts)], rows)
+    return format_grid(["golden passages among the best", *map(str, cuts)], rows)
 
 
-def _format_curve(one: SetResult) -> list[str]:
+def _format_curve(one: SetResult) -> str:
     rows = [
         [f"{tau:.2f}", *(format_interval(name, its[name]) for name in KEPT)]
         for tau, its in one.curve.items()
     ]
-    return format_table(["threshold", *KEPT], rows)
+    return format_grid(["threshold", *KEPT], rows)
 
 
-def _format_bins(bins: Sequence[ReliabilityBin]) -> list[str]:
+def _format_bins(bins: Sequence[ReliabilityBin]) -> str:
     rows = [
         [f"{one.low:.1f} to {one.high:.1f}", str(one.n), f"{one.mean:.3f}", f"{one.share:.3f}"]
         for one in bins
         if one.mean is not None and one.share is not None
     ]
-    return format_table(["probability", "passages", "mean probability", "share of evidence"], rows)
+    return format_grid(["probability", "passages", "mean probability", "share of evidence"], rows)
 
 
 def draw_operating(evaluation: Evaluation) -> CurveFigure:

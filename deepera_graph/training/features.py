@@ -1,4 +1,4 @@
-"""Training pools as numbers: each passage is matched once, whatever is fitted to it afterwards."""
+"""Training pools as numbers: each passage is matched once and kept, whatever is fitted to it."""
 
 import sqlite3
 from collections import OrderedDict
@@ -82,10 +82,7 @@ def exclude_split(some: Sequence[OneT], split: int, of: Callable[[OneT], int]) -
 
 
 class FeatureCache:
-    """Matches in an SQLite file: about 10 KB a text, and half a KB a text and question.
-
-    The file is of one encoder's weights alone; it is made if missing.
-    """
+    """Matches in an SQLite file of one encoder's weights: about 10 KB a text, 0.5 KB a pair."""
 
     def __init__(self, file: Path) -> None:
         try:
@@ -220,10 +217,7 @@ class ContextPool:
 
 
 class FeatureExtractor:
-    """Matches the passages of pools with their questions, and remembers what it found.
-
-    *cache* keeps matches for the next time, and gives those of the last; None keeps none.
-    """
+    """Matches the passages of pools with their questions; *cache* keeps that for the next time."""
 
     def __init__(self, encoder: Encodes, cache: FeatureCache | None = None) -> None:
         self._encoder, self._cache = encoder, cache
@@ -330,11 +324,9 @@ def _key(pool: Pool, passage: LabelledPassage) -> Key:
 def open_extractor(
     weights: tuple[Path, Path], keep: Path | None, log: Log = log_nothing
 ) -> Iterator[FeatureExtractor]:
-    """Give what extracts features with an encoder; linear algebra takes one thread meanwhile.
-
-    With more of them small products take longer, and sums differ in their last digit with the
-    threads at work. Matches of a GPU are kept elsewhere than those of a CPU, as last digits differ.
-    """
+    """Give what extracts features with an encoder; linear algebra takes one thread meanwhile."""
+    # With more threads small products take longer, and last digits differ with the threads at work.
+    # Matches of a GPU are kept elsewhere than those of a CPU, as last digits differ, too.
     send_nothing()
     asked = choose_providers(import_module("onnxruntime").get_available_providers())
     encoder = opened(Encoder(*weights, providers=asked), weights[0].parent)
@@ -342,8 +334,5 @@ def open_extractor(
     in_vain = {"failed": _GPU} if _GPU in asked and runs_on != _GPU else {}
     log({"step": "encoder", "runs on": runs_on, **in_vain})
     folder = keep if keep is None or runs_on in ON_CPU else keep / runs_on
-    with (
-        open_feature_cache(folder, weights) as cache,
-        threadpool_limits(1, user_api="blas"),
-    ):
+    with open_feature_cache(folder, weights) as cache, threadpool_limits(1, user_api="blas"):
         yield FeatureExtractor(encoder, cache)

@@ -75,27 +75,16 @@ _Taught = tuple[int, Floats, Any]  # split, numbers, labels
 
 
 def fit_scorer(
-    pools: Sequence[Pool],
-    encoder: Encodes | FeatureExtractor,
+    pools: Sequence[Pool],  # those of weight 0 are left out
+    encoder: Encodes | FeatureExtractor,  # or what has matched the pools already
     *,
     seed: int = 0,
     log: Log = log_nothing,
-    without: Collection[str] = (),
+    without: Collection[str] = (),  # features that the ranking does without
+    # gives what the pools cannot teach, e.g. counts where no set is large
     base: EvidenceScorer | None = None,
 ) -> EvidenceScorer:
-    """Fit a scorer to pools; the same pools, seed and machine give the same one.
-
-    Args:
-        pools: What is trained on; those of weight 0 are left out.
-        encoder: Makes vectors of texts, or what has matched the pools already.
-        seed: Of samples and trees.
-        log: Told of each step.
-        without: Features that the ranking does without.
-        base: Gives what the pools cannot teach: counts where no set is large; results, topic and
-            link where no pool says which passages are aims, methods or background of the same
-            paper; rankings of kinds of questions that are not among the pools. Without it a ranking
-            of another kind stands in.
-    """
+    """Fit a scorer to pools; the same pools, seed and machine give the same one."""
     import_package("lightgbm")
     extractor = encoder if isinstance(encoder, FeatureExtractor) else FeatureExtractor(encoder)
     own = [pool for pool in pools if pool.weight]
@@ -192,10 +181,7 @@ def count_tokens(pools: Sequence[Pool], fewest: int = LARGE) -> TokenCounts | No
 
 
 def fit_same_document(pools: Sequence[ContextPool]) -> SameDocumentModel | None:
-    """Fit it to questions; None if those over one paper or those over several are missing.
-
-    Both kinds count the same in all, however many there are of each.
-    """
+    """Fit it to questions; None if those over one paper or those over several are missing."""
     asked = [one for one in pools if not one.row.matched.is_claim and one.has_others]
     kinds = [one.row.pool.of_one_paper for one in asked]
     if len(set(kinds)) < 2:
@@ -218,11 +204,8 @@ def fit_results_classifiers(
 def fit_results_classifier(
     matched: Sequence[MatchedPool], log: Log = log_nothing
 ) -> ResultsClassifier | None:
-    """Fit what tells results from aims, methods and background; None if nothing teaches it.
-
-    Evidence of questions that have other parts of the same paper beside it, against those parts;
-    and, at less weight, results sections of articles against their other sections.
-    """
+    """Fit what tells results from aims, methods and background; None if nothing teaches it."""
+    # From evidence against other parts of its paper; at less weight, from sections of articles.
     taught: dict[str, tuple[Any, Any, int, float]] = {}
     for one in matched:
         for passage, match in zip(one.pool.passages, one.matches, strict=True):
@@ -337,10 +320,7 @@ def build_scorer(scorer: EvidenceScorer, extractor: FeatureExtractor) -> PoolSco
 
 
 def build_model_scorer(model: EvidenceModel) -> PoolScorer:
-    """Return what scores a pool by loaded weights, as a run does.
-
-    Passages that are alike are judged once, as in a run.
-    """
+    """Return what scores a pool by loaded weights, as a run does: equal passages once."""
 
     def score(pool: Pool) -> list[float]:
         intent = intent_fields(recognize_intent({"question": pool.question, "problem": ""}))

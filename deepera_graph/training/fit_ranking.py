@@ -61,22 +61,14 @@ FOR_CLAIMS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionKind:
-    """A kind of question that has a ranking of its own.
+    """A kind of question that has a ranking of its own."""
 
-    Attributes:
-        name: For the log.
-        includes: Tells whether a pool is of this kind.
-        share: Of the features, those that a tree may look at, in (0, 1]. The fewer, the more the
-            trees differ: that is what many features that say nearly the same are good for.
-        n_ensembles: Whose mean ranks, >= 1.
-        only: The only features to use, of which more may only help, as does a greater distance
-            from the mean; None uses all.
-    """
-
-    name: str
+    name: str  # for the log
     includes: Callable[[FeaturedPool], bool]
+    # Of the features that a tree may look at, in (0, 1]: the fewer, the more trees differ.
     share: float
-    n_ensembles: int = 3
+    n_ensembles: int = 3  # whose mean ranks, >= 1
+    # features to use, of which more may only help; None uses all
     only: Collection[str] | None = None
 
     def uses(self, name: str, without: Collection[str] = ()) -> bool:
@@ -111,29 +103,17 @@ ONE_OF_ARTICLE = replace(ARTICLE, share=0.7, n_ensembles=1)
 
 
 def fit_ranker(
-    pools: Sequence[ContextPool],
+    pools: Sequence[ContextPool],  # of all kinds
     kind: QuestionKind,
     *,
-    merged: Sequence[ContextPool],
-    truncated: Sequence[ContextPool],
-    bare: Sequence[ContextPool],
+    merged: Sequence[ContextPool],  # some of them with more evidence
+    truncated: Sequence[ContextPool],  # teach how probabilities depend on the number, not ranks
+    bare: Sequence[ContextPool],  # the same and those over few passages, without evidence
     seed: int,
     log: Log,
-    without: Collection[str] = (),
+    without: Collection[str] = (),  # features to do without
 ) -> PassageRanker | None:
-    """Fit what ranks the passages of one kind of question; None if nothing teaches it.
-
-    Args:
-        pools: Pools of all kinds.
-        kind: What kind is fitted.
-        merged: Some of them with more evidence.
-        truncated: The same questions over a few passages: from them it is learned how probabilities
-            depend on the number of passages, not what ranks them.
-        bare: The questions, and those over few passages, without their evidence.
-        seed: The same pools and seed give the same.
-        log: Told of each step.
-        without: Features to do without.
-    """
+    """Fit what ranks the passages of one kind of question; None if nothing teaches it."""
     if not any(kind.includes(one.row) and _teaches(one.row) for one in pools):
         return None
     whole = [one for one in (*pools, *merged) if kind.includes(one.row) and _teaches(one.row)]
@@ -173,22 +153,14 @@ def fit_single_passage(
 
 def fit_answerability(
     pools: Sequence[ContextPool],
-    numbers: Sequence[Floats],
+    numbers: Sequence[Floats],  # what each is ranked by
     *,
-    halves: Mapping[int, Trees],
+    halves: Mapping[int, Trees],  # what ranks each half, fitted on the other
     log: Log,
 ) -> AnswerabilityModel:
-    """Fit it to pools with evidence, and to pools without.
-
-    Args:
-        pools: Some of which have evidence. In others the first stage found none, or it was
-            taken out; both count as questions without an answer, `WITHOUT_WEIGHT` as much. (Of the
-            first two passages a third of the pools has none, which is counted down so, too: at
-            full weight no score of two passages reaches 0.8, though those near it are evidence.)
-        numbers: What each is ranked by.
-        halves: What ranks the pools of each half, fitted on the other.
-        log: Told of the outcome.
-    """
+    """Fit it to pools with evidence, and to pools without."""
+    # Pools without evidence, found none or taken out, count `WITHOUT_WEIGHT` as much. At full
+    # weight no score of two passages would reach 0.8, though those near it are evidence.
     inputs, there, weights = [], [], []
     for one, its in zip(pools, numbers, strict=True):
         ranks = halves[one.row.half].predict(its)
@@ -210,11 +182,8 @@ def fit_scaled_logistic(
     *,
     balanced: bool = False,
 ) -> tuple[tuple[float, ...], float]:
-    """Return what each number, of shape (n, k), weighs, and what is added; in log odds.
-
-    Each number is divided by its standard deviation for the fit, so that the penalty on large
-    weights (L2, of strength 1) is the same for all. *balanced* has both labels count the same.
-    """
+    """Return what each number, shape (n, k), weighs, and the intercept, in log odds."""
+    # Divided by their deviations, so that the penalty (L2, of strength 1) is the same for all.
     spread = np.maximum(numbers.std(axis=0), _LEAST)
     found = fit_logistic(
         numbers / spread, labels, weights, C=1.0, class_weight="balanced" if balanced else None
@@ -224,33 +193,20 @@ def fit_scaled_logistic(
 
 
 def fit_trees(
-    rows: Floats,
-    labels: NDArray[np.int64],
+    rows: Floats,  # shape (n_rows, n_features); NaN where a number is missing
+    labels: NDArray[np.int64],  # 0 or 1, shape (n_rows,)
     *,
-    rounds: int,
+    rounds: int,  # number of trees
     seed: int,
-    n_ensembles: int = 1,
-    share: float = 0.7,
-    weights: Floats | None = None,
+    n_ensembles: int = 1,  # whose mean is returned, each of its own seed; >= 1
+    share: float = 0.7,  # of the features that a tree may look at, in (0, 1]
+    weights: Floats | None = None,  # what each row counts; all the same if None
+    # Rows of each question: fit what ranks them (LambdaMART, Burges 2010); None: log odds of 1.
     sizes: Sequence[int] | None = None,
-    monotone: Sequence[bool] | None = None,
+    monotone: Sequence[bool] | None = None,  # which features may only raise what is predicted
     log: Log = log_nothing,
 ) -> Trees:
-    """Fit an ensemble of boosted trees, or several and take their mean.
-
-    Args:
-        rows: Shape (n_rows, n_features); NaN where a number is missing.
-        labels: 0 or 1, shape (n_rows,).
-        rounds: Number of trees.
-        seed: The same rows and seed give the same trees.
-        n_ensembles: Whose mean is returned, each of a seed of its own; >= 1.
-        share: Of the features, those that a tree may look at, in (0, 1].
-        weights: What each row counts; all count the same if None.
-        sizes: Rows of each question, one after the other: fit what ranks them (LambdaMART, Burges
-            2010). None: fit what gives the log odds of 1.
-        monotone: Which features may only raise what is predicted, shape (n_features,).
-        log: Told at the end of each.
-    """
+    """Fit an ensemble of boosted trees, or several and take their mean."""
     lightgbm = import_package("lightgbm")
     objective = "binary" if sizes is None else "lambdarank"
     given = {**_PARAMETERS, "objective": objective, "feature_fraction": share}
@@ -266,11 +222,8 @@ def fit_trees(
 
 
 def convert_trees(model: Mapping[str, Any], n_trees: int) -> Trees:
-    """Return the trees of a LightGBM model, as it dumps itself.
-
-    It leaves out those that find nothing to split; a leaf of 0 stands for each, so that ensembles
-    of as many rounds have as many trees.
-    """
+    """Return the trees of a LightGBM model, as it dumps itself."""
+    # LightGBM leaves out trees that find nothing to split; a leaf of 0 stands for each.
     roots: list[int] = []
     nodes: list[tuple[int, float, bool, int, int, float]] = []
     deepest = 0

@@ -1,4 +1,4 @@
-"""How good scores are: ranks, what a threshold keeps, and how far probabilities hold."""
+"""Folds, and how good scores are: ranks, what a threshold keeps, how far probabilities hold."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,11 +37,7 @@ PoolScorer = Callable[[Pool], Sequence[float]]
 
 
 def assign_folds(pools: Sequence[Pool], *, n_folds: int = N_FOLDS, seed: int = 0) -> list[int]:
-    """Return the fold, from 0, of each pool; all pools of a group have the same one.
-
-    Groups are shuffled and dealt out set by set, so that every fold has its share of each set; the
-    order of the pools does not matter.
-    """
+    """Return the fold, from 0, of each pool; groups are dealt out set by set, in any order."""
     if n_folds < 2:
         raise SettingsError(f"folds must be >= 2, got {n_folds}")
     first_set: dict[str, str] = {}
@@ -61,10 +57,7 @@ def assign_folds(pools: Sequence[Pool], *, n_folds: int = N_FOLDS, seed: int = 0
 def split_held_out(
     pools: Sequence[Pool], share: float, *, seed: int = 0
 ) -> tuple[list[Pool], list[Pool]]:
-    """Return the pools to train on, and those to choose by; no group is in both.
-
-    At least one group is held out, and one is not; *share* is of the groups, in (0, 1).
-    """
+    """Return pools to train on, and to choose by; *share* is of the groups, in (0, 1)."""
     if not 0 < share < 1:
         raise SettingsError(f"the share held out must be in (0, 1), got {share}")
     names = sorted({pool.group for pool in pools})
@@ -98,7 +91,7 @@ class ScoredPool:
                 f"question {self.pool.id!r}: scores must be in [0, 1], got {float(outside[0])}"
             )
 
-    def judged(self) -> JudgedRanking:
+    def to_ranking(self) -> JudgedRanking:
         """Return the ranking that the scores give, ties in first-stage order."""
         ranked = np.argsort(-self.scores, kind="stable")
         golden = {str(place): 1 for place in np.flatnonzero(self.pool.labels)}
@@ -141,11 +134,9 @@ def cross_validate(
     train_on: Collection[Pool] | None = None,
     log: Log = log_nothing,
 ) -> list[ScoredPool]:
-    """Return each pool with the scores of a judge fitted on the other folds.
-
-    Pools of weight 0 are measured and never trained on. An ablation trains *without* some features,
-    or on other pools of the same groups.
-    """
+    """Return each pool with the scores of a judge fitted on the other folds."""
+    # Pools of weight 0 are measured and never trained on. An ablation trains *without* some
+    # features, or on other pools of the same groups.
     fold_of = dict(
         zip(
             (pool.group for pool in pools),
@@ -166,10 +157,7 @@ def cross_validate(
 
 
 class ReliabilityBin(NamedTuple):
-    """Passages of nearly one probability, from *low* on: how many, and which share is evidence.
-
-    Mean probability and share are None if there is no passage.
-    """
+    """Passages of nearly one probability, from *low* on; mean and share are None without any."""
 
     low: float
     high: float
@@ -183,25 +171,18 @@ def compute_rank_metrics(
 ) -> dict[str, Interval]:
     """Return `RANKS` with intervals of 95 % over groups; over questions that have an answer."""
     answerable = _take_answerable(scored)
-    judged = [one.judged() for one in answerable]
+    judged = [one.to_ranking() for one in answerable]
     ones = np.ones(len(judged))
     columns = {name: (compute(name, judged).values, ones) for name in RANKS}
     return _compute_intervals(answerable, columns, n_resamples, seed)
 
 
 def compute_threshold_metrics(
-    scored: Sequence[ScoredPool],
-    tau: float = TAU,
-    *,
-    n_resamples: int = N_RESAMPLES,
-    seed: int = 0,
+    scored: Sequence[ScoredPool], tau: float = TAU, *, n_resamples: int = N_RESAMPLES, seed: int = 0
 ) -> dict[str, Interval]:
-    """Return what a threshold *tau*, inclusive, does, with intervals of 95 % over groups.
-
-    `kept`: passages a question; `precision`: share of the kept that are evidence, not a number if
-    nothing is kept; `any golden`: share of the questions of which evidence is kept, out of those
-    that have some; `empty`: share of the questions of which nothing is kept.
-    """
+    """Return what a threshold *tau*, inclusive, does, with intervals of 95 % over groups."""
+    # `precision` is not a number if nothing is kept; `any golden` is out of the questions that have
+    # some.
     if not 0 <= tau <= 1:
         raise SettingsError(f"tau must be in [0, 1], got {tau}")
     kept = np.array([(one.scores >= tau).sum() for one in scored], dtype=np.float64)
@@ -230,12 +211,8 @@ def compute_operating_curve(
 def compute_prefilter_metrics(
     scored: Sequence[ScoredPool], cuts: Sequence[int] = CUTS, *, seed: int = 0
 ) -> dict[int, dict[str, Interval]]:
-    """Return what is left when only the best so many passages of each question go on to a reader.
-
-    `golden`: share of the golden passages among the candidates that are among the best, of equal
-    scores the first of the pool; `any golden`: share of the questions, out of those with a golden
-    candidate, that keep one.
-    """
+    """Return what is left when only the best so many passages of each question go to a reader."""
+    # `golden` is out of the golden candidates; `any golden` out of the questions with one.
     ranked = [
         np.asarray(one.pool.labels, np.float64)[np.argsort(-one.scores, kind="stable")]
         for one in scored
@@ -274,13 +251,10 @@ def compute_calibration(scored: Sequence[ScoredPool]) -> dict[str, float]:
 
 
 def mean_average_precision(scored: Sequence[ScoredPool]) -> float:
-    """Return MAP@10, in [0, 1], over questions that have an answer.
-
-    Source:
-        BioASQ's measure of document retrieval, which cross-encoders are chosen by; with all golden
-        passages in the denominator, as trec_eval has it.
-    """
-    judged = [one.judged() for one in _take_answerable(scored)]
+    """Return MAP@10, in [0, 1], over questions that have an answer."""
+    # Source: BioASQ's measure of document retrieval, which cross-encoders are chosen by; with all
+    # golden passages in the denominator, as trec_eval has it.
+    judged = [one.to_ranking() for one in _take_answerable(scored)]
     run = to_run({str(place): one.ranked for place, one in enumerate(judged)})
     golden = {str(place): dict(one.golden) for place, one in enumerate(judged)}
     return float(np.mean(list(evaluate_run(AP @ _CUT, golden, run).values())))

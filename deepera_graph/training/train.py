@@ -47,34 +47,20 @@ RECIPES: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingPlan(DataPlan):
-    """What to train on, and how; the same data, seed and machine give the same weights.
+    """What to train on, and how; the same data, seed and machine give the same weights."""
 
-    Attributes:
-        out: Folder for the weights; it is made.
-        encoder: Folder whose encoder and tokenizer are used; that of the shipped weights if None.
-        validation: Share of the groups of questions that decides between recipes, in (0, 1); None
-            asks for no decision.
-    """
-
-    out: Path
-    encoder: Path | None = None
-    validation: float | None = None
+    out: Path  # folder for the weights; it is made
+    encoder: Path | None = None  # folder; that of the shipped weights if None
+    validation: float | None = None  # share of groups that decides between recipes, (0, 1)
 
 
 class TrainingOutcome(NamedTuple):
-    """What came out of a training.
-
-    Attributes:
-        out: The folder.
-        sets: Questions trained on, by set.
-        recipe: Variants of pools that were trained on, too.
-        found: MAP@10 on the questions held out, in [0, 1], by recipe; empty if none were.
-    """
+    """What came out of a training."""
 
     out: Path
-    sets: Mapping[str, int]
-    recipe: str
-    found: Mapping[str, float]
+    sets: Mapping[str, int]  # questions trained on, by set
+    recipe: str  # variants of pools trained on, too
+    found: Mapping[str, float]  # MAP@10 on the questions held out, in [0, 1], by recipe
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""

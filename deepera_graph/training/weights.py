@@ -50,11 +50,7 @@ def log_nothing(event: Event) -> None:
 
 @contextmanager
 def write_log(path: Path, also: Log = log_nothing) -> Iterator[Log]:
-    """Write events to a file as they come, each with the seconds since the beginning.
-
-    *path* is replaced at the end, by a file of that name and ``.part``, which stays if there is no
-    end; every pool that is scored would be a line, and is none.
-    """
+    """Write events, but no scores, to a file as they come; it has ``.part`` until the end."""
     began = perf_counter()
     part = path.with_name(f"{path.name}.part")
     with part.open("w", encoding="utf-8", newline="\n") as file:
@@ -126,12 +122,8 @@ def _move(names: Iterable[str], source: Path, target: Path) -> None:
 
 
 def replace_weights(target: Path) -> AbstractContextManager[Path]:
-    """Give an empty folder to write weights into, and put them into *target* at the end.
-
-    Before and after the renames at the end, *target* holds the whole older weights or the whole
-    newer ones; a kill between them leaves a folder without ``SHA256SUMS``, which `check` refuses:
-    see `replace_atomically`. An older head, or record of training, does not outlive its encoder.
-    """
+    """Give an empty folder for weights, and swap them in at the end; see `replace_atomically`."""
+    # A kill between the renames leaves no ``SHA256SUMS``, which `check` refuses.
     return replace_atomically(target, (*_SUMMED, SUMS))
 
 
@@ -246,26 +238,15 @@ def count_known(pools: Sequence[Pool], known: frozenset[str]) -> Mapping[str, in
 
 
 def export_encoder(
-    out: Path,
-    base: Path | None = None,
+    out: Path,  # its other files stay, but for an older judge's
+    base: Path | None = None,  # layout of transformers, kind of BERT; None: the package `BASE`
     *,
-    bits: int = ROUNDED,
+    bits: int = ROUNDED,  # 32 leaves weights as they are, to show what rounding costs
     watch: Callable[[str], None] = lambda step: None,
 ) -> None:
-    """Write encoder, tokenizer and checksums into a folder, all or nothing.
-
-    Weights are whole numbers of eight bits, scaled per output channel; one bit stays free
-    (`reduce_range`), as processors without VNNI would overflow. The file takes about a quarter of
-    the bytes, and on such processors the vectors stay closer to those of the base.
-
-    Args:
-        out: May be there or not; its other files stay, but for those of an older judge.
-        base: A folder in the layout of transformers, whose model is of the kind of BERT; None
-            takes the weights of the package `BASE`.
-        bits: A weight: 8, or 32 to leave it as it is, which is three times slower and shows what
-            rounding costs.
-        watch: Told what is being done.
-    """
+    """Write encoder, tokenizer and checksums into a folder, all or nothing."""
+    # Eight bits, scaled per output channel; one bit stays free (`reduce_range`), as processors
+    # without VNNI would overflow. A quarter of the bytes, three times as fast.
     if bits not in BITS:
         raise SettingsError(f"bits must be one of {', '.join(map(str, BITS))}, got {bits}")
     source = base or Path(str(import_package(_BASE_MODULE).__file__)).parent / "model"

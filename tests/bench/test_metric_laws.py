@@ -31,7 +31,7 @@ def value(metric, one):
 
 
 def with_order(one, groups):
-    return one.reordered([one.ranked.index(id) + 1 for group in groups for id in group])
+    return one.reorder([one.ranked.index(id) + 1 for group in groups for id in group])
 
 
 def parts(one):
@@ -94,7 +94,7 @@ def test_a_reversed_ideal_list_is_as_bad_as_can_be(one):
 @given(judged(), st.data())
 def test_a_filter_never_gains_hit_rate_or_position(one, data):
     n = data.draw(st.integers(0, len(one.ranked)))
-    filtered = one.reordered(range(1, n + 1))
+    filtered = one.reorder(range(1, n + 1))
     for name in ("HitRate@1", "HitRate@3", "RP", "RP-linear", "nDCG@10"):
         assert value(name, filtered) <= value(name, one) + 1e-12
 

@@ -8,7 +8,7 @@ from deepera_graph import __version__
 from deepera_graph.bench.data.instance import RankingError
 from deepera_graph.bench.rank import rank_dataset
 from deepera_graph.bench.rankers.base import (
-    Candidate,
+    CandidatePassage,
     FirstStage,
     Random,
     Ranker,
@@ -34,7 +34,7 @@ TEXTS = [
 def shown(texts=TEXTS, titles=None):
     titles = titles or [""] * len(texts)
     return [
-        Candidate(id=str(place), text=text, title=title, section="")
+        CandidatePassage(id=str(place), text=text, title=title, section="")
         for place, (text, title) in enumerate(zip(texts, titles, strict=True), start=1)
     ]
 

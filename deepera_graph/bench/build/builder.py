@@ -61,6 +61,7 @@ from deepera_graph.usage import Usage
 
 CALLS_AT_ONCE = MAX_CONCURRENCY
 MAX_BATCH = 256
+_QUESTION, _NOTES, _PAIRS, _GUIDE = 150, 600, 400, 350  # usual lengths in characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,11 +248,7 @@ async def draft_dataset(
     per_document: int = 1,
     on_drafts: Callable[[int], None] = lambda n_drafts: None,
 ) -> Drafts:
-    """Return the first *n* drafts that documents give; equal questions count once.
-
-    A batch is as large as the number of drafts that are missing, so that no call is in vain, and
-    no larger than 256 documents.
-    """
+    """Return the first *n* drafts that documents give; equal questions count once."""
     dataset = Drafts()
     rest = iter(documents)
     while missing := n - len(dataset.drafts):
@@ -274,11 +271,7 @@ async def draft_dataset(
 async def _draft_batch(
     drafter: Drafter, batch: Sequence[Document], on_done: Callable[[Drafts], None]
 ) -> list[Drafts]:
-    """Draft a batch at once.
-
-    When the model is out of reach, the others are cancelled; when the budget is spent, calls in
-    flight are finished, as they are paid for.
-    """
+    """Draft at once; when the budget is spent, calls in flight finish, as they are paid for."""
 
     async def draft(document: Document) -> Drafts | BudgetError:
         try:
@@ -302,21 +295,14 @@ async def _draft_batch(
     return found
 
 
-_QUESTION, _NOTES, _PAIRS, _GUIDE = 150, 600, 400, 350  # usual lengths in characters
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildEstimate:
-    """The calls of a build by step if every reply can be used at once, at 4 characters a token.
-
-    `most_calls` counts all attempts at every distractor. Documents that give no question come on
-    top.
-    """
+    """The calls of a build by step if every reply can be used at once, at 4 characters a token."""
 
     n_documents: int
     n_questions: int
     usage: dict[str, Usage]
-    most_calls: int
+    most_calls: int  # all attempts at every distractor; documents without a question come on top
 
     @property
     def total_usage(self) -> Usage:

@@ -1,4 +1,4 @@
-"""The corpus of a build: documents cut into chunks, embedded, the unconnected ones left out."""
+"""The corpus of a build: documents cut into chunks, embedded and searched; loners left out."""
 
 import asyncio
 import base64
@@ -83,17 +83,13 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Documents by id, in the order they came, and the chunks of each.
-
-    `fingerprint` is a SHA-256 over all `n_read` documents that came; `min_similarity` the least
-    cosine that connected two of them, None if all were kept.
-    """
+    """Documents by id, in the order they came, and the chunks of each."""
 
     documents: Mapping[str, Document]
     chunks: Mapping[str, tuple[Chunk, ...]]
-    fingerprint: str
+    fingerprint: str  # SHA-256 over all `n_read` documents that came
     n_read: int
-    min_similarity: float | None = None
+    min_similarity: float | None = None  # least cosine that connected two, None if all were kept
 
     def __iter__(self) -> Iterator[Chunk]:
         for own in self.chunks.values():
@@ -139,14 +135,9 @@ def read_corpus(documents: Iterable[Document], max_tokens: int, drops: list[Drop
 
 
 def cut_chunks(text: str, *, max_tokens: int = 200) -> list[str]:
-    """Cut a text into slices of whole sentences: as few as the limit allows, of about one length.
-
-    A sentence longer than the limit stands alone. Full chunks with a short one at the end would
-    serve less well: a passage written for the same pool is told from such remnants by its length.
-
-    Source:
-        DeepEra, section 6.1: sentence-preserving chunks; the limit is not given there.
-    """
+    """Cut a text into slices of whole sentences: as few as the limit allows, of like lengths."""
+    # A short chunk at the end would be told from a passage written for the pool by its length.
+    # Source: DeepEra, section 6.1: sentence-preserving chunks; the limit is not given there.
     if max_tokens < 1:
         raise SettingsError(f"max_tokens must be >= 1, got {max_tokens}")
     sentences = split_sentences(text, longest=sys.maxsize)
@@ -211,23 +202,13 @@ def _usual_similarity(vectors: NDArray[np.float32]) -> float:
 
 
 def find_connected(
-    vectors: NDArray[np.float32],
-    *,
-    n_neighbours: int = 10,
-    min_similarity: float,
-    min_size: int,
+    vectors: NDArray[np.float32], *, n_neighbours: int = 10, min_similarity: float, min_size: int
 ) -> NDArray[np.bool_]:
-    """Tell which documents belong to a group of enough similar ones; shape (n_documents,).
-
-    Two documents are joined if one is among the nearest of the other and their cosine is high
-    enough. Groups are the connected components of that graph. Unlike density clustering (HDBSCAN)
-    this leaves both limits to the caller, splits no large topic, never calls the rim of one noise,
-    and gives the same answer whatever the order of the documents.
-
-    Source:
-        DeepEra, section 6.1, filters weakly connected documents by clustering and does not say
-        how.
-    """
+    """Tell which documents belong to a group of enough similar ones; shape (n_documents,)."""
+    # Joined are near neighbours of a high cosine; groups are components. Unlike density clustering
+    # (HDBSCAN) this splits no large topic, and the order of documents does not matter.
+    # Source: DeepEra, section 6.1, filters weakly connected documents by clustering and does not
+    # say how.
     if vectors.ndim != 2:
         raise SettingsError(f"vectors must have shape (n, dimensions), got {vectors.shape}")
     if not np.isfinite(vectors).all():
@@ -252,16 +233,10 @@ def find_connected(
     return kept
 
 
+# Source: Deerwester et al. (1990), Indexing by latent semantic analysis; scikit-learn's
+# `TruncatedSVD` with its seed set to 0.
 class LsaEmbeddings(Embeddings):
-    """Latent semantic vectors fitted to at least two texts: TF-IDF, cut down to 128 dimensions.
-
-    No model, no network; the same corpus gives the same vectors, of length 1. A text without a
-    word of the corpus has the zero vector.
-
-    Source:
-        Deerwester et al. (1990), Indexing by latent semantic analysis; scikit-learn's
-        `TruncatedSVD` with its seed set to 0.
-    """
+    """Unit vectors fitted to at least two texts: TF-IDF, cut down to 128 dimensions; no model."""
 
     model = f"lsa-{DIMENSIONS}"
 
@@ -377,10 +352,7 @@ class ChunkSearch:
         self._store.close()
 
     def _find_nearest(self, question: str, n: int) -> tuple[PoolChunk, ...]:
-        """Take a few more than are wanted, and put them in order by cosines of our own.
-
-        The store's are of single precision: their last digits differ from run to run.
-        """
+        """Sort by our own cosines, a few more than wanted: the store's last digits differ."""
         near = [self._chunks[str(one.id)] for one in self._store.search(question, n + _MARGIN)]
         scores = self._cosines(question, [chunk.text for chunk in near])
         best = sorted(zip(scores, near, strict=True), key=lambda pair: (-pair[0], pair[1].id))

@@ -55,36 +55,27 @@ class Distractor:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """All that the instances of one question are made of.
-
-    The pool is what retrieval found, best first, with the golden chunk unless that is only
-    recorded; `n_left_out` counts the chunks left out of it as ambiguous, and `was_found` says
-    whether retrieval found the golden one.
-    """
+    """All that the instances of one question are made of."""
 
     id: str
     dataset: str
     subject: str
     pair: QAPair
-    pool: tuple[PoolChunk, ...]
-    n_left_out: int
-    was_found: bool
+    pool: tuple[PoolChunk, ...]  # best first; with the golden chunk unless that is only recorded
+    n_left_out: int  # chunks left out of the pool as ambiguous
+    was_found: bool  # whether retrieval found the golden chunk
     distractors: tuple[Distractor, ...] = ()
     rejected: tuple[RejectedDistractor, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PoolProfile:
-    """What the natural passages of a pool are like.
-
-    `shown` are the texts of the nearest ones, best first, and `samples` those of them that are not
-    golden: a distractor must not copy them.
-    """
+    """What the natural passages of a pool are like."""
 
     lengths: tuple[int, ...]  # words
     similarities: tuple[float, ...]  # cosines with the question, where retrieval found the passage
-    shown: tuple[str, ...]
-    samples: tuple[str, ...]
+    shown: tuple[str, ...]  # the nearest ones, best first
+    samples: tuple[str, ...]  # those that are not golden: not to be copied
 
     @classmethod
     def of(cls, draft: Draft) -> "PoolProfile":
@@ -98,13 +89,10 @@ class PoolProfile:
         )
 
 
+# Source: DeepEra, section 6.2: type, thematic focus and what to leave out, from question, golden
+# answer and the three nearest contexts; the gates are ours.
 class DistractorWriter:
-    """Writes the distractors of a question, one after the other.
-
-    Source:
-        DeepEra, section 6.2: type, thematic focus and what to leave out, from question, golden
-        answer and the three nearest contexts; the gates are ours.
-    """
+    """Writes the distractors of a question, one after the other."""
 
     def __init__(self, model: BuilderModel, search: ChunkSearch, plan: BuildPlan) -> None:
         self._model, self._search, self._plan = model, search, plan
@@ -139,11 +127,7 @@ class DistractorWriter:
         types: Sequence[DistractorType],
         lengths: Sequence[int],
     ) -> list[FilledGuide]:
-        """Return one guide for each of *types*.
-
-        A model may plan too few passages, or other types: then a plan serves more than once, or
-        with the type that it has.
-        """
+        """Return one guide for each of *types*; a plan may serve twice, or with its own type."""
         numbered = enumerate(profile.shown, start=1)
         block = "\n\n".join(f"[{number}] {show.plain(text)}" for number, text in numbered)
         messages = messages_of(
@@ -240,11 +224,9 @@ def draw_types(n: int, seed: int, question: str) -> list[DistractorType]:
 def draw_lengths(
     n: int, seed: int, question: str, *, natural: Sequence[int], least: float, most: float
 ) -> list[int]:
-    """Draw how many words each of *n* distractors should have, from natural passages.
-
-    Were all as long as the median passage, their length alone would give them away. *least* and
-    *most* are multiples of that median.
-    """
+    """Draw how many words each of *n* distractors should have, from natural passages."""
+    # Were all as long as the median passage, their length alone would give them away. *least* and
+    # *most* are multiples of that median.
     typical = max(1.0, median(natural))
     fitting = [one for one in natural if least * typical <= one <= most * typical]
     rng = Random(f"{seed} lengths {question}")
@@ -252,11 +234,7 @@ def draw_lengths(
 
 
 def phrases_to_avoid(guide: FilledGuide, pair: QAPair, others: Sequence[str]) -> list[str]:
-    """Return the answer and what the guide adds to it.
-
-    Left out is what does not single out the answer: the question's own words, and what passages
-    say that do not answer it.
-    """
+    """Return the answer, and what the guide adds that singles it out."""
     asked = set(words(pair.question.casefold()))
     added = [
         show.one_line(phrase)

@@ -30,13 +30,6 @@ EXPLANATIONS = {
     "cut-off": "it breaks off in the middle of a sentence",
     "repeats-itself": "it says the same sentence twice",
 }
-
-
-def explain(reasons: Sequence[str]) -> str:
-    """Return what is wrong with a passage, by the names of the gates it failed."""
-    return "; ".join(EXPLANATIONS.get(name, name.replace("-", " ")) for name in reasons)
-
-
 _KINDS = (
     "deceptive|misleading|perplexing|irrelevant|background|speculative|distract(?:or|ing)"
     "|incorrect|false|fake|wrong|counterfactual|noise"
@@ -103,6 +96,31 @@ _MARKUP = re.compile(
     r"```|(?:^|\n)\s*#{1,6}\s|\*\*[^*\n]+\*\*|(?:^|\n)\s*[*•]\s+\S|^\s*[\[{]\s*[\"{]|</?(?:p|b|br|div)>"
 )
 _END = re.compile(r"[.!?…。][\"'”’)\]]*$")
+_SHINGLE_WORDS = 3
+_NUMBER = "0"
+Shingles = frozenset[tuple[str, ...]]
+_SHORT_ANSWER = 12  # words; found word by word
+_GIVEN_AWAY = 0.5  # share of what a sentence of a longer answer says
+_TOLD = 3  # fewest shingles of such a sentence
+_VERDICT_WORDS = """
+    yes no maybe true false unclear unknown none neither both never always sometimes likely unlikely
+    possibly probably significant significantly significance increase increased decrease decreased
+    reduced improved worsened higher lower better worse positive negative difference different
+    effect change changed same equal similar
+    """
+_VERDICTS = frozenset(stem(word) for word in _VERDICT_WORDS.split())
+_NUMBER_WORDS = {
+    "zero": "0", "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6",
+    "seven": "7", "eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12",
+}  # fmt: skip
+_PERCENT = re.compile(r"\s*%|\s+per\s?cent\b")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
+_ZEROS = re.compile(r"(\.\d*?)0+(?!\d)")
+
+
+def explain(reasons: Sequence[str]) -> str:
+    """Return what is wrong with a passage, by the names of the gates it failed."""
+    return "; ".join(EXPLANATIONS.get(name, name.replace("-", " ")) for name in reasons)
 
 
 def _matches(pattern: re.Pattern[str]) -> Callable[[str], bool]:
@@ -131,83 +149,46 @@ ARTEFACT_PATTERNS: dict[str, Callable[[str], bool]] = {
     "repeats-itself": _repeats_itself,
 }
 
-_N_WORDS = 3
-_NUMBER = "0"
-
-Shingles = frozenset[tuple[str, ...]]
-
 
 @lru_cache(maxsize=4096)
 def shingle(text: str) -> Shingles:
-    """Return the runs of three stems of a text; a shorter text is one run, a blank one has none.
-
-    Stop words, *not* and *no* among them, are left out, and all numbers are alike: a copy with a
-    negation or a number changed has the shingles of the original.
-    """
+    """Return the runs of three stems of a text; a shorter text is one run, a blank one has none."""
+    # Stop words, *not* and *no* too, are left out, and all numbers are alike: a copy with a
+    # negation or a number changed has the shingles of the original.
     keys = [_NUMBER if stem[0].isdigit() else stem for stem in stems(text)]
-    if len(keys) < _N_WORDS:
+    if len(keys) < _SHINGLE_WORDS:
         return frozenset([tuple(keys)]) if keys else frozenset()
-    return frozenset(zip(*(keys[start:] for start in range(_N_WORDS)), strict=False))
+    return frozenset(zip(*(keys[start:] for start in range(_SHINGLE_WORDS)), strict=False))
 
 
 def resemblance(first: str, second: str) -> float:
-    """Return the shingles two texts share, as a share of all of both, in [0, 1].
-
-    Source:
-        Broder (1997), On the resemblance and containment of documents, section 2.
-    """
+    """Return the shingles two texts share, as a share of all of both, in [0, 1]."""
+    # Source: Broder (1997), On the resemblance and containment of documents, section 2.
     one, other = shingle(first), shingle(second)
     together = one | other
     return len(one & other) / len(together) if together else 0.0
 
 
 def containment(text: str, whole: str) -> float:
-    """Return the share of a text's shingles that *whole* has too, in [0, 1].
-
-    Source:
-        Broder (1997), as above.
-    """
+    """Return the share of a text's shingles that *whole* has too, in [0, 1]."""
+    # Source: Broder (1997), as above.
     own = shingle(text)
     return len(own & shingle(whole)) / len(own) if own else 0.0
 
 
-_SHORT = 12
-_COPIED = 0.5
-_TOLD = 3
-_VERDICT_WORDS = """
-    yes no maybe true false unclear unknown none neither both never always sometimes likely unlikely
-    possibly probably significant significantly significance increase increased decrease decreased
-    reduced improved worsened higher lower better worse positive negative difference different
-    effect change changed same equal similar
-    """
-_VERDICTS = frozenset(stem(word) for word in _VERDICT_WORDS.split())
-_NUMBER_WORDS = {
-    "zero": "0", "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6",
-    "seven": "7", "eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12",
-}  # fmt: skip
-_PERCENT = re.compile(r"\s*%|\s+per\s?cent\b")
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
-_ZEROS = re.compile(r"(\.\d*?)0+(?!\d)")
-
-
 def contains_answer(text: str, answer: str, question: str = "") -> bool:
-    """Return whether a text contains an answer.
-
-    A short answer, up to 12 words, is found word by word, whatever the inflection, the case, the
-    punctuation and the way its numbers are written. Of a longer one it is enough that the text has
-    half of what one of its sentences says beyond the question; a paraphrase is not noticed.
-    Verdicts such as *yes* or *significantly increased*, and answers of stop words only, are found
-    in no text: any passage may have these words without answering. A bare number is found wherever
-    it stands. A sentence that takes up the words of the question gives nothing away by them.
-    """
+    """Return whether a text contains an answer."""
+    # Up to 12 words are found word by word, whatever the inflection and the form of numbers; of a
+    # longer answer half of what one sentence says beyond the question is enough. Verdicts ("yes")
+    # and stop words alone are found in no text: any passage may have them without answering.
     if all(word in STOP_WORDS or stem(word) in _VERDICTS for word in words(answer)):
         return False
     wanted = _keys(answer)
-    if len(wanted) <= _SHORT:
+    if len(wanted) <= _SHORT_ANSWER:
         return _has_run(_keys(text), wanted)
     asked, found = shingle(question), shingle(text)
     told = [shingle(sentence.text) - asked for sentence in split_sentences(answer)]
-    return any(len(one & found) >= _COPIED * len(one) for one in told if len(one) >= _TOLD)
+    return any(len(one & found) >= _GIVEN_AWAY * len(one) for one in told if len(one) >= _TOLD)
 
 
 def _keys(text: str) -> list[str]:
@@ -226,30 +207,17 @@ def _has_run(keys: list[str], wanted: list[str]) -> bool:
     return any(keys[start : start + size] == wanted for start in range(len(keys) - size + 1))
 
 
+# Source: Ours. The two shares lie between what sections of one abstract have in common (2 of 1 152
+# reach 0.4) and what a copy with a few words changed keeps (0.6 and more).
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gates:
-    """How strict the gates are.
+    """How strict the gates are."""
 
-    Attributes:
-        min_percentile: Similarity to the question must reach this percentile of the natural
-            contexts', in [0, 100].
-        min_length: Least length, as a multiple of the median natural context, >= 0.
-        max_length: Most length, likewise, > `min_length`.
-        max_likeness: Shingles shared with another distractor, as a share of all shingles of the
-            two, must stay below this; in (0, 1].
-        max_copied: Share of its shingles that may also be in a golden passage, numbers and
-            negations aside; in (0, 1].
-
-    Source:
-        Ours. The two shares lie between what sections of one abstract have in common (2 of 1 152
-        reach 0.4) and what a copy with a few words changed keeps (0.6 and more).
-    """
-
-    min_percentile: float = 10.0
-    min_length: float = 0.5
-    max_length: float = 2.0
-    max_likeness: float = 0.4
-    max_copied: float = 0.4
+    min_percentile: float = 10.0  # of the natural contexts' similarities to the question, [0, 100]
+    min_length: float = 0.5  # as a multiple of the median natural context, >= 0
+    max_length: float = 2.0  # likewise, > `min_length`
+    max_likeness: float = 0.4  # shingles shared with another distractor, of all of both, (0, 1]
+    max_copied: float = 0.4  # share of its shingles also in a golden passage, (0, 1]
 
     def __post_init__(self) -> None:
         if not 0 <= self.min_percentile <= 100:
@@ -266,11 +234,7 @@ class Gates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateDistractor:
-    """A written distractor, with what it is held against.
-
-    Similarities are on any one scale, higher is closer; without natural ones, similarity or length
-    is not judged.
-    """
+    """A written distractor, with what it is held against; similarities are on any one scale."""
 
     text: str
     gold_answer: str  # may be long, or blank if there is none

@@ -51,30 +51,14 @@ def make_natural_instances(
     documents: Iterable[Document],
     questions: Iterable[SectionQuestion],
     *,
-    n_candidates: int = N_CANDIDATES,
-    embeddings: Embeddings | None = None,
+    n_candidates: int = N_CANDIDATES,  # size of a pool, >= 2
+    embeddings: Embeddings | None = None,  # BM25 over all sections if None
     dataset: str = "",
-    left_out: MutableMapping[str, str] | None = None,
+    left_out: MutableMapping[str, str] | None = None,  # is given ids and reasons
 ) -> Iterator[Instance]:
-    """Yield one instance a question, in order, without asking any model.
-
-    All sections of the document are candidates, the best ones if it has more than *n_candidates*;
-    golden ones come first, and those without a place are named in `golden_outside`. Sections that
-    nearly repeat a golden one are left out, as nobody judged whether they answer. The other
-    candidates are the best sections of other documents.
-
-    Args:
-        documents: Those without sections count as one section. Held in memory.
-        questions: What to ask.
-        n_candidates: Size of a pool, >= 2; fewer where the corpus has no more.
-        embeddings: First stage, by cosine; BM25 over all sections when None.
-        dataset: Put into every instance.
-        left_out: Is given the id of each question that cannot be used, and why.
-
-    Raises:
-        SettingsError: *n_candidates* is below 2.
-        DatasetError: An id comes twice, a question names what is not there, or there is no text.
-    """
+    """Yield one instance a question, in order, without asking any model."""
+    # Golden sections come first, those without a place go to `golden_outside`; sections that nearly
+    # repeat one are left out, as nobody judged them; the best of other documents fill up the pool.
     if n_candidates < 2:
         raise SettingsError(f"n_candidates must be >= 2, got {n_candidates}")
     sections = Sections(documents)

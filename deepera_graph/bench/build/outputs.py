@@ -93,10 +93,7 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
 
 
 def write_datasets(
-    folder: Path,
-    datasets: Mapping[str, Drafts],
-    drops: Iterable[DropRecord],
-    plan: BuildPlan,
+    folder: Path, datasets: Mapping[str, Drafts], drops: Iterable[DropRecord], plan: BuildPlan
 ) -> dict[str, str]:
     """Write instances, drops and rejected distractors; return SHA-256 by file name."""
     _remove_earlier(folder)

@@ -22,45 +22,36 @@ from deepera_graph.usage import Usage
 Setting = Literal["base", "ssli"]
 Golden = Literal["insert", "record"]
 _COUNTS = ("n_questions", "n_distractors", "per_document", "max_tokens", "attempts", "min_group")
+PACKAGE = "deepera_graph.bench.build.prompts"
+DistractorType = Literal["misleading", "background", "irrelevant"]
+FilledT = TypeVar("FilledT", bound=ReplyModel)
+_USAGE_COLUMNS = ("calls", "input_tokens", "output_tokens", "reasked_calls")
+_UNUSABLE = "unusable"
+_SERVER = "base_url"
 
 
+# Source: DeepEra, section 6.2: two settings, 30 passages a question. The paper does not say how
+# many distractors a pool has: 3 is one of each kind.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildPlan:
-    """The settings of a build; equal plans over equal documents and answers give equal bytes.
+    """The settings of a build; equal plans over equal documents and answers give equal bytes."""
 
-    Attributes:
-        n_questions: Questions wanted of each generator, >= 1.
-        settings: Which pools to write: ``base`` as retrieved, ``ssli`` with distractors.
-        seed: Of the choice of documents and passages and of the distractors' places, >= 0.
-        n_contexts: Passages in a pool, >= 2.
-        n_distractors: Distractors in an SSLI pool, >= 1, below `n_contexts`.
-        per_document: Most questions of one document and generator, >= 1.
-        max_tokens: Most tokens of a chunk, >= 1.
-        golden: What happens to a golden passage that retrieval missed: ``insert`` puts it in the
-            place of the last passage found, ``record`` names it in `golden_outside`.
-        attempts: Most tries at writing one distractor, >= 1.
-        min_similarity: Least cosine that connects two documents, in [-1, 1]. What is near differs
-            from embedder to embedder, so None takes the cosine that 19 of 20 documents reach with
-            their nearest neighbour.
-        min_group: Connected documents that are kept together, >= 1; 1 keeps all.
-        gates: What a distractor must pass.
-
-    Source:
-        DeepEra, section 6.2: two settings, 30 passages a question. The paper does not say how many
-        distractors a pool has: 3 is one of each kind.
-    """
-
-    n_questions: int = 100
+    n_questions: int = 100  # wanted of each generator, >= 1
+    # ``base`` as retrieved, ``ssli`` with distractors
     settings: tuple[Setting, ...] = ("base", "ssli")
-    seed: int = 0
-    n_contexts: int = 30
-    n_distractors: int = 3
-    per_document: int = 1
-    max_tokens: int = 200
+    seed: int = 0  # of documents, passages and the distractors' places, >= 0
+    n_contexts: int = 30  # passages in a pool, >= 2
+    n_distractors: int = 3  # in an SSLI pool, >= 1, below `n_contexts`
+    per_document: int = 1  # most questions of one document and generator, >= 1
+    max_tokens: int = 200  # of a chunk, >= 1
+    # one that was missed replaces the last passage, or goes to `golden_outside`
     golden: Golden = "insert"
-    attempts: int = 3
+    attempts: int = 3  # most tries at writing one distractor, >= 1
+    # Least cosine that connects two documents, in [-1, 1]; None takes the cosine that 19 of 20
+    # documents reach with their nearest neighbour, as what is near differs from embedder to
+    # embedder.
     min_similarity: float | None = None
-    min_group: int = 2
+    min_group: int = 2  # connected documents that are kept together, >= 1; 1 keeps all
     gates: Gates = field(default_factory=Gates)
 
     def __post_init__(self) -> None:
@@ -137,20 +128,10 @@ def count_drops(drops: Sequence[DropRecord]) -> dict[str, dict[str, int]]:
     }
 
 
-PACKAGE = "deepera_graph.bench.build.prompts"
-DistractorType = Literal["misleading", "background", "irrelevant"]
-FilledT = TypeVar("FilledT", bound=ReplyModel)
-_COLUMNS = ("calls", "input_tokens", "output_tokens", "reasked_calls")
-_UNUSABLE = "unusable"
-_SERVER = "base_url"
-
-
+# A reply that stayed unusable is kept, too: asking again might give another build. A call that
+# failed is not, so the next run tries again.
 class BuilderModel:
-    """A chat model that is asked one step of the build after the other, and counted by step.
-
-    An answer is kept before anything is done with it. A reply that stayed unusable is kept, too:
-    asking again might give another build. A call that failed is not, so the next run tries again.
-    """
+    """A chat model that is asked one step of the build after the other, and counted by step."""
 
     def __init__(
         self,
@@ -178,7 +159,7 @@ class BuilderModel:
             self._raise_kept(step, key)
             return await self._chat(step).ask(step, messages, kind)
         except AnswerError as error:
-            usage = {column: getattr(error.usage, column) for column in _COLUMNS}
+            usage = {column: getattr(error.usage, column) for column in _USAGE_COLUMNS}
             self._cache.put(key, _UNUSABLE, {"why": str(error), "usage": usage})
             raise
         except CallError:
@@ -217,11 +198,8 @@ class BuilderModel:
 
 
 def without_server(backend: Backend) -> Backend:
-    """Return a backend whose answers count as its own, whatever server the model runs on.
-
-    A build may go on when a server comes back under another address. A model made from live
-    objects that cannot be written down goes by its name.
-    """
+    """Return a backend whose answers count as its own, whatever server the model runs on."""
+    # A build may go on when a server comes back under another address.
     spec: Mapping[str, Any] = backend.spec or {"kind": "llm", "model": backend.about.get("model")}
     return replace(backend, spec={key: spec[key] for key in spec if key != _SERVER})
 

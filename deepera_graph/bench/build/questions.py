@@ -90,13 +90,10 @@ class _Generator:
         return [QAPair(one.question.strip(), one.answer.strip(), chunk) for one in filled.pairs]
 
 
+# Source: Ushio, Alva-Manchego and Camacho-Collados (2023), An empirical comparison of LM-based
+# question and answer generation methods: the form [(question, answer)] of a paragraph.
 class PassageGenerator(_Generator):
-    """Asks for pairs from one chunk of a document, chosen at random.
-
-    Source:
-        Ushio, Alva-Manchego and Camacho-Collados (2023), An empirical comparison of LM-based
-        question and answer generation methods: the form [(question, answer)] of a paragraph.
-    """
+    """Asks for pairs from one chunk of a document, chosen at random."""
 
     name = "lmqg"
 
@@ -106,12 +103,9 @@ class PassageGenerator(_Generator):
         return await self._ask(chunk, passage=show.plain(chunk.text))
 
 
+# Source: DeepEra, section 6.2 and Fig. 10.
 class GuidedGenerator(_Generator):
-    """Takes notes on a document, and asks for pairs from the chunk that has its results.
-
-    Source:
-        DeepEra, section 6.2 and Fig. 10.
-    """
+    """Takes notes on a document, and asks for pairs from the chunk that has its results."""
 
     name = "guided"
 
@@ -144,10 +138,7 @@ class _PairsRow(BaseModel):
 
 
 class PairsFile:
-    """Pairs from JSON lines ``{"document": id, "pairs": [[question, answer], ...]}``.
-
-    A document may have several lines. The file's name without the suffix names the data set.
-    """
+    """Pairs from JSON lines ``{"document": id, "pairs": [[question, answer], ...]}``."""
 
     def __init__(self, path: Path) -> None:
         self.name = path.stem
@@ -228,10 +219,7 @@ def insert_golden(
 
 
 def find_ambiguous(chunks: Iterable[Chunk], pair: QAPair) -> frozenset[str]:
-    """Return the other chunks of the golden document that have the answer's words.
-
-    Whether they answer the question nobody has said, so they belong in no pool.
-    """
+    """Return other chunks of the golden document with the answer's words; they go in no pool."""
     wanted = fold(pair.answer)
     return frozenset(one.id for one in chunks if one != pair.golden and wanted in fold(one.text))
 

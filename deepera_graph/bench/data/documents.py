@@ -29,6 +29,11 @@ from deepera_graph.bench.data.instance import (
     read_rows,
 )
 
+_AT_ONCE = 1 << 16  # characters
+_MAY_GO_ON = ("", *"0123456789.eE+-")
+_EVIDENCE = ("RESULT", "FINDING")
+_log = logging.getLogger(__name__)
+
 
 class _Passage(LenientRow):
     id: str
@@ -66,10 +71,7 @@ class _Question(LenientRow):
 def read_articles(
     folder: Path, *, dataset: str = "", subject: str = "", split: str | None = None
 ) -> Iterator[Instance]:
-    """Yield one instance a question; candidates are in article order, without first-stage scores.
-
-    The passages of all articles are held in memory, the instances are not.
-    """
+    """Yield one instance a question; candidates are in article order, without scores."""
     for instance, _ in _read_article_rows(folder, split):
         yield instance.model_copy(update={"dataset": dataset or folder.name, "subject": subject})
 
@@ -137,10 +139,6 @@ def _label(pool: list[Context], golden: list[str]) -> tuple[Context, ...]:
         context.model_copy(update={"is_golden": True}) if context.id in golden else context
         for context in pool
     )
-
-
-_AT_ONCE = 1 << 16
-_MAY_GO_ON = ("", *"0123456789.eE+-")
 
 
 def read_members(path: Path, *, block: int = _AT_ONCE) -> Iterator[tuple[str, Any]]:
@@ -229,12 +227,9 @@ class _Topic(_Named):
     field: _Named | None = None
 
 
+# Source: https://docs.openalex.org/api-entities/works/work-object
 class OpenAlexWork(LenientRow):
-    """A record as OpenAlex serves it; what a document needs of it.
-
-    Source:
-        https://docs.openalex.org/api-entities/works/work-object
-    """
+    """A record as OpenAlex serves it; what a document needs of it."""
 
     id: str = Field(min_length=1)
     display_name: str | None = None
@@ -278,15 +273,9 @@ def restore_abstract(index: dict[str, list[int]]) -> str:
     return " ".join(word for _, word in placed)
 
 
-_EVIDENCE = ("RESULT", "FINDING")
-
-
+# Source: Jin et al. (2019), PubMedQA, section 3; https://github.com/pubmedqa/pubmedqa
 class _Entry(BaseModel):
-    """One abstract: sections without the conclusion, which is the long answer.
-
-    Source:
-        Jin et al. (2019), PubMedQA, section 3; https://github.com/pubmedqa/pubmedqa
-    """
+    """One abstract: sections without the conclusion, which is the long answer."""
 
     model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
 
@@ -410,9 +399,6 @@ def _is_openalex(path: Path) -> bool:
     )
 
 
-_log = logging.getLogger(__name__)
-
-
 class NaturalSource(NamedTuple):
     """Documents and questions about their sections; each call reads them anew."""
 
@@ -434,9 +420,7 @@ def open_natural(path: Path, *, questions: Path | None = None) -> NaturalSource:
         )
     if (path / "questions.jsonl").exists() and (path / "passages.jsonl").exists():
         return NaturalSource(
-            path.stem,
-            partial(read_article_documents, path),
-            partial(read_article_questions, path),
+            path.stem, partial(read_article_documents, path), partial(read_article_questions, path)
         )
     if not path.exists():
         raise DatasetError(f"there is no file or folder {str(path)!r}")
@@ -447,10 +431,7 @@ def open_natural(path: Path, *, questions: Path | None = None) -> NaturalSource:
 
 
 def read_natural(path: Path) -> Iterator[Instance]:
-    """Yield one instance a question that has natural look-alikes; see `open_natural`.
-
-    How many questions have none is logged, once.
-    """
+    """Yield one instance a question that has natural look-alikes; how many have none is logged."""
     source = open_natural(path)
     left_out: dict[str, str] = {}
     yield from make_natural_instances(

@@ -4,12 +4,21 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Annotated, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from deepera_graph.errors import DeepEraError
 from deepera_graph.text.jsonl import read_raw_lines
+
+RowT = TypeVar("RowT", bound=BaseModel)
 
 
 class DatasetError(DeepEraError, ValueError):
@@ -28,13 +37,22 @@ class UnavailableError(DeepEraError):
     """A ranker cannot run here: a package, weights or a key is missing; the message says which."""
 
 
+def _check_not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError(f"must not be blank, got {text!r}")
+    return text
+
+
+NotBlank = Annotated[str, AfterValidator(_check_not_blank)]
+
+
 class Context(BaseModel):
     """One candidate passage of a question, with its labels; a ranker never sees the labels."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
     id: str = Field(min_length=1, description="Names the passage within its question.")
-    text: str = Field(description="What is ranked; not blank.")
+    text: NotBlank = Field(description="What is ranked; not blank.")
     title: str = Field(default="", description="Title of the document the passage is from.")
     section: str = Field(default="", description="Section of the document.")
     is_golden: bool = Field(default=False, description="It answers the question.")
@@ -47,11 +65,6 @@ class Context(BaseModel):
     first_stage_rank: int | None = Field(default=None, ge=1, description="Place in retrieval.")
     first_stage_score: float | None = Field(default=None, description="On the retriever's scale.")
 
-    @field_validator("text")
-    @classmethod
-    def _not_blank(cls, text: str) -> str:
-        return _check_not_blank(text)
-
     @model_validator(mode="after")
     def _one_label(self) -> Self:
         if self.is_golden and self.is_distractor:
@@ -59,13 +72,10 @@ class Context(BaseModel):
         return self
 
 
+# Source: DeepEra, section 6.2; several passages may be golden, and golden passages that the first
+# stage missed are recorded, because they cap what any reranker can reach.
 class Instance(BaseModel):
-    """A question, what answers it, and the passages to rank, in first-stage order.
-
-    Source:
-        DeepEra, section 6.2; several passages may be golden, and golden passages that the first
-        stage missed are recorded, because they cap what any reranker can reach.
-    """
+    """A question, what answers it, and the passages to rank, in first-stage order."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
@@ -73,7 +83,7 @@ class Instance(BaseModel):
     dataset: str = Field(default="", description="Where it is from.")
     setting: str = Field(default="", description="How the candidates were made, e.g. 'base'.")
     subject: str = Field(default="", description="Field of science.")
-    question: str = Field(description="What is asked; not blank.")
+    question: NotBlank = Field(description="What is asked; not blank.")
     gold_answer: str = Field(default="", description="The answer, for metrics over answers.")
     decision: str = Field(default="", description="The answer in one word, e.g. 'yes'.")
     contexts: tuple[Context, ...] = Field(min_length=1, description="The candidates.")
@@ -81,11 +91,6 @@ class Instance(BaseModel):
         default_factory=dict,
         description="Golden passages that are not among the candidates: id to grade, each >= 1.",
     )
-
-    @field_validator("question")
-    @classmethod
-    def _not_blank(cls, question: str) -> str:
-        return _check_not_blank(question)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -102,12 +107,6 @@ class Instance(BaseModel):
             if context.parent_id is not None and context.parent_id not in known:
                 raise ValueError(f"parent_id {context.parent_id!r} names no passage")
         return self
-
-
-def _check_not_blank(text: str) -> str:
-    if not text.strip():
-        raise ValueError(f"must not be blank, got {text!r}")
-    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +131,6 @@ class LenientRow(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
-RowT = TypeVar("RowT", bound=BaseModel)
-
-
 def read_rows(path: Path, kind: type[RowT]) -> Iterator[RowT]:
     """Yield the rows of a file, one line in memory at a time; blank lines are skipped."""
     for number, line in read_lines(path):
@@ -155,11 +151,8 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def write_rows(path: Path, rows: Iterable[BaseModel]) -> int:
-    """Write rows as JSON lines and return how many; the same rows give the same bytes.
-
-    The file appears when it is complete; until then it has the suffix ``.part``. Of rows that
-    fail nothing is left.
-    """
+    """Write rows as JSON lines, the file when all are written, and return how many."""
+    # Until then it has the suffix ``.part``; of rows that fail nothing is left.
     part = path.with_name(f"{path.name}.part")
     count = 0
     try:

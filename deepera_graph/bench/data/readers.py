@@ -24,216 +24,7 @@ from deepera_graph.demo import DemoQuestion, read_corpus, read_questions
 N_CANDIDATES = 30
 SETTINGS = ("base", "ssli")
 NAMES = tuple(f"sample-{kind}{setting}" for kind in ("", "hard-") for setting in SETTINGS)
-
-
-def sample(setting: str = "ssli", *, hard: bool = False) -> Dataset:
-    """Return ten questions over 62 invented abstracts, 30 candidates each, found by BM25."""
-    if setting not in SETTINGS:
-        raise DatasetError(f"setting must be one of {', '.join(SETTINGS)}, got {setting!r}")
-    name = f"sample-{'hard-' if hard else ''}{setting}"
-    return Dataset(name, lambda: _instances(name, setting, hard=hard), first_stage="BM25")
-
-
-def named_sample(name: str) -> Dataset:
-    """Return a sample by one of its `NAMES`, e.g. ``sample-hard-ssli``."""
-    return sample(name.rpartition("-")[2], hard="-hard-" in name)
-
-
-def _instances(name: str, setting: str, *, hard: bool) -> Iterator[Instance]:
-    documents = {document.id or "": document for document in read_corpus(hard=hard)}
-    index = CorpusBM25({id: _shown(document) for id, document in documents.items()})
-    for question in read_questions(hard=hard):
-        found = index.search(question.question, len(documents))
-        chosen = _chosen(found, question, with_look_alikes=setting == "ssli")
-        yield Instance(
-            id=question.id,
-            dataset=name,
-            setting=setting,
-            subject=question.science,
-            question=question.question,
-            contexts=tuple(
-                _context_sample(documents[one.id], rank, one.score, question)
-                for rank, one in enumerate(chosen, start=1)
-            ),
-        )
-
-
-def _chosen(found: Sequence[Hit], question: DemoQuestion, *, with_look_alikes: bool) -> list[Hit]:
-    """Keep every labelled passage, and fill up with the best others; in order of their scores."""
-    labelled = {*question.golden, *question.look_alikes}
-    fit = [one for one in found if with_look_alikes or one.id not in question.look_alikes]
-    needed = {one.id for one in fit if one.id in labelled}
-    others = [one.id for one in fit if one.id not in labelled]
-    taken = {*needed, *others[: N_CANDIDATES - len(needed)]}
-    return [one for one in fit if one.id in taken]
-
-
-def _context_sample(document: Document, rank: int, score: float, question: DemoQuestion) -> Context:
-    kind = question.look_alikes.get(document.id or "")
-    return Context(
-        id=document.id or "",
-        text=document.page_content,
-        title=document.metadata["title"],
-        is_golden=document.id in question.golden,
-        is_distractor=kind is not None,
-        distractor_type=kind,
-        parent_id=question.golden[0] if kind else None,
-        first_stage_rank=rank,
-        first_stage_score=score,
-    )
-
-
-def _shown(document: Document) -> str:
-    return f"{document.metadata['title']} {document.page_content}"
-
-
 Search = Callable[[str, int], Sequence[Hit]]
-
-
-class _Document(LenientRow):
-    id: str = Field(alias="_id")
-    title: str = ""
-    text: str = ""
-
-    def whole(self) -> str:
-        """Title and text, as BEIR searches them."""
-        return f"{self.title} {self.text}".strip()
-
-
-class _Query(LenientRow):
-    id: str = Field(alias="_id")
-    text: str
-
-
-def read_beir(
-    folder: Path, *, split: str = "test", n_candidates: int = 100, search: Search | None = None
-) -> Iterator[Instance]:
-    """Yield one instance a judged query; candidates are the best documents of a first stage.
-
-    Judged documents that the first stage missed go to `golden_outside`, so nDCG and Recall count
-    them.
-    """
-    corpus = {row.id: row for row in read_rows(folder / "corpus.jsonl", _Document)}
-    queries = {row.id: row.text for row in read_rows(folder / "queries.jsonl", _Query)}
-    find = search or CorpusBM25({id: row.whole() for id, row in corpus.items()}).search
-    path = folder / "qrels" / f"{split}.tsv"
-    for query, grades in _judgements(path).items():
-        if query not in queries:
-            raise DatasetError(f"{path}: query {query!r} is not in queries.jsonl")
-        found = [one for one in find(queries[query], n_candidates) if corpus[one.id].whole()]
-        ids = {one.id for one in found}
-        yield Instance(
-            id=query,
-            dataset=folder.name,
-            setting=split,
-            question=queries[query],
-            contexts=tuple(
-                _context_readers(corpus[one.id], rank, one.score, grades.get(one.id, 0))
-                for rank, one in enumerate(found, start=1)
-            ),
-            golden_outside={id: grade for id, grade in grades.items() if id not in ids},
-        )
-
-
-def _context_readers(document: _Document, rank: int, score: float, grade: int) -> Context:
-    return Context(
-        id=document.id,
-        text=document.text if document.text.strip() else document.title,
-        title=document.title,
-        is_golden=grade > 0,
-        grade=max(grade, 1),
-        first_stage_rank=rank,
-        first_stage_score=score,
-    )
-
-
-def _judgements(path: Path) -> dict[str, dict[str, int]]:
-    """Return query id to {document id: grade >= 1}, in file order; grade 0 is left out."""
-    judged: dict[str, dict[str, int]] = {}
-    for number, line in read_lines(path):
-        cells = line.decode("utf-8", "replace").rstrip("\r\n").split("\t")
-        if number == 1 and cells[-1] == "score":
-            continue
-        try:
-            query, document, grade = cells[0], cells[1], int(cells[2])
-        except (IndexError, ValueError) as error:
-            raise DatasetError(
-                f"{path}, line {number}: must be query, document and whole grade, got {cells!r}"
-            ) from error
-        if grade > 0:
-            judged.setdefault(query, {})[document] = grade
-    return judged
-
-
-def read_instances(path: Path) -> Iterator[Instance]:
-    """Yield the instances of a file, one in memory at a time."""
-    seen: set[str] = set()
-    for instance in read_rows(path, Instance):
-        if instance.id in seen:
-            raise DatasetError(f"{path}: instance id {instance.id!r} is used twice")
-        seen.add(instance.id)
-        yield instance
-
-
-class _Passage(BaseModel):
-    model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
-
-    id: str = ""
-    text: str
-    title: str = ""
-    section: str = ""
-
-
-class _Row(BaseModel):
-    model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
-
-    id: str = ""
-    question: str
-    answer: str = ""
-    subject: str = ""
-    passages: list[str | _Passage] = Field(min_length=1)
-    golden: list[str] = Field(min_length=1)
-
-
-def read_plain(path: Path) -> Iterator[Instance]:
-    """Yield instances from lines like ``{"question": ..., "passages": [...], "golden": ["1"]}``.
-
-    A passage is a text, or an object with `text` and perhaps `id`, `title` and `section`; without
-    an id it is named by its place, from 1. `golden` lists ids of passages. Passages are in
-    first-stage order.
-    """
-    for number, row in enumerate(read_rows(path, _Row), start=1):
-        name = row.id or str(number)
-        try:
-            yield _instance(name, row)
-        except (ValidationError, ValueError) as error:
-            raise DatasetError(f"{path}: question {name!r}: {error}") from error
-
-
-def _instance(name: str, row: _Row) -> Instance:
-    passages = [_Passage(text=one) if isinstance(one, str) else one for one in row.passages]
-    golden = set(row.golden)
-    contexts = tuple(
-        Context(
-            id=passage.id or str(place),
-            text=passage.text,
-            title=passage.title,
-            section=passage.section,
-            is_golden=(passage.id or str(place)) in golden,
-            first_stage_rank=place,
-        )
-        for place, passage in enumerate(passages, start=1)
-    )
-    missing = golden - {context.id for context in contexts}
-    if missing:
-        raise ValueError(f"golden names no passage: {sorted(missing)}")
-    return Instance(
-        id=name,
-        question=row.question,
-        gold_answer=row.answer,
-        subject=row.subject,
-        contexts=contexts,
-    )
 
 
 def open_dataset(
@@ -268,7 +59,7 @@ def open_dataset(
             return Dataset(title, partial(read_plain, path), "order in the file")
         return Dataset(title, partial(read_instances, path), "order in the file")
     if str(path) in NAMES:
-        return named_sample(str(path))
+        return sample(path.name.rpartition("-")[2], hard="-hard-" in path.name)
     raise DatasetError(
         f"{path} is no data set: expected a JSON lines file, PubMedQA's JSON, a folder with "
         "corpus.jsonl, a folder with passages.jsonl, or one of " + ", ".join(NAMES)
@@ -284,3 +75,202 @@ def _first_row(path: Path) -> dict[str, object]:
     except ValueError as error:
         raise DatasetError(f"{path}, line {number}: not JSON: {error}") from error
     return row if isinstance(row, dict) else {}
+
+
+def sample(setting: str = "ssli", *, hard: bool = False) -> Dataset:
+    """Return ten questions over 62 invented abstracts, 30 candidates each, found by BM25."""
+    if setting not in SETTINGS:
+        raise DatasetError(f"setting must be one of {', '.join(SETTINGS)}, got {setting!r}")
+    name = f"sample-{'hard-' if hard else ''}{setting}"
+    return Dataset(name, lambda: _read_sample(name, setting, hard=hard), first_stage="BM25")
+
+
+def _read_sample(name: str, setting: str, *, hard: bool) -> Iterator[Instance]:
+    documents = {document.id or "": document for document in read_corpus(hard=hard)}
+    texts = {id: f"{one.metadata['title']} {one.page_content}" for id, one in documents.items()}
+    index = CorpusBM25(texts)
+    for question in read_questions(hard=hard):
+        found = index.search(question.question, len(documents))
+        chosen = _choose_hits(found, question, with_look_alikes=setting == "ssli")
+        yield Instance(
+            id=question.id,
+            dataset=name,
+            setting=setting,
+            subject=question.science,
+            question=question.question,
+            contexts=tuple(
+                _sample_context(documents[one.id], rank, one.score, question)
+                for rank, one in enumerate(chosen, start=1)
+            ),
+        )
+
+
+def _choose_hits(
+    found: Sequence[Hit], question: DemoQuestion, *, with_look_alikes: bool
+) -> list[Hit]:
+    """Keep every labelled passage, and fill up with the best others; in order of their scores."""
+    labelled = {*question.golden, *question.look_alikes}
+    fit = [one for one in found if with_look_alikes or one.id not in question.look_alikes]
+    needed = {one.id for one in fit if one.id in labelled}
+    others = [one.id for one in fit if one.id not in labelled]
+    taken = {*needed, *others[: N_CANDIDATES - len(needed)]}
+    return [one for one in fit if one.id in taken]
+
+
+def _sample_context(document: Document, rank: int, score: float, question: DemoQuestion) -> Context:
+    kind = question.look_alikes.get(document.id or "")
+    return Context(
+        id=document.id or "",
+        text=document.page_content,
+        title=document.metadata["title"],
+        is_golden=document.id in question.golden,
+        is_distractor=kind is not None,
+        distractor_type=kind,
+        parent_id=question.golden[0] if kind else None,
+        first_stage_rank=rank,
+        first_stage_score=score,
+    )
+
+
+class BeirDocument(LenientRow):
+    """A document of a BEIR corpus."""
+
+    id: str = Field(alias="_id")
+    title: str = ""
+    text: str = ""
+
+    def whole(self) -> str:
+        """Title and text, as BEIR searches them."""
+        return f"{self.title} {self.text}".strip()
+
+
+class _Query(LenientRow):
+    id: str = Field(alias="_id")
+    text: str
+
+
+def read_beir(
+    folder: Path, *, split: str = "test", n_candidates: int = 100, search: Search | None = None
+) -> Iterator[Instance]:
+    """Yield one instance a judged query; judged documents not found go to `golden_outside`."""
+    corpus = {row.id: row for row in read_rows(folder / "corpus.jsonl", BeirDocument)}
+    queries = {row.id: row.text for row in read_rows(folder / "queries.jsonl", _Query)}
+    find = search or CorpusBM25({id: row.whole() for id, row in corpus.items()}).search
+    path = folder / "qrels" / f"{split}.tsv"
+    for query, grades in _read_judgements(path).items():
+        if query not in queries:
+            raise DatasetError(f"{path}: query {query!r} is not in queries.jsonl")
+        found = [one for one in find(queries[query], n_candidates) if corpus[one.id].whole()]
+        ids = {one.id for one in found}
+        yield Instance(
+            id=query,
+            dataset=folder.name,
+            setting=split,
+            question=queries[query],
+            contexts=tuple(
+                _beir_context(corpus[one.id], rank, one.score, grades.get(one.id, 0))
+                for rank, one in enumerate(found, start=1)
+            ),
+            golden_outside={id: grade for id, grade in grades.items() if id not in ids},
+        )
+
+
+def _beir_context(document: BeirDocument, rank: int, score: float, grade: int) -> Context:
+    return Context(
+        id=document.id,
+        text=document.text if document.text.strip() else document.title,
+        title=document.title,
+        is_golden=grade > 0,
+        grade=max(grade, 1),
+        first_stage_rank=rank,
+        first_stage_score=score,
+    )
+
+
+def _read_judgements(path: Path) -> dict[str, dict[str, int]]:
+    """Return query id to {document id: grade >= 1}, in file order; grade 0 is left out."""
+    judged: dict[str, dict[str, int]] = {}
+    for number, line in read_lines(path):
+        cells = line.decode("utf-8", "replace").rstrip("\r\n").split("\t")
+        if number == 1 and cells[-1] == "score":
+            continue
+        try:
+            query, document, grade = cells[0], cells[1], int(cells[2])
+        except (IndexError, ValueError) as error:
+            raise DatasetError(
+                f"{path}, line {number}: must be query, document and whole grade, got {cells!r}"
+            ) from error
+        if grade > 0:
+            judged.setdefault(query, {})[document] = grade
+    return judged
+
+
+def read_instances(path: Path) -> Iterator[Instance]:
+    """Yield the instances of a file, one in memory at a time."""
+    seen: set[str] = set()
+    for instance in read_rows(path, Instance):
+        if instance.id in seen:
+            raise DatasetError(f"{path}: instance id {instance.id!r} is used twice")
+        seen.add(instance.id)
+        yield instance
+
+
+class _PlainPassage(BaseModel):
+    model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
+
+    id: str = ""
+    text: str
+    title: str = ""
+    section: str = ""
+
+
+class _PlainRow(BaseModel):
+    model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
+
+    id: str = ""
+    question: str
+    answer: str = ""
+    subject: str = ""
+    passages: list[str | _PlainPassage] = Field(min_length=1)
+    golden: list[str] = Field(min_length=1)
+
+
+def read_plain(path: Path) -> Iterator[Instance]:
+    """Yield instances from lines like ``{"question": ..., "passages": [...], "golden": ["1"]}``.
+
+    A passage is a text, or an object with `text` and perhaps `id`, `title` and `section`; without
+    an id it is named by its place, from 1. `golden` lists ids of passages. Passages are in
+    first-stage order.
+    """
+    for number, row in enumerate(read_rows(path, _PlainRow), start=1):
+        name = row.id or str(number)
+        try:
+            yield _plain_instance(name, row)
+        except (ValidationError, ValueError) as error:
+            raise DatasetError(f"{path}: question {name!r}: {error}") from error
+
+
+def _plain_instance(name: str, row: _PlainRow) -> Instance:
+    passages = [_PlainPassage(text=one) if isinstance(one, str) else one for one in row.passages]
+    golden = set(row.golden)
+    contexts = tuple(
+        Context(
+            id=passage.id or str(place),
+            text=passage.text,
+            title=passage.title,
+            section=passage.section,
+            is_golden=(passage.id or str(place)) in golden,
+            first_stage_rank=place,
+        )
+        for place, passage in enumerate(passages, start=1)
+    )
+    missing = golden - {context.id for context in contexts}
+    if missing:
+        raise ValueError(f"golden names no passage: {sorted(missing)}")
+    return Instance(
+        id=name,
+        question=row.question,
+        gold_answer=row.answer,
+        subject=row.subject,
+        contexts=contexts,
+    )

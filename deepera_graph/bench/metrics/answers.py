@@ -21,13 +21,14 @@ from deepera_graph.judges.llm import prompt as show
 from deepera_graph.text.words import split_sentences
 
 Task = tuple[str, Sequence[str]]
+LOW = 1
+HIGH = 5
+_ARTICLE = re.compile(r"\b(a|an|the)\b")
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 class Produced(NamedTuple):
-    """An answer; `problem` says why there is none, and is empty otherwise.
-
-    An answer may be empty without a problem: then the generator found none in the passages.
-    """
+    """An answer, maybe empty as none was found; `problem` says why there is none, else empty."""
 
     text: str
     problem: str = ""
@@ -99,10 +100,6 @@ def _messages(question: str, passages: Sequence[str]) -> list[BaseMessage]:
     return fill_prompt("generate", **values)
 
 
-LOW = 1
-HIGH = 5
-
-
 class ToJudge(NamedTuple):
     """An answer to be judged, with what it should have said."""
 
@@ -118,16 +115,11 @@ class Verdict(NamedTuple):
     reason: str
 
 
+# Source: DeepEra, section on metrics: a separate model judges factual correctness, logical
+# consistency and contextual adequacy, in one number. Neither the prompt nor the scale is printed; 1
+# to 5 fits the numbers they report, and it can be changed.
 class LfsJudge:
-    """Scores answers from *low* to *high*, a reason first.
-
-    An empty answer gets the lowest score without a call.
-
-    Source:
-        DeepEra, section on metrics: a separate model judges factual correctness, logical
-        consistency and contextual adequacy, in one number. Neither the prompt nor the scale is
-        printed; 1 to 5 fits the numbers they report, and it can be changed.
-    """
+    """Scores answers from *low* to *high*, a reason first; an empty one is *low* without a call."""
 
     def __init__(self, chat: Chat, *, low: int = LOW, high: int = HIGH) -> None:
         if low >= high:
@@ -171,10 +163,6 @@ def _verdict_schema(low: int, high: int) -> type[ReplyModel]:
     return create_model("FilledVerdict", __base__=ReplyModel, reason=reason, score=score)
 
 
-_ARTICLE = re.compile(r"\b(a|an|the)\b")
-_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
-
-
 class Overlap(NamedTuple):
     """Token overlap of an answer with the gold answer, each in [0, 1]."""
 
@@ -192,22 +180,14 @@ class Overlaps(NamedTuple):
 
 
 def answer_tokens(text: str) -> list[str]:
-    """Return the words in lower case, without punctuation and English articles.
-
-    Source:
-        Rajpurkar et al. (2016), SQuAD, section 6.1.
-    """
+    """Return the words in lower case, without punctuation and English articles."""
+    # Source: Rajpurkar et al. (2016), SQuAD, section 6.1.
     return _ARTICLE.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split()
 
 
 def token_overlap(answer: str, gold: str) -> Overlap:
-    """Return precision, recall and F1 over shared tokens, each token as often as both have it.
-
-    All three are 1 when neither text has a token, and 0 when only one has.
-
-    Source:
-        Rajpurkar et al. (2016, 2018), SQuAD 1.1 and 2.0.
-    """
+    """Return precision, recall and F1 over shared tokens; 1 if neither has one, 0 if one has."""
+    # Source: Rajpurkar et al. (2016, 2018), SQuAD 1.1 and 2.0.
     found, wanted = answer_tokens(answer), answer_tokens(gold)
     if not found or not wanted:
         same = float(found == wanted)
@@ -222,10 +202,7 @@ def token_overlap(answer: str, gold: str) -> Overlap:
 def answer_overlaps(
     pairs: Iterable[tuple[str, str]], weights: Sequence[float] | None = None
 ) -> Overlaps:
-    """Return the overlap of each (answer, gold answer).
-
-    F1 is a mean of F1s, hence not the harmonic mean of the two other means.
-    """
+    """Return the overlap of each (answer, gold answer); F1 is a mean of F1s."""
     overlaps = [token_overlap(answer, gold) for answer, gold in pairs]
     return Overlaps(
         Values.of([one.precision for one in overlaps], weights),
@@ -236,7 +213,7 @@ def answer_overlaps(
 
 @dataclass(frozen=True, slots=True)
 class Lfs:
-    """JudgedRanking answers."""
+    """Scores of judged answers."""
 
     values: Values
     std: float
@@ -256,12 +233,9 @@ class Lfs:
 
 
 def lfs(scores: Sequence[int | None], *, low: int, high: int) -> Lfs:
-    """Return mean and spread of the scores of a judge.
-
-    Source:
-        DeepEra, section on metrics: a judge's score of factual correctness, logical consistency
-        and contextual adequacy, as mean and standard deviation. The scale is not printed.
-    """
+    """Return mean and spread of the scores of a judge."""
+    # Source: DeepEra, section on metrics: a judge's score of factual correctness, logical
+    # consistency and contextual adequacy, as mean and standard deviation. The scale is not printed.
     judged = [one for one in scores if one is not None]
     for one in judged:
         if not low <= one <= high:

@@ -18,6 +18,10 @@ from ir_measures import RR, Measure, R, Success, nDCG
 from deepera_graph.bench.data.instance import Dataset, DatasetError, Instance, MetricError
 from deepera_graph.bench.metrics.statistics import Values
 
+Run = dict[str, dict[str, float]]
+Judgements = dict[str, dict[str, int]]
+_CUT = re.compile(r"(?P<name>\w+)@(?P<k>[1-9]\d*)")
+
 
 @dataclass(frozen=True, slots=True)
 class JudgedRanking:
@@ -41,7 +45,7 @@ class JudgedRanking:
             parents={one.id: one.parent_id for one in instance.contexts if one.is_distractor},
         )
 
-    def reordered(self, places: Sequence[int]) -> Self:
+    def reorder(self, places: Sequence[int]) -> Self:
         """Return the same labels with another ranking, given as places from 1 in this one."""
         return replace(self, ranked=tuple(self.ranked[place - 1] for place in places))
 
@@ -63,27 +67,21 @@ class JudgedRanking:
 
 
 def non_distractor_share(judged: Sequence[JudgedRanking], k: int) -> Values:
-    """Share of the first *k* places that hold a passage which is no distractor, in [0, 1] (NRS@k).
-
-    A pool smaller than *k* has as many places as candidates; a place left empty by a filter holds
-    no such passage.
-
-    Source:
-        DeepEra, section on embedding models: the proportion of non-distractor passages retrieved.
-    """
+    """Share of the first *k* places that hold a passage which is no distractor (NRS@k)."""
+    # In [0, 1]. A pool smaller than *k* has as many places as candidates; an empty place holds
+    # none.
+    # Source: DeepEra, section on embedding models: the proportion of non-distractor passages
+    # retrieved.
     good = [sum(passage not in one.parents for passage in one.ranked[:k]) for one in judged]
     return Values.of([n / min(k, one.n_candidates) for n, one in zip(good, judged, strict=True)])
 
 
 def distractor_discrimination(judged: Sequence[JudgedRanking]) -> Values:
-    """Share of the pairs of a golden passage and its own distractor in the right order (CDR).
-
-    A pair in which neither was returned counts one half; a passage that was returned comes before
-    one that was not. Every pair has the same weight, so a question weighs as many pairs as it has.
-
-    Source:
-        DeepEra, section on embedding models: telling original passages from their distractors.
-    """
+    """Share of pairs of golden passage and own distractor in the right order (CDR), in [0, 1]."""
+    # Neither returned counts one half; returned comes before not returned; every pair weighs the
+    # same.
+    # Source: DeepEra, section on embedding models: telling original passages from their
+    # distractors.
     pairs = [_order_pairs(one) for one in judged]
     values = [sum(right) / len(right) if right else 0.0 for right in pairs]
     return Values.of(values, [len(right) for right in pairs])
@@ -94,34 +92,21 @@ def _order_pairs(one: JudgedRanking) -> list[float]:
     return [0.5 if golden == other else float(golden < other) for golden, other in ranks]
 
 
-Run = dict[str, dict[str, float]]
-Judgements = dict[str, dict[str, int]]
-
-
 def hit_rate(judged: Sequence[JudgedRanking], k: int) -> Values:
-    """1 where a golden passage is among the first *k* returned, else 0 (HitRate@K).
-
-    Several golden passages: any counts. A golden passage that was filtered out is a miss.
-    """
+    """1 where any golden passage is among the first *k* returned, else 0 (HitRate@K)."""
     return _measure(Success @ k, judged)
 
 
 def relative_position(judged: Sequence[JudgedRanking]) -> Values:
-    """Reciprocal rank of the best golden passage, in [0, 1]; 0 if none was returned (RP).
-
-    Source:
-        DeepEra names RP without its formula; the reciprocal rank is the reading that fits the
-        bounds which its printed HitRate@1 and HitRate@3 set. Tables show it times 100.
-    """
+    """Reciprocal rank of the best golden passage, in [0, 1]; 0 if none was returned (RP)."""
+    # Source: DeepEra names RP without its formula; the reciprocal rank is the reading that fits the
+    # bounds which its printed HitRate@1 and HitRate@3 set. Tables show it times 100.
     return _measure(RR, judged)
 
 
 def ndcg(judged: Sequence[JudgedRanking], k: int) -> Values:
-    """NDCG of the first *k*, in [0, 1], gain = grade; golden passages outside the pool count.
-
-    Source:
-        Jarvelin and Kekalainen (2002), in the form of trec_eval.
-    """
+    """NDCG of the first *k*, in [0, 1], gain = grade; golden passages outside the pool count."""
+    # Source: Jarvelin and Kekalainen (2002), in the form of trec_eval.
     return _measure(nDCG @ k, judged)
 
 
@@ -172,10 +157,8 @@ def _measure(measure: Measure, judged: Sequence[JudgedRanking]) -> Values:
 
 
 def linear_position(judged: Sequence[JudgedRanking]) -> Values:
-    """1 - (rank - 1) / (N - 1) of the best golden passage among N candidates, in [0, 1].
-
-    0 when no golden passage was returned, 1 when the only candidate is golden.
-    """
+    """1 - (rank - 1) / (N - 1) of the best golden passage among N, in [0, 1]; 0 for none."""
+    # 1 when the only candidate is golden.
     best = [(one.golden_rank(), max(one.n_candidates - 1, 1)) for one in judged]
     return Values.of([0.0 if isinf(rank) else 1.0 - (rank - 1) / n for rank, n in best])
 
@@ -192,7 +175,6 @@ _WHOLE: Mapping[str, Callable[[Sequence[JudgedRanking]], Values]] = {
     "CDR": distractor_discrimination,
 }
 METRIC_NAMES = (*_WHOLE, *(f"{name}@K" for name in _WITH_CUT))
-_CUT = re.compile(r"(?P<name>\w+)@(?P<k>[1-9]\d*)")
 
 
 def compute(metric: str, judged: Sequence[JudgedRanking]) -> Values:
@@ -237,10 +219,7 @@ class DatasetSummary:
 
     @property
     def ceiling(self) -> float:
-        """Share of the questions with a golden passage among the candidates, in [0, 1].
-
-        No reranker can have a higher HitRate.
-        """
+        """Share of the questions with a golden candidate, in [0, 1]: the highest HitRate."""
         reachable = sum(not one.golden.keys().isdisjoint(one.ranked) for one in self.labels)
         return reachable / self.n_questions
 

@@ -1,4 +1,4 @@
-"""Bootstrap intervals, permutation tests, means over repeats, calibration errors, logistic fits.
+"""Intervals, permutation tests, means over repeats, folds, calibration errors, logistic fits.
 
 The bootstrap is our own, as its columns share one resample of the questions: scipy's takes no
 weights and resamples one statistic at a time.
@@ -15,6 +15,11 @@ from deepera_graph.bench.data.instance import MetricError
 from deepera_graph.packages import import_extra
 
 Floats = NDArray[np.float64]
+N_RESAMPLES = 10_000
+LEVEL = 0.95
+_CELLS_AT_ONCE = 2_000_000
+_ROUNDING = 1e-9
+N_BINS = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,12 +48,6 @@ class Values:
         return float(self.values @ self.weights) / total if total else float("nan")
 
 
-N_RESAMPLES = 10_000
-LEVEL = 0.95
-_CELLS_AT_ONCE = 2_000_000
-_ROUNDING = 1e-9
-
-
 class Interval(NamedTuple):
     """A mean and its interval."""
 
@@ -71,11 +70,8 @@ def bootstraps(
     level: float = LEVEL,
     seed: int = 0,
 ) -> list[Interval]:
-    """Return mean and percentile interval of many metrics over the same resampled questions.
-
-    Source:
-        Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapter 13.
-    """
+    """Return mean and percentile interval of many metrics over the same resampled questions."""
+    # Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapter 13.
     means = _resample_means(columns, n_resamples, seed)
     return [_interval(one.mean(), means[:, number], level) for number, one in enumerate(columns)]
 
@@ -107,11 +103,9 @@ def bootstrap_ratios(
     level: float = LEVEL,
     seed: int = 0,
 ) -> list[Interval]:
-    """Return sums over questions divided, a column each, with their percentile intervals.
-
-    Passages of a question stand or fall together, so whole questions are drawn, the same ones for
-    every column. Resamples that would divide by 0 are left out. Both of shape (n_questions, n).
-    """
+    """Return sums over questions divided, a column each, with their percentile intervals."""
+    # Whole questions are drawn, the same for every column; shape (n_questions, n) each. Resamples
+    # that would divide by 0 are left out.
     with np.errstate(invalid="ignore", divide="ignore"):
         ratios = above.sum(axis=0) / below.sum(axis=0)
     drawn = _resample_ratios(above, below, n_resamples, seed)
@@ -131,14 +125,9 @@ def deal_folds(strata: Sequence[Any], *, n_folds: int, seed: int) -> NDArray[np.
 def permutation_tests(
     pairs: Sequence[tuple[Values, Values]], *, n_resamples: int = N_RESAMPLES, seed: int = 0
 ) -> list[float]:
-    """Return the two-sided p-value, in (0, 1], that the two of a pair are alike.
-
-    Each permutation swaps the two on every question with probability one half.
-
-    Source:
-        Smucker, Allan and Carterette (2007), CIKM; one is added to both counts as in
-        Phipson and Smyth (2010).
-    """
+    """Return the two-sided p-value, in (0, 1], that the two of a pair are alike, by swaps."""
+    # Source: Smucker, Allan and Carterette (2007), CIKM; one is added to both counts as in Phipson
+    # and Smyth (2010).
     if not pairs:
         return []
     n_questions = _check_questions([one for pair in pairs for one in pair])
@@ -244,32 +233,16 @@ class LogisticModel(NamedTuple):
 def fit_logistic(
     rows: Any, labels: ArrayLike, weights: ArrayLike | None = None, **options: Any
 ) -> LogisticModel:
-    """Fit a logistic regression of scikit-learn, with an L2 penalty of 1 / `C`.
-
-    Args:
-        rows: Dense or sparse, shape (n_rows, n_columns).
-        labels: 0 or 1, both present, shape (n_rows,).
-        weights: How much each row counts, >= 0; all the same if None.
-        options: Of `sklearn.linear_model.LogisticRegression`, e.g. `C`, `class_weight`, `tol`.
-
-    Raises:
-        SettingsError: scikit-learn is not installed.
-    """
+    """Fit a logistic regression of scikit-learn, with an L2 penalty of 1 / `C`."""
     linear = import_extra("sklearn.linear_model", extra="calibrate", what="a logistic fit")
     model = linear.LogisticRegression(**{"max_iter": 2000, **options})
     model.fit(rows, labels, sample_weight=weights)
     return LogisticModel(model.coef_[0], float(model.intercept_[0]))
 
 
-N_BINS = 10
-
-
 def brier_score(probabilities: Sequence[float], labels: Sequence[int]) -> float:
-    """Return the mean squared error of probabilities, in [0, 1]; 0 is best.
-
-    Source:
-        Brier (1950), Monthly Weather Review 78(1), for two classes.
-    """
+    """Return the mean squared error of probabilities, in [0, 1]; 0 is best."""
+    # Source: Brier (1950), Monthly Weather Review 78(1), for two classes.
     errors = np.asarray(probabilities, dtype=float) - np.asarray(labels, dtype=float)
     return float(np.mean(errors**2))
 
@@ -277,15 +250,9 @@ def brier_score(probabilities: Sequence[float], labels: Sequence[int]) -> float:
 def calibration_error(
     probabilities: Sequence[float], labels: Sequence[int], *, n_bins: int = N_BINS
 ) -> float:
-    """Return the expected calibration error, in [0, 1]; 0 is best.
-
-    Probabilities are put into bins of equal width; of each bin the mean probability and the share
-    of relevant passages are compared, weighted by its size.
-
-    Source:
-        Naeini, Cooper and Hauskrecht (2015), AAAI, with ten bins; bins of equal width as in Guo,
-        Pleiss, Sun and Weinberger (2017), ICML, section 2.
-    """
+    """Return the expected calibration error, in [0, 1], over bins of equal width; 0 is best."""
+    # Source: Naeini, Cooper and Hauskrecht (2015), AAAI, with ten bins; bins of equal width as in
+    # Guo, Pleiss, Sun and Weinberger (2017), ICML, section 2.
     values, truth = np.asarray(probabilities, dtype=float), np.asarray(labels, dtype=float)
     bins = np.minimum((values * n_bins).astype(int), n_bins - 1)
     apart = np.bincount(bins, weights=values - truth, minlength=n_bins)

@@ -17,19 +17,16 @@ from deepera_graph.usage import Usage
 Ranking = list[tuple[str, float]]
 
 
-class Candidate(TypedDict):
-    """A passage as a ranker sees it.
+class CandidatePassage(TypedDict):
+    """A passage as a ranker sees it."""
 
-    `id` is its place in the first-stage order, counted from 1; `title` and `section` may be empty.
-    """
-
-    id: str
+    id: str  # its place in the first-stage order, from 1
     text: str
-    title: str
-    section: str
+    title: str  # maybe empty
+    section: str  # maybe empty
 
 
-Job = tuple[str, Sequence[Candidate]]
+Job = tuple[str, Sequence[CandidatePassage]]
 
 
 class Note(NamedTuple):
@@ -41,10 +38,7 @@ class Note(NamedTuple):
 
 
 class Problems:
-    """Counts the passages that a ranker could not judge, and keeps the last reason.
-
-    Such passages are never left out: they keep their first-stage order among themselves.
-    """
+    """Counts the passages that a ranker could not judge, and keeps the last reason."""
 
     def __init__(self) -> None:
         self.n_failed = 0
@@ -59,31 +53,20 @@ class Problems:
 
 
 class Ranker:
-    """Orders the passages of a question; a subclass has a name, and `rank` or `rank_many`.
-
-    Attributes:
-        name: What the table calls it.
-        fingerprint: All that its rankings depend on, as plain data; None if that is not known:
-            then they are made anew every time.
-        is_random: Whether its rankings differ from run to run; then `repeat` gives each run's.
-        says_why: Whether it leaves `notes`, and scores in [0, 1] that say what to keep.
-        notes: Passage id to note, one mapping a question of the last `rank_many`.
-    """
+    """Orders the passages of a question; a subclass has a name, and `rank` or `rank_many`."""
 
     name: str = ""
+    # all that rankings depend on; None: made anew each time
     fingerprint: Mapping[str, Any] | None = None
-    is_random: bool = False
-    says_why: bool = False
-    notes: Sequence[Mapping[str, Note]] = ()
+    is_random: bool = False  # then `repeat` gives each run's
+    says_why: bool = False  # leaves `notes`, and scores in [0, 1] say what to keep
+    notes: Sequence[Mapping[str, Note]] = ()  # a question of the last `rank_many`
 
     def prepare(self) -> None:
         """Load what it needs, unless that is done: it is not to count as time of a question."""
 
-    def rank(self, question: str, passages: Sequence[Candidate]) -> Ranking:
-        """Return (id, score) of the passages, best first; a passage left out counts as a miss.
-
-        The order counts, not the score.
-        """
+    def rank(self, question: str, passages: Sequence[CandidatePassage]) -> Ranking:
+        """Return (id, score), best first; the order counts, and one left out counts as a miss."""
         return self.rank_many([(question, passages)])[0]
 
     def rank_many(self, jobs: Sequence[Job]) -> list[Ranking]:
@@ -111,7 +94,7 @@ class UnavailableRanker(Ranker):
     def __init__(self, name: str, reason: str) -> None:
         self.name, self.reason = name, reason
 
-    def rank(self, question: str, passages: Sequence[Candidate]) -> Ranking:
+    def rank(self, question: str, passages: Sequence[CandidatePassage]) -> Ranking:
         """Raise `UnavailableError`."""
         raise UnavailableError(self.reason)
 
@@ -144,7 +127,7 @@ class FirstStage(Ranker):
     name = "first stage"
     fingerprint: Mapping[str, Any] = {"kind": "first stage"}
 
-    def rank(self, question: str, passages: Sequence[Candidate]) -> Ranking:
+    def rank(self, question: str, passages: Sequence[CandidatePassage]) -> Ranking:
         """Return the passages in the order they came."""
         return rank_by_score(passages, [-float(place) for place in range(1, len(passages) + 1)])
 
@@ -158,7 +141,7 @@ class Random(Ranker):
         self.name, self.seed = "random", seed
         self.fingerprint = {"kind": "random", "seed": seed}
 
-    def rank(self, question: str, passages: Sequence[Candidate]) -> Ranking:
+    def rank(self, question: str, passages: Sequence[CandidatePassage]) -> Ranking:
         """Return the passages by a random number in [0, 1)."""
         words = np.frombuffer(sha256(question.encode()).digest(), dtype=np.uint32)
         rng = np.random.default_rng([self.seed, *map(int, words)])
@@ -169,15 +152,15 @@ class Random(Ranker):
         return Random(self.seed + number)
 
 
-def candidates_of(instance: Instance) -> list[Candidate]:
+def candidates_of(instance: Instance) -> list[CandidatePassage]:
     """Return what a ranker is shown of an instance, in first-stage order."""
     return [
-        Candidate(id=str(place), text=one.text, title=one.title, section=one.section)
+        CandidatePassage(id=str(place), text=one.text, title=one.title, section=one.section)
         for place, one in enumerate(instance.contexts, start=1)
     ]
 
 
-def check_ranking(name: str, passages: Sequence[Candidate], ranking: Ranking) -> None:
+def check_ranking(name: str, passages: Sequence[CandidatePassage], ranking: Ranking) -> None:
     """Raise `RankingError` unless every id is one of the passages, at most once, with a number."""
     ids = [id for id, _ in ranking]
     unknown = set(ids) - {passage["id"] for passage in passages}
@@ -189,13 +172,13 @@ def check_ranking(name: str, passages: Sequence[Candidate], ranking: Ranking) ->
         raise RankingError(f"ranker {name!r} returned a score that is not a number")
 
 
-def rank_by_score(passages: Sequence[Candidate], scores: Sequence[float]) -> Ranking:
+def rank_by_score(passages: Sequence[CandidatePassage], scores: Sequence[float]) -> Ranking:
     """Return a ranking by falling score; ties stay in first-stage order."""
     pairs = [(one["id"], float(score)) for one, score in zip(passages, scores, strict=True)]
     return sorted(pairs, key=lambda pair: -pair[1])
 
 
-def texts_of(passages: Sequence[Candidate]) -> list[str]:
+def texts_of(passages: Sequence[CandidatePassage]) -> list[str]:
     """Return title and text of each passage; a title that all of them share is left out."""
     titles = {passage["title"] for passage in passages}
     if len(titles) < 2:

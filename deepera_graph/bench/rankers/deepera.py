@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from deepera_graph import __version__
-from deepera_graph.bench.rankers.base import Candidate, Job, Note, Ranker, Ranking
+from deepera_graph.bench.rankers.base import CandidatePassage, Job, Note, Ranker, Ranking
 from deepera_graph.budget import Meter, with_meter
 from deepera_graph.errors import AnswerError, BackendError, BudgetError
 from deepera_graph.reranker import EvidenceReranker
@@ -19,12 +19,10 @@ _FAILED = -1.0
 _OF_NO_EFFECT = ("max_concurrency", "budget")
 
 
+# With *kept_only* it returns what passed its filter, as the paper does. *meter* counts the calls of
+# all questions against one budget; None leaves each few the budget of the reranker.
 class DeepEra(Ranker):
-    """Ranks with DeepEra; scores are in [0, 1], -1 for a passage without one.
-
-    With *kept_only* it returns what passed its filter, as the paper does. *meter* counts the calls
-    of all questions against one budget; None leaves each few the budget of the reranker.
-    """
+    """Ranks with DeepEra; scores are in [0, 1], -1 for a passage without one."""
 
     says_why = True
 
@@ -43,10 +41,8 @@ class DeepEra(Ranker):
         self.fingerprint = self._identify()
 
     def _identify(self) -> Mapping[str, Any] | None:
-        """Backend with its judge's version, settings and our version; None if made of live objects.
-
-        A judgement that changes within a version of this package needs a new `judge_version`.
-        """
+        """Return all that rankings depend on; None if the backend is made of live objects."""
+        # A judgement that changes within a version of this package needs a new `judge_version`.
         backend = self._reranker.backend
         if backend.spec is None:
             return None
@@ -141,6 +137,6 @@ class _NoIntent(Runnable[IntentTask, Intent]):
         raise AnswerError("intent recognition is off")
 
 
-def _to_passage(passage: Candidate) -> dict[str, Any]:
+def _to_passage(passage: CandidatePassage) -> dict[str, Any]:
     known = {key: passage[key] for key in ("title", "section") if passage[key]}
     return {"id": passage["id"], "text": passage["text"], "metadata": known}

@@ -18,7 +18,7 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 
 from deepera_graph.bench.data.instance import RankingError, UnavailableError
 from deepera_graph.bench.rankers.base import (
-    Candidate,
+    CandidatePassage,
     Job,
     Ranker,
     Ranking,
@@ -49,7 +49,7 @@ class ModelRanker(Ranker):
         fingerprint: Mapping[str, Any],
         *,
         load: Callable[[], Any],
-        rank: Callable[[Any, str, Sequence[Candidate]], Ranking],
+        rank: Callable[[Any, str, Sequence[CandidatePassage]], Ranking],
     ) -> None:
         self.name, self.fingerprint = name, fingerprint
         self._load, self._rank = load, rank
@@ -60,7 +60,7 @@ class ModelRanker(Ranker):
         if self._model is None:
             self._model = _call("no weights", self._load)
 
-    def rank(self, question: str, passages: Sequence[Candidate]) -> Ranking:
+    def rank(self, question: str, passages: Sequence[CandidatePassage]) -> Ranking:
         """Return the passages by the model's scores, on its own scale."""
         if not passages:
             return []
@@ -76,7 +76,7 @@ def flashrank(model: str = "ms-marco-TinyBERT-L-2-v2") -> ModelRanker:
         with same_logging():
             return _import("flashrank").Ranker(model_name=model, log_level="WARNING")
 
-    def rank(loaded: Any, question: str, passages: Sequence[Candidate]) -> Ranking:
+    def rank(loaded: Any, question: str, passages: Sequence[CandidatePassage]) -> Ranking:
         shown = [{"id": place, "text": text} for place, text in enumerate(texts_of(passages))]
         request = _import("flashrank").RerankRequest(query=question, passages=shown)
         by_place = {one["id"]: float(one["score"]) for one in loaded.rerank(request)}
@@ -92,7 +92,7 @@ def cross_encoder(model: str) -> ModelRanker:
     name = f"cross-encoder {model}"
     place, about = weights(model)
 
-    def rank(loaded: Any, question: str, passages: Sequence[Candidate]) -> Ranking:
+    def rank(loaded: Any, question: str, passages: Sequence[CandidatePassage]) -> Ranking:
         pairs = [(question, text) for text in texts_of(passages)]
         scores = np.asarray(loaded.predict(pairs, show_progress_bar=False), dtype=np.float64)
         if scores.shape != (len(pairs),):
@@ -120,10 +120,7 @@ def sentence_versions() -> dict[str, str]:
 
 
 def rerankers(path: str) -> ModelRanker:
-    """Return a model of the `rerankers` package: ``TYPE/NAME``, e.g. ``cohere/rerank-v3.5``.
-
-    The key of an API comes from ``TYPE_API_KEY`` in the environment.
-    """
+    """Return a model of the `rerankers` package: ``TYPE/NAME``; its key is in ``TYPE_API_KEY``."""
     kind, _, model = path.partition("/")
     if not (kind and model):
         raise SettingsError(f"rerankers:... must be TYPE/NAME, got {path!r}")
@@ -140,7 +137,7 @@ def rerankers(path: str) -> ModelRanker:
             raise UnavailableError(" ".join(said.getvalue().split()))
         return loaded
 
-    def rank(loaded: Any, question: str, passages: Sequence[Candidate]) -> Ranking:
+    def rank(loaded: Any, question: str, passages: Sequence[CandidatePassage]) -> Ranking:
         texts, lowest = texts_of(passages), -float(len(passages))
         with redirect_stdout(StringIO()):
             found = loaded.rank(query=question, docs=texts, doc_ids=list(range(len(texts)))).results
@@ -157,13 +154,10 @@ def rerankers(path: str) -> ModelRanker:
     return ModelRanker(f"rerankers {path}", about, load=load, rank=rank)
 
 
+# A question on which it raises keeps its first-stage order, all its passages counted as failed. It
+# must keep the metadata of documents. *at_once* questions are ranked in threads.
 class Compressor(Ranker):
-    """Ranks by the order in which a LangChain compressor returns documents; the rest are misses.
-
-    A question on which it raises keeps its first-stage order, and all its passages are counted as
-    failed. Model calls are counted where the compressor passes callbacks on. It must keep the
-    metadata of documents, as LangChain's do. *at_once* questions are ranked in threads.
-    """
+    """Ranks by the order in which a LangChain compressor returns documents; the rest are misses."""
 
     def __init__(
         self,
@@ -182,7 +176,7 @@ class Compressor(Ranker):
         """Model calls and tokens so far, as far as they are known."""
         return self._counter.usage
 
-    def rank(self, question: str, passages: Sequence[Candidate]) -> Ranking:
+    def rank(self, question: str, passages: Sequence[CandidatePassage]) -> Ranking:
         """Return what the compressor returned, with its `relevance_score`, else minus the rank."""
         documents: Sequence[Document] = [_document(passage) for passage in passages]
         try:
@@ -211,7 +205,7 @@ class Compressor(Ranker):
         return place, -float(rank) if score is None else float(score)
 
 
-def _document(passage: Candidate) -> Document:
+def _document(passage: CandidatePassage) -> Document:
     known = {key: passage[key] for key in ("title", "section") if passage[key]}
     return Document(
         id=passage["id"], page_content=passage["text"], metadata={**known, _PLACE: passage["id"]}

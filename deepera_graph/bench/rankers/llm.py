@@ -10,7 +10,7 @@ from langchain_core.messages.utils import convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field
 
-from deepera_graph.bench.rankers.base import Candidate, Job, Ranker, Ranking, rank_by_score
+from deepera_graph.bench.rankers.base import CandidatePassage, Job, Ranker, Ranking, rank_by_score
 from deepera_graph.budget import Meter, with_meter
 from deepera_graph.cache.role import CachedRole
 from deepera_graph.cache.store import JudgementCache
@@ -38,6 +38,11 @@ from deepera_graph.usage import Usage
 FilledT = TypeVar("FilledT", bound=ReplyModel)
 T = TypeVar("T")
 MAX_CONCURRENCY = 16
+EXAMPLE = CandidatePassage(id="1", text="$text", title="$title", section="$section")
+FAILED = -1.0
+SIZE = 20  # passages in a window
+STEP = 10  # how far it moves
+MAX_WORDS = 300  # of a passage
 
 
 class _ChatTask(TypedDict):
@@ -95,8 +100,9 @@ class Chat:
 
     async def ask(self, name: str, messages: Sequence[BaseMessage], kind: type[FilledT]) -> FilledT:
         """Return the model's answer."""
+        shown = [{"role": one.type, "content": str(one.content)} for one in messages]
         try:
-            said = await self._role(name, kind).ainvoke(_to_task(messages), self._config)
+            said = await self._role(name, kind).ainvoke({"messages": shown}, self._config)
         except RoleError as error:
             self.usage += error.usage
             if isinstance(error, CallError) and error.unusable:
@@ -119,19 +125,14 @@ class Chat:
             name=name,
             schema=_ChatReply,
             cache=self._cache,
-            fingerprint={
-                "model": self.backend.fingerprint()["spec"],
-                "filled": json_schema(kind),
-            },
+            fingerprint={"model": self.backend.fingerprint()["spec"], "filled": json_schema(kind)},
         )
 
 
 def run_together(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run works in the loop of the model calls, and return what they give, in order.
-
-    The first error ends them all; but where the budget is spent, calls in flight are finished, so
-    that what they cost is not lost to the cache.
-    """
+    """Run works in the loop of the model calls, and return what they give, in order."""
+    # The first error ends them all; but where the budget is spent, calls in flight are finished, so
+    # that what they cost is not lost to the cache.
     return io_loop.run(_gather(list(works)))
 
 
@@ -166,16 +167,9 @@ class _Fill(LlmRole[_ChatTask, _ChatReply]):
         )
 
 
-def _to_task(messages: Sequence[BaseMessage]) -> _ChatTask:
-    return {"messages": [{"role": one.type, "content": str(one.content)} for one in messages]}
-
-
 def fill_prompt(node: str, /, **values: str) -> list[BaseMessage]:
     """Fill the templates of a node."""
     return messages_of("deepera_graph.bench.prompts", node, **values)
-
-
-EXAMPLE = Candidate(id="1", text="$text", title="$title", section="$section")
 
 
 class ChatRanker(Ranker):
@@ -203,13 +197,13 @@ class ChatRanker(Ranker):
         }
 
 
-def format_block(passage: Candidate) -> str:
+def format_block(passage: CandidatePassage) -> str:
     """Return a passage with its title and section, on lines of their own where there are any."""
     head = [f"{name}: {text}" for name, text in _heading(passage)]
     return "\n".join([*head, show.plain(passage["text"])])
 
 
-def format_line(passage: Candidate, *, max_words: int) -> str:
+def format_line(passage: CandidatePassage, *, max_words: int) -> str:
     """Return a passage in one line, cut after so many words of its text."""
     head = [f"{text}." for _, text in _heading(passage)]
     words = show.plain(passage["text"]).split()
@@ -217,19 +211,13 @@ def format_line(passage: Candidate, *, max_words: int) -> str:
     return " ".join([*head, *words[:max_words]]) + tail
 
 
-def _heading(passage: Candidate) -> list[tuple[str, str]]:
+def _heading(passage: CandidatePassage) -> list[tuple[str, str]]:
     pairs = (("Title", passage["title"]), ("Section", passage["section"]))
     return [(name, show.one_line(text)) for name, text in pairs if text.strip()]
 
 
-FAILED = -1.0
-
-
 class PerPassage(ChatRanker, Generic[FilledT]):
-    """Ranks by what a chat model says of each passage; ties stay in first-stage order.
-
-    A passage that cannot be rated ranks last, with the score -1, and is counted.
-    """
+    """Ranks by what a chat model says of each passage; one it cannot rate has -1, and counts."""
 
     def __init__(
         self,
@@ -251,7 +239,7 @@ class PerPassage(ChatRanker, Generic[FilledT]):
         ratings = iter(run_together(asked))
         return [rank_by_score(passages, [next(ratings) for _ in passages]) for _, passages in jobs]
 
-    async def _rate(self, question: str, passage: Candidate) -> float:
+    async def _rate(self, question: str, passage: CandidatePassage) -> float:
         try:
             filled = await self._chat.ask(self._node, self._messages(question, passage), self._kind)
         except (AnswerError, CallError) as error:
@@ -259,7 +247,7 @@ class PerPassage(ChatRanker, Generic[FilledT]):
             return FAILED
         return self._score(filled)
 
-    def _messages(self, question: str, passage: Candidate) -> list[BaseMessage]:
+    def _messages(self, question: str, passage: CandidatePassage) -> list[BaseMessage]:
         block = format_block(passage)
         shown = {"question": show.one_line(question), "marker": show.marker(block)}
         return fill_prompt(self._node, passage=block, **shown)
@@ -273,11 +261,8 @@ class FilledRating(ReplyModel):
 
 
 def llm_pointwise(chat: Chat, *, name: str = "") -> PerPassage[FilledRating]:
-    """Return a plain LLM judge: one call a passage, a score from 0 to 1, nothing else.
-
-    It differs from DeepEra in what DeepEra adds: no intent, no rubric of evidence, no quote to be
-    checked. Both ask in the same way and are given the same passage, title and section.
-    """
+    """Return a plain LLM judge: one call a passage, a score from 0 to 1, nothing else."""
+    # Without what DeepEra adds: no intent, no rubric of evidence, no quote to be checked.
     return PerPassage(
         chat,
         name=name or f"LLM pointwise {chat.name}",
@@ -295,13 +280,10 @@ class FilledExcerpt(ReplyModel):
 
 
 def paperqa(chat: Chat, *, name: str = "") -> PerPassage[FilledExcerpt]:
-    """Return a ranker that summarizes and rates each passage in one call, as paper-qa does.
-
-    Source:
-        Skarlinski et al. (2024), Language agents achieve superhuman synthesis of scientific
-        knowledge, step "ranking and contextual summarization", ratings from 0 to 10. The wording
-        is ours; what becomes of the summaries is not measured here.
-    """
+    """Return a ranker that summarizes and rates each passage in one call, as paper-qa does."""
+    # Source: Skarlinski et al. (2024), Language agents achieve superhuman synthesis of scientific
+    # knowledge, step "ranking and contextual summarization", ratings from 0 to 10. The wording is
+    # ours; what becomes of the summaries is not measured here.
     return PerPassage(
         chat,
         name=name or f"paper-qa style {chat.name}",
@@ -309,11 +291,6 @@ def paperqa(chat: Chat, *, name: str = "") -> PerPassage[FilledExcerpt]:
         kind=FilledExcerpt,
         score=lambda excerpt: float(excerpt.relevance_score),
     )
-
-
-SIZE = 20  # passages in a window
-STEP = 10  # how far it moves
-MAX_WORDS = 300  # of a passage
 
 
 def sliding_windows(n: int, *, size: int = SIZE, step: int = STEP) -> list[tuple[int, int]]:
@@ -327,11 +304,8 @@ def sliding_windows(n: int, *, size: int = SIZE, step: int = STEP) -> list[tuple
 
 
 def repair_order(order: Iterable[int], n: int) -> list[int]:
-    """Make a permutation of 1 to *n*: unknown numbers and repeats go, missing ones come last.
-
-    Source:
-        Sun et al. (2023), code: `clean_response` and `receive_permutation`.
-    """
+    """Make a permutation of 1 to *n*: unknown numbers and repeats go, missing ones come last."""
+    # Source: Sun et al. (2023), code: `clean_response` and `receive_permutation`.
     named = [place for place in dict.fromkeys(order) if 1 <= place <= n]
     known = set(named)
     return [*named, *(place for place in range(1, n + 1) if place not in known)]
@@ -344,16 +318,12 @@ async def slide(
     size: int = SIZE,
     step: int = STEP,
 ) -> list[T]:
-    """Sort a list that is too long to be sorted in one go; nothing is lost, whatever *sort* says.
-
-    A window of *size* items moves from the end to the front, *step* items at a time, and takes the
-    best along. If the orders are right, the best ``size - step`` of the whole list end in front.
-
-    Source:
-        Sun et al. (2023), Is ChatGPT Good at Search?, sliding windows of 20, step 10. Their code
-        leaves out the front of a list that does not fit a whole number of steps, and a list
-        shorter than a window; here the last window covers what is left.
-    """
+    """Sort a list too long to be sorted in one go; nothing is lost, whatever *sort* says."""
+    # A window moves from the end to the front, *step* items at a time, and takes the best along: in
+    # front end the best ``size - step`` of the whole list.
+    # Source: Sun et al. (2023), Is ChatGPT Good at Search?, sliding windows of 20, step 10. Their
+    # code leaves out the front of a list that does not fit a whole number of steps, and a list
+    # shorter than a window; here the last window covers what is left.
     sorted_items = list(items)
     for start, end in sliding_windows(len(items), size=size, step=step):
         seen = sorted_items[start:end]
@@ -369,16 +339,11 @@ class FilledOrder(ReplyModel):
     order: list[Number] = Field(description="Numbers of all passages, the most relevant first.")
 
 
+# A window whose call fails stays as it is, and its passages are counted as failed.
+# Source: RankGPT, Sun et al. (2023): passages cut after 300 words (their code). The wording is
+# ours, and the order is asked for as a list of numbers rather than as text.
 class ListwiseLlm(ChatRanker):
-    """Ranks by the orders that a chat model gives.
-
-    A window whose call fails stays as it is, and its passages are counted as failed. All passages
-    are shown at once if *size* is None.
-
-    Source:
-        RankGPT, Sun et al. (2023): passages cut after 300 words (their code). The wording is ours,
-        and the order is asked for as a list of numbers rather than as text.
-    """
+    """Ranks by the orders that a chat model gives; all passages at once if *size* is None."""
 
     def __init__(
         self,
@@ -407,10 +372,10 @@ class ListwiseLlm(ChatRanker):
         """Do what `rank` does for many questions at once; the windows of one follow each other."""
         return run_together(self._rank(question, passages) for question, passages in jobs)
 
-    async def _rank(self, question: str, passages: Sequence[Candidate]) -> Ranking:
+    async def _rank(self, question: str, passages: Sequence[CandidatePassage]) -> Ranking:
         failed: dict[str, str] = {}
 
-        async def sort(seen: Sequence[Candidate]) -> list[int]:
+        async def sort(seen: Sequence[CandidatePassage]) -> list[int]:
             try:
                 asked = self._messages(question, seen)
                 return (await self._chat.ask("listwise", asked, FilledOrder)).order
@@ -425,7 +390,7 @@ class ListwiseLlm(ChatRanker):
             self.problems.note(len(failed), next(iter(failed.values())))
         return [(one["id"], -float(rank)) for rank, one in enumerate(ordered, start=1)]
 
-    def _messages(self, question: str, passages: Sequence[Candidate]) -> list[BaseMessage]:
+    def _messages(self, question: str, passages: Sequence[CandidatePassage]) -> list[BaseMessage]:
         block = "\n\n".join(
             f"[{number}] {format_line(one, max_words=self._max_words)}"
             for number, one in enumerate(passages, start=1)

@@ -67,6 +67,21 @@ from deepera_graph.judges.llm.backend import Mode, llm_backend
 from deepera_graph.reranker import EvidenceReranker
 
 _SERVER = re.compile(r"@(?=https?://)")
+_PLAIN: Mapping[str, Callable[[], Ranker]] = {
+    "first-stage": FirstStage,
+    "bm25": BM25,
+    "flashrank": flashrank,
+    "cohere": cohere,
+}
+_MODES: Mapping[str, Mode] = {"fused": "fused", "grouped": "grouped"}
+_DEEPERA: Mapping[str, bool] = {"deepera": False, "deepera-kept": True}
+_ASKING: Mapping[str, Callable[[Chat], Ranker]] = {
+    "llm-pointwise": llm_pointwise,
+    "llm-listwise": lambda chat: ListwiseLlm(chat, size=None),
+    "rankgpt": ListwiseLlm,
+    "paperqa": paperqa,
+    "langchain-listwise": langchain_listwise,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,21 +229,6 @@ def _call_factory(path: str) -> object:
     return factory()
 
 
-_PLAIN: Mapping[str, Callable[[], Ranker]] = {
-    "first-stage": FirstStage,
-    "bm25": BM25,
-    "flashrank": flashrank,
-    "cohere": cohere,
-}
-_MODES: Mapping[str, Mode] = {"fused": "fused", "grouped": "grouped"}
-_DEEPERA: Mapping[str, bool] = {"deepera": False, "deepera-kept": True}
-_ASKING: Mapping[str, Callable[[Chat], Ranker]] = {
-    "llm-pointwise": llm_pointwise,
-    "llm-listwise": lambda chat: ListwiseLlm(chat, size=None),
-    "rankgpt": ListwiseLlm,
-    "paperqa": paperqa,
-    "langchain-listwise": langchain_listwise,
-}
 _WITH_PART: Mapping[str, Callable[[str], Ranker]] = {
     "dense": _make_dense,
     "cross-encoder": cross_encoder,

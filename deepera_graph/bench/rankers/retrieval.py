@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deepera_graph.bench.data.instance import UnavailableError
 from deepera_graph.bench.rankers.base import (
-    Candidate,
+    CandidatePassage,
     Job,
     Ranker,
     Ranking,
@@ -35,16 +35,15 @@ from deepera_graph.packages import call_foreign, check_extra
 
 STEMMER = "english"
 STOP_WORDS = "en"
+_MOST_VECTORS_KEPT = 20_000
+_SERVER = re.compile(r"@(?=https?://)")
+_embed = partial(call_foreign, "no embeddings", error=UnavailableError)
+Vector = NDArray[np.float32]
 
 
+# Source: Lu, Xing Han (2024), BM25S; its defaults: Lucene's variant, k1 1.5, b 0.75.
 class BM25Index:
-    """An index over texts, held in memory.
-
-    English stop words go, words are stemmed (Snowball English).
-
-    Source:
-        Lu, Xing Han (2024), BM25S; its defaults: Lucene's variant, k1 1.5, b 0.75.
-    """
+    """An index over texts, held in memory, without English stop words, of Snowball stems."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._stemmer = Stemmer.Stemmer(STEMMER)
@@ -111,17 +110,11 @@ class BM25(Ranker):
     def __init__(self) -> None:
         self.fingerprint = {"kind": "bm25 over the pool", **bm25_versions()}
 
-    def rank(self, question: str, passages: Sequence[Candidate]) -> Ranking:
+    def rank(self, question: str, passages: Sequence[CandidatePassage]) -> Ranking:
         """Return all passages by BM25 score, >= 0."""
         if not passages:
             return []
         return rank_by_score(passages, list(BM25Index(texts_of(passages)).scores(question)))
-
-
-_MOST_VECTORS_KEPT = 20_000
-_SERVER = re.compile(r"@(?=https?://)")
-_embed = partial(call_foreign, "no embeddings", error=UnavailableError)
-Vector = NDArray[np.float32]
 
 
 class Dense(Ranker):
@@ -139,7 +132,7 @@ class Dense(Ranker):
         if not self._vectors:
             self.embeddings.embed_query("word")
 
-    def rank(self, question: str, passages: Sequence[Candidate]) -> Ranking:
+    def rank(self, question: str, passages: Sequence[CandidatePassage]) -> Ranking:
         """Return all passages by cosine, in [-1, 1]; 0 for a vector of length 0."""
         if not passages:
             return []

@@ -33,57 +33,34 @@ from deepera_graph.thresholds import Gap, Quantile
 BM25, LSA = SEARCHERS = ("bm25", "lsa")
 
 
+# Source: Threshold 0.8: DeepEra, section 3; cut-off 10: its figure 7; thresholds from 0.6 to 0.9:
+# its follow-up study, those below are ours.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyConfig(DataConfig):
-    """What is studied, and how it is measured; a `StudyRunner` looks at the measuring only.
-
-    Attributes:
-        rankers: Names, see `deepera_graph.bench.rankers.named`.
-        metrics: Of the main table; see `deepera_graph.bench.metrics.ranking`.
-        threshold: Lowest score kept, in [0, 1], where it is not what is studied.
-        top_n: Most passages kept, >= 1, where it is not what is studied.
-        thresholds: What the threshold study tries, each in [0, 1], rising.
-        rules: Rules that set a threshold from the scores of each question, by name; for the same
-            study.
-        cutoffs: What the cut-off study tries, each >= 1, rising.
-        shares: Shares of the look-alikes put into the store, each in [0, 1], rising.
-        searchers: Of the embedding study, those that need no model: ``bm25``, ``lsa``.
-        embeddings: Of the embedding study, by name.
-        base: Name of the data set without look-alikes; found by its setting, ``base``, when empty.
-        generator: Who answers from what was handed on; None leaves the columns of answers out.
-        answer_judge: Who scores those answers for LFS; None leaves LFS out.
-        n_repeats: Runs of a ranker that differs from run to run, and of the stability study, >= 1.
-        n_sampled: Questions of a data set that the stability study takes, >= 1.
-        n_resamples: Bootstrap resamples, >= 1.
-        seed: Of the resamples and of what is drawn at random.
-        keep: Folder for rankings and vectors, read back by the next run; None keeps nothing.
-        strict: Whether a ranker that is not available is an error.
-
-    Source:
-        Threshold 0.8: DeepEra, section 3; cut-off 10: its figure 7; thresholds from 0.6 to 0.9: its
-        follow-up study, those below are ours.
-    """
+    """What is studied, and how it is measured; a `StudyRunner` looks at the measuring only."""
 
     rankers: tuple[str, ...] = ("first-stage", "random", "bm25", "deepera:local")
-    metrics: tuple[str, ...] = METRICS
-    threshold: float = 0.8
-    top_n: int = 10
-    thresholds: tuple[float, ...] = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+    metrics: tuple[str, ...] = METRICS  # of the main table
+    threshold: float = 0.8  # lowest score kept, in [0, 1], where not what is studied
+    top_n: int = 10  # most passages kept, >= 1, likewise
+    thresholds: tuple[float, ...] = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # each in [0, 1], rising
+    # set a threshold from each question's scores
     rules: Mapping[str, Gap | Quantile] = field(
         default_factory=lambda: {"gap": Gap(), "quantile:0.1": Quantile(share=0.1)}
     )
-    cutoffs: tuple[int, ...] = (1, 2, 3, 5, 10, 15, 20, 30)
+    cutoffs: tuple[int, ...] = (1, 2, 3, 5, 10, 15, 20, 30)  # each >= 1, rising
+    # of the look-alikes put into the store, [0, 1], rising
     shares: tuple[float, ...] = (0.1, 0.5, 1.0)
-    searchers: tuple[str, ...] = SEARCHERS
+    searchers: tuple[str, ...] = SEARCHERS  # of the embedding study, those that need no model
     embeddings: Mapping[str, Embeddings] = field(default_factory=dict)
-    base: str = ""
-    generator: Generator | None = None
-    answer_judge: LfsJudge | None = None
-    n_repeats: int = 3
-    n_sampled: int = 50
+    base: str = ""  # data set without look-alikes; if empty found by its setting, ``base``
+    generator: Generator | None = None  # None leaves the columns of answers out
+    answer_judge: LfsJudge | None = None  # scores answers for LFS; None leaves LFS out
+    n_repeats: int = 3  # of a random ranker, and of the stability study, >= 1
+    n_sampled: int = 50  # questions a data set of the stability study, >= 1
     n_resamples: int = N_RESAMPLES
     seed: int = 0
-    keep: Path | None = None
+    keep: Path | None = None  # folder for rankings and vectors; None keeps nothing
     strict: bool = False
 
     def __post_init__(self) -> None:
@@ -145,7 +122,7 @@ class RankedQuestion:
         cls, candidates: JudgedRanking, labels: QuestionLabels, ranked: QuestionRanking
     ) -> "RankedQuestion":
         """Join a ranking with the labels of its candidates, these in first-stage order."""
-        return cls(candidates.reordered(ranked.places), labels, candidates.ranked, ranked)
+        return cls(candidates.reorder(ranked.places), labels, candidates.ranked, ranked)
 
     @property
     def scores(self) -> dict[str, float]:
@@ -163,10 +140,8 @@ class RankedQuestion:
         n: int | None = None,
         order: Literal["score", "retrieval"] = "score",
     ) -> JudgedRanking:
-        """Return the first *n* that a filter hands on; a threshold of None filters nothing.
-
-        A passage in which no quote was found is held back whatever its score.
-        """
+        """Return the first *n* a filter hands on; a threshold of None filters nothing."""
+        # A passage in which no quote was found is held back whatever its score.
         scores = self.scores
         unproven = {self.first[place - 1] for place in self.ranked.unproven}
         place = {id: number for number, id in enumerate(self.first)}
@@ -204,12 +179,12 @@ class StudyData:
         """Read a data set once, for its survey and its labels."""
         labels: list[QuestionLabels] = []
 
-        def tapped() -> Iterator[Instance]:
+        def tap() -> Iterator[Instance]:
             for instance in dataset:
                 labels.append(QuestionLabels.of(instance))
                 yield instance
 
-        found = summarize_dataset(Dataset(dataset.name, tapped, dataset.first_stage))
+        found = summarize_dataset(Dataset(dataset.name, tap, dataset.first_stage))
         return cls(dataset, found, tuple(labels))
 
 
@@ -230,12 +205,10 @@ class RankerRun(NamedTuple):
         return self.data.name, self.ranker.name
 
 
+# `missing` tells why a ranker did not rank a data set, by the names of data set and ranker. If none
+# ranks, or the settings are strict, the reason is raised.
 class StudyRunner:
-    """Runs rankers, each with its own name, over data sets, each once and when it is asked for.
-
-    `missing` tells why a ranker did not rank a data set, by the names of data set and ranker. If
-    none ranks, or the settings are strict, the reason is raised.
-    """
+    """Runs rankers, each with its own name, over data sets, each once and when it is asked for."""
 
     def __init__(
         self,
@@ -276,12 +249,7 @@ class StudyRunner:
         return self._over(sampled, self.rankers, self._repeats_anew)
 
     def filter_runs(self) -> Iterator[RankerRun]:
-        """Yield the runs of the rankers whose scores in [0, 1] say what to keep.
-
-        Raises:
-            NoFilterError: There is none.
-            SettingsError: One of them drops passages itself.
-        """
+        """Yield the runs of the rankers whose scores in [0, 1] say what to keep."""
         rankers = [one for one in self.rankers if one.says_why]
         if not rankers:
             raise NoFilterError(
@@ -368,11 +336,8 @@ def answer_columns(config: StudyConfig) -> tuple[Column, ...]:
 def measure_answers(
     config: StudyConfig, given: Iterable[tuple[Instance, Sequence[str]]]
 ) -> list[Values]:
-    """Answer every question from the texts it comes with; a value a column of `answer_columns`.
-
-    A question without a reference answer, or without an answer because the generator failed, has
-    weight 0.
-    """
+    """Answer each question from the texts it comes with; a value a column of `answer_columns`."""
+    # A question without a reference, or whose generator failed, has weight 0.
     generator, judge = config.generator, config.answer_judge
     if generator is None:
         return []

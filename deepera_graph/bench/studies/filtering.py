@@ -28,6 +28,15 @@ from deepera_graph.bench.table import MetricEstimate
 KEPT, EMPTY, PRECISION, GOLDEN = "kept", "nothing kept", "precision of the kept", "golden kept"
 _RANK_METRICS = ("HitRate@1", "HitRate@3", "RP")
 Label = tuple[str | float, ...]
+_WITH, _WITHOUT = "with", "without"
+WHOLE = "whole"
+NO_INTENT = "v1 without intent recognition"
+NO_FILTER = "v2 without filter"
+NEITHER = "v1 and v2 together"
+NO_SUMMARY = "v3 without summaries"
+RETRIEVAL = "kept in retrieval order"
+NO_FILTER_RETRIEVAL = "v2 in retrieval order"
+_WITH_SUMMARIES = (WHOLE, NO_INTENT, NO_FILTER, NEITHER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +88,6 @@ def _threshold_curves(variants: Sequence[FilterVariant]) -> dict[str, CurvePoint
     return {column: _curve(fixed, 0, column) for column in columns if fixed}
 
 
-_WITH, _WITHOUT = "with", "without"
-
-
 def study_cutoff(runner: StudyRunner) -> StudyResult:
     """Take the first n passages, with and without the filter."""
     config = runner.config
@@ -119,16 +125,6 @@ def _cutoff_curves(variants: Sequence[FilterVariant]) -> dict[str, CurvePoints]:
         for column in (GOLDEN, PRECISION, *answers)
         for name in (_WITH, _WITHOUT)
     }
-
-
-WHOLE = "whole"
-NO_INTENT = "v1 without intent recognition"
-NO_FILTER = "v2 without filter"
-NEITHER = "v1 and v2 together"
-NO_SUMMARY = "v3 without summaries"
-RETRIEVAL = "kept in retrieval order"
-NO_FILTER_RETRIEVAL = "v2 in retrieval order"
-_WITH_SUMMARIES = (WHOLE, NO_INTENT, NO_FILTER, NEITHER)
 
 
 def study_ablations(runner: StudyRunner) -> StudyResult:
@@ -280,16 +276,12 @@ def _curve(
 
 @dataclass(frozen=True, slots=True)
 class PrefixCheck:
-    """On how many questions the filtered list is the beginning of the unfiltered one.
-
-    `n_better` counts those whose best golden passage stands higher with the filter, and
-    `n_better_by_retrieval` the same with the kept passages in first-stage order.
-    """
+    """On how many questions the filtered list is the beginning of the unfiltered one."""
 
     n_questions: int
     n_prefixes: int
-    n_better: int
-    n_better_by_retrieval: int
+    n_better: int  # best golden passage stands higher with the filter
+    n_better_by_retrieval: int  # the same, the kept in first-stage order
 
     def says(self, ranker: str) -> str:
         """Return the finding on a ranker as a sentence or two."""
@@ -313,12 +305,9 @@ class PrefixCheck:
 
 
 def check_prefix(questions: Sequence[RankedQuestion], *, threshold: float, n: int) -> PrefixCheck:
-    """Compare the filtered with the unfiltered list of every question.
-
-    Source:
-        A list ordered by score from which low scores are taken is a prefix of the whole list; the
-        ablation without filtering and figure 7 of DeepEra report what this rules out.
-    """
+    """Compare the filtered with the unfiltered list of every question."""
+    # Source: A list ordered by score from which low scores are taken is a prefix of the whole list;
+    # the ablation without filtering and figure 7 of DeepEra report what this rules out.
     n_prefixes = n_better = n_better_by_retrieval = 0
     for question in questions:
         whole = question.keep(threshold=None)

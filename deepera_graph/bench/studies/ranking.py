@@ -35,6 +35,16 @@ from deepera_graph.bench.table import MetricEstimate
 _BASE = "base"
 Row = tuple[Cell, ...]
 Bars = dict[str, dict[str, dict[str, MetricEstimate]]]
+N_RANKS = 30
+_KINDS = ("golden", "distractor", "other")
+FEWEST = 20
+_GOLDEN, _OTHER = "golden", "no look-alike"
+_ALL, _RARE = "all look-alikes", "rare types"
+_MOVES = (  # columns of `_moves`
+    Column("kept", "percent"),
+    *Column.several("count", "rank before", "rank after", "moved up"),
+    *Column.several("percent", "first", "above the golden"),
+)
 
 
 class ColumnValues(NamedTuple):
@@ -239,10 +249,6 @@ def _pick(values: Values, places: Sequence[int]) -> Values:
     return Values(values.values[chosen], values.weights[chosen])
 
 
-N_RANKS = 30
-_KINDS = ("golden", "distractor", "other")
-
-
 def study_ranks(runner: StudyRunner) -> StudyResult:
     """Count what stands at each rank."""
     lists: dict[str, dict[str, list[JudgedRanking]]] = {}
@@ -302,16 +308,6 @@ def _draw_ranks(
         for number, name in enumerate(names, start=1)
     ]
     return whole, *means
-
-
-FEWEST = 20
-_GOLDEN, _OTHER = "golden", "no look-alike"
-_ALL, _RARE = "all look-alikes", "rare types"
-_MOVES = (  # columns of `_moves`
-    Column("kept", "percent"),
-    *Column.several("count", "rank before", "rank after", "moved up"),
-    *Column.several("percent", "first", "above the golden"),
-)
 
 
 def study_look_alikes(runner: StudyRunner) -> StudyResult:

@@ -20,14 +20,10 @@ _PARTS = ("", " low", " high", " std")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a grid.
-
-    `unit` says what its numbers are: ``percent`` is a fraction that people see times 100; ``count``
-    is seen as a whole number if it is one.
-    """
+    """One column of a grid; `unit` says what its numbers are."""
 
     name: str
-    unit: Unit = "text"
+    unit: Unit = "text"  # ``percent`` is a fraction, shown times 100
 
     @classmethod
     def several(cls, unit: Unit, *names: str) -> tuple["Column", ...]:
@@ -42,16 +38,13 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """A table of named columns; `name` names its files, and a cell is None for nothing to measure.
+    """A table of named columns; a cell is None where there is nothing to measure."""
 
-    `note` says how to read it, in a sentence or two.
-    """
-
-    name: str
+    name: str  # names its files
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    note: str = ""
+    note: str = ""  # how to read it, in a sentence or two
 
 
 class Drawing(Protocol):

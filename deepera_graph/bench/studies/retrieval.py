@@ -8,7 +8,7 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
-from deepera_graph.bench.build.corpus import CachedEmbeddings, LsaEmbeddings
+from deepera_graph.bench.build.corpus import DIMENSIONS, CachedEmbeddings, LsaEmbeddings
 from deepera_graph.bench.data.instance import Dataset, DatasetError
 from deepera_graph.bench.figures import CurveFigure, CurvePoints
 from deepera_graph.bench.metrics.ranking import JudgedRanking, compute
@@ -64,7 +64,7 @@ def study_embeddings(runner: StudyRunner) -> StudyResult:
             "All passages of a data set in one store, with a share of its look-alikes drawn at "
             "random. NRS@k: share of the first k that are no look-alike, of any question; CDR: "
             "share of the pairs of a golden passage and its own look-alike in the right order. "
-            "bm25 and lsa (TF-IDF cut down to 256 dimensions) need no model."
+            f"bm25 and lsa (TF-IDF cut down to {DIMENSIONS} dimensions) need no model."
         ),
     )
     return StudyResult(grids=(grid,), drawings=_draw(rows), findings=tuple(findings))
@@ -102,26 +102,19 @@ def _with_cache(name: str, embeddings: Embeddings, config: StudyConfig) -> Embed
 
 @dataclass(frozen=True, slots=True)
 class SearchedQuestion:
-    """What a question looks for: places in `SearchedStore.texts`.
-
-    `pairs` holds the place of a golden passage and that of a look-alike of it.
-    """
+    """What a question looks for: places in `SearchedStore.texts`."""
 
     question: str
     golden: frozenset[int]
-    pairs: tuple[tuple[int, int], ...]
+    pairs: tuple[tuple[int, int], ...]  # a golden passage and a look-alike of it
 
 
 @dataclass(frozen=True, slots=True)
 class SearchedStore:
-    """The passages of all questions, each text once.
-
-    `look_alikes` are the places of texts that look like some question's evidence and are evidence
-    for none.
-    """
+    """The passages of all questions, each text once."""
 
     texts: tuple[str, ...]
-    look_alikes: frozenset[int]
+    look_alikes: frozenset[int]  # evidence for no question
     questions: tuple[SearchedQuestion, ...]
 
     @classmethod
@@ -145,11 +138,7 @@ class SearchedStore:
         return cls(tuple(places), frozenset(look_alikes - golden), tuple(questions))
 
     def with_share(self, share: float, seed: int) -> Places:
-        """Return the places of a store with that share of the look-alikes, in random order.
-
-        The same seed gives the same store, and a larger share all of a smaller one. All other
-        passages are always in.
-        """
+        """Return places with that share of the look-alikes, shuffled; more share adds to less."""
         rng = np.random.default_rng(seed)
         drawn = rng.permutation(sorted(self.look_alikes))
         chosen = drawn[: round(share * len(drawn))]
@@ -157,10 +146,7 @@ class SearchedStore:
         return np.asarray(rng.permutation([*plain, *chosen]), dtype=np.int64)
 
     def search(self, scores: Scores, share: float, seed: int) -> list[list[JudgedRanking]]:
-        """Return the first 30 places of each question, and its evidence and look-alikes in order.
-
-        Scores have the shape (n_questions, n_texts); equal ones keep the order of the store.
-        """
+        """Return the first 30 places a question, and its evidence and look-alikes in order."""
         places = self.with_share(share, seed)
         heads, pairs = [], []
         for number, (wanted, row) in enumerate(zip(self.questions, scores, strict=True)):

@@ -212,7 +212,7 @@ def _describe_runs(
         Values.of([(one > 0).mean() for one in stds], counts),
         Values.of([_rank_correlation(matrix) for matrix in matrices]),
         Values.of([_other_first(matrix) for matrix in matrices]),
-        Values.of([_crossing(matrix, threshold) for matrix in matrices], counts),
+        Values.of([_share_crossing(matrix, threshold) for matrix in matrices], counts),
     ]
     means: list[Cell] = [*runner.estimate(columns)]
     if not repeats[0].ranker.says_why:
@@ -254,6 +254,6 @@ def _other_first(matrix: Floats) -> float:
     return float(np.mean([one != other for one, other in pairs])) if pairs else 0.0
 
 
-def _crossing(matrix: Floats, threshold: float) -> float:
+def _share_crossing(matrix: Floats, threshold: float) -> float:
     passing = matrix >= threshold
     return float((passing.any(axis=0) & ~passing.all(axis=0)).mean())

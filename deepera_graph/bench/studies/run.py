@@ -141,16 +141,7 @@ def run_studies(
     *,
     fresh: StudyRunner | None = None,
 ) -> list[tuple[Study, StudyResult]]:
-    """Run studies one after the other, and write each to its folder as soon as it is done.
-
-    *fresh* is the runner without a cache, for studies that ask again. One of several studies that
-    needs a ranker that filters, where there is none, is left out and says so.
-
-    Raises:
-        NoFilterError: There is one study, and no ranker that filters.
-        DatasetError: A data set cannot be read.
-        RankingError: A ranker gave back no ranking.
-    """
+    """Run studies, and write each to its folder when it is done; *fresh* has no cache."""
     done = []
     for study in studies:
         try:
@@ -210,10 +201,7 @@ def format_study(study: Study, result: StudyResult, *, figures: bool = True) -> 
 
 
 def write_study(study: Study, result: StudyResult, manifest: dict[str, Any], folder: Path) -> None:
-    """Write ``NAME.md``, each table as CSV, each figure as SVG and PNG, and a manifest.
-
-    Nothing written depends on when or where. The folder is made when it is missing.
-    """
+    """Write ``NAME.md``, each table as CSV, each figure as SVG and PNG, and a manifest."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in _files(study, result):
         (folder / name).write_bytes(data)
@@ -242,7 +230,7 @@ def find_embeddings(names: Sequence[str]) -> dict[str, Embeddings]:
         if not isinstance(ranker, Dense):
             raise SettingsError(
                 f"embeddings must be {', '.join(SEARCHERS)}, dense:module:factory or "
-                f"dense-st:NAME, got {name!r}"
+                f"dense:NAME, got {name!r}"
             )
         found[ranker.name] = ranker.embeddings
     return found
