@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deepera_graph.cli import build, options, study
+from deepera_graph.cli import options, study
 from deepera_graph.cli.console import (
     SOME_FAILED,
     Bar,
@@ -242,8 +242,3 @@ def realism(
     tell(output, plain, lambda: text.removesuffix("\n"))
     if chosen.strict and any(one.flagged for one in reports):
         raise typer.Exit(SOME_FAILED)
-
-
-app = options.make_group("Measure rerankers on labelled questions.", shows="bench table")
-for command in (table, build.build, natural, realism, study.study, study.report):
-    options.register(app, command, group="bench")

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deepera_graph.cli import options
 from deepera_graph.cli.console import tell
 from deepera_graph.cli.options import opt
 from deepera_graph.errors import SettingsError
@@ -124,8 +123,3 @@ def _folder(where: str | None) -> Path:
     if where in ("", OFF):
         raise SettingsError(f"--cache must be a folder, got {where!r}")
     return default_cache_folder() if where is None else Path(where).expanduser()
-
-
-app = options.make_group("Look into the judgement cache, or make it smaller.", shows="cache")
-for command in (stats, clear, prune):
-    options.register(app, command, group="cache")

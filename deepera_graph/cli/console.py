@@ -1,23 +1,21 @@
-"""How the command line speaks and ends: lines, bars, JSON, exit codes, files that are not lost."""
+"""How commands speak: lines, bars, JSON, exit codes, and files that are not lost."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-import warnings
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
-from typer.core import TyperGroup
 
-from deepera_graph.errors import BackendError, DeepEraError, SettingsError, StoreError
+from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import Progress, TaskID
 
 OK = 0
@@ -27,103 +25,10 @@ UNREACHABLE = 3
 INTERRUPTED = 130
 WIDTH_WITHOUT_TERMINAL = 110
 
-CODES = (
-    "[bold]Exit codes:[/bold] 0 done, 1 a line or file could not be read or written, "
-    "2 usage or settings, 3 backend or store unreachable, 130 interrupted."
-)
-
 
 def say(message: str) -> None:
     """Write one line to stderr."""
     typer.echo(f"deepera: {' '.join(message.split())}", err=True)
-
-
-class LazyGroup(TyperGroup):
-    """A group whose commands read their options when they are called: every start pays for one."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find a command by the first argument, and make it."""
-        name, command, rest = super().resolve_command(ctx, args)
-        make = getattr(getattr(command, "callback", None), "make", None)
-        return name, make() if make else command, rest
-
-
-class Commands(LazyGroup):
-    """A group of commands whose errors are one line each, never a traceback."""
-
-    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
-        """Run a command and leave with its code."""
-        given = list(sys.argv[1:] if args is None else args)
-        options.update(standalone_mode=False, prog_name="deepera")
-        try:
-            code = super().main(given, *rest, **options)
-        except typer.TyperException as error:
-            if error.format_message():
-                say(f"{error.format_message()}{_value(error, given)} (see {_help_of(error)})")
-            code = error.exit_code
-        except typer.Abort:
-            code = SOME_FAILED
-        sys.exit(code if isinstance(code, int) else OK)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run a command; what this package raises on purpose becomes a line and a code."""
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt as error:
-            say("interrupted")
-            raise typer.Exit(INTERRUPTED) from error
-        except (BackendError, StoreError) as error:
-            say(str(error))
-            raise typer.Exit(UNREACHABLE) from error
-        except DeepEraError as error:
-            say(str(error))
-            raise typer.Exit(USAGE) from error
-        except BrokenPipeError:
-            raise  # typer ends quietly when nobody reads on
-        except OSError as error:
-            say(f"{error.filename or 'a file'}: {error.strerror or error}")
-            raise typer.Exit(SOME_FAILED) from error
-
-
-def _value(error: typer.TyperException, given: Sequence[str]) -> str:
-    """Name the value that an option was given, which typer leaves out."""
-    for option in getattr(getattr(error, "param", None), "opts", ()):
-        for place, word in enumerate(given):
-            if word.startswith(f"{option}="):
-                return f", got {word.removeprefix(f'{option}=')!r}"
-            if word == option and place + 1 < len(given):
-                return f", got {given[place + 1]!r}"
-    return ""
-
-
-def _help_of(error: typer.TyperException) -> str:
-    context = getattr(error, "ctx", None)
-    return f"{context.command_path} --help" if context else "deepera --help"
-
-
-def leave(code: int) -> None:
-    """End the process; after an interrupt at once, without waiting for threads that hang."""
-    if code != INTERRUPTED:
-        sys.exit(code)
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:
-            continue
-    os._exit(code)
-
-
-def ignore_dropped_coroutines() -> None:
-    """Keep Python from telling of coroutines that LangGraph drops after Ctrl-C or a closed pipe."""
-    message = "coroutine .* was never awaited"
-    warnings.filterwarnings("ignore", message=message, category=RuntimeWarning)
-    before = sys.unraisablehook
-
-    def tell(unraisable: Any) -> None:
-        if not isinstance(unraisable.object, Coroutine):
-            before(unraisable)
-
-    sys.unraisablehook = tell
 
 
 @contextmanager
@@ -213,6 +118,7 @@ def stage_line(describe: Callable[[Any], str], *, hidden: bool) -> Iterator[Call
 
 
 def _progress(columns: Iterable[Any], *, hidden: bool) -> Progress:
+    from rich.console import Console
     from rich.progress import Progress
 
     console = Console(stderr=True)
@@ -222,6 +128,7 @@ def _progress(columns: Iterable[Any], *, hidden: bool) -> Progress:
 
 def output_console() -> Console:
     """Return the console for tables on stdout; into a file or pipe it is wide enough for them."""
+    from rich.console import Console
 
     console = Console(highlight=False)
     if not console.is_terminal:

@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from deepera_graph.demo import DemoQuestion, Trial
     from deepera_graph.result import RankedPassage
 
-DAILY = (
-    "question", "without_evidence", "hard", "preset", "backend", "model", "base_url", "threshold",
-    "as_json", "quiet",
-)  # fmt: skip
+DAILY = {
+    "demo": (
+        "question", "without_evidence", "hard", "preset", "backend", "model", "base_url",
+        "threshold", "as_json", "quiet",
+    ),
+}  # fmt: skip
 N_BEFORE = 5
 N_AFTER = 8
 N_DROPPED = 3

@@ -260,10 +260,3 @@ def _short(value: Any) -> str:
     if isinstance(value, list):
         return str(len(value))
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-app = options.make_group(
-    "Train the local judge, measure it, and export its encoder.", shows="judge train"
-)
-for command in (train, evaluate, export):
-    options.register(app, command, group="judge")

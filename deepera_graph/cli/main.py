@@ -1,32 +1,188 @@
-"""The command `deepera`."""
+"""The command `deepera`: its commands, each found when it is called, its errors and its end."""
 
-from typing import Annotated
+import os
+import sys
+import warnings
+from collections.abc import Coroutine, Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from string import Template
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from deepera_graph import __version__
-from deepera_graph.cli import bench, cache, calibrate, demo, doctor, judge, options, rerank, search
-from deepera_graph.cli.console import INTERRUPTED, Commands, ignore_dropped_coroutines, leave
+from deepera_graph.cli.console import INTERRUPTED, OK, SOME_FAILED, UNREACHABLE, USAGE, say
+from deepera_graph.errors import BackendError, DeepEraError, StoreError
+
+COMMANDS = {  # and the module that each is a function of
+    "demo": "demo",
+    "rerank": "rerank",
+    "index": "search",
+    "ask": "search",
+    "calibrate": "calibrate",
+    "doctor": "doctor",
+    "bench table": "bench",
+    "bench build": "build",
+    "bench natural": "bench",
+    "bench realism": "bench",
+    "bench study": "study",
+    "bench report": "study",
+    "judge train": "judge",
+    "judge evaluate": "judge",
+    "judge export": "judge",
+    "cache stats": "cache",
+    "cache clear": "cache",
+    "cache prune": "cache",
+}
+_CODES = (
+    "[bold]Exit codes:[/bold] 0 done, 1 a line or file could not be read or written, "
+    "2 usage or settings, 3 backend or store unreachable, 130 interrupted."
+)
+
+
+class _Group(TyperGroup):
+    """A group that imports a command when it is called, so that every start pays for one.
+
+    Source: https://click.palletsprojects.com/en/stable/complex/#lazily-loading-subcommands
+    """
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find a command by the first argument, and import it."""
+        name, command, rest = super().resolve_command(ctx, args)
+        path = f"{ctx.command_path} {name}".partition(" ")[2]
+        return name, load_command(path) if path in COMMANDS else command, rest
+
+
+def load_command(name: str) -> Any:
+    """Import a command and return it as typer runs it."""
+    from deepera_graph.cli.options import flatten
+
+    module = import_module(f"deepera_graph.cli.{COMMANDS[name]}")
+    last = name.rpartition(" ")[2]
+    daily = getattr(module, "DAILY", {}).get(last, ())
+    alone = typer.Typer(rich_markup_mode="rich", add_completion=False)
+    flat = flatten(getattr(module, last), daily=daily, more=_page(name, whole=True))
+    alone.command(last, epilog=_page(name), help=_pages()[name][0])(flat)
+    return typer.main.get_command(alone)
+
+
+def _page(name: str, *, whole: bool = False) -> str:
+    """Return what stands below the options of a command: its section of ``help.txt``.
+
+    A section without text shows the first one of its group. Lines that begin with ``+`` are left
+    out unless it is to be the *whole* section. Indented blocks keep their lines; others are made
+    one line each, for a terminal of any width.
+    """
+    pages, group = _pages(), name.split(maxsplit=1)[0]
+    bodies = [pages[name][1], *(body for one, (_, body) in pages.items() if one.startswith(group))]
+    blocks = []
+    for block in next(filter(None, bodies)).split("\n\n"):
+        lines = [one for one in block.splitlines() if whole or not one.startswith("+")]
+        text = "\n".join(one.removeprefix("+") for one in lines)
+        blocks.append(text if text.startswith("  ") else " ".join(text.split()))
+    return Template("\n\n".join(filter(None, blocks))).safe_substitute(codes=_CODES)
+
+
+@cache
+def _pages() -> dict[str, tuple[str, str]]:
+    """Return what every command does, in a line, and what its help says below its options."""
+    text = Path(__file__).with_name("help.txt").read_text(encoding="utf-8")
+    sections = (one.partition("\n") for one in f"\n{text}".split("\n# ")[1:])
+    heads = ((head.partition(": "), body.strip("\n")) for head, _, body in sections)
+    return {name: (about, body) for (name, _, about), body in heads}
+
+
+class _Commands(_Group):
+    """A group of commands whose errors are one line each, never a traceback."""
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
+        """Run a command and leave with its code."""
+        given = list(sys.argv[1:] if args is None else args)
+        options.update(standalone_mode=False, prog_name="deepera")
+        try:
+            code = super().main(given, *rest, **options)
+        except typer.TyperException as error:
+            if error.format_message():
+                say(f"{error.format_message()}{_value(error, given)} (see {_help_of(error)})")
+            code = error.exit_code
+        except typer.Abort:
+            code = SOME_FAILED
+        sys.exit(code if isinstance(code, int) else OK)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; what this package raises on purpose becomes a line and a code."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            say("interrupted")
+            raise typer.Exit(INTERRUPTED) from error
+        except (BackendError, StoreError) as error:
+            say(str(error))
+            raise typer.Exit(UNREACHABLE) from error
+        except DeepEraError as error:
+            say(str(error))
+            raise typer.Exit(USAGE) from error
+        except BrokenPipeError:
+            raise  # typer ends quietly when nobody reads on
+        except OSError as error:
+            say(f"{error.filename or 'a file'}: {error.strerror or error}")
+            raise typer.Exit(SOME_FAILED) from error
+
+
+def _value(error: typer.TyperException, given: Sequence[str]) -> str:
+    """Name the value that an option was given, which typer leaves out."""
+    for option in getattr(getattr(error, "param", None), "opts", ()):
+        for place, word in enumerate(given):
+            if word.startswith(f"{option}="):
+                return f", got {word.removeprefix(f'{option}=')!r}"
+            if word == option and place + 1 < len(given):
+                return f", got {given[place + 1]!r}"
+    return ""
+
+
+def _help_of(error: typer.TyperException) -> str:
+    context = getattr(error, "ctx", None)
+    return f"{context.command_path} --help" if context else "deepera --help"
+
+
+def _leave(code: int) -> None:
+    """End the process; after an interrupt at once, without waiting for threads that hang."""
+    if code != INTERRUPTED:
+        sys.exit(code)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            continue
+    os._exit(code)
+
+
+def _ignore_dropped_coroutines() -> None:
+    """Keep Python from telling of coroutines that LangGraph drops after Ctrl-C or a closed pipe."""
+    message = "coroutine .* was never awaited"
+    warnings.filterwarnings("ignore", message=message, category=RuntimeWarning)
+    before = sys.unraisablehook
+
+    def tell(unraisable: Any) -> None:
+        if not isinstance(unraisable.object, Coroutine):
+            before(unraisable)
+
+    sys.unraisablehook = tell
+
 
 app = typer.Typer(
     name="deepera",
-    cls=Commands,
-    epilog=options.page("deepera"),
+    cls=_Commands,
+    epilog=_page("deepera"),
     rich_markup_mode="rich",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-options.register(app, demo.demo, daily=demo.DAILY)
-options.register(app, rerank.rerank, daily=rerank.DAILY)
-options.register(app, search.index, daily=search.INDEX_DAILY)
-options.register(app, search.ask, daily=search.ASK_DAILY)
-options.register(app, calibrate.calibrate)
-options.register(app, doctor.doctor)
-app.add_typer(bench.app, name="bench")
-app.add_typer(judge.app, name="judge")
-app.add_typer(cache.app, name="cache")
 
 
 def _show_version(wanted: bool) -> None:
@@ -35,22 +191,39 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(help=_pages()["deepera"][0])
 def deepera(
     version: Annotated[
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """DeepEra reads retrieved passages as evidence, and keeps those that prove something."""
+    """Stand for `deepera` itself."""
+
+
+def _list_commands() -> None:
+    """List the commands in their groups, a line each; `load_command` makes the one called."""
+    groups = {"": app}
+    for name in COMMANDS:
+        group, _, last = name.rpartition(" ")
+        if group not in groups:
+            made = groups[group] = typer.Typer(
+                cls=_Group, no_args_is_help=True, rich_markup_mode="rich", epilog=_page(group)
+            )
+            made.callback(help=_pages()[group][0])(lambda: None)
+            app.add_typer(made, name=group)
+        groups[group].command(last, help=_pages()[name][0])(lambda: None)
+
+
+_list_commands()
 
 
 def run() -> None:
     """Run the command line and end the process."""
-    ignore_dropped_coroutines()
+    _ignore_dropped_coroutines()
     try:
         app()
     except KeyboardInterrupt:
-        leave(INTERRUPTED)
+        _leave(INTERRUPTED)
     except SystemExit as end:
-        leave(end.code if isinstance(end.code, int) else 0)
+        _leave(end.code if isinstance(end.code, int) else 0)

@@ -1,5 +1,7 @@
 """From the options of a command to what it works with: judge, settings, cache, store, engine."""
 
+from __future__ import annotations
+
 import os
 import re
 import sys
@@ -9,25 +11,25 @@ from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from langchain_core.embeddings import Embeddings
-
-from deepera_graph.cache.store import JudgementCache, open_cache
 from deepera_graph.cli import options
 from deepera_graph.cli.console import say
 from deepera_graph.errors import SettingsError, StoreError
-from deepera_graph.jobs.ray import JudgingWork, RayEngine, check_address, find_ray
 from deepera_graph.judges import load_backend, parse_name
-from deepera_graph.judges.cascade import cascade_backend
-from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.packages import call_foreign
-from deepera_graph.reranker import EvidenceReranker
-from deepera_graph.retrieval.collection import Mode
-from deepera_graph.retrieval.store import PassageStore, open_store
-from deepera_graph.schema import Backend
 from deepera_graph.settings import Preset, preset
-from deepera_graph.thresholds import Calibrated, Curve, Gap, PerIntent, Quantile, Threshold
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+    from deepera_graph.cache.store import JudgementCache
+    from deepera_graph.jobs.ray import RayEngine
+    from deepera_graph.reranker import EvidenceReranker
+    from deepera_graph.retrieval.collection import Mode
+    from deepera_graph.retrieval.store import PassageStore
+    from deepera_graph.schema import Backend
+    from deepera_graph.thresholds import PerIntent, Threshold
 
 T = TypeVar("T")
 NO_PRESET = Preset(name="", about="")
@@ -75,7 +77,11 @@ def open_judge(judge: options.JudgeOptions) -> Backend:
     if kind == "llm":
         keep = cascade_of(judge)
         backend = chat_backend(judge, domain=judge.domain, **call_options(judge))
-        return backend if keep is None else cascade_backend(load_backend("local"), backend, keep)
+        if keep is None:
+            return backend
+        from deepera_graph.judges.cascade import cascade_backend
+
+        return cascade_backend(load_backend("local"), backend, keep)
     if kind != "factory":
         return load_backend(name)
     return _load_foreign(
@@ -94,6 +100,8 @@ def chat_backend(chat: options.ChatOptions, **how: Any) -> Backend:
             f"--model must be 'provider:model', e.g. openai:{name}, got {name!r}; "
             "with --base-url the bare name is enough"
         )
+    from deepera_graph.judges.llm.backend import llm_backend
+
     return _load_foreign(
         f"--model {name}",
         lambda: llm_backend(
@@ -185,12 +193,16 @@ def _with_threshold(chosen: dict[str, Any]) -> dict[str, Any]:
         return chosen
     if "threshold" in chosen:
         raise SettingsError("give --threshold or --curve, not both")
+    from deepera_graph.thresholds import Calibrated, Curve
+
     given = {} if probability is None else {"probability": probability}
     return {**chosen, "threshold": Calibrated(curve=Curve.load(curve), **given)}
 
 
 def read_threshold(text: str) -> Threshold:
     """Read ``0.8``, ``gap:0.5``, ``quantile:0.1:0.5`` or ``mechanism=0.7,default=0.8``."""
+    from deepera_graph.thresholds import Gap, Quantile
+
     name, *numbers = text.split(":")
     if "=" in text:
         return _read_per_intent(text)
@@ -202,6 +214,8 @@ def read_threshold(text: str) -> Threshold:
 
 
 def _read_per_intent(text: str) -> PerIntent:
+    from deepera_graph.thresholds import PerIntent
+
     pairs = (part.partition("=") for part in text.split(","))
     values: dict[Any, float] = {kind.strip(): _read_number(text, value) for kind, _, value in pairs}
     default = {"default": values.pop("default")} if "default" in values else {}
@@ -228,6 +242,8 @@ def judgements_of(backend: Backend, where: str | None) -> Iterator[JudgementCach
     judges and its spec tells it from all others; code that is known by its name alone may change
     between two runs, so it has one only if a folder is named.
     """
+    from deepera_graph.cache.store import open_cache
+
     kinds = set(_kinds(backend.spec))
     if where is not None:
         cache = open_cache(where) if kinds - {"local"} else None
@@ -242,6 +258,8 @@ def judgements_of(backend: Backend, where: str | None) -> Iterator[JudgementCach
 
 def default_cache() -> JudgementCache | None:
     """Open the default cache; one that nobody asked for is no error if it cannot be opened."""
+    from deepera_graph.cache.store import open_cache
+
     try:
         return open_cache()
     except StoreError as error:
@@ -267,6 +285,8 @@ def open_collection(
         raise SettingsError("--collection must name a collection, got ''")
     if store.path == ":memory:":
         raise SettingsError("--path must be a folder; ':memory:' ends with this command")
+    from deepera_graph.retrieval.store import open_store
+
     on_server = store.qdrant_url is not None
     return open_store(
         store.collection,
@@ -292,6 +312,8 @@ def find_embeddings(embeddings: str | None) -> Embeddings | None:
         )
     if head == "openai":
         return _openai_embeddings(tail)
+    from langchain_core.embeddings import Embeddings
+
     what = f"--embeddings {embeddings}"
     made = _load_foreign(what, partial(_call_factory, head, tail))
     if not isinstance(made, Embeddings):
@@ -321,6 +343,8 @@ def check_engine(engine: options.EngineOptions) -> None:
             if value is not None:
                 raise SettingsError(f"{option} goes with --engine ray")
         return
+    from deepera_graph.jobs.ray import check_address, find_ray
+
     check_address(engine.ray_address)
     if engine.ray_address is not None and engine.workers is None:
         raise SettingsError("--ray-address needs --workers: how many the cluster has room for")
@@ -333,6 +357,8 @@ def open_engine(
     """Return the engine for work that is done in other processes; None for this one."""
     if engine.engine == "local":
         return None
+    from deepera_graph.jobs.ray import JudgingWork, RayEngine
+
     work = JudgingWork.of(reranker, cache)
     n_workers = engine.workers or min(os.cpu_count() or 1, _MAX_WORKERS)
     return RayEngine(work, n_workers=n_workers, address=engine.ray_address)

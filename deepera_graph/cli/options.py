@@ -11,12 +11,10 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache, partial
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from string import Template
 from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from deepera_graph.cli.console import CODES, LazyGroup
 from deepera_graph.errors import SettingsError
 
 Command = Callable[..., None]
@@ -181,57 +179,6 @@ def _help_all(infos: Mapping[str, Any], more: str) -> Parameter:
     return Parameter(
         "help_all", Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, info]
     )
-
-
-def make_group(about: str, *, shows: str) -> typer.Typer:
-    """Return what the commands of a group are registered with; its help shows a section."""
-    app = typer.Typer(
-        cls=LazyGroup, no_args_is_help=True, rich_markup_mode="rich", epilog=page(shows)
-    )
-    app.callback(help=about)(lambda: None)
-    return app
-
-
-def register(
-    app: typer.Typer, command: Command, *, group: str = "", daily: Collection[str] = ()
-) -> None:
-    """Add a command with its page of help; *daily* are the options its ``--help`` shows, or all."""
-    name = f"{group} {command.__name__}".strip()
-    name = name if name in _pages() else group
-
-    def make() -> Any:
-        alone = typer.Typer(rich_markup_mode="rich", add_completion=False)
-        flat = flatten(command, daily=daily, more=page(name, whole=True))
-        alone.command(command.__name__, epilog=page(name))(flat)
-        return typer.main.get_command(alone)
-
-    def named() -> None:
-        """Stand for the command until it is called; see `LazyGroup`."""
-
-    named.__doc__ = command.__doc__
-    named.__dict__["make"] = make
-    app.command(command.__name__)(named)
-
-
-def page(name: str, *, whole: bool = False) -> str:
-    """Return what stands below the options of a command: its section of ``help.txt``.
-
-    Lines that begin with ``+`` are left out unless it is to be the *whole* section. Indented blocks
-    keep their lines; others are made one line each, for a terminal of any width.
-    """
-    blocks = []
-    for block in _pages()[name].split("\n\n"):
-        lines = [one for one in block.splitlines() if whole or not one.startswith("+")]
-        text = "\n".join(one.removeprefix("+") for one in lines)
-        blocks.append(text if text.startswith("  ") else " ".join(text.split()))
-    return Template("\n\n".join(filter(None, blocks))).safe_substitute(codes=CODES)
-
-
-@cache
-def _pages() -> dict[str, str]:
-    text = Path(__file__).with_name("help.txt").read_text(encoding="utf-8")
-    sections = (one.partition("\n") for one in f"\n{text}".split("\n# ")[1:])
-    return {name: body.strip("\n") for name, _, body in sections}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,10 +33,12 @@ if TYPE_CHECKING:
     from deepera_graph.jobs.report import JobReport
     from deepera_graph.settings import Settings
 
-DAILY = (
-    "out", "overwrite", "resume", "limit", "dry_run", "preset", "backend", "model", "base_url",
-    "max_calls", "threshold", "top_n", "as_json", "quiet",
-)  # fmt: skip
+DAILY = {
+    "rerank": (
+        "out", "overwrite", "resume", "limit", "dry_run", "preset", "backend", "model", "base_url",
+        "max_calls", "threshold", "top_n", "as_json", "quiet",
+    ),
+}  # fmt: skip
 STANDARD = "-"
 _FREE = ("local", "encoder")
 _file = partial(opt, panel="Files")

@@ -33,11 +33,13 @@ if TYPE_CHECKING:
     from deepera_graph.result import RankedPassage, RerankResult
     from deepera_graph.retrieval.store import PassageStore
 
-INDEX_DAILY = ("collection", "path", "qdrant_url", "mode", "embeddings", "as_json", "quiet")
-ASK_DAILY = (
-    "collection", "path", "retrieve", "where", "answer", "preset", "backend", "model", "base_url",
-    "threshold", "top_n", "as_json", "quiet",
-)  # fmt: skip
+DAILY = {
+    "index": ("collection", "path", "qdrant_url", "mode", "embeddings", "as_json", "quiet"),
+    "ask": (
+        "collection", "path", "retrieve", "where", "answer", "preset", "backend", "model",
+        "base_url", "threshold", "top_n", "as_json", "quiet",
+    ),
+}  # fmt: skip
 N_DROPPED = 3
 _INDENT = (0, 0, 0, 5)
 _store = partial(opt, panel="Store")

@@ -8,11 +8,10 @@ from dataclasses import fields, is_dataclass
 from typing import get_type_hints
 
 import pytest
-import typer
 
 from cli.conftest import TEA, line
 from deepera_graph import __version__
-from deepera_graph.cli.main import app
+from deepera_graph.cli.main import load_command
 from deepera_graph.cli.options import BudgetOptions
 from deepera_graph.cli.rerank import rerank
 from deepera_graph.cli.search import ask
@@ -108,7 +107,7 @@ def test_the_help_of_a_daily_command_fits_a_screen(deepera, command):
 
 @pytest.mark.parametrize("command", DAILY)
 def test_help_all_lists_every_option(deepera, command):
-    made = typer.main.get_command(app).commands[command].callback.make()
+    made = load_command(command)
     written = {name for one in made.params for name in one.opts}
     shown = deepera(command, "--help-all").stdout
     assert "Examples:" in shown
@@ -117,7 +116,7 @@ def test_help_all_lists_every_option(deepera, command):
 
 @pytest.mark.parametrize("command", sorted({*DAILY} - {"index"}))  # `index` has few options
 def test_help_leaves_out_what_is_seldom_needed(deepera, command):
-    made = typer.main.get_command(app).commands[command].callback.make()
+    made = load_command(command)
     short = deepera(command, "--help").stdout
     written = {name for one in made.params for name in one.opts if name.startswith("--")}
     assert {one for one in written if f"{one} " not in short} != set()
