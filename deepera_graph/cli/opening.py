@@ -18,7 +18,7 @@ from deepera_graph.cli import options
 from deepera_graph.cli.console import say
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.jobs.ray import JudgingWork, RayEngine, check_address, find_ray
-from deepera_graph.judges import load_backend, parse_name
+from deepera_graph.judges import NAMED, load_backend, parse_name
 from deepera_graph.judges.cascade import cascade_backend
 from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.packages import call_foreign
@@ -31,7 +31,7 @@ from deepera_graph.thresholds import Calibrated, Curve, Gap, PerIntent, Quantile
 
 T = TypeVar("T")
 NO_PRESET = Preset(name="", about="")
-_NAMES = ("local", "rules", "llm", "encoder:MODEL")
+_NAMES = (*NAMED, "llm", "encoder:MODEL")
 _FOR_ALL = ("preset", "backend", "max_concurrency")  # options of a judge that is no chat model, too
 _PLAIN_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,39}")
 _SERVER_KEY_VARIABLE = "QDRANT_API_KEY"
@@ -61,7 +61,7 @@ def _parse_kind(name: str) -> str:
         close = get_close_matches(name, _NAMES, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise SettingsError(
-            "--backend must be 'local', 'rules', 'llm', 'encoder:MODEL' or "
+            f"--backend must be {', '.join(map(repr, _NAMES))} or "
             f"'package.module:factory', got {name!r}{hint}"
         ) from error
     if kind == "llm":  # chat models are named by --model, so this is a module without a dot
