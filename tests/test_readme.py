@@ -1,6 +1,7 @@
 """The Python of README and docs runs and prints what it says; the diagram is the graph's."""
 
 import io
+import json
 import re
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -43,6 +44,14 @@ def test_a_link_leads_to_a_file(page: Path, link: str) -> None:
 
 def test_there_are_blocks_to_run() -> None:
     assert len(BLOCKS) >= 4
+
+
+def test_every_setting_has_a_row_with_its_default() -> None:
+    for name, value in Settings().to_dict().items():
+        shown = re.search(rf"^\| `{name}` \| (.+?) \|", README, re.MULTILINE)
+        assert shown is not None, name
+        default = re.sub(r"(?<=\d) (?=\d)", "", shown.group(1).strip("`"))
+        assert default in (json.dumps(value), repr(value)), name
 
 
 def test_the_diagram_is_drawn_from_the_compiled_graph() -> None:

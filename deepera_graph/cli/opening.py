@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from deepera_graph.cli import options
 from deepera_graph.cli.console import say
 from deepera_graph.errors import SettingsError, StoreError
-from deepera_graph.judges import load_backend, parse_name
+from deepera_graph.judges import NAMED, load_backend, parse_name
 from deepera_graph.packages import call_foreign
 from deepera_graph.settings import Preset, preset
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 NO_PRESET = Preset(name="", about="")
-_NAMES = ("local", "rules", "llm", "encoder:MODEL")
+_NAMES = (*NAMED, "llm", "encoder:MODEL")
 _FOR_ALL = ("preset", "backend", "max_concurrency")  # options of a judge that is no chat model, too
 _PLAIN_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,39}")
 _SERVER_KEY_VARIABLE = "QDRANT_API_KEY"
@@ -63,7 +63,7 @@ def _parse_kind(name: str) -> str:
         close = get_close_matches(name, _NAMES, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise SettingsError(
-            "--backend must be 'local', 'rules', 'llm', 'encoder:MODEL' or "
+            f"--backend must be {', '.join(map(repr, _NAMES))} or "
             f"'package.module:factory', got {name!r}{hint}"
         ) from error
     if kind == "llm":  # chat models are named by --model, so this is a module without a dot

@@ -22,28 +22,33 @@ from deepera_graph.schema import Backend
 from deepera_graph.settings import Preset
 
 JudgeKind = Literal["local", "rules", "encoder", "llm", "factory"]
+# The names that stand alone, and the specs that they are short for; `_BUILDERS` builds them.
+NAMED: Mapping[JudgeKind, Mapping[str, Any]] = {
+    "local": {"kind": "local"},
+    "rules": {"kind": "local", "judge": "rules"},
+}
 
 
 class JudgeName(NamedTuple):
     """A name of a judge, taken apart."""
 
     kind: JudgeKind  # what it is
-    # the model of an encoder, ``provider:model`` or the path of a factory; empty for ``local``,
-    # ``rules`` and a plain ``llm``
+    # the model of an encoder, ``provider:model`` or the path of a factory; empty for names that
+    # stand alone and a plain ``llm``
     value: str = ""
 
 
 def parse_name(name: str) -> JudgeName:
     """Read the name of a judge, in the grammar above."""
-    if name in ("local", "rules", "llm"):
-        return JudgeName(name)  # type: ignore[arg-type]  # one of the three
+    if name in NAMED or name == "llm":
+        return JudgeName(name)  # type: ignore[arg-type]  # one of these
     head, colon, tail = name.partition(":")
     if colon and head and tail:
         if head == "encoder":
             return JudgeName("encoder", tail)
         return JudgeName("factory" if "." in head else "llm", name)
     raise SettingsError(
-        "backend must be 'local', 'rules', 'encoder:MODEL', 'provider:model' or "
+        f"backend must be {', '.join(map(repr, NAMED))}, 'encoder:MODEL', 'provider:model' or "
         f"'package.module:factory', got {name!r}"
     )
 
@@ -72,8 +77,7 @@ def _spec_of(name: str, preset: Preset | None) -> dict[str, Any]:
     if kind == "llm" and not value:
         raise SettingsError("backend 'llm' needs a model: name it as 'provider:model'")
     specs: dict[JudgeKind, dict[str, Any]] = {
-        "local": {"kind": "local"},
-        "rules": {"kind": "local", "judge": "rules"},
+        **{plain: dict(spec) for plain, spec in NAMED.items()},
         "encoder": {"kind": "encoder", "model": value},
         "factory": {"kind": "factory", "path": value},
         "llm": _llm_spec(value, preset),

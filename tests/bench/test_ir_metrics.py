@@ -1,4 +1,6 @@
+import re
 from importlib.resources import files
+from inspect import isfunction, signature
 from pathlib import Path
 
 import ir_measures
@@ -7,6 +9,7 @@ import pytest
 
 from bench.lakes import make_judged
 from deepera_graph.bench.data.instance import MetricError
+from deepera_graph.bench.metrics import ranking
 from deepera_graph.bench.metrics.ranking import (
     METRIC_NAMES,
     check_same_questions,
@@ -124,5 +127,18 @@ def test_unknown_metrics_are_refused_by_name(name):
 @pytest.mark.parametrize("metric", METRIC_NAMES)
 def test_a_metric_stands_in_the_help_and_in_the_docs(metric):
     docs = Path(__file__).parents[2] / "docs" / "benchmark.md"
-    assert metric in files("deepera_graph.cli").joinpath("help.txt").read_text(encoding="utf-8")
+    text = files("deepera_graph.cli").joinpath("help.txt").read_text(encoding="utf-8")
+    listed = re.search(r"\[bold]Metrics\[/bold] are (.*?)\. ", text, re.DOTALL)
+    assert metric in re.split(r",\s+|\s+and\s+", listed.group(1))
     assert f"`{metric}`" in docs.read_text(encoding="utf-8")
+
+
+def test_every_function_that_measures_rankings_has_a_name():
+    named = {*ranking._WHOLE.values(), *ranking._WITH_CUT.values()}
+    measures = {
+        one
+        for name, one in vars(ranking).items()
+        if isfunction(one) and one.__module__ == ranking.__name__ and name[0] != "_"
+        and next(iter(signature(one).parameters), "") == "judged"
+    }  # fmt: skip
+    assert measures == named

@@ -5,12 +5,14 @@ import re
 import subprocess
 import sys
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import get_type_hints
 
 import pytest
 
 from cli.conftest import TEA, line
-from deepera_graph import __version__
+from deepera_graph import Budget, __version__
+from deepera_graph.cli import options
 from deepera_graph.cli.main import load_command
 from deepera_graph.cli.options import BudgetOptions
 from deepera_graph.cli.rerank import rerank
@@ -120,6 +122,26 @@ def test_help_leaves_out_what_is_seldom_needed(deepera, command):
     short = deepera(command, "--help").stdout
     written = {name for one in made.params for name in one.opts if name.startswith("--")}
     assert {one for one in written if f"{one} " not in short} != set()
+
+
+KINDS = {
+    kind
+    for kind in vars(options).values()
+    if is_dataclass(kind) and kind.__module__ == options.__name__
+}  # fmt: skip
+SOURCE = "".join(
+    path.read_text(encoding="utf-8") for path in Path(options.__file__).parent.glob("*.py")
+)
+
+
+@pytest.mark.parametrize("name", sorted({one.name for kind in KINDS for one in fields(kind)}))
+def test_an_option_is_read_or_is_a_setting(name):
+    [about] = {
+        one.metadata["setting"] for kind in KINDS for one in fields(kind) if one.name == name
+    }
+    passed_on = {one.name for kind in (Settings, Budget) for one in fields(kind)}
+    read = re.search(rf"\b[a-z_]+\.{name}\b|pop\(\"{name}\"", SOURCE)
+    assert (about or name) in passed_on or read
 
 
 NO_OPTION = {"rerank": {"answer"}, "ask": set()}  # an output line of rerank has no room for one

@@ -1,8 +1,12 @@
 """How backends are named."""
 
+from pathlib import Path
+from pkgutil import iter_modules
+
 import pytest
 
-from deepera_graph import Backend, SettingsError, load_backend
+from deepera_graph import Backend, SettingsError, judges, load_backend
+from deepera_graph.cli.options import JudgeOptions
 from support.roles import scripted_backend
 
 FACTORY = "support.roles:importable_backend"
@@ -26,6 +30,24 @@ def test_a_backend_stands_for_itself():
 def test_local_is_a_name():
     backend = load_backend("local")
     assert (backend.name, backend.spec["kind"]) == ("local", "local")
+
+
+@pytest.mark.parametrize("name", judges.NAMED)
+def test_a_judge_with_a_name_can_be_built_and_is_in_the_help_and_the_docs(name):
+    backend = load_backend(name)
+    assert backend.name == load_backend(backend.spec).name == name
+    option = JudgeOptions.__dataclass_fields__["backend"].metadata
+    assert f"[b]{name}[/b]" in option["option"].help
+    assert f"[b]{name}[/b]" in option["brief"]
+    assert f"``{name}``" in judges.__doc__
+    assert f"`{name}`" in Path(__file__).parents[2].joinpath("README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "module", [one.name for one in iter_modules(judges.__path__) if one.name != "base"]
+)
+def test_every_judge_of_the_package_has_a_name(module):
+    assert f"judges.{module}" in Path(judges.__file__).read_text("utf-8")
 
 
 def test_a_factory_is_called_and_can_be_named_again():

@@ -1,18 +1,21 @@
 """The state machine by itself: ways to run it, and where it goes next."""
 
 import asyncio
-from typing import Any, TypedDict
+from pkgutil import iter_modules
+from typing import Any, TypedDict, get_type_hints
 
 import pytest
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, StateGraph
 
-from deepera_graph import InputError, Settings, build_graph
+from deepera_graph import InputError, Settings, build_graph, pipeline
 from deepera_graph.judges.base import PassageJudge
 from deepera_graph.pipeline.edges import any_kept, any_passages, last_step, plan
 from deepera_graph.pipeline.intent import UNKNOWN, receive
+from deepera_graph.pipeline.state import State
 from support.roles import ScriptedRole, judged, scripted_backend
 
 QUESTION = "Which text?"
@@ -110,6 +113,36 @@ def test_passages_may_be_a_tuple_strings_dicts_or_documents(passages):
 def test_what_it_cannot_use_is_named(given, named):
     with pytest.raises(InputError, match=named):
         build_graph(scripted_backend(by_number)).invoke(given)
+
+
+class Written(BaseCallbackHandler):
+    """What each node gave back; LangGraph drops a key that the state does not have, unsaid."""
+
+    def __init__(self):
+        self.nodes, self.keys = {}, {}
+
+    def on_chain_start(self, serialized, inputs, *, run_id, metadata=None, **rest):
+        if rest.get("name") == (metadata or {}).get("langgraph_node"):
+            self.nodes[run_id] = rest["name"]
+
+    def on_chain_end(self, outputs, *, run_id, **rest):
+        if run_id in self.nodes and isinstance(outputs, dict):
+            self.keys.setdefault(self.nodes[run_id], set()).update(outputs)
+
+
+@pytest.mark.parametrize("passages", [documents(), documents(1)])
+def test_a_node_writes_only_what_the_state_has(passages):
+    written, graph = Written(), build_graph(scripted_backend(by_number), Settings(answer=True))
+    graph.invoke(asked(passages), {"callbacks": [written]})
+    last = {"answer", "summarize", "collect"} if len(passages) > 1 else {"abstain"}
+    assert last <= written.keys.keys()
+    assert set().union(*written.keys.values()) <= get_type_hints(State).keys()
+
+
+def test_every_stage_has_a_node():
+    no_stage = {"call", "edges", "graph", "state"}
+    stages = {one.name for one in iter_modules(pipeline.__path__)} - no_stage
+    assert stages <= build_graph(scripted_backend(by_number), Settings(answer=True)).nodes.keys()
 
 
 def test_what_went_in_stays_as_it_was():

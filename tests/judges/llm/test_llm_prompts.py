@@ -17,6 +17,14 @@ from support.openai_server import ChatServer, Request
 from support.scripted import answer_in_json
 
 SHOWN = ("0.6.0", "c03d48776a44")
+PROMPTS = {
+    "intent": "a068f1ad2671",
+    "score": "28162284fbc5",
+    "summarize": "54f107dde13c",
+    "answer": "e4caf2801cc1",
+    "fused": "798391a41d01",
+    "grouped": "678fdcec3be5",
+}
 QUESTION = "Does tea lower fasting glucose?"
 BLOCK = re.compile(r"=====passage-([0-9a-f]{8})=====\n(.*)\n=====passage-\1=====", re.DOTALL)
 INTENT = {
@@ -227,6 +235,12 @@ def test_the_intent_prompt_names_every_class_of_the_schema(classes, meanings):
 @pytest.mark.parametrize("node", [*prompts.NODES, "fused", "grouped"])
 def test_no_part_of_a_system_prompt_is_left_to_fill_in(node):
     assert not re.search(r"\$\w", prompts.text_of("deepera_graph.prompts", f"{node}.system"))
+
+
+@pytest.mark.parametrize("node", PROMPTS)
+def test_a_prompt_changes_on_purpose(node):
+    """If this fails: the changelog says what changes, and the new hash goes in the same commit."""
+    assert (node, prompts.prompts_hash(node)) == (node, PROMPTS[node])
 
 
 def shown_now() -> str:
