@@ -109,7 +109,7 @@ class Judge(ABC):
 
     Attributes:
         gives_summaries: Whether it can give a summary along with a score.
-        group_size: Windows that it likes to be given together, >= 1; a wave is a multiple of it.
+        group_size: Windows that it likes to be given together, >= 1; a round is a multiple of it.
     """
 
     gives_summaries: bool = False

@@ -1,7 +1,7 @@
 """Where the graph goes next: to the judge with another batch, to a summary, to the answer.
 
-`plan` is the node between two rounds of judging. Where passages are judged in waves, it looks after
-each of them whether there is enough to stop. What has a verdict before its turn, as from a judge
+`plan` is the node between two rounds of judging. With early stopping it looks after each round
+whether there is enough to stop. What has a verdict before its turn, as from a judge
 that looks at all passages together, waits for its turn.
 """
 
@@ -64,8 +64,8 @@ def plan(
     spent = "" if has_cache else meter_of(config).reached
     why_stop = partial(_why_stop, state, settings=settings, needs_evidence=needs_evidence)
     done: set[int] = set()
-    for wave in pool.waves(_wave_size(settings, judge), judge.promise(request)):
-        turn = pool.open_of(wave)
+    for passages in pool.rounds(_round_size(settings, judge), judge.promise(request)):
+        turn = pool.open_of(passages)
         left = why_stop(done, spent=spent if turn else "") if done else None
         if left is not None:
             return _leave(state, done, left)
@@ -74,7 +74,7 @@ def plan(
             if batches:
                 return Command(goto=[Send("score", pool.task(batch)) for batch in batches])
             return _leave(state, pool.judged_passages(), _ASKED_NO_MORE)
-        done.update(wave)
+        done.update(passages)
     return Command(goto="select")
 
 
@@ -170,30 +170,30 @@ class _Pool:
         """Return a batch with the windows that its verdicts are for."""
         return {"batch": batch, "members": [self._members[number] for number in batch["numbers"]]}
 
-    def waves(self, size: float, promise: Mapping[int, float] | None) -> Sequence[Collection[int]]:
-        """Cut the passages into waves; the most promising first, then the best of the first stage.
+    def rounds(self, size: float, promise: Mapping[int, float] | None) -> Sequence[Collection[int]]:
+        """Cut the passages into rounds; the most promising first, then the best of the first stage.
 
         All windows of a passage go together. What costs nothing, as it is in no *promise* or equal
-        to a window before it, goes with the first wave that it can. *size* is the most windows a
-        wave, more only for a single passage that has more; if it is infinite, there is one wave,
+        to a window before it, goes with the first round that it can. *size* is the most windows a
+        round, more only for a single passage that has more; if it is infinite, there is one round,
         of the passages as they came.
         """
         if size == inf:
             return [self.passages()]
         known = promise or {}
-        wave_of: dict[int, int] = {}
-        waves: list[list[int]] = [[]]
+        round_of: dict[int, int] = {}
+        rounds: list[list[int]] = [[]]
         n_taken = 0
         for index in sorted(self._numbers, key=lambda index: self._turn(index, known)):
             own = [one for one in self._numbers[index] if promise is None or one in promise]
-            new = {one for one in own if one not in wave_of}
+            new = {one for one in own if one not in round_of}
             if new and n_taken and n_taken + len(new) > size:
-                waves.append([])
+                rounds.append([])
                 n_taken = 0
             n_taken += len(new)
-            wave_of.update(dict.fromkeys(new, len(waves) - 1))
-            waves[max((wave_of[one] for one in own), default=0)].append(index)
-        return waves
+            round_of.update(dict.fromkeys(new, len(rounds) - 1))
+            rounds[max((round_of[one] for one in own), default=0)].append(index)
+        return rounds
 
     def _turn(self, index: int, promise: Mapping[int, float]) -> tuple[float, int, int]:
         best = max(promise.get(number, 0.0) for number in self._numbers[index])
@@ -211,8 +211,8 @@ class _Left(NamedTuple):
 _ASKED_NO_MORE = _Left("not_needed", "skipped: the judge asked for no more")
 
 
-def _wave_size(settings: Settings, judge: Judge) -> float:
-    """Return the most windows a wave, in whole groups; infinite if all are judged at once."""
+def _round_size(settings: Settings, judge: Judge) -> float:
+    """Return the most windows a round, in whole groups; infinite if all are judged at once."""
     size = settings.passages_a_round
     return inf if size is None else -(-size // judge.group_size) * judge.group_size
 

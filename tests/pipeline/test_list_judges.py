@@ -364,7 +364,7 @@ def test_behind_a_screen_each_judge_sees_what_it_needs(is_async):
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_run_that_stops_tells_what_a_judge_of_the_whole_pool_said_before_its_turn(is_async):
-    """A joint judge has judged all; what is beyond the last wave is not needed all the same."""
+    """A joint judge has judged all; what is beyond the last round is not needed all the same."""
     backend = list_backend(lambda batch: [judged(0.95)] * len(batch["windows"]))
     options = {"stop_after": 1, "round_size": 1}
     result = run(backend, is_async=is_async, **options)

@@ -176,7 +176,7 @@ class StudyData:
 
     @classmethod
     def read(cls, dataset: Dataset) -> "StudyData":
-        """Read a data set once, for its survey and its labels."""
+        """Read a data set once, for its summary and its labels."""
         labels: list[QuestionLabels] = []
 
         def tap() -> Iterator[Instance]:

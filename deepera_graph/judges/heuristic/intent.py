@@ -1,4 +1,4 @@
-"""The entities a question names, each with a guess at its kind."""
+"""What a question asks for, by rules: its entities, its intent class, the form of its answer."""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""The weights of the trained judge: found at once, loaded at first use, one model a process."""
+"""`local_backend`, and the weights behind it: loaded at first use, one model a process."""
 
 import os
 from collections.abc import Mapping, Sequence
