@@ -128,11 +128,15 @@ class Meter:
         if budget.max_tokens is not None and spent.tokens >= budget.max_tokens:
             return f"{budget.max_tokens} tokens"
         if budget.max_cost is not None and budget.cost(spent) >= budget.max_cost:
-            return f"{budget.max_cost:g} of money"
+            return f"cost {_write_cost(budget.max_cost)}"
         seconds = self._clock() - self._started + after
         if budget.max_seconds is not None and seconds >= budget.max_seconds:
             return f"{budget.max_seconds:g} seconds"
         return ""
+
+
+def _write_cost(cost: float) -> str:
+    return f"{cost:.2f}" if cost == round(cost, 2) else f"{cost:g}"
 
 
 class Tab:
@@ -148,6 +152,7 @@ class Tab:
     def __init__(self, meter: Meter) -> None:
         self._meter, self._admitted = meter, True
         self._charged = Usage()
+        self.usage = Usage()  # what the role says in the end
 
     @property
     def seconds_left(self) -> float | None:
@@ -181,16 +186,10 @@ class Tab:
 
     def close(self, usage: Usage) -> None:
         """Charge what the role says it cost, as far as its calls were not charged one by one."""
-        rest = Usage(
-            **{
-                one.name: max(0, getattr(usage, one.name) - getattr(self._charged, one.name))
-                for one in fields(Usage)
-            }
-        )
-        if self._admitted:
-            self._meter.charge(rest)
-        else:
-            self._meter.add(rest)
+        if self._admitted:  # not one of them was
+            self._meter.charge(usage)
+            return
+        self._meter.add(usage.beyond(self._charged))
 
 
 def with_meter(config: RunnableConfig, meter: Meter) -> RunnableConfig:

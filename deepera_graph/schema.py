@@ -117,7 +117,9 @@ class Verdicts(RoleAnswer):
         every = list(verdicts)
         costs = [Usage(calls=1) if one.usage is None else one.usage for one in every]
         usage = costs[0] if len(costs) == 1 else sum(costs, Usage())
-        return cls.model_construct(verdicts=every, usage=usage)  # they are checked one by one
+        return cls.model_construct(  # they are checked one by one
+            verdicts=every, usage=usage, repaired=False, problem=""
+        )
 
 
 class Summary(RoleAnswer):

@@ -59,6 +59,10 @@ class Usage:
             self.cached_calls + other.cached_calls,
         )
 
+    def beyond(self, other: "Usage") -> "Usage":
+        """Return what is left without *other*, no column below 0."""
+        return Usage(*[max(0, getattr(self, name) - getattr(other, name)) for name in _COLUMNS])
+
     def record(self) -> UsageRecord:
         """Return the plain form."""
         return {
@@ -74,7 +78,10 @@ class Usage:
     def of(cls, record: UsageRecord) -> Self:
         """Read the plain form; a column that is missing is 0."""
         plain: Mapping[str, Any] = record
-        return cls(**{one.name: plain.get(one.name, 0) for one in fields(cls)})
+        return cls(*[plain.get(name, 0) for name in _COLUMNS])
+
+
+_COLUMNS = tuple(one.name for one in fields(Usage))
 
 
 def merge_usage(
@@ -86,5 +93,9 @@ def merge_usage(
     merged = dict(old or {})
     for stage, record in new.items():
         before = merged.get(stage)
-        merged[stage] = (Usage.of(before) + Usage.of(record)).record() if before else record
+        merged[stage] = _added(before, record) if before else record
     return merged
+
+
+def _added(one: Mapping[str, Any], other: Mapping[str, Any]) -> Any:
+    return {name: one.get(name, 0) + other.get(name, 0) for name in _COLUMNS}

@@ -206,8 +206,11 @@ def read_verdicts(batch: Batch, given: Iterable[object]) -> list[Verdict]:
     return verdicts
 
 
+_KINDS = (Judgement, Candidate, Unjudged)  # the most frequent first
+
+
 def _read_verdict(given: object) -> Verdict:
-    if isinstance(given, Judgement | Candidate | Unjudged):
+    if isinstance(given, _KINDS):
         return given
     if isinstance(given, RoleError):
         return Unjudged.of(given)

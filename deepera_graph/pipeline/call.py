@@ -92,9 +92,10 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
     def invoke(self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any) -> AnswerT:
         """Call the role."""
         of_run, of_all = self._turns(config)
-        with of_run, of_all, _charged(config) as bill:
-            answer = self._role.invoke(input, self._within(config, bill.tab))
-            return bill.of(self._check(answer))
+        with of_run, of_all, _charged(config) as tab:
+            answer = self._check(self._role.invoke(input, self._within(config, tab)))
+            tab.usage = answer.usage or Usage()
+            return answer
 
     async def ainvoke(
         self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any
@@ -102,9 +103,10 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
         """Call the role in the running loop."""
         of_run, of_all = self._turns(config)
         async with of_run, of_all:
-            with _charged(config) as bill:
-                answer = await self._role.ainvoke(input, self._within(config, bill.tab))
-                return bill.of(self._check(answer))
+            with _charged(config) as tab:
+                answer = self._check(await self._role.ainvoke(input, self._within(config, tab)))
+                tab.usage = answer.usage or Usage()
+                return answer
 
     def _turns(self, config: RunnableConfig | None) -> tuple[Limiter, Limiter]:
         return turn_of(config, limit_of(config)), turn_of(config, self._limiter)
@@ -197,37 +199,25 @@ def announced(name: str, node: PlainNode) -> PlainNode:
     return run
 
 
-class _Bill:
-    """What one call costs, once that is known."""
-
-    def __init__(self, tab: Tab) -> None:
-        self.tab, self.usage = tab, Usage()
-
-    def of(self, answer: AnswerT) -> AnswerT:
-        """Note the cost of an answer, and return it."""
-        self.usage = answer.usage or Usage()
-        return answer
-
-
 @contextmanager
-def _charged(config: RunnableConfig | None) -> Iterator[_Bill]:
+def _charged(config: RunnableConfig | None) -> Iterator[Tab]:
     """Admit one call, charge it however it ends, and translate foreign errors."""
     meter = meter_of(config)
     meter.admit()
-    bill = _Bill(Tab(meter))
+    tab = Tab(meter)
     try:
-        yield bill
+        yield tab
     except RoleError as error:
-        bill.usage = error.usage
+        tab.usage = error.usage
         raise
     except GraphBubbleUp:
         raise
     except Exception as error:  # the boundary to foreign code
         translated = _translated(error)
-        bill.usage = translated.usage
+        tab.usage = translated.usage
         raise translated from error
     finally:
-        bill.tab.close(bill.usage)
+        tab.close(tab.usage)
 
 
 def _translated(error: Exception) -> RoleError:

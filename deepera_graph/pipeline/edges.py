@@ -1,14 +1,13 @@
 """Where the graph goes next: to the judge with another batch, to a summary, to the answer.
 
-`plan` is the node between two rounds of judging. With early stopping it looks after each round
-whether there is enough to stop. What has a verdict before its turn, as from a judge
-that looks at all passages together, waits for its turn.
+The first round is planned on the way from the intent; `plan` is the node between two rounds. With
+early stopping it looks after each round whether there is enough to stop. What has a verdict before
+its turn, as from a judge that looks at all passages together, waits for its turn.
 """
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Literal, NamedTuple
 
@@ -43,39 +42,79 @@ def any_passages(state: State) -> str:
     return "intent" if state["passages"] else "select"
 
 
-def plan(
-    state: State,
-    config: RunnableConfig,
-    *,
-    judge: Judge,
-    settings: Settings,
-    needs_evidence: bool,
-    has_cache: bool,
-) -> Command[Literal["score", "select"]]:
-    """Send the next batches to the judge; if there are none, or there is enough, go on.
+class _Left(NamedTuple):
+    """Why passages are left unjudged."""
 
-    *needs_evidence* says that a passage needs a quote that occurs in it to pass; *has_cache*, that
+    status: PassageStatus
+    reason: str
+    unusable: bool = False
+
+
+_ASKED_NO_MORE = _Left("not_needed", "skipped: the judge asked for no more")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planner:
+    """Sends the next batches to the judge; if there are none, or there is enough, goes on.
+
+    `needs_evidence` says that a passage needs a quote that occurs in it to pass; `has_cache`, that
     a verdict may be had for nothing after the budget is spent.
     """
-    if settings.passages_a_round is None and len(_verdicts(state)) == len(state["windows"]):
+
+    judge: Judge
+    settings: Settings
+    needs_evidence: bool
+    has_cache: bool
+
+    def start(self, state: State, config: RunnableConfig) -> Sequence[Send] | str:
+        """Plan the first round as an edge, which saves a step; with no batch, `plan` says why."""
+        command = self._next(state, config)
+        return "plan" if command.update else command.goto  # type: ignore[return-value]  # ours
+
+    def plan(self, state: State, config: RunnableConfig) -> Command[Literal["score", "select"]]:
+        """Plan as a node, between two rounds."""
+        command = self._next(state, config)
+        if command.update:
+            tell("plan", command.update)
+        return command
+
+    def _next(self, state: State, config: RunnableConfig) -> Command[Literal["score", "select"]]:
+        settings, judge = self.settings, self.judge
+        if settings.passages_a_round is None and len(_verdicts(state)) == len(state["windows"]):
+            return Command(goto="select")
+        pool = _Pool(state)
+        request = pool.request(_summary_from(state, settings) if judge.gives_summaries else None)
+        spent = "" if self.has_cache else meter_of(config).reached
+        done: set[int] = set()
+        for passages in pool.rounds(_round_size(settings, judge), judge.promise(request)):
+            turn = pool.open_of(passages)
+            left = self._why_stop(state, done, spent=spent if turn else "") if done else None
+            if left is not None:
+                return _leave(state, done, left)
+            if turn:
+                batches = _next_batches(judge, replace(request, next=turn))
+                if batches:
+                    return Command(goto=[Send("score", pool.task(batch)) for batch in batches])
+                return _leave(state, pool.judged_passages(), _ASKED_NO_MORE)
+            done.update(passages)
         return Command(goto="select")
-    pool = _Pool(state)
-    request = pool.request(_summary_from(state, settings) if judge.gives_summaries else None)
-    spent = "" if has_cache else meter_of(config).reached
-    why_stop = partial(_why_stop, state, settings=settings, needs_evidence=needs_evidence)
-    done: set[int] = set()
-    for passages in pool.rounds(_round_size(settings, judge), judge.promise(request)):
-        turn = pool.open_of(passages)
-        left = why_stop(done, spent=spent if turn else "") if done else None
-        if left is not None:
-            return _leave(state, done, left)
-        if turn:
-            batches = _next_batches(judge, replace(request, next=turn))
-            if batches:
-                return Command(goto=[Send("score", pool.task(batch)) for batch in batches])
-            return _leave(state, pool.judged_passages(), _ASKED_NO_MORE)
-        done.update(passages)
-    return Command(goto="select")
+
+    def _why_stop(self, state: State, done: Collection[int], *, spent: str) -> _Left | None:
+        judgements = [one for one in _verdicts(state) if one["index"] in done]
+        if self.settings.stop_after is not None:
+            lowest = sure_from(self.settings, state["intent"]["fields"]["intent"])
+            texts = {index: state["passages"][index].page_content for index in done}
+            sure = {
+                one["index"]
+                for one in judgements
+                if passes(texts[one["index"]], one, lowest, needs_evidence=self.needs_evidence)
+            }
+            if len(sure) >= self.settings.stop_after:
+                found = "1 passage" if len(sure) == 1 else f"{len(sure)} passages"
+                return _Left("not_needed", f"skipped: {found} already scored >= {lowest:g}")
+        if all(one["unusable"] for one in judgements):  # a backend that lets nobody in
+            return _Left("failed", judgements[0]["reason"], unusable=True)
+        return _Left("skipped_budget", f"budget reached: {spent}") if spent else None
 
 
 def sure_from(settings: Settings, intent: IntentKind) -> float:
@@ -200,17 +239,6 @@ class _Pool:
         return -best, retrieval_place(self._state["passages"][index], index)[0], index
 
 
-class _Left(NamedTuple):
-    """Why passages are left unjudged."""
-
-    status: PassageStatus
-    reason: str
-    unusable: bool = False
-
-
-_ASKED_NO_MORE = _Left("not_needed", "skipped: the judge asked for no more")
-
-
 def _round_size(settings: Settings, judge: Judge) -> float:
     """Return the most windows a round, in whole groups; infinite if all are judged at once."""
     size = settings.passages_a_round
@@ -230,36 +258,10 @@ def _next_batches(judge: Judge, request: PlanRequest) -> list[Batch]:
     return batches
 
 
-def _why_stop(
-    state: State,
-    done: Collection[int],
-    *,
-    settings: Settings,
-    needs_evidence: bool,
-    spent: str,
-) -> _Left | None:
-    judgements = [one for one in _verdicts(state) if one["index"] in done]
-    if settings.stop_after is not None:
-        lowest = sure_from(settings, state["intent"]["fields"]["intent"])
-        texts = {index: state["passages"][index].page_content for index in done}
-        sure = {
-            one["index"]
-            for one in judgements
-            if passes(texts[one["index"]], one, lowest, needs_evidence=needs_evidence)
-        }
-        if len(sure) >= settings.stop_after:
-            found = "1 passage" if len(sure) == 1 else f"{len(sure)} passages"
-            return _Left("not_needed", f"skipped: {found} already scored >= {lowest:g}")
-    if all(one["unusable"] for one in judgements):  # a backend that lets nobody in
-        return _Left("failed", judgements[0]["reason"], unusable=True)
-    return _Left("skipped_budget", f"budget reached: {spent}") if spent else None
-
-
 def _leave(state: State, done: Collection[int], left: _Left) -> Command[Literal["score", "select"]]:
     """Leave all other passages unjudged, each with why."""
     rest = dict.fromkeys(one["index"] for one in state["windows"] if one["index"] not in done)
     update: Update = {"judgements": [_unjudged(state, index, left) for index in rest]}
-    tell("plan", update)
     return Command(update=update, goto="select")
 
 

@@ -1,6 +1,6 @@
 """The whole pipeline.
 
-receive -> intent -> plan -> score (one branch a batch) -> plan ... -> select -> summarize (one
+receive -> intent -> score (one branch a batch) -> plan -> score ... -> select -> summarize (one
 branch a kept passage that its judge has not summarized) -> collect -> answer, if asked for.
 Nothing left to judge, or enough found: plan -> select. Nothing kept: select -> abstain or the end.
 """
@@ -19,7 +19,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.judges.base import Judge, Prepares, as_judge
 from deepera_graph.pipeline import answer, intent, score, summarize
 from deepera_graph.pipeline.call import CheckedRole, RoleNode, announced
-from deepera_graph.pipeline.edges import any_kept, any_passages, last_step, plan
+from deepera_graph.pipeline.edges import Planner, any_kept, any_passages, last_step
 from deepera_graph.pipeline.intent import receive
 from deepera_graph.pipeline.select import collect, select
 from deepera_graph.pipeline.state import Output, Question, State
@@ -80,17 +80,13 @@ def build_graph(
             run_name=lambda state: "recognise intent",
         ),
     )
-    graph.add_node(
-        "plan",
-        partial(
-            plan,
-            judge=judge,
-            settings=settings,
-            needs_evidence=needs_evidence,
-            has_cache=cache is not None,
-        ),
-        destinations=("score", "select"),
+    planner = Planner(
+        judge=judge,
+        settings=settings,
+        needs_evidence=needs_evidence,
+        has_cache=cache is not None,
     )
+    graph.add_node("plan", planner.plan, destinations=("score", "select"))
     graph.add_node(
         "score",
         RoleNode(
@@ -119,7 +115,7 @@ def build_graph(
 
     graph.add_edge(START, "receive")
     graph.add_conditional_edges("receive", any_passages, ["intent", "select"])
-    graph.add_edge("intent", "plan")
+    graph.add_conditional_edges("intent", planner.start, ["score", "select", "plan"])
     graph.add_edge("score", "plan")  # waits for every branch
     nothing_kept = "abstain" if settings.answer else END
     graph.add_conditional_edges(

@@ -11,7 +11,7 @@ from deepera_graph.pipeline.state import JudgementRecord, ScoreTask, Span, Updat
 from deepera_graph.schema import (
     Batch,
     Candidate,
-    Unjudged,
+    Judgement,
     Verdict,
     Verdicts,
     fail_all,
@@ -48,7 +48,8 @@ def record(task: ScoreTask, answer: Verdicts) -> Update:
     """Append the verdicts, in the order of the passages; equal windows get the same one."""
     pairs = zip(task["members"], answer.verdicts, strict=True)
     found = [_record(one, verdict) for own, verdict in pairs for one in own]
-    return {"judgements": sorted(found, key=itemgetter("index", "start"))}
+    found.sort(key=itemgetter("index", "start"))
+    return {"judgements": found}
 
 
 def on_failure(task: ScoreTask, error: RoleError) -> Update:
@@ -85,24 +86,31 @@ def locate_quote(text: str, judgement: JudgementRecord) -> tuple[Found, Span | N
 
 
 def _record(window: WindowRecord, verdict: Verdict) -> JudgementRecord:
-    if isinstance(verdict, Unjudged):
-        return _bare(
-            window,
-            score=None,
-            status="skipped_budget" if verdict.is_skipped else "failed",
-            reason=verdict.cause,
-            unusable=verdict.unusable,
-        )
+    made: JudgementRecord
+    if isinstance(verdict, Judgement):
+        made = {
+            **window,  # type: ignore[typeddict-item]  # has none of the keys that may be missing
+            "score": verdict.score,
+            "status": "repaired" if verdict.repaired else "scored",
+            "reason": with_repair_note(verdict.reason, verdict),
+            "quote": verdict.quote,
+            "unusable": False,
+        }
+        if verdict.summary.strip():
+            made["summary"] = verdict.summary
+        return made
+    made = {
+        **window,  # type: ignore[typeddict-item]  # as above
+        "score": None,
+        "status": "failed",
+        "reason": "",
+        "quote": "",
+        "unusable": False,
+    }
     if isinstance(verdict, Candidate):
-        return _bare(window, score=verdict.first_score, status="candidate", by=verdict.by)
-    status = "repaired" if verdict.repaired else "scored"
-    reason = with_repair_note(verdict.reason, verdict)
-    made = _bare(window, score=verdict.score, status=status, reason=reason, quote=verdict.quote)
-    if verdict.summary.strip():
-        made["summary"] = verdict.summary
+        made |= {"score": verdict.first_score, "status": "candidate", "by": verdict.by}
+    else:
+        made |= {"reason": verdict.cause, "unusable": verdict.unusable}
+        if verdict.is_skipped:
+            made["status"] = "skipped_budget"
     return made
-
-
-def _bare(window: WindowRecord, **changes: Any) -> JudgementRecord:
-    nothing = {"score": None, "reason": "", "quote": "", "unusable": False}
-    return {**window, **nothing, **changes}  # type: ignore[typeddict-item]  # all its keys

@@ -16,7 +16,7 @@ LIMITS = {
     "tokens": (("--max-tokens", "500"), "budget reached: 500 tokens"),
     "money": (
         ("--max-cost", "5", "--input-price", "10000", "--output-price", "10000"),
-        "budget reached: 5 of money",
+        "budget reached: cost 5.00",
     ),
 }
 

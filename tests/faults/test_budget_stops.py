@@ -92,7 +92,7 @@ def test_calls_never_exceed_the_budget(fault: str, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["rerank", "abatch"])
 @pytest.mark.parametrize(
     ("budget", "limit"),
-    [({"max_tokens": 400}, "400 tokens"), ({"max_cost": 4.0, **PRICES}, "4 of money")],
+    [({"max_tokens": 400}, "400 tokens"), ({"max_cost": 4.0, **PRICES}, "cost 4.00")],
     ids=["tokens", "money"],
 )
 def test_tokens_and_money_exceed_the_budget_by_calls_in_flight_at_most(

@@ -13,7 +13,7 @@ from langgraph.graph import END, START, StateGraph
 
 from deepera_graph import InputError, Settings, build_graph, pipeline
 from deepera_graph.judges.base import PassageJudge
-from deepera_graph.pipeline.edges import any_kept, any_passages, last_step, plan
+from deepera_graph.pipeline.edges import Planner, any_kept, any_passages, last_step
 from deepera_graph.pipeline.intent import UNKNOWN, receive
 from deepera_graph.pipeline.state import State
 from support.roles import ScriptedRole, judged, scripted_backend
@@ -65,7 +65,7 @@ def test_updates_name_the_nodes_in_order():
     graph = build_graph(scripted_backend(by_number), Settings(answer=True))
     nodes = [next(iter(update)) for update in graph.stream(asked(), stream_mode="updates")]
     assert nodes == [
-        "receive", "intent", "plan", *["score"] * 6, "plan", "select", *["summarize"] * 2,
+        "receive", "intent", *["score"] * 6, "plan", "select", *["summarize"] * 2,
         "collect", "answer",
     ]  # fmt: skip
 
@@ -75,16 +75,16 @@ def test_updates_name_the_nodes_in_order():
     [
         ([], {}, ["receive", "select"]),
         ([], {"answer": True}, ["receive", "select", "abstain"]),
-        (["Text 0."], {}, ["receive", "intent", "plan", "score", "plan", "select"]),
+        (["Text 0."], {}, ["receive", "intent", "score", "plan", "select"]),
         (
             ["Text 0."],
             {"answer": True},
-            ["receive", "intent", "plan", "score", "plan", "select", "abstain"],
+            ["receive", "intent", "score", "plan", "select", "abstain"],
         ),
         (
             ["Text 5."],
             {"content": "passage"},
-            ["receive", "intent", "plan", "score", "plan", "select", "collect"],
+            ["receive", "intent", "score", "plan", "select", "collect"],
         ),
     ],
 )
@@ -197,14 +197,16 @@ def record(index, **changes):
 
 
 def planned(passages, settings):
-    """What the plan node says first."""
+    """Where the first plan leads."""
     state = {**STATE, "judgements": []}
     state |= receive({"question": QUESTION, "passages": passages}, {}, settings=settings)
     state["judgements"] = []
-    return plan(
-        state, {}, judge=PassageJudge(ScriptedRole(judged)), settings=settings,
+    planner = Planner(
+        judge=PassageJudge(ScriptedRole(judged)), settings=settings,
         needs_evidence=False, has_cache=False,
     )  # fmt: skip
+    assert planner.start(state, {}) == planner.plan(state, {}).goto
+    return planner.start(state, {})
 
 
 def test_nothing_to_judge_skips_the_intent():
@@ -213,7 +215,7 @@ def test_nothing_to_judge_skips_the_intent():
 
 
 def test_a_fan_out_of_nothing_goes_on():
-    assert planned([Document(page_content=" \n")], Settings()).goto == "select"
+    assert planned([Document(page_content=" \n")], Settings()) == "select"
 
 
 def test_one_task_a_window_in_order():
@@ -221,7 +223,7 @@ def test_one_task_a_window_in_order():
         Document(id="a", page_content=" ".join(f"w{n:03}" for n in range(100))),
         *documents(1),
     ]
-    sends = planned(passages, Settings(max_passage_chars=200)).goto
+    sends = planned(passages, Settings(max_passage_chars=200))
     assert [send.node for send in sends] == ["score"] * 4
     windows = [one for send in sends for [one] in send.arg["members"]]
     assert [(one["index"], one["id"]) for one in windows] == [

@@ -28,7 +28,7 @@ from deepera_graph import (
 )
 from deepera_graph.budget import Meter, with_meter
 from deepera_graph.judges.base import Judge, PassageJudge, as_judge, judge_all
-from deepera_graph.pipeline.edges import plan
+from deepera_graph.pipeline.edges import Planner
 from deepera_graph.pipeline.intent import UNKNOWN, receive
 from deepera_graph.schema import Unjudged
 from support.list_judges import (
@@ -52,7 +52,8 @@ def planned(passages, judge, **options):
     chosen = Settings(**options)
     state = receive({"question": QUESTION, "passages": passages}, {}, settings=chosen)
     state |= {"question": QUESTION, "judgements": []}
-    command = plan(state, {}, judge=judge, settings=chosen, needs_evidence=False, has_cache=False)
+    planner = Planner(judge=judge, settings=chosen, needs_evidence=False, has_cache=False)
+    command = planner.plan(state, {})
     return [one for one in command.goto if isinstance(one, Send)]
 
 

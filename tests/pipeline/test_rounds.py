@@ -216,7 +216,7 @@ def test_once_the_budget_is_spent_no_round_is_sent_out():
     config = with_meter({}, Meter(Budget(max_calls=3)))
     asked = {"question": QUESTION, "passages": texts_of([0.5] * 9)}
     nodes = [next(iter(one)) for one in graph.stream(asked, config, stream_mode="updates")]
-    assert nodes == ["receive", "intent", *["plan", "score", "score"] * 2, "plan", "select"]
+    assert nodes == ["receive", "intent", *["score", "score", "plan"] * 2, "select"]
 
 
 def test_a_backend_that_lets_nobody_in_is_not_asked_round_after_round():
