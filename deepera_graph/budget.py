@@ -59,12 +59,7 @@ class Budget:
 
 
 class Meter:
-    """Counts what one run, or several that share it, have cost; for threads and loops alike.
-
-    Args:
-        budget: The limit; none if None.
-        clock: Seconds that only grow.
-    """
+    """Counts what one run, or several that share it, have cost; for threads and loops alike."""
 
     def __init__(self, budget: Budget | None, clock: Callable[[], float] = monotonic) -> None:
         self._budget = budget or Budget()
@@ -74,11 +69,7 @@ class Meter:
         self.spent = Usage()
 
     def admit(self) -> None:
-        """Let one more call start.
-
-        Raises:
-            BudgetError: A limit is reached; the message names it.
-        """
+        """Let one more call start."""
         with self._lock:
             self._check(self._calls_reached() or self._reached())
             self._in_flight += 1
@@ -90,11 +81,7 @@ class Meter:
             return self._calls_reached() or self._reached()
 
     def check(self, *, after: float = 0.0) -> None:
-        """Make sure that a call admitted before may still start, *after* seconds from now.
-
-        Raises:
-            BudgetError: A limit is reached; the message names it.
-        """
+        """Make sure that a call admitted before may still start, *after* seconds from now."""
         with self._lock:
             self._check(self._reached(after))
 
@@ -144,9 +131,6 @@ class Tab:
 
     The first of them is admitted already, when the role is called. A retry or a repeated
     question is a call of its own, and starts only if the budget allows another.
-
-    Args:
-        meter: Counts the calls of all roles.
     """
 
     def __init__(self, meter: Meter) -> None:
@@ -160,19 +144,11 @@ class Tab:
         return self._meter.seconds_left
 
     def check(self, *, after: float) -> None:
-        """Make sure that there is still time for a call *after* seconds from now.
-
-        Raises:
-            BudgetError: A limit will be reached before; the message names it.
-        """
+        """Make sure that there is still time for a call *after* seconds from now."""
         self._meter.check(after=after)
 
     def start(self) -> None:
-        """Let one call start now.
-
-        Raises:
-            BudgetError: A limit is reached; the message names it.
-        """
+        """Let one call start now."""
         if self._admitted:
             self._meter.check()
             self._admitted = False

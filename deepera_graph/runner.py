@@ -49,11 +49,6 @@ def made_by(backend: Backend, settings: Settings) -> str:
 def left_of(saved: "StateSnapshot", asked: Question, by: str) -> Left:
     """Return what is still to be done of a question.
 
-    Args:
-        saved: The last state of its thread.
-        asked: The question and its passages, as for a new run.
-        by: What `made_by` says now.
-
     Raises:
         InputError: The thread is of another question, or of other passages.
         SettingsError: The thread was begun by another backend or with other settings, so that its
@@ -88,11 +83,7 @@ _STAGE_OF = {
 
 
 class Run:
-    """Collects the chunks of one run of the graph into a `RerankResult`.
-
-    Raises:
-        InputError: A passage cannot be used.
-    """
+    """Collects the chunks of one run of the graph into a `RerankResult`."""
 
     def __init__(
         self,
@@ -189,13 +180,7 @@ Chunk = tuple[str, Any]
 
 
 class Runner:
-    """Drives one compiled graph, in threads or in the running loop.
-
-    Args:
-        graph: Of `build_graph`.
-        settings: Those it was built with.
-        has_saver: Whether it was built with a checkpointer.
-    """
+    """Drives one compiled graph, in threads or in the running loop."""
 
     def __init__(
         self,
@@ -207,13 +192,7 @@ class Runner:
         self._graph, self._settings, self._has_saver = graph, settings, has_saver
 
     def chunks(self, run: Run, config: RunnableConfig | None, *, resume: bool) -> Iterator[Chunk]:
-        """Yield (mode, chunk) pairs of a run, or of what is left of it.
-
-        Raises:
-            InputError: The thread to resume is of another question or of other passages.
-            SettingsError: There is no checkpointer to resume from, or the thread was begun by
-                another backend or with other settings.
-        """
+        """Yield (mode, chunk) pairs of a run, or of what is left of it."""
         given, question = self._config(config, run), run.question_in
         if resume:
             self._check_saver()

@@ -35,10 +35,6 @@ def connect(path: Path | None, *, timeout: float) -> sqlite3.Connection:
     A commit is written but not forced to the disk (WAL, ``synchronous=NORMAL``): a killed process
     loses nothing that was put; a power cut may lose the last entries, never the file.
 
-    Args:
-        path: The file; None keeps everything in memory.
-        timeout: How long to wait for other processes, in seconds.
-
     Raises:
         StoreError: The file is no cache of this version, or cannot be opened for writing.
         sqlite3.OperationalError: Another process locks the file for longer than *timeout*.
@@ -102,11 +98,7 @@ def _prepare(connection: sqlite3.Connection, path: Path | None) -> None:
 
 
 def _is_new(connection: sqlite3.Connection, path: Path | None) -> bool:
-    """Tell whether the database is empty.
-
-    Raises:
-        StoreError: It holds something other than judgements of this format.
-    """
+    """Tell whether the database is empty."""
     owner, form, n_tables = (
         _number(connection, query)
         for query in (
@@ -145,12 +137,7 @@ T = TypeVar("T")
 
 
 class Handle:
-    """A connection that threads take in turns.
-
-    Args:
-        path: The file; None for memory, of which a forked child gets a copy.
-        timeout: How long to wait for a lock of another process, in seconds.
-    """
+    """A connection that threads take in turns."""
 
     def __init__(self, path: Path | None, timeout: float) -> None:
         self._connection: sqlite3.Connection | None = None
@@ -160,12 +147,7 @@ class Handle:
             _handles.add(self)
 
     def use(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Give what *work* gives; the connection is its own as long as it lasts.
-
-        Raises:
-            StoreError: The file cannot be opened as a cache.
-            sqlite3.Error: What *work* raised, or the file is locked.
-        """
+        """Give what *work* gives; the connection is its own as long as it lasts."""
         with self._lock:
             if self._connection is None:
                 self._connection = connect(self._path, timeout=self._timeout)

@@ -36,18 +36,8 @@ def cache_key(role: str, task: Mapping[str, object], fingerprint: Mapping[str, o
     as it is, code point by code point; a float counts as its `repr`; 1, 1.0 and true differ; a
     tuple counts as the list it becomes in JSON. The values themselves cannot be read back.
 
-    Args:
-        role: Which role answers, e.g. ``"judge"``.
-        task: All that the role is given: question, intent, passage.
-        fingerprint: All else that the answer depends on: backend, model, parameters, base URL,
-            prompt hash, answer schema, package version.
-
     Returns:
         64 hexadecimal digits, the SHA-256 of the canonical JSON of the three in UTF-8.
-
-    Raises:
-        SettingsError: Something in *task* or *fingerprint* is not a JSON value, or a key is not
-            text; the message names its place, never its value.
     """
     whole = {"role": role, "task": task, "fingerprint": fingerprint}
     try:

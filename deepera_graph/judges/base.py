@@ -180,11 +180,7 @@ class PassageJudge(Judge):
 
 
 def as_judge(given: object) -> Judge:
-    """Return a judge as it is, and a Runnable as the judge of single passages that it is.
-
-    Raises:
-        SettingsError: It is neither.
-    """
+    """Return a judge as it is, and a Runnable as the judge of single passages that it is."""
     if isinstance(given, Judge):
         return given
     if isinstance(given, Runnable):
@@ -193,11 +189,7 @@ def as_judge(given: object) -> Judge:
 
 
 def read_verdicts(batch: Batch, given: Iterable[object]) -> list[Verdict]:
-    """Check what a judge gave: one verdict a window; one that is unusable fails alone.
-
-    Raises:
-        AnswerError: There are more or fewer; carries what they cost. Or the only one is unusable.
-    """
+    """Check what a judge gave: one verdict a window; one that is unusable fails alone."""
     verdicts = [_read_verdict(one) for one in given]
     n_windows = len(batch["windows"])
     if len(verdicts) != n_windows:
@@ -237,11 +229,7 @@ def judge_all(
     windows: Sequence[Window],
     config: RunnableConfig | None = None,
 ) -> list[Judgement | Unjudged]:
-    """Judge distinct windows with no pipeline around, round after round, in their order.
-
-    Raises:
-        RoleError: The judge failed on a whole batch.
-    """
+    """Judge distinct windows with no pipeline around, round after round, in their order."""
     order = sorted(range(len(windows)), key=lambda place: window_key(windows[place]))
     final: dict[int, Judgement | Unjudged] = {}
     candidates: dict[str, dict[int, float]] = {}
@@ -311,12 +299,7 @@ class CountedRole(Runnable[Any, Any]):
 
 
 class CountedJudge(Judge):
-    """Stands in for a judge that is not asked: plans as it does, and keeps every passage.
-
-    Args:
-        judge: Says what would be judged, and in which batches.
-        a_window: What a window costs; one call a batch, its tokens not known, if None.
-    """
+    """Stands in for a judge that is not asked: plans as it does, and keeps every passage."""
 
     def __init__(self, judge: Judge, a_window: Usage | None = None) -> None:
         self._judge, self._a_window = judge, a_window

@@ -16,10 +16,6 @@ def answer_quotes(text: str, passages: Sequence[tuple[str, str]]) -> list[Answer
     """Return what an answer quotes, in order, each with the passage that says it best.
 
     A single term in quotation marks is no quote: it takes `FEWEST_WORDS` words.
-
-    Args:
-        text: The answer.
-        passages: Ids and texts of the kept passages, best first.
     """
     quotes = ("".join(filter(None, match.groups())) for match in _QUOTED.finditer(text))
     return [_found(one, passages) for one in quotes if len(one.split()) >= FEWEST_WORDS]

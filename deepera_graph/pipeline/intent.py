@@ -58,11 +58,7 @@ def find_problem(question: str, intent: Intent) -> str:
 
 
 class GuardedIntent(Runnable[IntentTask, Intent]):
-    """An intent role that is asked once more when its first intent is useless.
-
-    Raises:
-        AnswerError: The second intent is useless too.
-    """
+    """An intent role that is asked once more when its first intent is useless."""
 
     def __init__(self, role: Runnable[IntentTask, Intent]) -> None:
         self._role = role
@@ -136,9 +132,6 @@ def receive(
     """Check the question, cut the passages, and forget an earlier turn on the same thread.
 
     A judge that can *prepare* begins while the intent is asked for; not if the budget is spent.
-
-    Raises:
-        InputError: The question is blank, or a passage cannot be used.
     """
     question: object = state.get("question")
     if not isinstance(question, str) or not question.strip():

@@ -32,11 +32,6 @@ def select(state: State, *, settings: Settings, needs_evidence: bool = False) ->
 
     Ties go to the better first-stage rank, then to the earlier input (DeepEra, algorithm 1).
 
-    Args:
-        state: What the judges said.
-        settings: How to filter.
-        needs_evidence: Whether a passage without a quote that occurs in it is held back.
-
     Raises:
         RoleError: A passage failed and the settings say to raise; carries what all calls cost.
         BackendError: Every passage failed because of the backend, and the settings say to raise.

@@ -75,10 +75,6 @@ def group_values(tasks: Sequence[PassageTask], passages: Sequence[str]) -> dict[
     A passage begins after a line of equals signs and its number. No passage can begin another: its
     lines begin with the number of a sentence, or with the name of a head, and a rule of equals
     signs in it has become one of dashes.
-
-    Args:
-        tasks: Of one question.
-        passages: Each as `numbered` writes it.
     """
     texts = [_headed(task, text) for task, text in zip(tasks, passages, strict=True)]
     beside = {"question": one_line(tasks[0]["question"]), **intent_values(tasks[0]["intent"])}
@@ -200,12 +196,6 @@ def read_verdicts(
     A verdict counts if it names its passage, follows the schema, is not contradicted by another
     one, and is not a quote of what was shown. One that names no passage of the group is left out;
     but if passages are counted from 0, none can be told, and all are refused.
-
-    Args:
-        said: What the reply lists.
-        n: How many passages were shown, numbered from 1.
-        kind: What a verdict is read as.
-        shown: What the model was shown.
     """
     by_id: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for one in said:
