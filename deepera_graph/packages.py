@@ -22,18 +22,7 @@ def import_extra(
     what: str = "",
     error: type[DeepEraError] = SettingsError,
 ) -> Any:
-    """Import a module that an extra brings.
-
-    Args:
-        module: Its dotted name.
-        extra: The extra of this package that brings it, for the message.
-        install: What pip is to install where no extra brings it.
-        what: What needs it, e.g. ``"training the judge"``; "this" if empty.
-        error: What to raise.
-
-    Raises:
-        DeepEraError: *error*: it is not installed, or importing it fails.
-    """
+    """Import a module that an *extra* brings, or what pip is to *install*; else raise *error*."""
     check_extra(module, extra=extra, install=install, what=what, error=error)
     return call_foreign(f"{module} cannot be imported", lambda: import_module(module), error=error)
 
@@ -46,11 +35,7 @@ def check_extra(
     what: str = "",
     error: type[DeepEraError] = SettingsError,
 ) -> None:
-    """Do what `import_extra` does without importing it: some packages take many seconds.
-
-    Raises:
-        DeepEraError: *error*: it is not installed.
-    """
+    """Do what `import_extra` does without importing it: some packages take many seconds."""
     package = module.partition(".")[0]
     if find_spec(package) is None:
         needs = f"{what} needs {package}" if what else f"{package} is not installed"
@@ -60,11 +45,7 @@ def check_extra(
 def call_foreign(
     what: str, work: Callable[[], T], *, error: type[DeepEraError] = SettingsError
 ) -> T:
-    """Let code of another package work, and report its errors in one line, after *what*.
-
-    Raises:
-        DeepEraError: *error*: it raised, whatever it was: no weights, no network, no memory.
-    """
+    """Let code of another package work, and report its errors in one line, after *what*."""
     try:
         return work()
     except DeepEraError:
@@ -80,20 +61,14 @@ def describe_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-_VARIABLE_threads = "OMP_NUM_THREADS"
-
-
 def threads_here(threads: int | None = None) -> int:
     """Return *threads* if it is given, else what OMP_NUM_THREADS says; 0 is one a core.
 
     The variable is the one that numerical libraries agree on, and Ray sets it to 1 in its workers,
     so that workers side by side do not fight for cores.
     """
-    said = os.environ.get(_VARIABLE_threads, "")
+    said = os.environ.get("OMP_NUM_THREADS", "")
     return threads or (int(said) if said.isdecimal() else 0)
-
-
-_VARIABLE_telemetry = "ORT_DISABLE_TELEMETRY"
 
 
 def send_nothing() -> None:
@@ -105,4 +80,4 @@ def send_nothing() -> None:
 
     Source: https://github.com/microsoft/onnxruntime/pull/27379
     """
-    os.environ.setdefault(_VARIABLE_telemetry, "1")
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")

@@ -34,21 +34,11 @@ def opt(
     means: Mapping[Any, Any] | None = None,
     many: Callable[[str], Any] | None = None,
 ) -> Any:
-    """Declare an option as a field of a dataclass.
+    """Declare an option as a field of a dataclass: its help, and how it is written.
 
-    Args:
-        text: Its help.
-        names: How it is written; ``--`` and the name of the field if empty.
-        brief: Its help with its default, where `flatten` shows only daily options.
-        metavar: What stands for its value in the help.
-        default: What counts if it is not given; None is told apart from every value.
-        shown: The default in words, for one that is not a value.
-        panel: Heading in the help.
-        least: Smallest value.
-        needed: Whether it has to be given.
-        setting: What the package calls it; the name of the field if empty.
-        means: What each value stands for there; itself if None.
-        many: Reads each of several values with commas between them.
+    *brief* is the help where only daily options are shown, *shown* a default that is no value,
+    *setting* its name in the package, *means* what values stand for there; *many* reads each of
+    several values with commas between them.
     """
     info = typer.Option(
         *names,
@@ -99,10 +89,7 @@ def split_names(option: str, text: str) -> tuple[str, ...]:
 def flatten(command: Command, *, daily: Collection[str] = (), more: str = "") -> Command:
     """Return a command as typer reads it: the fields of its dataclasses are its options.
 
-    Args:
-        command: Its parameters are arguments, options, or dataclasses made with `opt`.
-        daily: Names of the options that its ``--help`` shows; it shows all if this is empty.
-        more: What ``--help-all`` says below all options.
+    Its ``--help`` shows the *daily* ones, or all; ``--help-all`` says *more* below all options.
     """
     hints = get_type_hints(command, include_extras=True)
     kinds: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
