@@ -86,10 +86,9 @@ def locate_quote(text: str, judgement: JudgementRecord) -> tuple[Found, Span | N
 
 
 def _record(window: WindowRecord, verdict: Verdict) -> JudgementRecord:
-    made: JudgementRecord
     if isinstance(verdict, Judgement):
-        made = {
-            **window,
+        made: JudgementRecord = {
+            **window,  # type: ignore[typeddict-item]  # a window has no summary
             "score": verdict.score,
             "status": "repaired" if verdict.repaired else "scored",
             "reason": with_repair_note(verdict.reason, verdict),
@@ -100,8 +99,13 @@ def _record(window: WindowRecord, verdict: Verdict) -> JudgementRecord:
             made["summary"] = verdict.summary
         return made
     made = {
-        **window, "score": None, "status": "failed", "reason": "", "quote": "", "unusable": False
-    }  # fmt: skip
+        **window,  # type: ignore[typeddict-item]  # as above
+        "score": None,
+        "status": "failed",
+        "reason": "",
+        "quote": "",
+        "unusable": False,
+    }
     if isinstance(verdict, Candidate):
         made |= {"score": verdict.first_score, "status": "candidate", "by": verdict.by}
     else:
