@@ -86,10 +86,9 @@ def locate_quote(text: str, judgement: JudgementRecord) -> tuple[Found, Span | N
 
 
 def _record(window: WindowRecord, verdict: Verdict) -> JudgementRecord:
-    made: JudgementRecord
     if isinstance(verdict, Judgement):
-        made = {
-            **window,  # type: ignore[typeddict-item]  # has none of the keys that may be missing
+        made: JudgementRecord = {
+            **window,  # type: ignore[typeddict-item]  # a window has no summary
             "score": verdict.score,
             "status": "repaired" if verdict.repaired else "scored",
             "reason": with_repair_note(verdict.reason, verdict),
