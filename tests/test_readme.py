@@ -28,6 +28,7 @@ LINKS = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("block", BLOCKS)
 def test_a_python_block_prints_what_it_says(block: str) -> None:
     expected = re.findall(r"^# > (.*)$", block, re.MULTILINE)

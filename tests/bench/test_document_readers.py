@@ -171,6 +171,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.full
 @settings(max_examples=40, deadline=None)
 @given(st.dictionaries(st.text(), VALUES), st.sampled_from([None, 1]), st.sampled_from([1, 2, 99]))
 def test_members_of_an_object_are_read_one_by_one(tmp_path_factory, members, indent, block):

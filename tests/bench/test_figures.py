@@ -85,6 +85,7 @@ def map_figure():
     return RankMap(name="m", title="t", panels={"BM25": {"lakes": cells}})
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("make", [curve_figure, bar_figure, map_figure])
 def test_every_figure_is_drawn_to_the_same_bytes(make):
     assert figure_bytes(make().draw(), ".svg") == figure_bytes(make().draw(), ".svg")

@@ -16,6 +16,8 @@ from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import BackendError, BudgetError, SettingsError
 from support.openai_server import ChatServer, Reply
 
+pytestmark = pytest.mark.full
+
 RATINGS = {"Boats": 0.1, "Phosphorus": 0.9, "Algae were": 0.6, "Trout": 0.2}
 QUESTION = "Why do algae bloom?"
 

@@ -242,6 +242,7 @@ def vectors():
         server.shutdown()
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 def test_embeddings_of_a_server_rank_by_cosine(vectors):
     ranker = make_ranker(f"dense:openai:words@{vectors}")
@@ -261,6 +262,7 @@ def test_embeddings_of_openai_need_a_key(monkeypatch):
         make_ranker("dense:openai:text-embedding-3-small")
 
 
+@pytest.mark.full
 def test_loading_weights_is_no_time_of_a_question(package):
     package("sentence_transformers", SLOW_TO_LOAD)
     for name in ("cross-encoder:any", "dense:any"):

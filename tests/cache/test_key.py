@@ -46,6 +46,7 @@ def exact(value):
     return (type(value).__name__, repr(value))
 
 
+@pytest.mark.full
 @given(objects, objects)
 def test_the_order_of_keys_does_not_matter(task, fingerprint):
     assert cache_key("judge", task, fingerprint) == cache_key(

@@ -94,6 +94,7 @@ def files(folder):
     return {one.name: one.read_bytes() for one in folder.iterdir() if one.is_file()}
 
 
+@pytest.mark.full
 def test_a_manifest_builds_the_same_bytes_again(build, again, server, tmp_path):
     build(*SMALL, "--seed", 5, "--limit", 35, url=server.base_url)
     done = again()
@@ -169,6 +170,7 @@ def test_a_model_that_refuses_everything_is_one_line(build):
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.full
 def test_nobody_listening_is_code_3(build):
     done = build(*SMALL, url="http://127.0.0.1:9/v1")
     assert done.exit_code == 3

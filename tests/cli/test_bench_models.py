@@ -62,6 +62,7 @@ def at(server):
     return ("--model", "tiny", "--base-url", server.base_url)
 
 
+@pytest.mark.full
 def test_all_rankers_that_ask_take_the_model_of_the_table(table, server):
     names = "deepera:llm,llm-pointwise,llm-listwise,rankgpt,paperqa,langchain-listwise"
     result = table("--rankers", names, *at(server), "--json")
@@ -83,6 +84,7 @@ def test_a_model_without_named_rankers_is_asked_by_deepera(table, server):
     assert "DeepEra tiny" in rows(table(*at(server), "--json"))
 
 
+@pytest.mark.full
 def test_answers_are_cached_and_rankings_kept(table, server, tmp_path):
     args = ("--rankers", "rankgpt,llm-pointwise", *at(server), "--keep", tmp_path / "kept")
     first = table(*args)

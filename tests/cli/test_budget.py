@@ -40,6 +40,7 @@ def statuses(lines):
     return [ranked["status"] for one in lines for ranked in one["ranking"]]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("at_once", [1, 4])
 @pytest.mark.parametrize("max_calls", [1, 7])
 def test_calls_never_exceed_the_limit(rerank, server, max_calls, at_once):
@@ -68,6 +69,7 @@ def test_what_is_missing_is_paid_for_in_the_next_run(rerank, server):
     assert {one["outcome"] for one in lines} == {"ok"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "args",
     [
@@ -90,6 +92,7 @@ def test_a_dry_run_counts_without_the_limit(deepera, questions):
     assert plain["usage"]["calls"] == 7
 
 
+@pytest.mark.full
 def test_requests_are_paced(rerank, server):
     started = time.monotonic()
     rerank("--requests-per-minute", "600", "--limit", "1")

@@ -9,6 +9,8 @@ from deepera_graph import llm_backend
 from support.openai_server import ChatServer, Reply
 from support.scripted import answer_in_json
 
+pytestmark = pytest.mark.full
+
 SCORES = {"lowered": 0.9}
 
 

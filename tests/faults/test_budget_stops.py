@@ -89,6 +89,7 @@ def test_calls_never_exceed_the_budget(fault: str, kind: str) -> None:
     assert len(trial.arrived) == 7
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["rerank", "abatch"])
 @pytest.mark.parametrize(
     ("budget", "limit"),

@@ -179,6 +179,7 @@ def test_who_has_no_time_left_does_not_wait_behind_those_who_have() -> None:
             assert going.result().outcome == "budget_stop"
 
 
+@pytest.mark.full
 def test_calls_at_once_hold_for_threads_and_loops_together() -> None:
     def answer(request: Request) -> Reply:
         good = {"reason": "r", "evidence": [], "score": 0.1}

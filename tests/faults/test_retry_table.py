@@ -48,6 +48,7 @@ def in_a_second() -> str:
     return format_datetime(datetime.now(UTC) + timedelta(seconds=1), usegmt=True)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("status", RETRIED)
 async def test_a_status_that_passes_is_tried_again(status: int) -> None:
     with ChatServer(lambda request: Reply(status=status) if request.number < 2 else GOOD) as server:
@@ -55,6 +56,7 @@ async def test_a_status_that_passes_is_tried_again(status: int) -> None:
         assert (filling.usage.calls, filling.usage.failed_calls, server.calls) == (1, 2, 3)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("status", FINAL)
 async def test_a_status_that_lasts_is_not_tried_again(status: int) -> None:
     with ChatServer(lambda request: Reply(status=status)) as server:
@@ -162,6 +164,7 @@ async def test_callers_who_are_told_the_same_wait_do_not_come_back_at_once() -> 
         assert max(back) - min(back) > 0.03
 
 
+@pytest.mark.full
 async def test_all_waiting_together_is_bounded() -> None:
     headers = {"Retry-After": "0.2"}
     with ChatServer(lambda request: Reply(status=429, headers=headers)) as server:

@@ -56,6 +56,7 @@ def scores(results):
     return [one.score for result in results for one in result.passages]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("n", [1, 2])
 def test_a_reranker_inside_a_role_keeps_to_the_limit_of_the_run_and_ends(n, is_async):

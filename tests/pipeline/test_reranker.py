@@ -139,6 +139,7 @@ def test_calls_of_all_questions_together_keep_to_the_limit(is_async):
     assert gauge.most == 5
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_lower_limit_in_the_config_holds_for_a_batch_together(is_async):
     gauge = Gauge()

@@ -68,6 +68,7 @@ def ids(passages):
 SCORES = st.lists(st.sampled_from([0.1, 0.5, 0.8, 0.89, 0.9, 1.0]), min_size=1, max_size=12)
 
 
+@pytest.mark.full
 @hypothesis_settings(max_examples=25, deadline=None)
 @given(
     scores=SCORES,

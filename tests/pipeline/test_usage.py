@@ -1,5 +1,6 @@
 """What calls cost, added up."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +22,7 @@ def test_a_usage_survives_its_record(usage):
     assert Usage.of(usage.record()) == usage
 
 
+@pytest.mark.full
 @given(st.lists(stages))
 def test_merging_adds_stage_by_stage(parts):
     merged = {}

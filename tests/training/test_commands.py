@@ -81,6 +81,7 @@ def test_fewer_passages_and_joined_evidence_are_measured_as_sets_of_their_own(
     assert found["asked twice, first 2"] == 0  # the evidence comes third
 
 
+@pytest.mark.full
 def test_an_exported_judge_is_what_was_trained(deepera, trained, tmp_path):
     out = tmp_path / "exported"
     result = deepera("judge", "export", "--weights", trained, "-o", out)

@@ -68,6 +68,7 @@ def test_kept_embeddings_compute_a_text_once_and_give_the_same_again(tmp_path):
     assert np.allclose(first, [[2, 1.1, 1], [1, 0.1, 1], [2, 1.1, 1]])
 
 
+@pytest.mark.full
 def test_embeddings_of_ones_own_are_asked_once_for_each_text(server, build_lakes):
     inner = CountingEmbeddings()
     build_lakes(server, embeddings=inner, min_group=1)
@@ -118,6 +119,7 @@ def test_phrases_that_do_not_single_out_the_answer_are_not_avoided():
     assert phrases_to_avoid(guide, pair, others) == ["40 cm", "forty centimetres"]
 
 
+@pytest.mark.full
 def test_the_estimate_counts_the_calls_of_a_build_that_goes_well(server, build_lakes):
     build_lakes(server, generators=("lmqg", "guided"), min_group=1)
     plan = BuildPlan(n_questions=6, n_contexts=8, max_tokens=120)

@@ -49,6 +49,7 @@ def broken_with(first, second=None):
 GOOD = {"reason": "r", "evidence": [1], "score": 0.85}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "wrapped",
     [
@@ -113,6 +114,7 @@ def test_tokens_of_unusable_answers_count():
     assert result.usage["score"].input_tokens == clean.usage["score"].input_tokens + more
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize(
     ("reply", "reason"),

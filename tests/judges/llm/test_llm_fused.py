@@ -72,6 +72,7 @@ def test_the_modes_differ_in_their_calls_alone(is_async):
     assert kept == [(str(n + 1), summary(n), "ok") for n in KEPT]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mode", MODES)
 def test_all_before_the_passage_is_the_same_for_all_passages_of_a_question(mode):
     with ChatServer(MossModel()) as server:
@@ -100,6 +101,7 @@ def test_summaries_follow_the_same_rules_in_every_mode():
     assert all(system.count(rules) == 1 for system in systems)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("said", "status", "text", "n_more"),
     [
@@ -128,6 +130,7 @@ def test_what_is_kept_below_the_threshold_is_summarized_apart():
         assert (one.summary, kinds(server)) == (summary(0), ["intent", "alone", "summary"])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("threshold", "line"),
     [
@@ -306,6 +309,7 @@ def test_the_rules_of_a_field_are_added_for_scores_and_for_summaries():
     assert all("- Wet beds count." in one and "- Say the bed." in one for one in asked)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mode", ["fused", "grouped"])
 @pytest.mark.parametrize("known", ["tools", "json_object", "text"])
 def test_a_mode_works_in_whatever_way_a_server_can_be_asked(mode, known):

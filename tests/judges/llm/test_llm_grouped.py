@@ -114,6 +114,7 @@ def expected(*repaired):
     }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("change", HARMLESS.values(), ids=HARMLESS)
 def test_what_says_the_same_costs_nothing_more(change):
     with ChatServer(MossModel(change)) as server:
@@ -315,6 +316,7 @@ def test_a_verdict_that_was_only_shown_does_not_count():
     assert fates(result) == expected(VICTIM)
 
 
+@pytest.mark.full
 def test_of_many_faults_at_once_each_hits_its_own_passages():
     lot = random.Random(7)
     changes = [*HARMLESS.values(), *ONE_BAD.values(), *ALL_BAD.values()]

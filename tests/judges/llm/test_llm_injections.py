@@ -133,6 +133,7 @@ def test_nobody_obeys(sent: dict[str, Any]) -> None:
     assert not sent["result"].failed
 
 
+@pytest.mark.full
 def test_every_request_is_two_messages(sent: dict[str, Any]) -> None:
     for request in sent["requests"]:
         assert [message["role"] for message in request.messages] == ["system", "user"]
@@ -204,6 +205,7 @@ def test_a_reply_that_quotes_the_passage_does_not_carry_it_out_of_its_block(is_a
     assert {(one.score, one.status) for one in result.passages} == {(0.85, "repaired")}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("reply", [
     {"reason": ORDER, "evidence": [1], "score": 85},
     {"reason": "r", "evidence": [1], "score": ORDER},

@@ -82,6 +82,7 @@ async def test_work_stops_when_its_caller_is_cancelled():
 
 
 # LangGraph never awaits the branches that wait for their turn when a run is cancelled.
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:.*was never awaited:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 async def test_a_cancelled_rerank_drops_its_calls_and_the_next_one_works():

@@ -15,6 +15,8 @@ from deepera_graph.chat.structured import UsableReply, request_reply
 from deepera_graph.errors import AnswerError, CallError
 from support.openai_server import ChatServer, Reply, Request
 
+pytestmark = pytest.mark.full
+
 GOOD = {"reason": "r", "evidence": [1], "score": 0.9}
 MESSAGES = [SystemMessage("Judge."), HumanMessage("Passage.")]
 

@@ -18,6 +18,8 @@ from support.openai_server import ChatServer, Request
 from support.roles import Gauge
 from support.scripted import answer_in_json
 
+pytestmark = pytest.mark.full
+
 QUESTION = "Does tea lower fasting glucose?"
 TEXTS = [f"Tea {n} lowered it." for n in range(12)]
 SCORES = {"Tea 1 ": 0.9, "Tea 2 ": 0.85}

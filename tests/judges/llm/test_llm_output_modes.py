@@ -12,6 +12,8 @@ from deepera_graph import EvidenceReranker, llm_backend
 from support.openai_server import ChatServer, Reply, Request
 from support.scripted import answer_in_json
 
+pytestmark = pytest.mark.full
+
 QUESTION = "Does tea lower fasting glucose?"
 TEXTS = ["Tea lowered it.", "Milk did not.", "Broken tea."]
 QUICK = {"attempts": 2, "first_wait": 0, "timeout": 5}

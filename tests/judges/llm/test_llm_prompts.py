@@ -151,6 +151,7 @@ def test_a_quote_is_cut_verbatim_out_of_the_passage(parts, numbers):
         assert quote.startswith(sentences[min(valid) - 1].text)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("numbers", "quote"),
     [

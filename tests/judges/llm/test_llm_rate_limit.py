@@ -10,6 +10,8 @@ from deepera_graph.budget import Meter, Tab
 from deepera_graph.chat.rate_limit import RateLimiter, RateLimits
 from support.openai_server import ChatServer, Request
 
+pytestmark = pytest.mark.full
+
 INTENT = {
     "topic": "botany",
     "entity_type": "plant: moss",

@@ -38,6 +38,7 @@ async def ask(
     return await io_loop.arun(request_reply(model, messages, SummaryReply))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "fault",
     [Reply(status=status) for status in (408, 409, 425, 429, 500, 502, 503, 504, 529)]
@@ -53,6 +54,7 @@ async def test_what_passes_is_tried_again_and_counted(fault: Reply) -> None:
         assert (filling.usage.calls, filling.usage.failed_calls) == (1, 2)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422, 501])
 async def test_what_lasts_is_not_tried_again(status: int) -> None:
     with ChatServer(lambda request: Reply(status=status)) as server:
@@ -89,6 +91,7 @@ async def test_a_server_that_asks_for_too_long_a_wait_is_not_waited_for() -> Non
         assert time.monotonic() - started < 5
 
 
+@pytest.mark.full
 async def test_a_call_that_hangs_is_given_up() -> None:
     replies = iter([Reply(fault="hang")])
     with ChatServer(lambda request: next(replies, GOOD)) as server:

@@ -124,6 +124,7 @@ def test_a_server_of_ones_own_needs_no_key(monkeypatch):
         assert "sk-" not in server.requests[0].headers["authorization"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("by_name", [True, False])
 def test_a_copy_takes_its_key_from_the_environment(by_name, monkeypatch):
     with ChatServer(ordinary) as server:
