@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from deepera_graph.budget import Budget as Budget
     from deepera_graph.cache.store import JudgementCache as JudgementCache
     from deepera_graph.cache.store import open_cache as open_cache
-    from deepera_graph.chat.rate_limit import RateLimits as RateLimits
+    from deepera_graph.chat.retry import RateLimits as RateLimits
     from deepera_graph.chat.retry import RetryPolicy as RetryPolicy
     from deepera_graph.errors import AnswerError as AnswerError
     from deepera_graph.errors import BackendError as BackendError
@@ -76,8 +76,7 @@ __version__ = "0.6.0"
 _NAMES = {
     "budget": "Budget",
     "cache.store": "JudgementCache open_cache",
-    "chat.rate_limit": "RateLimits",
-    "chat.retry": "RetryPolicy",
+    "chat.retry": "RateLimits RetryPolicy",
     "errors": (
         "AnswerError BackendError BudgetError CallError DeepEraError InputError PromptError "
         "RoleError SettingsError StoreError WorkerError"

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from langchain_core.runnables import RunnableConfig
 
-from deepera_graph.budget import Budget
+from deepera_graph.budget import Budget, Limiter, ado_many, do_many
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.concurrency import Limiter, ado_many, do_many
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges import load_backend
 from deepera_graph.judges.base import counting_backend, tokens_known

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from langchain_core.runnables import RunnableConfig, ensure_config
 
 from deepera_graph import __version__
-from deepera_graph.budget import Meter, has_meter, with_meter
-from deepera_graph.concurrency import has_limit, with_limit
+from deepera_graph.budget import Meter, has_limit, has_meter, with_limit, with_meter
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.passages import PassageLike, read_passages
 from deepera_graph.pipeline.call import Event

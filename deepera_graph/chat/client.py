@@ -17,8 +17,14 @@ from deepera_graph.budget import Tab, tab_of
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.errors import filter_responses, reveals_secret, secrets_of, to_call_error
 from deepera_graph.chat.parsing import ReplyModel, json_schema
-from deepera_graph.chat.rate_limit import RateLimits, shared_limiter
-from deepera_graph.chat.retry import CircuitBreaker, RawReply, Retrier, RetryPolicy
+from deepera_graph.chat.retry import (
+    CircuitBreaker,
+    RateLimits,
+    RawReply,
+    Retrier,
+    RetryPolicy,
+    shared_limiter,
+)
 from deepera_graph.errors import CallError, SettingsError
 from deepera_graph.usage import Usage
 

@@ -12,8 +12,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
-from deepera_graph.chat.parsing import refuse_doubles
-from deepera_graph.chat.sanitize import sanitize_line
+from deepera_graph.chat.parsing import refuse_doubles, sanitize_line
 from deepera_graph.errors import CallError
 from deepera_graph.usage import Usage
 

@@ -8,9 +8,14 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 
 from deepera_graph.chat.client import UNSUPPORTED, ChatModel, OutputMode
-from deepera_graph.chat.parsing import EmptyAnswerError, ReplyT, UnusableReplyError, parse_reply
+from deepera_graph.chat.parsing import (
+    EmptyAnswerError,
+    ReplyT,
+    UnusableReplyError,
+    parse_reply,
+    sanitize_line,
+)
 from deepera_graph.chat.retry import RawReply
-from deepera_graph.chat.sanitize import sanitize_line
 from deepera_graph.errors import AnswerError, CallError, RoleError
 from deepera_graph.usage import Usage
 

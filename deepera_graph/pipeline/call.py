@@ -9,8 +9,7 @@ from langgraph.config import get_stream_writer
 from langgraph.errors import GraphBubbleUp
 from pydantic import ValidationError
 
-from deepera_graph.budget import Tab, meter_of, with_tab
-from deepera_graph.concurrency import Limiter, limit_of, turn_of, with_turns
+from deepera_graph.budget import Limiter, Tab, limit_of, meter_of, turn_of, with_tab, with_turns
 from deepera_graph.errors import AnswerError, CallError, RoleError
 from deepera_graph.judges.base import name_problems
 from deepera_graph.pipeline.state import JudgementRecord, State, SummaryRecord, Update

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from langchain_core.runnables import Runnable
 from langgraph.graph import END, START, StateGraph
 
+from deepera_graph.budget import Limiter
 from deepera_graph.cache.role import CachedBatches, CachedRole
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.concurrency import Limiter
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.base import Judge, Prepares, as_judge
-from deepera_graph.pipeline import answer, intent, score, summarize
+from deepera_graph.pipeline import answer, intent, score
+from deepera_graph.pipeline import select as summarize
 from deepera_graph.pipeline.call import CheckedRole, RoleNode, announced
 from deepera_graph.pipeline.edges import Planner, any_kept, any_passages, last_step
 from deepera_graph.pipeline.intent import receive

@@ -19,12 +19,16 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.judges.heuristic.intent import recognize_intent
 from deepera_graph.judges.trained.encoder import ON_CPU, Encoded, Encoder
 from deepera_graph.judges.trained.features import (
+    LexicalSimilarity,
     PassageMatch,
     PassageVectors,
     ResultsClassifier,
+    TokenCounts,
     complete_features,
     join_title,
+    looks_like_claim,
     match_passage,
+    measure_lexical_similarity,
     vectorize_passage,
 )
 from deepera_graph.judges.trained.model import Encodes, encode_once, opened, sha256_of
@@ -32,12 +36,6 @@ from deepera_graph.judges.trained.pool_features import (
     PoolFeatures,
     assemble_pool_features,
     compute_ranking_features,
-)
-from deepera_graph.judges.trained.similarity import (
-    LexicalSimilarity,
-    TokenCounts,
-    looks_like_claim,
-    measure_lexical_similarity,
 )
 from deepera_graph.packages import send_nothing
 from deepera_graph.schema import IntentFields, PassageTask, intent_fields

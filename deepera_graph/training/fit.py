@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from deepera_graph.bench.metrics.statistics import fit_logistic
 from deepera_graph.errors import InputError
 from deepera_graph.judges.heuristic.intent import recognize_intent
-from deepera_graph.judges.trained.features import ResultsClassifier
+from deepera_graph.judges.trained.features import ResultsClassifier, TokenCounts, sigmoid, tokenize
 from deepera_graph.judges.trained.model import DIGITS, Encodes, EvidenceModel
 from deepera_graph.judges.trained.pool_features import Trees, compute_context_features
 from deepera_graph.judges.trained.scorer import (
@@ -29,7 +29,6 @@ from deepera_graph.judges.trained.scorer import (
     SameDocumentModel,
     list_same_document_inputs,
 )
-from deepera_graph.judges.trained.similarity import TokenCounts, sigmoid, tokenize
 from deepera_graph.schema import Window, intent_fields
 from deepera_graph.training.augment import (
     has_natural_negatives,

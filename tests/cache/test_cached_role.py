@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from langchain_core.runnables import Runnable, RunnableLambda
 
+from deepera_graph.budget import Limiter
 from deepera_graph.cache import role as role_module
 from deepera_graph.cache.role import CachedRole
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.concurrency import Limiter
 from deepera_graph.errors import AnswerError, CallError, SettingsError, StoreError
 from deepera_graph.pipeline.call import CheckedRole
 from deepera_graph.schema import Answer, Intent, Judgement, Summary

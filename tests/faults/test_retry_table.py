@@ -13,8 +13,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel, find_model
 from deepera_graph.chat.parsing import SummaryReply
-from deepera_graph.chat.rate_limit import RateLimits
-from deepera_graph.chat.retry import RetryPolicy
+from deepera_graph.chat.retry import RateLimits, RetryPolicy
 from deepera_graph.chat.structured import UsableReply, request_reply
 from deepera_graph.errors import CallError
 from support.openai_server import ChatServer, Reply, Request

@@ -6,7 +6,7 @@ import pytest
 from langchain_core.documents import Document
 
 from deepera_graph import AnswerError, CallError, EvidenceReranker, Judgement, RoleError, Usage
-from deepera_graph.concurrency import Limiter
+from deepera_graph.budget import Limiter
 from deepera_graph.pipeline.call import CheckedRole
 from support.roles import ScriptedRole, judged, scripted_backend
 

@@ -5,7 +5,7 @@ import pytest
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.trained.encoder import Encoder
-from deepera_graph.judges.trained.similarity import pairwise_dot
+from deepera_graph.judges.trained.features import pairwise_dot
 from deepera_graph.training.features import FeatureCache, FeatureExtractor, open_feature_cache
 from deepera_graph.training.weights import find_encoder
 from support.pools import pool

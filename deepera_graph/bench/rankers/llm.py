@@ -11,14 +11,13 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field
 
 from deepera_graph.bench.rankers.base import CandidatePassage, Job, Ranker, Ranking, rank_by_score
-from deepera_graph.budget import Meter, with_meter
+from deepera_graph.budget import Limiter, Meter, with_meter
 from deepera_graph.cache.role import CachedRole
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel
 from deepera_graph.chat.parsing import Number, ReplyModel, json_schema
 from deepera_graph.chat.structured import request_reply
-from deepera_graph.concurrency import Limiter
 from deepera_graph.errors import (
     AnswerError,
     BackendError,

@@ -57,10 +57,9 @@ from deepera_graph.bench.rankers.llm import (
     paperqa,
 )
 from deepera_graph.bench.rankers.retrieval import BM25, Dense, dense_openai, dense_sentences
-from deepera_graph.budget import Budget, Meter
+from deepera_graph.budget import Budget, Limiter, Meter
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.chat.rate_limit import RateLimits
-from deepera_graph.concurrency import Limiter
+from deepera_graph.chat.retry import RateLimits
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges import parse_name
 from deepera_graph.judges.llm.backend import Mode, llm_backend

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from deepera_graph.judges.heuristic.lexicon import CUE_NAMES, count_cues
 from deepera_graph.judges.heuristic.topicality import (
+    CUE_NAMES,
     QuestionTerms,
     Topicality,
+    count_cues,
     coverage,
     find_acronyms,
     find_terms,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import TypeVar
 
-from deepera_graph.judges.heuristic.lexicon import find_topic
+from deepera_graph.judges.heuristic.topicality import find_topic
 from deepera_graph.schema import AnswerType, Intent, IntentKind, IntentTask
 from deepera_graph.text.words import STOP_WORDS, words
 from deepera_graph.usage import Usage

@@ -19,7 +19,7 @@ from deepera_graph.judges.heuristic.analysis import (
     sigmoid,
 )
 from deepera_graph.judges.heuristic.intent import recognize_intent
-from deepera_graph.judges.heuristic.lexicon import CUE_NAMES, section_weight, words_of_cue
+from deepera_graph.judges.heuristic.topicality import CUE_NAMES, section_weight, words_of_cue
 from deepera_graph.schema import (
     Answer,
     AnswerTask,

@@ -20,8 +20,7 @@ from deepera_graph.chat.parsing import (
     SummaryReply,
     schemas_hash,
 )
-from deepera_graph.chat.rate_limit import RateLimits
-from deepera_graph.chat.retry import RetryPolicy
+from deepera_graph.chat.retry import RateLimits, RetryPolicy
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.llm.prompt import FusedGroupReply, FusedReply, GroupReply, VerdictReply
 from deepera_graph.judges.llm.roles import (

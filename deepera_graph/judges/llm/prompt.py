@@ -14,9 +14,10 @@ from deepera_graph.chat.parsing import (
     UnusableReplyError,
     json_schema,
     remove_spaces,
+    sanitize,
+    sanitize_line,
     validate_fields,
 )
-from deepera_graph.chat.sanitize import sanitize, sanitize_line
 from deepera_graph.schema import EvidenceItem, IntentFields, PassageTask
 from deepera_graph.text.words import Sentence
 

@@ -14,10 +14,14 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from deepera_graph import prompts
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel
-from deepera_graph.chat.parsing import AnswerReply, IntentReply, JudgementReply, SummaryReply
-from deepera_graph.chat.rate_limit import RateLimits
-from deepera_graph.chat.retry import RetryPolicy
-from deepera_graph.chat.sanitize import sanitize_line
+from deepera_graph.chat.parsing import (
+    AnswerReply,
+    IntentReply,
+    JudgementReply,
+    SummaryReply,
+    sanitize_line,
+)
+from deepera_graph.chat.retry import RateLimits, RetryPolicy
 from deepera_graph.chat.structured import CutOffError, UsableReply, request_reply
 from deepera_graph.errors import AnswerError, BudgetError, CallError, RoleError
 from deepera_graph.judges.base import Judge, PlanRequest, one_by_one, window_key

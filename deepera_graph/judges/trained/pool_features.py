@@ -13,9 +13,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.judges.trained.features import PassageFeatures, PassageReading
-from deepera_graph.judges.trained.similarity import (
+from deepera_graph.judges.trained.features import (
     LexicalSimilarity,
+    PassageFeatures,
+    PassageReading,
     TokenCounts,
     measure_lexical_similarity,
     pairwise_dot,

@@ -10,7 +10,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.judges.trained.features import PassageFeatures, PassageReading, ResultsClassifier
+from deepera_graph.judges.trained.features import (
+    PassageFeatures,
+    PassageReading,
+    ResultsClassifier,
+    TokenCounts,
+    logit,
+    looks_like_claim,
+    sigmoid,
+)
 from deepera_graph.judges.trained.pool_features import (
     CONTEXT_FEATURES,
     PoolFeatures,
@@ -19,7 +27,6 @@ from deepera_graph.judges.trained.pool_features import (
     compute_pool_features,
     compute_ranking_features,
 )
-from deepera_graph.judges.trained.similarity import TokenCounts, logit, looks_like_claim, sigmoid
 
 Floats = NDArray[np.float64]
 

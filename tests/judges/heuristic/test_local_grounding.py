@@ -1,8 +1,12 @@
 import pytest
 
 from deepera_graph.judges.heuristic.analysis import CUE_WEIGHTS, find_sought, read_sentences
-from deepera_graph.judges.heuristic.lexicon import CUE_NAMES, count_cues, section_weight
-from deepera_graph.judges.heuristic.topicality import find_names
+from deepera_graph.judges.heuristic.topicality import (
+    CUE_NAMES,
+    count_cues,
+    find_names,
+    section_weight,
+)
 from deepera_graph.text.words import words
 
 

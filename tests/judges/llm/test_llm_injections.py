@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepera_graph import EvidenceReranker, llm_backend
-from deepera_graph.chat.sanitize import sanitize
+from deepera_graph.chat.parsing import sanitize
 from deepera_graph.judges.llm import prompt as show
 from support.injections import INJECTIONS, ORDER
 from support.openai_server import ChatServer, Reply, Request

@@ -9,8 +9,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel, OutputModes, find_model
 from deepera_graph.chat.parsing import JudgementReply
-from deepera_graph.chat.rate_limit import RateLimits
-from deepera_graph.chat.retry import RetryPolicy
+from deepera_graph.chat.retry import RateLimits, RetryPolicy
 from deepera_graph.chat.structured import UsableReply, request_reply
 from deepera_graph.errors import AnswerError, CallError
 from support.openai_server import ChatServer, Reply, Request

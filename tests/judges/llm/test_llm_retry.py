@@ -13,8 +13,7 @@ from deepera_graph.budget import Meter, Tab, with_tab
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel, find_model
 from deepera_graph.chat.parsing import SummaryReply
-from deepera_graph.chat.rate_limit import RateLimits
-from deepera_graph.chat.retry import RetryPolicy
+from deepera_graph.chat.retry import RateLimits, RetryPolicy
 from deepera_graph.chat.structured import UsableReply, request_reply
 from deepera_graph.errors import CallError, SettingsError
 from deepera_graph.usage import Usage

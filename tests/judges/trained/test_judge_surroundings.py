@@ -6,7 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from deepera_graph.judges.trained.features import PassageFeatures, PassageReading, ResultsClassifier
+from deepera_graph.judges.trained.features import (
+    PassageFeatures,
+    PassageReading,
+    ResultsClassifier,
+    TokenCounts,
+    logit,
+    sigmoid,
+)
 from deepera_graph.judges.trained.pool_features import (
     CONTEXT_FEATURES,
     RANKING_FEATURES,
@@ -26,7 +33,6 @@ from deepera_graph.judges.trained.scorer import (
     list_same_document_inputs,
     log_pool_size,
 )
-from deepera_graph.judges.trained.similarity import TokenCounts, logit, sigmoid
 
 COUNTS = TokenCounts(50, {"rust": 9, "shade": 3})
 QUESTION = "Does shade reduce rust?"
