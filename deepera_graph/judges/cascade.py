@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from langchain_core.runnables import RunnableConfig
 
-from deepera_graph.errors import SettingsError
 from deepera_graph.judges.base import (
     Judge,
     PlanRequest,
@@ -17,6 +16,7 @@ from deepera_graph.judges.base import (
     window_key,
 )
 from deepera_graph.schema import Backend, Batch, Candidate, Judgement, Unjudged, Verdict, Window
+from deepera_graph.settings import check_at_least
 from deepera_graph.thresholds import check_share
 from deepera_graph.usage import Usage
 
@@ -100,9 +100,7 @@ def cascade_backend(local: Backend, llm: Backend, keep: int = KEEP) -> Backend:
     Raises:
         SettingsError: *keep* is no whole number >= 1.
     """
-    asked: object = keep
-    if isinstance(asked, bool) or not isinstance(asked, int) or asked < 1:
-        raise SettingsError(f"keep must be a whole number >= 1, got {keep!r}")
+    check_at_least("keep", keep, 1)
     spec = joint_spec("cascade", {"local": local, "llm": llm})
     return Backend(
         name=f"{local.name}>{llm.name}",

@@ -33,7 +33,7 @@ from deepera_graph.judges.llm.roles import (
 )
 from deepera_graph.prompts import Domain, load_domain, prompts_hash
 from deepera_graph.schema import Backend
-from deepera_graph.settings import warn_renamed
+from deepera_graph.settings import check_at_least, warn_renamed
 
 T = TypeVar("T", RetryPolicy, RateLimits)
 Mode = Literal["separate", "fused", "grouped"]
@@ -159,9 +159,8 @@ def _group_size(mode: str, size: int | None) -> int | None:
         if size is not None:
             raise SettingsError(f"group_size goes with mode 'grouped', not with {mode!r}")
         return None
-    found: object = GROUP_SIZE if size is None else size
-    if isinstance(found, bool) or not isinstance(found, int) or found < 2:
-        raise SettingsError(f"group_size must be a whole number >= 2, got {found!r}")
+    found = GROUP_SIZE if size is None else size
+    check_at_least("group_size", found, 2)
     return found
 
 
