@@ -238,7 +238,7 @@ def rerank_lines(
         engine: What judges the lines as *reranker* would, not begun yet; this process if None.
     """
     output = out if isinstance(out, ResumableOutput) else PlainOutput(out)
-    recorder = _Recorder(output, report, watch, reranker.settings.to_dict())
+    recorder = _Recorder(output, report, watch, reranker.effective_settings.to_dict())
     lines = islice(read_rest(source, output.find_done), limit)
     used = engine or LocalEngine(build_line_judge(reranker), reranker.questions_at_once)
     with InFlight[JudgedLine, BadLine | DoneLine](used, lines) as flights:
