@@ -18,6 +18,12 @@ from deepera_graph.pipeline.state import (
     RankRecord,
     kept_document,
 )
+from deepera_graph.schema import (
+    Direction,
+    count_directions,
+    describe_directions,
+    name_direction,
+)
 from deepera_graph.usage import Usage
 
 _STYLE = "text-align:left;vertical-align:top"
@@ -31,13 +37,15 @@ def result_html(result: "RerankResult") -> str:
     dropped, failed = result.dropped, result.failed
     fields = result.intent["fields"]
     intent = f"{fields['intent']} · {fields['entity_type']}" if fields["topic"] else "not known"
+    said = describe_directions(result.direction_counts)
     unasked = f", not needed {len(result.not_needed)}" if result.not_needed else ""
     head = (
         f"<p><b>{escape(result.question)}</b><br>intent: {escape(intent)} · "
         f"outcome: <b>{result.outcome}</b> · "
         f"kept {len(result.kept)}, dropped {len(dropped)}, "
         f"failed {len(failed)}{unasked} at threshold {result.threshold:g} · "
-        f"{result.total_usage.calls} calls, {result.seconds.get('total', 0):.2f} s</p>"
+        f"{result.total_usage.calls} calls, {result.seconds.get('total', 0):.2f} s"
+        f"{f' · {said}' if said else ''}</p>"
     )
     rows = [*_rows(result.kept), *_rows(dropped[:_SHOWN_DROPPED]), *_rows(failed)]
     hidden = len(dropped) - _SHOWN_DROPPED
@@ -58,6 +66,7 @@ def _rows(passages: "Sequence[RankedPassage]") -> list[str]:
 
 def _row(passage: "RankedPassage") -> str:
     score = "–" if passage.score is None else f"{passage.score:.2f}"
+    score += f"<br>{name_direction(passage.direction)}" if passage.direction else ""
     shade = "font-weight:bold" if passage.kept else "opacity:0.65"
     cells = (
         str(passage.rank or "–"),
@@ -98,6 +107,8 @@ class RankedPassage:
         status: ``scored``, ``repaired``, ``failed``, ``skipped_budget`` or ``not_needed`` (there
             was enough without it); `reason` has the cause.
         reason: Why, in a few words.
+        direction: What it says to a yes/no question or a claim: ``supports``, ``contradicts``,
+            ``no_difference``, ``mixed`` or ``unclear``; None where the judge gave none.
         quote: The evidence in the passage's words, or empty.
         quote_span: Character offsets of the quote, [start, end); None if it is not in the passage.
         quote_status: ``verbatim``, ``normalised`` (but for white space, hyphenation, ligatures,
@@ -130,6 +141,7 @@ class RankedPassage:
     retrieval_rank: int
     retrieval_score: float | None
     document_id: str | None = None
+    direction: Direction | None = None
     unusable: bool = field(default=False, repr=False)
 
     @classmethod
@@ -220,6 +232,11 @@ class RerankResult:
     def not_needed(self) -> tuple[RankedPassage, ...]:
         """The passages that nobody was asked about, as there was enough; best first stage first."""
         return tuple(one for one in self.passages if one.status == "not_needed")
+
+    @property
+    def direction_counts(self) -> dict[Direction, int]:
+        """How many kept passages support, contradict, ...; those without a direction left out."""
+        return count_directions(one.direction for one in self.kept)
 
     @property
     def total_usage(self) -> Usage:

@@ -200,6 +200,7 @@ def _rerank(
 
 def show_result(console: Console, result: RerankResult) -> None:
     """Show the answer if one was asked for, the evidence, and what to try when there is none."""
+    from deepera_graph.schema import describe_directions
 
     console.print(Text(result.question, style="bold"))
     _show_answer(console, result)
@@ -213,6 +214,8 @@ def show_result(console: Console, result: RerankResult) -> None:
         f"{result.outcome}: {len(result.kept)} kept, {len(result.dropped)} dropped, "
         f"{len(result.failed)} failed{unasked}; {used.calls} calls; {result.seconds['total']:.1f} s"
     )
+    if said := describe_directions(result.direction_counts):
+        words += f"; {said}"
     if result.failed:
         words += f"; first failure: {result.failed[0].reason}"
     console.print(Text(words, style="dim"))
@@ -232,10 +235,13 @@ def _show_answer(console: Console, result: RerankResult) -> None:
 
 
 def _show_kept(console: Console, passage: RankedPassage) -> None:
+    from deepera_graph.schema import name_direction
+
     console.print(
         Text.assemble(
             (f"{passage.rank:>2}. ", "dim"),
             (show_number(passage.score), "bold green"),
+            f" {name_direction(passage.direction)}".rstrip(),
             f"  {_name(passage)}",
         )
     )

@@ -57,6 +57,8 @@ def _describe_passage(passage: RankedPassage) -> dict[str, Any]:
         "quote": passage.quote,
         "summary": passage.summary,
     }
+    if passage.direction:
+        fields["direction"] = passage.direction
     if passage.quote:
         fields["quote_status"], fields["quote_span"] = passage.quote_status, passage.quote_span
     if passage.summary_status not in {"", "ok"}:
