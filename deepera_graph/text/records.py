@@ -41,22 +41,33 @@ def suffix_of(path: Path) -> str:
     return Path(name.removesuffix(GZIP)).suffix
 
 
+class _Gzip(GzipFile):
+    """Says which file is damaged."""
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer."""
+        try:
+            return super().readinto(buffer)
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputError(f"{self.name}: cannot be read: {error}") from error
+
+
 @contextmanager
 def open_records(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
     """Open a file, decompressed if it ends in ``.gz``; also give the file as it is on the disk.
 
     Raises:
-        InputError: The file cannot be read, or is damaged.
+        InputError: The file cannot be opened; or while reading: it is damaged.
     """
     try:
-        with path.open("rb") as raw:
-            if path.name.lower().endswith(GZIP):
-                yield cast("BinaryIO", io.BufferedReader(GzipFile(fileobj=raw))), raw
-            else:
-                yield raw, raw
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{path}: cannot be read: {reason}") from error
+        raw = path.open("rb")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    with raw:
+        if path.name.lower().endswith(GZIP):
+            yield cast("BinaryIO", io.BufferedReader(_Gzip(fileobj=raw))), raw
+        else:
+            yield raw, raw
 
 
 def read_records(
