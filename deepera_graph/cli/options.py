@@ -442,6 +442,18 @@ class StoreOptions:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """How a file or folder is read."""
+
+    max_words: str | None = opt(
+        "Longest passage, in words: a longer text is cut between sentences. [b]off[/b] cuts none.",
+        brief="Longest passage, in words, or off. [350]",
+        metavar="N|off",
+        shown="350",
+    )
+
+
 def data_folder() -> Path:
     """Return the folder of local collections, by the XDG base directory specification."""
     home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
