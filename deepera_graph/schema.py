@@ -8,10 +8,11 @@ label or other metadata.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NotRequired, Self, TypedDict
+from typing import Any, Literal, NotRequired, Self
 
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
 
 from deepera_graph.errors import BudgetError, CallError, RoleError, SettingsError
 from deepera_graph.usage import Usage

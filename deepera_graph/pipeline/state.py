@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired
 
 from langchain_core.documents import Document
+from pydantic import Field, WithJsonSchema
+from typing_extensions import TypedDict
 
 from deepera_graph.passages import PassageLike
 from deepera_graph.schema import Batch, IntentFields, PassageTask
@@ -144,33 +146,50 @@ def append(old: list[Any] | None, new: list[Any] | None) -> list[Any]:
     return [] if new is None else [*(old or []), *new]
 
 
+_PASSAGES_SCHEMA = {
+    "type": "array",
+    "description": "Candidates in first-stage order: texts, or objects with a text.",
+    "items": {
+        "anyOf": [
+            {"type": "string"},
+            {
+                "type": "object",
+                "properties": {
+                    "id": {"type": "string", "description": "Names the passage in the ranking."},
+                    "text": {"type": "string"},
+                    "metadata": {"type": "object", "description": "Such as title, year and doi."},
+                    "score": {"type": "number", "description": "Of the first stage."},
+                },
+                "anyOf": [{"required": ["text"]}, {"required": ["page_content"]}],
+            },
+        ]
+    },
+}
+
+
 class Question(TypedDict):
-    """What goes in: a question and its passages, in first-stage order.
+    """A question and its candidate passages."""
 
-    Passages are documents (which may carry `retrieval_rank` and `retrieval_score` in their
-    metadata), strings, or dicts with a ``text``.
-    """
-
-    question: str
-    passages: Sequence[PassageLike]
+    question: Annotated[
+        str, Field(description="One complete scientific question that names what it is about.")
+    ]
+    passages: Annotated[Sequence[PassageLike], WithJsonSchema(_PASSAGES_SCHEMA)]
 
 
 class Output(TypedDict):
-    """What comes out.
-
-    `documents` are the kept passages, best first; `left_out` are the failed ones that the settings
-    take out of the ranking.
-    """
+    """The kept passages, the ranking of all, and the answer if one was asked for."""
 
     question: str
-    intent: IntentRecord
-    ranking: list[RankRecord]
-    left_out: list[RankRecord]
-    documents: list[Document]
-    threshold: float
-    outcome: Outcome
-    fallback: str | None
-    answer: AnswerRecord | None
+    intent: Annotated[IntentRecord, Field(description="What kind of question it is.")]
+    ranking: Annotated[list[RankRecord], Field(description="Every passage once, best first.")]
+    left_out: Annotated[
+        list[RankRecord], Field(description="Failed passages that the settings do not rank.")
+    ]
+    documents: Annotated[list[Document], Field(description="The kept passages, best first.")]
+    threshold: Annotated[float, Field(description="Lowest score kept, as applied; in [0, 1].")]
+    outcome: Annotated[Outcome, Field(description="How it went; ok if evidence was kept.")]
+    fallback: Annotated[str | None, Field(description="The on_empty choice, if it was needed.")]
+    answer: Annotated[AnswerRecord | None, Field(description="With citations, if asked for.")]
     usage: Annotated[dict[str, UsageRecord], merge_usage]
 
 
