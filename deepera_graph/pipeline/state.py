@@ -8,8 +8,10 @@ from langchain_core.documents import Document
 from pydantic import Field, WithJsonSchema
 from typing_extensions import TypedDict
 
+from deepera_graph.citation import Citation
 from deepera_graph.passages import PassageLike
 from deepera_graph.schema import Batch, IntentFields, PassageTask
+from deepera_graph.settings import Content
 from deepera_graph.usage import UsageRecord, merge_usage
 
 PassageStatus = Literal["scored", "repaired", "failed", "skipped_budget", "not_needed"]
@@ -204,24 +206,27 @@ class State(Output):
 
 _RETRIEVAL_KEYS = ("retrieval_rank", "retrieval_score")  # as `Passage.to_document` writes them
 _RECORD_KEYS = (
-    "rank", "reason", "quote", "quote_span", "quote_status", "status", "window", "summary_status",
-    "retrieval_rank", "retrieval_score",
+    "rank", "reason", "quote", "quote_span", "quote_status", "status", "window", "summary",
+    "summary_status", "retrieval_rank", "retrieval_score",
 )  # fmt: skip
 
 
-def kept_document(passage: Document, record: Mapping[str, Any], intent: IntentRecord) -> Document:
+def kept_document(passage: Document, record: Mapping[str, Any], content: Content) -> Document:
     """Return a copy of a kept passage with its verdict, a `RankRecord` or like it.
 
-    `page_content` is the summary if there is one, else the passage; `metadata` keeps every key
-    and gains `relevance_score` in [0, 1] and one `deepera` key with the rest, JSON-serialisable.
+    `metadata` keeps every key and gains `relevance_score` in [0, 1] and one `deepera` key with the
+    rest, JSON-serialisable. Where `page_content` is the summary, that has the passage as `text`.
     """
     verdict: dict[str, Any] = {key: record[key] for key in _RECORD_KEYS}
     for key in ("quote_span", "window"):
         verdict[key] = None if record[key] is None else list(record[key])
-    verdict["text"], verdict["intent"] = passage.page_content, dict(intent["fields"])
+    verdict["citation"] = str(Citation.of(passage.metadata, record["id"]))
+    shown = passage.page_content
+    if content == "summary" and record["summary"]:
+        shown, verdict["text"] = record["summary"], passage.page_content
     rest = {name: value for name, value in passage.metadata.items() if name not in _RETRIEVAL_KEYS}
     return Document(
         id=passage.id,
-        page_content=record["summary"] or passage.page_content,
+        page_content=shown,
         metadata={**deepcopy(rest), "relevance_score": record["score"], "deepera": verdict},
     )
