@@ -10,6 +10,7 @@ from typing import Any, Self
 from langchain_core.documents import Document
 from pydantic_core import to_jsonable_python
 
+from deepera_graph.citation import Citation
 from deepera_graph.passages import Passage
 from deepera_graph.pipeline.state import (
     AnswerRecord,
@@ -145,6 +146,11 @@ class RankedPassage:
     direction: Direction | None = None
     unusable: bool = field(default=False, repr=False)
 
+    @property
+    def citation(self) -> Citation:
+        """Title, authors, year, venue, DOI or URL, as the metadata has them; else the id."""
+        return Citation.of(self.metadata, self.id)
+
     @classmethod
     def of(cls, passage: Passage, record: RankRecord) -> Self:
         """Join what the caller handed in with its verdict."""
@@ -253,12 +259,16 @@ class RerankResult:
         return None
 
     def to_documents(self) -> list[Document]:
-        """Return the kept passages as new documents, best first, with their verdicts."""
+        """Return the kept passages as new documents, best first, with their verdicts.
+
+        What `page_content` is, the passage or its summary, says the setting `content`.
+        """
+        content = self.manifest["settings"]["content"]
         return [
             kept_document(
                 Document(id=one.document_id, page_content=one.text, metadata=one.metadata),
                 asdict(one),
-                self.intent,
+                content,
             )
             for one in self.kept
         ]

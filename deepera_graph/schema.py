@@ -10,10 +10,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, NotRequired, Self, TypedDict, get_args
+from typing import Annotated, Any, Literal, NotRequired, Self, get_args
 
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from typing_extensions import TypedDict
 
 from deepera_graph.errors import BudgetError, CallError, RoleError, SettingsError
 from deepera_graph.usage import Usage
