@@ -211,8 +211,7 @@ class State(Output):
 _RETRIEVAL_KEYS = ("retrieval_rank", "retrieval_score")  # as `Passage.to_document` writes them
 _RECORD_KEYS = (
     "rank", "reason", "direction", "quote", "quote_span", "quote_status", "status", "window",
-    "summary",
-    "summary_status", "retrieval_rank", "retrieval_score",
+    "summary", "summary_status", "retrieval_rank", "retrieval_score",
 )  # fmt: skip
 
 
