@@ -15,6 +15,7 @@ from deepera_graph.bench.data.documents import read_articles
 from deepera_graph.bench.data.instance import Context, Instance, read_rows
 from deepera_graph.bench.data.readers import BeirDocument, open_dataset, read_beir, read_instances
 from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.training.topics import is_topics, read_topics
 
 GOLDEN = "golden"
 OTHER_PAPER = "other paper"
@@ -48,7 +49,7 @@ def find_groups(keys: Sequence[Sequence[str]]) -> list[str]:
 
 def list_keys(instance: Instance, evidence: Mapping[str, str]) -> list[str]:
     """Return keys of a question, of its golden passages, and of its candidates as a whole."""
-    texts = [one.text for one in instance.contexts if one.is_golden]
+    texts = [one.text for one in instance.contexts if one.is_golden or one.is_distractor]
     texts += [evidence.get(id, id) for id in instance.golden_outside]
     candidates = "\n".join(sorted(one.text for one in instance.contexts))
     return [hash_question(instance.question), *map(_digest, texts), _digest(candidates)]
@@ -195,6 +196,11 @@ def find_known_sources(folder: Path) -> dict[str, PoolSource]:
         "natural": PoolSource(path=pubmed / "natural.jsonl", read=read_instances, weight=1.5),
         "written": PoolSource(path=pubmed / "written.jsonl", read=read_instances),
         "control": PoolSource(path=pubmed / "written_control.jsonl", read=read_instances),
+        "multi": PoolSource(path=pubmed / "multi.jsonl", read=read_instances),
+        "sciences": PoolSource(path=folder / "sciences/questions.jsonl", read=read_instances),
+        "question_titles": PoolSource(
+            path=folder / "question_titles/dev.jsonl", read=read_instances
+        ),
         "evidence_inference": PoolSource(
             path=folder / "evidence_inference", read=read_articles, is_articles=True
         ),
@@ -215,6 +221,8 @@ def _find_sources(
     known = find_known_sources(path)
     if known:
         return known
+    if is_topics(path):
+        return {path.stem: PoolSource(path=path, read=read_topics)}
     dataset = open_dataset(path, split=split, n_candidates=n_candidates)
     return {
         dataset.name: PoolSource(

@@ -51,15 +51,15 @@ _GPU = "CUDAExecutionProvider"  # of the package onnxruntime-gpu
 N_SPLITS = 4
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS pairs "
-    "(key BLOB PRIMARY KEY, plain BLOB, cosines BLOB, matches BLOB)",
+    "(key BLOB PRIMARY KEY, plain BLOB, cosines BLOB, tokens BLOB)",
     "CREATE TABLE IF NOT EXISTS texts "
     "(key BLOB PRIMARY KEY, vector BLOB, body BLOB, sentences BLOB)",
 )
 _FIND = (
-    "SELECT plain, cosines, matches, vector, body, sentences FROM pairs, texts "
+    "SELECT plain, cosines, tokens, vector, body, sentences FROM pairs, texts "
     "WHERE pairs.key = ? AND texts.key = ?"
 )
-_FORMAT = "4"  # to be raised whenever `match_passage` gives other numbers
+_FORMAT = "5"  # to be raised whenever `match_passage` gives other numbers
 _LOG_EVERY = 50  # pools
 _MAX_HELD = 2**30  # bytes of token vectors held, as questions of one set share passages
 
@@ -80,7 +80,7 @@ def exclude_split(some: Sequence[OneT], split: int, of: Callable[[OneT], int]) -
 
 
 class FeatureCache:
-    """Matches in an SQLite file of one encoder's weights: about 10 KB a text, 0.5 KB a pair."""
+    """Matches in an SQLite file of one encoder's weights: about 10 KB a text, 1 KB a pair."""
 
     def __init__(self, file: Path) -> None:
         try:
@@ -102,7 +102,7 @@ class FeatureCache:
         for key, one in matches.items():
             pair, text = _name_rows(key)
             plain = np.array(one.plain, np.float64).tobytes()
-            pairs.append((pair, plain, one.cosines.tobytes(), one.matches.tobytes()))
+            pairs.append((pair, plain, one.cosines.tobytes(), one.tokens.tobytes()))
             texts.append((text, *(x.tobytes() for x in (one.vector, one.body, one.sentences))))
         with self._rows:
             self._rows.executemany("INSERT OR REPLACE INTO pairs VALUES (?, ?, ?, ?)", pairs)
@@ -142,14 +142,14 @@ def _digest(text: str) -> bytes:
 
 def _decode(plain: bytes, *arrays: bytes) -> PassageMatch:
     """Return the match of a row, its columns in the order of `_FIND`."""
-    cosines, matches, vector, body, sentences = (np.frombuffer(one, np.float32) for one in arrays)
+    cosines, tokens, vector, body, sentences = (np.frombuffer(one, np.float32) for one in arrays)
     return PassageMatch(
         plain=tuple(np.frombuffer(plain, np.float64).tolist()),
         vector=vector,
         body=body,
         sentences=sentences.reshape(-1, len(vector)),
         cosines=cosines,
-        matches=matches,
+        tokens=tokens.reshape(len(cosines), -1),
     )
 
 
@@ -218,7 +218,7 @@ class FeatureExtractor:
     """Matches the passages of pools with their questions; *cache* keeps that for the next time."""
 
     def __init__(self, encoder: Encodes, cache: FeatureCache | None = None) -> None:
-        self._encoder, self._cache = encoder, cache
+        self.encoder, self._cache = encoder, cache
         self._matches: dict[Key, PassageMatch] = {}
         self._vectors: OrderedDict[tuple[str, str], PassageVectors] = OrderedDict()
         self._held = 0  # bytes
@@ -279,8 +279,8 @@ class FeatureExtractor:
     def _vectorize(self, passages: Sequence[LabelledPassage]) -> list[PassageVectors]:
         """Return what passages are whatever the question; the latest are held for the next one."""
         new = [one for one in passages if (one.title, one.text) not in self._vectors]
-        titles = encode_once(self._encoder, (one.title for one in new if one.title))
-        encoded = self._encoder.encode([one.text for one in new])
+        titles = encode_once(self.encoder, (one.title for one in new if one.title))
+        encoded = self.encoder.encode([one.text for one in new])
         for one, body in zip(new, encoded, strict=True):
             vectors = vectorize_passage(one.text, body, titles.get(one.title))
             self._vectors[one.title, one.text] = vectors
@@ -301,7 +301,7 @@ class FeatureExtractor:
     def _read_question(self, question: str) -> tuple[Encoded, IntentFields]:
         if question not in self._questions:
             intent = intent_fields(recognize_intent({"question": question, "problem": ""}))
-            self._questions[question] = (self._encoder.encode([question])[0], intent)
+            self._questions[question] = (self.encoder.encode([question])[0], intent)
         return self._questions[question]
 
     def _compare_words(self, pool: Pool, counts: TokenCounts) -> LexicalSimilarity:

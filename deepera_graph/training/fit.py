@@ -30,8 +30,11 @@ from deepera_graph.judges.trained.scorer import (
     list_same_document_inputs,
 )
 from deepera_graph.schema import Window, intent_fields
+from deepera_graph.thresholds import OPERATING_POINT
 from deepera_graph.training.augment import (
+    exchange_passages,
     has_natural_negatives,
+    keep_one_golden,
     label_own_paper,
     label_results,
     merge_evidence,
@@ -59,6 +62,7 @@ from deepera_graph.training.fit_ranking import (
     fit_single_passage,
     fit_trees,
 )
+from deepera_graph.training.fit_sentences import MarkedText, fit_sentences, match_marked
 from deepera_graph.training.measure import FitJudge, PoolScorer
 from deepera_graph.training.weights import Log, import_package, log_nothing
 
@@ -68,6 +72,11 @@ LARGE = 3000  # distinct passages of a set from which its words are counted
 TOP_CLAIM = 20  # passages of a claim that teach what is on topic
 TOPIC_ROUNDS, LINK_ROUNDS = 150, 100
 N_ENSEMBLES = 3  # whose mean says so: one alone changes with the order of its pools
+_NOWHERE, _ZERO = np.zeros(1, np.int64), np.zeros(1)
+UNDECIDED = Trees(  # one leaf: the first sentence is as good as any
+    roots=_NOWHERE, feature=_NOWHERE, limit=_ZERO, missing_left=np.zeros(1, np.bool_),
+    left=_NOWHERE, right=_NOWHERE, value=_ZERO, depth=0, start=0.0,
+)  # fmt: skip
 NEVER_SAME_DOCUMENT = SameDocumentModel((0.0,) * N_POOL, -20.0)
 _DIGITS = 6
 _Taught = tuple[int, Floats, Any]  # split, numbers, labels
@@ -79,6 +88,7 @@ def fit_scorer(
     *,
     seed: int = 0,
     log: Log = log_nothing,
+    marked: Sequence[MarkedText] = (),  # teach which sentence answers
     without: Collection[str] = (),  # features that the ranking does without
     # gives what the pools cannot teach, e.g. counts where no set is large
     base: EvidenceScorer | None = None,
@@ -122,14 +132,19 @@ def fit_scorer(
         beside[: len(own)],
         merged=beside[len(own) :],
         truncated=extract(truncated),
-        bare=extract(_drop_evidence([*own, *truncated])),
+        partial=extract(list(keep_one_golden(own, seed))),
+        bare=extract([*_drop_evidence([*own, *truncated]), *exchange_passages(own, seed)]),
         seed=seed,
         log=log,
         without=without,
     )
     alone = partial(fit_single_passage, rows, seed=seed, log=log, without=without)
-    question, article, claim = rank(QUESTION), rank(ARTICLE), rank(CLAIM)
+    fitted = [rank(kind) for kind in (QUESTION, ARTICLE, CLAIM)]
+    question, article, claim = (None if one is None else one.ranker for one in fitted)
+    points = [one.operating_point for one in fitted if one is not None]
     one_question, one_claim = alone(ONE_QUESTION) or alone(ONE_OF_ARTICLE), alone(ONE_CLAIM)
+    sentence = fit_sentences(match_marked(marked, extractor.encoder), results)
+    sentence = sentence or (base.sentence if base else UNDECIDED)
     any_of_them, one = question or article or claim, one_question or one_claim
     if any_of_them is None or one is None:
         raise InputError("no question has both evidence and something else among its passages")
@@ -145,6 +160,8 @@ def fit_scorer(
         question_alone=one_question or (base.question_alone if base else one),
         claim_alone=one_claim or (base.claim_alone if base else one),
         same_document=fit_same_document(beside) or same_document,
+        sentence=sentence,
+        operating_point=points[0] if points else OPERATING_POINT,
         about={"questions": dict(Counter(pool.set for pool in own)), "seed": seed},
     )
 

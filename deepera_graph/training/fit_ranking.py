@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from functools import partial as partial_of
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from deepera_graph.judges.trained.scorer import (
     PlattScaling,
     SinglePassageScorer,
     list_answerability_inputs,
-    list_platt_inputs,
+    rank_value,
 )
 from deepera_graph.training.features import ContextPool, FeaturedPool
 from deepera_graph.training.weights import Event, Log, import_package, log_nothing
@@ -32,7 +32,11 @@ Rows = Sequence[FeaturedPool]
 
 LEAF = 40  # fewest passages, or pairs of them, in a leaf
 RANK_ROUNDS = 350
-SHARE_WITHOUT = 0.1  # of questions for which nothing that was found is evidence; an assumption
+SMALL_ROUNDS, _SMALL_LEAVES, _SMALL_LEAF = 150, 7, 30  # of a ranking within one passage
+SHARE_WITHOUT = 0.2  # of questions for which nothing that was found is evidence; an assumption
+# what a pool counts in the fit of absolute evidence that has none, or one of several pieces
+BARE_WEIGHT, PARTIAL_WEIGHT = 0.5, 0.15
+_LEAST_SHARE = 0.2  # of the features that one of its trees may look at
 WITHOUT_WEIGHT = SHARE_WITHOUT / (1 - SHARE_WITHOUT)  # of what a pool with evidence counts
 _PARAMETERS: Mapping[str, Any] = {
     "learning_rate": 0.05,
@@ -46,6 +50,7 @@ _PARAMETERS: Mapping[str, Any] = {
     "num_threads": 1,
     "verbose": -1,
 }
+_POINTS = tuple(step / 50 for step in range(5, 46))
 _DIGITS = 6
 _LEAST = 1e-6  # standard deviation that a number is divided by at least
 # A claim may be about anything, a method or an aim too: no results role, and nothing that tells an
@@ -55,6 +60,8 @@ FOR_CLAIMS = frozenset(
         *("cosine", "match", "match_least", "match_least3", "found", "sentence_cosine"),
         *("sentence_match", "strength", "names", "words_here", "words"),
         *("lead", "lead_second", "words_lead"),
+        *("telling", "telling_near", "telling_z", "telling_near_z", "telling_sentence"),
+        *("telling_near_sentence", "telling_near_lead", "telling_sentence_lead"),
     )
 )
 
@@ -107,33 +114,73 @@ def fit_ranker(
     kind: QuestionKind,
     *,
     merged: Sequence[ContextPool],  # some of them with more evidence
-    truncated: Sequence[ContextPool],  # teach how probabilities depend on the number, not ranks
-    bare: Sequence[ContextPool],  # the same and those over few passages, without evidence
+    truncated: Sequence[ContextPool],  # some of them with fewer passages
+    partial: Sequence[ContextPool],  # some of them with one of several golden passages
+    bare: Sequence[ContextPool],  # without evidence: taken out, or the passages are of others
     seed: int,
     log: Log,
     without: Collection[str] = (),  # features to do without
-) -> PassageRanker | None:
+) -> "FittedRanker | None":
     """Fit what ranks the passages of one kind of question; None if nothing teaches it."""
     if not any(kind.includes(one.row) and _teaches(one.row) for one in pools):
         return None
     whole = [one for one in (*pools, *merged) if kind.includes(one.row) and _teaches(one.row)]
-    short, empty = ([one for one in some if kind.includes(one.row)] for some in (truncated, bare))
+    short, single, empty = (
+        [one for one in some if kind.includes(one.row)] for some in (truncated, partial, bare)
+    )
     kept = [kind.uses(name, without) for name in RANKING_FEATURES]
-    numbers, shorts, empties = (
-        [_mask(one.ranking_features, kept) for one in some] for some in (whole, short, empty)
+    every = [*whole, *short, *single, *empty]
+    numbers = [_mask(one.ranking_features, kept) for one in every]
+    rows = [one.row for one in every]
+    shares = [1.0] * (len(whole) + len(short)) + [PARTIAL_WEIGHT] * len(single)
+    shares += [BARE_WEIGHT] * len(empty)
+    n = len(whole)
+    monotone = kind.find_monotone(RANKING_FEATURES)
+    rank = partial_of(_rank, kind=kind, seed=seed, monotone=monotone)
+    classify = partial_of(_classify, kind=kind, seed=seed, monotone=monotone)
+    order = rank(rows[:n], numbers[:n], log=_name_events(log, kind.name, "order"))
+    absolute = classify(rows, numbers, shares, log=_name_events(log, kind.name, "absolute"))
+    orders = _fit_halves(rows[:n], lambda at: rank(*_pick(at, rows, numbers)))
+    absolutes = _fit_halves(rows, lambda at: classify(*_pick(at, rows, numbers, shares)))
+    found = [
+        (absolutes[row.half].predict(its), orders[row.half].predict(its))
+        for row, its in zip(rows, numbers, strict=True)
+    ]
+    ranker = PassageRanker(
+        order,
+        absolute,
+        _fit_platt(rows, [rank_value(*one) for one in found], log),
+        fit_answerability(rows, found, log),
     )
-    rows = [one.row for one in whole]
-    rank = partial(_rank, kind=kind, seed=seed, monotone=kind.find_monotone(RANKING_FEATURES))
-    halves = _fit_halves(rows, numbers, rank)
-    trees = rank(rows, numbers, log=_name_events(log, kind.name, "together"))
-    scaled = [*rows, *(one.row for one in short)]
-    return PassageRanker(
-        trees,
-        _fit_platt(scaled, [*numbers, *shorts], halves, log, alone=False),
-        fit_answerability(
-            [*whole, *short, *empty], [*numbers, *shorts, *empties], halves=halves, log=log
-        ),
-    )
+    scores = [ranker.combine(*one) for one in found[:n]]
+    return FittedRanker(ranker, find_operating_point(rows[:n], scores))
+
+
+class FittedRanker(NamedTuple):
+    """A ranker, and the probability from which on keeping passages has the best F1."""
+
+    ranker: PassageRanker
+    operating_point: float
+
+
+def find_operating_point(rows: Rows, scores: Sequence[Floats]) -> float:
+    """Return the probability from which on keeping has the best F1, the mean over the sets."""
+    sets = sorted({row.pool.set for row in rows})
+
+    def measure(threshold: float) -> float:
+        found = []
+        for name in sets:
+            pairs = [
+                (row.labels, its >= threshold)
+                for row, its in zip(rows, scores, strict=True)
+                if row.pool.set == name
+            ]
+            n_right = sum(int((labels * kept).sum()) for labels, kept in pairs)
+            n_named = sum(int(labels.sum() + kept.sum()) for labels, kept in pairs)
+            found.append(2 * n_right / max(1, n_named))
+        return float(np.mean(found))
+
+    return max(_POINTS, key=measure)
 
 
 def fit_single_passage(
@@ -145,34 +192,29 @@ def fit_single_passage(
         return None
     kept = [kind.uses(name, without) for name in SINGLE_FEATURES]
     numbers = [_mask(row.features.single_features(), kept) for row in chosen]
-    rank = partial(_rank, kind=kind, seed=seed, monotone=kind.find_monotone(SINGLE_FEATURES))
-    halves = _fit_halves(chosen, numbers, rank)
+    rank = partial_of(_rank, kind=kind, seed=seed, monotone=kind.find_monotone(SINGLE_FEATURES))
+    halves = _fit_halves(chosen, lambda at: rank(*_pick(at, chosen, numbers)))
     trees = rank(chosen, numbers, log=_name_events(log, kind.name, "alone"))
-    return SinglePassageScorer(trees, _fit_platt(chosen, numbers, halves, log, alone=True))
+    values = [halves[row.half].predict(its) for row, its in zip(chosen, numbers, strict=True)]
+    return SinglePassageScorer(trees, _fit_platt(chosen, values, log))
 
 
 def fit_answerability(
-    pools: Sequence[ContextPool],
-    numbers: Sequence[Floats],  # what each is ranked by
-    *,
-    halves: Mapping[int, Trees],  # what ranks each half, fitted on the other
-    log: Log,
+    rows: Rows, found: Sequence[tuple[Floats, Floats]], log: Log
 ) -> AnswerabilityModel:
-    """Fit it to pools with evidence, and to pools without."""
-    # Pools without evidence, found none or taken out, count `WITHOUT_WEIGHT` as much. At full
-    # weight no score of two passages would reach 0.8, though those near it are evidence.
-    inputs, there, weights = [], [], []
-    for one, its in zip(pools, numbers, strict=True):
-        ranks = halves[one.row.half].predict(its)
-        inputs.append(list_answerability_inputs(ranks, one.row.features, one.context))
-        has = bool(one.row.labels.any())
-        there.append(has)
-        weights.append(one.row.pool.weight * (1 if has else WITHOUT_WEIGHT))
+    """Fit it to pools with evidence and without, of which *found* are both predictions."""
+    # Pools without evidence, found none or taken out, count `WITHOUT_WEIGHT` as much.
+    inputs = np.stack([list_answerability_inputs(*one) for one in found])
+    there = [bool(row.labels.any()) for row in rows]
+    weights = [
+        row.pool.weight * (1 if has else WITHOUT_WEIGHT)
+        for row, has in zip(rows, there, strict=True)
+    ]
     if len(set(there)) < 2:
-        return AnswerabilityModel((0.0,) * len(inputs[0]), 20.0)  # nothing to tell apart
-    found = AnswerabilityModel(*fit_scaled_logistic(np.stack(inputs), there, weights))
-    log({"step": "presence", "pools": len(inputs), "with evidence": int(sum(there))})
-    return found
+        return AnswerabilityModel((0.0,) * inputs.shape[1], 20.0)  # nothing to tell apart
+    model = AnswerabilityModel(*fit_scaled_logistic(inputs, there, weights))
+    log({"step": "presence", "pools": len(inputs), "with evidence": sum(there)})
+    return model
 
 
 def fit_scaled_logistic(
@@ -219,6 +261,22 @@ def fit_trees(
         log({"step": "trees", "objective": objective, "rows": len(rows), "rounds": rounds})
         ensembles.append(convert_trees(model.dump_model(), rounds))
     return average_trees(ensembles)
+
+
+def fit_small_ranking(rows: Sequence[Floats], labels: Sequence[NDArray[np.int64]]) -> Trees:
+    """Fit a few shallow trees that rank the rows of each group; for groups of a few rows."""
+    lightgbm = import_package("lightgbm")
+    data = lightgbm.Dataset(
+        np.concatenate(rows), np.concatenate(labels), group=[len(one) for one in rows]
+    )
+    given = {
+        **_PARAMETERS,
+        "objective": "lambdarank",
+        "num_leaves": _SMALL_LEAVES,
+        "min_data_in_leaf": _SMALL_LEAF,
+    }
+    model = lightgbm.train(given, data, SMALL_ROUNDS)
+    return convert_trees(model.dump_model(), SMALL_ROUNDS)
 
 
 def convert_trees(model: Mapping[str, Any], n_trees: int) -> Trees:
@@ -295,26 +353,49 @@ def _rank(
     )
 
 
-def _fit_halves(
-    rows: Rows, numbers: Sequence[Floats], rank: Callable[..., Trees]
-) -> dict[int, Trees]:
-    """Return what ranks the pools of each half, fitted on the other, or on all if it is empty."""
-    found = {}
-    for half in (0, 1):
-        other = [place for place, row in enumerate(rows) if row.half != half] or range(len(rows))
-        found[half] = rank([rows[p] for p in other], [numbers[p] for p in other])
-    return found
+def _classify(
+    rows: Rows,
+    numbers: Sequence[Floats],
+    shares: Sequence[float],
+    *,
+    kind: QuestionKind,
+    seed: int,
+    monotone: Sequence[bool] | None,
+    log: Log = log_nothing,
+) -> Trees:
+    weights = [row.weights * share for row, share in zip(rows, shares, strict=True)]
+    return fit_trees(
+        np.concatenate(numbers),
+        np.concatenate([row.labels for row in rows]),
+        weights=np.concatenate(weights),
+        rounds=RANK_ROUNDS,
+        seed=seed,
+        n_ensembles=min(2, kind.n_ensembles),
+        share=max(_LEAST_SHARE, kind.share),
+        monotone=monotone,
+        log=log,
+    )
 
 
-def _fit_platt(
-    rows: Rows, numbers: Sequence[Floats], halves: Mapping[int, Trees], log: Log, *, alone: bool
-) -> PlattScaling:
-    """Fit probabilities to ranks that models of the other half gave; to pools with evidence."""
-    taught = [(row, its) for row, its in zip(rows, numbers, strict=True) if row.labels.any()]
-    ranks = [halves[row.half].predict(its) for row, its in taught]
-    inputs = [_list_single_inputs(one) if alone else list_platt_inputs(one) for one in ranks]
+def _pick(places: Sequence[int], *columns: Sequence[Any]) -> list[list[Any]]:
+    """Return the items of each column at some places."""
+    return [[column[place] for place in places] for column in columns]
+
+
+def _fit_halves(rows: Rows, fit: Callable[[Sequence[int]], Trees]) -> dict[int, Trees]:
+    """Return what was fitted without each half of the pools, or to all if there is no other."""
+    every = range(len(rows))
+    return {
+        half: fit([place for place in every if rows[place].half != half] or every)
+        for half in (0, 1)
+    }
+
+
+def _fit_platt(rows: Rows, values: Sequence[Floats], log: Log) -> PlattScaling:
+    """Fit probabilities to values that models of the other half gave; to pools with evidence."""
+    taught = [(row, its) for row, its in zip(rows, values, strict=True) if row.labels.any()]
     found = fit_logistic(
-        np.concatenate(inputs),
+        np.concatenate([its for _, its in taught])[:, None],
         np.concatenate([row.labels for row, _ in taught]),
         np.concatenate([row.weights for row, _ in taught]),
         C=100.0,
@@ -322,10 +403,6 @@ def _fit_platt(
     log({"step": "scale", "weights": [round(float(x), 3) for x in found.weights]})
     weights = tuple(np.round(found.weights, _DIGITS).tolist())
     return PlattScaling(weights, round(found.intercept, _DIGITS))
-
-
-def _list_single_inputs(ranks: Floats) -> Floats:
-    return np.column_stack([ranks, np.zeros((len(ranks), PlattScaling.N_INPUTS - 1))])
 
 
 def _name_events(log: Log, kind: str, what: str) -> Log:

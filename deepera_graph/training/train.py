@@ -15,6 +15,7 @@ from deepera_graph.training.data import DataPlan, Pool, select_trainable
 from deepera_graph.training.features import FeatureExtractor, open_extractor
 from deepera_graph.training.fit import build_scorer, fit_scorer
 from deepera_graph.training.fit_ranking import LEAF
+from deepera_graph.training.fit_sentences import read_marked
 from deepera_graph.training.measure import (
     PoolScorer,
     mean_average_precision,
@@ -89,7 +90,11 @@ def train_judge(plan: TrainingPlan, log: Log = log_nothing) -> TrainingOutcome:
     ):
         sets = Counter(pool.set for pool in pools)
         told({"step": "data", "questions": sets, "passages": sum(len(p.passages) for p in pools)})
-        learn = partial(fit_scorer, encoder=extractor, seed=plan.seed, log=told, base=base)
+        marked = [one for path in plan.data for one in read_marked(path)]
+        told({"step": "marked", "texts": len(marked)})
+        learn = partial(
+            fit_scorer, encoder=extractor, seed=plan.seed, log=told, base=base, marked=marked
+        )
         recipe, found = (OURS, {}) if sides is None else _decide(*sides, learn, extractor, told)
         scorer = learn(add_variants(pools, kinds=RECIPES[recipe], seed=plan.seed))
         _check_splits(scorer, len(pools))
@@ -136,7 +141,9 @@ def _check_splits(scorer: EvidenceScorer, n_questions: int) -> None:
     """Raise `InputError` if the trees of a ranking are bare leaves, and so rank all alike."""
     rankers = (scorer.question, scorer.article, scorer.claim)
     singles = (scorer.question_alone, scorer.claim_alone)
-    if not all(one.trees.depth for one in (*rankers, *singles)):
+    if not all(
+        depth for depth in (*(x.order.depth for x in rankers), *(x.trees.depth for x in singles))
+    ):
         raise InputError(
             f"too little to learn from: over {n_questions} questions no measure tells golden "
             f"passages from others often enough (a leaf of a tree needs {LEAF} passages)"

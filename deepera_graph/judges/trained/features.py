@@ -258,7 +258,13 @@ class PassageMatch:
     body: Floats
     sentences: Floats
     cosines: Floats  # of question and each sentence, shape (n_sentences,)
-    matches: Floats  # match of each sentence, shape (n_sentences,)
+    # how well each sentence matches each token of the question, shape (n_sentences, n_asked)
+    tokens: Floats
+
+    @property
+    def matches(self) -> Floats:
+        """Match of each sentence, shape (n_sentences,)."""
+        return np.asarray(self.tokens.mean(axis=1), np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +273,7 @@ class PassageReading:
 
     features: PassageFeatures
     vector: Floats  # of title and text, of length 1, shape (n_dimensions,)
-    best: int  # place of the sentence that is the best evidence, among those of the text
+    tokens: Floats  # see `PassageMatch`
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,27 +379,28 @@ def match_passage(question: Encoded, task: PassageTask, passage: PassageVectors)
         0.0 if looks_like_claim(task["question"]) else 1.0,
         float(len(asked)),
     )
-    return PassageMatch(plain, passage.vector, passage.body, passage.sentences, cosines, matches)
+    return PassageMatch(plain, passage.vector, passage.body, passage.sentences, cosines, best)
 
 
 def complete_features(match: PassageMatch, classifier: ResultsClassifier) -> PassageReading:
     """Add what the results classifier says."""
     roles = classifier.predict_sentences(match.sentences)
     results = sigmoid(roles)
-    evidence = match.matches * results
+    matches = match.matches
+    evidence = matches * results
     by_role = (
         float(classifier.predict_passages(match.body[None])[0]),
         float(roles.max()),
         _mean(roles),
         float(roles[0]),
         float(roles[-1]),
-        float(roles[match.matches.argmax()]),
+        float(roles[matches.argmax()]),
         float(roles[match.cosines.argmax()]),
         float((match.cosines * results).max()),
         float(evidence.max()),
     )
     features = PassageFeatures._make((*match.plain, *by_role))
-    return PassageReading(features, match.vector, int(evidence.argmax()))
+    return PassageReading(features, match.vector, match.tokens)
 
 
 def _mean(values: Floats | Doubles) -> float:

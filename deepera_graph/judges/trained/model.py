@@ -18,6 +18,7 @@ from deepera_graph.judges.trained.features import (
     vectorize_passage,
 )
 from deepera_graph.judges.trained.scorer import EvidenceScorer
+from deepera_graph.judges.trained.sentences import choose_sentence
 from deepera_graph.schema import IntentFields, Judgement, Window, passage_task
 from deepera_graph.text.words import split_sentences
 from deepera_graph.usage import Usage
@@ -38,7 +39,7 @@ class Signs(NamedTuple):
     results: float  # probability that it reports results
     # how likely it is of one study with another on topic, in [0, 1]; None if it is alone
     support: float | None
-    sentence: int  # place of its best sentence, from 0
+    quote: str  # the sentence that answers best
 
 
 def explain(signs: Signs) -> str:
@@ -131,7 +132,7 @@ class EvidenceModel:
         """
         filled = [one for one in windows if one["text"].strip()]
         signs = iter(self.read_signs(question, intent, filled))
-        return [_judgement(one, next(signs)) if one["text"].strip() else _BLANK for one in windows]
+        return [_judgement(next(signs)) if one["text"].strip() else _BLANK for one in windows]
 
     def read_signs(
         self, question: str, intent: IntentFields, windows: Sequence[Window]
@@ -143,16 +144,17 @@ class EvidenceModel:
         features = [complete_features(one, self.head.results) for one in matches]
         texts = [join_title(one["title"], one["text"]) for one in windows]
         found = self.head.score_passages(question, texts, features)
-        rows = zip(found.evidence, found.topic, found.results, found.support, features, strict=True)
+        quotes = [self._quote(question, *pair) for pair in zip(windows, matches, strict=True)]
+        rows = zip(found.evidence, found.topic, found.results, found.support, quotes, strict=True)
         return [
             Signs(
                 evidence=round(float(evidence), DIGITS),
                 topic=round(float(topic), DIGITS),
                 results=round(float(results), DIGITS),
                 support=None if np.isnan(support) else round(float(support), DIGITS),
-                sentence=int(one.best),
+                quote=quote,
             )
-            for evidence, topic, results, support, one in rows
+            for evidence, topic, results, support, quote in rows
         ]
 
     def read_ahead(self, windows: Sequence[Window]) -> None:
@@ -164,6 +166,13 @@ class EvidenceModel:
         """Return vectors of length 1, shape (n_texts, 384); the more alike, the closer."""
         found = [one.mean for one in self._encoder.encode(texts)]
         return np.stack(found) if found else np.zeros((0, 384), np.float32)
+
+    def _quote(self, question: str, window: Window, match: PassageMatch) -> str:
+        sentences = [one.text for one in split_sentences(window["text"])]
+        if not sentences:
+            return ""
+        head = self.head
+        return sentences[choose_sentence(question, sentences, match, head.results, head.sentence)]
 
     def _match(
         self, question: str, intent: IntentFields, windows: Sequence[Window]
@@ -184,14 +193,8 @@ class EvidenceModel:
 _BLANK = Judgement(score=0.0, reason="the passage has no text", usage=Usage())
 
 
-def _judgement(window: Window, signs: Signs) -> Judgement:
-    sentences = [one.text for one in split_sentences(window["text"])]
-    return Judgement(
-        score=signs.evidence,
-        reason=explain(signs),
-        quote=sentences[signs.sentence] if signs.sentence < len(sentences) else "",
-        usage=Usage(),
-    )
+def _judgement(signs: Signs) -> Judgement:
+    return Judgement(score=signs.evidence, reason=explain(signs), quote=signs.quote, usage=Usage())
 
 
 def check(folder: Path) -> str:

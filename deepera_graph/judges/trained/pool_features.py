@@ -118,8 +118,13 @@ CONTEXT_FEATURES = (
     *("by_aims_cosine", "by_aims_words", "others_aims"),
     *("topic", "support", "support_any", "link", "linked_topic"),
     *("topic_lead", "supported_lead", "link_two", "support_aims"),
+    *("telling", "telling_near", "telling_z", "telling_near_z"),
+    *("telling_sentence", "telling_near_sentence", "telling_least", "telling_least3"),
+    *("telling_near_lead", "telling_sentence_lead"),
     *("pool_cosine", "pool_topic_cosine", "pool_spread", "pool_topic", "pool_role"),
 )
+N_NEAR = 12  # passages, the best matched, among which a token of the question may tell
+_LEAST_SPREAD = 0.05  # of cosines, added to their standard deviation
 SINGLE_FEATURES = (*PassageFeatures._fields, "words_here", "words")
 TOPIC_FEATURES = (*PassageFeatures._fields[:N_BEFORE_ROLE], "words_here", "words", "role")
 _ABSOLUTE = (*PassageFeatures._fields, *CONTEXT_FEATURES)
@@ -127,7 +132,7 @@ _ABSOLUTE = (*PassageFeatures._fields, *CONTEXT_FEATURES)
 _NOT_COMPARED = frozenset(
     (
         *("is_question", "question_length", "lead", "lead_second", "words_lead"),
-        *("topic_lead", "supported_lead"),
+        *("topic_lead", "supported_lead", "telling_near_lead", "telling_sentence_lead"),
         *(name for name in CONTEXT_FEATURES if name.startswith("pool_")),
     )
 )
@@ -156,6 +161,7 @@ class PoolFeatures:
     abbreviations: Floats  # how many abbreviations two share, see `measure_shared_abbreviations`
     asked: Floats  # similarity of question and passage
     asked_here: Floats  # the same, with weight on what is rare among the passages
+    tokens: Sequence[NDArray[np.float32]]  # of each passage, see `PassageMatch`
 
     @property
     def results(self) -> Floats:
@@ -228,6 +234,7 @@ def assemble_pool_features(
         abbreviations=words.abbreviations,
         asked=words.asked,
         asked_here=words.asked_here,
+        tokens=[one.tokens for one in readings],
     )
 
 
@@ -241,6 +248,7 @@ def compute_context_features(found: PoolFeatures, topics: Floats, link: Trees) -
     columns = [
         *_compare_with_topical(found, others),
         *_compare_with_studies(found, topics, link, others),
+        *_weigh_tokens(found.tokens),
     ]
     n = len(topics)
     pairs = max(n * (n - 1), 1)
@@ -335,6 +343,53 @@ def _most_of_others(values: Floats) -> Floats:
     greatest = np.full(len(values), values[order[0]])
     greatest[order[0]] = values[order[1]]
     return greatest
+
+
+def _weigh_tokens(tokens: Sequence[NDArray[np.float32]]) -> list[Floats]:
+    """Return how well passages match those tokens of the question that tell the pool apart.
+
+    Look-alikes share the question's subject: its name is matched everywhere. What they lack is the
+    relation that is asked for, so a token counts by how much its match varies, once over the pool,
+    once over the passages that match best.
+    """
+    matched = np.stack([one.max(axis=0) for one in tokens]).astype(np.float64)
+    near = matched[np.argsort(-matched.mean(axis=1), kind="stable")[:N_NEAR]]
+    weights, near_weights = (_spread_weights(one) for one in (matched, near))
+    scores, near_scores = (
+        (matched - one.mean(axis=0)) / (one.std(axis=0) + _LEAST_SPREAD) for one in (matched, near)
+    )
+    worst = np.sort(near_scores, axis=1)
+    by_sentence, near_by_sentence = (
+        np.array([float((one @ its).max()) for one in tokens]) for its in (weights, near_weights)
+    )
+    near_match = matched @ near_weights
+    return [
+        matched @ weights,
+        near_match,
+        scores.mean(axis=1),
+        near_scores.mean(axis=1),
+        by_sentence,
+        near_by_sentence,
+        worst[:, 0],
+        worst[:, :3].mean(axis=1),
+        _lead(near_match),
+        _lead(near_by_sentence),
+    ]
+
+
+def _spread_weights(matched: Floats) -> Floats:
+    spread = matched.std(axis=0)
+    return np.asarray(spread / (spread.sum() + _LEAST), np.float64)
+
+
+def _lead(values: Floats) -> Floats:
+    """Return how far each is above the best other, below 0 for all but the best."""
+    if len(values) < 2:
+        return np.zeros(len(values))
+    ordered = np.sort(values)
+    return np.asarray(
+        values - np.where(values == ordered[-1], ordered[-2], ordered[-1]), np.float64
+    )
 
 
 def compute_ranking_features(features: Floats, context: Floats) -> Floats:

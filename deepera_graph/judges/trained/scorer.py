@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.judges.trained.features import (
-    PassageFeatures,
     PassageReading,
     ResultsClassifier,
     TokenCounts,
@@ -33,12 +32,11 @@ Floats = NDArray[np.float64]
 # passages; of 320 articles trained on, three have fewer than 15
 MIN_SAME_DOCUMENT, SURE_SAME_DOCUMENT = 10, 20
 MAX_COUNTED = 40  # passages; most questions trained on have 30 to 45
-_MAX_LEAD = 3
+ORDER_WEIGHT = 1.0
 _LEAST_PART = 0.01  # of the ranking for one paper, below which it is not asked
-_SUPPORT, _TOPIC = CONTEXT_FEATURES.index("support"), CONTEXT_FEATURES.index("topic")
+_SUPPORT = CONTEXT_FEATURES.index("support")
 _POOL = [i for i, name in enumerate(CONTEXT_FEATURES) if name.startswith("pool_")]
 N_POOL = len(_POOL)
-_OF_BEST = [PassageFeatures._fields.index(name) for name in ("cosine", "match", "strength")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,30 +66,13 @@ class LogitModel:
 
 @dataclass(frozen=True, slots=True)
 class PlattScaling(LogitModel):
-    """Turns the ranks of one question's passages into probabilities."""
+    """Turns the value that passages are ranked by into a probability, for each by itself."""
 
-    N_INPUTS = 4
+    N_INPUTS = 1
 
-    def probabilities(self, ranks: Floats) -> Floats:
-        """Return how likely each passage is evidence, in [0, 1]."""
-        return self._predict(list_platt_inputs(ranks))
-
-
-def list_platt_inputs(ranks: Floats) -> Floats:
-    """Return what `PlattScaling` takes of each passage: its rank value, and its lead.
-
-    Shape (n, 4): the value; how far it is above the best other, at most 3; how far below, at most
-    3; `log_pool_size` of n. All but the value are 0 for a passage alone.
-    """
-    if len(ranks) < 2:
-        return np.column_stack([ranks, np.zeros((len(ranks), 3))])
-    order = np.argsort(-ranks, kind="stable")
-    best = np.full(len(ranks), ranks[order[0]])
-    best[order[0]] = ranks[order[1]]
-    lead = ranks - best
-    sizes = np.full(len(ranks), log_pool_size(len(ranks)))
-    ahead, behind = np.clip(lead, 0, _MAX_LEAD), np.clip(-lead, 0, _MAX_LEAD)
-    return np.column_stack([ranks, ahead, behind, sizes])
+    def probabilities(self, values: Floats) -> Floats:
+        """Return how likely each passage is evidence, in [0, 1], shape (n,)."""
+        return self._predict(values[:, None])
 
 
 def log_pool_size(n: int) -> float:
@@ -106,32 +87,22 @@ def log_pool_size(n: int) -> float:
 class AnswerabilityModel(LogitModel):
     """Tells how likely there is evidence among some passages at all."""
 
-    N_INPUTS = 9
+    N_INPUTS = 4
 
-    def probability(self, ranks: Floats, found: PoolFeatures, context: Floats) -> float:
+    def probability(self, absolute: Floats, order: Floats) -> float:
         """Return the probability for the passages of one question, in [0, 1]."""
-        return float(self._predict(list_answerability_inputs(ranks, found, context)))
+        return float(self._predict(list_answerability_inputs(absolute, order)))
 
 
-def list_answerability_inputs(ranks: Floats, found: PoolFeatures, context: Floats) -> Floats:
-    """Return what `AnswerabilityModel` takes: the passage that is ranked first, and its lead.
+def list_answerability_inputs(absolute: Floats, order: Floats) -> Floats:
+    """Return what `AnswerabilityModel` takes of a pool, shape (4,).
 
-    Shape (9,): its rank value, its lead over the second (at most 3), how likely it is on topic, of
-    one study with a passage on topic (both 0 where there is no other), and a report of results; its
-    `cosine`, `match` and `strength`; `log_pool_size` of the number of passages.
+    The best and the second best log odds of evidence, the best value by which passages are ordered,
+    and `log_pool_size`.
     """
-    first = int(ranks.argmax())
-    return np.array(
-        [
-            ranks[first],
-            list_platt_inputs(ranks)[first, 1],
-            np.nan_to_num(context[first, _TOPIC]),
-            np.nan_to_num(context[first, _SUPPORT]),
-            found.results[first],
-            *found.features[first, _OF_BEST],
-            log_pool_size(len(ranks)),
-        ]
-    )
+    best = np.sort(absolute)[::-1]
+    second = best[min(1, len(best) - 1)]
+    return np.array([best[0], second, order.max(), log_pool_size(len(absolute))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,23 +130,34 @@ def list_same_document_inputs(context: Floats) -> Floats:
     return np.asarray(context[known, _POOL], np.float64)
 
 
+def rank_value(absolute: Floats, order: Floats) -> Floats:
+    """Return what passages are ranked by: their log odds, and how they compare with each other."""
+    return absolute + ORDER_WEIGHT * order
+
+
 @dataclass(frozen=True, slots=True)
 class PassageRanker:
     """How the passages of one kind of question are ranked together, and how that is read."""
 
-    trees: Trees
+    order: Trees  # which of two passages is the better evidence
+    absolute: Trees  # log odds that a passage is evidence, whatever stands beside it
     scale: PlattScaling
     presence: AnswerabilityModel
 
-    def score(self, features: Floats, found: PoolFeatures, context: Floats) -> Floats:
+    def score(self, features: Floats) -> Floats:
         """Return how likely each passage is evidence, in [0, 1], shape (n,)."""
-        ranks = self.trees.predict(features)
-        return self.scale.probabilities(ranks) * self.presence.probability(ranks, found, context)
+        return self.combine(self.absolute.predict(features), self.order.predict(features))
+
+    def combine(self, absolute: Floats, order: Floats) -> Floats:
+        """Return how likely each passage is evidence, by what the trees say of it."""
+        chances = self.scale.probabilities(rank_value(absolute, order))
+        return chances * self.presence.probability(absolute, order)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
         return {
-            "trees": self.trees.to_dict(),
+            "order": self.order.to_dict(),
+            "absolute": self.absolute.to_dict(),
             "scale": self.scale.to_dict(),
             "presence": self.presence.to_dict(),
         }
@@ -184,7 +166,8 @@ class PassageRanker:
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Return what `to_dict` gave."""
         return cls(
-            Trees.from_dict(plain["trees"]),
+            Trees.from_dict(plain["order"]),
+            Trees.from_dict(plain["absolute"]),
             PlattScaling.from_dict(plain["scale"]),
             AnswerabilityModel.from_dict(plain["presence"]),
         )
@@ -236,6 +219,8 @@ class EvidenceScorer:
     question_alone: SinglePassageScorer  # judges one passage for a question
     claim_alone: SinglePassageScorer  # judges one passage for a claim
     same_document: SameDocumentModel  # are the passages of one paper?
+    sentence: Trees  # which sentence of a passage answers the question
+    operating_point: float  # the probability from which on keeping passages has the best F1
     about: Mapping[str, Any]  # how it was trained; plain data
 
     def score_passages(
@@ -263,14 +248,11 @@ class EvidenceScorer:
         """
         features = compute_ranking_features(found.features, context)
         if is_claim:
-            return self.claim.score(features, found, context)
+            return self.claim.score(features)
         of_one = self.same_document.probability(context)
         if of_one < _LEAST_PART:
-            return self.question.score(features, found, context)
-        several, one = (
-            logit(ranker.score(features, found, context))
-            for ranker in (self.question, self.article)
-        )
+            return self.question.score(features)
+        several, one = (logit(ranker.score(features)) for ranker in (self.question, self.article))
         return sigmoid((1 - of_one) * several + of_one * one)
 
     def to_dict(self) -> dict[str, Any]:
@@ -287,6 +269,8 @@ class EvidenceScorer:
             "question_alone": self.question_alone.to_dict(),
             "claim_alone": self.claim_alone.to_dict(),
             "one_paper": self.same_document.to_dict(),
+            "sentence": self.sentence.to_dict(),
+            "operating_point": self.operating_point,
         }
 
     @classmethod
@@ -303,6 +287,8 @@ class EvidenceScorer:
             question_alone=SinglePassageScorer.from_dict(plain["question_alone"]),
             claim_alone=SinglePassageScorer.from_dict(plain["claim_alone"]),
             same_document=SameDocumentModel.from_dict(plain["one_paper"]),
+            sentence=Trees.from_dict(plain["sentence"]),
+            operating_point=float(plain["operating_point"]),
             about=plain["about"],
         )
 

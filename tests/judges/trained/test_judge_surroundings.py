@@ -29,7 +29,6 @@ from deepera_graph.judges.trained.scorer import (
     SameDocumentModel,
     SinglePassageScorer,
     list_answerability_inputs,
-    list_platt_inputs,
     list_same_document_inputs,
     log_pool_size,
 )
@@ -63,7 +62,8 @@ def pool(n, seed=0):
     for _ in range(n):
         vector = random.normal(size=12).astype(np.float32)
         numbers = PassageFeatures._make(random.normal(size=len(PassageFeatures._fields)).tolist())
-        reads.append(PassageReading(numbers, vector / np.linalg.norm(vector), 0))
+        tokens = random.random((3, 4), np.float32)
+        reads.append(PassageReading(numbers, vector / np.linalg.norm(vector), tokens))
     return texts, reads
 
 
@@ -78,11 +78,8 @@ def around(texts, reads):
 def head():
     own = one_split(1, 0.0, -1.5, 0.7)
     beside = one_split(len(PassageFeatures._fields) + CONTEXT_FEATURES.index("support"), 0.5, -1, 2)
-    scale, scale_alone = (
-        PlattScaling([1.2, 0.3, -0.4, 0.1], -0.5),
-        PlattScaling([0.9, 0, 0, 0], -1.0),
-    )
-    there = AnswerabilityModel([0.2, 0.5, 1.0, 0.4, -0.3, 0.1, 0.2, 0.6, -0.1], 0.3)
+    scale, scale_alone = PlattScaling([1.2], -0.5), PlattScaling([0.9], -1.0)
+    there = AnswerabilityModel([0.2, 0.5, 1.0, -0.3], 0.3)
     spread = one_split(RANKING_FEATURES.index("cosine, z-score"), 0.5, -1, 1)
     random = np.random.default_rng(5)
     return EvidenceScorer(
@@ -90,12 +87,14 @@ def head():
         results=ResultsClassifier(random.normal(size=12), 0.1, random.normal(size=12), -0.2),
         topic=TOPIC,
         link=LINK,
-        question=PassageRanker(beside, scale, there),
-        article=PassageRanker(spread, scale, there),
-        claim=PassageRanker(own, scale_alone, there),
+        question=PassageRanker(beside, own, scale, there),
+        article=PassageRanker(spread, own, scale, there),
+        claim=PassageRanker(own, beside, scale_alone, there),
         question_alone=SinglePassageScorer(own, scale_alone),
         claim_alone=SinglePassageScorer(one_split(0, 0.2, -1, 1), scale),
         same_document=SameDocumentModel([2.0, -1.0, 3.0, 0.5, 0.1], -1.0),
+        sentence=one_split(1, 0.5, -1, 1),
+        operating_point=0.4,
         about={"seed": 0},
     )
 
@@ -127,14 +126,29 @@ def test_a_copy_supports_its_twin_no_more_than_any_other_does():
         assert with_copy[0, column] <= rows[0, column] + 0.05
 
 
-def test_the_lead_is_over_the_best_other_and_ends_at_three():
-    found = list_platt_inputs(np.array([1.0, 3.0, 2.0, -4.0]))
-    assert found[:, 1].tolist() == [0, 1, 0, 0]
-    assert found[:, 2].tolist() == [2, 0, 1, 3]
-    assert found[:, 3] == pytest.approx(np.log(4))
-    assert list_platt_inputs(np.array([1.0])).tolist() == [[1, 0, 0, 0]]
+def test_the_size_of_a_pool_counts_up_to_forty():
     assert [log_pool_size(n) for n in (1, 40, 41, 1000)] == pytest.approx([0, *[np.log(40)] * 3])
-    assert list_platt_inputs(np.array([2.0, 2.0]))[:, 1:3].tolist() == [[0, 0], [0, 0]]
+
+
+def test_a_token_that_all_passages_match_tells_none_of_them_apart():
+    texts, reads = pool(6)
+    subject, relation = np.full(6, 0.95), np.array([0.9, 0.2, 0.3, 0.25, 0.2, 0.1])
+    told = [
+        replace(one, tokens=np.array([[s, r]], np.float32))
+        for one, s, r in zip(reads, subject, relation, strict=True)
+    ]
+    telling = around(texts, told)[:, CONTEXT_FEATURES.index("telling")]
+    assert telling == pytest.approx(relation, abs=1e-3)
+    lead = around(texts, told)[:, CONTEXT_FEATURES.index("telling_near_lead")]
+    assert lead[0] == pytest.approx(0.6, abs=1e-3)
+    assert (lead[1:] < 0).all()
+
+
+def test_a_passage_scores_what_it_scores_whatever_its_order_value_is_compared_with(head):
+    order, absolute = np.array([0.0, 2.0, -1.0]), np.array([1.0, 0.5, -2.0])
+    chances = head.question.scale.probabilities(absolute + order)
+    there = head.question.presence.probability(absolute, order)
+    assert head.question.combine(absolute, order) == pytest.approx(chances * there)
 
 
 @pytest.mark.parametrize("question", [QUESTION, "Shade reduces rust"])
@@ -161,8 +175,8 @@ def test_questions_and_claims_have_rankings_of_their_own(head):
 
 def test_presence_lowers_all_scores_of_a_pool_alike(head):
     texts, reads = pool(9)
-    sure = replace(head.claim, presence=AnswerabilityModel([0.0] * 9, 50.0))
-    doubtful = replace(head.claim, presence=AnswerabilityModel([0.0] * 9, 0.0))
+    sure = replace(head.claim, presence=AnswerabilityModel([0.0] * 4, 50.0))
+    doubtful = replace(head.claim, presence=AnswerabilityModel([0.0] * 4, 0.0))
     scores = [
         replace(head, claim=one).score_passages("Shade reduces rust", texts, reads).evidence
         for one in (sure, doubtful)
@@ -204,14 +218,10 @@ def test_a_copy_beside_one_text_does_not_hide_what_the_pool_is_like():
     assert list_same_document_inputs(lone).tolist() == list_same_document_inputs(found).tolist()
 
 
-def test_presence_looks_at_the_passage_that_is_ranked_first():
-    texts, reads = pool(5)
-    found = compute_pool_features(COUNTS, QUESTION, texts, reads)
-    ranks = np.array([0.0, 2.0, 0.5, -1.0, 0.1])
-    shown = list_answerability_inputs(ranks, found, around(texts, reads))
-    assert shown[:2] == pytest.approx([2.0, 1.5])
-    assert shown[5] == pytest.approx(reads[1].features.cosine)
-    assert shown[-1] == pytest.approx(np.log(5))
+def test_presence_looks_at_the_best_two_passages():
+    shown = list_answerability_inputs(np.array([0.0, 2.0, 0.5]), np.array([0.1, 0.3, 0.9]))
+    assert shown == pytest.approx([2.0, 0.5, 0.9, np.log(3)])
+    assert list_answerability_inputs(np.array([2.0]), np.array([0.3]))[:2].tolist() == [2.0, 2.0]
 
 
 def test_a_head_whose_parts_see_other_numbers_is_refused(head):
