@@ -17,6 +17,7 @@ from deepera_graph.pipeline.state import (
     PassageStatus,
     RankRecord,
     kept_document,
+    read_outcome,
 )
 from deepera_graph.usage import Usage
 
@@ -172,9 +173,9 @@ class RerankResult:
         passages: Every passage once, in rank order, but for those left out; shape (n_passages,).
         left_out: Passages that could not be judged and, by ``on_error="drop"``, are not ranked; in
             the order they came.
-        outcome: ``ok``, ``over_filtered`` (nothing passed the threshold), ``nothing_retrieved``,
-            ``degraded`` (too many passages could not be judged) or ``budget_stop`` (the budget left
-            some undone).
+        outcome: ``ok``, ``no_evidence`` (nothing passed the threshold; what `on_empty` kept all the
+            same is no evidence either), ``nothing_retrieved``, ``degraded`` (too many passages
+            could not be judged) or ``budget_stop`` (the budget left some undone).
         fallback: The `on_empty` choice that filled an empty result, or None.
         threshold: The lowest score kept, in [0, 1], as applied to this question.
         answer: The answer with its citations, if one was asked for.
@@ -275,6 +276,7 @@ class RerankResult:
         values = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
         for name in ("passages", "left_out"):
             values[name] = tuple(map(RankedPassage.from_dict, plain.get(name, ())))
+        values["outcome"] = read_outcome(plain["outcome"])
         values["usage"] = {stage: Usage.of(used) for stage, used in plain["usage"].items()}
         return cls(**values)
 

@@ -16,7 +16,7 @@ from deepera_graph.budget import Meter, has_limit, has_meter, with_limit, with_m
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.passages import PassageLike, read_passages
 from deepera_graph.pipeline.call import Event
-from deepera_graph.pipeline.state import Output, Question
+from deepera_graph.pipeline.state import Output, Question, read_outcome
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import Backend
 from deepera_graph.settings import Settings
@@ -136,7 +136,7 @@ class Run:
                 RankedPassage.of(self._passages[record["index"]], record)
                 for record in output.get("left_out", ())
             ),
-            outcome=output["outcome"],
+            outcome=read_outcome(output["outcome"]),
             fallback=output["fallback"],
             threshold=output["threshold"],
             answer=output["answer"],

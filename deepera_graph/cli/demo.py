@@ -94,8 +94,8 @@ def _find_questions(ids: Sequence[str], *, hard: bool) -> list[DemoQuestion]:
 def _show_score(console: Console, trials: Sequence[Trial], *, without_evidence: bool) -> None:
     n = count(len(trials), "question")
     if without_evidence:
-        empty = sum(trial.result.outcome == "over_filtered" for trial in trials)
-        console.print(f"[b]without evidence: over_filtered in {empty} of {n}[/b]")
+        empty = sum(trial.result.outcome == "no_evidence" for trial in trials)
+        console.print(f"[b]without evidence: no_evidence in {empty} of {n}[/b]")
         return
     first = sum(trial.evidence_first for trial in trials)
     before = sum(trial.evidence_first_before for trial in trials)

@@ -317,12 +317,9 @@ def describe_report(report: JobReport) -> str:
 def _describe_outcomes(report: JobReport) -> str:
     if not report.n_written:
         return "no question done"
-    others = {name: n for name, n in sorted(report.outcomes.items()) if name != "ok"}
-    if report.n_written == report.outcomes["ok"]:
-        return "all questions ok"
-    counts = ", ".join(f"{n} {name}" for name, n in others.items())
-    n_others = report.n_written - report.outcomes["ok"]
-    return f"{count(n_others, 'question')} not ok ({counts})"
+    others = "".join(f", {n} {name}" for name, n in sorted(report.outcomes.items()) if name != "ok")
+    n_questions = count(report.n_written, "question")
+    return f"evidence for {report.outcomes['ok']} of {n_questions}{others}"
 
 
 def _describe_calls(report: JobReport) -> str:

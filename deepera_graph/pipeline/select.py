@@ -145,7 +145,7 @@ def select(state: State, *, settings: Settings, needs_evidence: bool = False) ->
         "outcome": outcome(
             records,
             settings,
-            over_filtered=fallback is not None or not kept,
+            is_empty=fallback is not None or not kept,
         ),
         "fallback": fallback,
     }
@@ -155,7 +155,7 @@ def outcome(
     records: Sequence[RankRecord],
     settings: Settings,
     *,
-    over_filtered: bool,
+    is_empty: bool,
 ) -> Outcome:
     """Name how the run went; a run with too many failures is degraded whatever it kept.
 
@@ -169,7 +169,7 @@ def outcome(
     n_failed = sum(record["score"] is None for record in needed)
     if needed and n_failed / len(needed) > settings.max_failed_share:
         return "degraded"
-    return "over_filtered" if over_filtered else "ok"
+    return "no_evidence" if is_empty else "ok"
 
 
 def _verdicts_by_passage(state: State) -> dict[int, list[JudgementRecord]]:
@@ -335,7 +335,7 @@ def collect(state: State, *, settings: Settings) -> Update:
         "outcome": outcome(
             [*ranking, *state.get("left_out", ())],
             settings,
-            over_filtered=state["fallback"] is not None or not kept,
+            is_empty=state["fallback"] is not None or not kept,
         ),
     }
 

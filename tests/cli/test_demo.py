@@ -87,7 +87,7 @@ def test_without_evidence_nothing_golden_is_retrieved(question):
     reranker, _ = oracle(question.golden)
     (trial,) = run_trials(reranker, [question], with_evidence=False)
     assert not {*question.golden} & {one.id for one in trial.result.passages}
-    assert trial.result.outcome == "over_filtered"
+    assert trial.result.outcome == "no_evidence"
     assert not trial.evidence_first
 
 
@@ -136,7 +136,7 @@ def test_all_that_is_kept_has_its_summary_shown(deepera):
 
 def test_without_evidence_the_closing_line_counts_empty_results(deepera):
     result = deepera("demo", "--without-evidence", "--question", "q01", "--threshold", "0.999")
-    assert "without evidence: over_filtered in 1 of 1 question" in result.stdout
+    assert "without evidence: no_evidence in 1 of 1 question" in result.stdout
 
 
 def test_an_unknown_question_is_an_error(deepera):

@@ -74,7 +74,7 @@ def test_settings_reach_the_reranker(rerank, questions):
 def test_on_empty_and_order_reach_the_reranker(rerank, questions):
     args = ("--threshold", "0.99", "--on-empty", "topn", "--order", "retrieval")
     ranked = json.loads(rerank(questions(line("q1")), *args).stdout)
-    assert ranked["outcome"] == "over_filtered"
+    assert ranked["outcome"] == "no_evidence"
     assert [one["id"] for one in ranked["ranking"] if one["kept"]] == ["a", "b", "c"]
 
 

@@ -59,7 +59,7 @@ def test_sync_and_async_stop_alike() -> None:
 
 def test_every_rerank_has_a_budget_of_its_own_and_a_batch_has_one() -> None:
     one = reranker(Script({}), max_calls=30)
-    assert [one.rerank(QUESTION, PASSAGES).outcome for _ in range(3)] == ["over_filtered"] * 3
+    assert [one.rerank(QUESTION, PASSAGES).outcome for _ in range(3)] == ["no_evidence"] * 3
     outcomes = [result.outcome for result in one.batch([(QUESTION, PASSAGES)] * 3)]
     assert "budget_stop" in outcomes
     total = sum((result.total_usage for result in one.batch([(QUESTION, PASSAGES)] * 3)), Usage())

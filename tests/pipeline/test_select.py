@@ -68,7 +68,7 @@ def test_thirty_passages_come_out_as_computed_by_hand(backend, on_empty, order):
         assert [one.rank for one in result.passages] == list(range(1, 31))
         assert [one.score for one in result.passages] == [SCORES[i] for i in ranking]
         none_passed = threshold > 0.9
-        assert result.outcome == ("over_filtered" if none_passed else "ok")
+        assert result.outcome == ("no_evidence" if none_passed else "ok")
         assert result.fallback == (on_empty if none_passed and on_empty != "empty" else None)
 
 
@@ -243,10 +243,10 @@ def test_what_is_held_back_leaves_room_for_what_is_not():
     assert result.outcome == "ok"
 
 
-def test_nothing_proven_is_over_filtered_and_on_empty_acts():
+def test_nothing_proven_is_no_evidence_and_on_empty_acts():
     backend = scripted_backend(lambda task: judged(0.9))
     reranker = EvidenceReranker(backend, require_evidence=True)
-    assert reranker.rerank("Which?", ["a", "b"]).outcome == "over_filtered"
+    assert reranker.rerank("Which?", ["a", "b"]).outcome == "no_evidence"
     filled = reranker.with_settings(on_empty="top1").rerank("Which?", ["a", "b"])
     assert ([one.id for one in filled.kept], filled.fallback) == (["1"], "top1")
 
