@@ -9,6 +9,7 @@ from typing import Any, Self
 from langchain_core.documents import Document
 from pydantic_core import to_jsonable_python
 
+from deepera_graph.citation import Citation
 from deepera_graph.passages import Passage
 from deepera_graph.pipeline.state import (
     AnswerRecord,
@@ -132,6 +133,11 @@ class RankedPassage:
     retrieval_score: float | None
     document_id: str | None = None
     unusable: bool = field(default=False, repr=False)
+
+    @property
+    def citation(self) -> Citation:
+        """Title, authors, year, venue, DOI or URL, as the metadata has them; else the id."""
+        return Citation.of(self.metadata, self.id)
 
     @classmethod
     def of(cls, passage: Passage, record: RankRecord) -> Self:
