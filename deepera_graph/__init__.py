@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from deepera_graph.errors import SettingsError as SettingsError
     from deepera_graph.errors import StoreError as StoreError
     from deepera_graph.errors import WorkerError as WorkerError
+    from deepera_graph.export import export_result as export_result
     from deepera_graph.judges import load_backend as load_backend
     from deepera_graph.judges.base import Judge as Judge
     from deepera_graph.judges.base import PlanRequest as PlanRequest
@@ -79,6 +80,7 @@ _NAMES = {
     "cache.store": "JudgementCache open_cache",
     "chat.retry": "RateLimits RetryPolicy",
     "citation": "Citation",
+    "export": "export_result",
     "errors": (
         "AnswerError BackendError BudgetError CallError DeepEraError InputError PromptError "
         "RoleError SettingsError StoreError WorkerError"

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from html import escape
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from langchain_core.documents import Document
 from pydantic_core import to_jsonable_python
@@ -26,21 +26,26 @@ _STYLE = "text-align:left;vertical-align:top"
 _SHOWN_DROPPED = 5
 _SHOWN_UNASKED = 1  # all for the same reason
 _SHOWN_CHARS = 240
+READS_BY_RULES = ("local", "rules")  # backends whose reading of the question is not worth a line
 
 
 def result_html(result: "RerankResult") -> str:
     """Return an HTML table of the kept passages, the best dropped ones and the failures."""
     dropped, failed = result.dropped, result.failed
     fields = result.intent["fields"]
-    intent = f"{fields['intent']} · {fields['entity_type']}" if fields["topic"] else "not known"
+    intent = ""
+    if fields["topic"] and result.manifest.get("backend") not in READS_BY_RULES:
+        intent = f"intent: {escape(fields['intent'])} · {escape(fields['entity_type'])} · "
     unasked = f", not needed {len(result.not_needed)}" if result.not_needed else ""
     head = (
-        f"<p><b>{escape(result.question)}</b><br>intent: {escape(intent)} · "
+        f"<p><b>{escape(result.question)}</b><br>{intent}"
         f"outcome: <b>{result.outcome}</b> · "
         f"kept {len(result.kept)}, dropped {len(dropped)}, "
         f"failed {len(failed)}{unasked} at threshold {result.threshold:g} · "
         f"{result.total_usage.calls} calls, {result.seconds.get('total', 0):.2f} s</p>"
     )
+    if result.fallback is not None:
+        head += "<p><b>Below the threshold: the nearest passages, not evidence.</b></p>"
     rows = [*_rows(result.kept), *_rows(dropped[:_SHOWN_DROPPED]), *_rows(failed)]
     hidden = len(dropped) - _SHOWN_DROPPED
     if hidden > 0:
@@ -48,7 +53,7 @@ def result_html(result: "RerankResult") -> str:
     rows += _rows(result.not_needed[:_SHOWN_UNASKED])
     titles = "".join(
         f"<th style='{_STYLE}'>{title}</th>"
-        for title in ("rank", "score", "was", "id", "passage", "why")
+        for title in ("rank", "score", "was", "source", "passage", "why")
     )
     body = f"<thead><tr>{titles}</tr></thead><tbody>{''.join(rows)}</tbody>"
     return f"<div>{head}<table>{body}</table></div>"
@@ -61,12 +66,15 @@ def _rows(passages: "Sequence[RankedPassage]") -> list[str]:
 def _row(passage: "RankedPassage") -> str:
     score = "–" if passage.score is None else f"{passage.score:.2f}"
     shade = "font-weight:bold" if passage.kept else "opacity:0.65"
+    quote = ""
+    if passage.quote and passage.quote != passage.summary:
+        quote = f"<br><i>“{escape(_short(passage.quote))}”</i>"
     cells = (
         str(passage.rank or "–"),
         score,
         str(passage.retrieval_rank),
-        escape(passage.id),
-        escape(_short(passage.summary or passage.text)),
+        _source_html(passage.citation),
+        escape(_short(passage.summary or passage.text)) + quote,
         escape(_short(passage.reason)),
     )
     return (
@@ -77,6 +85,11 @@ def _row(passage: "RankedPassage") -> str:
         )
         + "</tr>"
     )
+
+
+def _source_html(source: Citation) -> str:
+    text = escape(_short(str(source)))
+    return f'<a href="{escape(source.link)}">{text}</a>' if source.link else text
 
 
 def _short(text: str) -> str:
@@ -272,7 +285,7 @@ class RerankResult:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote.
+        """Read what `to_dict` wrote, or what commands write with ``--json``.
 
         Raises:
             ValueError: It was written in another format.
@@ -280,10 +293,13 @@ class RerankResult:
         if plain.get("format") != FORMAT:
             raise ValueError(f"result format must be {FORMAT}, got {plain.get('format')!r}")
         values = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
+        values["passages"] = plain["passages"] if "passages" in plain else plain["ranking"]
         for name in ("passages", "left_out"):
-            values[name] = tuple(map(RankedPassage.from_dict, plain.get(name, ())))
+            values[name] = tuple(map(RankedPassage.from_dict, values.get(name, ())))
+        values["intent"] = _read_intent(plain["intent"])
         values["outcome"] = read_outcome(plain["outcome"])
-        values["usage"] = {stage: Usage.of(used) for stage, used in plain["usage"].items()}
+        stages = plain["usage"].get("stages", plain["usage"])
+        values["usage"] = {stage: Usage.of(used) for stage, used in stages.items()}
         return cls(**values)
 
     @classmethod
@@ -308,6 +324,15 @@ class RerankResult:
 
 def _plain_value(value: object) -> Any:
     return to_jsonable_python(value, fallback=str)
+
+
+def _read_intent(plain: Mapping[str, Any]) -> IntentRecord:
+    """Read an intent whose fields are apart, as in the state, or beside its status."""
+    if "fields" in plain:
+        return cast("IntentRecord", plain)
+    apart = {name: plain[name] for name in ("status", "cause")}
+    rest = {name: value for name, value in plain.items() if name not in apart}
+    return cast("IntentRecord", {"fields": rest, **apart})
 
 
 def _pair(span: Any) -> tuple[int, int] | None:
