@@ -11,10 +11,18 @@ from string import Template
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from deepera_graph import __version__
-from deepera_graph.cli.console import INTERRUPTED, OK, SOME_FAILED, UNREACHABLE, USAGE, say
+from deepera_graph.cli.console import (
+    INTERRUPTED,
+    OK,
+    SOME_FAILED,
+    UNREACHABLE,
+    USAGE,
+    say,
+    speak_any_encoding,
+)
 from deepera_graph.errors import BackendError, DeepEraError, StoreError
 
 COMMANDS = {  # and the module that each is a function of
@@ -43,7 +51,23 @@ _CODES = (
 )
 
 
-class _Group(TyperGroup):
+class _PlainFlags:
+    """A command whose help shows no type beside a flag, which takes no value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, that of the help among them."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]  # of the command
+        for one in params:
+            if getattr(one, "is_flag", False):
+                one.metavar = ""
+        return params
+
+
+class _Command(_PlainFlags, TyperCommand):
+    """A command."""
+
+
+class _Group(_PlainFlags, TyperGroup):
     """A group that imports a command when it is called, so that every start pays for one.
 
     Source: https://click.palletsprojects.com/en/stable/complex/#lazily-loading-subcommands
@@ -65,7 +89,7 @@ def load_command(name: str) -> Any:
     daily = getattr(module, "DAILY", {}).get(last, ())
     alone = typer.Typer(rich_markup_mode="rich", add_completion=False)
     flat = flatten(getattr(module, last), daily=daily, more=_page(name, whole=True))
-    alone.command(last, epilog=_page(name), help=_pages()[name][0])(flat)
+    alone.command(last, cls=_Command, epilog=_page(name), help=_pages()[name][0])(flat)
     return typer.main.get_command(alone)
 
 
@@ -221,6 +245,7 @@ _list_commands()
 def run() -> None:
     """Run the command line and end the process."""
     _ignore_dropped_coroutines()
+    speak_any_encoding()
     try:
         app()
     except KeyboardInterrupt:

@@ -176,6 +176,19 @@ class OutputOptions:
     quiet: bool = opt("No progress bar and no closing line.", "--quiet", "-q", default=False)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ShowOptions(OutputOptions):
+    """What is shown to a reader."""
+
+    verbose: bool = opt(
+        "Also show how the question was read, and all that was dropped.",
+        "--verbose",
+        "-v",
+        brief="Also show all that was dropped.",
+        default=False,
+    )
+
+
 _judge = partial(opt, panel="Who judges")
 
 
@@ -428,7 +441,7 @@ class StoreOptions:
     collection: str | None = _store("Name of the collection.", "--collection", "-c", metavar="NAME")
     path: str | None = _store(
         "Folder of local collections.",
-        brief="Folder of local collections, if not the usual one.",
+        brief="Folder of local collections.",
         metavar="FOLDER",
         shown="$XDG_DATA_HOME/deepera or ~/.local/share/deepera",
     )

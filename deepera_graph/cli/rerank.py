@@ -20,6 +20,7 @@ from deepera_graph.cli.console import (
     OK,
     SOME_FAILED,
     count,
+    go_on_command,
     json_bytes,
     progress_bar,
     say,
@@ -93,7 +94,11 @@ def rerank(
         _run(job, judge, settings, cache=cache.cache, engine=engine, output=output)
     if not job.report.n_written and not job.report.n_bad:
         say(f"{source!r} holds no line")
-    raise typer.Exit(SOME_FAILED if job.report.n_bad else OK)
+    raise typer.Exit(SOME_FAILED if job.report.n_bad or _all_degraded(job.report) else OK)
+
+
+def _all_degraded(report: JobReport) -> bool:
+    return 0 < report.n_written == report.outcomes["degraded"]
 
 
 def _run(
@@ -125,6 +130,7 @@ def _run(
                 )  # fmt: skip
     except KeyboardInterrupt as error:
         say(f"interrupted; {job.describe_kept()}")
+        job.tell_how_to_go_on()
         raise typer.Exit(INTERRUPTED) from error
     except BackendError as error:
         raise BackendError(f"{error}; {job.describe_kept()}") from error
@@ -222,15 +228,17 @@ class _Job:
         """Open the questions under a progress bar; bad lines are told as they come."""
         from deepera_graph.jobs.lines import BadLine
 
+        limit = self.files.limit
         with (
             self._open_source() as (source, size),
-            progress_bar(what, total=size, hidden=self.hidden) as bar,
+            progress_bar(what, total=limit or size, hidden=self.hidden) as bar,
         ):
 
             def watch(line: Any) -> None:
                 if isinstance(line, BadLine):
                     say(f"line {line.number}: {line.error}")
-                bar.move(to=line.end, count=self.report.n_written)
+                n_done = self.report.n_written + self.report.n_bad
+                bar.move(to=line.end if limit is None else n_done, count=n_done)
 
             yield source, watch
 
@@ -267,6 +275,12 @@ class _Job:
             return "no line was finished"
         where = "stdout" if self.to_stdout else self.files.out
         return f"finished lines kept in {where}: {self.report.n_written}"
+
+    def tell_how_to_go_on(self) -> None:
+        """Say which command continues this run, if it can be continued."""
+        if self.source != STANDARD and self.manifest_path is not None:
+            again = go_on_command("--resume", without=["--overwrite"])
+            say(f"go on with: {again}")
 
     def _beside(self, suffix: str) -> Path | None:
         out = Path(self.files.out)

@@ -9,19 +9,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.console import Console
-from rich.padding import Padding
-from rich.text import Text
 
 from deepera_graph.cli import options
 from deepera_graph.cli.console import (
+    OK,
     SOME_FAILED,
-    output_console,
+    count,
     progress_bar,
     say,
-    show_number,
     tell,
-    write_json,
+    text_console,
+    write_bytes,
 )
 from deepera_graph.cli.options import opt
 from deepera_graph.errors import BackendError, InputError, SettingsError
@@ -30,18 +28,16 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from deepera_graph.reranker import EvidenceReranker
-    from deepera_graph.result import RankedPassage, RerankResult
+    from deepera_graph.result import RerankResult
     from deepera_graph.retrieval.store import PassageStore
 
 DAILY = {
     "index": ("collection", "path", "qdrant_url", "mode", "embeddings", "as_json", "quiet"),
     "ask": (
         "collection", "path", "retrieve", "where", "answer", "preset", "backend", "model",
-        "base_url", "threshold", "top_n", "as_json", "quiet",
+        "base_url", "threshold", "top_n", "format", "verbose", "as_json", "quiet",
     ),
 }  # fmt: skip
-N_DROPPED = 3
-_INDENT = (0, 0, 0, 5)
 _store = partial(opt, panel="Store")
 
 
@@ -73,6 +69,14 @@ class SearchOptions:
         metavar="FIELD=VALUE",
     )
     answer: bool = opt("Draw an answer from what is kept.", default=False)
+    format: Literal["text", "markdown", "html", "csv", "json", "bibtex"] = opt(
+        "Form of the output. [b]markdown[/b], [b]html[/b] and [b]csv[/b] are tables of the "
+        "evidence: score, source with its DOI, quote, summary; with -v the dropped passages, too "
+        "(not html). [b]bibtex[/b] has the sources of the evidence, [b]json[/b] everything.",
+        brief="text, markdown, html, csv, json or bibtex.",
+        metavar="FORM",
+        default="text",
+    )
 
 
 def index(
@@ -89,7 +93,7 @@ def index(
     with open_collection(store, mode=store.mode, must_exist=False) as opened:
         try:
             with progress_bar("indexing", hidden=output.quiet) as bar:
-                n_indexed = opened.add(passages, on_progress=lambda count: bar.move(count=count))
+                n_indexed = opened.add(passages, on_progress=lambda n: bar.move(count=n))
         except InputError as error:
             say(f"{error}; the passages before it may be indexed, none after it is")
             raise typer.Exit(SOME_FAILED) from error
@@ -99,7 +103,7 @@ def index(
         output,
         {"collection": store.collection, **plain},
         lambda: (
-            f"{n_indexed} passages indexed in {store.collection!r} ({mode}); "
+            f"{count(n_indexed, 'passage')} indexed in {store.collection!r} ({mode}); "
             f"it holds {n_in_all} now"
         ),
     )
@@ -109,7 +113,7 @@ def ask(
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="What is asked.")],
     source: Annotated[
         str | None,
-        typer.Argument(metavar="[SOURCE]", help="A file or folder, instead of --collection."),
+        typer.Argument(metavar="SOURCE", help="A file or folder, instead of --collection."),
     ] = None,
     *,
     store: options.StoreOptions,
@@ -118,10 +122,12 @@ def ask(
     cache: options.CacheOptions,
     budget: options.BudgetOptions,
     kept: options.FilterOptions,
-    output: options.OutputOptions,
+    output: options.ShowOptions,
 ) -> None:
     """Find the evidence for a question in a collection, a file or a folder."""
+    from deepera_graph.cli.evidence import find_candidates, show_result
     from deepera_graph.cli.opening import judgements_of, open_judge, settings_of
+    from deepera_graph.export import export_result
     from deepera_graph.reranker import EvidenceReranker
 
     settings = settings_of(judge, kept, budget, answer=search.answer)
@@ -133,14 +139,17 @@ def ask(
     with judgements_of(backend, cache.cache) as judgements:
         reranker = EvidenceReranker(backend, cache=judgements, **settings)
         with _open(source, store, quiet=output.quiet) as opened:
-            candidates = opened.search(question, k=search.retrieve, where=conditions)
+            candidates = find_candidates(opened, question, search.retrieve, conditions)
         result = _rerank(reranker, question, candidates, quiet=output.quiet)
     if result.backend_failure is not None:
         raise BackendError(result.backend_failure)
-    if output.as_json:
-        write_json(result.to_dict())
+    form = "json" if output.as_json else search.format
+    if form == "text":
+        show_result(text_console(), result, verbose=output.verbose)
     else:
-        show_result(output_console(), result)
+        written = export_result(result, form, whole=output.verbose)
+        write_bytes(written.encode("utf-8", "backslashreplace"))
+    raise typer.Exit(SOME_FAILED if result.outcome == "degraded" else OK)
 
 
 def _read_conditions(where: Sequence[str]) -> dict[str, Any]:
@@ -175,7 +184,7 @@ def _open(source: str | None, place: options.StoreOptions, *, quiet: bool) -> Pa
     store = open_store("source", path=":memory:", embeddings=find_embeddings(place.embeddings))
     try:
         with progress_bar("indexing", hidden=quiet) as bar:
-            store.add(passages, on_progress=lambda count: bar.move(count=count))
+            store.add(passages, on_progress=lambda n: bar.move(count=n))
     except InputError as error:
         store.close()
         say(str(error))
@@ -196,73 +205,3 @@ def _rerank(
             if event["event"] == "result":
                 result: RerankResult = event["result"]
     return result
-
-
-def show_result(console: Console, result: RerankResult) -> None:
-    """Show the answer if one was asked for, the evidence, and what to try when there is none."""
-
-    console.print(Text(result.question, style="bold"))
-    _show_answer(console, result)
-    for passage in result.kept:
-        _show_kept(console, passage)
-    if not result.kept:
-        _show_advice(console, result)
-    used = result.total_usage
-    unasked = f", {len(result.not_needed)} not needed" if result.not_needed else ""
-    words = (
-        f"{result.outcome}: {len(result.kept)} kept, {len(result.dropped)} dropped, "
-        f"{len(result.failed)} failed{unasked}; {used.calls} calls; {result.seconds['total']:.1f} s"
-    )
-    if result.failed:
-        words += f"; first failure: {result.failed[0].reason}"
-    console.print(Text(words, style="dim"))
-
-
-def _show_answer(console: Console, result: RerankResult) -> None:
-    if result.answer is None:
-        return
-    answer = result.answer
-    if answer["status"] != "answered":
-        cause = f": {answer['cause']}" if answer["cause"] else ""
-        console.print(Text(f"no answer ({answer['status'].replace('_', ' ')}{cause})"))
-        return
-    console.print(Padding(Text(answer["text"]), (1, 0, 0, 0)))
-    console.print(Text(f"cited: {', '.join(answer['citations']) or 'nothing'}", style="dim"))
-    console.print()
-
-
-def _show_kept(console: Console, passage: RankedPassage) -> None:
-    console.print(
-        Text.assemble(
-            (f"{passage.rank:>2}. ", "dim"),
-            (show_number(passage.score), "bold green"),
-            f"  {_name(passage)}",
-        )
-    )
-    console.print(Padding(Text(passage.summary or passage.text), _INDENT))
-    if passage.quote and passage.quote != passage.summary:
-        console.print(Padding(Text(f"“{passage.quote}”", style="italic"), _INDENT))
-    source = passage.metadata.get("source")
-    found = f"found in {source} as number" if source else "retrieved as number"
-    why = f"{passage.reason}; {found} {passage.retrieval_rank}"
-    console.print(Padding(Text(why, style="dim"), _INDENT))
-
-
-def _show_advice(console: Console, result: RerankResult) -> None:
-    if result.outcome == "nothing_retrieved":
-        console.print("Nothing was retrieved: no passage shares a word with the question.")
-        return
-    console.print(
-        f"No passage is evidence enough (threshold {result.threshold:g}). The best dropped:"
-    )
-    for passage in result.dropped[:N_DROPPED]:
-        line = f"    {show_number(passage.score)}  {_name(passage)}: {passage.reason}"
-        console.print(Text(line))
-    console.print(
-        "To see more: lower --threshold, raise --retrieve, or keep the best with --on-empty top1."
-    )
-
-
-def _name(passage: RankedPassage) -> str:
-    title = str(passage.metadata.get("title") or "")
-    return f"{passage.id}  {title}".rstrip()
