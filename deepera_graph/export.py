@@ -186,12 +186,13 @@ def _describe_answer(result: RerankResult) -> str:
 def describe_outcome(result: RerankResult) -> str:
     """Say in a sentence or two what was found, and how to read what is shown of it."""
     n, threshold = len(result.all_passages), f"{result.threshold:g}"
+    passages = f"{n} passage{'' if n == 1 else 's'}"
     if result.outcome == "nothing_retrieved":
         return "Nothing was retrieved."
     if result.fallback is not None or not result.kept:
         nearest = "The nearest are shown; they are not evidence." if list_shown(result) else ""
-        return f"No evidence: none of {n} passages reaches {threshold}. {nearest}".rstrip()
-    return f"{len(result.kept)} of {n} passages pass as evidence (threshold {threshold})."
+        return f"No evidence: none of {passages} reaches {threshold}. {nearest}".rstrip()
+    return f"Evidence: {len(result.kept)} of {passages} reached {threshold}."
 
 
 def _cite_markdown(passage: RankedPassage) -> str:

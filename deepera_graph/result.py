@@ -37,12 +37,13 @@ def result_html(result: "RerankResult") -> str:
     if fields["topic"] and result.manifest.get("backend") not in READS_BY_RULES:
         intent = f"intent: {escape(fields['intent'])} · {escape(fields['entity_type'])} · "
     unasked = f", not needed {len(result.not_needed)}" if result.not_needed else ""
+    n_calls = result.total_usage.calls
     head = (
         f"<p><b>{escape(result.question)}</b><br>{intent}"
         f"outcome: <b>{result.outcome}</b> · "
         f"kept {len(result.kept)}, dropped {len(dropped)}, "
         f"failed {len(failed)}{unasked} at threshold {result.threshold:g} · "
-        f"{result.total_usage.calls} calls, {result.seconds.get('total', 0):.2f} s</p>"
+        f"{n_calls} call{'' if n_calls == 1 else 's'}, {result.seconds.get('total', 0):.2f} s</p>"
     )
     if result.fallback is not None:
         head += "<p><b>Below the threshold: the nearest passages, not evidence.</b></p>"

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from deepera_graph.cli.console import count, say, show_number
@@ -124,14 +125,14 @@ def _show_answer(console: Console, result: RerankResult) -> None:
 def _show_passage(console: Console, result: RerankResult, passage: RankedPassage) -> None:
     """Show a passage that was kept, or one that is near: source, words, why, and where it was."""
     near = not is_evidence(result, passage)
-    console.print(
-        Text.assemble(
-            (f"{passage.rank:>2}. ", "dim"),
-            (show_number(passage.score), "bold red" if near else "bold green"),
-            (f" {BELOW}" if near else "", "red"),
-            f"  {passage.citation}",
-        )
+    score = Text.assemble(
+        (f"{passage.rank:>2}. ", "dim"),
+        (show_number(passage.score), "bold red" if near else "bold green"),
+        (f" {BELOW}" if near else "", "red"),
     )
+    head = Table.grid(padding=(0, 2))
+    head.add_row(score, Text(str(passage.citation)))
+    console.print(head)
     console.print(_indent(Text(passage.summary or _short(passage.text))))
     if passage.quote and passage.quote not in {passage.summary, _short(passage.text)}:
         console.print(_indent(Text(f"“{passage.quote}”", style="italic")))

@@ -364,7 +364,7 @@ def _tell_estimate(report: JobReport, kind: str, as_json: bool, *, all_asked: bo
     typer.echo(f"{count(report.n_written, 'question')}, {count(report.n_passages, 'passage')}")
     for stage, used in [*report.usage.items(), ("total", report.total_usage)]:
         typer.echo(
-            f"{stage:>10}: {used.calls} calls, about {used.input_tokens} tokens in and "
+            f"{stage:>10}: {count(used.calls, 'call')}, about {used.input_tokens} tokens in and "
             f"{used.output_tokens} out"
         )
-    typer.echo(f"An estimate: {basis}.")
+    typer.echo(f"This is an estimate: {basis}.")

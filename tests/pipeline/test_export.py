@@ -72,7 +72,7 @@ def test_what_on_empty_kept_is_never_called_evidence(rerank):
         "below the threshold"
     ]
     assert export_result(result, "bibtex").startswith("% No evidence")
-    assert "pass as evidence" not in export_result(result, "markdown")
+    assert "Evidence: " not in export_result(result, "markdown")
     assert "not evidence" in export_result(result, "html")
 
 
