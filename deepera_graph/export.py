@@ -10,11 +10,10 @@ from io import StringIO
 from typing import Any, Literal, get_args
 from unicodedata import normalize
 
-from pydantic_core import to_jsonable_python
-
 from deepera_graph.citation import Citation
 from deepera_graph.errors import SettingsError
-from deepera_graph.result import FORMAT, RankedPassage, RerankResult, result_html
+from deepera_graph.result import RankedPassage, RerankResult, result_html
+from deepera_graph.schema import describe_directions, name_direction
 
 ExportFormat = Literal["markdown", "html", "csv", "json", "bibtex"]
 N_NEAREST = 3
@@ -23,8 +22,8 @@ _USAGE = ("calls", "input_tokens", "output_tokens")  # failed and cached calls a
 _CITED = re.compile(r"\[([^\[\]]+)\]")
 _LONG_WORD = re.compile(r"[a-z]{4,}")
 _COLUMNS = (
-    "decision", "rank", "score", "title", "authors", "year", "venue", "doi", "url", "quote",
-    "summary", "reason", "id",
+    "decision", "rank", "score", "direction", "title", "authors", "year", "venue", "doi", "url",
+    "quote", "summary", "reason", "id",
 )  # fmt: skip
 
 
@@ -48,17 +47,13 @@ def export_result(result: RerankResult, format: ExportFormat, *, whole: bool = F
         raise SettingsError(f"format must be one of {list(get_args(ExportFormat))}, got {format!r}")
     if format == "json":
         plain = describe_result(result, whole=True)
-        return json.dumps(plain, ensure_ascii=False, indent=2, default=_plain_value) + "\n"
+        return json.dumps(plain, ensure_ascii=False, indent=2) + "\n"
     if format == "html":
         return _to_html(result)
     if format == "bibtex":
         return _to_bibtex(result)
     rows = result.passages if whole else list_shown(result)
     return _to_csv(result, rows) if format == "csv" else _to_markdown(result, rows)
-
-
-def _plain_value(value: object) -> Any:
-    return to_jsonable_python(value, fallback=str)
 
 
 def list_shown(result: RerankResult) -> tuple[RankedPassage, ...]:
@@ -77,32 +72,42 @@ def describe_result(result: RerankResult, *, whole: bool = False) -> dict[str, A
     The *whole* of it has the texts of the passages and their sources, the answer, times and the
     manifest, too; `RerankResult.from_dict` reads that.
     """
-    intent = result.intent
+    if whole:
+        return _describe_whole(result)
     plain: dict[str, Any] = {
         "question": result.question,
-        "intent": {**intent["fields"], "status": intent["status"], "cause": intent["cause"]},
+        "intent": _describe_intent(result),
         "outcome": result.outcome,
         "threshold": result.threshold,
-        "ranking": [_describe_passage(one, whole=whole) for one in result.passages],
+        "ranking": [_describe_passage(one) for one in result.passages],
         "usage": {name: getattr(result.total_usage, name) for name in _USAGE},
     }
     if result.left_out:
-        plain["left_out"] = [_describe_passage(one, whole=whole) for one in result.left_out]
-    if not whole:
-        return plain
-    stages = {stage: used.record() for stage, used in result.usage.items()}
+        plain["left_out"] = [_describe_passage(one) for one in result.left_out]
+    return plain
+
+
+def _describe_whole(result: RerankResult) -> dict[str, Any]:
+    plain = result.to_dict()
+    ranking = zip(result.passages, plain.pop("passages"), strict=True)
+    if result.answer is not None:
+        plain["answer"]["sources"] = _list_sources(result)
     return {
-        "format": FORMAT,
         **plain,
-        "usage": {**result.total_usage.record(), "stages": stages},
-        "fallback": result.fallback,
-        "answer": result.answer and {**result.answer, "sources": _list_sources(result)},
-        "seconds": dict(result.seconds),
-        "manifest": dict(result.manifest),
+        "intent": _describe_intent(result),
+        "ranking": [
+            {**one, "citation": _describe_source(passage.citation)} for passage, one in ranking
+        ],
+        "usage": {**result.total_usage.record(), "stages": plain["usage"]},
     }
 
 
-def _describe_passage(passage: RankedPassage, *, whole: bool) -> dict[str, Any]:
+def _describe_intent(result: RerankResult) -> dict[str, Any]:
+    intent = result.intent
+    return {**intent["fields"], "status": intent["status"], "cause": intent["cause"]}
+
+
+def _describe_passage(passage: RankedPassage) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "id": passage.id,
         "rank": passage.rank,
@@ -113,8 +118,8 @@ def _describe_passage(passage: RankedPassage, *, whole: bool) -> dict[str, Any]:
         "quote": passage.quote,
         "summary": passage.summary,
     }
-    if whole:
-        return {**fields, "citation": _describe_source(passage.citation), **asdict(passage)}
+    if passage.direction:
+        fields["direction"] = passage.direction
     if passage.quote:
         fields["quote_status"], fields["quote_span"] = passage.quote_status, passage.quote_span
     if passage.summary_status not in {"", "ok"}:
@@ -156,7 +161,7 @@ def _to_csv(result: RerankResult, passages: Iterable[RankedPassage]) -> str:
         source = one.citation
         fields: dict[str, Any] = {**asdict(source), "url": source.link}
         fields |= {"decision": _decision(result, one), "authors": "; ".join(source.authors)}
-        table.writerow(fields.get(name, getattr(one, name, "")) for name in _COLUMNS)
+        table.writerow(fields.get(name, getattr(one, name, None)) for name in _COLUMNS)
     return out.getvalue()
 
 
@@ -166,10 +171,15 @@ def _decision(result: RerankResult, passage: RankedPassage) -> str:
     return passage.status.replace("_", " ") if passage.score is None else BELOW
 
 
+def _decide_and_side(result: RerankResult, passage: RankedPassage) -> str:
+    side = name_direction(passage.direction)
+    return ", ".join(filter(None, (_decision(result, passage), side)))
+
+
 def _to_markdown(result: RerankResult, passages: Iterable[RankedPassage]) -> str:
     rows = [
-        f"| {one.rank} | {_decision(result, one)} | {_show(one.score)} | {_cite_markdown(one)} "
-        f"| {_cell(one.quote)} | {_cell(one.summary)} |"
+        f"| {one.rank} | {_decide_and_side(result, one)} | {_show(one.score)} "
+        f"| {_cite_markdown(one)} | {_cell(one.quote)} | {_cell(one.summary)} |"
         for one in passages
     ]
     head = ("| # | decision | score | source | quote | summary |", "|--:|---|--:|---|---|---|")
@@ -192,7 +202,9 @@ def describe_outcome(result: RerankResult) -> str:
     if result.fallback is not None or not result.kept:
         nearest = "The nearest are shown; they are not evidence." if list_shown(result) else ""
         return f"No evidence: none of {passages} reaches {threshold}. {nearest}".rstrip()
-    return f"Evidence: {len(result.kept)} of {passages} reached {threshold}."
+    said = describe_directions(result.direction_counts)
+    sides = f" ({said})" if said else ""
+    return f"Evidence: {len(result.kept)} of {passages} reached {threshold}{sides}."
 
 
 def _cite_markdown(passage: RankedPassage) -> str:

@@ -30,6 +30,7 @@ UNREACHABLE = 3
 INTERRUPTED = 130
 WIDTH_WITHOUT_TERMINAL = 110
 WIDTH_OF_TEXT = 100
+MOST_TOLD = 5  # lines about bad records, one by one
 
 
 def say(message: str) -> None:

@@ -19,6 +19,7 @@ from deepera_graph.export import (
     is_evidence,
 )
 from deepera_graph.result import READS_BY_RULES
+from deepera_graph.schema import describe_directions, name_direction
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -104,6 +105,8 @@ def _closing_line(result: RerankResult) -> str:
         f"{len(result.failed)} failed{unasked}; {count(result.total_usage.calls, 'call')}; "
         f"{result.seconds['total']:.1f} s"
     )
+    if said := describe_directions(result.direction_counts):
+        words += f"; {said}"
     return words + (f"; first failure: {result.failed[0].reason}" if result.failed else "")
 
 
@@ -129,6 +132,7 @@ def _show_passage(console: Console, result: RerankResult, passage: RankedPassage
         (f"{passage.rank:>2}. ", "dim"),
         (show_number(passage.score), "bold red" if near else "bold green"),
         (f" {BELOW}" if near else "", "red"),
+        f" {name_direction(passage.direction)}".rstrip(),
     )
     head = Table.grid(padding=(0, 2))
     head.add_row(score, Text(str(passage.citation)))

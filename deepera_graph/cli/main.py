@@ -80,6 +80,17 @@ class _Group(_PlainFlags, TyperGroup):
         return name, load_command(path) if path in COMMANDS else command, rest
 
 
+class _Command(TyperCommand):
+    """A command that refuses a second --collection, of which typer would drop the first."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        order = self.make_parser(ctx).parse_args(args=list(args))[2]
+        if [one.name for one in order].count("collection") > 1:
+            ctx.fail("--collection is given twice; a command works with one collection")
+        return super().parse_args(ctx, args)
+
+
 def load_command(name: str) -> Any:
     """Import a command and return it as typer runs it."""
     from deepera_graph.cli.options import flatten

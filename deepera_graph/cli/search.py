@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -16,7 +17,6 @@ from deepera_graph.cli.console import (
     SOME_FAILED,
     count,
     progress_bar,
-    say,
     tell,
     text_console,
     write_bytes,
@@ -27,12 +27,15 @@ from deepera_graph.errors import BackendError, InputError, SettingsError
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
+    from deepera_graph.cli.opening import Source
     from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.result import RerankResult
     from deepera_graph.retrieval.store import PassageStore
 
 DAILY = {
-    "index": ("collection", "path", "qdrant_url", "mode", "embeddings", "as_json", "quiet"),
+    "index": (
+        "collection", "path", "qdrant_url", "mode", "embeddings", "max_words", "as_json", "quiet",
+    ),
     "ask": (
         "collection", "path", "retrieve", "where", "answer", "preset", "backend", "model",
         "base_url", "threshold", "top_n", "format", "verbose", "as_json", "quiet",
@@ -83,30 +86,34 @@ def index(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="A file or a folder.")],
     *,
     store: NewStoreOptions,
+    reading: options.ReadOptions,
     output: options.OutputOptions,
 ) -> None:
     """Put the passages of a file or folder into a collection that `deepera ask` can search."""
-    from deepera_graph.cli.opening import open_collection
-    from deepera_graph.retrieval.sources import read_passages
+    from deepera_graph.cli.opening import Source, open_collection
 
-    passages = read_passages(source)
+    read = Source(source, reading)
+    passages = chain([read.first()], read.passages)
     with open_collection(store, mode=store.mode, must_exist=False) as opened:
         try:
             with progress_bar("indexing", hidden=output.quiet) as bar:
                 n_indexed = opened.add(passages, on_progress=lambda n: bar.move(count=n))
-        except InputError as error:
-            say(f"{error}; the passages before it may be indexed, none after it is")
-            raise typer.Exit(SOME_FAILED) from error
+        except BaseException:
+            opened.drop_if_new()
+            raise
         n_in_all, mode = opened.count(), opened.mode
+    read.tell()
     plain = {"mode": mode, "indexed": n_indexed, "in_collection": n_in_all}
+    skipped = [{"place": one.place, "reason": one.reason} for one in read.skipped]
     tell(
         output,
-        {"collection": store.collection, **plain},
+        {"collection": store.collection, **plain, "skipped": skipped},
         lambda: (
             f"{count(n_indexed, 'passage')} indexed in {store.collection!r} ({mode}); "
             f"it holds {n_in_all} now"
         ),
     )
+    raise typer.Exit(read.exit_code)
 
 
 def ask(
@@ -118,6 +125,7 @@ def ask(
     *,
     store: options.StoreOptions,
     search: SearchOptions,
+    reading: options.ReadOptions,
     judge: options.JudgeOptions,
     cache: options.CacheOptions,
     budget: options.BudgetOptions,
@@ -126,7 +134,7 @@ def ask(
 ) -> None:
     """Find the evidence for a question in a collection, a file or a folder."""
     from deepera_graph.cli.evidence import find_candidates, show_result
-    from deepera_graph.cli.opening import judgements_of, open_judge, settings_of
+    from deepera_graph.cli.opening import Source, judgements_of, open_judge, settings_of
     from deepera_graph.export import export_result
     from deepera_graph.reranker import EvidenceReranker
 
@@ -135,10 +143,11 @@ def ask(
         raise InputError("the question is empty")
     conditions = _read_conditions(search.where or [])
     _check_one_place(source, store)
+    read = None if source is None else Source(source, reading)
     backend = open_judge(judge)
     with judgements_of(backend, cache.cache) as judgements:
         reranker = EvidenceReranker(backend, cache=judgements, **settings)
-        with _open(source, store, quiet=output.quiet) as opened:
+        with _open(read, store, quiet=output.quiet) as opened:
             candidates = find_candidates(opened, question, search.retrieve, conditions)
         result = _rerank(reranker, question, candidates, quiet=output.quiet)
     if result.backend_failure is not None:
@@ -149,7 +158,8 @@ def ask(
     else:
         written = export_result(result, form, whole=output.verbose)
         write_bytes(written.encode("utf-8", "backslashreplace"))
-    raise typer.Exit(SOME_FAILED if result.outcome == "degraded" else OK)
+    failed = SOME_FAILED if result.outcome == "degraded" else OK
+    raise typer.Exit(failed or (OK if read is None else read.exit_code))
 
 
 def _read_conditions(where: Sequence[str]) -> dict[str, Any]:
@@ -173,22 +183,17 @@ def _check_one_place(source: str | None, store: options.StoreOptions) -> None:
         raise SettingsError("--path and --qdrant-url go with --collection; a SOURCE is in memory")
 
 
-def _open(source: str | None, place: options.StoreOptions, *, quiet: bool) -> PassageStore:
+def _open(read: Source | None, place: options.StoreOptions, *, quiet: bool) -> PassageStore:
     from deepera_graph.cli.opening import find_embeddings, open_collection
-    from deepera_graph.retrieval.sources import read_passages
     from deepera_graph.retrieval.store import open_store
 
-    if source is None:
+    if read is None:
         return open_collection(place, must_exist=True)
-    passages = read_passages(source)
+    passages = chain([read.first()], read.passages)
     store = open_store("source", path=":memory:", embeddings=find_embeddings(place.embeddings))
-    try:
-        with progress_bar("indexing", hidden=quiet) as bar:
-            store.add(passages, on_progress=lambda n: bar.move(count=n))
-    except InputError as error:
-        store.close()
-        say(str(error))
-        raise typer.Exit(SOME_FAILED) from error
+    with progress_bar("indexing", hidden=quiet) as bar:
+        store.add(passages, on_progress=lambda n: bar.move(count=n))
+    read.tell()
     return store
 
 

@@ -48,7 +48,7 @@ def describe_run(reranker: EvidenceReranker) -> dict[str, Any]:
         "backend": backend.name,
         **backend.about,
         "spec": _remove_secrets(backend.fingerprint()["spec"]),
-        "settings": reranker.settings.to_dict(),
+        "settings": reranker.effective_settings.to_dict(),
         "versions": dict(versions()),
     }
     plain: dict[str, Any] = json.loads(json.dumps(run, default=str))

@@ -65,8 +65,8 @@ class RerankerFields(BaseModel):
         repr=False,
     )
     threshold: SkipValidation[
-        float | Quantile | Gap | PerIntent | Calibrated | Mapping[str, Any]
-    ] = 0.8
+        float | Quantile | Gap | PerIntent | Calibrated | Mapping[str, Any] | None
+    ] = None
     top_n: SkipValidation[int] = 10
     order: SkipValidation[Literal["score", "retrieval"]] = "score"
     content: SkipValidation[Literal["summary", "passage"]] = "summary"
