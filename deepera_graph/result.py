@@ -274,12 +274,16 @@ class RerankResult:
         return None
 
     def to_documents(self) -> list[Document]:
-        """Return the kept passages as new documents, best first, with their verdicts."""
+        """Return the kept passages as new documents, best first, with their verdicts.
+
+        What `page_content` is, the passage or its summary, says the setting `content`.
+        """
+        content = self.manifest["settings"]["content"]
         return [
             kept_document(
                 Document(id=one.document_id, page_content=one.text, metadata=one.metadata),
                 asdict(one),
-                self.intent,
+                content,
             )
             for one in self.kept
         ]

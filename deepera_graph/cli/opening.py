@@ -10,20 +10,20 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
 from deepera_graph.cli import options
-from deepera_graph.cli.console import MOST_TOLD, OK, SOME_FAILED, say
+from deepera_graph.cli.console import MOST_TOLD, OK, SOME_FAILED, progress_bar, say
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.judges import NAMED, load_backend, parse_name
 from deepera_graph.packages import call_foreign
 from deepera_graph.settings import Preset, preset
 
 if TYPE_CHECKING:
-    from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
 
     from deepera_graph.cache.store import JudgementCache
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from deepera_graph.retrieval.collection import Mode
     from deepera_graph.retrieval.sources import Skipped
     from deepera_graph.retrieval.store import PassageStore
+    from deepera_graph.retrieval.word_index import WordIndex
     from deepera_graph.schema import Backend
     from deepera_graph.thresholds import PerIntent, Threshold
 
@@ -40,6 +41,7 @@ NO_PRESET = Preset(name="", about="")
 _NAMES = (*NAMED, "llm", "encoder:MODEL")
 _FOR_ALL = ("preset", "backend", "max_concurrency")  # options of a judge that is no chat model, too
 _PLAIN_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,39}")
+_KEY_VARIABLE = "OPENAI_API_KEY"
 _SERVER_KEY_VARIABLE = "QDRANT_API_KEY"
 _LOCAL_EMBEDDINGS = "langchain_deepera:EvidenceEmbeddings"
 _MOST_KEPT = 1000  # records that could not be used
@@ -120,6 +122,12 @@ def check_server(chat: options.ServerOptions) -> None:
     variable = chat.api_key_env
     if variable is not None and not os.environ.get(variable):
         raise SettingsError(_describe_missing_key(variable))
+    of_openai = (chat.model or "").startswith("openai:") and chat.base_url is None
+    if of_openai and variable is None and not os.environ.get(_KEY_VARIABLE):
+        raise SettingsError(
+            f"no API key: set the environment variable {_KEY_VARIABLE}, or give --base-url for a "
+            "server that needs none"
+        )
     if chat.base_url is not None and not re.match(r"https?://[^/]", chat.base_url):
         raise SettingsError(
             f"--base-url must start with http:// or https://, got {chat.base_url!r}"
@@ -319,13 +327,30 @@ class Source:
         self._n_bad = 0
         self.skipped: list[Skipped] = []
         self.passages = read_passages(
-            path, max_words=_read_max_words(reading.max_words), on_skip=self._note
+            path,
+            max_words=_read_max_words(reading.max_words),
+            on_skip=self._note,
+            on_read=self._note_bytes,
         )
+        self._n_read: int | None = None  # bytes
+        self._n_bytes: int | None = None  # of all files
 
     @property
     def exit_code(self) -> int:
         """What a command that was done otherwise ends with; files of other kinds are no failure."""
         return SOME_FAILED if self._n_bad else OK
+
+    def fill(self, store: PassageStore | WordIndex, *, quiet: bool, **how: Any) -> int:
+        """Index all passages under a progress bar, as *how* says; return how many."""
+        with progress_bar("indexing", hidden=quiet) as bar:
+
+            def watch(n: int) -> None:
+                bar.move(to=self._n_read, total=self._n_bytes, count=n)
+
+            return store.add(self.passages, on_progress=watch, **how)
+
+    def _note_bytes(self, n_read: int, n_bytes: int) -> None:
+        self._n_read, self._n_bytes = n_read, n_bytes
 
     def tell(self) -> None:
         """Say on stderr what was left out."""
@@ -340,14 +365,14 @@ class Source:
         if self._n_bad > MOST_TOLD:
             say(f"skipped {self._n_bad - MOST_TOLD} more like these")
 
-    def first(self) -> Document:
-        """Return the first passage; if there is none, say why and leave."""
+    def check(self) -> None:
+        """Read the first passage, and put it back; if there is none, say why and leave."""
         first = next(self.passages, None)
         if first is None:
             self.tell()
             say(f"there is nothing to index in {self._path!r}")
             raise typer.Exit(SOME_FAILED)
-        return first
+        self.passages = chain([first], self.passages)
 
     def _note(self, skipped: Skipped) -> None:
         self._n_bad += not skipped.other_kind
@@ -394,8 +419,8 @@ def _call_factory(module: str, factory: str) -> Any:
 
 
 def _openai_embeddings(model: str) -> Embeddings:
-    if not os.environ.get("OPENAI_API_KEY"):
-        raise SettingsError("no API key: the environment variable OPENAI_API_KEY is not set")
+    if not os.environ.get(_KEY_VARIABLE):
+        raise SettingsError(f"no API key: the environment variable {_KEY_VARIABLE} is not set")
     from langchain_openai import OpenAIEmbeddings  # takes a second
 
     return OpenAIEmbeddings(model=model)

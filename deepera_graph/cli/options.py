@@ -388,10 +388,11 @@ class FilterOptions:
         setting="content",
         means={True: "passage"},
     )
-    content: Literal["summary", "passage"] | None = _filter(
-        "What a kept passage comes back as; [b]passage[/b] is the same as --no-summaries.",
+    content: Literal["both", "summary", "passage"] | None = _filter(
+        "Whether kept passages are summarized; [b]passage[/b] is the same as --no-summaries, the "
+        "other two differ for LangChain documents alone.",
         metavar="WHAT",
-        shown="summary",
+        shown="both",
     )
     max_failed_share: float | None = _filter(
         "Share of failed passages, from 0 to 1, above which the outcome is degraded.",

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from deepera_graph.cli.opening import Source
     from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.result import RerankResult
-    from deepera_graph.retrieval.store import PassageStore
 
 DAILY = {
     "index": (
@@ -41,6 +39,7 @@ DAILY = {
         "base_url", "threshold", "top_n", "format", "verbose", "as_json", "quiet",
     ),
 }  # fmt: skip
+_BATCH_OF_EMBEDDINGS = 32
 _store = partial(opt, panel="Store")
 
 
@@ -93,11 +92,10 @@ def index(
     from deepera_graph.cli.opening import Source, open_collection
 
     read = Source(source, reading)
-    passages = chain([read.first()], read.passages)
+    read.check()
     with open_collection(store, mode=store.mode, must_exist=False) as opened:
         try:
-            with progress_bar("indexing", hidden=output.quiet) as bar:
-                n_indexed = opened.add(passages, on_progress=lambda n: bar.move(count=n))
+            n_indexed = read.fill(opened, quiet=output.quiet, **_batches(store))
         except BaseException:
             opened.drop_if_new()
             raise
@@ -114,6 +112,11 @@ def index(
         ),
     )
     raise typer.Exit(read.exit_code)
+
+
+def _batches(place: options.StoreOptions) -> dict[str, int]:
+    """Return how passages are added: embedding them takes long, and the bar is to move on."""
+    return {} if place.embeddings is None else {"batch_size": _BATCH_OF_EMBEDDINGS}
 
 
 def ask(
@@ -133,22 +136,23 @@ def ask(
     output: options.ShowOptions,
 ) -> None:
     """Find the evidence for a question in a collection, a file or a folder."""
-    from deepera_graph.cli.evidence import find_candidates, show_result
     from deepera_graph.cli.opening import Source, judgements_of, open_judge, settings_of
-    from deepera_graph.export import export_result
-    from deepera_graph.reranker import EvidenceReranker
+    from deepera_graph.settings import Settings
 
-    settings = settings_of(judge, kept, budget, answer=search.answer)
+    settings = Settings.of(settings_of(judge, kept, budget, answer=search.answer))
     if not question.strip():
         raise InputError("the question is empty")
     conditions = _read_conditions(search.where or [])
     _check_one_place(source, store)
     read = None if source is None else Source(source, reading)
     backend = open_judge(judge)
+    from deepera_graph.cli.evidence import show_result  # takes a second, so after all checks
+    from deepera_graph.export import export_result
+    from deepera_graph.reranker import EvidenceReranker
+
     with judgements_of(backend, cache.cache) as judgements:
-        reranker = EvidenceReranker(backend, cache=judgements, **settings)
-        with _open(read, store, quiet=output.quiet) as opened:
-            candidates = find_candidates(opened, question, search.retrieve, conditions)
+        reranker = EvidenceReranker(backend, cache=judgements, **settings.to_dict())
+        candidates = _search(question, read, store, search, conditions, quiet=output.quiet)
         result = _rerank(reranker, question, candidates, quiet=output.quiet)
     if result.backend_failure is not None:
         raise BackendError(result.backend_failure)
@@ -183,18 +187,40 @@ def _check_one_place(source: str | None, store: options.StoreOptions) -> None:
         raise SettingsError("--path and --qdrant-url go with --collection; a SOURCE is in memory")
 
 
-def _open(read: Source | None, place: options.StoreOptions, *, quiet: bool) -> PassageStore:
+def _search(
+    question: str,
+    read: Source | None,
+    place: options.StoreOptions,
+    search: SearchOptions,
+    conditions: dict[str, Any],
+    *,
+    quiet: bool,
+) -> list[Document]:
+    """Return the candidates, of a collection or of passages that are indexed for this question.
+
+    Only a collection, embeddings and conditions on metadata need Qdrant, which takes a second.
+    """
+    from deepera_graph.cli.evidence import find_candidates
     from deepera_graph.cli.opening import find_embeddings, open_collection
-    from deepera_graph.retrieval.store import open_store
 
     if read is None:
-        return open_collection(place, must_exist=True)
-    passages = chain([read.first()], read.passages)
-    store = open_store("source", path=":memory:", embeddings=find_embeddings(place.embeddings))
-    with progress_bar("indexing", hidden=quiet) as bar:
-        store.add(passages, on_progress=lambda n: bar.move(count=n))
-    read.tell()
-    return store
+        with open_collection(place, must_exist=True) as opened:
+            return find_candidates(opened, question, search.retrieve, conditions)
+    read.check()
+    if place.embeddings is None and not conditions:
+        from deepera_graph.retrieval.word_index import WordIndex
+
+        with WordIndex() as words:
+            read.fill(words, quiet=quiet)
+            read.tell()
+            return words.search(question, k=search.retrieve)
+    from deepera_graph.retrieval.store import open_store
+
+    embeddings = find_embeddings(place.embeddings)
+    with open_store("source", path=":memory:", embeddings=embeddings) as store:
+        read.fill(store, quiet=quiet, **_batches(place))
+        read.tell()
+        return find_candidates(store, question, search.retrieve, conditions)
 
 
 def _rerank(
