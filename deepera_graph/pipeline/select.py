@@ -97,14 +97,12 @@ def summary_task(state: State, record: RankRecord) -> SummaryTask:
     """Return what the summarizer is asked about a kept passage: the window that counted."""
     passage = state["passages"][record["index"]]
     start, end = record["window"] or (0, len(passage.page_content))
-    return {
-        "index": record["index"],
-        "id": record["id"],
-        "quote": record["quote"],
-        "task": passage_task(
-            state["question"], state["intent"]["fields"], shown_text(passage, start, end)
-        ),
-    }
+    task = passage_task(
+        state["question"], state["intent"]["fields"], shown_text(passage, start, end)
+    )
+    if record["quote_span"]:
+        task["quote"] = passage.page_content[slice(*record["quote_span"])]
+    return {"index": record["index"], "id": record["id"], "quote": record["quote"], "task": task}
 
 
 NO_TEXT = "the passage has no text"
