@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from deepera_graph.cache.store import open_cache as open_cache
     from deepera_graph.chat.retry import RateLimits as RateLimits
     from deepera_graph.chat.retry import RetryPolicy as RetryPolicy
+    from deepera_graph.citation import Citation as Citation
     from deepera_graph.errors import AnswerError as AnswerError
     from deepera_graph.errors import BackendError as BackendError
     from deepera_graph.errors import BudgetError as BudgetError
@@ -79,6 +80,7 @@ _NAMES = {
     "budget": "Budget",
     "cache.store": "JudgementCache open_cache",
     "chat.retry": "RateLimits RetryPolicy",
+    "citation": "Citation",
     "errors": (
         "AnswerError BackendError BudgetError CallError DeepEraError InputError PromptError "
         "RoleError SettingsError StoreError WorkerError"

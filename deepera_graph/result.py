@@ -3,12 +3,14 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import partial
 from html import escape
 from typing import Any, Self
 
 from langchain_core.documents import Document
 from pydantic_core import to_jsonable_python
 
+from deepera_graph.citation import Citation
 from deepera_graph.passages import Passage
 from deepera_graph.pipeline.state import (
     AnswerRecord,
@@ -144,6 +146,11 @@ class RankedPassage:
     direction: Direction | None = None
     unusable: bool = field(default=False, repr=False)
 
+    @property
+    def citation(self) -> Citation:
+        """Title, authors, year, venue, DOI or URL, as the metadata has them; else the id."""
+        return Citation.of(self.metadata, self.id)
+
     @classmethod
     def of(cls, passage: Passage, record: RankRecord) -> Self:
         """Join what the caller handed in with its verdict."""
@@ -252,33 +259,37 @@ class RerankResult:
         return None
 
     def to_documents(self) -> list[Document]:
-        """Return the kept passages as new documents, best first, with their verdicts."""
+        """Return the kept passages as new documents, best first, with their verdicts.
+
+        What `page_content` is, the passage or its summary, says the setting `content`.
+        """
+        content = self.manifest["settings"]["content"]
         return [
             kept_document(
                 Document(id=one.document_id, page_content=one.text, metadata=one.metadata),
                 asdict(one),
-                self.intent,
+                content,
             )
             for one in self.kept
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data that `from_dict` reads."""
-        plain = {one.name: getattr(self, one.name) for one in fields(self)}
+        """Return plain JSON data that `from_dict` reads.
+
+        Metadata that JSON has no form for is written as what comes nearest: NumPy's numbers and
+        arrays as numbers and lists, NaN as None, a date in ISO 8601, a path or a UUID as it prints.
+        """
+        plain: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
         plain["passages"] = [asdict(one) for one in self.passages]
         plain["left_out"] = [asdict(one) for one in self.left_out]
         plain["usage"] = {stage: used.record() for stage, used in self.usage.items()}
         plain["seconds"] = dict(self.seconds)
         plain["manifest"] = dict(self.manifest)
-        return {"format": FORMAT, **plain}
+        return {"format": FORMAT, **_to_plain(plain)}
 
     def to_json(self) -> str:
-        """Return JSON that `from_json` reads.
-
-        Metadata that JSON has no form for is written as text: a date in ISO 8601, a path or a
-        UUID as it prints.
-        """
-        return json.dumps(self.to_dict(), ensure_ascii=False, default=_plain_value)
+        """Return JSON that `from_json` reads, see `to_dict`."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
@@ -315,8 +326,17 @@ class RerankResult:
         return result_html(self)
 
 
-def _plain_value(value: object) -> Any:
-    return to_jsonable_python(value, fallback=str)
+def _to_plain(value: object) -> Any:
+    write = partial(to_jsonable_python, value, fallback=_from_numpy, inf_nan_mode="null")
+    try:
+        return write()
+    except UnicodeDecodeError:  # bytes that are no text
+        return write(bytes_mode="base64")
+
+
+def _from_numpy(value: object) -> Any:
+    to_list = getattr(value, "tolist", None)
+    return to_list() if callable(to_list) else str(value)
 
 
 def _pair(span: Any) -> tuple[int, int] | None:

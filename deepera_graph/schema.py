@@ -10,13 +10,18 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, NotRequired, Self, TypedDict, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Self, get_args
 
-from langchain_core.runnables import Runnable
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from typing_extensions import TypedDict
 
 from deepera_graph.errors import BudgetError, CallError, RoleError, SettingsError
 from deepera_graph.usage import Usage
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import (
+        Runnable,
+    )  # half a second, which a usage error need not wait
 
 IntentKind = Literal[
     "definition", "mechanism", "comparison", "causal inference", "functional role", "other"
@@ -339,10 +344,10 @@ class Backend:
     """
 
     name: str
-    intent: Runnable[IntentTask, Intent]
+    intent: "Runnable[IntentTask, Intent]"
     judge: Any  # typed by `judges.base.as_judge`: `Judge` stands in a layer above
-    summarizer: Runnable[PassageTask, Summary]
-    answerer: Runnable[AnswerTask, Answer] | None = None
+    summarizer: "Runnable[PassageTask, Summary]"
+    answerer: "Runnable[AnswerTask, Answer] | None" = None
     about: Mapping[str, Any] = field(default_factory=dict)
     spec: Mapping[str, Any] | None = None
     needs_evidence: bool = False

@@ -328,7 +328,7 @@ def collect(state: State, *, settings: Settings) -> Update:
     return {
         "ranking": ranking,
         "documents": [
-            kept_document(state["passages"][record["index"]], record, state["intent"])
+            kept_document(state["passages"][record["index"]], record, settings.content)
             for record in kept
         ],
         "outcome": outcome(

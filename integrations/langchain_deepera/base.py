@@ -69,7 +69,7 @@ class RerankerFields(BaseModel):
     ] = None
     top_n: SkipValidation[int] = 10
     order: SkipValidation[Literal["score", "retrieval"]] = "score"
-    content: SkipValidation[Literal["summary", "passage"]] = "summary"
+    content: SkipValidation[Literal["both", "summary", "passage"]] = "both"
     on_empty: SkipValidation[Literal["empty", "top1", "topn", "original"]] = "empty"
     on_error: SkipValidation[Literal["keep_last", "drop", "raise"]] = "keep_last"
     max_concurrency: SkipValidation[int] = 16

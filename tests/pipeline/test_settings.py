@@ -41,7 +41,7 @@ def test_the_defaults_are_those_of_the_paper():
     settings = Settings()
     assert (settings.threshold, settings.top_n, settings.order) == (None, 10, "score")
     assert (settings.content, settings.on_empty, settings.on_error) == (
-        "summary", "empty", "keep_last",
+        "both", "empty", "keep_last",
     )  # fmt: skip
     assert settings.max_concurrency == 16
 
