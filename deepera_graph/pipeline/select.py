@@ -136,7 +136,7 @@ def select(state: State, *, settings: Settings, needs_evidence: bool = False) ->
     ranking = _ranked(kept, ordered)
     return {
         "ranking": ranking,
-        "summaries": given_summaries(state, ranking) if settings.content == "summary" else [],
+        "summaries": given_summaries(state, ranking) if settings.content != "passage" else [],
         "left_out": left_out,
         "documents": [],
         "threshold": threshold,
