@@ -248,12 +248,14 @@ class PassageTask(Window):
     """What the summarizer, and a judge of single passages, is given.
 
     A judge that can give the summary along with its score is given `summary_from`, the lowest score
-    in [0, 1] for which it is wanted; where that is missing, none is.
+    in [0, 1] for which it is wanted; where that is missing, none is. A summarizer is given `quote`,
+    what the judge quoted of the text, word for word, if it did.
     """
 
     question: str
     intent: IntentFields
     summary_from: NotRequired[float]
+    quote: NotRequired[str]
 
 
 class Batch(TypedDict):

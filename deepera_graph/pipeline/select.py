@@ -104,14 +104,12 @@ def summary_task(state: State, record: RankRecord) -> SummaryTask:
     """Return what the summarizer is asked about a kept passage: the window that counted."""
     passage = state["passages"][record["index"]]
     start, end = record["window"] or (0, len(passage.page_content))
-    return {
-        "index": record["index"],
-        "id": record["id"],
-        "quote": record["quote"],
-        "task": passage_task(
-            state["question"], state["intent"]["fields"], shown_text(passage, start, end)
-        ),
-    }
+    task = passage_task(
+        state["question"], state["intent"]["fields"], shown_text(passage, start, end)
+    )
+    if record["quote_span"]:
+        task["quote"] = passage.page_content[slice(*record["quote_span"])]
+    return {"index": record["index"], "id": record["id"], "quote": record["quote"], "task": task}
 
 
 NO_TEXT = "the passage has no text"
@@ -145,7 +143,7 @@ def select(state: State, *, settings: Settings, needs_evidence: bool = False) ->
     ranking = [_with_agreeing_reason(one, threshold) for one in _ranked(kept, ordered)]
     return {
         "ranking": ranking,
-        "summaries": given_summaries(state, ranking) if settings.content == "summary" else [],
+        "summaries": given_summaries(state, ranking) if settings.content != "passage" else [],
         "left_out": left_out,
         "documents": [],
         "threshold": threshold,
