@@ -63,10 +63,6 @@ class _PlainFlags:
         return params
 
 
-class _Command(_PlainFlags, TyperCommand):
-    """A command."""
-
-
 class _Group(_PlainFlags, TyperGroup):
     """A group that imports a command when it is called, so that every start pays for one.
 
@@ -80,7 +76,7 @@ class _Group(_PlainFlags, TyperGroup):
         return name, load_command(path) if path in COMMANDS else command, rest
 
 
-class _Command(TyperCommand):
+class _Command(_PlainFlags, TyperCommand):
     """A command that refuses a second --collection, of which typer would drop the first."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
