@@ -63,17 +63,6 @@ class _PlainFlags:
         return params
 
 
-class _Command(_PlainFlags, TyperCommand):
-    """A command that refuses a second --collection, of which typer would drop the first."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments."""
-        order = self.make_parser(ctx).parse_args(args=list(args))[2]
-        if [one.name for one in order].count("collection") > 1:
-            ctx.fail("--collection is given twice; a command works with one collection")
-        return super().parse_args(ctx, args)
-
-
 class _Group(_PlainFlags, TyperGroup):
     """A group that imports a command when it is called, so that every start pays for one.
 
@@ -85,6 +74,17 @@ class _Group(_PlainFlags, TyperGroup):
         name, command, rest = super().resolve_command(ctx, args)
         path = f"{ctx.command_path} {name}".partition(" ")[2]
         return name, load_command(path) if path in COMMANDS else command, rest
+
+
+class _Command(_PlainFlags, TyperCommand):
+    """A command that refuses a second --collection, of which typer would drop the first."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        order = self.make_parser(ctx).parse_args(args=list(args))[2]
+        if [one.name for one in order].count("collection") > 1:
+            ctx.fail("--collection is given twice; a command works with one collection")
+        return super().parse_args(ctx, args)
 
 
 def load_command(name: str) -> Any:

@@ -53,6 +53,8 @@ class NewStoreOptions(options.StoreOptions):
     mode: Literal["sparse", "dense", "hybrid"] | None = _store(
         "[b]sparse[/b] finds passages by their words, and needs nothing. [b]dense[/b] finds them "
         "by meaning, [b]hybrid[/b] by both; these need --embeddings.",
+        "--search",
+        "--mode",
         brief="[b]sparse[/b] finds words; [b]dense[/b] and [b]hybrid[/b] need --embeddings.",
         metavar="HOW",
         shown="hybrid with --embeddings, else sparse",

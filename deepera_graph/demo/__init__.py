@@ -146,6 +146,7 @@ class Trial:
     def _beside(self, passage: RankedPassage) -> dict[str, Any]:
         return {
             "title": passage.metadata.get("title", ""),
+            "direction": passage.direction,
             "label": self.label(passage),
             "retrieval_rank": passage.retrieval_rank,
             "retrieval_score": passage.retrieval_score,

@@ -42,6 +42,14 @@ def test_a_terminal_is_shown_the_percentage_and_the_estimated_total(
     assert "2 of about 2" in shown
 
 
+def test_indexing_shows_how_much_of_the_files_is_read(deepera, questions, tmp_path, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    source = questions({"text": "Tea cooled."}, {"text": "Tea grew."}, name="papers.jsonl")
+    shown = deepera("index", source, "-c", "papers", "--path", tmp_path / "store").stderr
+    assert "2 of about 2" in shown
+    assert "100%" in shown
+
+
 def test_a_limit_is_the_total(deepera, questions, tmp_path, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     source, out = questions(*(line(f"q{n}") for n in range(5))), tmp_path / "o.jsonl"

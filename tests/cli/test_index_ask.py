@@ -68,6 +68,13 @@ def test_index_says_how_many_passages_there_are(deepera, source, store):
     }
 
 
+@pytest.mark.parametrize("option", ["--search", "--mode"])
+def test_how_a_collection_is_searched_has_two_names(deepera, source, store, option):
+    result = deepera("index", source, "-c", "papers", "--path", store, option, "dense")
+    assert result.exit_code == 2
+    assert "embeddings" in result.stderr
+
+
 def test_collections_are_kept_in_the_data_folder(deepera, source, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     assert deepera("index", source, "-c", "papers").exit_code == 0
@@ -145,7 +152,7 @@ def test_the_reading_of_the_question_and_all_dropped_are_shown_on_request(deeper
 @pytest.mark.parametrize(
     ("form", "beginning"),
     [
-        ("csv", "decision,rank,score,title"),
+        ("csv", "decision,rank,score,direction,title"),
         ("markdown", f"# {QUESTION}"),
         ("html", "<!doctype html>"),
         ("bibtex", "@misc{2012trial,"),
