@@ -244,7 +244,9 @@ class _Reader:
             except InputError as error:
                 if self._on_skip is None:
                     raise
-                self._on_skip(Skipped(file.as_posix(), str(error).removeprefix(f"{file}: ")))
+                self._on_skip(
+                    Skipped(file.as_posix(), str(error).removeprefix(str(file)).lstrip(": "))
+                )
             n_before += size
             self._tell(n_before, n_in_all)
 

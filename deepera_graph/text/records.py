@@ -49,7 +49,7 @@ class _Gzip(GzipFile):
         try:
             return super().readinto(buffer)
         except (OSError, EOFError, zlib.error) as error:
-            raise InputError(f"{self.name}: cannot be read: {error}") from error
+            raise InputError(f"{self.name} cannot be read: {error}") from error
 
 
 @contextmanager
@@ -62,7 +62,7 @@ def open_records(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
     try:
         raw = path.open("rb")
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
     with raw:
         if path.name.lower().endswith(GZIP):
             yield cast("BinaryIO", io.BufferedReader(_Gzip(fileobj=raw))), raw

@@ -203,8 +203,8 @@ def test_everything_read_can_be_indexed_and_found(write):
         ("a.json", '[{"text": "a"}, 3]', r"a\.json:2: must be a JSON object, got 3"),
         ("a.json", " ", r"a\.json: the file is empty"),
         ("a.jsonl", '{"text": "a\\ud800"}', r"a\.jsonl:1: has half a character"),
-        ("a.jsonl.gz", b"nope", r"a\.jsonl\.gz: cannot be read: Not a gzipped file"),
-        ("a.jsonl.gz", gzip.compress(b'{"text": "a"}')[:-9], r"a\.jsonl\.gz: cannot be read"),
+        ("a.jsonl.gz", b"nope", r"a\.jsonl\.gz cannot be read: Not a gzipped file"),
+        ("a.jsonl.gz", gzip.compress(b'{"text": "a"}')[:-9], r"a\.jsonl\.gz cannot be read"),
         ("f/a.txt", "", r"f/a\.txt: the file is empty"),
     ],
 )
