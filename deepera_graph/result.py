@@ -10,6 +10,7 @@ from typing import Any, Self
 from langchain_core.documents import Document
 from pydantic_core import to_jsonable_python
 
+from deepera_graph.citation import Citation
 from deepera_graph.passages import Passage
 from deepera_graph.pipeline.state import (
     AnswerRecord,
@@ -18,6 +19,12 @@ from deepera_graph.pipeline.state import (
     PassageStatus,
     RankRecord,
     kept_document,
+)
+from deepera_graph.schema import (
+    Direction,
+    count_directions,
+    describe_directions,
+    name_direction,
 )
 from deepera_graph.usage import Usage
 
@@ -32,13 +39,15 @@ def result_html(result: "RerankResult") -> str:
     dropped, failed = result.dropped, result.failed
     fields = result.intent["fields"]
     intent = f"{fields['intent']} · {fields['entity_type']}" if fields["topic"] else "not known"
+    said = describe_directions(result.direction_counts)
     unasked = f", not needed {len(result.not_needed)}" if result.not_needed else ""
     head = (
         f"<p><b>{escape(result.question)}</b><br>intent: {escape(intent)} · "
         f"outcome: <b>{result.outcome}</b> · "
         f"kept {len(result.kept)}, dropped {len(dropped)}, "
         f"failed {len(failed)}{unasked} at threshold {result.threshold:g} · "
-        f"{result.total_usage.calls} calls, {result.seconds.get('total', 0):.2f} s</p>"
+        f"{result.total_usage.calls} calls, {result.seconds.get('total', 0):.2f} s"
+        f"{f' · {said}' if said else ''}</p>"
     )
     rows = [*_rows(result.kept), *_rows(dropped[:_SHOWN_DROPPED]), *_rows(failed)]
     hidden = len(dropped) - _SHOWN_DROPPED
@@ -59,6 +68,7 @@ def _rows(passages: "Sequence[RankedPassage]") -> list[str]:
 
 def _row(passage: "RankedPassage") -> str:
     score = "–" if passage.score is None else f"{passage.score:.2f}"
+    score += f"<br>{name_direction(passage.direction)}" if passage.direction else ""
     shade = "font-weight:bold" if passage.kept else "opacity:0.65"
     cells = (
         str(passage.rank or "–"),
@@ -99,6 +109,8 @@ class RankedPassage:
         status: ``scored``, ``repaired``, ``failed``, ``skipped_budget`` or ``not_needed`` (there
             was enough without it); `reason` has the cause.
         reason: Why, in a few words.
+        direction: What it says to a yes/no question or a claim: ``supports``, ``contradicts``,
+            ``no_difference``, ``mixed`` or ``unclear``; None where the judge gave none.
         quote: The evidence in the passage's words, or empty.
         quote_span: Character offsets of the quote, [start, end); None if it is not in the passage.
         quote_status: ``verbatim``, ``normalised`` (but for white space, hyphenation, ligatures,
@@ -131,7 +143,13 @@ class RankedPassage:
     retrieval_rank: int
     retrieval_score: float | None
     document_id: str | None = None
+    direction: Direction | None = None
     unusable: bool = field(default=False, repr=False)
+
+    @property
+    def citation(self) -> Citation:
+        """Title, authors, year, venue, DOI or URL, as the metadata has them; else the id."""
+        return Citation.of(self.metadata, self.id)
 
     @classmethod
     def of(cls, passage: Passage, record: RankRecord) -> Self:
@@ -223,6 +241,11 @@ class RerankResult:
         return tuple(one for one in self.passages if one.status == "not_needed")
 
     @property
+    def direction_counts(self) -> dict[Direction, int]:
+        """How many kept passages support, contradict, ...; those without a direction left out."""
+        return count_directions(one.direction for one in self.kept)
+
+    @property
     def total_usage(self) -> Usage:
         """Calls and tokens of all stages."""
         return sum(self.usage.values(), Usage())
@@ -236,12 +259,16 @@ class RerankResult:
         return None
 
     def to_documents(self) -> list[Document]:
-        """Return the kept passages as new documents, best first, with their verdicts."""
+        """Return the kept passages as new documents, best first, with their verdicts.
+
+        What `page_content` is, the passage or its summary, says the setting `content`.
+        """
+        content = self.manifest["settings"]["content"]
         return [
             kept_document(
                 Document(id=one.document_id, page_content=one.text, metadata=one.metadata),
                 asdict(one),
-                self.intent,
+                content,
             )
             for one in self.kept
         ]

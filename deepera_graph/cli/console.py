@@ -173,6 +173,13 @@ def json_bytes(value: Any) -> bytes:
     return text.encode("utf-8", "backslashreplace") + b"\n"
 
 
+def check_data(paths: Iterable[Path]) -> None:
+    """Raise `SettingsError` if a data set is nowhere: said before packages are imported."""
+    for path in paths:
+        if not path.exists() and not str(path).startswith("sample-"):
+            raise SettingsError(f"{path} is no data set: there is no such file or folder")
+
+
 def check_file(path: Path, *, overwrite: bool) -> None:
     """Raise `SettingsError` if a file would be lost, or cannot be written."""
     if path.is_dir() or not os.access(path.absolute().parent, os.W_OK):

@@ -40,6 +40,7 @@ NO_PRESET = Preset(name="", about="")
 _NAMES = (*NAMED, "llm", "encoder:MODEL")
 _FOR_ALL = ("preset", "backend", "max_concurrency")  # options of a judge that is no chat model, too
 _PLAIN_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,39}")
+_KEY_VARIABLE = "OPENAI_API_KEY"
 _SERVER_KEY_VARIABLE = "QDRANT_API_KEY"
 _LOCAL_EMBEDDINGS = "langchain_deepera:EvidenceEmbeddings"
 _MOST_KEPT = 1000  # records that could not be used
@@ -120,6 +121,12 @@ def check_server(chat: options.ServerOptions) -> None:
     variable = chat.api_key_env
     if variable is not None and not os.environ.get(variable):
         raise SettingsError(_describe_missing_key(variable))
+    of_openai = (chat.model or "").startswith("openai:") and chat.base_url is None
+    if of_openai and variable is None and not os.environ.get(_KEY_VARIABLE):
+        raise SettingsError(
+            f"no API key: set the environment variable {_KEY_VARIABLE}, or give --base-url for a "
+            "server that needs none"
+        )
     if chat.base_url is not None and not re.match(r"https?://[^/]", chat.base_url):
         raise SettingsError(
             f"--base-url must start with http:// or https://, got {chat.base_url!r}"
@@ -402,8 +409,8 @@ def _call_factory(module: str, factory: str) -> Any:
 
 
 def _openai_embeddings(model: str) -> Embeddings:
-    if not os.environ.get("OPENAI_API_KEY"):
-        raise SettingsError("no API key: the environment variable OPENAI_API_KEY is not set")
+    if not os.environ.get(_KEY_VARIABLE):
+        raise SettingsError(f"no API key: the environment variable {_KEY_VARIABLE} is not set")
     from langchain_openai import OpenAIEmbeddings  # takes a second
 
     return OpenAIEmbeddings(model=model)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.result import RankedPassage, RerankResult
     from deepera_graph.retrieval.store import PassageStore
+    from deepera_graph.retrieval.word_index import WordIndex
 
 DAILY = {
     "index": (
@@ -129,19 +130,20 @@ def ask(
 ) -> None:
     """Find the evidence for a question in a collection, a file or a folder."""
     from deepera_graph.cli.opening import Source, judgements_of, open_judge, settings_of
-    from deepera_graph.reranker import EvidenceReranker
+    from deepera_graph.settings import Settings
 
-    settings = settings_of(judge, kept, budget, answer=search.answer)
+    settings = Settings.of(settings_of(judge, kept, budget, answer=search.answer))
     if not question.strip():
         raise InputError("the question is empty")
     conditions = _read_conditions(search.where or [])
     _check_one_place(source, store)
     read = None if source is None else Source(source, reading)
     backend = open_judge(judge)
+    from deepera_graph.reranker import EvidenceReranker  # takes a second, so after all checks
+
     with judgements_of(backend, cache.cache) as judgements:
-        reranker = EvidenceReranker(backend, cache=judgements, **settings)
-        with _open(read, store, quiet=output.quiet) as opened:
-            candidates = opened.search(question, k=search.retrieve, where=conditions)
+        reranker = EvidenceReranker(backend, cache=judgements, **settings.to_dict())
+        candidates = _search(question, read, store, search, conditions, quiet=output.quiet)
         result = _rerank(reranker, question, candidates, quiet=output.quiet)
     if result.backend_failure is not None:
         raise BackendError(result.backend_failure)
@@ -174,18 +176,44 @@ def _check_one_place(source: str | None, store: options.StoreOptions) -> None:
         raise SettingsError("--path and --qdrant-url go with --collection; a SOURCE is in memory")
 
 
-def _open(read: Source | None, place: options.StoreOptions, *, quiet: bool) -> PassageStore:
+def _search(
+    question: str,
+    read: Source | None,
+    place: options.StoreOptions,
+    search: SearchOptions,
+    conditions: dict[str, Any],
+    *,
+    quiet: bool,
+) -> list[Document]:
+    """Return the candidates, of a collection or of passages that are indexed for this question.
+
+    Only a collection, embeddings and conditions on metadata need Qdrant, which takes a second.
+    """
     from deepera_graph.cli.opening import find_embeddings, open_collection
-    from deepera_graph.retrieval.store import open_store
 
     if read is None:
-        return open_collection(place, must_exist=True)
+        with open_collection(place, must_exist=True) as opened:
+            return opened.search(question, k=search.retrieve, where=conditions)
     passages = chain([read.first()], read.passages)
-    store = open_store("source", path=":memory:", embeddings=find_embeddings(place.embeddings))
+    if place.embeddings is None and not conditions:
+        from deepera_graph.retrieval.word_index import WordIndex
+
+        with WordIndex() as words:
+            _fill(words, passages, quiet=quiet)
+            read.tell()
+            return words.search(question, k=search.retrieve)
+    from deepera_graph.retrieval.store import open_store
+
+    embeddings = find_embeddings(place.embeddings)
+    with open_store("source", path=":memory:", embeddings=embeddings) as store:
+        _fill(store, passages, quiet=quiet)
+        read.tell()
+        return store.search(question, k=search.retrieve, where=conditions)
+
+
+def _fill(store: PassageStore | WordIndex, passages: Iterable[Document], *, quiet: bool) -> None:
     with progress_bar("indexing", hidden=quiet) as bar:
         store.add(passages, on_progress=lambda count: bar.move(count=count))
-    read.tell()
-    return store
 
 
 def _rerank(
@@ -205,6 +233,7 @@ def _rerank(
 
 def show_result(console: Console, result: RerankResult) -> None:
     """Show the answer if one was asked for, the evidence, and what to try when there is none."""
+    from deepera_graph.schema import describe_directions
 
     console.print(Text(result.question, style="bold"))
     _show_answer(console, result)
@@ -218,6 +247,8 @@ def show_result(console: Console, result: RerankResult) -> None:
         f"{result.outcome}: {len(result.kept)} kept, {len(result.dropped)} dropped, "
         f"{len(result.failed)} failed{unasked}; {used.calls} calls; {result.seconds['total']:.1f} s"
     )
+    if said := describe_directions(result.direction_counts):
+        words += f"; {said}"
     if result.failed:
         words += f"; first failure: {result.failed[0].reason}"
     console.print(Text(words, style="dim"))
@@ -237,10 +268,13 @@ def _show_answer(console: Console, result: RerankResult) -> None:
 
 
 def _show_kept(console: Console, passage: RankedPassage) -> None:
+    from deepera_graph.schema import name_direction
+
     console.print(
         Text.assemble(
             (f"{passage.rank:>2}. ", "dim"),
             (show_number(passage.score), "bold green"),
+            f" {name_direction(passage.direction)}".rstrip(),
             f"  {_name(passage)}",
         )
     )

@@ -242,7 +242,7 @@ def rerank_lines(
         InputError: The first 20 lines, or all there are, are bad; *out* is as it was.
     """
     output = out if isinstance(out, ResumableOutput) else PlainOutput(out)
-    recorder = _Recorder(output, report, watch, reranker.settings.to_dict())
+    recorder = _Recorder(output, report, watch, reranker.effective_settings.to_dict())
     lines = refuse_wrong_file(islice(read_rest(source, output.find_done), limit))
     used = engine or LocalEngine(build_line_judge(reranker), reranker.questions_at_once)
     with InFlight[JudgedLine, BadLine | DoneLine](used, lines) as flights:
