@@ -87,6 +87,11 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?")
 _HEADING = re.compile(r"^#{1,6}[ \t]+(\S.*?)[ \t#]*$", re.MULTILINE)
 _TEXTS = (".txt", ".md")
 KNOWN_SUFFIXES = (*SUFFIXES, *_TEXTS)
+_INSTEAD = {
+    ".pdf": "convert it to text first",
+    **dict.fromkeys((".ris", ".bib", ".nbib", ".enw"), "export the library as CSV"),
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as CSV"),
+}
 _IS_QUESTIONS = "This looks like a file of questions: see deepera rerank"
 
 
@@ -187,9 +192,10 @@ def _find_files(path: Path) -> tuple[list[Path], list[Skipped]]:
     if not path.exists():
         raise InputError(f"there is no file {str(path)!r}")
     if suffix_of(path) not in KNOWN_SUFFIXES:
+        instead = f"; {_INSTEAD[suffix_of(path)]}" if suffix_of(path) in _INSTEAD else ""
         raise InputError(
             f"{path}: cannot read this kind of file; known are {', '.join(KNOWN_SUFFIXES)}, "
-            f"with {GZIP} or without"
+            f"with {GZIP} or without{instead}"
         )
     return [path], []
 

@@ -109,6 +109,12 @@ def test_labelled_questions_may_be_a_list_or_compressed(tmp_path, name):
     assert [one.id for one in open_dataset(tmp_path / name)] == ["1"]
 
 
+def test_labelled_questions_may_be_a_table(tmp_path):
+    (tmp_path / "x.csv").write_text("question,text,label\nWhy?,so,0\nWhy?,because,1\n")
+    [one] = open_dataset(tmp_path / "x.csv")
+    assert [each.is_golden for each in one.contexts] == [False, True]
+
+
 def test_the_kind_of_a_data_set_is_seen_from_its_files(tmp_path, beir_folder, article_folder):
     write_rows(tmp_path / "a.jsonl", [make_instance(1), make_instance(2)])
     plain = [{"question": "Why?", "passages": ["because"], "golden": ["1"]}]
