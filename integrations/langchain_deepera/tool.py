@@ -1,17 +1,27 @@
 """A tool with which an agent finds evidence: the search, and the text that the agent reads."""
 
+from typing import Any
+
 from langchain_core.documents import Document
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, Field
 
-from deepera_graph import DeepEraError, RankedPassage, RerankResult
+from deepera_graph import (
+    DeepEraError,
+    EvidenceReranker,
+    RankedPassage,
+    RerankResult,
+    SettingsError,
+)
 from langchain_deepera.base import check_judged
+from langchain_deepera.compressor import DeepEraCompressor
 from langchain_deepera.retriever import DeepEraRetriever
 
 _DESCRIPTION = (
     "Find passages that give direct evidence for a scientific question. Returns short numbered "
     "pieces of evidence with their sources, or says that there is none."
 )
+_JUDGES = {DeepEraCompressor: "compressor.reranker", EvidenceReranker: "reranker"}
 _NOTHING = "Say that no evidence was found; do not answer from other knowledge."
 
 
@@ -24,7 +34,7 @@ class EvidenceQuestion(BaseModel):
 
 
 def create_evidence_tool(
-    retriever: DeepEraRetriever,
+    retriever: DeepEraRetriever | Any,
     *,
     name: str = "find_evidence",
     description: str = _DESCRIPTION,
@@ -37,20 +47,25 @@ def create_evidence_tool(
     raised as `ToolException`, set `handle_tool_error` of the tool to False.
 
     Args:
-        retriever: Where to look, and who judges.
+        retriever: Where to look, and who judges; or a vector store, a passage store or another
+            retriever, on which the local judge then judges.
         name: What the agent calls it.
         description: Tells the agent when to call it.
+
+    Raises:
+        SettingsError: There is nothing to search.
     """
+    searched = _to_retriever(retriever)
 
     def find(question: str) -> tuple[str, list[Document]]:
         try:
-            return _with_artifact(retriever.find(question))
+            return _with_artifact(searched.find(question))
         except DeepEraError as error:
             raise _tool_error(error) from error
 
     async def afind(question: str) -> tuple[str, list[Document]]:
         try:
-            return _with_artifact(await retriever.afind(question))
+            return _with_artifact(await searched.afind(question))
         except DeepEraError as error:
             raise _tool_error(error) from error
 
@@ -65,6 +80,18 @@ def create_evidence_tool(
     )
 
 
+def _to_retriever(given: Any) -> DeepEraRetriever:
+    if isinstance(given, DeepEraRetriever):
+        return given
+    for kind, reranker in _JUDGES.items():
+        if isinstance(given, kind):
+            raise SettingsError(
+                f"{kind.__name__} has nothing to search; give the tool a store, a retriever, or "
+                f"DeepEraRetriever(source=store, reranker={reranker})"
+            )
+    return DeepEraRetriever(source=given)
+
+
 def _with_artifact(result: RerankResult) -> tuple[str, list[Document]]:
     check_judged(result)
     return evidence_text(result), result.to_documents()
@@ -77,7 +104,7 @@ def _tool_error(error: DeepEraError) -> ToolException:
 
 
 def evidence_text(result: RerankResult) -> str:
-    """Return an outcome line, then one numbered line a kept passage: ``[1] (id, score) summary``.
+    """Return an outcome line, then one a kept passage: ``[1] (source; score 0.93) summary``.
 
     Line breaks inside a passage become spaces, so that no passage can forge a line of its own.
     """
@@ -111,7 +138,7 @@ def _outcome_line(result: RerankResult) -> str:
 
 def _evidence_line(number: int, one: RankedPassage) -> str:
     text = _one_line(one.summary or one.text)
-    return f"[{number}] ({_one_line(one.id)}, score {one.score:.2f}) {text}"
+    return f"[{number}] ({_one_line(str(one.citation))}; score {one.score:.2f}) {text}"
 
 
 def _one_line(text: str) -> str:
