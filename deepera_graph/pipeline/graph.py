@@ -45,6 +45,8 @@ def build_graph(
 ) -> "CompiledStateGraph[State, None, Question, Output]":
     """Compile the DeepEra state machine for one backend (DeepEra, algorithm 1).
 
+    In goes a `question` with its `passages`; out come `documents`, the `ranking` of all passages,
+    `outcome`, `answer` and more: docs/langgraph.md has every key, and how to use it as a subgraph.
     A round of judging is two steps of LangGraph's `recursion_limit`.
 
     Args:

@@ -111,13 +111,13 @@ def evidence_text(result: RerankResult) -> str:
     lines = [_outcome_line(result)]
     if result.failed and result.dropped + result.kept:
         lines.append(
-            f"{len(result.failed)} of {len(result.all_passages)} passages could not be judged "
+            f"{len(result.failed)} of {_passages(len(result.all_passages))} could not be judged "
             f"({_one_line(result.failed[0].reason)}), so evidence may have been missed."
         )
     if result.not_needed:
         lines.append(
-            f"{len(result.not_needed)} of {len(result.all_passages)} passages were not read, as "
-            "there was enough evidence without them."
+            f"Not read, as there was enough evidence: {len(result.not_needed)} of "
+            f"{_passages(len(result.all_passages))}."
         )
     lines += [_evidence_line(number, one) for number, one in enumerate(result.kept, start=1)]
     return "\n".join(lines)
@@ -130,7 +130,8 @@ def _outcome_line(result: RerankResult) -> str:
     if result.kept and result.fallback is not None:
         return f"No passage gives direct evidence ({cut}). The nearest of {n} are weak evidence:"
     if result.kept:
-        return f"{len(result.kept)} of {n} passages give direct evidence ({cut}):"
+        verb = "gives" if len(result.kept) == 1 else "give"
+        return f"{len(result.kept)} of {_passages(n)} {verb} direct evidence ({cut}):"
     best = max((one.score for one in result.dropped if one.score is not None), default=None)
     rejected = "" if best is None else f"; best rejected score {best:.2f}"
     return f"No passage of {n} gives direct evidence ({cut}{rejected}). {_NOTHING}"
@@ -139,6 +140,10 @@ def _outcome_line(result: RerankResult) -> str:
 def _evidence_line(number: int, one: RankedPassage) -> str:
     text = _one_line(one.summary or one.text)
     return f"[{number}] ({_one_line(str(one.citation))}; score {one.score:.2f}) {text}"
+
+
+def _passages(n: int) -> str:
+    return "1 passage" if n == 1 else f"{n} passages"
 
 
 def _one_line(text: str) -> str:

@@ -115,7 +115,7 @@ def test_failed_passages_are_told(documents, question):
 def test_passages_that_were_not_needed_are_told(documents, question):
     message = call(tool_on(documents, default=0.95, stop_after=1, round_size=2), question)
     assert message.content.splitlines()[1] == (
-        "4 of 6 passages were not read, as there was enough evidence without them."
+        "Not read, as there was enough evidence: 4 of 6 passages."
     )
 
 
