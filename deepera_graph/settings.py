@@ -2,11 +2,12 @@
 
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from difflib import get_close_matches
 from functools import wraps
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, get_args
 
 from deepera_graph.budget import Budget
 from deepera_graph.errors import SettingsError
@@ -27,6 +28,26 @@ FEWEST_A_ROUND = 8
 # Names of version 0.5: they warn, and go with version 0.7.
 _OURS = ("deepera_graph", "langchain_deepera")
 _RENAMED = {"enough": "stop_after", "enough_margin": "stop_margin", "wave_size": "round_size"}
+
+
+class SettingsKwargs(TypedDict, total=False):
+    """The settings as keyword arguments, for type checkers and completion; see `Settings`."""
+
+    threshold: Threshold | Mapping[str, Any]
+    top_n: int
+    order: Order
+    content: Content
+    on_empty: OnEmpty
+    on_error: OnError
+    max_concurrency: int
+    max_failed_share: float
+    max_passage_chars: int
+    answer: bool
+    budget: Budget | Mapping[str, Any] | None
+    require_evidence: bool | None
+    stop_after: int | None
+    stop_margin: float
+    round_size: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,11 +133,18 @@ class Settings:
         Raises:
             SettingsError: A name is unknown or a value is out of range.
         """
-        known = [field.name for field in fields(cls)]
-        for name in values:
-            if name not in {*known, *_RENAMED}:
-                raise SettingsError(f"unknown setting {name!r}; settings are {', '.join(known)}")
         return cls(**values)
+
+    @classmethod
+    def check_names(cls, names: Iterable[str], *, also: Iterable[str] = ()) -> None:
+        """Raise `SettingsError` for a name that is no setting; *also* are others that are known."""
+        known = [*also, *(field.name for field in fields(cls))]
+        for name in names:
+            if name in known or name in _RENAMED:
+                continue
+            near = get_close_matches(name.lower().replace("-", "_"), known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"settings are {', '.join(known)}"
+            raise SettingsError(f"unknown setting {name!r}; {hint}")
 
     @property
     def passages_a_round(self) -> int | None:
@@ -259,6 +287,7 @@ def _present_names(values: Mapping[str, Any]) -> dict[str, Any]:
 def _accept_old_names(init: Callable[..., None]) -> Callable[..., None]:
     @wraps(init)
     def with_present_names(self: Settings, **values: Any) -> None:
+        self.check_names(values)
         init(self, **_present_names(values))
 
     return with_present_names
@@ -277,7 +306,8 @@ def _budget(values: Mapping[str, Any]) -> Budget:
 def check_at_least(name: str, value: object, least: int) -> None:
     """Raise `SettingsError` unless a value is a whole number, and not below *least*."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise SettingsError(f"{name} must be a whole number >= {least}, got {value!r}")
+        what = f"the text {value!r}" if isinstance(value, str) else repr(value)
+        raise SettingsError(f"{name} must be a whole number >= {least}, got {what}")
 
 
 def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:

@@ -21,7 +21,7 @@ from deepera_graph.judges.base import Judge, Prepares, as_judge
 from deepera_graph.pipeline import answer, intent, score
 from deepera_graph.pipeline import select as summarize
 from deepera_graph.pipeline.call import CheckedRole, RoleNode, announced
-from deepera_graph.pipeline.edges import Planner, any_kept, any_passages, last_step
+from deepera_graph.pipeline.edges import Edge, Planner, any_kept, any_passages, last_step
 from deepera_graph.pipeline.intent import receive
 from deepera_graph.pipeline.select import collect, select
 from deepera_graph.pipeline.state import Output, Question, State
@@ -47,6 +47,8 @@ def build_graph(
 ) -> "CompiledStateGraph[State, None, Question, Output]":
     """Compile the DeepEra state machine for one backend (DeepEra, algorithm 1).
 
+    In goes a `question` with its `passages`; out come `documents`, the `ranking` of all passages,
+    `outcome`, `answer` and more: docs/langgraph.md has every key, and how to use it as a subgraph.
     A round of judging is two steps of LangGraph's `recursion_limit`.
 
     Args:
@@ -117,17 +119,21 @@ def build_graph(
     graph.add_node("collect", partial(collect, settings=settings))
 
     graph.add_edge(START, "receive")
-    graph.add_conditional_edges("receive", any_passages, ["intent", "select"])
-    graph.add_conditional_edges("intent", planner.start, ["score", "select", "plan"])
+    graph.add_conditional_edges(
+        "receive", Edge(lambda state, _: any_passages(state)), ["intent", "select"]
+    )
+    graph.add_conditional_edges("intent", Edge(planner.start), ["score", "select", "plan"])
     graph.add_edge("score", "plan")  # waits for every branch
     nothing_kept = "abstain" if settings.answer else END
     graph.add_conditional_edges(
-        "select", partial(any_kept, settings=settings), ["summarize", "collect", nothing_kept]
+        "select",
+        Edge(lambda state, _: any_kept(state, settings=settings)),
+        ["summarize", "collect", nothing_kept],
     )
     graph.add_edge("summarize", "collect")
     graph.add_conditional_edges(
         "collect",
-        partial(last_step, settings=settings),
+        Edge(lambda state, _: last_step(state, settings=settings)),
         ["answer", "abstain"] if settings.answer else [END],
     )
     if settings.answer and backend.answerer is not None:

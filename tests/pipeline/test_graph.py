@@ -105,7 +105,7 @@ def test_passages_may_be_a_tuple_strings_dicts_or_documents(passages):
     ("given", "named"),
     [
         ({"question": " ", "passages": []}, "question must not be empty, got ' '"),
-        ({"passages": ["a"]}, "question must not be empty, got None"),
+        ({"passages": ["a"]}, "question must be a text, got None"),
         ({"question": "q"}, "passages must be a list, got None"),
         ({"question": "q", "passages": "one text"}, "passages must be a list, got 'one text'"),
         ({"question": "q", "passages": [""]}, "passage 1 has no text"),

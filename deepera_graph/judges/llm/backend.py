@@ -4,7 +4,7 @@ import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypedDict, TypeVar, get_args
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.load import dumpd, load
@@ -54,6 +54,18 @@ _PROMPTS_OF: dict[Mode, tuple[str, ...]] = {
 }
 _SECRET_OPTIONS = ("api_key", "_token", "_secret", "password")
 _MAY_HOLD_SECRETS = frozenset({"default_headers", "default_query", "openai_proxy"})
+
+
+class LlmKwargs(TypedDict, total=False):
+    """The options of `llm_backend`, but for those of the model, as keyword arguments."""
+
+    base_url: str | None
+    api_key_env: str | None
+    retry: RetryPolicy | Mapping[str, Any] | None
+    limits: RateLimits | Mapping[str, Any] | None
+    domain: Domain | Mapping[str, Any] | str | None
+    mode: Mode
+    group_size: int | None
 
 
 def llm_backend(
@@ -246,6 +258,10 @@ def _loaded(dump: Mapping[str, Any]) -> BaseChatModel:
 
 def _dumped(model: BaseChatModel) -> dict[str, Any] | None:
     """Write a model down without its secrets; None if LangChain cannot, or headers may hold one."""
+    if not isinstance(model, BaseChatModel):
+        raise SettingsError(
+            f"model must be a LangChain chat model or its name, 'provider:model', got {model!r:.80}"
+        )
     if not model.is_lc_serializable():
         return None
     dump = dumpd(model)
