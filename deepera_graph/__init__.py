@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from deepera_graph.cache.store import open_cache as open_cache
     from deepera_graph.chat.retry import RateLimits as RateLimits
     from deepera_graph.chat.retry import RetryPolicy as RetryPolicy
+    from deepera_graph.citation import Citation as Citation
     from deepera_graph.errors import AnswerError as AnswerError
     from deepera_graph.errors import BackendError as BackendError
     from deepera_graph.errors import BudgetError as BudgetError
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
     from deepera_graph.schema import Summary as Summary
     from deepera_graph.schema import Unjudged as Unjudged
     from deepera_graph.schema import Window as Window
+    from deepera_graph.schema import describe_directions as describe_directions
+    from deepera_graph.schema import name_direction as name_direction
     from deepera_graph.settings import Preset as Preset
     from deepera_graph.settings import Settings as Settings
     from deepera_graph.settings import preset as preset
@@ -77,6 +80,7 @@ _NAMES = {
     "budget": "Budget",
     "cache.store": "JudgementCache open_cache",
     "chat.retry": "RateLimits RetryPolicy",
+    "citation": "Citation",
     "errors": (
         "AnswerError BackendError BudgetError CallError DeepEraError InputError PromptError "
         "RoleError SettingsError StoreError WorkerError"
@@ -96,7 +100,7 @@ _NAMES = {
     "retrieval.store": "PassageStore open_store",
     "schema": (
         "Answer AnswerTask Backend Batch EvidenceItem Intent IntentFields IntentTask Judgement "
-        "PassageTask Summary Unjudged Window"
+        "PassageTask Summary Unjudged Window describe_directions name_direction"
     ),
     "settings": "Preset Settings preset",
     "thresholds": "Calibrated Curve Gap PerIntent Quantile",

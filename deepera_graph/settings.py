@@ -20,7 +20,7 @@ from deepera_graph.thresholds import (
 )
 
 Order = Literal["score", "retrieval"]
-Content = Literal["summary", "passage"]
+Content = Literal["both", "summary", "passage"]
 OnEmpty = Literal["empty", "top1", "topn", "original"]
 OnError = Literal["keep_last", "drop", "raise"]
 FEWEST_A_ROUND = 8
@@ -34,10 +34,13 @@ class Settings:
     """How passages are filtered and returned.
 
     Attributes:
-        threshold: Lowest score kept, in [0, 1], inclusive; or a rule of `deepera_graph.thresholds`.
+        threshold: Lowest score kept, in [0, 1], inclusive; or a rule of `deepera_graph.thresholds`;
+            None is the judge's own, its `operating_point`: 0.8 for a chat model.
         top_n: Most passages kept, >= 1.
         order: Order of the kept passages: by score, or as they were retrieved.
-        content: What a kept document holds: its summary, or the passage itself (no summary calls).
+        content: What a kept document holds. ``"both"``: the passage as `page_content`, its summary
+            in the metadata. ``"summary"``: the summary as `page_content`, the passage in the
+            metadata. ``"passage"``: the passage, and no summary is made, which saves calls.
         on_empty: What to keep when no passage passes: nothing, the best one, the best `top_n`,
             or the first `top_n` as they were retrieved.
         on_error: A passage that could not be judged stays in the ranking, last and never kept; is
@@ -65,15 +68,15 @@ class Settings:
         SettingsError: A value is out of range.
 
     Source:
-        Threshold 0.8 and 30 candidates: DeepEra, section 3; cut-off 10: its figure 7. The margin,
-        half the way from that threshold to 1, and the size of rounds are ours; what sizes save is
-        in docs/language-models.md.
+        Threshold 0.8 of chat models and 30 candidates: DeepEra, section 3; cut-off 10: its figure
+        7. The margin, half the way from that threshold to 1, and the size of rounds are ours; what
+        sizes save is in docs/language-models.md.
     """
 
-    threshold: Threshold = 0.8
+    threshold: Threshold | None = None
     top_n: int = 10
     order: Order = "score"
-    content: Content = "summary"
+    content: Content = "both"
     on_empty: OnEmpty = "empty"
     on_error: OnError = "keep_last"
     max_concurrency: int = 16

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Self, TypedDict
+from typing import Any, Self
+
+from typing_extensions import TypedDict
 
 
 class UsageRecord(TypedDict):

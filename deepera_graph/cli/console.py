@@ -24,6 +24,7 @@ USAGE = 2
 UNREACHABLE = 3
 INTERRUPTED = 130
 WIDTH_WITHOUT_TERMINAL = 110
+MOST_TOLD = 5  # lines about bad records, one by one
 
 
 def say(message: str) -> None:

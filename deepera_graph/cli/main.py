@@ -11,7 +11,7 @@ from string import Template
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from deepera_graph import __version__
 from deepera_graph.cli.console import INTERRUPTED, OK, SOME_FAILED, UNREACHABLE, USAGE, say
@@ -59,6 +59,17 @@ class _Group(TyperGroup):
         return name, load_command(path, with_config=not ctx.resilient_parsing), rest
 
 
+class _Command(TyperCommand):
+    """A command that refuses a second --collection, of which typer would drop the first."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        order = self.make_parser(ctx).parse_args(args=list(args))[2]
+        if [one.name for one in order].count("collection") > 1:
+            ctx.fail("--collection is given twice; a command works with one collection")
+        return super().parse_args(ctx, args)
+
+
 def load_command(name: str, *, with_config: bool = False) -> Any:
     """Import a command and return it as typer runs it, its defaults as they are configured."""
     from deepera_graph.cli.config import defaults_of, settle
@@ -71,8 +82,9 @@ def load_command(name: str, *, with_config: bool = False) -> Any:
     alone = typer.Typer(rich_markup_mode="rich", add_completion=False)
     flat = flatten(command, daily=daily, more=_page(name, whole=True), settle=settle)
     defaults = defaults_of(name, configurable(command)) if with_config else {}
-    page, (about, _) = _page(name), _pages()[name]
-    alone.command(last, epilog=page, help=about, context_settings={"default_map": defaults})(flat)
+    how = {"default_map": defaults}
+    about = _pages()[name][0]
+    alone.command(last, cls=_Command, epilog=_page(name), help=about, context_settings=how)(flat)
     return typer.main.get_command(alone)
 
 

@@ -13,20 +13,24 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import typer
+
 from deepera_graph.cli import options
-from deepera_graph.cli.console import say
+from deepera_graph.cli.console import MOST_TOLD, OK, SOME_FAILED, say
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.judges import NAMED, load_backend, parse_name
 from deepera_graph.packages import call_foreign
 from deepera_graph.settings import Preset, preset
 
 if TYPE_CHECKING:
+    from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
 
     from deepera_graph.cache.store import JudgementCache
     from deepera_graph.jobs.ray import RayEngine
     from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.retrieval.collection import Mode
+    from deepera_graph.retrieval.sources import Skipped
     from deepera_graph.retrieval.store import PassageStore
     from deepera_graph.schema import Backend
     from deepera_graph.thresholds import PerIntent, Threshold
@@ -38,6 +42,7 @@ _PLAIN_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,39}")
 _KEY_VARIABLE = "OPENAI_API_KEY"
 _SERVER_KEY_VARIABLE = "QDRANT_API_KEY"
 _LOCAL_EMBEDDINGS = "langchain_deepera:EvidenceEmbeddings"
+_MOST_KEPT = 1000  # records that could not be used
 _MAX_WORKERS = 16  # as many calls as are in flight by default
 _THRESHOLDS = "a number from 0 to 1, gap[:FLOOR], quantile:SHARE[:FLOOR] or KIND=T,...,default=T"
 
@@ -304,6 +309,69 @@ def open_collection(
         embeddings=find_embeddings(store.embeddings),
         must_exist=must_exist,
     )
+
+
+class Source:
+    """The passages of a file or folder, read one by one, and what of it could not be used.
+
+    Attributes:
+        passages: Each is read when it is asked for.
+        skipped: Records and files that could not be used, the first 1000.
+    """
+
+    def __init__(self, path: str, reading: options.ReadOptions) -> None:
+        from deepera_graph.retrieval.sources import read_passages
+
+        self._path = path
+        self._n_bad = 0
+        self.skipped: list[Skipped] = []
+        self.passages = read_passages(
+            path, max_words=_read_max_words(reading.max_words), on_skip=self._note
+        )
+
+    @property
+    def exit_code(self) -> int:
+        """What a command that was done otherwise ends with; files of other kinds are no failure."""
+        return SOME_FAILED if self._n_bad else OK
+
+    def tell(self) -> None:
+        """Say on stderr what was left out."""
+        from deepera_graph.retrieval.sources import describe_other_kinds
+
+        others = [one for one in self.skipped if one.other_kind]
+        bad = [one for one in self.skipped if not one.other_kind]
+        if others:
+            say(describe_other_kinds(others))
+        for one in bad[:MOST_TOLD]:
+            say(f"skipped {one}")
+        if self._n_bad > MOST_TOLD:
+            say(f"skipped {self._n_bad - MOST_TOLD} more like these")
+
+    def first(self) -> Document:
+        """Return the first passage; if there is none, say why and leave."""
+        first = next(self.passages, None)
+        if first is None:
+            self.tell()
+            say(f"there is nothing to index in {self._path!r}")
+            raise typer.Exit(SOME_FAILED)
+        return first
+
+    def _note(self, skipped: Skipped) -> None:
+        self._n_bad += not skipped.other_kind
+        if len(self.skipped) < _MOST_KEPT:
+            self.skipped.append(skipped)
+
+
+def _read_max_words(text: str | None) -> int | None:
+    from deepera_graph.retrieval.sources import MAX_WORDS
+
+    if text is None:
+        return MAX_WORDS
+    if text == "off":
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise SettingsError(f"--max-words must be a whole number >= 1 or 'off', got {text!r}")
+    return int(text)
 
 
 def find_embeddings(embeddings: str | None) -> Embeddings | None:

@@ -352,9 +352,9 @@ class FilterOptions:
         "between scores, [b]quantile:0.1[/b] keeps the best tenth (neither goes below 0.5, or "
         "below FLOOR: gap:FLOOR, quantile:SHARE:FLOOR), [b]mechanism=0.7,default=0.8[/b] depends "
         "on the kind of question.",
-        brief="Lowest score that is kept, from 0 to 1, or a rule. [0.8]",
+        brief="Lowest score that is kept, from 0 to 1, or a rule. [the judge's own]",
         metavar="T|RULE",
-        shown="0.8",
+        shown="the judge's own: 0.8 for a chat model",
     )
     curve: Path | None = _filter(
         "Curve made by `deepera calibrate`, instead of --threshold: keep what is probably "
@@ -400,10 +400,11 @@ class FilterOptions:
         setting="content",
         means={True: "passage"},
     )
-    content: Literal["summary", "passage"] | None = _filter(
-        "What a kept passage comes back as; [b]passage[/b] is the same as --no-summaries.",
+    content: Literal["both", "summary", "passage"] | None = _filter(
+        "Whether kept passages are summarized; [b]passage[/b] is the same as --no-summaries, the "
+        "other two differ for LangChain documents alone.",
         metavar="WHAT",
-        shown="summary",
+        shown="both",
     )
     max_failed_share: float | None = _filter(
         "Share of failed passages, from 0 to 1, above which the outcome is degraded.",
@@ -464,6 +465,18 @@ class StoreOptions:
         "with embeddings is searched with the same ones.",
         brief="[b]local[/b], [b]openai:MODEL[/b] or a function of yours.",
         metavar="NAME",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """How a file or folder is read."""
+
+    max_words: str | None = opt(
+        "Longest passage, in words: a longer text is cut between sentences. [b]off[/b] cuts none.",
+        brief="Longest passage, in words, or off. [350]",
+        metavar="N|off",
+        shown="350",
     )
 
 

@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired
 
 from langchain_core.documents import Document
+from pydantic import Field, WithJsonSchema
+from typing_extensions import TypedDict
 
+from deepera_graph.citation import Citation
 from deepera_graph.passages import PassageLike
-from deepera_graph.schema import Batch, IntentFields, PassageTask
+from deepera_graph.schema import Batch, Direction, IntentFields, PassageTask
+from deepera_graph.settings import Content
 from deepera_graph.usage import UsageRecord, merge_usage
 
 PassageStatus = Literal["scored", "repaired", "failed", "skipped_budget", "not_needed"]
@@ -49,8 +53,9 @@ class ScoreTask(TypedDict):
 class JudgementRecord(WindowRecord):
     """The verdict on one window; `score` is None when the call failed, or there was none.
 
-    `summary` is there if the judge gave one along with its score. A first score, on which a later
-    round decides, has the status ``candidate``, and `by` says which part of the judge gave it.
+    `summary` and `direction` are there if the judge gave them along with its score. A first score,
+    on which a later round decides, has the status ``candidate``, and `by` says which part of the
+    judge gave it.
     """
 
     score: float | None
@@ -59,6 +64,7 @@ class JudgementRecord(WindowRecord):
     quote: str
     unusable: bool
     summary: NotRequired[str]
+    direction: NotRequired[Direction]
     by: NotRequired[str]
 
 
@@ -68,7 +74,8 @@ class RankRecord(TypedDict):
     `rank` runs from 1 without gaps, and is 0 for a passage left out; `score` is in [0, 1] or None;
     `quote_span` are character offsets into the passage, None when the quote does not occur in it;
     `quote_status` says how it was found there, empty when there is no quote; `window` is the
-    stretch of text that was scored, None when it was the whole passage.
+    stretch of text that was scored, None when it was the whole passage; `direction` is None where
+    the judge gave none.
     """
 
     index: int
@@ -78,6 +85,7 @@ class RankRecord(TypedDict):
     kept: bool
     status: PassageStatus
     reason: str
+    direction: Direction | None
     quote: str
     quote_span: Span | None
     quote_status: Literal["verbatim", "normalised", "not_found", ""]
@@ -144,33 +152,50 @@ def append(old: list[Any] | None, new: list[Any] | None) -> list[Any]:
     return [] if new is None else [*(old or []), *new]
 
 
+_PASSAGES_SCHEMA = {
+    "type": "array",
+    "description": "Candidates in first-stage order: texts, or objects with a text.",
+    "items": {
+        "anyOf": [
+            {"type": "string"},
+            {
+                "type": "object",
+                "properties": {
+                    "id": {"type": "string", "description": "Names the passage in the ranking."},
+                    "text": {"type": "string"},
+                    "metadata": {"type": "object", "description": "Such as title, year and doi."},
+                    "score": {"type": "number", "description": "Of the first stage."},
+                },
+                "anyOf": [{"required": ["text"]}, {"required": ["page_content"]}],
+            },
+        ]
+    },
+}
+
+
 class Question(TypedDict):
-    """What goes in: a question and its passages, in first-stage order.
+    """A question and its candidate passages."""
 
-    Passages are documents (which may carry `retrieval_rank` and `retrieval_score` in their
-    metadata), strings, or dicts with a ``text``.
-    """
-
-    question: str
-    passages: Sequence[PassageLike]
+    question: Annotated[
+        str, Field(description="One complete scientific question that names what it is about.")
+    ]
+    passages: Annotated[Sequence[PassageLike], WithJsonSchema(_PASSAGES_SCHEMA)]
 
 
 class Output(TypedDict):
-    """What comes out.
-
-    `documents` are the kept passages, best first; `left_out` are the failed ones that the settings
-    take out of the ranking.
-    """
+    """The kept passages, the ranking of all, and the answer if one was asked for."""
 
     question: str
-    intent: IntentRecord
-    ranking: list[RankRecord]
-    left_out: list[RankRecord]
-    documents: list[Document]
-    threshold: float
-    outcome: Outcome
-    fallback: str | None
-    answer: AnswerRecord | None
+    intent: Annotated[IntentRecord, Field(description="What kind of question it is.")]
+    ranking: Annotated[list[RankRecord], Field(description="Every passage once, best first.")]
+    left_out: Annotated[
+        list[RankRecord], Field(description="Failed passages that the settings do not rank.")
+    ]
+    documents: Annotated[list[Document], Field(description="The kept passages, best first.")]
+    threshold: Annotated[float, Field(description="Lowest score kept, as applied; in [0, 1].")]
+    outcome: Annotated[Outcome, Field(description="How it went; ok if evidence was kept.")]
+    fallback: Annotated[str | None, Field(description="The on_empty choice, if it was needed.")]
+    answer: Annotated[AnswerRecord | None, Field(description="With citations, if asked for.")]
     usage: Annotated[dict[str, UsageRecord], merge_usage]
 
 
@@ -185,24 +210,27 @@ class State(Output):
 
 _RETRIEVAL_KEYS = ("retrieval_rank", "retrieval_score")  # as `Passage.to_document` writes them
 _RECORD_KEYS = (
-    "rank", "reason", "quote", "quote_span", "quote_status", "status", "window", "summary_status",
-    "retrieval_rank", "retrieval_score",
+    "rank", "reason", "direction", "quote", "quote_span", "quote_status", "status", "window",
+    "summary", "summary_status", "retrieval_rank", "retrieval_score",
 )  # fmt: skip
 
 
-def kept_document(passage: Document, record: Mapping[str, Any], intent: IntentRecord) -> Document:
+def kept_document(passage: Document, record: Mapping[str, Any], content: Content) -> Document:
     """Return a copy of a kept passage with its verdict, a `RankRecord` or like it.
 
-    `page_content` is the summary if there is one, else the passage; `metadata` keeps every key
-    and gains `relevance_score` in [0, 1] and one `deepera` key with the rest, JSON-serialisable.
+    `metadata` keeps every key and gains `relevance_score` in [0, 1] and one `deepera` key with the
+    rest, JSON-serialisable. Where `page_content` is the summary, that has the passage as `text`.
     """
-    verdict: dict[str, Any] = {key: record[key] for key in _RECORD_KEYS}
+    verdict: dict[str, Any] = {key: record.get(key) for key in _RECORD_KEYS}
     for key in ("quote_span", "window"):
         verdict[key] = None if record[key] is None else list(record[key])
-    verdict["text"], verdict["intent"] = passage.page_content, dict(intent["fields"])
+    verdict["citation"] = str(Citation.of(passage.metadata, record["id"]))
+    shown = passage.page_content
+    if content == "summary" and record["summary"]:
+        shown, verdict["text"] = record["summary"], passage.page_content
     rest = {name: value for name, value in passage.metadata.items() if name not in _RETRIEVAL_KEYS}
     return Document(
         id=passage.id,
-        page_content=record["summary"] or passage.page_content,
+        page_content=shown,
         metadata={**deepcopy(rest), "relevance_score": record["score"], "deepera": verdict},
     )

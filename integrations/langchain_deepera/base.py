@@ -65,11 +65,11 @@ class RerankerFields(BaseModel):
         repr=False,
     )
     threshold: SkipValidation[
-        float | Quantile | Gap | PerIntent | Calibrated | Mapping[str, Any]
-    ] = 0.8
+        float | Quantile | Gap | PerIntent | Calibrated | Mapping[str, Any] | None
+    ] = None
     top_n: SkipValidation[int] = 10
     order: SkipValidation[Literal["score", "retrieval"]] = "score"
-    content: SkipValidation[Literal["summary", "passage"]] = "summary"
+    content: SkipValidation[Literal["both", "summary", "passage"]] = "both"
     on_empty: SkipValidation[Literal["empty", "top1", "topn", "original"]] = "empty"
     on_error: SkipValidation[Literal["keep_last", "drop", "raise"]] = "keep_last"
     max_concurrency: SkipValidation[int] = 16

@@ -4,7 +4,13 @@ from langchain_core.documents import Document
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, Field
 
-from deepera_graph import DeepEraError, RankedPassage, RerankResult
+from deepera_graph import (
+    DeepEraError,
+    RankedPassage,
+    RerankResult,
+    describe_directions,
+    name_direction,
+)
 from langchain_deepera.base import check_judged
 from langchain_deepera.retriever import DeepEraRetriever
 
@@ -79,6 +85,8 @@ def _tool_error(error: DeepEraError) -> ToolException:
 def evidence_text(result: RerankResult) -> str:
     """Return an outcome line, then one numbered line a kept passage: ``[1] (id, score) summary``.
 
+    Where the judge says what passages say to the question, both lines have it.
+
     Line breaks inside a passage become spaces, so that no passage can forge a line of its own.
     """
     lines = [_outcome_line(result)]
@@ -103,7 +111,8 @@ def _outcome_line(result: RerankResult) -> str:
     if result.kept and result.fallback is not None:
         return f"No passage gives direct evidence ({cut}). The nearest of {n} are weak evidence:"
     if result.kept:
-        return f"{len(result.kept)} of {n} passages give direct evidence ({cut}):"
+        said = "; ".join(filter(None, (cut, describe_directions(result.direction_counts))))
+        return f"{len(result.kept)} of {n} passages give direct evidence ({said}):"
     best = max((one.score for one in result.dropped if one.score is not None), default=None)
     rejected = "" if best is None else f"; best rejected score {best:.2f}"
     return f"No passage of {n} gives direct evidence ({cut}{rejected}). {_NOTHING}"
@@ -111,7 +120,8 @@ def _outcome_line(result: RerankResult) -> str:
 
 def _evidence_line(number: int, one: RankedPassage) -> str:
     text = _one_line(one.summary or one.text)
-    return f"[{number}] ({_one_line(one.id)}, score {one.score:.2f}) {text}"
+    said = f", {name_direction(one.direction)}" if one.direction else ""
+    return f"[{number}] ({_one_line(one.id)}, score {one.score:.2f}{said}) {text}"
 
 
 def _one_line(text: str) -> str:

@@ -74,7 +74,7 @@ def test_after_a_limit_the_rest_is_done(rerank, server, read, tmp_path):
     ("args", "problem"),
     [
         (("--threshold", "0.3"), "settings.threshold was 0.8 and is 0.3"),
-        (("--no-summaries",), "settings.content was 'summary' and is 'passage'"),
+        (("--no-summaries",), "settings.content was 'both' and is 'passage'"),
         (("--backend", "support.scripted:other"), "cannot be"),
         (("--model", "openai:any", "--base-url", "http://localhost:1/v1"), "model was not set and"),
     ],

@@ -2,10 +2,12 @@
 
 import copy
 import json
+from dataclasses import replace
 
+import pytest
 from langchain_core.documents import Document
 
-from deepera_graph import EvidenceReranker, build_graph
+from deepera_graph import EvidenceReranker, Settings, build_graph
 from support.roles import judged, scripted_backend
 
 QUESTION = "Which text?"
@@ -29,7 +31,7 @@ def test_documents_are_new_and_the_callers_stay_as_they_were():
     before = copy.deepcopy(given)
     result = EvidenceReranker(backend()).rerank(QUESTION, given)
     for document in result.to_documents():
-        document.metadata["deepera"]["intent"]["topic"] = "changed"
+        document.metadata["deepera"]["reason"] = "changed"
         document.metadata.setdefault("tags", []).append("changed")
     assert given == before
     assert [one.metadata for one in given] == [one.metadata for one in before]
@@ -46,24 +48,61 @@ def test_dicts_and_their_lists_stay_as_they_were():
 def test_ids_and_metadata_are_kept_and_extended():
     first, second = EvidenceReranker(backend()).rerank(QUESTION, documents()).to_documents()
     assert (first.id, second.id) == ("d1", None)
-    assert first.page_content == "One."
+    assert first.page_content == "One. More."
     assert first.metadata.keys() == {"year", "tags", "title", "relevance_score", "deepera"}
     assert first.metadata["tags"] == NESTED["tags"]
     assert first.metadata["relevance_score"] == second.metadata["relevance_score"] == 0.9
     assert first.metadata["deepera"] == {
         "rank": 1,
         "reason": "scored 0.9",
+        "direction": None,
         "quote": "",
         "quote_span": None,
         "quote_status": "",
         "status": "scored",
         "window": None,
+        "summary": "One.",
         "summary_status": "ok",
         "retrieval_rank": 1,
         "retrieval_score": 3.5,
-        "text": "One. More.",
-        "intent": first.metadata["deepera"]["intent"],
+        "citation": "T. 2020",
     }
+
+
+@pytest.mark.parametrize(
+    ("content", "shown", "beside"),
+    [
+        ("both", "One. More.", {"summary": "One."}),
+        ("summary", "One.", {"summary": "One.", "text": "One. More."}),
+        ("passage", "One. More.", {"summary": ""}),
+    ],
+)
+def test_a_document_holds_the_passage_or_its_summary_and_no_text_twice(content, shown, beside):
+    result = EvidenceReranker(backend(), content=content).rerank(QUESTION, documents())
+    graph = build_graph(backend(), Settings(content=content))
+    state = graph.invoke({"question": QUESTION, "passages": documents()})
+    for first in (result.to_documents()[0], state["documents"][0]):
+        assert first.page_content == shown
+        verdict = first.metadata["deepera"]
+        assert {key: verdict[key] for key in ("summary", "text") if key in verdict} == beside
+
+
+def test_a_document_without_summary_holds_the_passage_once():
+    result = EvidenceReranker(backend(), content="summary").rerank(QUESTION, documents())
+    [record, *_] = result.kept
+    again = replace(result, passages=(replace(record, summary=""),)).to_documents()[0]
+    assert again.page_content == "One. More."
+    assert "text" not in again.metadata["deepera"]
+
+
+def test_documents_cite_their_source_and_the_id_only_if_nothing_is_known():
+    given = [
+        {"id": "a", "text": "One. More.", "DOI": "10.1000/x", "Title": "Moss", "Year": 2020},
+        {"id": "b", "text": "Two. More."},
+    ]
+    first, second = EvidenceReranker(backend()).rerank(QUESTION, given).to_documents()
+    assert first.metadata["deepera"]["citation"] == "Moss. 2020. doi:10.1000/x"
+    assert second.metadata["deepera"]["citation"] == "b"
 
 
 def test_metadata_is_json():

@@ -1,6 +1,7 @@
 """The state machine by itself: ways to run it, and where it goes next."""
 
 import asyncio
+import json
 from pkgutil import iter_modules
 from typing import Any, TypedDict, get_type_hints
 
@@ -259,3 +260,13 @@ def test_the_last_step_answers_if_there_is_evidence(kept, goal):
     state = {**STATE, "ranking": [record(0, kept=kept)]}
     assert last_step(state, settings=Settings(answer=True)) == goal
     assert last_step(state, settings=Settings()) == END
+
+
+@pytest.mark.parametrize("settings", [{}, {"answer": True}])
+def test_what_goes_in_and_comes_out_has_a_json_schema(settings):
+    graph = build_graph(scripted_backend(by_number), Settings(**settings))
+    given, found = graph.get_input_jsonschema(), graph.get_output_jsonschema()
+    assert given["required"] == ["question", "passages"]
+    assert all(one["description"] for one in given["properties"].values())
+    assert "LangChain" not in json.dumps(given)
+    assert found["properties"].keys() == OUTPUT_KEYS

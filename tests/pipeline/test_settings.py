@@ -15,7 +15,6 @@ BAD = [
     ("threshold", float("nan")),
     ("threshold", "0.8"),
     ("threshold", True),
-    ("threshold", None),
     ("threshold", {"kind": "lucky"}),
     ("threshold", {"kind": ["gap"]}),
     ("threshold", {"kind": "gap", "flor": 0.5}),
@@ -40,9 +39,9 @@ BAD = [
 
 def test_the_defaults_are_those_of_the_paper():
     settings = Settings()
-    assert (settings.threshold, settings.top_n, settings.order) == (0.8, 10, "score")
+    assert (settings.threshold, settings.top_n, settings.order) == (None, 10, "score")
     assert (settings.content, settings.on_empty, settings.on_error) == (
-        "summary", "empty", "keep_last",
+        "both", "empty", "keep_last",
     )  # fmt: skip
     assert settings.max_concurrency == 16
 

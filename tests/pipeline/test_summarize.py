@@ -31,8 +31,8 @@ def reranked(summary, quote=QUOTE, score=0.9, **settings):
 def test_a_summary_in_the_passages_own_terms_is_kept(summary):
     result, one = reranked(summary)
     assert (one.summary, one.summary_status, one.kept) == (summary.strip(), "ok", True)
-    assert result.to_documents()[0].page_content == summary.strip()
-    assert result.to_documents()[0].metadata["deepera"]["text"] == TEXT
+    assert result.to_documents()[0].page_content == TEXT
+    assert result.to_documents()[0].metadata["deepera"]["summary"] == summary.strip()
     assert result.usage["summarize"] == COST
 
 

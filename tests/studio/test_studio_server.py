@@ -23,9 +23,8 @@ pytest.importorskip("langgraph_api", reason="needs the extra 'studio'")
 
 
 def post(url: str, body: dict[str, Any]) -> Any:
-    request = urllib.request.Request(
-        url, json.dumps(body).encode(), {"content-type": "application/json"}
-    )
+    headers = {"content-type": "application/json", "accept": "application/json"}
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
     with urllib.request.urlopen(request, timeout=60) as answer:
         return json.load(answer)
 
@@ -37,8 +36,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         port = probe.getsockname()[1]
     folder = tmp_path_factory.mktemp("studio")
     config = json.loads((ROOT / "langgraph.json").read_text(encoding="utf-8"))
-    path, name = config["graphs"]["deepera"].split(":")
-    config["graphs"]["deepera"] = f"{ROOT / path}:{name}"
+    served = config["graphs"]["deepera"]
+    served["path"] = str(ROOT / served["path"])
     config["dependencies"] = [str(ROOT)]
     (folder / "langgraph.json").write_text(json.dumps(config), encoding="utf-8")
     command = shutil.which("langgraph", path=Path(sys.executable).parent) or "langgraph"
@@ -88,3 +87,33 @@ def test_a_thread_runs_through_the_served_graph(server: str) -> None:
     )
     assert [record["id"] for record in state["ranking"]] == ["1", "0"]
     assert state["outcome"] in {"ok", "over_filtered"}
+
+
+def test_the_schemas_of_input_and_output_are_served(server: str) -> None:
+    [assistant] = post(f"{server}/assistants/search", {"graph_id": "deepera"})
+    assert assistant["name"] == "DeepEra"
+    address = f"{server}/assistants/{assistant['assistant_id']}/schemas"
+    with urllib.request.urlopen(address, timeout=60) as answer:
+        schemas = json.load(answer)
+    assert list(schemas["input_schema"]["properties"]) == ["question", "passages"]
+    assert {"ranking", "documents", "outcome", "answer"} <= set(
+        schemas["output_schema"]["properties"]
+    )
+
+
+def ask_mcp(server: str, method: str, **params: Any) -> Any:
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return post(f"{server}/mcp", message)["result"]
+
+
+def test_it_is_an_mcp_tool_with_a_description(server: str) -> None:
+    [tool] = ask_mcp(server, "tools/list")["tools"]
+    assert tool["name"] == "DeepEra"
+    assert tool["description"].startswith("Judges candidate passages as evidence")
+    assert tool["inputSchema"]["required"] == ["question", "passages"]
+    assert tool["inputSchema"]["properties"]["passages"]["description"]
+    passages = ["Wax was bought.", {"id": "wax", "text": "Wax kept apples firm (6% against 31%)."}]
+    arguments = {"question": "Does wax coating keep apples firm?", "passages": passages}
+    called = ask_mcp(server, "tools/call", name=tool["name"], arguments=arguments)
+    assert "isError" not in called
+    assert "'id': 'wax'" in called["content"][0]["text"]

@@ -1,0 +1,183 @@
+"""Where a passage is from, read from its metadata: the one place that knows the names of fields.
+
+The evidence tool, kept documents, results and `deepera ask` all cite by `Citation`. Fields are
+found whatever their case and punctuation, under the names of Zotero, PubMed, Scopus, Web of
+Science, Crossref, OpenAlex, Semantic Scholar, RIS and BibTeX, and of LangChain's loaders.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+# The names of each field, best first, in lower case and without anything but letters and digits.
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "title": ("title", "articletitle", "documenttitle", "displayname", "ti", "t1"),
+    "authors": ("authors", "author", "authorfullnames", "creators", "authorships", "fau", "au"),
+    "year": (
+        "year", "publicationyear", "py", "y1", "date", "publicationdate", "published",
+        "publisheddate", "pubdate", "dp", "issued", "coverdate",
+    ),
+    "venue": (
+        "journal", "venue", "publicationtitle", "sourcetitle", "journalbook", "journaltitle",
+        "containertitle", "booktitle", "conferencename", "jt", "jf", "jo", "t2", "ta",
+    ),
+    "doi": ("doi", "do", "di", "lid", "aid"),
+    "pmid": ("pmid", "pubmedid"),
+    "url": ("url", "link", "ur", "entryid", "landingpageurl", "source"),
+    "source": ("source", "filepath", "filename"),
+}  # fmt: skip
+_NAME_PARTS = ("name", "display_name", "title", "author", "family", "lastName")
+_DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>]+")
+_URL = re.compile(r"https?://\S+")
+_YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
+_INITIALS = re.compile(r"(?:[A-Z]\.?-?){1,3}")
+_BETWEEN_AUTHORS = re.compile(r"\s*;\s*|\s+and\s+|\n")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Citation:
+    """What is known of the source of a passage; a field that is not known is empty.
+
+    ``str(citation)`` is one line: ``Lee et al. Wax on apples. Fruit Science, 2019. doi:10.1000/1``.
+
+    Attributes:
+        id: Of the passage; the line falls back on it.
+        title: Of the article.
+        authors: As they were given, in order.
+        year: Four digits.
+        venue: Journal, proceedings or book.
+        doi: Without a resolver, ``10.…``.
+        pmid: Digits.
+        url: Where it can be read.
+        source: A file, or whatever else the metadata calls its source.
+    """
+
+    id: str
+    title: str = ""
+    authors: tuple[str, ...] = ()
+    year: str = ""
+    venue: str = ""
+    doi: str = ""
+    pmid: str = ""
+    url: str = ""
+    source: str = ""
+
+    @classmethod
+    def of(cls, metadata: Mapping[str, Any], passage_id: str) -> Self:
+        """Read what the metadata of a passage says; the first name that holds something counts."""
+        known: dict[str, Any] = {}
+        for key, value in metadata.items():
+            known.setdefault(re.sub(r"[\W_]", "", str(key)).lower(), value)
+        found = {
+            field: next(filter(None, (_READERS[field](known.get(name)) for name in names)), None)
+            for field, names in _NAMES.items()
+        }
+        return cls(id=passage_id, **{name: value for name, value in found.items() if value})
+
+    @property
+    def link(self) -> str:
+        """Where to look it up: by DOI, else PubMed, else the URL; empty if none is known."""
+        if self.doi:
+            return f"https://doi.org/{self.doi}"
+        if self.pmid:
+            return f"https://pubmed.ncbi.nlm.nih.gov/{self.pmid}/"
+        return self.url
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything but the passage's id is known."""
+        return any((self.title, self.authors, self.venue, self.link, self.source))
+
+    def __str__(self) -> str:
+        """Return one line for a reader: authors, title, venue, year, and where to find it."""
+        parts = (
+            _short_authors(self.authors),
+            self.title,
+            ", ".join(filter(None, (self.venue, self.year))),
+            self._locator(),
+        )
+        return re.sub(r"([.?!])\. ", r"\1 ", ". ".join(filter(None, parts)))
+
+    def _locator(self) -> str:
+        """Return DOI, PMID or URL; else the source, or the passage's id where that says more."""
+        if self.doi:
+            return f"doi:{self.doi}"
+        if self.pmid:
+            return f"PMID {self.pmid}"
+        if self.url:
+            return self.url
+        if self.source and self.source not in self.id:
+            return self.source
+        return "" if self.is_known and not self.source else self.id
+
+
+def _to_text(value: object) -> str:
+    """Return one line of text; of a list the first, of an object its name; nothing of NaN."""
+    if isinstance(value, Mapping):
+        return next(filter(None, (_to_text(value.get(name)) for name in _NAME_PARTS)), "")
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return next(filter(None, map(_to_text, value)), "")
+    if value is None or value != value:  # noqa: PLR0124  # NaN, as pandas writes an empty cell
+        return ""
+    return " ".join(str(value).split())
+
+
+def _to_authors(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        names = _split_authors(value)
+    elif isinstance(value, Sequence):
+        names = [_to_text(one) for one in value]
+    else:
+        names = [_to_text(value)]
+    return tuple(name.rstrip(",") for name in names if name)
+
+
+def _split_authors(text: str) -> list[str]:
+    """Split at semicolons, line breaks or "and"; at commas only where no given name follows one."""
+    names = [name.strip() for name in _BETWEEN_AUTHORS.split(text.strip())]
+    if len(names) > 1:
+        return names
+    parts = [part.strip() for part in text.rstrip(" .").split(",")]
+    return parts if all(" " in part for part in parts) else names
+
+
+def _first_match(pattern: re.Pattern[str], value: object) -> str:
+    found = pattern.search("" if value is None else str(value))
+    return found.group() if found else ""
+
+
+def _to_doi(value: object) -> str:
+    return _first_match(_DOI, value).rstrip(".,;])}'")
+
+
+def _to_pmid(value: object) -> str:
+    text = _to_text(value).removesuffix(".0")  # a column with gaps is read as decimal numbers
+    return text if text.isdecimal() else ""
+
+
+def _short_authors(authors: Sequence[str]) -> str:
+    """Return ``Lee``, ``Lee and Roy``, or ``Lee et al.``."""
+    names = [_family_name(name) for name in authors]
+    return f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
+
+
+def _family_name(name: str) -> str:
+    if "," in name:
+        return name.split(",", maxsplit=1)[0].strip()
+    words = name.split()
+    if len(words) > 1 and _INITIALS.fullmatch(words[-1]):
+        return " ".join(words[:-1])
+    return words[-1]
+
+
+_READERS: Mapping[str, Any] = {
+    "title": _to_text,
+    "authors": _to_authors,
+    "year": lambda value: _first_match(_YEAR, value),
+    "venue": _to_text,
+    "doi": _to_doi,
+    "pmid": _to_pmid,
+    "url": lambda value: _first_match(_URL, value),
+    "source": _to_text,
+}
