@@ -214,15 +214,15 @@ class ServerOptions:
         metavar="NAME",
     )
     base_url: str | None = _judge(
-        "Server with OpenAI's chat protocol, e.g. http://localhost:8000/v1. It needs no key, "
-        "unless --api-key-env is given or OPENAI_API_KEY is set.",
+        "Server with OpenAI's chat protocol, e.g. http://localhost:8000/v1. It is sent no key, "
+        "unless --api-key-env names one for it.",
         brief="Its server, e.g. http://localhost:8000/v1.",
         metavar="URL",
     )
     api_key_env: str | None = _judge(
         "Environment variable that holds the API key. A key is never printed or stored.",
         metavar="VAR",
-        shown="OPENAI_API_KEY",
+        shown="OPENAI_API_KEY for openai: without --base-url, else none",
     )
 
 
