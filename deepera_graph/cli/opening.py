@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 NO_PRESET = Preset(name="", about="")
 _NAMES = (*NAMED, "llm", "encoder:MODEL")
-_FOR_ALL = ("preset", "backend", "max_concurrency")  # options of a judge that is no chat model, too
 _PLAIN_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,39}")
 _KEY_VARIABLE = "OPENAI_API_KEY"
 _SERVER_KEY_VARIABLE = "QDRANT_API_KEY"
@@ -51,7 +50,7 @@ _THRESHOLDS = "a number from 0 to 1, gap[:FLOOR], quantile:SHARE[:FLOOR] or KIND
 
 def judge_kind(judge: options.JudgeOptions) -> str:
     """Return ``local``, ``llm``, ``encoder`` or ``factory``."""
-    for_llm = [name for name in options.given(judge) if name not in _FOR_ALL]
+    for_llm = [name for name in options.given(judge) if name not in options.FOR_ALL_JUDGES]
     name = judge.backend or ("llm" if for_llm else "local")
     if name == "llm":
         if not judge.model:
@@ -295,7 +294,8 @@ def open_collection(
 ) -> PassageStore:
     """Open the collection."""
     if not store.collection:
-        raise SettingsError("--collection must name a collection, got ''")
+        given = "" if store.collection is None else ", got ''"
+        raise SettingsError(f"--collection must name a collection{given}")
     place = place_of(store)
     from deepera_graph.retrieval.store import open_store
 
