@@ -47,7 +47,8 @@ def result_html(result: "RerankResult") -> str:
         f"kept {len(result.kept)}, dropped {len(dropped)}, "
         f"failed {len(failed)}{unasked} at threshold {result.threshold:g} · "
         f"{result.total_usage.calls} calls, {result.seconds.get('total', 0):.2f} s"
-        f"{f' · {said}' if said else ''}</p>"
+        f"{f' · {said}' if said else ''}"
+        f"{''.join(f'<br><b>note:</b> {escape(one)}' for one in result.warnings)}</p>"
     )
     rows = [*_rows(result.kept), *_rows(dropped[:_SHOWN_DROPPED]), *_rows(failed)]
     hidden = len(dropped) - _SHOWN_DROPPED
@@ -200,6 +201,8 @@ class RerankResult:
         usage: Calls and tokens a stage (``intent``, ``score``, ``summarize``, ``answer``).
         seconds: Wall time a stage, and ``total``.
         manifest: Backend, settings, prompt hash and versions.
+        warnings: Why the scores may mean little, each a sentence for people; e.g. that the judge
+            cannot read the language of the question.
     """
 
     question: str
@@ -213,6 +216,7 @@ class RerankResult:
     seconds: Mapping[str, float]
     manifest: Mapping[str, Any]
     left_out: tuple[RankedPassage, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def all_passages(self) -> tuple[RankedPassage, ...]:
@@ -303,6 +307,7 @@ class RerankResult:
         values = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
         for name in ("passages", "left_out"):
             values[name] = tuple(map(RankedPassage.from_dict, plain.get(name, ())))
+        values["warnings"] = tuple(plain.get("warnings", ()))
         values["usage"] = {stage: Usage.of(used) for stage, used in plain["usage"].items()}
         return cls(**values)
 

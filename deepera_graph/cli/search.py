@@ -236,6 +236,8 @@ def show_result(console: Console, result: RerankResult) -> None:
     from deepera_graph.schema import describe_directions
 
     console.print(Text(result.question, style="bold"))
+    for warning in result.warnings:
+        console.print(Text(f"note: {warning}", style="yellow"))
     _show_answer(console, result)
     for passage in result.kept:
         _show_kept(console, passage)

@@ -40,6 +40,8 @@ def to_output_line(line: QuestionLine, result: RerankResult) -> bytes:
     }
     if result.left_out:
         fields["left_out"] = [_describe_passage(passage) for passage in result.left_out]
+    if result.warnings:
+        fields["warnings"] = list(result.warnings)
     if line.metadata:
         fields["metadata"] = line.metadata
     text = json.dumps(fields, ensure_ascii=False, allow_nan=False)
