@@ -112,7 +112,7 @@ def evidence_text(result: RerankResult) -> str:
 
     Line breaks inside a passage become spaces, so that no passage can forge a line of its own.
     """
-    lines = [_outcome_line(result)]
+    lines = [_outcome_line(result), *(f"Note: {one}." for one in result.warnings)]
     if result.failed and result.dropped + result.kept:
         lines.append(
             f"{len(result.failed)} of {_passages(len(result.all_passages))} could not be judged "
@@ -144,7 +144,7 @@ def _outcome_line(result: RerankResult) -> str:
 
 def _evidence_line(number: int, one: RankedPassage) -> str:
     text = _one_line(one.summary or one.text)
-    said = f"; {name_direction(one.direction)}" if one.direction else ""
+    said = f", {name_direction(one.direction)}" if one.direction else ""
     source = _one_line(str(one.citation))
     return f"[{number}] ({source}; score {one.score:.2f}{said}) {text}"
 

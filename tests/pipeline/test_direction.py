@@ -109,7 +109,7 @@ def test_what_people_read_says_it(result):
 def test_an_agent_reads_it(result):
     head, *lines = evidence_text(result).splitlines()
     assert head.endswith("(threshold 0.80; 2 support, 1 contradicts, 1 no difference):")
-    assert sum("score 0.90; supports)" in line for line in lines) == 2
+    assert sum("score 0.90, supports)" in line for line in lines) == 2
 
 
 def test_an_output_line_and_the_demo_have_it(result):

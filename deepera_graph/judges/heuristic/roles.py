@@ -45,7 +45,7 @@ from deepera_graph.schema import (
     passage_task,
     passage_tasks,
 )
-from deepera_graph.text.words import words
+from deepera_graph.text.words import STOP_WORDS, looks_english, words
 from deepera_graph.usage import Usage
 
 MAX_SENTENCES = 5
@@ -250,8 +250,43 @@ class RulesIntent(LocalRole[IntentTask, Intent]):
         return recognize_intent(task)
 
 
+NOT_ENGLISH = (
+    "the question does not look English, the only language that the local judge reads: ask in "
+    "English, or let a chat model judge"
+)
+NOTHING_SHARED = (
+    "no passage names anything that the question asks about, at least not in its words: they may "
+    "be about something else"
+)
+A_FEW_WORDS = (
+    "a few words are no question: ask a whole one, as passages are judged by whether they answer it"
+)
+FEW = 3
+_STATING = frozenset().union(*map(words_of_cue, ("direction", "relation", "mechanism")))
+
+
+def find_question_problem(question: str, windows: Sequence[Window]) -> str:
+    """Say why scores of a judge that reads English alone mean little; empty if they do mean much.
+
+    The question is in another language, shares no telling word with any window, or is just a few
+    words that state and ask nothing.
+    """
+    if not looks_english(question):
+        return NOT_ENGLISH
+    need = read_question_terms(question, "")
+    if windows and not any(names_any(need, f"{one['title']} {one['text']}") for one in windows):
+        return NOTHING_SHARED
+    found = words(question)
+    asks = "?" in question or STOP_WORDS.union(_STATING).intersection(found)
+    return "" if asks or len(found) > FEW else A_FEW_WORDS
+
+
 class HeuristicJudge(Judge):
     """Scores passages by rules, each by itself."""
+
+    def question_problem(self, question: str, windows: Sequence[Window]) -> str:
+        """Say whether rules for English can read the question, and find its words."""
+        return find_question_problem(question, windows)
 
     def judge(self, batch: Batch, config: RunnableConfig | None = None) -> list[Verdict]:
         """Judge the windows one after the other."""
