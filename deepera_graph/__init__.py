@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from deepera_graph.schema import Summary as Summary
     from deepera_graph.schema import Unjudged as Unjudged
     from deepera_graph.schema import Window as Window
+    from deepera_graph.schema import describe_directions as describe_directions
+    from deepera_graph.schema import name_direction as name_direction
     from deepera_graph.settings import Preset as Preset
     from deepera_graph.settings import Settings as Settings
     from deepera_graph.settings import SettingsKwargs as SettingsKwargs
@@ -100,7 +102,7 @@ _NAMES = {
     "retrieval.store": "PassageStore open_store",
     "schema": (
         "Answer AnswerTask Backend Batch EvidenceItem Intent IntentFields IntentTask Judgement "
-        "PassageTask Summary Unjudged Window"
+        "PassageTask Summary Unjudged Window describe_directions name_direction"
     ),
     "settings": "Preset Settings SettingsKwargs preset",
     "thresholds": "Calibrated Curve Gap PerIntent Quantile",

@@ -10,12 +10,13 @@ from dataclasses import asdict, dataclass, fields
 from threading import Lock
 from time import monotonic
 from types import TracebackType
-from typing import Any, Self, TypeVar
-
-from langchain_core.runnables import RunnableConfig
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from deepera_graph.errors import BudgetError, SettingsError
 from deepera_graph.usage import Usage
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
 
 _METER_KEY = "__deepera_meter"  # keys of this form stay out of checkpoints and traces
 _TAB_KEY = "__deepera_tab"
@@ -174,29 +175,29 @@ class Tab:
         self._meter.add(usage.beyond(self._charged))
 
 
-def with_meter(config: RunnableConfig, meter: Meter) -> RunnableConfig:
+def with_meter(config: "RunnableConfig", meter: Meter) -> "RunnableConfig":
     """Return a config that carries a meter to the role calls."""
     return {**config, "configurable": {**(config.get("configurable") or {}), _METER_KEY: meter}}
 
 
-def has_meter(config: RunnableConfig | None) -> bool:
+def has_meter(config: "RunnableConfig | None") -> bool:
     """Whether a config carries a meter."""
     return _METER_KEY in ((config or {}).get("configurable") or {})
 
 
-def meter_of(config: RunnableConfig | None) -> Meter:
+def meter_of(config: "RunnableConfig | None") -> Meter:
     """Return the meter that a config carries; one without a limit if there is none."""
     found = ((config or {}).get("configurable") or {}).get(_METER_KEY)
     return found if isinstance(found, Meter) else Meter(None)
 
 
-def with_tab(config: RunnableConfig | None, tab: Tab) -> RunnableConfig:
+def with_tab(config: "RunnableConfig | None", tab: Tab) -> "RunnableConfig":
     """Return a config that carries the tab of one role call to the calls it sends."""
     given: RunnableConfig = config or {}
     return {**given, "configurable": {**(given.get("configurable") or {}), _TAB_KEY: tab}}
 
 
-def tab_of(config: RunnableConfig | None) -> Tab:
+def tab_of(config: "RunnableConfig | None") -> Tab:
     """Return the tab that a config carries; one without a limit if there is none."""
     found = ((config or {}).get("configurable") or {}).get(_TAB_KEY)
     return found if isinstance(found, Tab) else Tab(Meter(None))
@@ -279,7 +280,7 @@ class Limiter:
 _NO_LIMIT = Limiter(sys.maxsize)
 
 
-def with_limit(config: RunnableConfig, n: int) -> RunnableConfig:
+def with_limit(config: "RunnableConfig", n: int) -> "RunnableConfig":
     """Return a config that carries a limit of its own run to the role calls."""
     return {
         **config,
@@ -287,18 +288,18 @@ def with_limit(config: RunnableConfig, n: int) -> RunnableConfig:
     }
 
 
-def has_limit(config: RunnableConfig | None) -> bool:
+def has_limit(config: "RunnableConfig | None") -> bool:
     """Whether a config carries a limit."""
     return _LIMIT_KEY in ((config or {}).get("configurable") or {})
 
 
-def limit_of(config: RunnableConfig | None) -> Limiter:
+def limit_of(config: "RunnableConfig | None") -> Limiter:
     """Return the limit that a config carries; one that never waits if there is none."""
     found = ((config or {}).get("configurable") or {}).get(_LIMIT_KEY)
     return found if isinstance(found, Limiter) else _NO_LIMIT
 
 
-def turn_of(config: RunnableConfig | None, limiter: Limiter) -> Limiter:
+def turn_of(config: "RunnableConfig | None", limiter: Limiter) -> Limiter:
     """Return where a call takes its turn: a limiter, or the one turn in it that is held already.
 
     A role that asks a reranker itself holds its turn while it waits. If the calls within had to
@@ -308,14 +309,14 @@ def turn_of(config: RunnableConfig | None, limiter: Limiter) -> Limiter:
     return _held(config).get(limiter, limiter)
 
 
-def with_turns(config: RunnableConfig, *limiters: Limiter) -> RunnableConfig:
+def with_turns(config: "RunnableConfig", *limiters: Limiter) -> "RunnableConfig":
     """Return a config that tells calls within a role call which turns are held; see `turn_of`."""
     new = {limiter: Limiter(1) for limiter in limiters if limiter is not _NO_LIMIT}
     held = {**_held(config), **new}
     return {**config, "configurable": {**(config.get("configurable") or {}), _HELD_KEY: held}}
 
 
-def _held(config: RunnableConfig | None) -> Mapping[Limiter, Limiter]:
+def _held(config: "RunnableConfig | None") -> Mapping[Limiter, Limiter]:
     found = ((config or {}).get("configurable") or {}).get(_HELD_KEY)
     return found if isinstance(found, Mapping) else {}
 

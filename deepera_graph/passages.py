@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import isfinite
 from numbers import Real
 from typing import Any, NamedTuple
@@ -14,7 +15,12 @@ from deepera_graph.schema import Window
 
 PassageLike = str | Mapping[str, Any] | Document
 WINDOW_OVERLAP = 0.1
-_TEXT_KEYS = ("text", "page_content")
+# Names that a field may have in a passage or a record of a file, in any case; the best first.
+TEXT_FIELDS = (
+    "text", "page_content", "contents", "content", "abstract", "abstract_note", "passage",
+    "segment", "body",
+)  # fmt: skip
+ID_FIELDS = ("id", "_id", "docid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +90,43 @@ def read_passages(items: Iterable[PassageLike]) -> list[Passage]:
     return passages
 
 
+@lru_cache(maxsize=4096)
+def field_key(name: str) -> str:
+    """Return what is compared of a field's name: "Abstract Note" and "abstract_note" are one."""
+    return "".join(letter for letter in str(name).casefold() if letter.isalnum())
+
+
+def take_field(fields: dict[str, Any], names: Sequence[str]) -> Any:
+    """Take out the first of the named fields that has a value, in any case; None if none has."""
+    for name in names:
+        if name in fields and has_value(fields[name]):
+            return fields.pop(name)
+    keys: dict[str, str] = {}
+    for given, value in fields.items():
+        if has_value(value):
+            keys.setdefault(field_key(given), given)
+    found = next((keys[key] for key in map(field_key, names) if key in keys), None)
+    return None if found is None else fields.pop(found)
+
+
+def has_value(value: object) -> bool:
+    """Tell whether a field was filled in."""
+    return value is not None and not (isinstance(value, str) and not value.strip())
+
+
+def join_sentences(text: Any) -> Any:
+    """Return a list of sentences as one text; anything else as it is."""
+    if isinstance(text, list) and text and all(isinstance(sentence, str) for sentence in text):
+        return " ".join(text)
+    return text
+
+
+def describe_no_text(fields: Mapping[str, Any]) -> str:
+    """Say that a passage has no text, where it was looked for, and which fields there are."""
+    names = ", ".join(map(str, fields)) or "nothing"
+    return f"has no text; expected one of {', '.join(TEXT_FIELDS)}, found {names:.120}"
+
+
 def retrieval_place(document: Document, index: int) -> tuple[int, float | None]:
     """Return first-stage rank and score of a document: from its metadata, else its place."""
     rank, score = document.metadata.get("retrieval_rank"), document.metadata.get("retrieval_score")
@@ -151,7 +194,9 @@ def _read_document(document: Document, place: int) -> Passage:
 
 def _read_mapping(item: Mapping[str, Any], place: int) -> Passage:
     fields = dict(item)
-    text = next((fields.pop(key) for key in _TEXT_KEYS if key in fields), None)
+    text = join_sentences(take_field(fields, TEXT_FIELDS))
+    if text is None:
+        raise InputError(f"passage {place} {describe_no_text(item)}")
     metadata = fields.pop("metadata", None)
     if not isinstance(metadata, Mapping | None):
         raise InputError(f"passage {place}: metadata must be an object, got {metadata!r:.80}")
@@ -160,12 +205,17 @@ def _read_mapping(item: Mapping[str, Any], place: int) -> Passage:
     if score is None and given is not None:
         raise InputError(f"passage {place}: score must be a finite number, got {given!r:.80}")
     return Passage(
-        id=_check_id(fields.pop("id", None), place),
+        id=_check_id(_take_id(fields), place),
         text=_check_text(text, place),
         metadata=deepcopy({**fields, **(metadata or {})}),
         retrieval_rank=place,
         retrieval_score=score,
     )
+
+
+def _take_id(fields: dict[str, Any]) -> object:
+    """Take out the id; an empty one is not passed over, as it may name a passage twice."""
+    return fields.pop("id") if fields.get("id") is not None else take_field(fields, ID_FIELDS)
 
 
 def _check_id(value: object, place: int) -> str:

@@ -10,10 +10,10 @@ from deepera_graph.budget import Budget, Limiter, ado_many, do_many
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges import load_backend
-from deepera_graph.judges.base import counting_backend, tokens_known
+from deepera_graph.judges.base import as_judge, counting_backend, tokens_known
 from deepera_graph.passages import PassageLike
 from deepera_graph.pipeline.call import Event
-from deepera_graph.pipeline.graph import build_graph
+from deepera_graph.pipeline.graph import build_graph, with_threshold
 from deepera_graph.pipeline.state import Output, Question, State
 from deepera_graph.result import RerankResult
 from deepera_graph.runner import Run, Runner
@@ -92,7 +92,8 @@ class EvidenceReranker:
             `deepera_graph.cache`. None keeps none.
         preset: ``"fast"``, ``"careful"`` or ``"cheap"``: settings to begin with, and how a chat
             model that is given by its name is asked; see `deepera_graph.preset`. None is neither.
-        settings: See `Settings`.
+        settings: See `Settings`. A threshold that is not given is the judge's own: `settings` then
+            says None, and `effective_settings` what counts.
 
     Raises:
         SettingsError: A setting or preset is unknown or out of range, or the backend cannot be
@@ -141,7 +142,7 @@ class EvidenceReranker:
             SettingsError: There is no checkpointer to resume from, or the thread was begun by
                 another backend or with other settings (`budget` and `max_concurrency` apart).
         """
-        run = Run(self.backend, self.settings, question, passages)
+        run = Run(self.backend, self.effective_settings, question, passages)
         for mode, chunk in self._runner.chunks(run, config, resume=resume):
             run.take(mode, chunk)
         return run.result()
@@ -155,7 +156,7 @@ class EvidenceReranker:
         resume: bool = False,
     ) -> RerankResult:
         """Do what `rerank` does, in the running loop."""
-        run = Run(self.backend, self.settings, question, passages)
+        run = Run(self.backend, self.effective_settings, question, passages)
         async for mode, chunk in await self._runner.achunks(run, config, resume=resume):
             run.take(mode, chunk)
         return run.result()
@@ -172,7 +173,7 @@ class EvidenceReranker:
 
         See `deepera_graph.pipeline.call` for the events.
         """
-        run = Run(self.backend, self.settings, question, passages)
+        run = Run(self.backend, self.effective_settings, question, passages)
         for mode, chunk in self._runner.chunks(run, config, resume=resume):
             event = run.take(mode, chunk)
             if event:
@@ -188,7 +189,7 @@ class EvidenceReranker:
         resume: bool = False,
     ) -> AsyncIterator[Event]:
         """Do what `stream` does, in the running loop."""
-        run = Run(self.backend, self.settings, question, passages)
+        run = Run(self.backend, self.effective_settings, question, passages)
         async for mode, chunk in await self._runner.achunks(run, config, resume=resume):
             event = run.take(mode, chunk)
             if event:
@@ -306,12 +307,19 @@ class EvidenceReranker:
         limiter: Limiter,
     ) -> None:
         self.backend, self.settings = backend, settings
+        self.effective_settings = with_threshold(settings, as_judge(backend.judge))
         calibration_differences(settings.threshold, backend.name, backend.about)
         self._checkpointer, self._cache, self._limiter = checkpointer, cache, limiter
         self.graph: CompiledStateGraph[State, None, Question, Output] = build_graph(
-            backend, settings, checkpointer=checkpointer or False, cache=cache, limiter=limiter
+            backend,
+            self.effective_settings,
+            checkpointer=checkpointer or False,
+            cache=cache,
+            limiter=limiter,
         )
-        self._runner = Runner(self.graph, settings, has_saver=checkpointer is not None)
+        self._runner = Runner(
+            self.graph, self.effective_settings, has_saver=checkpointer is not None
+        )
 
 
 def most_questions_at_once(settings: Settings) -> int:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import partial
 from html import escape
 from typing import Any, Self
 
@@ -19,6 +20,12 @@ from deepera_graph.pipeline.state import (
     RankRecord,
     kept_document,
 )
+from deepera_graph.schema import (
+    Direction,
+    count_directions,
+    describe_directions,
+    name_direction,
+)
 from deepera_graph.usage import Usage
 
 _STYLE = "text-align:left;vertical-align:top"
@@ -32,13 +39,15 @@ def result_html(result: "RerankResult") -> str:
     dropped, failed = result.dropped, result.failed
     fields = result.intent["fields"]
     intent = f"{fields['intent']} · {fields['entity_type']}" if fields["topic"] else "not known"
+    said = describe_directions(result.direction_counts)
     unasked = f", not needed {len(result.not_needed)}" if result.not_needed else ""
     head = (
         f"<p><b>{escape(result.question)}</b><br>intent: {escape(intent)} · "
         f"outcome: <b>{result.outcome}</b> · "
         f"kept {len(result.kept)}, dropped {len(dropped)}, "
         f"failed {len(failed)}{unasked} at threshold {result.threshold:g} · "
-        f"{result.total_usage.calls} calls, {result.seconds.get('total', 0):.2f} s</p>"
+        f"{result.total_usage.calls} calls, {result.seconds.get('total', 0):.2f} s"
+        f"{f' · {said}' if said else ''}</p>"
     )
     rows = [*_rows(result.kept), *_rows(dropped[:_SHOWN_DROPPED]), *_rows(failed)]
     hidden = len(dropped) - _SHOWN_DROPPED
@@ -59,6 +68,7 @@ def _rows(passages: "Sequence[RankedPassage]") -> list[str]:
 
 def _row(passage: "RankedPassage") -> str:
     score = "–" if passage.score is None else f"{passage.score:.2f}"
+    score += f"<br>{name_direction(passage.direction)}" if passage.direction else ""
     shade = "font-weight:bold" if passage.kept else "opacity:0.65"
     cells = (
         str(passage.rank or "–"),
@@ -99,6 +109,8 @@ class RankedPassage:
         status: ``scored``, ``repaired``, ``failed``, ``skipped_budget`` or ``not_needed`` (there
             was enough without it); `reason` has the cause.
         reason: Why, in a few words.
+        direction: What it says to a yes/no question or a claim: ``supports``, ``contradicts``,
+            ``no_difference``, ``mixed`` or ``unclear``; None where the judge gave none.
         quote: The evidence in the passage's words, or empty.
         quote_span: Character offsets of the quote, [start, end); None if it is not in the passage.
         quote_status: ``verbatim``, ``normalised`` (but for white space, hyphenation, ligatures,
@@ -131,6 +143,7 @@ class RankedPassage:
     retrieval_rank: int
     retrieval_score: float | None
     document_id: str | None = None
+    direction: Direction | None = None
     unusable: bool = field(default=False, repr=False)
 
     @property
@@ -228,6 +241,11 @@ class RerankResult:
         return tuple(one for one in self.passages if one.status == "not_needed")
 
     @property
+    def direction_counts(self) -> dict[Direction, int]:
+        """How many kept passages support, contradict, ...; those without a direction left out."""
+        return count_directions(one.direction for one in self.kept)
+
+    @property
     def total_usage(self) -> Usage:
         """Calls and tokens of all stages."""
         return sum(self.usage.values(), Usage())
@@ -256,22 +274,22 @@ class RerankResult:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data that `from_dict` reads."""
-        plain = {one.name: getattr(self, one.name) for one in fields(self)}
+        """Return plain JSON data that `from_dict` reads.
+
+        Metadata that JSON has no form for is written as what comes nearest: NumPy's numbers and
+        arrays as numbers and lists, NaN as None, a date in ISO 8601, a path or a UUID as it prints.
+        """
+        plain: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
         plain["passages"] = [asdict(one) for one in self.passages]
         plain["left_out"] = [asdict(one) for one in self.left_out]
         plain["usage"] = {stage: used.record() for stage, used in self.usage.items()}
         plain["seconds"] = dict(self.seconds)
         plain["manifest"] = dict(self.manifest)
-        return {"format": FORMAT, **plain}
+        return {"format": FORMAT, **_to_plain(plain)}
 
     def to_json(self) -> str:
-        """Return JSON that `from_json` reads.
-
-        Metadata that JSON has no form for is written as text: a date in ISO 8601, a path or a
-        UUID as it prints.
-        """
-        return json.dumps(self.to_dict(), ensure_ascii=False, default=_plain_value)
+        """Return JSON that `from_json` reads, see `to_dict`."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
@@ -308,8 +326,17 @@ class RerankResult:
         return result_html(self)
 
 
-def _plain_value(value: object) -> Any:
-    return to_jsonable_python(value, fallback=str)
+def _to_plain(value: object) -> Any:
+    write = partial(to_jsonable_python, value, fallback=_from_numpy, inf_nan_mode="null")
+    try:
+        return write()
+    except UnicodeDecodeError:  # bytes that are no text
+        return write(bytes_mode="base64")
+
+
+def _from_numpy(value: object) -> Any:
+    to_list = getattr(value, "tolist", None)
+    return to_list() if callable(to_list) else str(value)
 
 
 def _pair(span: Any) -> tuple[int, int] | None:

@@ -6,16 +6,22 @@ question, the intent and, of a passage, its text, title and section: never an id
 label or other metadata.
 """
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NotRequired, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Self, get_args
 
-from langchain_core.runnables import Runnable
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from deepera_graph.errors import BudgetError, CallError, RoleError, SettingsError
 from deepera_graph.usage import Usage
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import (
+        Runnable,
+    )  # half a second, which a usage error need not wait
 
 IntentKind = Literal[
     "definition", "mechanism", "comparison", "causal inference", "functional role", "other"
@@ -37,6 +43,51 @@ ANSWER_TYPES: Mapping[AnswerType, str] = {
     "descriptive": "a statement in words",
     "other": "",
 }
+# What a passage says to a question that can be answered with yes or no, or to a claim.
+Direction = Literal["supports", "contradicts", "no_difference", "mixed", "unclear"]
+_FOR_ONE: Mapping[Direction, str] = {
+    "supports": "supports",
+    "contradicts": "contradicts",
+    "no_difference": "no difference",
+    "mixed": "mixed",
+    "unclear": "unclear",
+}
+_FOR_MANY: Mapping[str, str] = {"supports": "support", "contradicts": "contradict"}
+_NO_DIRECTION = frozenset({"", "none", "null", "n_a", "na", "not_applicable"})
+
+
+def read_direction(said: object) -> Direction | None:
+    """Read a direction, whatever its capitals and spaces; None for any other word."""
+    word = re.sub(r"[\W_]+", "_", said.lower()).strip("_") if isinstance(said, str) else ""
+    return next((one for one in get_args(Direction) if word in (one, _FOR_MANY.get(one))), None)
+
+
+def direction_note(said: object) -> str:
+    """Say that a word is no direction; nothing for a direction, and where there is none."""
+    if said is None or read_direction(said) is not None:
+        return ""
+    if isinstance(said, str) and re.sub(r"\W+", "_", said.lower()).strip("_") in _NO_DIRECTION:
+        return ""
+    return f"no direction: {said!r:.40}"
+
+
+def name_direction(direction: Direction | None) -> str:
+    """Return a direction in words, e.g. ``no difference``; empty for None."""
+    return _FOR_ONE[direction] if direction else ""
+
+
+def count_directions(directions: Iterable[Direction | None]) -> dict[Direction, int]:
+    """Count directions, in the order of `Direction`; those that do not occur are left out."""
+    found = Counter(directions)
+    return {one: found[one] for one in _FOR_ONE if found[one]}
+
+
+def describe_directions(counts: Mapping[Direction, int]) -> str:
+    """Return e.g. ``3 support, 1 contradicts, 1 no difference``; empty if nothing is counted."""
+    return ", ".join(
+        f"{n} {_FOR_ONE[one] if n == 1 else _FOR_MANY.get(one, _FOR_ONE[one])}"
+        for one, n in counts.items()
+    )
 
 
 class RoleAnswer(BaseModel):
@@ -76,6 +127,11 @@ class Judgement(RoleAnswer):
     quote: str = Field(default="", description="The evidence, in the passage's own words.")
     summary: str = Field(
         default="", description="A summary given along with the score; empty if there is none."
+    )
+    direction: Annotated[Direction | None, BeforeValidator(read_direction)] = Field(
+        default=None,
+        description="What it says to a yes/no question or a claim; None if it is neither, and for "
+        "any other word.",
     )
 
 
@@ -246,11 +302,15 @@ def fail_all(batch: Batch, error: RoleError) -> list[Verdict]:
 
 
 class EvidenceItem(TypedDict):
-    """One kept passage as the answerer sees it; `summary` is empty when there is none."""
+    """One kept passage as the answerer sees it.
+
+    `summary` is empty when there is none; `direction` is there if the judge gave one.
+    """
 
     text: str
     summary: str
     quote: str
+    direction: NotRequired[Direction]
     title: str
     section: str
 
@@ -282,10 +342,10 @@ class Backend:
     """
 
     name: str
-    intent: Runnable[IntentTask, Intent]
+    intent: "Runnable[IntentTask, Intent]"
     judge: Any  # typed by `judges.base.as_judge`: `Judge` stands in a layer above
-    summarizer: Runnable[PassageTask, Summary]
-    answerer: Runnable[AnswerTask, Answer] | None = None
+    summarizer: "Runnable[PassageTask, Summary]"
+    answerer: "Runnable[AnswerTask, Answer] | None" = None
     about: Mapping[str, Any] = field(default_factory=dict)
     spec: Mapping[str, Any] | None = None
     needs_evidence: bool = False

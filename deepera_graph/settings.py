@@ -33,7 +33,7 @@ _RENAMED = {"enough": "stop_after", "enough_margin": "stop_margin", "wave_size":
 class SettingsKwargs(TypedDict, total=False):
     """The settings as keyword arguments, for type checkers and completion; see `Settings`."""
 
-    threshold: Threshold | Mapping[str, Any]
+    threshold: Threshold | Mapping[str, Any] | None
     top_n: int
     order: Order
     content: Content
@@ -55,7 +55,8 @@ class Settings:
     """How passages are filtered and returned.
 
     Attributes:
-        threshold: Lowest score kept, in [0, 1], inclusive; or a rule of `deepera_graph.thresholds`.
+        threshold: Lowest score kept, in [0, 1], inclusive; or a rule of `deepera_graph.thresholds`;
+            None is the judge's own, its `operating_point`: 0.8 for a chat model.
         top_n: Most passages kept, >= 1.
         order: Order of the kept passages: by score, or as they were retrieved.
         content: What a kept document holds. ``"both"``: the passage as `page_content`, its summary
@@ -88,12 +89,12 @@ class Settings:
         SettingsError: A value is out of range.
 
     Source:
-        Threshold 0.8 and 30 candidates: DeepEra, section 3; cut-off 10: its figure 7. The margin,
-        half the way from that threshold to 1, and the size of rounds are ours; what sizes save is
-        in docs/language-models.md.
+        Threshold 0.8 of chat models and 30 candidates: DeepEra, section 3; cut-off 10: its figure
+        7. The margin, half the way from that threshold to 1, and the size of rounds are ours; what
+        sizes save is in docs/language-models.md.
     """
 
-    threshold: Threshold = 0.8
+    threshold: Threshold | None = None
     top_n: int = 10
     order: Order = "score"
     content: Content = "both"

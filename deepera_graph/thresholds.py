@@ -16,6 +16,7 @@ from deepera_graph.schema import IntentKind
 
 Method = Literal["isotonic", "platt"]
 FORMAT = 1
+OPERATING_POINT = 0.8  # of a judge that names none (DeepEra, section 3)
 _LARGEST_POWER = 700.0  # exp of more than 709 overflows
 _NAMES_THE_JUDGE = ("backend", "model", "prompts", "judge", "judge_version", "floor")
 _NO_PART_IN_SCORES = ("settings", "versions", "summarizer", "answerer")
@@ -344,14 +345,16 @@ _RULES: dict[str, type[Quantile | Gap | PerIntent | Calibrated]] = {
 }
 
 
-def cut(threshold: Threshold, scores: Sequence[float], intent: IntentKind) -> float:
-    """Return the lowest score kept, in [0, 1]."""
+def cut(threshold: Threshold | None, scores: Sequence[float], intent: IntentKind) -> float:
+    """Return the lowest score kept, in [0, 1]; None, where no judge is known, is 0.8."""
     if isinstance(threshold, ThresholdRule):
         return threshold.cut(scores, intent)
-    return float(threshold)
+    return OPERATING_POINT if threshold is None else float(threshold)
 
 
-def calibration_differences(threshold: Threshold, name: str, about: Mapping[str, Any]) -> list[str]:
+def calibration_differences(
+    threshold: Threshold | None, name: str, about: Mapping[str, Any]
+) -> list[str]:
     """Say how a backend differs from the one a `Calibrated` threshold was fitted for; log it."""
     if not isinstance(threshold, Calibrated):
         return []
@@ -364,8 +367,10 @@ def calibration_differences(threshold: Threshold, name: str, about: Mapping[str,
     return found
 
 
-def threshold_to_plain(threshold: Threshold) -> float | dict[str, Any]:
-    """Return a number, or the rule as ``{"kind": ..., **options}``."""
+def threshold_to_plain(threshold: Threshold | None) -> float | dict[str, Any] | None:
+    """Return a number, None, or the rule as ``{"kind": ..., **options}``."""
+    if threshold is None:
+        return None
     if isinstance(threshold, int | float):
         return float(threshold)
     if isinstance(threshold, Calibrated):
@@ -374,8 +379,10 @@ def threshold_to_plain(threshold: Threshold) -> float | dict[str, Any]:
     return {"kind": threshold.kind, **asdict(threshold)}
 
 
-def threshold_from_plain(value: object) -> Threshold:
+def threshold_from_plain(value: object) -> Threshold | None:
     """Read what `threshold_to_plain` wrote, or raise `SettingsError`."""
+    if value is None:
+        return None
     if isinstance(value, Mapping):
         options = dict(value)
         kind = options.pop("kind", None)

@@ -55,19 +55,31 @@ class OutputModes:
         """The mode to use now."""
         return self.all[self._place]
 
-    def fallback_from(self, mode: OutputMode) -> OutputMode | None:
-        """Return what to try instead of an unproven mode, if anything is left."""
+    def fallback_from(self, mode: OutputMode, *, broken: bool = False) -> OutputMode | None:
+        """Return what to try instead of an unproven mode, if anything is left.
+
+        Where the server has *broken* down over two modes, that is plain text, which all know.
+        """
         place = self.all.index(mode) + 1
-        return None if mode in self._proven or place == len(self.all) else self.all[place]
+        if mode in self._proven or place == len(self.all):
+            return None
+        return self.all[-1 if broken and mode != self.current else place]
+
+    def attempts_at_500(self, mode: OutputMode) -> int | None:
+        """Return how often to ask when that fails with 500, by which some servers refuse a mode."""
+        if mode in self._proven:
+            return None
+        return 2 if mode == self.current else 1
 
     def note_reply(self, mode: OutputMode) -> None:
         """Note words in reply, even unusable ones: the modes before gave none and are given up."""
-        self._place = max(self._place, self.all.index(mode))
+        if self.current not in self._proven:
+            self._place = max(self._place, self.all.index(mode))
 
     def note_success(self, mode: OutputMode) -> None:
         """Note a usable answer; the modes before an only now proven one are given up."""
-        self._proven.add(mode)
         self.note_reply(mode)
+        self._proven.add(mode)
 
 
 def request_body(
@@ -165,8 +177,12 @@ class ChatModel:
         messages: Sequence[BaseMessage],
         kind: type[ReplyModel],
         config: RunnableConfig | None,
+        n_broken: int = 0,
     ) -> RawReply:
-        """Ask once, in one mode; failures that pass are tried again."""
+        """Ask once, in one mode; failures that pass are tried again.
+
+        *n_broken* calls for this reply have failed with 500 in other modes.
+        """
         self._breaker.check()
         shown = _with_schema_in_words(mode, messages, kind)
         tab, limiter = tab_of(config), shared_limiter(self._identity, self._limits)
@@ -180,7 +196,13 @@ class ChatModel:
             limiter.settle(n_characters, n_estimated, used.input_tokens, used.output_tokens)
             return reply
 
-        return await self._retrier.send(send, lambda: limiter.slot(n_estimated, tab), tab)
+        return await self._retrier.send(
+            send,
+            lambda: limiter.slot(n_estimated, tab),
+            tab,
+            attempts_at_500=self.output_modes.attempts_at_500(mode),
+            n_broken=n_broken,
+        )
 
     async def _charge(self, tab: Tab, asked: Awaitable[AIMessage]) -> AIMessage:
         """Wait for an answer as long as one call may take; charge it, however it ends."""

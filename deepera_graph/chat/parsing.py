@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import (
     AliasChoices,
@@ -18,13 +18,15 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    WithJsonSchema,
     field_validator,
 )
 
 from deepera_graph.errors import AnswerError
-from deepera_graph.schema import AnswerType, IntentKind
+from deepera_graph.schema import AnswerType, Direction, IntentKind
 
 _NOT_SHOWN = frozenset({"title", "default"})
+DIRECTION = "What it says to the question."
 _DIGITS = re.compile(r"-?[0-9]{1,9}")
 
 
@@ -36,6 +38,10 @@ def _check_whole(value: object) -> object:
 
 
 Number = Annotated[int, BeforeValidator(_check_whole)]
+# Any word is taken, and none too: what is no `Direction` must not cost a passage its score.
+DirectionWord = Annotated[
+    Any, WithJsonSchema({"type": "string", "enum": [*get_args(Direction), "none"]})
+]
 
 
 class ReplyModel(BaseModel):
@@ -68,6 +74,7 @@ class JudgementReply(ReplyModel):
     reason: str = Field(description="Why, in at most 25 words.")
     evidence: list[Number] = Field(description="Numbers of the sentences that carry the evidence.")
     score: float = Field(ge=0, le=1, strict=True, description="Relevance as evidence, in [0, 1].")
+    direction: DirectionWord = Field(default=None, description=DIRECTION)
 
 
 class SummaryReply(ReplyModel):

@@ -16,8 +16,7 @@ from deepera_graph.usage import Usage
 _RETRIED = frozenset({408, 409, 425, 429})
 _NEVER_RETRIED = frozenset({501, 505})
 _ATTEMPTS_TO_CONNECT = 2  # nobody listens: that seldom passes in seconds
-_REFUSALS = frozenset({401, 403, 404})
-_MOST_REFUSED = 8
+_MOST_IN_A_ROW = {401: 8, 403: 8, 404: 8, 500: 16}  # by a server that never answered
 _SECONDS_OPEN = 5.0
 
 
@@ -27,7 +26,8 @@ class RetryPolicy:
 
     Attributes:
         attempts: Most calls for one reply, >= 1. An answer takes two replies at most, in each
-            output mode that is tried because the server may not know another.
+            output mode that is tried because the server may not know another. HTTP 500 is how some
+            servers refuse a mode: until one has worked, it costs four calls at most in all modes.
         timeout: Longest one call may take, > 0; waiting for the rate limits is no part of it.
         first_wait: Wait before the second attempt; doubled for every further one, and cut by up
             to half at random, so that many callers do not come back at once.
@@ -70,22 +70,22 @@ class RawReply:
 
 
 class CircuitBreaker:
-    """Opens after eight refusals in a row (401, 403, 404) by a server that never answered.
+    """Opens after eight refusals in a row (401, 403, 404), or 16 failures (500), of a server.
 
-    While it is open, calls fail at once with the refusal, unsent; every 5 seconds some are sent
-    again, as a key may be activated late. One answer closes it for good: what a server refuses
+    While it is open, calls fail at once with what the server said, unsent; every 5 seconds some are
+    sent again, as a key may be activated late. One answer closes it for good: what a server refuses
     after that concerns one passage. *clock* gives seconds that only grow.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
-        self._n_refused, self._open_until = 0, 0.0
+        self._n_failed, self._open_until = 0, 0.0
         self._has_answered = False
 
     def check(self) -> None:
         """Let a call pass, or raise the server's own refusal."""
         if self._clock() < self._open_until:
-            raise CallError(self._message, status=self._status, unusable=True)
+            raise CallError(self._message, status=self._status, unusable=self._status != 500)
 
     def note_answer(self) -> None:
         """Note that a call was answered, well or badly."""
@@ -93,11 +93,12 @@ class CircuitBreaker:
 
     def note_failure(self, error: CallError) -> None:
         """Note that a call failed."""
-        if error.status not in _REFUSALS or self._has_answered:
-            self._n_refused = 0
+        most = _MOST_IN_A_ROW.get(error.status or 0)
+        if most is None or self._has_answered:
+            self._n_failed = 0
             return
-        self._n_refused += 1
-        if self._n_refused >= _MOST_REFUSED:
+        self._n_failed += 1
+        if self._n_failed >= most:
             self._open_until = self._clock() + _SECONDS_OPEN
             self._message, self._status = str(error), error.status
 
@@ -113,14 +114,24 @@ class Retrier:
         self._policy = policy
         self._random = random.Random(0)
 
-    async def send(self, call: Send, slot: Slot, tab: Tab) -> RawReply:
+    async def send(
+        self,
+        call: Send,
+        slot: Slot,
+        tab: Tab,
+        *,
+        attempts_at_500: int | None = None,
+        n_broken: int = 0,
+    ) -> RawReply:
         """Return the first reply; what failed on the way is in its usage.
 
-        *call* sends once and charges the *tab*; *slot* waits until a call may start. A `CallError`
-        or `BudgetError` carries the usage of all attempts.
+        *call* sends once and charges the *tab*; *slot* waits until a call may start. HTTP 500 gets
+        *attempts_at_500* at most, where it may mean something else; after *n_broken* of them in
+        other ways this waits before it starts. A `CallError` or `BudgetError` carries the usage of
+        all attempts.
         """
         failed, waited, problem = Usage(), 0.0, ""
-        wait: float | None = 0.0
+        wait: float | None = self._backoff(n_broken) if n_broken else 0.0
         for attempt in range(1, self._policy.attempts + 1):
             try:
                 if wait:
@@ -131,7 +142,7 @@ class Retrier:
                 return replace(reply, usage=reply.usage + failed)
             except CallError as error:
                 failed += error.usage
-                wait = self._seconds_to_wait(error, attempt)
+                wait = self._seconds_to_wait(error, attempt, attempts_at_500)
                 if wait is None or waited + wait > self._policy.total_wait:
                     error.usage = failed
                     raise
@@ -141,9 +152,13 @@ class Retrier:
                 raise BudgetError(f"{error}{problem}", usage=failed) from error
         raise AssertionError("the last attempt returns or raises")
 
-    def _seconds_to_wait(self, error: CallError, attempt: int) -> float | None:
+    def _seconds_to_wait(
+        self, error: CallError, attempt: int, attempts_at_500: int | None
+    ) -> float | None:
         """Return the seconds before another attempt, None if there is to be none."""
         most = self._policy.attempts
+        if error.status == 500 and attempts_at_500 is not None:
+            most = min(most, attempts_at_500)
         if error.unusable:
             most = min(most, _ATTEMPTS_TO_CONNECT)
         if attempt >= most or not is_retryable(error):
@@ -151,8 +166,12 @@ class Retrier:
         asked = error.retry_after or 0.0
         if asked > self._policy.longest_wait:
             return None
-        wait = self._policy.first_wait * 2.0 ** (attempt - 1) * self._random.uniform(0.5, 1)
-        return min(asked + wait, self._policy.longest_wait)
+        return min(asked + self._backoff(attempt), self._policy.longest_wait)
+
+    def _backoff(self, n_failed: int) -> float:
+        """Return the seconds to wait after so many failures in a row."""
+        wait = self._policy.first_wait * 2.0 ** (n_failed - 1) * self._random.uniform(0.5, 1)
+        return min(wait, self._policy.longest_wait)
 
 
 def is_retryable(error: CallError) -> bool:

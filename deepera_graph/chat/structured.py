@@ -58,11 +58,11 @@ async def request_reply(
     what was spent.
     """
     modes = model.output_modes
-    spent, mode = Usage(), modes.current
+    spent, mode, n_broken = Usage(), modes.current, 0
     first_error: RoleError | None = None
     while True:
         try:
-            usable = await _ask(model, mode, messages, kind, config)
+            usable = await _ask(model, mode, messages, kind, config, n_broken=n_broken)
         except RoleError as error:
             spent += error.usage
             may_be_the_mode = (
@@ -71,7 +71,9 @@ async def request_reply(
                 else isinstance(error, EmptyAnswerError)
             )
             first_error = (first_error if may_be_the_mode else None) or error
-            fallback = modes.fallback_from(mode) if may_be_the_mode else None
+            broken = isinstance(error, CallError) and error.status == 500
+            n_broken += error.usage.failed_calls if broken else 0
+            fallback = modes.fallback_from(mode, broken=broken) if may_be_the_mode else None
             if fallback is None:
                 if isinstance(error, AnswerError) and not may_be_the_mode:
                     modes.note_reply(mode)
@@ -89,9 +91,11 @@ async def _ask(
     messages: Sequence[BaseMessage],
     kind: type[ReplyT],
     config: RunnableConfig | None,
+    *,
+    n_broken: int,
 ) -> UsableReply[ReplyT]:
     """Ask in one mode, twice if the first reply is unusable."""
-    first = await model.call(mode, messages, kind, config)
+    first = await model.call(mode, messages, kind, config, n_broken)
     try:
         return UsableReply(_read(first, kind, messages), first.usage)
     except RefusedError as error:

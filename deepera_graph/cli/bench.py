@@ -15,6 +15,7 @@ from deepera_graph.cli import options, study
 from deepera_graph.cli.console import (
     SOME_FAILED,
     Bar,
+    check_data,
     check_file,
     check_folder,
     json_bytes,
@@ -101,11 +102,12 @@ def table(
     output: options.OutputOptions,
 ) -> None:
     """Compare rankers on data sets: a table with intervals."""
+    check_data(data)
+    check_folder(files.out, _RESULTS, overwrite=files.overwrite)
     with needing("bench", "bench"):
         from deepera_graph.bench.run import TABLE_METRICS, BenchConfig, bench_table
         from deepera_graph.cli.opening import search_here
 
-    check_folder(files.out, _RESULTS, overwrite=files.overwrite)
     search_here()
     how = {"metrics": TABLE_METRICS, **given(read, chosen)}
     config = BenchConfig(data=tuple(data), out=files.out, **how)

@@ -69,13 +69,13 @@ def calibrate(
     output: options.OutputOptions,
 ) -> None:
     """Fit from labelled passages how probable evidence is at which score."""
+    if not labelled.exists():
+        raise InputError(f"there is no file {str(labelled)!r}")
     with needing("calibrate", "calibrate"):
         from deepera_graph.bench import calibrate_report as report
         from deepera_graph.bench.calibrate import check_method
 
     check_method(fit.method)
-    if not labelled.exists():
-        raise InputError(f"there is no file {str(labelled)!r}")
     with (
         _open_scores(earlier, judge, cache) as scores,
         progress_bar("judging", hidden=output.quiet) as bar,

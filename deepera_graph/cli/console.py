@@ -24,6 +24,7 @@ USAGE = 2
 UNREACHABLE = 3
 INTERRUPTED = 130
 WIDTH_WITHOUT_TERMINAL = 110
+MOST_TOLD = 5  # lines about bad records, one by one
 
 
 def say(message: str) -> None:
@@ -170,6 +171,13 @@ def json_bytes(value: Any) -> bytes:
     """Return a JSON value in UTF-8, indented, with its line feed."""
     text = json.dumps(value, ensure_ascii=False, indent=2)
     return text.encode("utf-8", "backslashreplace") + b"\n"
+
+
+def check_data(paths: Iterable[Path]) -> None:
+    """Raise `SettingsError` if a data set is nowhere: said before packages are imported."""
+    for path in paths:
+        if not path.exists() and not str(path).startswith("sample-"):
+            raise SettingsError(f"{path} is no data set: there is no such file or folder")
 
 
 def check_file(path: Path, *, overwrite: bool) -> None:

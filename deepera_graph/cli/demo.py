@@ -57,12 +57,15 @@ def demo(
 ) -> None:
     """Show on a built-in corpus how evidence is told from look-alikes; needs no key."""
     from deepera_graph.cli.opening import open_judge, settings_of
+    from deepera_graph.settings import Settings
+
+    settings = Settings.of(settings_of(judge, kept))
+    backend = open_judge(judge)
     from deepera_graph.demo import run_trials
     from deepera_graph.reranker import EvidenceReranker
 
-    settings = settings_of(judge, kept)
     questions = _find_questions(chosen.question or [], hard=chosen.hard)
-    reranker = EvidenceReranker(open_judge(judge), **settings)
+    reranker = EvidenceReranker(backend, **settings.to_dict())
     console, as_json = output_console(), output.as_json
     trials: list[Trial] = []
     hidden = output.quiet or not as_json

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepera_graph.cli import options
-from deepera_graph.cli.console import check_folder, needing, stage_line, tell
+from deepera_graph.cli.console import check_data, check_folder, needing, stage_line, tell
 from deepera_graph.cli.options import given, opt, split_names
 from deepera_graph.errors import SettingsError
 
@@ -52,9 +52,7 @@ class PoolOptions:
 
     def check(self) -> None:
         """Raise `SettingsError` if a path leads nowhere: said before packages are asked for."""
-        for path in self.data:
-            if not path.exists() and not str(path).startswith("sample-"):
-                raise SettingsError(f"{path} is no data set: there is no such file or folder")
+        check_data(self.data)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from string import Template
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from deepera_graph import __version__
 from deepera_graph.cli.console import INTERRUPTED, OK, SOME_FAILED, UNREACHABLE, USAGE, say
@@ -56,6 +56,17 @@ class _Group(TyperGroup):
         return name, load_command(path) if path in COMMANDS else command, rest
 
 
+class _Command(TyperCommand):
+    """A command that refuses a second --collection, of which typer would drop the first."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        order = self.make_parser(ctx).parse_args(args=list(args))[2]
+        if [one.name for one in order].count("collection") > 1:
+            ctx.fail("--collection is given twice; a command works with one collection")
+        return super().parse_args(ctx, args)
+
+
 def load_command(name: str) -> Any:
     """Import a command and return it as typer runs it."""
     from deepera_graph.cli.options import flatten
@@ -65,7 +76,7 @@ def load_command(name: str) -> Any:
     daily = getattr(module, "DAILY", {}).get(last, ())
     alone = typer.Typer(rich_markup_mode="rich", add_completion=False)
     flat = flatten(getattr(module, last), daily=daily, more=_page(name, whole=True))
-    alone.command(last, epilog=_page(name), help=_pages()[name][0])(flat)
+    alone.command(last, cls=_Command, epilog=_page(name), help=_pages()[name][0])(flat)
     return typer.main.get_command(alone)
 
 

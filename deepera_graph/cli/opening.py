@@ -13,20 +13,24 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import typer
+
 from deepera_graph.cli import options
-from deepera_graph.cli.console import say
+from deepera_graph.cli.console import MOST_TOLD, OK, SOME_FAILED, say
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.judges import NAMED, load_backend, parse_name
 from deepera_graph.packages import call_foreign
 from deepera_graph.settings import Preset, preset
 
 if TYPE_CHECKING:
+    from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
 
     from deepera_graph.cache.store import JudgementCache
     from deepera_graph.jobs.ray import RayEngine
     from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.retrieval.collection import Mode
+    from deepera_graph.retrieval.sources import Skipped
     from deepera_graph.retrieval.store import PassageStore
     from deepera_graph.schema import Backend
     from deepera_graph.thresholds import PerIntent, Threshold
@@ -36,8 +40,10 @@ NO_PRESET = Preset(name="", about="")
 _NAMES = (*NAMED, "llm", "encoder:MODEL")
 _FOR_ALL = ("preset", "backend", "max_concurrency")  # options of a judge that is no chat model, too
 _PLAIN_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,39}")
+_KEY_VARIABLE = "OPENAI_API_KEY"
 _SERVER_KEY_VARIABLE = "QDRANT_API_KEY"
 _LOCAL_EMBEDDINGS = "langchain_deepera:EvidenceEmbeddings"
+_MOST_KEPT = 1000  # records that could not be used
 _MAX_WORKERS = 16  # as many calls as are in flight by default
 _THRESHOLDS = "a number from 0 to 1, gap[:FLOOR], quantile:SHARE[:FLOOR] or KIND=T,...,default=T"
 
@@ -115,6 +121,12 @@ def check_server(chat: options.ServerOptions) -> None:
     variable = chat.api_key_env
     if variable is not None and not os.environ.get(variable):
         raise SettingsError(_describe_missing_key(variable))
+    of_openai = (chat.model or "").startswith("openai:") and chat.base_url is None
+    if of_openai and variable is None and not os.environ.get(_KEY_VARIABLE):
+        raise SettingsError(
+            f"no API key: set the environment variable {_KEY_VARIABLE}, or give --base-url for a "
+            "server that needs none"
+        )
     if chat.base_url is not None and not re.match(r"https?://[^/]", chat.base_url):
         raise SettingsError(
             f"--base-url must start with http:// or https://, got {chat.base_url!r}"
@@ -299,6 +311,69 @@ def open_collection(
     )
 
 
+class Source:
+    """The passages of a file or folder, read one by one, and what of it could not be used.
+
+    Attributes:
+        passages: Each is read when it is asked for.
+        skipped: Records and files that could not be used, the first 1000.
+    """
+
+    def __init__(self, path: str, reading: options.ReadOptions) -> None:
+        from deepera_graph.retrieval.sources import read_passages
+
+        self._path = path
+        self._n_bad = 0
+        self.skipped: list[Skipped] = []
+        self.passages = read_passages(
+            path, max_words=_read_max_words(reading.max_words), on_skip=self._note
+        )
+
+    @property
+    def exit_code(self) -> int:
+        """What a command that was done otherwise ends with; files of other kinds are no failure."""
+        return SOME_FAILED if self._n_bad else OK
+
+    def tell(self) -> None:
+        """Say on stderr what was left out."""
+        from deepera_graph.retrieval.sources import describe_other_kinds
+
+        others = [one for one in self.skipped if one.other_kind]
+        bad = [one for one in self.skipped if not one.other_kind]
+        if others:
+            say(describe_other_kinds(others))
+        for one in bad[:MOST_TOLD]:
+            say(f"skipped {one}")
+        if self._n_bad > MOST_TOLD:
+            say(f"skipped {self._n_bad - MOST_TOLD} more like these")
+
+    def first(self) -> Document:
+        """Return the first passage; if there is none, say why and leave."""
+        first = next(self.passages, None)
+        if first is None:
+            self.tell()
+            say(f"there is nothing to index in {self._path!r}")
+            raise typer.Exit(SOME_FAILED)
+        return first
+
+    def _note(self, skipped: Skipped) -> None:
+        self._n_bad += not skipped.other_kind
+        if len(self.skipped) < _MOST_KEPT:
+            self.skipped.append(skipped)
+
+
+def _read_max_words(text: str | None) -> int | None:
+    from deepera_graph.retrieval.sources import MAX_WORDS
+
+    if text is None:
+        return MAX_WORDS
+    if text == "off":
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise SettingsError(f"--max-words must be a whole number >= 1 or 'off', got {text!r}")
+    return int(text)
+
+
 def find_embeddings(embeddings: str | None) -> Embeddings | None:
     """Build the embeddings that `--embeddings` names; None if it was not given."""
     if embeddings is None:
@@ -326,8 +401,8 @@ def _call_factory(module: str, factory: str) -> Any:
 
 
 def _openai_embeddings(model: str) -> Embeddings:
-    if not os.environ.get("OPENAI_API_KEY"):
-        raise SettingsError("no API key: the environment variable OPENAI_API_KEY is not set")
+    if not os.environ.get(_KEY_VARIABLE):
+        raise SettingsError(f"no API key: the environment variable {_KEY_VARIABLE} is not set")
     from langchain_openai import OpenAIEmbeddings  # takes a second
 
     return OpenAIEmbeddings(model=model)

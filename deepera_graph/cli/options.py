@@ -327,9 +327,9 @@ class FilterOptions:
         "between scores, [b]quantile:0.1[/b] keeps the best tenth (neither goes below 0.5, or "
         "below FLOOR: gap:FLOOR, quantile:SHARE:FLOOR), [b]mechanism=0.7,default=0.8[/b] depends "
         "on the kind of question.",
-        brief="Lowest score that is kept, from 0 to 1, or a rule. [0.8]",
+        brief="Lowest score that is kept, from 0 to 1, or a rule. [the judge's own]",
         metavar="T|RULE",
-        shown="0.8",
+        shown="the judge's own: 0.8 for a chat model",
     )
     curve: Path | None = _filter(
         "Curve made by `deepera calibrate`, instead of --threshold: keep what is probably "
@@ -440,6 +440,18 @@ class StoreOptions:
         "with embeddings is searched with the same ones.",
         brief="[b]local[/b], [b]openai:MODEL[/b] or a function of yours.",
         metavar="NAME",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """How a file or folder is read."""
+
+    max_words: str | None = opt(
+        "Longest passage, in words: a longer text is cut between sentences. [b]off[/b] cuts none.",
+        brief="Longest passage, in words, or off. [350]",
+        metavar="N|off",
+        shown="350",
     )
 
 

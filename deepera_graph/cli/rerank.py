@@ -17,6 +17,7 @@ import typer
 from deepera_graph.cli import options
 from deepera_graph.cli.console import (
     INTERRUPTED,
+    MOST_TOLD,
     OK,
     SOME_FAILED,
     count,
@@ -26,7 +27,7 @@ from deepera_graph.cli.console import (
     write_bytes,
 )
 from deepera_graph.cli.options import opt
-from deepera_graph.errors import BackendError, SettingsError
+from deepera_graph.errors import BackendError, InputError, SettingsError
 
 if TYPE_CHECKING:
     from deepera_graph.jobs.files import ResumableOutput
@@ -57,6 +58,18 @@ class FileOptions:
         "Continue OUT where an earlier run of this command stopped.", default=False
     )
     limit: int | None = _file("Only the first N lines.", metavar="N", least=1, shown="all")
+    queries: Path | None = _file(
+        "With a TREC run as IN: its queries, a table or JSON lines of qid and query.",
+        metavar="FILE",
+    )
+    corpus: Path | None = _file(
+        "With a TREC run as IN: its documents, a file or folder as `deepera index` reads it.",
+        metavar="PATH",
+    )
+    trec: Path | None = _file(
+        "Also write the rankings as a TREC run, when all lines are done; needs --out.",
+        metavar="RUN",
+    )
     dry_run: bool = opt("Only estimate calls and tokens: no call, no key, no OUT.", default=False)
 
 
@@ -74,7 +87,7 @@ def rerank(
     output: options.OutputOptions,
 ) -> None:
     """Rerank the passages of every question of a file."""
-    from deepera_graph.cli.opening import check_engine, judge_kind, settings_of
+    from deepera_graph.cli.opening import check_engine, settings_of
     from deepera_graph.jobs.report import JobReport
     from deepera_graph.settings import Settings
 
@@ -83,17 +96,36 @@ def rerank(
     job = _Job(source, files, JobReport(), hidden=output.quiet)
     job.check_resume()
     job.check_source()
-    if files.dry_run:
+    try:
+        _work(job, judge, settings, cache=cache.cache, engine=engine, output=output)
+    except InputError as error:
+        say(f"{source!r}: {error}")
+        raise typer.Exit(SOME_FAILED) from error
+    if not job.report.n_written and not job.report.n_bad:
+        say(f"{source!r} holds no line")
+    raise typer.Exit(SOME_FAILED if job.report.n_bad else OK)
+
+
+def _work(
+    job: _Job,
+    judge: options.JudgeOptions,
+    settings: Settings,
+    *,
+    cache: str | None,
+    engine: options.EngineOptions,
+    output: options.OutputOptions,
+) -> None:
+    from deepera_graph.cli.opening import judge_kind
+
+    if job.files.dry_run:
         _estimate(job, judge, settings)
         _tell_estimate(
             job.report, judge_kind(judge), output.as_json, all_asked=settings.stop_after is None
         )
     else:
         job.check_outputs()
-        _run(job, judge, settings, cache=cache.cache, engine=engine, output=output)
-    if not job.report.n_written and not job.report.n_bad:
-        say(f"{source!r} holds no line")
-    raise typer.Exit(SOME_FAILED if job.report.n_bad else OK)
+        _run(job, judge, settings, cache=cache, engine=engine, output=output)
+        job.write_trec()
 
 
 def _run(
@@ -190,6 +222,10 @@ class _Job:
     def check_source(self) -> None:
         """Raise `SettingsError` unless the questions can be read."""
         source = Path(self.source)
+        if (self.files.queries is None) != (self.files.corpus is None):
+            raise SettingsError("--queries and --corpus go together, with a TREC run as IN")
+        if self.files.queries is not None and self.source == STANDARD:
+            raise SettingsError("a TREC run needs a file for IN")
         if self.source == STANDARD:
             return
         if not source.exists():
@@ -200,12 +236,20 @@ class _Job:
     def check_outputs(self) -> None:
         """Raise `SettingsError` if a file would be lost, or cannot be written."""
         out = None if self.to_stdout else Path(self.files.out)
-        outputs = [path for path in (out, self.report_path, self.manifest_path) if path is not None]
+        if self.files.trec is not None and self.manifest_path is None:
+            raise SettingsError(f"--trec needs a file for --out, got {self.files.out!r}")
+        outputs = [
+            path
+            for path in (out, self.report_path, self.manifest_path, self.files.trec)
+            if path is not None
+        ]
         for path in outputs:
             self._check_output(path)
         for one, other in combinations(outputs, 2):
             if _is_same(one, other):
-                raise SettingsError(f"{str(one)!r} cannot be two of rankings, report and manifest")
+                raise SettingsError(
+                    f"{str(one)!r} cannot be two of rankings, report, manifest and run"
+                )
 
     def _check_output(self, path: Path) -> None:
         if path.is_dir() or not os.access(path.parent, os.W_OK):
@@ -219,20 +263,25 @@ class _Job:
 
     @contextmanager
     def watch(self, what: str) -> Iterator[tuple[BinaryIO, Callable[[Any], None]]]:
-        """Open the questions under a progress bar; bad lines are told as they come."""
+        """Open the questions under a progress bar; the first bad lines are told as they come."""
         from deepera_graph.jobs.lines import BadLine
 
+        n_bad = 0
         with (
             self._open_source() as (source, size),
             progress_bar(what, total=size, hidden=self.hidden) as bar,
         ):
 
             def watch(line: Any) -> None:
-                if isinstance(line, BadLine):
+                nonlocal n_bad
+                n_bad += isinstance(line, BadLine)
+                if isinstance(line, BadLine) and n_bad <= MOST_TOLD:
                     say(f"line {line.number}: {line.error}")
                 bar.move(to=line.end, count=self.report.n_written)
 
             yield source, watch
+        if n_bad > MOST_TOLD:
+            say(f"and {count(n_bad - MOST_TOLD, 'more bad line')}")
 
     @contextmanager
     def _open_source(self) -> Iterator[tuple[BinaryIO, int | None]]:
@@ -240,8 +289,16 @@ class _Job:
         if self.source == STANDARD:
             yield sys.stdin.buffer, None
             return
-        with Path(self.source).open("rb") as source:
-            yield source, os.fstat(source.fileno()).st_size or None
+        from deepera_graph.jobs.forms import RunSource, open_questions, open_run
+
+        path, files = Path(self.source), self.files
+        if files.queries is None or files.corpus is None:
+            with open_questions(path) as opened:
+                yield opened
+        else:
+            run = RunSource(path, queries=files.queries, corpus=files.corpus)
+            with open_run(run, tell=say) as opened:
+                yield opened
 
     @contextmanager
     def open_out(self, ran: Mapping[str, Any]) -> Iterator[ResumableOutput | BinaryIO]:
@@ -260,6 +317,13 @@ class _Job:
                 out, self.manifest_path, ran, resume=files.resume, overwrite=files.overwrite
             ) as progress:
                 yield progress
+
+    def write_trec(self) -> None:
+        """Write the rankings as a TREC run, if that was asked for."""
+        if self.files.trec is not None:
+            from deepera_graph.jobs.forms import write_run
+
+            write_run(Path(self.files.out), self.files.trec)
 
     def describe_kept(self) -> str:
         """Say what there is of a run that broke off."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -15,10 +16,8 @@ from rich.text import Text
 
 from deepera_graph.cli import options
 from deepera_graph.cli.console import (
-    SOME_FAILED,
     output_console,
     progress_bar,
-    say,
     show_number,
     tell,
     write_json,
@@ -29,12 +28,16 @@ from deepera_graph.errors import BackendError, InputError, SettingsError
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
+    from deepera_graph.cli.opening import Source
     from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.result import RankedPassage, RerankResult
     from deepera_graph.retrieval.store import PassageStore
+    from deepera_graph.retrieval.word_index import WordIndex
 
 DAILY = {
-    "index": ("collection", "path", "qdrant_url", "mode", "embeddings", "as_json", "quiet"),
+    "index": (
+        "collection", "path", "qdrant_url", "mode", "embeddings", "max_words", "as_json", "quiet",
+    ),
     "ask": (
         "collection", "path", "retrieve", "where", "answer", "preset", "backend", "model",
         "base_url", "threshold", "top_n", "as_json", "quiet",
@@ -79,30 +82,34 @@ def index(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="A file or a folder.")],
     *,
     store: NewStoreOptions,
+    reading: options.ReadOptions,
     output: options.OutputOptions,
 ) -> None:
     """Put the passages of a file or folder into a collection that `deepera ask` can search."""
-    from deepera_graph.cli.opening import open_collection
-    from deepera_graph.retrieval.sources import read_passages
+    from deepera_graph.cli.opening import Source, open_collection
 
-    passages = read_passages(source)
+    read = Source(source, reading)
+    passages = chain([read.first()], read.passages)
     with open_collection(store, mode=store.mode, must_exist=False) as opened:
         try:
             with progress_bar("indexing", hidden=output.quiet) as bar:
                 n_indexed = opened.add(passages, on_progress=lambda count: bar.move(count=count))
-        except InputError as error:
-            say(f"{error}; the passages before it may be indexed, none after it is")
-            raise typer.Exit(SOME_FAILED) from error
+        except BaseException:
+            opened.drop_if_new()
+            raise
         n_in_all, mode = opened.count(), opened.mode
+    read.tell()
     plain = {"mode": mode, "indexed": n_indexed, "in_collection": n_in_all}
+    skipped = [{"place": one.place, "reason": one.reason} for one in read.skipped]
     tell(
         output,
-        {"collection": store.collection, **plain},
+        {"collection": store.collection, **plain, "skipped": skipped},
         lambda: (
             f"{n_indexed} passages indexed in {store.collection!r} ({mode}); "
             f"it holds {n_in_all} now"
         ),
     )
+    raise typer.Exit(read.exit_code)
 
 
 def ask(
@@ -114,6 +121,7 @@ def ask(
     *,
     store: options.StoreOptions,
     search: SearchOptions,
+    reading: options.ReadOptions,
     judge: options.JudgeOptions,
     cache: options.CacheOptions,
     budget: options.BudgetOptions,
@@ -121,19 +129,21 @@ def ask(
     output: options.OutputOptions,
 ) -> None:
     """Find the evidence for a question in a collection, a file or a folder."""
-    from deepera_graph.cli.opening import judgements_of, open_judge, settings_of
-    from deepera_graph.reranker import EvidenceReranker
+    from deepera_graph.cli.opening import Source, judgements_of, open_judge, settings_of
+    from deepera_graph.settings import Settings
 
-    settings = settings_of(judge, kept, budget, answer=search.answer)
+    settings = Settings.of(settings_of(judge, kept, budget, answer=search.answer))
     if not question.strip():
         raise InputError("the question is empty")
     conditions = _read_conditions(search.where or [])
     _check_one_place(source, store)
+    read = None if source is None else Source(source, reading)
     backend = open_judge(judge)
+    from deepera_graph.reranker import EvidenceReranker  # takes a second, so after all checks
+
     with judgements_of(backend, cache.cache) as judgements:
-        reranker = EvidenceReranker(backend, cache=judgements, **settings)
-        with _open(source, store, quiet=output.quiet) as opened:
-            candidates = opened.search(question, k=search.retrieve, where=conditions)
+        reranker = EvidenceReranker(backend, cache=judgements, **settings.to_dict())
+        candidates = _search(question, read, store, search, conditions, quiet=output.quiet)
         result = _rerank(reranker, question, candidates, quiet=output.quiet)
     if result.backend_failure is not None:
         raise BackendError(result.backend_failure)
@@ -141,6 +151,8 @@ def ask(
         write_json(result.to_dict())
     else:
         show_result(output_console(), result)
+    if read is not None:
+        raise typer.Exit(read.exit_code)
 
 
 def _read_conditions(where: Sequence[str]) -> dict[str, Any]:
@@ -164,23 +176,44 @@ def _check_one_place(source: str | None, store: options.StoreOptions) -> None:
         raise SettingsError("--path and --qdrant-url go with --collection; a SOURCE is in memory")
 
 
-def _open(source: str | None, place: options.StoreOptions, *, quiet: bool) -> PassageStore:
+def _search(
+    question: str,
+    read: Source | None,
+    place: options.StoreOptions,
+    search: SearchOptions,
+    conditions: dict[str, Any],
+    *,
+    quiet: bool,
+) -> list[Document]:
+    """Return the candidates, of a collection or of passages that are indexed for this question.
+
+    Only a collection, embeddings and conditions on metadata need Qdrant, which takes a second.
+    """
     from deepera_graph.cli.opening import find_embeddings, open_collection
-    from deepera_graph.retrieval.sources import read_passages
+
+    if read is None:
+        with open_collection(place, must_exist=True) as opened:
+            return opened.search(question, k=search.retrieve, where=conditions)
+    passages = chain([read.first()], read.passages)
+    if place.embeddings is None and not conditions:
+        from deepera_graph.retrieval.word_index import WordIndex
+
+        with WordIndex() as words:
+            _fill(words, passages, quiet=quiet)
+            read.tell()
+            return words.search(question, k=search.retrieve)
     from deepera_graph.retrieval.store import open_store
 
-    if source is None:
-        return open_collection(place, must_exist=True)
-    passages = read_passages(source)
-    store = open_store("source", path=":memory:", embeddings=find_embeddings(place.embeddings))
-    try:
-        with progress_bar("indexing", hidden=quiet) as bar:
-            store.add(passages, on_progress=lambda count: bar.move(count=count))
-    except InputError as error:
-        store.close()
-        say(str(error))
-        raise typer.Exit(SOME_FAILED) from error
-    return store
+    embeddings = find_embeddings(place.embeddings)
+    with open_store("source", path=":memory:", embeddings=embeddings) as store:
+        _fill(store, passages, quiet=quiet)
+        read.tell()
+        return store.search(question, k=search.retrieve, where=conditions)
+
+
+def _fill(store: PassageStore | WordIndex, passages: Iterable[Document], *, quiet: bool) -> None:
+    with progress_bar("indexing", hidden=quiet) as bar:
+        store.add(passages, on_progress=lambda count: bar.move(count=count))
 
 
 def _rerank(
@@ -200,6 +233,7 @@ def _rerank(
 
 def show_result(console: Console, result: RerankResult) -> None:
     """Show the answer if one was asked for, the evidence, and what to try when there is none."""
+    from deepera_graph.schema import describe_directions
 
     console.print(Text(result.question, style="bold"))
     _show_answer(console, result)
@@ -213,6 +247,8 @@ def show_result(console: Console, result: RerankResult) -> None:
         f"{result.outcome}: {len(result.kept)} kept, {len(result.dropped)} dropped, "
         f"{len(result.failed)} failed{unasked}; {used.calls} calls; {result.seconds['total']:.1f} s"
     )
+    if said := describe_directions(result.direction_counts):
+        words += f"; {said}"
     if result.failed:
         words += f"; first failure: {result.failed[0].reason}"
     console.print(Text(words, style="dim"))
@@ -232,10 +268,13 @@ def _show_answer(console: Console, result: RerankResult) -> None:
 
 
 def _show_kept(console: Console, passage: RankedPassage) -> None:
+    from deepera_graph.schema import name_direction
+
     console.print(
         Text.assemble(
             (f"{passage.rank:>2}. ", "dim"),
             (show_number(passage.score), "bold green"),
+            f" {name_direction(passage.direction)}".rstrip(),
             f"  {_name(passage)}",
         )
     )

@@ -120,6 +120,7 @@ class Trial:
             "kept": passage.kept,
             "status": passage.status,
             "reason": passage.reason,
+            "direction": passage.direction,
             "quote": passage.quote,
             "summary": passage.summary,
             "label": self.label(passage),

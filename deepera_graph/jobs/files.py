@@ -57,6 +57,8 @@ def _describe_passage(passage: RankedPassage) -> dict[str, Any]:
         "quote": passage.quote,
         "summary": passage.summary,
     }
+    if passage.direction:
+        fields["direction"] = passage.direction
     if passage.quote:
         fields["quote_status"], fields["quote_span"] = passage.quote_status, passage.quote_span
     if passage.summary_status not in {"", "ok"}:
@@ -83,7 +85,7 @@ def describe_run(reranker: EvidenceReranker) -> dict[str, Any]:
         "backend": backend.name,
         **backend.about,
         "spec": _remove_secrets(backend.fingerprint()["spec"]),
-        "settings": reranker.settings.to_dict(),
+        "settings": reranker.effective_settings.to_dict(),
         "versions": dict(versions()),
     }
     plain: dict[str, Any] = json.loads(json.dumps(run, default=str))

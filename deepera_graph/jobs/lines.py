@@ -1,19 +1,26 @@
 """Lines of a question file, and what the report counts of each question."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, BinaryIO, NamedTuple, TypedDict
+from typing import Any, BinaryIO, NamedTuple, TypedDict, TypeVar
 
 from deepera_graph.errors import InputError
-from deepera_graph.passages import PassageLike
+from deepera_graph.passages import PassageLike, has_value
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.text.jsonl import RawLine, parse_object, read_raw_lines
+from deepera_graph.text.records import (
+    CANDIDATE_FIELDS,
+    MOST_BAD,
+    QUESTION_FIELDS,
+    describe_wrong_file,
+    guess_kind,
+)
 from deepera_graph.text.terms import missing_terms
 from deepera_graph.usage import UsageRecord
 
-_PASSAGE_FIELDS = ("passages", "contexts")
+_ID_FIELDS = ("id", "_id", "qid", "query_id")
 _SCORE_FIELDS = ("score", "first_stage_score")
 
 
@@ -68,6 +75,7 @@ class BadLine(NamedTuple):
     id: str | None
     error: str
     digest: str = ""
+    kind: str = ""  # what `guess_kind` takes it for
 
 
 class DoneLine(NamedTuple):
@@ -103,12 +111,44 @@ def read_rest(
         yield done or _read(line, seen)
 
 
+LineT = TypeVar("LineT", bound="QuestionLine | BadLine | DoneLine")
+
+
+def refuse_wrong_file(lines: Iterable[LineT]) -> Iterator[LineT]:
+    """Give the lines on, unless those at the beginning are all bad.
+
+    Raises:
+        InputError: The first 20 lines, or all there are, are bad.
+    """
+    held: list[LineT] = []
+    n_good = 0
+    for line in lines:
+        held.append(line)
+        n_good += not isinstance(line, BadLine)
+        if n_good:
+            yield from held
+            held.clear()
+        elif len(held) == MOST_BAD:
+            raise _wrong_file(held, whole=False)
+    if held:
+        raise _wrong_file(held, whole=True)
+
+
+def _wrong_file(lines: "Sequence[QuestionLine | BadLine | DoneLine]", *, whole: bool) -> InputError:
+    bad = [line for line in lines if isinstance(line, BadLine)]
+    is_corpus = bad[0].kind == "corpus"
+    hint = "This looks like a corpus: see deepera index" if is_corpus else ""
+    errors = [f"line {line.number}: {line.error}" for line in bad]
+    return InputError(describe_wrong_file(errors, whole=whole, hint=hint))
+
+
 def _read(line: RawLine, seen: dict[str, int]) -> QuestionLine | BadLine:
     name: str | None = None
-    digest = hash_line(line.text)
+    kind, digest = "", hash_line(line.text)
     try:
-        fields = parse_object(line.text)
-        name = _read_id(fields.pop("id", None), line.number)
+        fields = _unfold_query(parse_object(line.text))
+        kind = guess_kind(fields)
+        name = _read_id(_take_first(fields, _ID_FIELDS), line.number)
         earlier = seen.setdefault(name, line.number)
         if earlier != line.number:
             raise InputError(f"id {name!r} is used twice, first in line {earlier}")
@@ -122,7 +162,21 @@ def _read(line: RawLine, seen: dict[str, int]) -> QuestionLine | BadLine:
             digest=digest,
         )
     except InputError as error:
-        return BadLine(line.number, line.end, name, str(error), digest)
+        return BadLine(line.number, line.end, name, str(error), digest, kind)
+
+
+def _unfold_query(fields: dict[str, Any]) -> dict[str, Any]:
+    """Put id and text of a query in the place of the query, as rank_llm has it."""
+    query = fields.get("query")
+    if not isinstance(query, Mapping) or "question" in fields:
+        return fields
+    return {"id": query.get("qid"), **fields, "query": query.get("text")}
+
+
+def _take_first(fields: dict[str, Any], names: Sequence[str]) -> Any:
+    """Take out the first of the fields that is there."""
+    name = next((name for name in names if fields.get(name) is not None), None)
+    return None if name is None else fields.pop(name)
 
 
 def _read_id(value: object, number: int) -> str:
@@ -134,28 +188,44 @@ def _read_id(value: object, number: int) -> str:
 
 
 def _take_question(fields: dict[str, Any]) -> str:
-    question = fields.pop("question", None)
+    found = ", ".join(fields) or "nothing"
+    question = _take_first(fields, QUESTION_FIELDS)
+    if question is None:
+        raise InputError(f"has no {' or '.join(QUESTION_FIELDS)}, found {found:.120}")
     if not isinstance(question, str) or not question.strip():
         raise InputError(f"question must be a text, not blank, got {question!r:.80}")
     return question
 
 
 def _take_passages(fields: dict[str, Any]) -> list[PassageLike]:
-    name = next((name for name in _PASSAGE_FIELDS if name in fields), None)
+    name = next((name for name in CANDIDATE_FIELDS if name in fields), None)
     if name is None:
-        raise InputError(f"has no passages, only {', '.join(fields) or 'a question'}")
+        raise InputError(
+            f"has no {', '.join(CANDIDATE_FIELDS)}; found {', '.join(fields) or 'a question alone'}"
+        )
     items = fields.pop(name)
     if not isinstance(items, list):
         raise InputError(f"{name} must be a list, got {items!r:.80}")
-    return [_with_score(item) for item in items]
+    return [_read_candidate(item) for item in items]
 
 
-def _with_score(item: Any) -> Any:
-    """Give a passage the first score it has; what else is wrong with it, the reranker says."""
+def _read_candidate(item: Any) -> Any:
+    """Give a passage the first score it has, and the text that rank_llm has under `doc`.
+
+    What else is wrong with it, the reranker says.
+    """
     if not isinstance(item, Mapping):
         return item
     scores = [item[name] for name in _SCORE_FIELDS if item.get(name) is not None]
     others = {name: value for name, value in item.items() if name not in _SCORE_FIELDS}
+    document = others.get("doc")
+    if isinstance(document, str | Mapping):
+        del others["doc"]
+        text = document if isinstance(document, Mapping) else {"text": document}
+        name = next(
+            (others.pop(one) for one in ("docid", "id") if has_value(others.get(one))), None
+        )
+        others = {**others, **text, **({} if name is None else {"id": name})}
     return {**others, "score": scores[0]} if scores else others
 
 

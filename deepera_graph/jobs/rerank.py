@@ -23,6 +23,7 @@ from deepera_graph.jobs.lines import (
     count_question,
     read_lines,
     read_rest,
+    refuse_wrong_file,
 )
 from deepera_graph.jobs.report import JobReport
 from deepera_graph.judges.base import counting_backend
@@ -236,10 +237,13 @@ def rerank_lines(
         limit: Most lines read; all if None.
         watch: Called with every line that is done, also with the bad ones.
         engine: What judges the lines as *reranker* would, not begun yet; this process if None.
+
+    Raises:
+        InputError: The first 20 lines, or all there are, are bad; *out* is as it was.
     """
     output = out if isinstance(out, ResumableOutput) else PlainOutput(out)
-    recorder = _Recorder(output, report, watch, reranker.settings.to_dict())
-    lines = islice(read_rest(source, output.find_done), limit)
+    recorder = _Recorder(output, report, watch, reranker.effective_settings.to_dict())
+    lines = refuse_wrong_file(islice(read_rest(source, output.find_done), limit))
     used = engine or LocalEngine(build_line_judge(reranker), reranker.questions_at_once)
     with InFlight[JudgedLine, BadLine | DoneLine](used, lines) as flights:
         try:
@@ -379,8 +383,8 @@ def count_lines(
     limit: int | None = None,
     watch: Watch = lambda line: None,
 ) -> None:
-    """Check the lines, for a backend that makes no calls."""
-    for line in islice(map(_check_passages, read_lines(source)), limit):
+    """Check the lines, for a backend that makes no calls; an `InputError` if all are bad."""
+    for line in refuse_wrong_file(islice(map(_check_passages, read_lines(source)), limit)):
         if isinstance(line, BadLine):
             report.add_bad(line)
         else:

@@ -15,11 +15,13 @@ Where a model is named apart, as on the command line, ``llm`` is any chat model,
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.schema import Backend
-from deepera_graph.settings import Preset
+
+if TYPE_CHECKING:
+    from deepera_graph.schema import Backend
+    from deepera_graph.settings import Preset
 
 JudgeKind = Literal["local", "rules", "encoder", "llm", "factory"]
 # The names that stand alone, and the specs that they are short for; `_BUILDERS` builds them.
@@ -54,8 +56,8 @@ def parse_name(name: str) -> JudgeName:
 
 
 def load_backend(
-    backend: "Backend | str | Mapping[str, Any]", *, preset: Preset | None = None
-) -> Backend:
+    backend: "Backend | str | Mapping[str, Any]", *, preset: "Preset | None" = None
+) -> "Backend":
     """Return the backend that a name or a spec stands for; a `Backend` is returned as it is.
 
     A *preset* says how a chat model that is given by its name is asked; see `Preset`.
@@ -63,6 +65,8 @@ def load_backend(
     Raises:
         SettingsError: No backend has this name, or the factory does not return a `Backend`.
     """
+    from deepera_graph.schema import Backend
+
     if isinstance(backend, Backend):
         return backend
     if isinstance(backend, str):
@@ -72,7 +76,7 @@ def load_backend(
     raise SettingsError(f"backend must be a Backend or its name, got {backend!r:.80}")
 
 
-def _spec_of(name: str, preset: Preset | None) -> dict[str, Any]:
+def _spec_of(name: str, preset: "Preset | None") -> dict[str, Any]:
     kind, value = parse_name(name)
     if kind == "llm" and not value:
         raise SettingsError("backend 'llm' needs a model: name it as 'provider:model'")
@@ -85,58 +89,58 @@ def _spec_of(name: str, preset: Preset | None) -> dict[str, Any]:
     return specs[kind]
 
 
-def _llm_spec(name: str, preset: Preset | None) -> dict[str, Any]:
+def _llm_spec(name: str, preset: "Preset | None") -> dict[str, Any]:
     spec = {"kind": "llm", "model": name, **(preset.backend if preset else {})}
     if preset is None or preset.cascade is None:
         return spec
     return {"kind": "cascade", "local": "local", "llm": spec, "keep": preset.cascade}
 
 
-def _load_spec(spec: dict[str, Any]) -> Backend:
+def _load_spec(spec: dict[str, Any]) -> "Backend":
     kind = spec.pop("kind", None)
     if not isinstance(kind, str) or kind not in _BUILDERS:
         raise SettingsError(f"backend kind must be one of {sorted(_BUILDERS)}, got {kind!r}")
     return _BUILDERS[kind](spec)
 
 
-def _local(spec: dict[str, Any]) -> Backend:
+def _local(spec: dict[str, Any]) -> "Backend":
     from deepera_graph.judges.trained.backend import local_backend_from_spec
 
     return local_backend_from_spec(spec)
 
 
-def _llm(spec: dict[str, Any]) -> Backend:
+def _llm(spec: dict[str, Any]) -> "Backend":
     from deepera_graph.judges.llm.backend import llm_backend_from_spec
 
     return llm_backend_from_spec(spec)
 
 
-def _encoder(spec: dict[str, Any]) -> Backend:
+def _encoder(spec: dict[str, Any]) -> "Backend":
     from deepera_graph.judges.cross_encoder.backend import encoder_backend_from_spec
 
     return encoder_backend_from_spec(spec)
 
 
-def _mixed(spec: dict[str, Any]) -> Backend:
+def _mixed(spec: dict[str, Any]) -> "Backend":
     from deepera_graph.judges.cascade import mixed_backend
 
     return mixed_backend(**{role: load_backend(part) for role, part in spec.items()})
 
 
-def _screened(spec: dict[str, Any]) -> Backend:
+def _screened(spec: dict[str, Any]) -> "Backend":
     from deepera_graph.judges.cascade import screened_backend
 
     screen, backend = load_backend(spec["screen"]), load_backend(spec["backend"])
     return screened_backend(screen, backend, floor=spec["floor"])
 
 
-def _cascade(spec: dict[str, Any]) -> Backend:
+def _cascade(spec: dict[str, Any]) -> "Backend":
     from deepera_graph.judges.cascade import cascade_backend
 
     return cascade_backend(load_backend(spec["local"]), load_backend(spec["llm"]), spec["keep"])
 
 
-def _factory(spec: dict[str, Any]) -> Backend:
+def _factory(spec: dict[str, Any]) -> "Backend":
     return _call_factory(str(spec["path"]))
 
 
@@ -151,7 +155,9 @@ _BUILDERS = {
 }
 
 
-def _call_factory(path: str) -> Backend:
+def _call_factory(path: str) -> "Backend":
+    from deepera_graph.schema import Backend
+
     module_name, _, attribute = path.partition(":")
     try:
         factory = getattr(import_module(module_name), attribute)

@@ -33,6 +33,7 @@ from deepera_graph.schema import (
     Window,
     passage_tasks,
 )
+from deepera_graph.thresholds import OPERATING_POINT
 from deepera_graph.usage import Usage
 
 
@@ -110,10 +111,13 @@ class Judge(ABC):
     Attributes:
         gives_summaries: Whether it can give a summary along with a score.
         group_size: Windows that it likes to be given together, >= 1; a round is a multiple of it.
+        operating_point: The lowest score, in [0, 1], from which on what it judges counts as
+            evidence, where the settings name no threshold.
     """
 
     gives_summaries: bool = False
     group_size: int = 1
+    operating_point: float = OPERATING_POINT
 
     def plan(self, request: PlanRequest) -> Sequence[Batch]:
         """Say what to judge next; nothing is left if it says nothing. Quick, and no I/O.
@@ -165,6 +169,7 @@ class PassageJudge(Judge):
     def __init__(self, role: Runnable[PassageTask, Judgement]) -> None:
         self._role = role
         self.gives_summaries = bool(getattr(role, "gives_summaries", False))
+        self.operating_point = getattr(role, "operating_point", OPERATING_POINT)
 
     def plan(self, request: PlanRequest) -> Sequence[Batch]:
         """Judge each window by itself."""
@@ -303,7 +308,7 @@ class CountedJudge(Judge):
 
     def __init__(self, judge: Judge, a_window: Usage | None = None) -> None:
         self._judge, self._a_window = judge, a_window
-        self.group_size = judge.group_size
+        self.group_size, self.operating_point = judge.group_size, judge.operating_point
 
     def plan(self, request: PlanRequest) -> Sequence[Batch]:
         """Plan as the judge does."""

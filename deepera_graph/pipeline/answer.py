@@ -86,13 +86,16 @@ def _texts(state: State) -> list[tuple[str, str]]:
 def _item(state: State, record: RankRecord) -> EvidenceItem:
     passage = state["passages"][record["index"]]
     start, end = record["window"] or (0, len(passage.page_content))
-    return {
+    item: EvidenceItem = {
         "text": passage.page_content[start:end],
         "summary": record["summary"],
         "quote": record["quote"],
         "title": str(passage.metadata.get("title") or ""),
         "section": str(passage.metadata.get("section") or ""),
     }
+    if direction := record.get("direction"):
+        item["direction"] = direction
+    return item
 
 
 def _numbers_in(text: str) -> list[int]:

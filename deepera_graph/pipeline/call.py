@@ -31,6 +31,7 @@ def _scored(record: JudgementRecord) -> Event:
         "score": record["score"],
         "status": record["status"],
         "reason": record["reason"],
+        "direction": record.get("direction"),
     }
 
 

@@ -6,6 +6,7 @@ Nothing left to judge, or enough found: plan -> select. Nothing kept: select -> 
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,6 +27,7 @@ from deepera_graph.pipeline.select import collect, select
 from deepera_graph.pipeline.state import Output, Question, State
 from deepera_graph.schema import Answer, Backend, Batch, Intent, RoleAnswer, Summary, Verdicts
 from deepera_graph.settings import Settings
+from deepera_graph.thresholds import check_share
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -61,10 +63,10 @@ def build_graph(
         SettingsError: An answer is asked for and the backend has no answerer, or a cache is given
             and the backend cannot be told from others.
     """
-    settings = settings or Settings()
+    judge = as_judge(backend.judge)
+    settings = with_threshold(settings or Settings(), judge)
     if settings.answer and backend.answerer is None:
         raise SettingsError(f"answer is on, but backend {backend.name!r} has no answerer")
-    judge = as_judge(backend.judge)
     limiter = limiter or Limiter(settings.max_concurrency)
     checked = partial(_checked_role, limiter=limiter, cache=cache, backend=backend)
     needs_evidence = settings.needs_evidence(by_default=backend.needs_evidence)
@@ -150,6 +152,14 @@ def build_graph(
         graph.add_edge("answer", END)
         graph.add_edge("abstain", END)
     return graph.compile(checkpointer=checkpointer, name="DeepEra")
+
+
+def with_threshold(settings: Settings, judge: Judge) -> Settings:
+    """Return settings with a threshold: that of the judge, if they name none."""
+    if settings.threshold is not None:
+        return settings
+    check_share("operating_point of the judge", judge.operating_point)
+    return replace(settings, threshold=judge.operating_point)
 
 
 def _checked_role(

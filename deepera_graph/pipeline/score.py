@@ -97,6 +97,8 @@ def _record(window: WindowRecord, verdict: Verdict) -> JudgementRecord:
         }
         if verdict.summary.strip():
             made["summary"] = verdict.summary
+        if verdict.direction is not None:
+            made["direction"] = verdict.direction
         return made
     made = {
         **window,  # type: ignore[typeddict-item]  # as above

@@ -216,6 +216,7 @@ def _joined(
         "rank": 0,
         "kept": False,
         **{key: verdict[key] for key in _UNREADABLE},
+        "direction": verdict.get("direction"),
         "quote_span": None,
         "quote_status": "",
         "window": None if whole or best is None else [best["start"], best["end"]],

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from deepera_graph.citation import Citation
 from deepera_graph.passages import PassageLike
-from deepera_graph.schema import Batch, IntentFields, PassageTask
+from deepera_graph.schema import Batch, Direction, IntentFields, PassageTask
 from deepera_graph.settings import Content
 from deepera_graph.usage import UsageRecord, merge_usage
 
@@ -53,8 +53,9 @@ class ScoreTask(TypedDict):
 class JudgementRecord(WindowRecord):
     """The verdict on one window; `score` is None when the call failed, or there was none.
 
-    `summary` is there if the judge gave one along with its score. A first score, on which a later
-    round decides, has the status ``candidate``, and `by` says which part of the judge gave it.
+    `summary` and `direction` are there if the judge gave them along with its score. A first score,
+    on which a later round decides, has the status ``candidate``, and `by` says which part of the
+    judge gave it.
     """
 
     score: float | None
@@ -63,6 +64,7 @@ class JudgementRecord(WindowRecord):
     quote: str
     unusable: bool
     summary: NotRequired[str]
+    direction: NotRequired[Direction]
     by: NotRequired[str]
 
 
@@ -72,7 +74,8 @@ class RankRecord(TypedDict):
     `rank` runs from 1 without gaps, and is 0 for a passage left out; `score` is in [0, 1] or None;
     `quote_span` are character offsets into the passage, None when the quote does not occur in it;
     `quote_status` says how it was found there, empty when there is no quote; `window` is the
-    stretch of text that was scored, None when it was the whole passage.
+    stretch of text that was scored, None when it was the whole passage; `direction` is None where
+    the judge gave none.
     """
 
     index: int
@@ -82,6 +85,7 @@ class RankRecord(TypedDict):
     kept: bool
     status: PassageStatus
     reason: str
+    direction: Direction | None
     quote: str
     quote_span: Span | None
     quote_status: Literal["verbatim", "normalised", "not_found", ""]
@@ -206,8 +210,8 @@ class State(Output):
 
 _RETRIEVAL_KEYS = ("retrieval_rank", "retrieval_score")  # as `Passage.to_document` writes them
 _RECORD_KEYS = (
-    "rank", "reason", "quote", "quote_span", "quote_status", "status", "window", "summary",
-    "summary_status", "retrieval_rank", "retrieval_score",
+    "rank", "reason", "direction", "quote", "quote_span", "quote_status", "status", "window",
+    "summary", "summary_status", "retrieval_rank", "retrieval_score",
 )  # fmt: skip
 
 
@@ -217,7 +221,7 @@ def kept_document(passage: Document, record: Mapping[str, Any], content: Content
     `metadata` keeps every key and gains `relevance_score` in [0, 1] and one `deepera` key with the
     rest, JSON-serialisable. Where `page_content` is the summary, that has the passage as `text`.
     """
-    verdict: dict[str, Any] = {key: record[key] for key in _RECORD_KEYS}
+    verdict: dict[str, Any] = {key: record.get(key) for key in _RECORD_KEYS}
     for key in ("quote_span", "window"):
         verdict[key] = None if record[key] is None else list(record[key])
     verdict["citation"] = str(Citation.of(passage.metadata, record["id"]))

@@ -1,15 +1,13 @@
 """A collection in Qdrant: its BM25 vectors, what it was indexed with, and how one is made."""
 
-from collections import Counter
 from typing import Any, Literal, get_args
-from zlib import crc32
 
 from langchain_core.embeddings import Embeddings
 from langchain_qdrant import QdrantVectorStore, RetrievalMode, SparseEmbeddings, SparseVector
 from qdrant_client import QdrantClient, models
 
 from deepera_graph.errors import SettingsError, StoreError
-from deepera_graph.text.words import stems
+from deepera_graph.retrieval.word_index import AVERAGE_LENGTH, K1, B, count_terms, weigh_terms
 
 # Changes whenever the same text would get other term numbers; part of the vector's name in a store.
 SPARSE_NAME = "hashed-stems-1"
@@ -20,22 +18,18 @@ Mode = Literal["sparse", "dense", "hybrid"]
 class HashedTermEmbeddings(SparseEmbeddings):
     """BM25 term weights under hashed stems, for a Qdrant vector with the IDF modifier.
 
-    A passage holds the saturated, length-normalised frequency of each of its stems, a question
-    the plain counts; Qdrant multiplies by the inverse document frequency of the collection, so
-    that the dot product is the BM25 score. A stem's number is its CRC-32: the same in every
-    process. Stems that share a number count as one (about 1 pair among 100 000 stems). A text
+    A passage holds what `weigh_terms` says, a question the plain counts; Qdrant multiplies by the
+    inverse document frequency of the collection, so that the dot product is the BM25 score. A text
     without content words gets the empty vector, which matches nothing.
 
-    *average_length*, in stems (100 are about 170 words of prose), is stated, not measured, so that
-    a vector depends on its own text alone.
-
     Source:
-        Robertson and Zaragoza (2009), The Probabilistic Relevance Framework: BM25 and Beyond,
-        eq. 3.15, with the customary k1 = 1.2 and b = 0.75. Qdrant's IDF is
-        ``ln((N - n + 0.5) / (n + 0.5) + 1)``: https://qdrant.tech/documentation/concepts/indexing.
+        Qdrant's IDF is ``ln((N - n + 0.5) / (n + 0.5) + 1)``:
+        https://qdrant.tech/documentation/concepts/indexing.
     """
 
-    def __init__(self, *, k1: float = 1.2, b: float = 0.75, average_length: float = 100.0) -> None:
+    def __init__(
+        self, *, k1: float = K1, b: float = B, average_length: float = AVERAGE_LENGTH
+    ) -> None:
         if not k1 >= 0:
             raise SettingsError(f"k1 must be >= 0, got {k1!r}")
         if not 0 <= b <= 1:
@@ -50,23 +44,12 @@ class HashedTermEmbeddings(SparseEmbeddings):
 
     def embed_query(self, text: str) -> SparseVector:
         """Return the vector of a question; weights are counts, >= 1."""
-        counts = _count_terms(text)
+        counts = count_terms(text)
         return SparseVector(indices=list(counts), values=list(map(float, counts.values())))
 
     def _embed_document(self, text: str) -> SparseVector:
-        counts = _count_terms(text)
-        length = sum(counts.values())
-        held_back = self.k1 * (1 - self.b + self.b * length / self.average_length)
-        return SparseVector(
-            indices=list(counts),
-            values=[count * (self.k1 + 1) / (count + held_back) for count in counts.values()],
-        )
-
-
-def _count_terms(text: str) -> dict[int, int]:
-    """Count the stems under their numbers, in rising order of number."""
-    counts = Counter(crc32(stem.encode("utf-8", "surrogatepass")) for stem in stems(text))
-    return dict(sorted(counts.items()))
+        weights = weigh_terms(text, k1=self.k1, b=self.b, average_length=self.average_length)
+        return SparseVector(indices=list(weights), values=list(weights.values()))
 
 
 def open_collection(

@@ -1,10 +1,8 @@
 """Searching a collection: conditions on metadata, points of passages, and ranking."""
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from hashlib import blake2b
 from typing import Any, NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
@@ -13,8 +11,15 @@ from langchain_qdrant import QdrantVectorStore, RetrievalMode
 from pydantic import ValidationError
 from qdrant_client import models
 
-from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.errors import SettingsError
 from deepera_graph.retrieval.collection import DENSE_NAME, SPARSE_NAME, is_sparse
+from deepera_graph.retrieval.word_index import (
+    DECIMALS,
+    as_found,
+    check_storable,
+    join_title,
+    name_passage,
+)
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
 _BOUNDS = ("gt", "gte", "lt", "lte")
@@ -120,10 +125,10 @@ def build_points(
     store: QdrantVectorStore, passages: Sequence[Document]
 ) -> list[models.PointStruct]:
     """Return the points of passages; a point's number is made from the passage's id alone."""
-    ids = [_passage_id(passage) for passage in passages]
+    ids = [name_passage(passage) for passage in passages]
     for name, passage in zip(ids, passages, strict=True):
-        _check_storable(name, passage)
-    vectors = _build_vectors(store, [_join_title(passage) for passage in passages])
+        check_storable(name, passage)
+    vectors = _build_vectors(store, [join_title(passage) for passage in passages])
     return [
         models.PointStruct(
             id=str(uuid5(NAMESPACE_URL, f"deepera:{name}")),
@@ -142,35 +147,8 @@ def point_id(point: models.ScoredPoint) -> str:
 def read_point(point: models.ScoredPoint, *, score: float, rank: int) -> Document:
     """Return the passage of a point, with first-stage score and rank in its metadata."""
     payload = point.payload or {}
-    found = {"retrieval_score": score, "retrieval_rank": rank}
-    return Document(
-        id=point_id(point),
-        page_content=payload.get(CONTENT) or "",
-        metadata={**(payload.get(METADATA) or {}), **found},
-    )
-
-
-def _passage_id(passage: Document) -> str:
-    if passage.id:
-        return passage.id
-    text = passage.page_content.encode("utf-8", "surrogatepass")
-    return blake2b(text, digest_size=8).hexdigest()
-
-
-def _check_storable(name: str, passage: Document) -> None:
-    if not passage.page_content.strip():
-        raise InputError(f"passage {name!r} has no text")
-    try:
-        f"{name}{passage.page_content}".encode()
-        json.dumps(passage.metadata, allow_nan=False, ensure_ascii=False).encode()
-    except (TypeError, ValueError) as error:
-        raise InputError(f"passage {name!r} cannot be stored: {error}") from error
-
-
-def _join_title(passage: Document) -> str:
-    title = passage.metadata.get("title")
-    has_title = isinstance(title, str) and title.strip()
-    return f"{title}\n{passage.page_content}" if has_title else passage.page_content
+    text = payload.get(CONTENT) or ""
+    return as_found(point_id(point), text, payload.get(METADATA), score=score, rank=rank)
 
 
 def _build_vectors(store: QdrantVectorStore, texts: list[str]) -> list[dict[str, Any]]:
@@ -189,7 +167,6 @@ def _build_vectors(store: QdrantVectorStore, texts: list[str]) -> list[dict[str,
 FUSED_PER_RESULT = 4
 FUSED_AT_LEAST = 100
 _TIE_MARGIN = 16
-_DECIMALS = 6
 
 
 class FoundPoint(NamedTuple):
@@ -262,7 +239,7 @@ def _query_points(
         with_payload=True,
     )
     return [
-        FoundPoint(point_id(point), round(point.score, _DECIMALS), point)
+        FoundPoint(point_id(point), round(point.score, DECIMALS), point)
         for point in response.points
     ]
 

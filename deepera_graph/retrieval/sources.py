@@ -1,29 +1,52 @@
-"""Passages of files: JSON lines, CSV, text and Markdown, cut into parts of usual length."""
+"""Passages of files: records, text and Markdown, cut into parts of usual length."""
 
-import csv
+import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import ceil
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, BinaryIO, NamedTuple
 
 from langchain_core.documents import Document
 
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.text.jsonl import BOM, parse_object, read_raw_lines
+from deepera_graph.passages import (
+    ID_FIELDS,
+    TEXT_FIELDS,
+    describe_no_text,
+    field_key,
+    has_value,
+    join_sentences,
+    take_field,
+)
+from deepera_graph.text.jsonl import BOM, parse_object
+from deepera_graph.text.records import (
+    GZIP,
+    MOST_BAD,
+    SUFFIXES,
+    RawRecord,
+    describe_wrong_file,
+    guess_kind,
+    open_records,
+    read_records,
+    suffix_of,
+)
 from deepera_graph.text.words import Sentence, split_sentences
 
-MAX_WORDS = 200
+MAX_WORDS = 350  # most abstracts stay whole
+_logger = logging.getLogger(__name__)
 
 
-def cut_text(text: str, *, max_words: int = MAX_WORDS) -> list[str]:
+def cut_text(text: str, *, max_words: int | None = MAX_WORDS) -> list[str]:
     """Cut a text into the fewest parts of about equal length; a short one stays as it is.
 
     Parts are verbatim and hold every sentence once; words are told by white space, and a sentence
-    of more than *max_words* is a part.
+    of more than *max_words* is a part. None cuts nothing.
     """
     n_words = len(text.split())
-    if n_words <= max_words:
+    if max_words is None or n_words <= max_words:
         return [text.strip()] if n_words else []
     goal = n_words / ceil(n_words / max_words)
     groups = _group_sentences(split_sentences(text), goal, max_words)
@@ -46,11 +69,25 @@ def _group_sentences(
         yield group
 
 
-TEXT_FIELDS = ("text", "page_content", "contents", "abstract")
-ID_FIELDS = ("id", "_id")
-_TEXTUAL = (*TEXT_FIELDS, *ID_FIELDS, "title")
+# Ids of papers, which stay in the metadata; used where a record has no id of its own.
+PAPER_ID_FIELDS = ("pmid", "doi", "key")
+# Names under which all files have what `--where` is most used for; others stay as they are.
+_COMMON = {
+    "year": ("year", "publication_year"),
+    "journal": ("journal", "publication_title", "source_title", "journal_book"),
+    "doi": ("doi",),
+    "pmid": ("pmid",),
+    "key": ("key",),
+}
+_TITLE_FIELDS = ("title", "article_title")
+_TEXTUAL = set(map(field_key, (*TEXT_FIELDS, *ID_FIELDS, *PAPER_ID_FIELDS, *_TITLE_FIELDS)))
+_NO_ABSTRACT = "[No abstract available]"  # as Scopus writes it
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?")
 _HEADING = re.compile(r"^#{1,6}[ \t]+(\S.*?)[ \t#]*$", re.MULTILINE)
+_TEXTS = (".txt", ".md")
+KNOWN_SUFFIXES = (*SUFFIXES, *_TEXTS)
+_IS_QUESTIONS = "This looks like a file of questions: see deepera rerank"
 
 
 class Record(NamedTuple):
@@ -61,185 +98,290 @@ class Record(NamedTuple):
     text: str  # not blank
     title: str  # empty if not known
     metadata: dict[str, Any]  # everything else the file says about it
+    has_own_id: bool  # whether the file gives an id that no other record may have
 
 
-def read_json_lines(file: Path) -> Iterator[Record]:
-    """Read one object a line; blank lines are passed over."""
-    with file.open("rb") as lines:
-        for line in read_raw_lines(lines):
-            place = f"{file.as_posix()}:{line.number}"
-            yield _to_record(place, _parse(place, line.text))
+class Skipped(NamedTuple):
+    """A record or a file that was left out."""
+
+    place: str  # the file, and the line
+    reason: str
+    other_kind: str = ""  # the suffix, if it is a file of a kind that is never read
+
+    def __str__(self) -> str:
+        """Return the place and the reason."""
+        return f"{self.place}: {self.reason}"
 
 
-def read_csv(file: Path) -> Iterator[Record]:
-    """Read one row a text, under a header; cells that are numbers are numbers in the metadata."""
-    rows = csv.DictReader((line for _, line in _decode_lines(file)), strict=True)
-    start = 1
-    try:
-        start = _next_line_number(rows)
-        for row in rows:
-            place = f"{file.as_posix()}:{start}"
-            start = _next_line_number(rows)
-            if None in row or None in row.values():
-                raise InputError(f"{place}: the row has more or fewer cells than the header")
-            yield _to_record(
-                place, {name: _parse_cell(place, name, row[name]) for name in row if row[name]}
-            )
-    except csv.Error as error:
-        raise InputError(f"{file.as_posix()}:{start}: not CSV: {error}") from error
+class _Bad(NamedTuple):
+    """A record that cannot be used, and the fields it has."""
+
+    skipped: Skipped
+    fields: Mapping[str, Any] = MappingProxyType({})
 
 
-def read_text(file: Path) -> Iterator[Record]:
-    """Read a file as one text; a blank one gives none."""
-    text = "".join(line for _, line in _decode_lines(file))
-    if text.strip():
-        heading = _HEADING.search(text) if file.suffix.lower() == ".md" else None
-        name = file.as_posix()
-        yield Record(name, name, text, heading.group(1) if heading else "", {})
+OnSkip = Callable[[Skipped], None]
+OnRead = Callable[[int, int], None]
 
 
-def _decode_lines(file: Path) -> Iterator[tuple[int, str]]:
-    """Read by bytes, so that only line feeds end lines and a bad byte has a line number."""
-    with file.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                yield number, (line.removeprefix(BOM) if number == 1 else line).decode()
-            except UnicodeDecodeError as error:
-                raise InputError(
-                    f"{file.as_posix()}:{number}: not UTF-8: {error.reason}"
-                ) from error
-
-
-def _next_line_number(rows: "csv.DictReader[str]") -> int:
-    return rows.line_num + 1 if rows.fieldnames else 1
-
-
-def _parse_cell(place: str, name: str, cell: str) -> object:
-    if name == "metadata":
-        return _parse(place, cell)
-    if name in _TEXTUAL or not _NUMBER.fullmatch(cell):
-        return cell
-    return float(cell) if "." in cell else int(cell)
-
-
-def _parse(place: str, line: bytes | str) -> dict[str, Any]:
-    try:
-        return parse_object(line)
-    except InputError as error:
-        raise InputError(f"{place}: {error}") from error
-
-
-def _to_record(place: str, values: Mapping[str, object]) -> Record:
-    fields = dict(values)
-    text = _take_text(place, fields)
-    name = _take(fields, ID_FIELDS)
-    if isinstance(name, bool) or not isinstance(name, str | int | None):
-        raise InputError(f"{place}: id must be a string, got {name!r:.80}")
-    title = fields.pop("title", None)
-    if not isinstance(title, str | None):
-        raise InputError(f"{place}: title must be a string, got {title!r:.80}")
-    metadata = fields.pop("metadata", None)
-    if not isinstance(metadata, Mapping | None):
-        raise InputError(f"{place}: metadata must be an object, got {metadata!r:.80}")
-    return Record(
-        place=place,
-        id=place if name in (None, "") else str(name),
-        text=text,
-        title=(title or "").strip(),
-        metadata={**fields, **(metadata or {})},
-    )
-
-
-def _take_text(place: str, fields: dict[str, object]) -> str:
-    names = ", ".join(fields) or "nothing"
-    text = _take(fields, TEXT_FIELDS)
-    if isinstance(text, list) and all(isinstance(sentence, str) for sentence in text):
-        text = " ".join(text)
-    if not isinstance(text, str) or not text.strip():
-        known = ", ".join(TEXT_FIELDS)
-        raise InputError(
-            f"{place}: has no text; expected one of the fields {known}, found {names:.80}"
-        )
-    return text
-
-
-def _take(fields: dict[str, object], names: tuple[str, ...]) -> object:
-    """Take out the first of the fields that has a value."""
-    found = next((name for name in names if fields.get(name) is not None), None)
-    return None if found is None else fields.pop(found)
-
-
-_READERS = {".jsonl": read_json_lines, ".csv": read_csv, ".txt": read_text, ".md": read_text}
-
-
-def read_passages(path: str | Path, *, max_words: int = MAX_WORDS) -> Iterator[Document]:
+def read_passages(
+    path: str | Path,
+    *,
+    max_words: int | None = MAX_WORDS,
+    on_skip: OnSkip | None = None,
+    on_read: OnRead | None = None,
+) -> Iterator[Document]:
     """Read passages one by one, in order; a folder's files in order of their names, nested too.
 
-    - ``.jsonl``: one object a line; ``.csv``: a header, then one row a passage. Fields: `text` (or
-      `page_content`, `contents`, `abstract`), and if known `id` (or `_id`), `title`, `metadata`;
-      others become metadata.
+    - ``.jsonl``, ``.ndjson``: one object a line; ``.json``: a list of them; ``.csv``, ``.tsv``: a
+      header, then one row a passage. Fields, in any case: `text` (or `page_content`, `contents`,
+      `content`, `abstract`, `Abstract Note`, `passage`, `segment`, `body`), and if known `id` (or
+      `_id`, `docid`; else `pmid`, `doi` or `key`), `title`, `metadata`; others become metadata,
+      `Publication Year` as `year` and what the journal is called as `journal`.
     - ``.txt``, ``.md``: one file is one text; a Markdown file's first heading is its title.
+    - Any of these with ``.gz`` behind it.
 
     A text above *max_words* is cut between sentences into parts ``ID#1``, ``ID#2``, ... numbered
     in the metadata as `part`. Without an id it is ``FILE:LINE`` or the file. The metadata names
-    the file as `source` unless it has one. In a folder, hidden files and other suffixes are
-    passed over.
+    the file as `source` unless it has one. Hidden files of a folder are passed over.
 
     Args:
         path: A file, or a folder.
-        max_words: Most words in a passage, >= 1; the default is 200.
+        max_words: Most words in a passage, >= 1; the default is 350, and None cuts nothing.
+        on_skip: Called with every record and file that cannot be used, so that it costs itself
+            alone; without it the first one is an error, and files of other kinds are logged.
+        on_read: Called with the bytes read so far, and those of all files.
 
     Raises:
-        InputError: The file is missing, empty or of another kind; or while reading: a line, named
-            by its number, is no JSON, no UTF-8, has no text, or repeats an id.
+        InputError: The file is missing or of another kind; or while reading, unless *on_skip* is
+            given: a file is empty, or a record, named by its line, is no JSON, no UTF-8, has no
+            text, or repeats an id.
         SettingsError: *max_words* is out of range.
     """
-    if max_words < 1:
+    if max_words is not None and max_words < 1:
         raise SettingsError(f"max_words must be >= 1, got {max_words!r}")
-    path = Path(path)
-    return _read_files(_find_files(path), max_words)
+    files, others = _find_files(Path(path))
+    if on_skip is None and others:
+        _logger.warning("%s", describe_other_kinds(others))
+    for one in others:
+        (on_skip or _ignore)(one)
+    return _Reader(files, max_words, on_skip, on_read).read()
 
 
-def _find_files(path: Path) -> list[Path]:
+def describe_other_kinds(skipped: Iterable[Skipped], most: int = 5) -> str:
+    """Return ``skipped 2 files (1 .pdf, 1 .ris): lib.ris, paper.pdf``."""
+    files = list(skipped)
+    kinds = sorted(Counter(one.other_kind for one in files).items())
+    counts = ", ".join(f"{n} {kind}" for kind, n in kinds)
+    names = ", ".join(one.place for one in files[:most])
+    more = f" and {len(files) - most} more" if len(files) > most else ""
+    return f"skipped {len(files)} file{'s' * (len(files) > 1)} ({counts}): {names}{more}"
+
+
+def _ignore(skipped: Skipped) -> None: ...
+
+
+def _find_files(path: Path) -> tuple[list[Path], list[Skipped]]:
     if path.is_dir():
         return _find_files_below(path)
     if not path.exists():
         raise InputError(f"there is no file {str(path)!r}")
-    if path.suffix.lower() not in _READERS:
-        raise InputError(f"{path}: cannot read this kind of file; known are {', '.join(_READERS)}")
-    return [path]
+    if suffix_of(path) not in KNOWN_SUFFIXES:
+        raise InputError(
+            f"{path}: cannot read this kind of file; known are {', '.join(KNOWN_SUFFIXES)}, "
+            f"with {GZIP} or without"
+        )
+    return [path], []
 
 
-def _find_files_below(folder: Path) -> list[Path]:
-    files = [
+def _find_files_below(folder: Path) -> tuple[list[Path], list[Skipped]]:
+    visible = [
         file
-        for file in folder.rglob("*")
-        if file.suffix.lower() in _READERS
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
         and not any(part.startswith(".") for part in file.relative_to(folder).parts)
-        and file.is_file()
+    ]
+    files = [file for file in visible if suffix_of(file) in KNOWN_SUFFIXES]
+    others = [
+        Skipped(
+            file.as_posix(), "cannot read this kind of file", suffix_of(file) or "without suffix"
+        )
+        for file in visible
+        if suffix_of(file) not in KNOWN_SUFFIXES
     ]
     if not files:
-        raise InputError(f"the folder {str(folder)!r} holds no {', '.join(_READERS)} file")
-    return sorted(files)
+        found = f"; {describe_other_kinds(others)}" if others else ""
+        raise InputError(
+            f"the folder {str(folder)!r} holds no {', '.join(KNOWN_SUFFIXES)} file{found}"
+        )
+    return files, others
 
 
-def _read_files(files: list[Path], max_words: int) -> Iterator[Document]:
-    seen: set[str] = set()
-    for file in files:
-        n_before = len(seen)
-        try:
-            for record in _READERS[file.suffix.lower()](file):
-                if record.id in seen:
-                    raise InputError(f"{record.place}: id {record.id!r} is used twice")
-                seen.add(record.id)
-                yield from _cut_record(record, file, max_words)
-        except OSError as error:
-            raise InputError(f"{file}: cannot be read: {error.strerror}") from error
-        if len(seen) == n_before:
+class _Reader:
+    """Reads files one after the other; remembers the ids."""
+
+    def __init__(
+        self,
+        files: list[Path],
+        max_words: int | None,
+        on_skip: OnSkip | None,
+        on_read: OnRead | None,
+    ) -> None:
+        self._files, self._max_words, self._on_skip = files, max_words, on_skip
+        self._on_read = on_read
+        self._seen: dict[str, int] = {}  # id, and the hash of its text
+
+    def read(self) -> Iterator[Document]:
+        """Yield the passages of all files."""
+        sizes = [file.stat().st_size for file in self._files]
+        n_before, n_in_all = 0, sum(sizes)
+        for file, size in zip(self._files, sizes, strict=True):
+            try:
+                with open_records(file) as (source, raw):
+                    for record in self._read_file(file, read_file(file, source)):
+                        self._tell(n_before + raw.tell(), n_in_all)
+                        yield from _cut_record(record, file, self._max_words)
+            except InputError as error:
+                if self._on_skip is None:
+                    raise
+                self._on_skip(Skipped(file.as_posix(), str(error).removeprefix(f"{file}: ")))
+            n_before += size
+            self._tell(n_before, n_in_all)
+
+    def _tell(self, n_read: int, n_in_all: int) -> None:
+        if self._on_read is not None:
+            self._on_read(n_read, n_in_all)
+
+    def _read_file(self, file: Path, records: Iterable[Record | _Bad]) -> Iterator[Record]:
+        """Yield the records that can be used; give up a file that begins with bad ones alone."""
+        held: list[_Bad] = []
+        n_good = 0
+        for found in records:
+            one = self._check_id(found) if isinstance(found, Record) else found
+            if isinstance(one, Record):
+                n_good += 1
+                yield one
+            else:
+                held.append(one)
+            if n_good or self._on_skip is None:
+                self._skip_all(held)
+            if len(held) == MOST_BAD:
+                raise _wrong_file(file, held, whole=False)
+        if held:
+            raise _wrong_file(file, held, whole=True)
+        if not n_good:
             raise InputError(f"{file}: the file is empty")
 
+    def _skip_all(self, held: list[_Bad]) -> None:
+        for skipped, _ in held:
+            if self._on_skip is None:
+                raise InputError(str(skipped))
+            self._on_skip(skipped)
+        held.clear()
 
-def _cut_record(record: Record, file: Path, max_words: int) -> Iterator[Document]:
+    def _check_id(self, record: Record) -> Record | _Bad:
+        """Refuse an id that was used; a paper may have several texts, named by their place."""
+        digest = hash(record.text)
+        if record.id in self._seen and not record.has_own_id and self._seen[record.id] != digest:
+            record = record._replace(id=record.place)
+        if record.id in self._seen:
+            return _Bad(Skipped(record.place, f"id {record.id!r} is used twice"))
+        self._seen[record.id] = digest
+        return record
+
+
+def _wrong_file(file: Path, bad: list[_Bad], *, whole: bool) -> InputError:
+    hint = _IS_QUESTIONS if guess_kind(bad[0].fields) == "questions" else ""
+    name = f"{file.as_posix()}:"
+    errors = [f"line {place.removeprefix(name)}: {reason}" for (place, reason, _), _ in bad]
+    return InputError(f"{file}: {describe_wrong_file(errors, whole=whole, hint=hint)}")
+
+
+def read_file(file: Path, source: BinaryIO) -> Iterator[Record | _Bad]:
+    """Read the records of one open file."""
+    if suffix_of(file) in _TEXTS:
+        yield from _read_text(file, source)
+        return
+    for raw in read_records(source, suffix_of(file), to_value=_parse_cell):
+        place = f"{file.as_posix()}:{raw.number}"
+        try:
+            yield _to_record(place, raw)
+        except InputError as error:
+            yield _Bad(Skipped(place, str(error)), raw.fields)
+
+
+def _read_text(file: Path, source: BinaryIO) -> Iterator[Record]:
+    """Read a file as one text; a blank one gives none."""
+    raw = source.read().removeprefix(BOM)
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        number = raw.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{file}: not UTF-8: {error.reason} in line {number}") from error
+    if text.strip():
+        heading = _HEADING.search(text) if suffix_of(file) == ".md" else None
+        name = file.as_posix()
+        yield Record(name, name, text, heading.group(1) if heading else "", {}, True)
+
+
+def _parse_cell(name: str, cell: str) -> object:
+    if field_key(name) in _TEXTUAL or not _NUMBER.fullmatch(cell):
+        return cell
+    return float(cell) if "." in cell else int(cell)
+
+
+def _to_record(place: str, raw: RawRecord) -> Record:
+    if raw.error:
+        raise InputError(raw.error)
+    fields = dict(raw.fields)
+    text = _take_text(fields)
+    name = take_field(fields, ID_FIELDS)
+    if name is not None and not _is_name(name):
+        raise InputError(f"id must be a string, got {name!r:.80}")
+    title = take_field(fields, _TITLE_FIELDS)
+    if not isinstance(title, str | None):
+        raise InputError(f"title must be a string, got {title!r:.80}")
+    metadata = fields.pop("metadata", None)
+    if isinstance(metadata, str):  # a cell of a table
+        metadata = parse_object(metadata)
+    if not isinstance(metadata, Mapping | None):
+        raise InputError(f"metadata must be an object, got {metadata!r:.80}")
+    metadata = _name_commonly({**fields, **(metadata or {})})
+    paper = next(filter(_is_name, map(metadata.get, PAPER_ID_FIELDS)), None)
+    return Record(
+        place=place,
+        id=str(next(filter(_is_name, (name, paper)), place)),
+        text=text,
+        title=(title or "").strip(),
+        metadata=metadata,
+        has_own_id=name is not None or paper is None,
+    )
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool) and has_value(value)
+
+
+def _take_text(fields: dict[str, Any]) -> str:
+    message = describe_no_text(fields)
+    text = join_sentences(take_field(fields, TEXT_FIELDS))
+    if not isinstance(text, str) or not text.strip() or text.strip() == _NO_ABSTRACT:
+        raise InputError(message)
+    if _SURROGATE.search(text):
+        raise InputError("has half a character (a lone surrogate) in its text")
+    return text
+
+
+def _name_commonly(fields: dict[str, Any]) -> dict[str, Any]:
+    """Give the fields of papers their common names, unless a field has that name already."""
+    named = dict(fields)
+    for name, names in _COMMON.items():
+        if name not in named and (value := take_field(named, names)) is not None:
+            named[name] = value
+    return named
+
+
+def _cut_record(record: Record, file: Path, max_words: int | None) -> Iterator[Document]:
     metadata = {"source": file.as_posix(), **record.metadata}
     if record.title:
         metadata["title"] = record.title

@@ -74,13 +74,14 @@ def open_store(
     client = connect(path, url, api_key=api_key, must_exist=must_exist)
     try:
         with wrap_errors(place):
+            is_new = bool(collection) and not client.collection_exists(collection)
             vectorstore = open_collection(
                 client, collection, mode=mode, embeddings=embeddings, must_exist=must_exist
             )
     except BaseException:
         client.close()
         raise
-    return PassageStore(vectorstore, place=place, embedded=url is None)
+    return PassageStore(vectorstore, place=place, embedded=url is None, is_new=is_new)
 
 
 class PassageStore:
@@ -92,11 +93,19 @@ class PassageStore:
         mode: How the collection was indexed.
     """
 
-    def __init__(self, vectorstore: QdrantVectorStore, *, place: str, embedded: bool) -> None:
+    def __init__(
+        self,
+        vectorstore: QdrantVectorStore,
+        *,
+        place: str,
+        embedded: bool,
+        is_new: bool = False,
+    ) -> None:
         self.vectorstore = vectorstore
         self.mode: Mode = vectorstore.retrieval_mode.value
         self._place = place
         self._embedded = embedded
+        self._is_new = is_new
         self._closed = False
         # Qdrant's embedded mode is not made for threads, e.g. for searches while passages come in.
         self._lock = Lock()
@@ -184,6 +193,12 @@ class PassageStore:
         """Return how many passages there are."""
         with self._open():
             return self.vectorstore.client.count(self.vectorstore.collection_name).count
+
+    def drop_if_new(self) -> None:
+        """Delete the collection if it was made when this store was opened, and holds nothing."""
+        if self._is_new and not self.count():
+            with self._open():
+                self.vectorstore.client.delete_collection(self.vectorstore.collection_name)
 
     def close(self) -> None:
         """Let go of the folder or the connection; passages in memory are gone."""

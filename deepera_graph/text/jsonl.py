@@ -28,18 +28,24 @@ def read_raw_lines(source: Iterable[bytes]) -> Iterator[RawLine]:
 
 def parse_object(line: bytes | str) -> dict[str, Any]:
     """Read one JSON object."""
-    try:
-        text = line.decode() if isinstance(line, bytes) else line
-        value = json.loads(text, parse_constant=_refuse)
-    except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8: {error.reason} at byte {error.start + 1}") from error
-    except json.JSONDecodeError as error:
-        raise InputError(f"not JSON: {error.msg} at column {error.colno}") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"not JSON: {error}") from error
+    value = parse_value(line)
     if not isinstance(value, dict):
         raise InputError(f"must be a JSON object, got {value!r:.80}")
     return value
+
+
+def parse_value(line: bytes | str) -> Any:
+    """Read one JSON value."""
+    try:
+        text = line.decode() if isinstance(line, bytes) else line
+        return json.loads(text, parse_constant=_refuse)
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8: {error.reason} at byte {error.start + 1}") from error
+    except json.JSONDecodeError as error:
+        line_number = f" in line {error.lineno}" if error.lineno > 1 else ""
+        raise InputError(f"not JSON: {error.msg}{line_number} at column {error.colno}") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"not JSON: {error}") from error
 
 
 def _refuse(constant: str) -> NoReturn:

@@ -37,6 +37,12 @@ LLM_OPTIONS = (*LlmKwargs.__annotations__, "patience")  # the name of `retry` un
 _logger = logging.getLogger(__name__)
 
 
+if TYPE_CHECKING:
+    _Backend = Backend | str | Mapping[str, Any] | None
+else:
+    _Backend = Any  # pydantic would look into the fields of a `Backend`
+
+
 class LlmRerankerKwargs(SettingsKwargs, LlmKwargs, total=False):
     """What `from_llm` takes by name: settings, and options of `llm_backend`."""
 
@@ -63,7 +69,7 @@ class RerankerFields(BaseModel):
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
-    backend: SkipValidation[Backend | str | Mapping[str, Any] | None] = "local"
+    backend: SkipValidation[_Backend] = "local"
     preset: str | None = None
     reranker: EvidenceReranker = Field(
         default=None,  # type: ignore[assignment]  # made of the other fields if not given
@@ -71,8 +77,8 @@ class RerankerFields(BaseModel):
         repr=False,
     )
     threshold: SkipValidation[
-        float | Quantile | Gap | PerIntent | Calibrated | Mapping[str, Any]
-    ] = 0.8
+        float | Quantile | Gap | PerIntent | Calibrated | Mapping[str, Any] | None
+    ] = None
     top_n: SkipValidation[int] = 10
     order: SkipValidation[Literal["score", "retrieval"]] = "score"
     content: SkipValidation[Literal["both", "summary", "passage"]] = "both"

@@ -12,6 +12,8 @@ from deepera_graph import (
     RankedPassage,
     RerankResult,
     SettingsError,
+    describe_directions,
+    name_direction,
 )
 from langchain_deepera.base import check_judged
 from langchain_deepera.compressor import DeepEraCompressor
@@ -106,6 +108,8 @@ def _tool_error(error: DeepEraError) -> ToolException:
 def evidence_text(result: RerankResult) -> str:
     """Return an outcome line, then one a kept passage: ``[1] (source; score 0.93) summary``.
 
+    Where the judge says what passages say to the question, both lines have it.
+
     Line breaks inside a passage become spaces, so that no passage can forge a line of its own.
     """
     lines = [_outcome_line(result)]
@@ -131,7 +135,8 @@ def _outcome_line(result: RerankResult) -> str:
         return f"No passage gives direct evidence ({cut}). The nearest of {n} are weak evidence:"
     if result.kept:
         verb = "gives" if len(result.kept) == 1 else "give"
-        return f"{len(result.kept)} of {_passages(n)} {verb} direct evidence ({cut}):"
+        said = "; ".join(filter(None, (cut, describe_directions(result.direction_counts))))
+        return f"{len(result.kept)} of {_passages(n)} {verb} direct evidence ({said}):"
     best = max((one.score for one in result.dropped if one.score is not None), default=None)
     rejected = "" if best is None else f"; best rejected score {best:.2f}"
     return f"No passage of {n} gives direct evidence ({cut}{rejected}). {_NOTHING}"
@@ -139,7 +144,9 @@ def _outcome_line(result: RerankResult) -> str:
 
 def _evidence_line(number: int, one: RankedPassage) -> str:
     text = _one_line(one.summary or one.text)
-    return f"[{number}] ({_one_line(str(one.citation))}; score {one.score:.2f}) {text}"
+    said = f", {name_direction(one.direction)}" if one.direction else ""
+    source = _one_line(str(one.citation))
+    return f"[{number}] ({source}; score {one.score:.2f}{said}) {text}"
 
 
 def _passages(n: int) -> str:

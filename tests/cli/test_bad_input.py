@@ -40,6 +40,30 @@ def test_a_bad_line_is_named_and_the_rest_runs(rerank, questions, tmp_path, read
     assert problem in error["error"]
 
 
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+@pytest.mark.parametrize("name", ["papers.jsonl", "papers.csv"])
+def test_a_corpus_is_recognised_at_once_and_leaves_nothing_behind(
+    rerank, questions, tmp_path, name, dry
+):
+    lines = [{"title": "T", "abstract": "a"}] * 300 if name.endswith("l") else [b"title,abstract"]
+    source = questions(*lines, *[b"T,a"] * 300, name=name)
+    result = rerank(source, "--backend", TEA, "-o", tmp_path / "out.jsonl", *dry)
+    assert result.exit_code == 1
+    assert result.stderr.count("\n") == 1
+    assert "line 3: has no question or query, found title, abstract; " in result.stderr
+    assert "This looks like a corpus: see deepera index" in result.stderr
+    assert [one.name for one in tmp_path.iterdir()] == [name]
+
+
+def test_many_bad_lines_are_not_told_one_by_one(rerank, questions, tmp_path):
+    out = tmp_path / "out.jsonl"
+    result = rerank(questions(line(), *[b"{oops"] * 300), "--backend", TEA, "-o", out)
+    told = [one for one in result.stderr.splitlines() if "not JSON" in one]
+    assert len(told) == 5
+    assert "deepera: and 295 more bad lines" in result.stderr
+    assert len(json.loads((tmp_path / "out.report.json").read_text())["errors"]) == 300
+
+
 def test_an_empty_file_gives_an_empty_file_and_a_word(rerank, questions, tmp_path):
     out = tmp_path / "out.jsonl"
     result = rerank(questions(), "--backend", TEA, "-o", out)

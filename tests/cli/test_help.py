@@ -73,12 +73,18 @@ def test_help_loads_no_langchain():
     assert heavy & set(modules) == set()
 
 
-@pytest.mark.parametrize("name", ["threshold", "top_n", "max_concurrency", "order", "on_empty"])
+@pytest.mark.parametrize("name", ["top_n", "max_concurrency", "order", "on_empty"])
 def test_the_defaults_in_the_help_are_the_defaults(deepera, name):
     text = re.sub(r"[│\s]+", " ", deepera("rerank", "--help-all").stdout)
     option = f"--{name.replace('_', '-')} "
     after = text[text.index(option) :]
     assert after[after.index("[default:") :].startswith(f"[default: ({Settings().to_dict()[name]})")
+
+
+def test_the_help_says_whose_the_default_threshold_is(deepera):
+    text = re.sub(r"[│\s]+", " ", deepera("rerank", "--help-all").stdout)
+    assert Settings().threshold is None
+    assert "[default: (the judge's own: 0.8 for a chat model)]" in text
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,7 @@ def test_index_says_how_many_passages_there_are(deepera, source, store):
         "mode": "sparse",
         "indexed": 3,
         "in_collection": 3,
+        "skipped": [],
     }
 
 
@@ -215,8 +216,112 @@ def test_an_unreachable_backend_leaves_code_3(deepera, source):
     assert "cannot be reached" in result.stderr
 
 
-def test_a_bad_line_in_a_source_leaves_code_1(deepera, questions, store):
-    source = questions(ABSTRACTS[0], b"{oops", name="papers.jsonl")
-    result = deepera("index", source, "--collection", "papers", "--path", store)
+@pytest.fixture
+def mixed(tmp_path):
+    """A folder with passages, bad records, an empty file and files of other kinds."""
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    lines = [json.dumps(one) for one in ABSTRACTS]
+    (folder / "a.jsonl").write_text("\n".join([lines[0], *["{oops"] * 300, *lines[1:]]))
+    (folder / "empty.txt").touch()
+    for name in ("lib.ris", "paper.pdf"):
+        (folder / name).write_bytes(b"x")
+    return folder
+
+
+def test_what_cannot_be_indexed_costs_itself_alone_and_is_named(deepera, mixed, store):
+    result = deepera("index", mixed, "--collection", "papers", "--path", store)
     assert result.exit_code == 1
-    assert "papers.jsonl:2: not JSON" in result.stderr
+    assert result.stdout.startswith("3 passages indexed in 'papers'")
+    told = result.stderr.splitlines()
+    assert told[0].startswith("deepera: skipped 2 files (1 .pdf, 1 .ris): ")
+    assert "paper.pdf" in told[0]
+    assert told[1].startswith(f"deepera: skipped {mixed}/a.jsonl:2: not JSON")
+    assert told[-1] == "deepera: skipped 296 more like these"
+    assert len(told) == 7
+
+
+def test_files_of_other_kinds_are_no_failure(deepera, mixed, store):
+    (mixed / "empty.txt").unlink()
+    (mixed / "a.jsonl").write_text(json.dumps(ABSTRACTS[0]))
+    result = deepera("index", mixed, "--collection", "papers", "--path", store, "--json")
+    assert result.exit_code == 0
+    skipped = json.loads(result.stdout)["skipped"]
+    assert [one["place"].rpartition("/")[2] for one in skipped] == ["lib.ris", "paper.pdf"]
+    assert "skipped 2 files" in result.stderr
+
+
+def test_ask_answers_from_what_can_be_read_and_names_the_rest(ask, mixed):
+    result = ask(mixed, "--json")
+    assert len(json.loads(result.stdout)["passages"]) == 2
+    assert "skipped 2 files (1 .pdf, 1 .ris)" in result.stderr
+    assert result.exit_code == 1
+
+
+@pytest.mark.parametrize("content", ["", "{oops", '{"question": "Why?", "passages": ["a"]}\n' * 99])
+@pytest.mark.parametrize("command", ["index", "ask"])
+def test_a_file_without_a_passage_makes_no_collection(
+    deepera, ask, tmp_path, store, content, command
+):
+    source = tmp_path / "q.jsonl"
+    source.write_text(content)
+    args = (source, "--collection", "papers", "--path", store)
+    result = deepera("index", *args) if command == "index" else ask(source)
+    assert result.exit_code == 1
+    assert f"skipped {source}: " in result.stderr
+    assert result.stderr.endswith(f"there is nothing to index in '{source}'\n")
+    assert result.stderr.count("\n") == 2
+    assert ("see deepera rerank" in result.stderr) == ("question" in content)
+    assert not store.exists()
+
+
+FAILING = '''
+"""Embeddings that fail at the first passage."""
+from langchain_core.embeddings import DeterministicFakeEmbedding
+
+
+class Failing(DeterministicFakeEmbedding):
+    def embed_documents(self, texts):
+        raise KeyboardInterrupt
+
+
+def build():
+    return Failing(size=8)
+'''
+
+
+def test_a_failed_run_leaves_no_empty_collection(deepera, source, store, tmp_path, monkeypatch):
+    (tmp_path / "failing_embeddings.py").write_text(FAILING, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    args = ("index", source, "--path", store, "-c")
+    assert deepera(*args, "old").exit_code == 0
+    result = deepera(*args, "new", "--embeddings", "failing_embeddings:build")
+    assert result.exit_code == 130
+    missing = deepera("ask", QUESTION, "-c", "new", "--path", store)
+    assert "there is no collection 'new'; there are 'old'" in missing.stderr
+
+
+def test_max_words_cuts_longer_texts(deepera, questions, store):
+    text = " ".join(f"In plot {number} the otters ate the urchins." for number in range(60))
+    source = questions({"id": "x", "text": text}, name="papers.jsonl")
+
+    def index(*args):
+        result = deepera("index", source, "-c", "papers", "--path", store, "--json", *args)
+        return json.loads(result.stdout)["indexed"]
+
+    assert (index(), index("--max-words", "200"), index("--max-words", "off")) == (2, 3, 1)
+
+
+@pytest.mark.parametrize("value", ["0", "-3", "many", "1.5"])
+def test_max_words_is_a_number_or_off(ask, source, value):
+    result = ask(source, f"--max-words={value}")
+    assert result.exit_code == 2
+    assert f"--max-words must be a whole number >= 1 or 'off', got '{value}'" in result.stderr
+
+
+@pytest.mark.parametrize("second", [("-c", "b"), ("--collection", "b"), ("--collection=b",)])
+def test_two_collections_are_refused(ask, second):
+    result = ask("-c", "a", *second)
+    assert result.exit_code == 2
+    assert "--collection is given twice" in result.stderr
+    assert result.stderr.count("\n") == 1

@@ -1,10 +1,11 @@
 """`deepera rerank` on good input."""
 
+import gzip
 import json
 
 import pytest
 
-from cli.conftest import TEA, line
+from cli.conftest import PASSAGES, QUESTION, TEA, line
 
 pytestmark = pytest.mark.full
 
@@ -154,3 +155,63 @@ def test_the_local_backend_ranks_every_passage(deepera, questions):
     ranked = json.loads(deepera("rerank", questions(line("q1"))).stdout)
     assert sorted(one["id"] for one in ranked["ranking"]) == ["a", "b", "c"]
     assert ranked["usage"] == {"calls": 0, "input_tokens": 0, "output_tokens": 0}
+
+
+def test_a_request_in_the_form_of_cohere_is_reranked_and_resumed_from_a_compressed_file(
+    rerank, tmp_path, read
+):
+    requests = [
+        {"query": QUESTION, "documents": [one["text"] for one in PASSAGES]} for _ in range(2)
+    ]
+    source, out = tmp_path / "requests.json.gz", tmp_path / "out.jsonl"
+    source.write_bytes(gzip.compress(json.dumps(requests[:1]).encode()))
+    assert rerank(source, "-o", out).exit_code == 0
+    source.write_bytes(gzip.compress(json.dumps(requests).encode()))
+    result = rerank(source, "-o", out, "--resume")
+    assert "2 lines written (1 of them earlier)" in result.stderr
+    assert [[each["id"] for each in one["ranking"]] for one in read(out)] == [["2", "1", "3"]] * 2
+
+
+@pytest.fixture
+def run_files(tmp_path):
+    """A TREC run, its queries and its corpus; and the arguments that name them."""
+    rows = [f"q1 Q0 {one['id']} {n} {9 - n} bm25\n" for n, one in enumerate(PASSAGES, start=1)]
+    (tmp_path / "bm25.trec").write_text("".join(rows))
+    (tmp_path / "queries.tsv").write_text(f"q1\t{QUESTION}\n")
+    (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, PASSAGES)))
+    args = ("--queries", tmp_path / "queries.tsv", "--corpus", tmp_path / "corpus.jsonl")
+    return (tmp_path / "bm25.trec", *args)
+
+
+def test_a_trec_run_is_reranked_into_a_trec_run(rerank, run_files, tmp_path):
+    run = tmp_path / "out.trec"
+    result = rerank(*run_files, "-o", tmp_path / "out.jsonl", "--trec", run)
+    assert result.exit_code == 0, result.output
+    assert [one.split()[:4] for one in run.read_text().splitlines()] == [
+        ["q1", "Q0", "b", "1"],
+        ["q1", "Q0", "a", "2"],
+        ["q1", "Q0", "c", "3"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        (("--queries", "q.tsv"), "--queries and --corpus go together"),
+        (("--corpus", "c.jsonl"), "--queries and --corpus go together"),
+        (("--trec", "out.trec"), "--trec needs a file for --out, got '-'"),
+        (("-o", "x.jsonl", "--trec", "x.jsonl"), "cannot be two of rankings, report"),
+    ],
+)
+def test_options_for_runs_that_cannot_be_are_one_line(rerank, questions, args, problem):
+    result = rerank(questions(line()), *args)
+    assert result.exit_code == 2
+    assert problem in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_run_that_is_there_is_not_replaced(rerank, run_files, tmp_path):
+    (tmp_path / "out.trec").write_text("precious")
+    result = rerank(*run_files, "-o", tmp_path / "out.jsonl", "--trec", tmp_path / "out.trec")
+    assert result.exit_code == 2
+    assert (tmp_path / "out.trec").read_text() == "precious"

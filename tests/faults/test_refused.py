@@ -55,6 +55,17 @@ def test_a_file_of_questions_ends_with_one_clear_error() -> None:
         assert server.calls <= CALLS_BEFORE_IT_IS_CLEAR
 
 
+@pytest.mark.full
+def test_a_server_that_fails_at_everything_is_not_asked_for_every_passage() -> None:
+    with ChatServer(lambda request: Reply(status=500)) as server:
+        backend = llm_backend("openai:m", base_url=server.base_url, retry={"first_wait": 0.01})
+        results = EvidenceReranker(backend).batch(jobs())
+        assert server.calls <= 16 + 16  # failed in a row, and in flight meanwhile
+    for result in results:
+        assert "500" in result.passages[0].reason
+        assert {passage.status for passage in result.passages} == {"failed"}
+
+
 def test_a_key_that_is_activated_late_is_found_out() -> None:
     now = [0.0]
     breaker = CircuitBreaker(lambda: now[0])

@@ -5,7 +5,9 @@ import json
 
 import pytest
 
-from deepera_graph.jobs.lines import BadLine, QuestionLine, read_lines
+from deepera_graph.errors import InputError
+from deepera_graph.jobs.lines import BadLine, QuestionLine, read_lines, refuse_wrong_file
+from deepera_graph.passages import read_passages
 
 GOOD = b'{"id": "q", "question": "Why?", "passages": [{"text": "Because."}]}'
 
@@ -75,11 +77,18 @@ def test_a_byte_order_mark_is_passed_over():
         (b"[" * 100_000, "not JSON: "),
         (b'{"id": true}', "id must be a string, got True"),
         (b'{"id": ""}', "id must be a string, got ''"),
-        (b"{}", "question must be a text, not blank, got None"),
+        (b"{}", "has no question or query, found nothing"),
+        (b'{"text": "a", "title": "b"}', "has no question or query, found text, title"),
         (b'{"question": " "}', "question must be a text, not blank, got ' '"),
         (b'{"question": 3}', "question must be a text, not blank, got 3"),
-        (b'{"question": "Why?"}', "has no passages, only a question"),
-        (b'{"question": "Why?", "docs": []}', "has no passages, only docs"),
+        (
+            b'{"question": "Why?"}',
+            "has no passages, contexts, documents, candidates, hits; found a question alone",
+        ),
+        (
+            b'{"question": "Why?", "docs": []}',
+            "has no passages, contexts, documents, candidates, h",
+        ),
         (b'{"question": "Why?", "passages": null}', "passages must be a list, got None"),
         (b'{"question": "Why?", "contexts": {}}', "contexts must be a list, got {}"),
         (b'{"question": "W", "passages": [], "metadata": 1}', "metadata must be an object, got 1"),
@@ -106,4 +115,78 @@ def test_lines_after_a_bad_one_are_read():
 def test_a_line_is_read_only_when_it_is_asked_for():
     source = io.BytesIO(GOOD + b"\n" + GOOD + b"\n")
     next(read_lines(source))
+    assert source.tell() == len(GOOD) + 1
+
+
+def test_a_request_to_cohere_or_jina_is_a_line():
+    request = {"model": "rerank-3", "query": "Why?", "documents": ["a", {"text": "b"}], "top_n": 3}
+    line = read_one(json.dumps(request).encode())
+    assert (line.id, line.question, line.passages) == ("1", "Why?", ["a", {"text": "b"}])
+    assert line.metadata == {"model": "rerank-3", "top_n": 3}
+
+
+def test_a_request_of_rank_llm_is_a_line():
+    request = {
+        "query": {"text": "Why?", "qid": 264014},
+        "candidates": [
+            {"docid": "d1", "score": 15.9, "doc": {"title": "T", "contents": "a"}},
+            {"docid": 7, "score": 14.1, "doc": "b"},
+        ],
+    }
+    line = read_one(json.dumps(request).encode())
+    assert (line.id, line.question) == ("264014", "Why?")
+    assert line.passages == [
+        {"title": "T", "contents": "a", "id": "d1", "score": 15.9},
+        {"text": "b", "id": 7, "score": 14.1},
+    ]
+    assert [(one.id, one.text) for one in read_passages(line.passages)] == [("d1", "a"), ("7", "b")]
+
+
+@pytest.mark.parametrize("name", ["qid", "query_id", "_id"])
+def test_the_id_of_a_question_goes_by_several_names(name):
+    assert read_one(json.dumps({name: "x", "query": "Why?", "hits": []}).encode()).id == "x"
+
+
+def refuse(raw):
+    return list(refuse_wrong_file(read_lines(io.BytesIO(raw))))
+
+
+def test_a_corpus_is_refused_after_a_few_lines_which_are_named_with_what_they_hold():
+    source = io.BytesIO(b'{"title": "T", "abstract": "a"}\n' * 300)
+    with pytest.raises(InputError) as caught:
+        list(refuse_wrong_file(read_lines(source)))
+    assert str(caught.value) == (
+        "none of the first 20 lines can be used: "
+        "line 1: has no question or query, found title, abstract; "
+        "line 2: has no question or query, found title, abstract; "
+        "line 3: has no question or query, found title, abstract; "
+        "and 17 more. This looks like a corpus: see deepera index"
+    )
+    assert source.tell() < len(source.getvalue()) / 10
+
+
+@pytest.mark.parametrize(
+    ("raw", "problem"),
+    [
+        (b"nope\n", "its only line cannot be used: line 1: not JSON"),
+        (b"nope\n" * 2, "none of its 2 lines can be used: line 1: not JSON"),
+    ],
+)
+def test_a_short_file_of_bad_lines_alone_is_refused_too(raw, problem):
+    with pytest.raises(InputError, match=problem):
+        refuse(raw)
+
+
+def test_a_file_with_a_good_line_among_the_first_is_read_on():
+    lines = refuse(b"nope\n" * 19 + GOOD + b"\n" + b"nope\n" * 30)
+    assert [line.number for line in lines] == list(range(1, 51))
+
+
+def test_an_empty_file_is_not_refused():
+    assert refuse(b"") == []
+
+
+def test_a_good_line_is_given_on_before_the_next_one_is_read():
+    source = io.BytesIO(GOOD + b"\n" + GOOD + b"\n")
+    next(refuse_wrong_file(read_lines(source)))
     assert source.tell() == len(GOOD) + 1

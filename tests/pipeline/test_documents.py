@@ -55,6 +55,7 @@ def test_ids_and_metadata_are_kept_and_extended():
     assert first.metadata["deepera"] == {
         "rank": 1,
         "reason": "scored 0.9",
+        "direction": None,
         "quote": "",
         "quote_span": None,
         "quote_status": "",

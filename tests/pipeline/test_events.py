@@ -42,6 +42,7 @@ def test_every_stage_says_what_it_did(is_async):
     scored = {event["id"]: event for event in rest[:4]}
     assert scored["1"] == {
         "event": "scored", "id": "1", "score": 0.9, "status": "scored", "reason": "scored 0.9",
+        "direction": None,
     }  # fmt: skip
     assert (scored["4"]["score"], scored["4"]["status"]) == (None, "failed")
     assert rest[4] == {"event": "selected", "threshold": 0.8, "kept": ["2", "1"], "outcome": "ok"}

@@ -65,8 +65,31 @@ def test_a_dict_keeps_its_unknown_fields_as_metadata():
     assert one.metadata == {"title": "T", "year": 2020}
 
 
-def test_page_content_is_a_text_too():
-    assert read_passages([{"page_content": "a"}])[0].text == "a"
+@pytest.mark.parametrize("name", ["page_content", "contents", "content", "Abstract", "abstract"])
+def test_the_text_goes_by_the_names_that_files_have(name):
+    assert read_passages([{name: "a"}])[0].text == "a"
+
+
+def test_a_list_of_sentences_is_a_text():
+    assert read_passages([{"_id": "s", "abstract": ["It grew.", "It died."]}])[0].text == (
+        "It grew. It died."
+    )
+
+
+def test_a_text_goes_before_an_abstract():
+    [one] = read_passages([{"abstract": "a", "text": "b"}])
+    assert (one.text, one.metadata) == ("b", {"abstract": "a"})
+
+
+@pytest.mark.parametrize("name", ["id", "_id", "docid"])
+def test_the_id_goes_by_several_names(name):
+    assert read_passages([{name: "x", "text": "a"}])[0].id == "x"
+
+
+def test_a_doi_is_metadata_as_passages_of_one_paper_share_it():
+    found = read_passages([{"doi": "10.1/x", "text": "a"}, {"doi": "10.1/x", "text": "b"}])
+    assert [one.id for one in found] == ["1", "2"]
+    assert found[1].metadata == {"doi": "10.1/x"}
 
 
 def test_a_document_brings_its_first_stage_rank_and_score():
@@ -122,7 +145,7 @@ def test_a_numpy_score_is_a_score():
         ([3], "passage 1 must be a string, dict or Document, got 3"),
         (["a", None], "passage 2 must be a string, dict or Document, got None"),
         (["a", " \n"], "passage 2 has no text"),
-        ([{"id": "x"}], "passage 1 has no text, got None"),
+        ([{"id": "x"}], "passage 1 has no text; expected one of text, .*, abstract, .*, found id"),
         ([{"text": 5}], "passage 1 has no text, got 5"),
         ([{"text": "a", "id": ""}], "passage 1: id must be a string, got ''"),
         ([{"text": "a", "id": True}], "passage 1: id must be a string, got True"),

@@ -238,7 +238,7 @@ def test_live_objects_cannot_be_written_down(reranker):
 
 
 def test_the_repr_names_backend_and_settings(reranker):
-    assert repr(reranker).startswith("EvidenceReranker('scripted', Settings(threshold=0.8")
+    assert repr(reranker).startswith("EvidenceReranker('scripted', Settings(threshold=None")
 
 
 def test_an_early_end_of_a_stream_leaves_the_reranker_usable(reranker):

@@ -3,7 +3,7 @@
 import json
 import pickle
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 
 import pytest
@@ -144,3 +144,22 @@ def test_metadata_that_json_has_no_form_for_is_written_as_text():
         "published": "2020-05-17",
         "file": "a/b.pdf",
     }
+
+
+def test_a_dict_of_a_result_is_plain_json_data():
+    numpy = pytest.importorskip("numpy")
+    metadata = {
+        "read": datetime(2020, 5, 17, 12, 30),
+        "score": numpy.float32(0.5),
+        "n": numpy.int64(3),
+        "vector": numpy.array([1.0, 2.0]),
+        "gap": float("nan"),
+        "raw": b"\xff",
+    }
+    passage = {"id": "a", "text": "Tea lowered glucose by 4%.", "metadata": metadata}
+    plain = EvidenceReranker(scripted_backend({})).rerank("Which?", [passage]).to_dict()
+    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+    assert plain["passages"][0]["metadata"] == {
+        "read": "2020-05-17T12:30:00", "score": 0.5, "n": 3, "vector": [1.0, 2.0], "gap": None,
+        "raw": "_w==",
+    }  # fmt: skip

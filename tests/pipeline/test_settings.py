@@ -16,7 +16,6 @@ BAD = [
     ("threshold", float("nan")),
     ("threshold", "0.8"),
     ("threshold", True),
-    ("threshold", None),
     ("threshold", {"kind": "lucky"}),
     ("threshold", {"kind": ["gap"]}),
     ("threshold", {"kind": "gap", "flor": 0.5}),
@@ -41,7 +40,7 @@ BAD = [
 
 def test_the_defaults_are_those_of_the_paper():
     settings = Settings()
-    assert (settings.threshold, settings.top_n, settings.order) == (0.8, 10, "score")
+    assert (settings.threshold, settings.top_n, settings.order) == (None, 10, "score")
     assert (settings.content, settings.on_empty, settings.on_error) == (
         "both", "empty", "keep_last",
     )  # fmt: skip

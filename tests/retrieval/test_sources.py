@@ -1,6 +1,8 @@
 """Passages read from files."""
 
+import gzip
 import json
+import logging
 from itertools import islice
 
 import pytest
@@ -10,6 +12,22 @@ from deepera_graph.retrieval.sources import read_passages
 from deepera_graph.retrieval.store import open_store
 
 LONG = " ".join(f"In plot {number} the otters ate most of the urchins." for number in range(45))
+ABSTRACT = " ".join(f"In plot {number} the otters ate most of the urchins." for number in range(34))
+ZOTERO = (
+    '"Key","Item Type","Publication Year","Author","Title","Publication Title","DOI",'
+    '"Abstract Note"\n'
+    '"AB12","journalArticle","2019","Lee, Kim","Kelp","Sea","10.1/kelp","Kelp grew."\n'
+    '"CD34","journalArticle","2020","Roy, Ann","Otters","","","Otters ate."\n'
+)
+PUBMED = (
+    "PMID,Title,Authors,Citation,Journal/Book,Publication Year,DOI,Abstract\n"
+    '31452104,Kelp,"Lee K, Roy A.",Sea. 2019.,Sea,2019,10.1/kelp,Kelp grew.\n'
+)
+SCOPUS = (
+    '"Authors","Title","Year","Source title","DOI","Link","Abstract","EID"\n'
+    '"Lee K.","Kelp","2019","Sea","10.1/kelp","https://example.org/1","Kelp grew.","2-s2.0-1"\n'
+    '"Roy A.","Errata","2019","Sea","","","[No abstract available]","2-s2.0-2"\n'
+)
 
 
 @pytest.fixture
@@ -36,7 +54,20 @@ def test_json_lines(write):
     assert read(name) == [("7", "It grew.", metadata)]
 
 
-@pytest.mark.parametrize("field", ["text", "page_content", "contents", "abstract"])
+@pytest.mark.parametrize(
+    "field",
+    [
+        "text",
+        "page_content",
+        "contents",
+        "content",
+        "abstract",
+        "passage",
+        "segment",
+        "body",
+        "TEXT",
+    ],
+)
 def test_the_text_goes_by_several_names(write, field):
     assert read(write("a.jsonl", json.dumps({field: "It grew."})))[0][1] == "It grew."
 
@@ -96,12 +127,23 @@ def test_a_markdown_file_is_titled_by_its_first_heading(write):
 
 def test_a_long_text_is_cut_into_numbered_parts(write):
     name = write("a.jsonl", json.dumps({"id": "x", "title": "Otters", "text": LONG}))
-    rows = read(name)
+    rows = read(name, max_words=200)
     assert [row[0] for row in rows] == ["x#1", "x#2", "x#3"]
     assert [row[2]["part"] for row in rows] == [1, 2, 3]
     assert {row[2]["title"] for row in rows} == {"Otters"}
     assert " ".join(row[1] for row in rows) == LONG
-    assert len(read(name, max_words=1000)) == 1
+    assert len(read(name, max_words=450)) == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"max_words": None}])
+def test_an_abstract_stays_whole(write, options):
+    assert len(ABSTRACT.split()) > 300
+    name = write("a.jsonl", json.dumps({"id": "x", "text": ABSTRACT}))
+    assert [row[0] for row in read(name, **options)] == ["x"]
+
+
+def test_off_cuts_nothing(write):
+    assert [row[1] for row in read(write("a.txt", LONG * 9), max_words=None)] == [LONG * 9]
 
 
 def test_a_folder_is_read_in_order_of_names_without_hidden_and_other_files(write):
@@ -149,14 +191,20 @@ def test_everything_read_can_be_indexed_and_found(write):
         ("a.jsonl", "\n \n", r"a\.jsonl: the file is empty"),
         ("a.csv", "", r"a\.csv: the file is empty"),
         ("a.csv", "text,year\n", r"a\.csv: the file is empty"),
-        ("a.csv", "text;year\na;3", r"a\.csv:2: has no text; .* found text;year"),
+        ("a.csv", "note|year\na|3", r"a\.csv:2: has no text; .* found note\|year"),
         ("a.csv", "text,year\na,1\nb", r"a\.csv:3: the row has more or fewer cells"),
         ("a.csv", "text\na,b", r"a\.csv:2: the row has more or fewer cells"),
         ("a.csv", 'text\n"a', r"a\.csv:2: not CSV: unexpected end"),
         ("a.csv", b"text\na\n\xff", r"a\.csv:3: not UTF-8"),
         ("a.csv", "text,metadata\na,b", r"a\.csv:2: not JSON"),
         ("a.txt", "", r"a\.txt: the file is empty"),
-        ("a.txt", b"ok\n\xff", r"a\.txt:2: not UTF-8"),
+        ("a.txt", b"ok\n\xff", r"a\.txt: not UTF-8: .* in line 2"),
+        ("a.json", "[\n3,", r"a\.json:1: not JSON: .* in line 2 at column 3"),
+        ("a.json", '[{"text": "a"}, 3]', r"a\.json:2: must be a JSON object, got 3"),
+        ("a.json", " ", r"a\.json: the file is empty"),
+        ("a.jsonl", '{"text": "a\\ud800"}', r"a\.jsonl:1: has half a character"),
+        ("a.jsonl.gz", b"nope", r"a\.jsonl\.gz: cannot be read: Not a gzipped file"),
+        ("a.jsonl.gz", gzip.compress(b'{"text": "a"}')[:-9], r"a\.jsonl\.gz: cannot be read"),
         ("f/a.txt", "", r"f/a\.txt: the file is empty"),
     ],
 )
@@ -185,8 +233,147 @@ def test_a_path_that_cannot_be_read_is_refused_before_reading(write, name, messa
 
 def test_a_folder_without_passages_is_an_error(write):
     write("f/image.png", "x")
-    with pytest.raises(InputError, match=r"folder 'f' holds no \.jsonl, \.csv, \.txt, \.md file"):
+    message = (
+        r"folder 'f' holds no \.jsonl, .*, \.md file; skipped 1 file \(1 \.png\): f/image\.png"
+    )
+    with pytest.raises(InputError, match=message):
         read_passages("f")
+
+
+def test_headers_of_zotero_are_known(write):
+    assert read(write("a.csv", ZOTERO)) == [
+        (
+            "10.1/kelp",
+            "Kelp grew.",
+            {
+                "source": "a.csv", "key": "AB12", "Item Type": "journalArticle", "year": 2019,
+                "Author": "Lee, Kim", "title": "Kelp", "journal": "Sea", "doi": "10.1/kelp",
+            },
+        ),
+        (
+            "CD34",
+            "Otters ate.",
+            {
+                "source": "a.csv", "key": "CD34", "Item Type": "journalArticle", "year": 2020,
+                "Author": "Roy, Ann", "title": "Otters",
+            },
+        ),
+    ]  # fmt: skip
+
+
+def test_headers_of_pubmed_are_known(write):
+    [(name, text, metadata)] = read(write("a.csv", PUBMED))
+    assert (name, text) == ("31452104", "Kelp grew.")
+    facts = ("31452104", "Kelp", 2019, "Sea", "10.1/kelp")
+    assert tuple(metadata[one] for one in ("pmid", "title", "year", "journal", "doi")) == facts
+
+
+def test_headers_of_scopus_are_known_and_a_missing_abstract_is_no_text(write):
+    skipped = []
+    [(name, text, metadata)] = read(write("a.csv", SCOPUS), on_skip=skipped.append)
+    assert (name, text) == ("10.1/kelp", "Kelp grew.")
+    assert (metadata["year"], metadata["journal"]) == (2019, "Sea")
+    assert [one.place for one in skipped] == ["a.csv:3"]
+
+
+def test_several_texts_of_one_paper_are_told_apart_and_a_repeated_record_is_not_read_twice(write):
+    lines = [{"doi": "10.1/x", "text": text} for text in ("one", "two", "one")]
+    skipped = []
+    name = write("a.jsonl", "\n".join(map(json.dumps, lines)))
+    assert [row[0] for row in read(name, on_skip=skipped.append)] == ["10.1/x", "a.jsonl:2"]
+    assert [str(one) for one in skipped] == ["a.jsonl:3: id '10.1/x' is used twice"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.ndjson", '{"id": 1, "text": "one"}\n{"id": 2, "text": "two"}'),
+        ("a.json", '[{"id": 1, "text": "one"}, {"id": 2, "text": "two"}]'),
+        ("a.json", '{"n": 2, "items": [{"id": 1, "text": "one"}, {"id": 2, "text": "two"}]}'),
+        ("a.json", '{"id": 1, "text": "one"}\n{"id": 2, "text": "two"}'),
+        ("a.tsv", "ID\tText\n1\tone\n2\ttwo\n"),
+        ("a.tsv", "1\tone\n2\ttwo\n"),
+        ("a.csv", "id;text\n1;one\n2;two\n"),
+        ("a.csv", " Id , TEXT \n1,one\n\n2,two\n"),
+    ],
+)
+@pytest.mark.parametrize("compress", [False, True])
+def test_the_same_records_are_read_from_every_kind_of_file(write, name, content, compress):
+    raw = content.encode()
+    name = write(f"{name}.gz", gzip.compress(raw)) if compress else write(name, raw)
+    assert [row[:2] for row in read(name)] == [("1", "one"), ("2", "two")]
+
+
+def test_a_single_object_is_one_record(write):
+    assert read(write("a.json", '{"text": "one", "tags": ["x"]}'))[0][1] == "one"
+
+
+BAD_FOLDER = {
+    "f/a.jsonl": '{"id": "x", "text": "kelp"}\n{oops\n{"id": "x", "text": "b"}\n{"text": "otter"}',
+    "f/b.txt": "",
+    "f/c.txt": b"caf\xe9",
+    "f/d.csv": b'id,text\n1,one\n2,caf\xe9\n3\n4,"a"b\n5,five\n',
+    "f/e.md": "Kelp.",
+    "f/lib.ris": "TY  - JOUR",
+    "f/paper.pdf": "%PDF",
+}
+
+
+def test_what_cannot_be_read_costs_itself_alone_and_is_named(write):
+    for name, content in BAD_FOLDER.items():
+        write(name, content)
+    skipped = []
+    found = [row[0] for row in read("f", on_skip=skipped.append)]
+    assert found == ["x", "f/a.jsonl:4", "1", "5", "f/e.md"]
+    assert [(one.place, one.other_kind) for one in skipped] == [
+        ("f/lib.ris", ".ris"),
+        ("f/paper.pdf", ".pdf"),
+        ("f/a.jsonl:2", ""),
+        ("f/a.jsonl:3", ""),
+        ("f/b.txt", ""),
+        ("f/c.txt", ""),
+        ("f/d.csv:3", ""),
+        ("f/d.csv:4", ""),
+        ("f/d.csv:5", ""),
+    ]
+
+
+def test_files_of_other_kinds_are_logged_when_nobody_asks_for_them(write, caplog):
+    for name in ("f/a.txt", "f/paper.pdf", "f/lib.ris"):
+        write(name, "Kelp.")
+    with caplog.at_level(logging.WARNING):
+        assert len(read("f")) == 1
+    assert caplog.messages == ["skipped 2 files (1 .pdf, 1 .ris): f/lib.ris, f/paper.pdf"]
+
+
+def test_a_file_that_begins_with_bad_records_alone_is_given_up_early(write):
+    question = json.dumps({"question": "Why?", "passages": ["a"]})
+    name = write("q.jsonl", f"{question}\n" * 300)
+    skipped = []
+    assert read(name, on_skip=skipped.append) == []
+    [one] = skipped
+    assert one.place == "q.jsonl"
+    assert one.reason.startswith("none of the first 20 lines can be used: line 1: has no text; ")
+    assert "found question, passages; line 2: " in one.reason
+    assert one.reason.endswith(
+        "; and 17 more. This looks like a file of questions: see deepera rerank"
+    )
+
+
+def test_a_good_record_among_the_first_lets_the_file_be_read_on(write):
+    name = write("a.jsonl", "{}\n" * 19 + '{"text": "one"}\n' + "{}\n" * 30)
+    skipped = []
+    assert len(read(name, on_skip=skipped.append)) == 1
+    assert len(skipped) == 49
+
+
+def test_reading_tells_how_far_it_is_over_all_files(write):
+    write("f/a.txt", "Kelp.")
+    write("f/b.jsonl.gz", gzip.compress(b'{"text": "one"}\n{"text": "two"}'))
+    seen = []
+    assert len(read("f", on_read=lambda n, of: seen.append((n, of)))) == 3
+    assert [n for n, _ in seen] == sorted(n for n, _ in seen)
+    assert {of for _, of in seen} == {seen[-1][0]}
 
 
 @pytest.mark.parametrize("max_words", [0, -3])

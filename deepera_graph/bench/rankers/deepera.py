@@ -46,7 +46,7 @@ class DeepEra(Ranker):
         backend = self._reranker.backend
         if backend.spec is None:
             return None
-        settings = self._reranker.settings.to_dict()
+        settings = self._reranker.effective_settings.to_dict()
         return {
             "kind": "deepera",
             "backend": backend.fingerprint()["spec"],

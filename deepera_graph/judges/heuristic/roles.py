@@ -25,6 +25,7 @@ from deepera_graph.schema import (
     AnswerTask,
     Backend,
     Batch,
+    Direction,
     EvidenceItem,
     Intent,
     IntentTask,
@@ -33,6 +34,8 @@ from deepera_graph.schema import (
     Summary,
     Verdict,
     Window,
+    count_directions,
+    describe_directions,
     passage_task,
     passage_tasks,
 )
@@ -46,15 +49,29 @@ def answer(task: AnswerTask) -> Answer:
     """Return up to five evidence sentences in the order of the evidence, each with its ``[n]``.
 
     A sentence that an earlier passage already gave is not repeated. White space within a sentence
-    becomes one space; nothing else changes.
+    becomes one space; nothing else changes. Where passages disagree, the best of each direction is
+    among the five; and where it is known, what all of them say is counted at the end.
     """
     sentences: dict[str, int] = {}
     for number, item in enumerate(task["evidence"], start=1):
         sentence = " ".join(_sentence(task, item).split())
-        if sentence and len(sentences) < MAX_SENTENCES:
+        if sentence:
             sentences.setdefault(sentence, number)
-    text = " ".join(f"{sentence} [{number}]" for sentence, number in sentences.items())
-    return Answer(text=text, citations=list(sentences.values()), usage=Usage())
+    directions = [item.get("direction") for item in task["evidence"]]
+    numbers = _pick_numbers(list(sentences.values()), directions)
+    parts = [f"{one} [{number}]" for one, number in sentences.items() if number in numbers]
+    if said := describe_directions(count_directions(directions)):
+        parts.append(f"({said})")
+    return Answer(text=" ".join(parts), citations=numbers, usage=Usage())
+
+
+def _pick_numbers(numbers: Sequence[int], directions: Sequence[Direction | None]) -> list[int]:
+    """Return at most five numbers of evidence, rising: the first of each direction, then others."""
+    firsts: dict[Direction | None, int] = {}
+    for number in numbers:
+        firsts.setdefault(directions[number - 1], number)
+    wanted = [number for direction, number in firsts.items() if direction is not None]
+    return sorted(list(dict.fromkeys([*wanted, *numbers]))[:MAX_SENTENCES])
 
 
 def _sentence(task: AnswerTask, item: EvidenceItem) -> str:

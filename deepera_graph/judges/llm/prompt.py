@@ -9,6 +9,8 @@ from typing import Annotated, Any
 from pydantic import Field, WithJsonSchema
 
 from deepera_graph.chat.parsing import (
+    DIRECTION,
+    DirectionWord,
     Number,
     ReplyModel,
     UnusableReplyError,
@@ -18,7 +20,7 @@ from deepera_graph.chat.parsing import (
     sanitize_line,
     validate_fields,
 )
-from deepera_graph.schema import EvidenceItem, IntentFields, PassageTask
+from deepera_graph.schema import EvidenceItem, IntentFields, PassageTask, name_direction
 from deepera_graph.text.words import Sentence
 
 NOT_KNOWN = "(not known: judge by the question alone)"
@@ -110,11 +112,19 @@ def quoted(text: str, sentences: list[Sentence], numbers: list[int]) -> str:
 
 
 def evidence_block(items: list[EvidenceItem]) -> str:
-    """Write the kept evidence, numbered from 1: the summary if there is one, else the text."""
+    """Write the kept evidence, numbered from 1: the summary if there is one, else the text.
+
+    Before it stands what the judge took it to say to the question, if that is known.
+    """
     return "\n\n".join(
-        f"[{number}] {one_line(item['title'])}: {sanitize_line(_best(item))}"
+        f"[{number}] {_said(item)}{one_line(item['title'])}: {sanitize_line(_best(item))}"
         for number, item in enumerate(items, start=1)
     )
+
+
+def _said(item: EvidenceItem) -> str:
+    direction = name_direction(item.get("direction"))
+    return f"(direction: {direction}) " if direction else ""
 
 
 def _headed(task: PassageTask, passage: str) -> str:
@@ -142,6 +152,7 @@ class VerdictReply(ReplyModel):
     )
     evidence: list[Number] = Field(description=_EVIDENCE)
     score: float = Field(ge=0, le=1, strict=True, description=_SCORE)
+    direction: DirectionWord = Field(default=None, description=DIRECTION)
 
 
 class FusedReply(VerdictReply):
@@ -159,6 +170,7 @@ class MemberReply(ReplyModel):
     )
     evidence: list[Number] = Field(description=_EVIDENCE)
     score: float = Field(ge=0, le=1, strict=True, description=_SCORE)
+    direction: DirectionWord = Field(default=None, description=DIRECTION)
 
 
 class FusedMemberReply(MemberReply):

@@ -47,6 +47,7 @@ from deepera_graph.schema import (
     Summary,
     Unjudged,
     Verdict,
+    direction_note,
     passage_tasks,
 )
 from deepera_graph.text.words import Sentence, split_sentences
@@ -82,7 +83,13 @@ class CountingModel(BaseChatModel):
         members = _MEMBER.findall(texts[-1])
         n_asked = max(1, len(members)) * (1 + bool(_SUMMARY.search(texts[-1])))
         n_tokens = -(-sum(map(len, texts)) // CHARS_PER_TOKEN)
-        verdict = {"reason": "counted", "evidence": [1], "score": 1.0, "summary": "counted"}
+        verdict = {
+            "reason": "counted",
+            "evidence": [1],
+            "score": 1.0,
+            "direction": "supports",
+            "summary": "counted",
+        }
         fits_all_roles = {
             **verdict,
             "topic": "any",
@@ -249,8 +256,9 @@ class LlmJudge(Judge):
         filled = await request_reply(self.model, messages, JudgementReply, config)
         return Judgement(
             score=filled.answer.score,
-            reason=sanitize_line(filled.answer.reason),
+            reason=_reason(filled.answer),
             quote=show.quoted(task["text"], sentences, filled.answer.evidence),
+            direction=filled.answer.direction,
             **how(filled),
         )
 
@@ -430,6 +438,11 @@ def _cut_groups(sizes: Mapping[int, int], most: int) -> list[list[int]]:
     return runs
 
 
+def _reason(one: JudgementReply | VerdictReply | MemberReply) -> str:
+    """Return why, and which word is no direction if that was given for one."""
+    return sanitize_line("; ".join(filter(None, (one.reason, direction_note(one.direction)))))
+
+
 def _judgement(
     task: PassageTask, sentences: list[Sentence], one: VerdictReply | MemberReply, **notes: Any
 ) -> Judgement:
@@ -438,8 +451,9 @@ def _judgement(
         summary = summary_of(one.summary)
     return Judgement(
         score=one.score,
-        reason=sanitize_line(one.reason),
+        reason=_reason(one),
         quote=show.quoted(task["text"], sentences, one.evidence),
+        direction=one.direction,
         summary=summary,
         **notes,
     )

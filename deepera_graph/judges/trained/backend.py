@@ -1,9 +1,11 @@
 """`local_backend`, and the weights behind it: loaded at first use, one model a process."""
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock, Thread
@@ -17,6 +19,7 @@ from deepera_graph.judges.heuristic.roles import heuristic_backend
 from deepera_graph.packages import threads_here
 from deepera_graph.schema import Backend, Batch, Judgement, Window
 from deepera_graph.settings import check_at_least
+from deepera_graph.thresholds import OPERATING_POINT
 from deepera_graph.usage import Usage
 
 if TYPE_CHECKING:
@@ -49,6 +52,16 @@ class Weights:
         if self.folder is not None:
             return Path(self.folder)
         return Path(__file__).parent / "weights"
+
+    def operating_point(self) -> float:
+        """Return the score, in [0, 1], from which on a passage is evidence, as training found it.
+
+        That of judges that name none if the weights do not say, or are damaged: judging says so.
+        """
+        with suppress(OSError, ValueError):
+            head = json.loads((self.place() / "head.json").read_bytes())
+            return float(head.get("operating_point", OPERATING_POINT))
+        return OPERATING_POINT
 
     def model(self) -> "EvidenceModel":
         """Return the model, which all that have equal weights and threads share."""
@@ -143,6 +156,11 @@ class TrainedJudge(Judge):
 
     def __init__(self, weights: Weights) -> None:
         self._weights = weights
+
+    @cached_property
+    def operating_point(self) -> float:  # type: ignore[override]  # read when it is asked for
+        """Where the weights say that evidence begins."""
+        return self._weights.operating_point()
 
     def plan(self, request: PlanRequest) -> list[Batch]:
         """Judge all windows of the question together: each is judged beside the others."""

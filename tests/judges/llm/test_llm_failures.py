@@ -166,7 +166,7 @@ def test_a_server_without_schemas_is_asked_in_words_from_then_on():
     told = [request.system for request in requests if judges(request)]
     assert len(set(told)) == 1
     schema = json.loads(told[0].rpartition("JSON schema:\n")[2])
-    assert schema["required"] == ["reason", "evidence", "score"]
+    assert schema["required"] == ["reason", "evidence", "score", "direction"]
 
 
 def test_a_refusal_is_a_failure_with_its_words():

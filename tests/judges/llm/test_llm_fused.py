@@ -274,7 +274,7 @@ def test_a_reason_is_bounded_where_the_server_takes_bounds(kind):
 def test_a_reason_comes_before_its_score_and_a_summary_after_it():
     fused = request_body("json_schema", FusedReply)["response_format"]["json_schema"]["schema"]
     group = request_body("json_schema", FusedGroupReply)["response_format"]["json_schema"]["schema"]
-    fields = ["reason", "evidence", "score", "summary"]
+    fields = ["reason", "evidence", "score", "direction", "summary"]
     member = group["properties"]["verdicts"]["items"]
     assert list(fused["properties"]) == fused["required"] == fields
     assert list(member["properties"]) == member["required"] == ["id", *fields]

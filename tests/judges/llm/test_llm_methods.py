@@ -59,7 +59,6 @@ async def ask(
         pytest.param(Reply(status=400, content="response_format unavailable"), id="400"),
         pytest.param(Reply(status=404, content="no such thing"), id="404"),
         pytest.param(Reply(status=422, content="unprocessable"), id="422"),
-        pytest.param(Reply(status=500, content="crash"), id="repeated-500"),
         pytest.param(Reply(status=501, content="not implemented"), id="501"),
         pytest.param(Reply(content="{}"), id="empty-object"),
         pytest.param(Reply(content=""), id="nothing"),
@@ -71,6 +70,18 @@ async def test_the_server_is_asked_in_a_way_it_knows(method: str, refusal: Reply
         assert (await ask(model)).answer.score == 0.9
         server.reset_counts()
         assert (await ask(model)).answer.score == 0.9
+        assert [method_of(request) for request in server.requests] == [method]
+
+
+@pytest.mark.parametrize("method", ["json_schema", "tools", "text"])
+async def test_a_server_that_crashes_over_what_it_does_not_know_is_asked_otherwise(
+    method: str,
+) -> None:
+    with ChatServer(knows(method, refusal=Reply(status=500, content="crash"))) as server:
+        model = chat(server)
+        for _ in range(2):
+            server.reset_counts()
+            assert (await ask(model)).answer.score == 0.9
         assert [method_of(request) for request in server.requests] == [method]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from deepera_graph import EvidenceReranker, llm_backend
+from deepera_graph.chat.client import OPENAI_MODES, OutputModes
 from support.openai_server import ChatServer, Reply, Request
 from support.scripted import answer_in_json
 
@@ -79,12 +80,12 @@ def test_what_is_learned_in_one_role_holds_in_all(kind: int | str) -> None:
         return ordinary(request)
 
     result, requests = rerank(answer, answer=True)
-    attempts = 2 if kind == 500 else 1
+    ways = ["json_schema", "json_schema", "tools"] if kind == 500 else ["json_schema", "tools"]
     asked = [method_of(request) for request in requests]
-    assert asked[: 2 * attempts] == ["json_schema"] * attempts + ["tools"] * attempts
-    assert set(asked[2 * attempts :]) == {"json_object"}
+    assert asked[: len(ways)] == ways
+    assert set(asked[len(ways) :]) == {"text" if kind == 500 else "json_object"}
     assert result.total_usage.sent_calls == len(requests)
-    failed = 0 if isinstance(kind, str) else 2 * attempts
+    failed = 0 if isinstance(kind, str) else len(ways)
     assert result.total_usage.failed_calls == failed
 
 
@@ -130,6 +131,23 @@ def test_one_hiccup_is_not_a_repeated_500() -> None:
 
     _, requests = rerank(answer)
     assert {method_of(request) for request in requests} == {"json_schema"}
+
+
+def test_a_server_that_answers_500_to_everything_costs_four_calls_a_reply() -> None:
+    retry = {**QUICK, "attempts": 4}
+    with ChatServer(lambda request: Reply(status=500)) as server:
+        backend = llm_backend("openai:m", base_url=server.base_url, retry=retry)
+        result = EvidenceReranker(backend, max_concurrency=1).rerank(QUESTION, TEXTS)
+        asked = [method_of(request) for request in server.requests]
+    assert asked == ["json_schema", "json_schema", "tools", "text"] * (1 + len(TEXTS))
+    assert {one.status for one in result.passages} == {"failed"}
+
+
+def test_a_way_that_works_for_others_is_not_given_up_for_one_that_stumbled() -> None:
+    modes = OutputModes(OPENAI_MODES)
+    modes.note_success("json_schema")
+    modes.note_success("tools")  # of a call that began before, and met two failures
+    assert modes.current == "json_schema"
 
 
 def test_a_proven_way_outlives_an_empty_reply() -> None:

@@ -1,0 +1,217 @@
+"""Files of questions in other forms than JSON lines: JSON, tables and TREC runs; each becomes them.
+
+What a line may hold, such as Cohere's `documents` and rank_llm's `candidates`, is in `lines`.
+"""
+
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from struct import unpack
+from typing import Any, BinaryIO, NamedTuple
+
+from deepera_graph.errors import InputError
+from deepera_graph.passages import TEXT_FIELDS, field_key, take_field
+from deepera_graph.retrieval.sources import read_passages
+from deepera_graph.text.jsonl import parse_object, read_raw_lines
+from deepera_graph.text.records import (
+    GZIP,
+    QUESTION_FIELDS,
+    TABLES,
+    RawRecord,
+    open_records,
+    read_records,
+    suffix_of,
+)
+
+TREC_TAG = "deepera"
+TREC_STEP = 1e-6  # between two scores, so that nobody orders them otherwise
+_QUERY_ID_FIELDS = ("qid", "query_id", "id", "_id")
+_PASSAGE_ID_FIELDS = ("docid", "passage_id", "pid")
+
+
+@contextmanager
+def open_questions(path: Path) -> Iterator[tuple[BinaryIO, int | None]]:
+    """Open a file of questions as JSON lines; also give their size in bytes, if it is known.
+
+    - ``.json``: a list of questions, or one. A line is the place in the list.
+    - ``.csv``, ``.tsv``: a row a passage, with the columns `question` (or `query`), `text` (or
+      another name of it), and if known `qid`, `docid`, `score` and others. Rows of one question
+      follow each other. A line is the first row of a question.
+    - Any of these, or JSON lines, with ``.gz`` behind it.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    suffix = suffix_of(path)
+    with open_records(path) as (source, raw):
+        if suffix == ".json":
+            yield _to_lines(read_records(source, suffix))
+        elif suffix in TABLES:
+            yield _to_lines(_group_rows(read_records(source, suffix, to_value=_to_value)))
+        else:
+            yield source, _measure(path, raw)
+
+
+def _measure(path: Path, raw: BinaryIO) -> int | None:
+    """Return the size of a file; of a compressed one what its last four bytes say (RFC 1952)."""
+    size = path.stat().st_size if path.is_file() else 0
+    if not size or not path.name.lower().endswith(GZIP):
+        return size or None
+    raw.seek(-4, io.SEEK_END)
+    (size,) = unpack("<I", raw.read(4))
+    raw.seek(0)
+    return size or None
+
+
+def _to_lines(records: Iterable[RawRecord]) -> tuple[BinaryIO, int | None]:
+    """Return JSON lines in which each record stands in the line of its number."""
+    lines, n_before = io.BytesIO(), 0
+    for record in records:
+        lines.write(b"\n" * (record.number - n_before - 1))
+        value = record.error or record.fields  # a text is no question, and says why
+        lines.write(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
+        n_before = record.number
+    size = lines.tell()
+    lines.seek(0)
+    return lines, size or None
+
+
+def _to_value(name: str, cell: str) -> object:
+    if field_key(name) != "score":
+        return cell
+    try:
+        return float(cell)
+    except ValueError:
+        return cell  # the reranker says what is wrong with it
+
+
+def _group_rows(rows: Iterable[RawRecord]) -> Iterator[RawRecord]:
+    """Make one question of the rows that have it, as far as they follow each other."""
+    open_one: tuple[tuple[Any, Any], RawRecord] | None = None
+    for row in rows:
+        fields = {name.lower(): value for name, value in row.fields.items()}
+        question = take_field(fields, QUESTION_FIELDS)
+        name = take_field(fields, _QUERY_ID_FIELDS)
+        if open_one is not None and (row.error or open_one[0] != (name, question)):
+            yield open_one[1]
+            open_one = None
+        if row.error or question is None:
+            yield row
+            continue
+        if open_one is None:
+            line = {"id": name, "question": question, "passages": []}
+            open_one = (name, question), RawRecord(row.number, line)
+        passage = {"id": take_field(fields, _PASSAGE_ID_FIELDS), **fields}
+        open_one[1].fields["passages"].append(passage)
+    if open_one is not None:
+        yield open_one[1]
+
+
+class RunSource(NamedTuple):
+    """A TREC run, and where the texts of its queries and documents are."""
+
+    run: Path
+    queries: Path  # JSON lines or a table, of `qid` and `query`
+    corpus: Path  # a file or folder as `deepera index` reads it
+
+
+@contextmanager
+def open_run(
+    source: RunSource, *, tell: Callable[[str], None] = lambda message: None
+) -> Iterator[tuple[BinaryIO, int | None]]:
+    """Give a TREC run as JSON lines, queries in the order of the run, documents by score.
+
+    Only documents of the run are held in memory; those that the corpus does not have are left out
+    and counted by *tell*.
+
+    Raises:
+        InputError: A file cannot be read, or a line of the run has not six columns.
+    """
+    wanted = read_run(source.run)
+    names = {name for ranking in wanted.values() for name, _ in ranking}
+    texts: dict[str | None, dict[str, Any]] = {
+        document.id: {"text": document.page_content, "metadata": document.metadata}
+        for document in read_passages(source.corpus, max_words=None)
+        if document.id in names
+    }
+    missing = names - texts.keys()
+    if missing:
+        tell(
+            f"{len(missing)} of {len(names)} documents of {source.run} are not in {source.corpus}, "
+            f"and left out, e.g. {min(missing)!r}"
+        )
+    queries = _read_queries(source.queries)
+    yield _to_lines(
+        _run_line(number, query, queries.get(query), ranking, texts)
+        for number, (query, ranking) in enumerate(wanted.items(), start=1)
+    )
+
+
+def _run_line(
+    number: int,
+    query: str,
+    question: str | None,
+    ranking: Sequence[tuple[str, float]],
+    texts: Mapping[str | None, Mapping[str, Any]],
+) -> RawRecord:
+    if question is None:
+        return RawRecord(number, {}, f"query {query!r} is not in the file of queries")
+    passages = [
+        {"id": name, "score": score, **texts[name]} for name, score in ranking if name in texts
+    ]
+    return RawRecord(number, {"id": query, "question": question, "passages": passages})
+
+
+def read_run(path: Path) -> dict[str, list[tuple[str, float]]]:
+    """Return (document id, score) of each query id, the highest score first.
+
+    Source:
+        Columns as `trec_eval` reads them: query, ``Q0``, document, rank, score, name of the run.
+    """
+    rankings: dict[str, list[tuple[str, float]]] = {}
+    with open_records(path) as (source, _):
+        for line in read_raw_lines(source):
+            cells = line.text.decode("utf-8", "replace").split()
+            try:
+                query, _, document, _, score, _ = cells
+                rankings.setdefault(query, []).append((document, float(score)))
+            except ValueError as error:
+                raise InputError(
+                    f"{path}, line {line.number}: not a line of a TREC run (query, Q0, document, "
+                    f"rank, score, name), got {' '.join(cells):.80}"
+                ) from error
+    return {query: sorted(found, key=lambda one: -one[1]) for query, found in rankings.items()}
+
+
+def _read_queries(path: Path) -> dict[str, str]:
+    queries: dict[str, str] = {}
+    with open_records(path) as (source, _):
+        for record in read_records(source, suffix_of(path)):
+            fields = dict(record.fields)
+            name = take_field(fields, _QUERY_ID_FIELDS)
+            text = take_field(fields, (*QUESTION_FIELDS, *TEXT_FIELDS, "title"))
+            if record.error or name is None or not isinstance(text, str):
+                reason = record.error or f"needs a qid and a query, found {', '.join(fields)}"
+                raise InputError(f"{path}, line {record.number}: {reason}")
+            queries[str(name)] = text
+    return queries
+
+
+def write_run(ranked: Path, run: Path) -> None:
+    """Write the rankings of an output file as a TREC run.
+
+    A passage without a score comes after those that have one. White space in an id is written as
+    ``_``. Scores that are equal are told apart in the sixth decimal, so that nobody breaks the tie
+    otherwise.
+    """
+    with ranked.open("rb") as source, run.open("w", encoding="utf-8") as out:
+        for line in read_raw_lines(source):
+            fields = parse_object(line.text)
+            query, above = "_".join(str(fields["id"]).split()), 1.0 + TREC_STEP
+            for rank, passage in enumerate(fields["ranking"], start=1):
+                below = above - TREC_STEP
+                above = below if passage["score"] is None else min(passage["score"], below)
+                name = "_".join(passage["id"].split())
+                out.write(f"{query} Q0 {name} {rank} {above:.6f} {TREC_TAG}\n")
