@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import wraps
+from inspect import signature
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, get_args
 
 from deepera_graph.budget import Budget
 from deepera_graph.errors import SettingsError
@@ -20,6 +21,10 @@ from deepera_graph.thresholds import (
     threshold_to_plain,
 )
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
 Order = Literal["score", "retrieval"]
 Content = Literal["both", "summary", "passage"]
 OnEmpty = Literal["empty", "top1", "topn", "original"]
@@ -33,7 +38,7 @@ _RENAMED = {"enough": "stop_after", "enough_margin": "stop_margin", "wave_size":
 class SettingsKwargs(TypedDict, total=False):
     """The settings as keyword arguments, for type checkers and completion; see `Settings`."""
 
-    threshold: Threshold | Mapping[str, Any]
+    threshold: Threshold | Mapping[str, Any] | None
     top_n: int
     order: Order
     content: Content
@@ -111,8 +116,8 @@ class Settings:
     round_size: int | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.budget, Mapping):
-            object.__setattr__(self, "budget", _budget(self.budget))
+        if self.budget is not None:
+            object.__setattr__(self, "budget", read_fields("budget", Budget, self.budget))
         object.__setattr__(self, "threshold", threshold_from_plain(self.threshold))
         check_share("max_failed_share", self.max_failed_share)
         check_at_least("top_n", self.top_n, 1)
@@ -140,11 +145,9 @@ class Settings:
         """Raise `SettingsError` for a name that is no setting; *also* are others that are known."""
         known = [*also, *(field.name for field in fields(cls))]
         for name in names:
-            if name in known or name in _RENAMED:
-                continue
-            near = get_close_matches(name.lower().replace("-", "_"), known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"settings are {', '.join(known)}"
-            raise SettingsError(f"unknown setting {name!r}; {hint}")
+            if name not in known and name not in _RENAMED:
+                hint = suggest_name(name, known) or f"settings are {', '.join(known)}"
+                raise SettingsError(f"unknown setting {name!r}; {hint}")
 
     @property
     def passages_a_round(self) -> int | None:
@@ -296,11 +299,27 @@ def _accept_old_names(init: Callable[..., None]) -> Callable[..., None]:
 Settings.__init__ = _accept_old_names(Settings.__init__)  # type: ignore[method-assign]  # for a while
 
 
-def _budget(values: Mapping[str, Any]) -> Budget:
-    try:
-        return Budget(**values)
-    except TypeError as error:
-        raise SettingsError(f"budget: {error}") from error
+def suggest_name(name: str, known: Iterable[str]) -> str:
+    """Return ``did you mean 'threshold'?``, or nothing if no known name is near."""
+    near = get_close_matches(str(name).lower().replace("-", "_"), list(known), n=1)
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
+def read_fields(name: str, kind: type[T], value: object) -> T:
+    """Return a *kind*, a dataclass, of its fields by name; or raise `SettingsError`."""
+    if isinstance(value, kind):
+        return value
+    known = [field.name for field in fields(kind)]
+    if not isinstance(value, Mapping):
+        raise SettingsError(
+            f"{name} must be a {kind.__name__} or its fields by name ({', '.join(known)}), "
+            f"got {value!r:.80}"
+        )
+    for key in value:
+        if key not in signature(kind).parameters:  # which also takes names of before
+            hint = suggest_name(key, known) or f"fields are {', '.join(known)}"
+            raise SettingsError(f"{name}: unknown field {key!r}; {hint}")
+    return kind(**value)
 
 
 def check_at_least(name: str, value: object, least: int) -> None:

@@ -17,6 +17,7 @@ from deepera_graph.budget import Limiter
 from deepera_graph.cache.role import CachedBatches, CachedRole
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError
+from deepera_graph.judges import load_backend
 from deepera_graph.judges.base import Judge, Prepares, as_judge
 from deepera_graph.pipeline import answer, intent, score
 from deepera_graph.pipeline import select as summarize
@@ -38,8 +39,8 @@ AnswerT = TypeVar("AnswerT", bound=RoleAnswer)
 
 
 def build_graph(
-    backend: Backend,
-    settings: Settings | None = None,
+    backend: Backend | str | Mapping[str, Any] = "local",
+    settings: Settings | Mapping[str, Any] | None = None,
     *,
     checkpointer: "BaseCheckpointSaver[Any] | bool | None" = None,
     cache: JudgementCache | None = None,
@@ -52,19 +53,22 @@ def build_graph(
     A round of judging is two steps of LangGraph's `recursion_limit`.
 
     Args:
-        backend: The roles to call.
-        settings: How to filter; the defaults if None.
+        backend: Who judges, as for `EvidenceReranker`: a `Backend`, or its name.
+        settings: How to filter: `Settings`, or some of them by name; the defaults if None.
         checkpointer: As for `StateGraph.compile`; None takes the parent's when used as a subgraph.
         cache: Where judgements are kept; none are if None.
         limiter: Shared with other graphs, to limit the calls of all of them together; one of its
             own, for `max_concurrency` calls, if None.
 
     Raises:
-        SettingsError: An answer is asked for and the backend has no answerer, or a cache is given
-            and the backend cannot be told from others.
+        SettingsError: The backend cannot be built, a setting is unknown or out of range, an answer
+            is asked for and the backend has no answerer, or a cache is given and the backend cannot
+            be told from others.
     """
+    backend = load_backend(backend)
     judge = as_judge(backend.judge)
-    settings = with_threshold(settings or Settings(), judge)
+    given = Settings.of(settings) if isinstance(settings, Mapping) else settings or Settings()
+    settings = with_threshold(given, judge)
     if settings.answer and backend.answerer is None:
         raise SettingsError(f"answer is on, but backend {backend.name!r} has no answerer")
     limiter = limiter or Limiter(settings.max_concurrency)

@@ -134,8 +134,8 @@ def _outcome_line(result: RerankResult) -> str:
     if result.kept and result.fallback is not None:
         return f"No passage gives direct evidence ({cut}). The nearest of {n} are weak evidence:"
     if result.kept:
-        said = "; ".join(filter(None, (cut, describe_directions(result.direction_counts))))
         verb = "gives" if len(result.kept) == 1 else "give"
+        said = "; ".join(filter(None, (cut, describe_directions(result.direction_counts))))
         return f"{len(result.kept)} of {_passages(n)} {verb} direct evidence ({said}):"
     best = max((one.score for one in result.dropped if one.score is not None), default=None)
     rejected = "" if best is None else f"; best rejected score {best:.2f}"
