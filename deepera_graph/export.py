@@ -194,7 +194,10 @@ def _to_markdown(result: RerankResult, passages: Iterable[RankedPassage]) -> str
 def _describe_answer(result: RerankResult) -> str:
     if result.answer is None:
         return ""
-    return answer_with_numbers(result) or f"No answer: {result.answer['cause']}."
+    if result.answer["status"] != "answered":
+        return f"No answer: {result.answer['cause']}."
+    below = "From passages below the threshold: " if result.fallback is not None else ""
+    return below + answer_with_numbers(result)
 
 
 def describe_outcome(result: RerankResult) -> str:

@@ -121,6 +121,8 @@ def _show_answer(console: Console, result: RerankResult) -> None:
         console.print(Text(f"no answer ({answer['status'].replace('_', ' ')}{cause})"))
         return
     ranks = {one.id: str(one.rank) for one in result.kept}
+    if result.fallback is not None:
+        console.print(Text("\nFrom passages below the threshold:", style="bold red"))
     console.print(Padding(Text(answer_with_numbers(result)), (1, 0, 0, 0), expand=False))
     cited = ", ".join(ranks.get(name, name) for name in answer["citations"])
     console.print(Text(f"cited: {cited or 'nothing'}", style="dim"))

@@ -51,7 +51,7 @@ COMMANDS = {  # and the module that each is a function of
     "cache prune": "cache",
 }
 _CODES = (
-    "[bold]Exit codes:[/bold] 0 done, 1 a line or file could not be read or written, "
+    "[bold]Exit codes:[/bold] 0 done, 1 a line or file failed, or all questions are degraded, "
     "2 usage or settings, 3 backend or store unreachable, 130 interrupted."
 )
 

@@ -62,11 +62,11 @@ class NewStoreOptions(options.StoreOptions):
 class SearchOptions:
     """What is searched for."""
 
-    retrieve: int = _store("Number of candidates retrieved.", metavar="K", default=30, least=1)
+    retrieve: int = _store("Candidates retrieved.", metavar="K", default=30, least=1)
     where: list[str] | None = _store(
         'Only passages with this metadata; VALUE may be JSON: a list, or a range as {"gte": 2015}. '
         "May be repeated.",
-        brief="Only passages with this metadata; may be repeated.",
+        brief="Only passages with this metadata.",
         metavar="FIELD=VALUE",
     )
     answer: bool = opt("Draw an answer from what is kept.", default=False)
@@ -74,7 +74,7 @@ class SearchOptions:
         "Form of the output. [b]markdown[/b], [b]html[/b] and [b]csv[/b] are tables of the "
         "evidence: score, source with its DOI, quote, summary; with -v the dropped passages, too "
         "(not html). [b]bibtex[/b] has the sources of the evidence, [b]json[/b] everything.",
-        brief="text, markdown, html, csv, json or bibtex.",
+        brief="text, markdown, html, csv, json, bibtex.",
         metavar="FORM",
         default="text",
     )

@@ -149,6 +149,16 @@ def test_the_reading_of_the_question_and_all_dropped_are_shown_on_request(deeper
     assert re.search(r"^ 2\. 0\.\d\d  \[review\] ", dropped, re.MULTILINE)
 
 
+def test_evidence_is_cited_by_authors_title_journal_year_and_doi(ask, questions):
+    paper = {
+        "id": "x", "Title": "A trial", "Author": "Lee, Ada; Roy, Bo", "Publication Year": 2012,
+        "journal": "Tea", "DOI": "10.1234/x", "abstract": "Green tea lowered fasting glucose.",
+    }  # fmt: skip
+    shown = " ".join(ask(questions(paper, name="papers.jsonl")).stdout.split())
+    assert "0.93 Lee and Roy. A trial. Tea, 2012. doi:10.1234/x" in shown
+    assert "[x] retrieved as number 1" in shown
+
+
 @pytest.mark.parametrize(
     ("form", "beginning"),
     [

@@ -131,6 +131,14 @@ def test_an_answer_cites_ranks_for_readers(rerank):
     assert answer_with_numbers(shown) == "Yes [1]. Firm [1, 2], see [3]."
 
 
+def test_a_table_has_the_answer_or_says_why_there_is_none(rerank):
+    assert "It does [1, 2]." in export_result(rerank(answer=True), "markdown")
+    none = export_result(rerank(answer=True, threshold=0.99), "markdown")
+    assert "No answer: no passage was kept." in none
+    nearest = rerank(answer=True, threshold=0.99, on_empty="top1")
+    assert "From passages below the threshold: " in export_result(nearest, "html")
+
+
 def test_an_unknown_format_is_an_error(rerank):
     with pytest.raises(SettingsError, match=r"format must be one of .*got 'docx'"):
         export_result(rerank(), "docx")
