@@ -376,8 +376,8 @@ def _read_scores(
     watch: Watch,
 ) -> tuple[dict[str, str], Sequence[JudgedQuestion]]:
     if isinstance(scores, EarlierScores):
-        ranked = read_ranked(scores.path, labels, limited=limit is not None)
-        return read_judge(scores.path, scores.report), ranked
+        judge = read_judge(scores.path, scores.report)
+        return judge, read_ranked(scores.path, labels, limited=limit is not None)
     backend = scores.backend
     return judge_identity(backend.name, backend.about), judge_passages(
         scores, path, labels, limit=limit, watch=watch

@@ -166,10 +166,11 @@ def read_passages(
     if max_words is not None and max_words < 1:
         raise SettingsError(f"max_words must be >= 1, got {max_words!r}")
     files, others = _find_files(Path(path))
-    if on_skip is None and others:
+    if on_skip is not None:
+        for one in others:
+            on_skip(one)
+    elif others:
         _logger.warning("%s", describe_other_kinds(others))
-    for one in others:
-        (on_skip or _ignore)(one)
     return _Reader(files, max_words, on_skip, on_read).read()
 
 
@@ -181,9 +182,6 @@ def describe_other_kinds(skipped: Iterable[Skipped], most: int = 5) -> str:
     names = ", ".join(one.place for one in files[:most])
     more = f" and {len(files) - most} more" if len(files) > most else ""
     return f"skipped {len(files)} file{'s' * (len(files) > 1)} ({counts}): {names}{more}"
-
-
-def _ignore(skipped: Skipped) -> None: ...
 
 
 def _find_files(path: Path) -> tuple[list[Path], list[Skipped]]:

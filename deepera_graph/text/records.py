@@ -184,7 +184,7 @@ def _check_row(header: Sequence[str], cells: Sequence[str]) -> str:
     try:
         "".join(cells).encode()
     except UnicodeEncodeError:
-        return "not UTF-8"
+        return "not UTF-8; save the table as UTF-8"
     if len(cells) != len(header):
         return "the row has more or fewer cells than the header"
     return ""
