@@ -117,7 +117,7 @@ def test_an_interrupted_training_leaves_older_weights_as_they_were(
     monkeypatch.setattr(make, "fit_scorer", interrupt)
     given = ("--data", other, "-o", trained, "--encoder", trained, "--overwrite")
     assert deepera("judge", "train", *given).exit_code == 130
-    assert (trained / "train.jsonl.part").read_text().count("\n") == 2
+    assert (trained / "train.jsonl.part").read_text().count("\n") == 3
     assert {name: (trained / name).read_bytes() for name in before} == before
 
 

@@ -35,12 +35,12 @@ def test_the_card_counts_numbers_as_the_code_does(card):
 
 def test_the_card_tells_the_trees_and_questions_that_the_head_has(card):
     head = EvidenceScorer.load(SHIPPED / "head.json")
-    n_trees = [len(one.trees.roots) for one in (head.question, head.article, head.claim)]
+    n_trees = [len(one.order.roots) for one in (head.question, head.article, head.claim)]
     n_ensembles = [one.n_ensembles for one in (QUESTION, ARTICLE, CLAIM)]
     assert n_trees == [RANK_ROUNDS * one for one in n_ensembles]
     assert n_ensembles == [3, 3, 3]
     assert f"three ensembles of {RANK_ROUNDS} trees" in card
     sets = json.loads((SHIPPED / "trained_on.json").read_text(encoding="utf-8"))["sets"]
     assert sets == head.about["questions"]
-    for name in ("base", "written", "evidence_inference", "scifact_train"):
+    for name in ("sciences", "multi", "question_titles", "evidence_inference", "scifact_train"):
         assert f"{sets[name]} " in card

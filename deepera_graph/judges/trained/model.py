@@ -19,7 +19,14 @@ from deepera_graph.judges.trained.features import (
 )
 from deepera_graph.judges.trained.scorer import EvidenceScorer
 from deepera_graph.judges.trained.sentences import choose_sentence
-from deepera_graph.schema import IntentFields, Judgement, Window, passage_task
+from deepera_graph.schema import (
+    AGAINST_IT,
+    FOR_IT,
+    IntentFields,
+    Judgement,
+    Window,
+    passage_task,
+)
 from deepera_graph.text.words import split_sentences
 from deepera_graph.usage import Usage
 
@@ -42,14 +49,14 @@ class Signs(NamedTuple):
     quote: str  # the sentence that answers best
 
 
-def explain(signs: Signs) -> str:
-    """Say what speaks for a window of score 0.5 or more, and what against another.
+def explain(signs: Signs, operating_point: float = _LIKELY) -> str:
+    """Say what speaks for a window that scores *operating_point* or more, and against another.
 
     Each is followed by its probability, for instance ``for it: reports results (0.93), on topic
     (0.81)`` or ``against it: hardly reports results (0.12)``. Signs that point the other way are
     left out: the score weighs more than these three, and a reason explains it.
     """
-    likely = signs.evidence >= _LIKELY
+    likely = signs.evidence >= operating_point
     found: dict[str, float | None] = {name: getattr(signs, name) for name in _SIGNS}
     named = [
         f"{words[0] if likely else words[1]} ({found[name]:.2f})"
@@ -57,10 +64,10 @@ def explain(signs: Signs) -> str:
         if _points(found[name], likely) and not _is_excused(name, found)
     ]
     if named:
-        return f"{'for' if likely else 'against'} it: {', '.join(named)}"
+        return (FOR_IT if likely else AGAINST_IT) + ", ".join(named)
     if likely:
-        return "for it: how its sentences match the question, beside the other passages"
-    return "against it: reports results and is on topic, but hardly on this very question"
+        return f"{FOR_IT}how its sentences match the question, beside the other passages"
+    return f"{AGAINST_IT}reports results and is on topic, but hardly on this very question"
 
 
 def _points(value: float | None, likely: bool) -> bool:
@@ -132,7 +139,7 @@ class EvidenceModel:
         """
         filled = [one for one in windows if one["text"].strip()]
         signs = iter(self.read_signs(question, intent, filled))
-        return [_judgement(next(signs)) if one["text"].strip() else _BLANK for one in windows]
+        return [self._judge(next(signs)) if one["text"].strip() else _BLANK for one in windows]
 
     def read_signs(
         self, question: str, intent: IntentFields, windows: Sequence[Window]
@@ -167,6 +174,14 @@ class EvidenceModel:
         found = [one.mean for one in self._encoder.encode(texts)]
         return np.stack(found) if found else np.zeros((0, 384), np.float32)
 
+    def _judge(self, signs: Signs) -> Judgement:
+        return Judgement(
+            score=signs.evidence,
+            reason=explain(signs, self.head.operating_point),
+            quote=signs.quote,
+            usage=Usage(),
+        )
+
     def _quote(self, question: str, window: Window, match: PassageMatch) -> str:
         sentences = [one.text for one in split_sentences(window["text"])]
         if not sentences:
@@ -191,10 +206,6 @@ class EvidenceModel:
 
 
 _BLANK = Judgement(score=0.0, reason="the passage has no text", usage=Usage())
-
-
-def _judgement(signs: Signs) -> Judgement:
-    return Judgement(score=signs.evidence, reason=explain(signs), quote=signs.quote, usage=Usage())
 
 
 def check(folder: Path) -> str:

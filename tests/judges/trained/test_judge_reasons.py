@@ -13,7 +13,7 @@ SIGNS = st.builds(
     topic=shares,
     results=shares,
     support=st.none() | shares,
-    sentence=st.just(0),
+    quote=st.just(""),
 )
 
 
@@ -41,4 +41,4 @@ def test_what_is_said_points_where_the_score_does(signs):
     ],
 )
 def test_the_strongest_sign_does_not_have_to_agree_with_the_score(signs, told):
-    assert explain(Signs(**{"support": None, "sentence": 0, **signs})).startswith(told)
+    assert explain(Signs(**{"support": None, "quote": "", **signs})).startswith(told)
