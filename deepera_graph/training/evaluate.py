@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from deepera_graph.bench.figures import CurveFigure, CurvePoints, save_figure
 from deepera_graph.bench.metrics.statistics import Interval
@@ -16,6 +16,7 @@ from deepera_graph.training.augment import merge_evidence, take_first
 from deepera_graph.training.data import N_CANDIDATES, DataPlan, Pool
 from deepera_graph.training.features import FeatureExtractor, open_extractor
 from deepera_graph.training.fit import build_learner, build_model_scorer
+from deepera_graph.training.fit_sentences import match_marked, measure_sentences, read_marked
 from deepera_graph.training.measure import (
     KEPT,
     N_FOLDS,
@@ -124,11 +125,20 @@ class Evaluation:
     how: str
     tau: float
     sets: Mapping[str, SetResult]
+    quotes: "QuoteResult | None" = None  # where the data have marked sentences
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values; null for what is not a number."""
         sets = {name: one.to_dict() for name, one in self.sets.items()}
-        return {"how": self.how, "tau": self.tau, "sets": sets}
+        quotes = None if self.quotes is None else self.quotes._asdict()
+        return {"how": self.how, "tau": self.tau, "sets": sets, "quotes": quotes}
+
+
+class QuoteResult(NamedTuple):
+    """How often the sentence that is quoted is one that people marked as the proof."""
+
+    right: float  # share of the texts, in [0, 1]
+    n_texts: int
 
 
 def evaluate_weights(plan: EvaluationPlan, log: Log = log_nothing) -> Evaluation:
@@ -146,7 +156,18 @@ def evaluate_weights(plan: EvaluationPlan, log: Log = log_nothing) -> Evaluation
             f" They were trained on {n_known} of the {len(pools)} questions, whose "
             "figures promise nothing: cross-validate instead."
         )
-    return evaluate(scored, how=how, tau=plan.tau, trained_on=known, seed=plan.seed)
+    found = evaluate(scored, how=how, tau=plan.tau, trained_on=known, seed=plan.seed)
+    return replace(found, quotes=_measure_quotes(plan, model))
+
+
+def _measure_quotes(plan: EvaluationPlan, model: EvidenceModel) -> QuoteResult | None:
+    """Measure the choice of a sentence on SciFact's dev claims, which no judge is trained on."""
+    marked = [one for path in plan.data for one in read_marked(path, claims="dev")]
+    texts = match_marked([one for one in marked if one.answering], model.encoder)
+    if not texts:
+        return None
+    right = measure_sentences(texts, model.head.results, model.head.sentence)
+    return QuoteResult(right, len(texts))
 
 
 def evaluate_fits(plan: EvaluationPlan, log: Log = log_nothing) -> Evaluation:
@@ -220,7 +241,14 @@ def format_overview(evaluation: Evaluation) -> str:
         ]
         for name, one in evaluation.sets.items()
     ]
-    return f"{evaluation.how}\n\n{format_grid(head, rows)}"
+    quotes = evaluation.quotes
+    told = (
+        ""
+        if quotes is None
+        else f"\nThe quote is a sentence that people marked in {100 * quotes.right:.1f} % of "
+        f"{quotes.n_texts} texts (SciFact dev).\n"
+    )
+    return f"{evaluation.how}\n\n{format_grid(head, rows)}{told}"
 
 
 def format_interval(name: str, one: Interval) -> str:

@@ -24,7 +24,7 @@ from deepera_graph.training.weights import SCORE, Log, log_nothing
 
 N_FOLDS = 5
 RANKS = ("HitRate@1", "HitRate@3", "MRR", "nDCG@10")
-KEPT = ("kept", "precision", "any golden", "empty")
+KEPT = ("kept", "recall", "precision", "any golden", "empty")
 BEST = ("golden", "any golden")
 CUTS = (5, 10, 20, 30)
 TAU = 0.8
@@ -181,8 +181,8 @@ def compute_threshold_metrics(
     scored: Sequence[ScoredPool], tau: float = TAU, *, n_resamples: int = N_RESAMPLES, seed: int = 0
 ) -> dict[str, Interval]:
     """Return what a threshold *tau*, inclusive, does, with intervals of 95 % over groups."""
-    # `precision` is not a number if nothing is kept; `any golden` is out of the questions that have
-    # some.
+    # `recall` is out of all golden passages, `any golden` of the questions that have some;
+    # `precision` is not a number if nothing is kept
     if not 0 <= tau <= 1:
         raise SettingsError(f"tau must be in [0, 1], got {tau}")
     kept = np.array([(one.scores >= tau).sum() for one in scored], dtype=np.float64)
@@ -190,10 +190,12 @@ def compute_threshold_metrics(
         [((one.scores >= tau) & (np.asarray(one.pool.labels) == 1)).sum() for one in scored],
         dtype=np.float64,
     )
+    golden = np.array([one.pool.n_golden for one in scored], dtype=np.float64)
     has = np.array([one.pool.n_golden > 0 for one in scored], dtype=np.float64)
     ones = np.ones(len(scored))
     columns = {
         "kept": (kept, ones),
+        "recall": (found, golden),
         "precision": (found, kept),
         "any golden": ((found > 0) * has, has),
         "empty": ((kept == 0).astype(np.float64), ones),

@@ -112,7 +112,7 @@ class EvidenceModel:
     """Tells how likely a passage is evidence; for threads at once, and for forked children."""
 
     def __init__(self, encoder: Encodes, head: EvidenceScorer, version: str = "unsaved") -> None:
-        self._encoder, self.head, self.version = encoder, head, version
+        self.encoder, self.head, self.version = encoder, head, version
 
     @classmethod
     def load(cls, folder: Path | None = None, *, threads: int | None = None) -> Self:
@@ -167,11 +167,11 @@ class EvidenceModel:
     def read_ahead(self, windows: Sequence[Window]) -> None:
         """Begin to encode windows that will be judged soon; return at once."""
         texts = (text for one in windows for text in (one["title"], one["text"]) if text)
-        self._encoder.read_ahead(list(dict.fromkeys(texts)))
+        self.encoder.read_ahead(list(dict.fromkeys(texts)))
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return vectors of length 1, shape (n_texts, 384); the more alike, the closer."""
-        found = [one.mean for one in self._encoder.encode(texts)]
+        found = [one.mean for one in self.encoder.encode(texts)]
         return np.stack(found) if found else np.zeros((0, 384), np.float32)
 
     def _judge(self, signs: Signs) -> Judgement:
@@ -194,7 +194,7 @@ class EvidenceModel:
     ) -> list[PassageMatch]:
         """Encode windows, and compare each with the question at once: its vectors are large."""
         named = (one["title"] for one in windows if one["title"])
-        encoded = encode_once(self._encoder, [question, *named])
+        encoded = encode_once(self.encoder, [question, *named])
 
         def compare(place: int, vectors: Encoded) -> PassageMatch:
             one = windows[place]
@@ -202,7 +202,7 @@ class EvidenceModel:
             vectorized = vectorize_passage(one["text"], vectors, title)
             return match_passage(encoded[question], passage_task(question, intent, one), vectorized)
 
-        return self._encoder.encode_each([one["text"] for one in windows], compare)
+        return self.encoder.encode_each([one["text"] for one in windows], compare)
 
 
 _BLANK = Judgement(score=0.0, reason="the passage has no text", usage=Usage())
