@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ Offsets = NDArray[np.int64]
 Ids = NDArray[np.int64]
 TokenSpan = slice | NDArray[np.bool_]  # which tokens; a slice where they lie side by side
 MAX_TOKENS = 256
+MAX_KEPT = 64_000_000  # bytes of vectors that are kept for the next question, about 400 passages
 MAX_AHEAD = 250_000  # characters; the vectors of 400, about 100 tokens, take 150 KB
 ON_CPU = ("CPUExecutionProvider",)
 _PLACES_AT_ONCE = 64
@@ -149,7 +151,8 @@ class Encoder:
         sizes = accumulate(map(len, texts))
         with self._lock:
             for text, n_characters in zip(texts, sizes, strict=True):
-                if n_characters <= MAX_AHEAD and text not in self._begun:
+                is_new = text not in self._begun and text not in self._kept
+                if n_characters <= MAX_AHEAD and is_new:
                     self._begun[text] = self._pool.submit(self._encode_one, text)
             n_waiting = sum(map(len, self._begun))
             while n_waiting > MAX_AHEAD:
@@ -160,13 +163,36 @@ class Encoder:
     def restart(self) -> None:
         """Have threads of its own; a forked child has none of its parent's."""
         self._lock, self._begun = Lock(), dict[str, Future[Encoded]]()
+        self._kept, self._n_kept = OrderedDict[str, Encoded](), 0
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="deepera-encoder")
 
     def _take(self, text: str) -> Encoded:
         """Encode a text, or take what was begun ahead; wait only for what is being done."""
         with self._lock:
             begun = self._begun.pop(text, None)
-        return self._encode_one(text) if begun is None or begun.cancel() else begun.result()
+            kept = self._kept.get(text)
+            if kept is not None:
+                self._kept.move_to_end(text)
+        if kept is not None:
+            if begun is not None:
+                begun.cancel()
+            return kept
+        found = self._encode_one(text) if begun is None or begun.cancel() else begun.result()
+        self._keep(text, found)
+        return found
+
+    def _keep(self, text: str, encoded: Encoded) -> None:
+        """Keep vectors for the next question; those asked for longest ago give way."""
+        size = _count_bytes(encoded)
+        if size > MAX_KEPT:
+            return
+        with self._lock:
+            if text in self._kept:
+                return
+            self._kept[text] = encoded
+            self._n_kept += size
+            while self._n_kept > MAX_KEPT:
+                self._n_kept -= _count_bytes(self._kept.popitem(last=False)[1])
 
     def _encode_one(self, text: str) -> Encoded:
         found = self._splitter.encode(_LONE_SURROGATE.sub("\ufffd", text))
@@ -218,6 +244,10 @@ class Encoder:
         return onnxruntime.InferenceSession(
             str(self._model), options, providers=self._providers, disabled_optimizers=_SLOWER
         )
+
+
+def _count_bytes(encoded: Encoded) -> int:
+    return 2 * encoded.tokens.nbytes  # with `units`, which are as many
 
 
 def _count_cores() -> int:

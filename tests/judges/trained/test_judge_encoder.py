@@ -25,6 +25,21 @@ class Spelling(Encoder):
     def _encode_one(self, text):
         return text
 
+    def _keep(self, text, encoded):
+        """Text has no bytes to count."""
+
+
+class Counting(Encoder):
+    """Gives a vector a character, and counts the texts that it encodes."""
+
+    def __init__(self):
+        super().__init__(Path("none"), Path("none"), threads=2)
+        self.n_encoded = 0
+
+    def _encode_one(self, text):
+        self.n_encoded += 1
+        return Encoded(np.ones((len(text), 4), np.float32), np.zeros((len(text), 2), np.int64))
+
 
 @settings(max_examples=60, deadline=None)
 @given(offsets=SPANS, places=SPANS, in_order=st.booleans())
@@ -87,3 +102,16 @@ def test_a_failure_in_reading_ahead_is_that_of_the_survey():
     encoder.read_ahead(["one"])
     with pytest.raises(LookupError, match="one"):
         encoder.encode(["one"])
+
+
+def test_a_text_of_the_last_question_is_not_encoded_again(monkeypatch):
+    encoder = Counting()
+    for text in ("bark", "leaf", "bark"):
+        encoder.encode([text])
+    first = encoder.n_encoded
+    encoder.encode(["leaf", "bark", "root"])
+    assert encoder.n_encoded == first + 1
+    monkeypatch.setattr(encoder_module, "MAX_KEPT", 128)  # bytes: no more than one of them
+    encoder.encode(["stem"])
+    encoder.encode(["root", "bark"])
+    assert encoder.n_encoded == first + 4
