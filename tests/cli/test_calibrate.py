@@ -50,7 +50,7 @@ def test_a_curve_becomes_the_threshold_of_ask(deepera, questions, curve):
     args = ("ask", "Does tea lower glucose?", source, "--backend", TEA, "--curve", curve)
     result = json.loads(deepera(*args, "--json").stdout)
     assert 0.43 < result["threshold"] <= 0.93
-    assert len(result["passages"]) == 1
+    assert len(result["ranking"]) == 1
 
 
 def test_a_curve_of_another_judge_is_used_with_a_warning(deepera, questions, curve, caplog):
