@@ -14,7 +14,7 @@ from langchain_core.runnables import RunnableConfig, ensure_config
 from deepera_graph import __version__
 from deepera_graph.budget import Meter, has_limit, has_meter, with_limit, with_meter
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.passages import PassageLike, read_passages
+from deepera_graph.passages import PassageLike, check_question, read_passages
 from deepera_graph.pipeline.call import Event
 from deepera_graph.pipeline.state import Output, Question, read_outcome
 from deepera_graph.result import RankedPassage, RerankResult
@@ -92,6 +92,7 @@ class Run:
         passages: Iterable[PassageLike],
     ) -> None:
         self._backend, self._settings = backend, settings
+        check_question(question, passages)
         self._passages = read_passages(passages)
         self._started = self._last = perf_counter()
         self._seconds: dict[str, float] = {}

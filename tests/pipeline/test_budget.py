@@ -102,10 +102,12 @@ def test_retries_are_charged_and_the_cache_is_not() -> None:
         ({"max_calls": 0}, "max_calls must be > 0, got 0"),
         ({"max_tokens": -1}, "max_tokens must be > 0, got -1"),
         ({"max_cost": 1.0}, "max_cost needs input_price and output_price"),
-        ({"max_dollars": 1}, "max_dollars"),
+        ({"max_cals": 1}, r"budget: unknown field 'max_cals'; did you mean 'max_calls'\?"),
+        ({"dollars": 1}, "budget: unknown field 'dollars'; fields are max_calls, "),
+        (5, r"budget must be a Budget or its fields by name \(max_calls, .* got 5"),
     ],
 )
-def test_a_budget_out_of_range_is_named(budget: dict[str, float], words: str) -> None:
+def test_a_budget_out_of_range_is_named(budget: object, words: str) -> None:
     with pytest.raises(SettingsError, match=words):
         EvidenceReranker(Script({}).backend(), budget=budget)
 
