@@ -296,20 +296,28 @@ def open_collection(
     """Open the collection."""
     if not store.collection:
         raise SettingsError("--collection must name a collection, got ''")
-    if store.path == ":memory:":
-        raise SettingsError("--path must be a folder; ':memory:' ends with this command")
+    place = place_of(store)
     from deepera_graph.retrieval.store import open_store
 
-    on_server = store.qdrant_url is not None
     return open_store(
         store.collection,
-        path=store.path if on_server else store.path or options.data_folder(),
-        url=store.qdrant_url,
-        api_key=os.environ.get(_SERVER_KEY_VARIABLE) if on_server else None,
+        **place,
         mode=mode,
         embeddings=find_embeddings(store.embeddings),
         must_exist=must_exist,
     )
+
+
+def place_of(store: options.PlaceOptions) -> dict[str, Any]:
+    """Return folder, address and key of a store, as `open_store` takes them."""
+    if store.path == ":memory:":
+        raise SettingsError("--path must be a folder; ':memory:' ends with this command")
+    on_server = store.qdrant_url is not None
+    return {
+        "path": store.path if on_server else store.path or options.data_folder(),
+        "url": store.qdrant_url,
+        "api_key": os.environ.get(_SERVER_KEY_VARIABLE) if on_server else None,
+    }
 
 
 class Source:

@@ -436,10 +436,16 @@ _store = partial(opt, panel="Store")
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoreOptions:
-    """Where passages are."""
+class _CollectionOption:
+    """The option that comes first."""
 
     collection: str | None = _store("Name of the collection.", "--collection", "-c", metavar="NAME")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaceOptions:
+    """Where collections are."""
+
     path: str | None = _store(
         "Folder of local collections.",
         brief="Folder of local collections.",
@@ -447,6 +453,12 @@ class StoreOptions:
         shown="$XDG_DATA_HOME/deepera or ~/.local/share/deepera",
     )
     qdrant_url: str | None = _store("A Qdrant server, instead of a folder.", metavar="URL")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreOptions(PlaceOptions, _CollectionOption):
+    """Where passages are."""
+
     embeddings: str | None = _store(
         "[b]local[/b]: those of the local judge, no key. [b]openai:MODEL[/b], or "
         "[b]MODULE:FACTORY[/b], a function that returns LangChain Embeddings. A collection made "

@@ -20,7 +20,9 @@ from deepera_graph.cli.search import ask
 from deepera_graph.settings import PRESETS, Settings
 
 DAILY = ("demo", "rerank", "index", "ask")
-COMMANDS = ("demo", "rerank", "index", "ask", "calibrate", "bench", "cache", "judge")
+COMMANDS = (
+    "demo", "rerank", "index", "ask", "collections", "calibrate", "bench", "cache", "judge",
+)  # fmt: skip
 WITH_JSON = (
     "demo",
     "rerank",
@@ -33,6 +35,8 @@ WITH_JSON = (
     "bench study",
     "bench build",
     "cache stats",
+    "collections list",
+    "collections delete",
 )
 
 
