@@ -13,15 +13,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
 
 from deepera_graph.errors import BudgetError, CallError, RoleError, SettingsError
 from deepera_graph.usage import Usage
 
 if TYPE_CHECKING:
-    from langchain_core.runnables import (
-        Runnable,
-    )  # half a second, which a usage error need not wait
+    from langchain_core.runnables import Runnable  # takes half a second
 
 IntentKind = Literal[
     "definition", "mechanism", "comparison", "causal inference", "functional role", "other"
@@ -353,6 +352,11 @@ class Backend:
     about: Mapping[str, Any] = field(default_factory=dict)
     spec: Mapping[str, Any] | None = None
     needs_evidence: bool = False
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
+        """Let a model of pydantic's hold a backend as it is, without reading its annotations."""
+        return core_schema.is_instance_schema(cls)
 
     def fingerprint(self) -> dict[str, Any]:
         """Return what judgements of this backend depend on, as plain data.

@@ -36,6 +36,7 @@ COMMANDS = {  # and the module that each is a function of
     "collections delete": "collections",
     "calibrate": "calibrate",
     "doctor": "doctor",
+    "config show": "config",
     "bench table": "bench",
     "bench build": "build",
     "bench natural": "bench",
@@ -77,7 +78,9 @@ class _Group(_PlainFlags, TyperGroup):
         """Find a command by the first argument, and import it."""
         name, command, rest = super().resolve_command(ctx, args)
         path = f"{ctx.command_path} {name}".partition(" ")[2]
-        return name, load_command(path) if path in COMMANDS else command, rest
+        if path not in COMMANDS:
+            return name, command, rest
+        return name, load_command(path, with_config=not ctx.resilient_parsing), rest
 
 
 class _Command(_PlainFlags, TyperCommand):
@@ -91,16 +94,21 @@ class _Command(_PlainFlags, TyperCommand):
         return super().parse_args(ctx, args)
 
 
-def load_command(name: str) -> Any:
-    """Import a command and return it as typer runs it."""
-    from deepera_graph.cli.options import flatten
+def load_command(name: str, *, with_config: bool = False) -> Any:
+    """Import a command and return it as typer runs it, its defaults as they are configured."""
+    from deepera_graph.cli.config import defaults_of, settle
+    from deepera_graph.cli.options import configurable, flatten
 
     module = import_module(f"deepera_graph.cli.{COMMANDS[name]}")
     last = name.rpartition(" ")[2]
+    command = getattr(module, last)
     daily = getattr(module, "DAILY", {}).get(last, ())
     alone = typer.Typer(rich_markup_mode="rich", add_completion=False)
-    flat = flatten(getattr(module, last), daily=daily, more=_page(name, whole=True))
-    alone.command(last, cls=_Command, epilog=_page(name), help=_pages()[name][0])(flat)
+    flat = flatten(command, daily=daily, more=_page(name, whole=True), settle=settle)
+    defaults = defaults_of(name, configurable(command)) if with_config else {}
+    how = {"default_map": defaults}
+    about = _pages()[name][0]
+    alone.command(last, cls=_Command, epilog=_page(name), help=about, context_settings=how)(flat)
     return typer.main.get_command(alone)
 
 
@@ -175,7 +183,15 @@ def _value(error: typer.TyperException, given: Sequence[str]) -> str:
                 return f", got {word.removeprefix(f'{option}=')!r}"
             if word == option and place + 1 < len(given):
                 return f", got {given[place + 1]!r}"
-    return ""
+    return _configured_value(getattr(error, "param", None))
+
+
+def _configured_value(parameter: Any) -> str:
+    from deepera_graph.cli.config import read_config
+
+    name = getattr(parameter, "name", "")
+    found = read_config().get(name) if name else None
+    return f", got {found.value!r} from {found.origin}" if found else ""
 
 
 def _help_of(error: typer.TyperException) -> str:
@@ -214,7 +230,6 @@ app = typer.Typer(
     epilog=_page("deepera"),
     rich_markup_mode="rich",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -47,9 +47,6 @@ _store = partial(opt, panel="Store")
 class NewStoreOptions(options.StoreOptions):
     """Where passages go."""
 
-    collection: str = _store(
-        "Name of the collection.", "--collection", "-c", metavar="NAME", needed=True
-    )
     mode: Literal["sparse", "dense", "hybrid"] | None = _store(
         "[b]sparse[/b] finds passages by their words, and needs nothing. [b]dense[/b] finds them "
         "by meaning, [b]hybrid[/b] by both; these need --embeddings.",

@@ -7,9 +7,11 @@ from typing import Unpack, get_type_hints
 
 import pytest
 from langchain_core.runnables import ConfigurableField, RunnableLambda
+from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from deepera_graph import (
+    Backend,
     Budget,
     EvidenceReranker,
     LlmKwargs,
@@ -19,6 +21,7 @@ from deepera_graph import (
     SettingsKwargs,
     encoder_backend,
     llm_backend,
+    load_backend,
 )
 from langchain_deepera import DeepEraCompressor, DeepEraRetriever, EvidenceCrossEncoder
 from support.openai_server import ChatServer
@@ -225,3 +228,13 @@ def test_a_preset_is_where_settings_begin(kind, given):
     assert cheap.backend["llm"]["mode"] == "grouped"
     with pytest.raises(SettingsError, match="preset must be one of fast, careful, cheap"):
         kind(**given, preset="quick")
+
+
+def test_a_model_of_the_users_may_hold_a_backend():
+    class Study(BaseModel):
+        backend: Backend
+
+    backend = load_backend("rules")
+    assert Study(backend=backend).backend is backend
+    with pytest.raises(ValidationError):
+        Study(backend="rules")

@@ -10,8 +10,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.load import dumpd, load
 from pydantic import SecretStr
 
-from deepera_graph.chat.client import ChatModel, find_model
-from deepera_graph.chat.errors import has_password
+from deepera_graph.chat.client import ChatModel, find_key_variable, find_model
+from deepera_graph.chat.errors import NO_KEY, has_password
 from deepera_graph.chat.parsing import (
     AnswerReply,
     IntentReply,
@@ -37,9 +37,7 @@ from deepera_graph.settings import check_at_least, read_fields, warn_renamed
 
 Mode = Literal["separate", "fused", "grouped"]
 GROUP_SIZE = 10
-DEFAULT_KEY_VARIABLE = "OPENAI_API_KEY"
 _FIXED_TEMPERATURE = ("o1", "o3", "o4", "gpt-5")  # models that refuse any temperature but theirs
-_NO_KEY = "not-needed"
 _FILLED = (IntentReply, JudgementReply, SummaryReply, AnswerReply)
 _FILLED_IN: dict[Mode, tuple[type[ReplyModel], ...]] = {
     "separate": (),
@@ -84,7 +82,8 @@ def llm_backend(
 
     Args:
         model: A LangChain chat model, or its name, ``provider:model``.
-        base_url: Any server that speaks OpenAI's chat protocol; no key is needed then.
+        base_url: Any server that speaks OpenAI's chat protocol. It is sent no key but one that
+            *api_key_env* names; OpenAI's own key goes to OpenAI's servers alone.
         api_key_env: Environment variable that holds the key; the provider's own if None.
         retry: How long to wait and what to try again, a `RetryPolicy`; its fields by name, or the
             defaults.
@@ -204,9 +203,12 @@ def _make(
         chosen.setdefault("temperature", 0)
     if base_url:
         chosen["base_url"] = base_url
-    variable = api_key_env or (DEFAULT_KEY_VARIABLE if provider == "openai" else None)
+    of_openai = provider == "openai"
+    variable = find_key_variable(base_url, api_key_env) if of_openai else api_key_env
     if variable:
-        chosen["api_key"] = _key(variable, needed=not base_url or api_key_env is not None)
+        chosen["api_key"] = _key(variable)
+    elif of_openai:
+        chosen["api_key"] = SecretStr(NO_KEY)
     return find_model(name, **chosen)
 
 
@@ -224,16 +226,14 @@ def _refuse_secrets(options: Mapping[str, Any], base_url: str | None) -> None:
             )
 
 
-def _key(variable: str, *, needed: bool) -> SecretStr:
+def _key(variable: str) -> SecretStr:
     key = os.environ.get(variable, "").strip()  # a line break at its end would end up in an error
-    if key:
-        return SecretStr(key)
-    if needed:
+    if not key:
         raise SettingsError(
             f"no API key: set the environment variable {variable}, or give base_url for a server "
             "that needs none"
         )
-    return SecretStr(_NO_KEY)
+    return SecretStr(key)
 
 
 def _loaded(dump: Mapping[str, Any]) -> BaseChatModel:
