@@ -84,6 +84,8 @@ def describe_result(result: RerankResult, *, whole: bool = False) -> dict[str, A
     }
     if result.left_out:
         plain["left_out"] = [_describe_passage(one) for one in result.left_out]
+    if result.warnings:
+        plain["warnings"] = list(result.warnings)
     return plain
 
 
@@ -183,7 +185,9 @@ def _to_markdown(result: RerankResult, passages: Iterable[RankedPassage]) -> str
         for one in passages
     ]
     head = ("| # | decision | score | source | quote | summary |", "|--:|---|--:|---|---|---|")
-    parts = [f"# {_cell(result.question)}", _describe_answer(result), describe_outcome(result)]
+    notes = [f"Note: {_cell(one)}" for one in result.warnings]
+    parts = [f"# {_cell(result.question)}", *notes, _describe_answer(result)]
+    parts.append(describe_outcome(result))
     return "\n\n".join(filter(None, [*parts, "\n".join([*head, *rows]) if rows else ""])) + "\n"
 
 

@@ -52,7 +52,8 @@ def result_html(result: "RerankResult") -> str:
         f"kept {len(result.kept)}, dropped {len(dropped)}, "
         f"failed {len(failed)}{unasked} at threshold {result.threshold:g} · "
         f"{n_calls} call{'' if n_calls == 1 else 's'}, {result.seconds.get('total', 0):.2f} s"
-        f"{f' · {said}' if said else ''}</p>"
+        f"{f' · {said}' if said else ''}"
+        f"{''.join(f'<br><b>note:</b> {escape(one)}' for one in result.warnings)}</p>"
     )
     if result.fallback is not None:
         head += "<p><b>Below the threshold: the nearest passages, not evidence.</b></p>"
@@ -215,6 +216,8 @@ class RerankResult:
         usage: Calls and tokens a stage (``intent``, ``score``, ``summarize``, ``answer``).
         seconds: Wall time a stage, and ``total``.
         manifest: Backend, settings, prompt hash and versions.
+        warnings: Why the scores may mean little, each a sentence for people; e.g. that the judge
+            cannot read the language of the question.
     """
 
     question: str
@@ -228,6 +231,7 @@ class RerankResult:
     seconds: Mapping[str, float]
     manifest: Mapping[str, Any]
     left_out: tuple[RankedPassage, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def all_passages(self) -> tuple[RankedPassage, ...]:
@@ -321,6 +325,7 @@ class RerankResult:
             values[name] = tuple(map(RankedPassage.from_dict, values.get(name, ())))
         values["intent"] = _read_intent(plain["intent"])
         values["outcome"] = read_outcome(plain["outcome"])
+        values["warnings"] = tuple(plain.get("warnings", ()))
         stages = plain["usage"].get("stages", plain["usage"])
         values["usage"] = {stage: Usage.of(used) for stage, used in stages.items()}
         return cls(**values)

@@ -137,6 +137,7 @@ class Run:
                 RankedPassage.of(self._passages[record["index"]], record)
                 for record in output.get("left_out", ())
             ),
+            warnings=tuple(output.get("warnings", ())),
             outcome=read_outcome(output["outcome"]),
             fallback=output["fallback"],
             threshold=output["threshold"],

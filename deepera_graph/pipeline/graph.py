@@ -107,7 +107,7 @@ def build_graph(
             run_name=score.name_run,
         ),
     )
-    select_node = partial(select, settings=settings, needs_evidence=needs_evidence)
+    select_node = partial(select, settings=settings, needs_evidence=needs_evidence, judge=judge)
     graph.add_node("select", announced("select", select_node))
     graph.add_node(
         "summarize",

@@ -156,6 +156,7 @@ def receive(
         "usage": None,
         "ranking": [],
         "left_out": [],
+        "warnings": [],
         "documents": [],
         "answer": None,
         "fallback": None,

@@ -7,6 +7,7 @@ from typing import Any
 from langchain_core.documents import Document
 
 from deepera_graph.errors import BackendError, BudgetError, RoleError
+from deepera_graph.judges.base import Judge, window_key
 from deepera_graph.passages import retrieval_place, shown_text
 from deepera_graph.pipeline.score import locate_quote, passes
 from deepera_graph.pipeline.state import (
@@ -104,22 +105,28 @@ def summary_task(state: State, record: RankRecord) -> SummaryTask:
     """Return what the summarizer is asked about a kept passage: the window that counted."""
     passage = state["passages"][record["index"]]
     start, end = record["window"] or (0, len(passage.page_content))
-    return {
-        "index": record["index"],
-        "id": record["id"],
-        "quote": record["quote"],
-        "task": passage_task(
-            state["question"], state["intent"]["fields"], shown_text(passage, start, end)
-        ),
-    }
+    task = passage_task(
+        state["question"], state["intent"]["fields"], shown_text(passage, start, end)
+    )
+    if record["quote_span"]:
+        task["quote"] = passage.page_content[slice(*record["quote_span"])]
+    return {"index": record["index"], "id": record["id"], "quote": record["quote"], "task": task}
 
 
 NO_TEXT = "the passage has no text"
 _UNREADABLE = {"score": None, "status": "failed", "reason": NO_TEXT, "quote": "", "unusable": False}
 
 
-def select(state: State, *, settings: Settings, needs_evidence: bool = False) -> Update:
+def select(
+    state: State,
+    *,
+    settings: Settings,
+    needs_evidence: bool = False,
+    judge: Judge | None = None,
+) -> Update:
     """Rank every passage once, 1..N, and keep the best that reach the threshold.
+
+    The *judge* is asked whether it can read such a question at all.
 
     Ties go to the better first-stage rank, then to the earlier input (DeepEra, algorithm 1).
 
@@ -145,8 +152,9 @@ def select(state: State, *, settings: Settings, needs_evidence: bool = False) ->
     ranking = [_with_agreeing_reason(one, threshold) for one in _ranked(kept, ordered)]
     return {
         "ranking": ranking,
-        "summaries": given_summaries(state, ranking) if settings.content == "summary" else [],
+        "summaries": given_summaries(state, ranking) if settings.content != "passage" else [],
         "left_out": left_out,
+        "warnings": [] if judge is None else _warnings(state, judge),
         "documents": [],
         "threshold": threshold,
         "outcome": outcome(
@@ -156,6 +164,17 @@ def select(state: State, *, settings: Settings, needs_evidence: bool = False) ->
         ),
         "fallback": fallback,
     }
+
+
+def _warnings(state: State, judge: Judge) -> list[str]:
+    """Return what the judge says of the question, if anything."""
+    shown = (
+        shown_text(state["passages"][one["index"]], one["start"], one["end"])
+        for one in state["windows"]
+    )
+    windows = {window_key(window): window for window in shown}
+    problem = judge.question_problem(state["question"], list(windows.values()))
+    return [problem] if problem else []
 
 
 def outcome(

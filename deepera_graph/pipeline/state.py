@@ -199,6 +199,9 @@ class Output(TypedDict):
     left_out: Annotated[
         list[RankRecord], Field(description="Failed passages that the settings do not rank.")
     ]
+    warnings: Annotated[
+        list[str], Field(description="Why scores may mean little, e.g. the question's language.")
+    ]
     documents: Annotated[list[Document], Field(description="The kept passages, best first.")]
     threshold: Annotated[float, Field(description="Lowest score kept, as applied; in [0, 1].")]
     outcome: Annotated[Outcome, Field(description="How it went; ok if evidence was kept.")]

@@ -186,8 +186,13 @@ async def arerank(
 
 
 def kept_documents(result: RerankResult) -> list[Document]:
-    """Return the kept passages as new documents, best first; warn if some could not be judged."""
+    """Return the kept passages as new documents, best first; warn if some could not be judged.
+
+    Or if the judge says that its scores mean little for this question.
+    """
     check_judged(result)
+    for warning in result.warnings:
+        _logger.warning("%s", warning)
     if result.failed:
         _logger.warning(
             "%d of %d passages could not be judged, e.g. %r: %s",

@@ -112,7 +112,7 @@ def evidence_text(result: RerankResult) -> str:
 
     Line breaks inside a passage become spaces, so that no passage can forge a line of its own.
     """
-    lines = [_outcome_line(result)]
+    lines = [_outcome_line(result), *(f"Note: {one}." for one in result.warnings)]
     if result.failed and result.dropped + result.kept:
         lines.append(
             f"{len(result.failed)} of {_passages(len(result.all_passages))} could not be judged "

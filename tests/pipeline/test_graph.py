@@ -22,7 +22,7 @@ from support.roles import ScriptedRole, judged, scripted_backend
 QUESTION = "Which text?"
 OUTPUT_KEYS = {
     "question", "intent", "ranking", "documents", "threshold", "outcome", "fallback", "answer",
-    "usage", "left_out",
+    "usage", "left_out", "warnings",
 }  # fmt: skip
 
 
@@ -256,7 +256,7 @@ def test_the_filter_edge_knows_where_to_go(ranking, settings, goal):
 
 
 def test_the_filter_edge_sends_every_kept_passage_to_the_summarizer():
-    ranking = [record(1, quote="said"), record(0, kept=False)]
+    ranking = [record(1, quote="said", quote_span=None), record(0, kept=False)]
     [send] = any_kept({**STATE, "ranking": ranking}, settings=Settings())
     assert (send.node, send.arg["id"], send.arg["quote"]) == ("summarize", "d1", "said")
     assert send.arg["task"]["text"] == "Text 1."

@@ -131,3 +131,11 @@ def test_a_long_passage_is_summarized_from_the_window_that_counted():
     [task] = backend.summarizer.tasks
     assert task["text"] == text[slice(*one.window)]
     assert finding in task["text"]
+
+
+@pytest.mark.parametrize("content", ["both", "summary", "passage"])
+def test_a_summary_given_along_with_the_score_is_used_whatever_is_returned(content):
+    backend = scripted_backend(lambda task: judged(0.9, summary="Good one."))
+    result = EvidenceReranker(backend, content=content).rerank("Which?", ["Good one. More."])
+    assert backend.summarizer.calls == 0
+    assert result.kept[0].summary == ("" if content == "passage" else "Good one.")
