@@ -185,9 +185,9 @@ def _to_markdown(result: RerankResult, passages: Iterable[RankedPassage]) -> str
         for one in passages
     ]
     head = ("| # | decision | score | source | quote | summary |", "|--:|---|--:|---|---|---|")
-    notes = [f"Note: {_cell(one)}" for one in result.warnings]
-    parts = [f"# {_cell(result.question)}", *notes, _describe_answer(result)]
-    parts.append(describe_outcome(result))
+    notes = (f"Note: {_cell(one)}" for one in result.warnings)
+    said = (_describe_answer(result), describe_outcome(result))
+    parts = [f"# {_cell(result.question)}", *notes, *said]
     return "\n\n".join(filter(None, [*parts, "\n".join([*head, *rows]) if rows else ""])) + "\n"
 
 

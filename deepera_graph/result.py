@@ -323,6 +323,7 @@ class RerankResult:
         values["passages"] = plain["passages"] if "passages" in plain else plain["ranking"]
         for name in ("passages", "left_out"):
             values[name] = tuple(map(RankedPassage.from_dict, values.get(name, ())))
+        values["warnings"] = tuple(plain.get("warnings", ()))
         values["intent"] = _read_intent(plain["intent"])
         values["outcome"] = read_outcome(plain["outcome"])
         values["warnings"] = tuple(plain.get("warnings", ()))

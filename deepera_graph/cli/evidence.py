@@ -65,6 +65,8 @@ def _explain_conditions(where: Mapping[str, Any], metadata: list[dict[str, Any]]
 def show_result(console: Console, result: RerankResult, *, verbose: bool = False) -> None:
     """Show the answer if one was asked for, and the evidence; or the nearest, marked as such."""
     console.print(Text(result.question, style="bold"))
+    for warning in result.warnings:
+        console.print(Text(f"note: {warning}", style="yellow"))
     if verbose or result.manifest.get("backend") not in READS_BY_RULES:
         console.print(describe_reading(result))
     for warning in result.warnings:

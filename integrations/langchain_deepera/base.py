@@ -37,12 +37,6 @@ LLM_OPTIONS = (*LlmKwargs.__annotations__, "patience")  # the name of `retry` un
 _logger = logging.getLogger(__name__)
 
 
-if TYPE_CHECKING:
-    _Backend = Backend | str | Mapping[str, Any] | None
-else:
-    _Backend = Any  # pydantic would look into the fields of a `Backend`
-
-
 class LlmRerankerKwargs(SettingsKwargs, LlmKwargs, total=False):
     """What `from_llm` takes by name: settings, and options of `llm_backend`."""
 
@@ -69,7 +63,7 @@ class RerankerFields(BaseModel):
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
-    backend: SkipValidation[_Backend] = "local"
+    backend: SkipValidation[Backend | str | Mapping[str, Any] | None] = "local"
     preset: str | None = None
     reranker: EvidenceReranker = Field(
         default=None,  # type: ignore[assignment]  # made of the other fields if not given
