@@ -326,7 +326,6 @@ class RerankResult:
         values["warnings"] = tuple(plain.get("warnings", ()))
         values["intent"] = _read_intent(plain["intent"])
         values["outcome"] = read_outcome(plain["outcome"])
-        values["warnings"] = tuple(plain.get("warnings", ()))
         stages = plain["usage"].get("stages", plain["usage"])
         values["usage"] = {stage: Usage.of(used) for stage, used in stages.items()}
         return cls(**values)

@@ -69,8 +69,6 @@ def show_result(console: Console, result: RerankResult, *, verbose: bool = False
         console.print(Text(f"note: {warning}", style="yellow"))
     if verbose or result.manifest.get("backend") not in READS_BY_RULES:
         console.print(describe_reading(result))
-    for warning in result.warnings:
-        console.print(Text(f"note: {warning}", style="yellow"))
     if result.fallback is not None:
         words = f"--on-empty {result.fallback} shows the nearest all the same. It is not evidence."
         console.print(Text(f"BELOW THE THRESHOLD: {_none_of(result)}. {words}", style="bold red"))
