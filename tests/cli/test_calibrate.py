@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from cli.conftest import TEA, line
+from deepera_graph.packages import install_command
 
 QUICK = ("--resamples", "20")
 
@@ -107,7 +108,7 @@ def test_a_missing_package_is_named_with_its_extra(labelled, environment, packag
     )
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1
-    assert f"pip install 'deepera-graph[{extra}]'" in result.stderr
+    assert install_command(extra) in result.stderr
 
 
 @pytest.mark.parametrize(
