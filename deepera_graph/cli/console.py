@@ -46,9 +46,10 @@ def needing(command: str, extra: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] == "deepera_graph":
             raise
-        raise SettingsError(
-            f"deepera {command} needs {error.name}: pip install 'deepera-graph[{extra}]'"
-        ) from error
+        from deepera_graph.packages import install_command
+
+        needs = f"deepera {command} needs {error.name}"
+        raise SettingsError(f"{needs}: {install_command(extra)}") from error
 
 
 class Bar:

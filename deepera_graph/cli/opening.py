@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from deepera_graph.cli import options
+from deepera_graph.cli import config, options
 from deepera_graph.cli.console import MOST_TOLD, OK, SOME_FAILED, progress_bar, say
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.judges import NAMED, load_backend, parse_name
@@ -299,11 +299,13 @@ def open_collection(
     place = place_of(store)
     from deepera_graph.retrieval.store import open_store
 
+    by_default = must_exist and "embeddings" in config.taken
     return open_store(
         store.collection,
         **place,
         mode=mode,
-        embeddings=find_embeddings(store.embeddings),
+        embeddings=None if by_default else find_embeddings(store.embeddings),
+        find_embeddings=partial(_find_recorded, store),
         must_exist=must_exist,
     )
 
@@ -318,6 +320,18 @@ def place_of(store: options.PlaceOptions) -> dict[str, Any]:
         "url": store.qdrant_url,
         "api_key": os.environ.get(_SERVER_KEY_VARIABLE) if on_server else None,
     }
+
+
+def _find_recorded(store: options.StoreOptions, recorded: str) -> Embeddings | None:
+    """Return the embeddings that a collection was made with: ours, or those that are configured."""
+    if store.embeddings is None and recorded != _LOCAL_EMBEDDINGS.partition(":")[2]:
+        kind, _, model = recorded.partition(":")
+        of_openai = kind == "OpenAIEmbeddings" and model
+        name = f"openai:{model}" if of_openai else "MODULE:FACTORY, a function that makes them"
+        raise SettingsError(
+            f"collection {store.collection!r} was made with {recorded}: give --embeddings {name}"
+        )
+    return find_embeddings(store.embeddings or "local")
 
 
 class Source:

@@ -520,7 +520,7 @@ class EngineOptions:
 
     engine: Literal["local", "ray"] = _engine(
         "[b]local[/b]: in this process. [b]ray[/b]: in worker processes, here or on a cluster, "
-        "with the same results (needs deepera-graph\\[ray]).",
+        "with the same results (needs the extra ray).",
         default="local",
     )
     workers: int | None = _engine(

@@ -16,6 +16,7 @@ from deepera_graph.doctor.checks import (
     check_store,
     check_versions,
 )
+from deepera_graph.packages import install_command
 
 __all__ = ["Finding", "examine"]
 TIMEOUT = 30.0
@@ -73,11 +74,11 @@ def _run(area: str, check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]
     try:
         yield from check()
     except ImportError as error:
-        advice = "pip install --upgrade deepera-graph, in a fresh environment if that does not help"
+        advice = f"{install_command(flag='--upgrade')}; else in a fresh environment"
         yield Finding(area, "fail", f"cannot be checked: {error}", advice)
     except Exception as error:  # noqa: BLE001 - a broken package raises anything
         found = f"cannot be checked: {type(error).__name__}: {error}"
-        advice = "pip install --force-reinstall deepera-graph; if that does not help, report this"
+        advice = f"{install_command(flag='--force-reinstall')}; if that does not help, report this"
         yield Finding(area, "fail", found, advice)
 
 

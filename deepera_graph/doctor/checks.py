@@ -21,6 +21,7 @@ from packaging.utils import canonicalize_name
 
 from deepera_graph import __version__
 from deepera_graph.errors import BackendError, DeepEraError, RoleError, SettingsError, StoreError
+from deepera_graph.packages import OURS, install_command
 
 if TYPE_CHECKING:
     from deepera_graph.schema import Backend, PassageTask, Window
@@ -63,7 +64,6 @@ def _clean(text: str, secrets: Sequence[str]) -> str:
     return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
 
 
-OURS = "deepera-graph"
 _SAY = (OURS, "langchain-openai", "langchain-qdrant")  # whose metadata names the ranges
 _FOR_DEVELOPERS = frozenset({"lint", "test"})
 _NEEDED = {
@@ -169,7 +169,7 @@ def _check_extra(extra: str) -> Finding:
         for one, found in here.items()
         if found is not None and not one.specifier.contains(found, prereleases=True)
     ]
-    name, install = f"extra {extra}", f"pip install 'deepera-graph[{extra}]'"
+    name, install = f"extra {extra}", install_command(extra)
     if old:
         return Finding(name, "warn", ", ".join(old), install)
     if not missing:
@@ -178,7 +178,7 @@ def _check_extra(extra: str) -> Finding:
 
 
 _LOCAL = "local judgement"
-_LOCAL_ADVICE = "pip install --force-reinstall deepera-graph; until then, --backend rules judges"
+_LOCAL_ADVICE = f"{install_command(flag='--force-reinstall')}; until then, --backend rules judges"
 _JUDGE_ADVICE = "see the findings above; others would fail, too"
 _LOW = 0.5
 SAMPLE: "PassageTask" = {

@@ -1,5 +1,6 @@
 """A collection in Qdrant: its BM25 vectors, what it was indexed with, and how one is made."""
 
+from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 from langchain_core.embeddings import Embeddings
@@ -13,6 +14,7 @@ from deepera_graph.retrieval.word_index import AVERAGE_LENGTH, K1, B, count_term
 SPARSE_NAME = "hashed-stems-1"
 DENSE_NAME = QdrantVectorStore.VECTOR_NAME
 Mode = Literal["sparse", "dense", "hybrid"]
+FindEmbeddings = Callable[[str], Embeddings | None]  # by the name that `name_embeddings` gave them
 
 
 class HashedTermEmbeddings(SparseEmbeddings):
@@ -58,6 +60,7 @@ def open_collection(
     *,
     mode: Mode | None,
     embeddings: Embeddings | None,
+    find_embeddings: FindEmbeddings | None = None,
     must_exist: bool,
 ) -> QdrantVectorStore:
     """Open a collection as it was indexed, or make it.
@@ -70,6 +73,8 @@ def open_collection(
     if not name:
         raise SettingsError("no collection can be named ''")
     if client.collection_exists(name):
+        if embeddings is None and find_embeddings is not None:
+            embeddings = _find_recorded(client, name, find_embeddings)
         mode = _check_existing(client, name, mode, embeddings)
     elif must_exist:
         raise StoreError(f"there is no collection {name!r}; {describe_others(client)}")
@@ -127,6 +132,20 @@ def _create_collection(
     return mode
 
 
+def _find_recorded(
+    client: QdrantClient, name: str, find_embeddings: FindEmbeddings
+) -> Embeddings | None:
+    """Return the embeddings that a collection was indexed with; None if it needs none."""
+    config = client.get_collection(name).config
+    recorded = _recorded_embeddings(config)
+    return find_embeddings(recorded) if recorded and _find_dense(config.params) else None
+
+
+def _recorded_embeddings(config: models.CollectionConfig) -> str | None:
+    recorded = ((config.metadata or {}).get("deepera") or {}).get("embeddings")
+    return recorded if isinstance(recorded, str) else None
+
+
 def _check_existing(
     client: QdrantClient, name: str, mode: Mode | None, embeddings: Embeddings | None
 ) -> Mode:
@@ -134,11 +153,12 @@ def _check_existing(
     indexed = find_mode(config.params, name)
     if mode is not None and mode != indexed:
         raise StoreError(f"collection {name!r} was indexed as {indexed}, not as {mode}")
-    recorded = ((config.metadata or {}).get("deepera") or {}).get("embeddings")
+    recorded = _recorded_embeddings(config)
     if embeddings is None and indexed != "sparse":
         made_by = f" with {recorded}" if recorded else ""
         raise SettingsError(
-            f"collection {name!r} was indexed as {indexed}{made_by}; pass the same embeddings"
+            f"collection {name!r} was indexed as {indexed}{made_by}; pass the same embeddings "
+            "(embeddings=, --embeddings)"
         )
     _check_embeddings(indexed, embeddings)
     if embeddings is not None:

@@ -22,7 +22,7 @@ from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
-from deepera_graph.retrieval.collection import Mode, open_collection
+from deepera_graph.retrieval.collection import FindEmbeddings, Mode, open_collection
 from deepera_graph.retrieval.search import (
     build_filter,
     build_points,
@@ -50,6 +50,7 @@ def open_store(
     api_key: str | None = None,
     mode: Mode | None = None,
     embeddings: Embeddings | None = None,
+    find_embeddings: FindEmbeddings | None = None,
     must_exist: bool = False,
 ) -> "PassageStore":
     """Open a collection of passages, or make it.
@@ -64,6 +65,8 @@ def open_store(
             None opens a collection as it was indexed; a new one is sparse, or hybrid if
             *embeddings* are given.
         embeddings: Any LangChain embeddings, for dense and hybrid; asked once for their size.
+        find_embeddings: What makes the embeddings of a collection that has vectors, where none are
+            given: it gets the name of those that it was indexed with, e.g. EvidenceEmbeddings.
         must_exist: Whether a missing collection is an error.
 
     Raises:
@@ -76,7 +79,12 @@ def open_store(
         with wrap_errors(place):
             is_new = bool(collection) and not client.collection_exists(collection)
             vectorstore = open_collection(
-                client, collection, mode=mode, embeddings=embeddings, must_exist=must_exist
+                client,
+                collection,
+                mode=mode,
+                embeddings=embeddings,
+                find_embeddings=find_embeddings,
+                must_exist=must_exist,
             )
     except BaseException:
         client.close()

@@ -7,6 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
@@ -39,9 +40,12 @@ Log = Callable[[Event], None]
 SCORE, DONE = "score", "done"
 
 
-def import_package(name: str) -> Any:
+def import_package(name: str, what: str = "training the judge") -> Any:
     """Import a package of the extra ``train``; a `SettingsError` says how to install it."""
-    return import_extra(name, extra="train", what="training the judge")
+    return import_extra(name, extra="train", what=what)
+
+
+_import_to_export = partial(import_package, what="exporting an encoder")
 
 
 def log_nothing(event: Event) -> None:
@@ -249,12 +253,12 @@ def export_encoder(
     # without VNNI would overflow. A quarter of the bytes, three times as fast.
     if bits not in BITS:
         raise SettingsError(f"bits must be one of {', '.join(map(str, BITS))}, got {bits}")
-    source = base or Path(str(import_package(_BASE_MODULE).__file__)).parent / "model"
+    source = base or Path(str(_import_to_export(_BASE_MODULE).__file__)).parent / "model"
     if not (source / TOKENIZER).is_file() or not (source / "config.json").is_file():
         raise SettingsError(
             f"{str(source)!r} holds no model: config.json and {TOKENIZER} are needed"
         )
-    import_package("onnx")
+    _import_to_export("onnx")
     with replace_weights(out) as fresh:
         with TemporaryDirectory(dir=fresh) as scratch, _silence():
             whole, small = Path(scratch, "whole.onnx"), Path(scratch, "small.onnx")
@@ -269,7 +273,7 @@ def export_encoder(
 
 
 def _trace(source: Path, target: Path) -> None:
-    torch, transformers = import_package("torch"), import_package("transformers")
+    torch, transformers = _import_to_export("torch"), _import_to_export("transformers")
     transformers.utils.logging.disable_progress_bar()
     try:
         model = transformers.AutoModel.from_pretrained(source, attn_implementation="eager").eval()
@@ -300,14 +304,14 @@ def _trace(source: Path, target: Path) -> None:
 
 
 def _quantize(whole: Path, target: Path) -> None:
-    quantization = import_package("onnxruntime.quantization")
+    quantization = _import_to_export("onnxruntime.quantization")
     quantization.quantize_dynamic(
         str(whole),
         str(target),
         weight_type=quantization.QuantType.QInt8,
         per_channel=True,
         reduce_range=True,
-        extra_options={"DefaultTensorType": import_package("onnx").TensorProto.FLOAT},
+        extra_options={"DefaultTensorType": _import_to_export("onnx").TensorProto.FLOAT},
     )
 
 

@@ -8,6 +8,7 @@ from io import StringIO
 import pytest
 
 from cli.conftest import PASSAGES, line
+from deepera_graph.packages import install_command
 from support.openai_server import ChatServer, Reply
 
 QUICK = ("--resamples", "20", "--metrics", "HitRate@1")
@@ -128,7 +129,7 @@ def test_what_is_not_available_has_a_line_everywhere(table, tmp_path, monkeypatc
     assert result.exit_code == 0
     why = (
         "not available: sentence_transformers is not installed: "
-        "pip install 'deepera-graph[sentence-transformers]'"
+        f"{install_command('sentence-transformers')}"
     )
     assert f"| cross-encoder:BAAI/bge-reranker-base | {why} |  |" in result.stdout
     assert "| cross-encoder:BAAI/bge-reranker-base | not available |" in result.stdout

@@ -68,7 +68,7 @@ def test_ask_has_the_same_cache(deepera, questions, server):
     n_calls = server.calls
     second = json.loads(deepera(*args).stdout)
     assert server.calls == n_calls > 0
-    assert first["passages"] == second["passages"]
+    assert first["ranking"] == second["ranking"]
 
 
 @pytest.mark.parametrize("backend", ["local", TEA])

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from cli.conftest import TEA, line
+from deepera_graph.packages import install_command
 
 QUICK = ("--resamples", "20")
 
@@ -50,7 +51,7 @@ def test_a_curve_becomes_the_threshold_of_ask(deepera, questions, curve):
     args = ("ask", "Does tea lower glucose?", source, "--backend", TEA, "--curve", curve)
     result = json.loads(deepera(*args, "--json").stdout)
     assert 0.43 < result["threshold"] <= 0.93
-    assert len(result["passages"]) == 1
+    assert len(result["ranking"]) == 1
 
 
 def test_a_curve_of_another_judge_is_used_with_a_warning(deepera, questions, curve, caplog):
@@ -107,7 +108,7 @@ def test_a_missing_package_is_named_with_its_extra(labelled, environment, packag
     )
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1
-    assert f"pip install 'deepera-graph[{extra}]'" in result.stderr
+    assert install_command(extra) in result.stderr
 
 
 @pytest.mark.parametrize(

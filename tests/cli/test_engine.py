@@ -9,6 +9,8 @@ from importlib.util import find_spec
 
 import pytest
 
+from deepera_graph.packages import install_command
+
 QUESTION = "Does green tea lower fasting glucose?"
 WAIT = 60.0
 RAY = ("--engine", "ray", "--workers", "2")
@@ -22,7 +24,7 @@ def test_without_ray_the_command_says_how_to_install_it(deepera, questions, monk
     monkeypatch.setitem(sys.modules, "ray", None)
     result = deepera("rerank", questions({"question": "a?", "passages": []}), "--engine", "ray")
     assert result.exit_code == 2
-    assert result.output == "deepera: --engine ray needs ray: pip install 'deepera-graph[ray]'\n"
+    assert result.output == f"deepera: --engine ray needs ray: {install_command('ray')}\n"
 
 
 @pytest.mark.parametrize("option", [("--workers", "2"), ("--ray-address", "auto")])

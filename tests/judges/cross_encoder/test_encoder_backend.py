@@ -22,6 +22,7 @@ from deepera_graph import (
     load_backend,
 )
 from deepera_graph.judges.base import Countable, counting_backend, tokens_known
+from deepera_graph.packages import install_command
 from deepera_graph.thresholds import judge_identity
 from judges.cross_encoder.tasks import QUESTION, task
 from support.judging import Alone
@@ -318,7 +319,7 @@ def test_a_missing_package_names_its_extra(monkeypatch, folder, twin, module, ex
         encoder_backend(model or folder)
     named = f"'some/model' is no file or folder, and a model by that name needs {module}"
     told = named if model else f"{module} is not installed"
-    assert str(caught.value) == f"{told}: pip install 'deepera-graph[{extra}]'"
+    assert str(caught.value) == f"{told}: {install_command(extra)}"
 
 
 @pytest.mark.full
