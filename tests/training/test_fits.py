@@ -49,8 +49,9 @@ def near(name, n=24, *, kind="other paper", cosine=0.0):
     one = pool(name, [1, *[0] * (n - 1)], kinds=[kind] * n, of_one_paper=article)
     table, each = np.zeros((n, n)), np.zeros(n)
     company = PoolFeatures(
-        np.zeros((n, len(PassageFeatures._fields))), table, table, table, table, table, each, each
-    )
+        np.zeros((n, len(PassageFeatures._fields))), table, table, table, table, table, each, each,
+        [np.zeros((1, 2), np.float32)] * n,
+    )  # fmt: skip
     around = np.zeros((n, len(CONTEXT_FEATURES)))
     around[:, CONTEXT_FEATURES.index("pool_cosine")] = cosine
     return ContextPool(

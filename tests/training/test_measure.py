@@ -50,7 +50,7 @@ def test_ranks_are_those_of_a_hand(three):
 def test_what_a_threshold_keeps_is_counted_inclusively(three):
     found = {name: one.mean for name, one in compute_threshold_metrics(three, 0.8).items()}
     assert found == pytest.approx(
-        {"kept": 1.0, "precision": 1 / 3, "any golden": 1 / 3, "empty": 1 / 3}
+        {"kept": 1.0, "recall": 1 / 4, "precision": 1 / 3, "any golden": 1 / 3, "empty": 1 / 3}
     )
 
 
@@ -61,7 +61,7 @@ def test_precision_is_unknown_where_nothing_is_kept(three):
 def test_a_question_without_evidence_counts_as_kept_or_empty_alone():
     some = [scored("a", [1], [0.9]), scored("b", [0, 0], [0.9, 0.1])]
     found = {name: one.mean for name, one in compute_threshold_metrics(some, 0.8).items()}
-    assert found == {"kept": 1.0, "precision": 0.5, "any golden": 1.0, "empty": 0.0}
+    assert found == {"kept": 1.0, "recall": 1.0, "precision": 0.5, "any golden": 1.0, "empty": 0.0}
     assert compute_rank_metrics(some)["HitRate@1"].mean == 1.0
     with pytest.raises(InputError, match="no question has a golden passage"):
         compute_rank_metrics(some[1:])
