@@ -118,7 +118,12 @@ def read_labelled(data: Path, *, more: Path | None = None) -> list[LabelledDirec
     rows += _read_trials(data / "evidence_inference")
     if more is not None:
         rows += _read_sciences(data / "sciences" / "topics.jsonl", more)
+    if not any(row.weight for row in rows):
+        raise InputError(f"{str(data)!r} holds no labels of directions to train on")
     return [*rows, *_turn(rows), *_write_plain()]
+
+
+_MADE: Final = ("turned", "plain")  # sets that are no measure
 
 
 def _turn(rows: Iterable[LabelledDirection]) -> Iterator[LabelledDirection]:
@@ -313,7 +318,7 @@ def cross_validate(
     folds = np.array([_assign_fold(row) for row in rows])
     likely = np.zeros((len(rows), len(DIRECTIONS)))
     for fold in range(N_FOLDS):
-        others, own = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        others, own = np.flatnonzero(folds != fold).tolist(), np.flatnonzero(folds == fold).tolist()
         model = fit_model([rows[n] for n in others], [described[n] for n in others])
         for place in own:
             likely[place] = list(model.weigh(described[place]).values())
@@ -373,8 +378,11 @@ def _macro_f1(pairs: Sequence[tuple[str, str]]) -> float:
 def choose_threshold(rows: Sequence[LabelledDirection], likely: NDArray[np.float64]) -> float:
     """Return the least threshold above which `RIGHT` of all is right, in the mean of the sets."""
     for threshold in np.arange(0.3, 0.9, 0.01).round(2).tolist():
-        found = measure(rows, likely, threshold).values()
-        if np.mean([one["right_of_clear"] for one in found]) >= 100 * RIGHT:
+        found = measure(rows, likely, threshold).items()
+        if (
+            np.mean([one["right_of_clear"] for name, one in found if name not in _MADE])
+            >= 100 * RIGHT
+        ):
             return float(threshold)
     return 0.9
 
@@ -382,8 +390,6 @@ def choose_threshold(rows: Sequence[LabelledDirection], likely: NDArray[np.float
 def train(data: Path, out: Path, *, more: Path | None = None) -> dict[str, dict[str, Any]]:
     """Fit on all sets and write the weights with their record; return what was measured."""
     rows = read_labelled(data, more=more)
-    if not any(row.weight for row in rows):
-        raise InputError(f"{str(data)!r} holds no labels of directions to train on")
     described = [describe(row.question, row.text, row.quote) for row in rows]
     likely = cross_validate(rows, described)
     threshold = choose_threshold(rows, likely)

@@ -9,7 +9,7 @@ a multinomial logistic regression weighs what stands in them. All weights have n
 import json
 import math
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -294,7 +294,7 @@ def describe(question: str, text: str, quote: str = "") -> dict[str, float]:
     asked = _read_question(question)
     sentences = [one.text for one in split_sentences(text)] or [text]
     ranked = _rank_sentences(asked, sentences, quote)
-    found: Counter[str] = Counter()
+    found: defaultdict[str, float] = defaultdict(float)
     _describe_question(asked, found)
     clause = _find_clause(asked, ranked[0])
     for name, chosen, most in (
@@ -328,7 +328,7 @@ def _rank_sentences(asked: _Asked, sentences: Sequence[str], quote: str) -> list
 _FINDING: Final = frozenset({"up", "down", "good", "bad", "null", "sig", "not", "link"})
 
 
-def _describe_question(asked: _Asked, found: Counter[str]) -> None:
+def _describe_question(asked: _Asked, found: defaultdict[str, float]) -> None:
     found[f"asks {asked.kind}"] = 1
     found["asks not"] = asked.negated
     found["asks for a comparison"] = bool(asked.second)
@@ -348,7 +348,7 @@ def _find_clause(asked: _Asked, sentence: str) -> str:
 
 
 def _describe_sentences(
-    name: str, asked: _Asked, sentences: Sequence[str], most: int, found: Counter[str]
+    name: str, asked: _Asked, sentences: Sequence[str], most: int, found: defaultdict[str, float]
 ) -> None:
     share = 1 / (len(sentences) or 1) ** 0.5
     mood = "asked not, " if asked.negated else ""
