@@ -41,6 +41,7 @@ def test_it_counts_lines_passages_outcomes_and_calls(make_file, make_line):
 def test_it_has_times_and_the_manifest(make_file, make_line):
     plain = report_of(make_file(make_line("q1", GOOD_TEXT)), {"lowered": 0.9}, threshold=0.7)
     assert plain["seconds"]["wall"] > 0
+    assert "summed over questions" in plain["seconds"]["stages_are"]
     assert set(plain["seconds"]["stages"]) >= {"intent", "score", "select", "summarize"}
     assert plain["manifest"]["backend"] == "scripted"
     assert plain["manifest"]["settings"]["threshold"] == 0.7
