@@ -20,7 +20,14 @@ from deepera_graph.pipeline.state import (
     Update,
     kept_document,
 )
-from deepera_graph.schema import PassageTask, Summary, passage_task, with_repair_note
+from deepera_graph.schema import (
+    AGAINST_IT,
+    FOR_IT,
+    PassageTask,
+    Summary,
+    passage_task,
+    with_repair_note,
+)
 from deepera_graph.settings import Settings
 from deepera_graph.text.terms import missing_terms
 from deepera_graph.thresholds import cut
@@ -142,7 +149,7 @@ def select(
     left_out = [one for one in records if settings.on_error == "drop" and _failed(one)]
     ordered = _by_score([one for one in records if one not in left_out])
     kept, fallback = _keep(ordered, threshold, settings, needs_evidence=needs_evidence)
-    ranking = _ranked(kept, ordered)
+    ranking = [_with_agreeing_reason(one, threshold) for one in _ranked(kept, ordered)]
     return {
         "ranking": ranking,
         "summaries": given_summaries(state, ranking) if settings.content != "passage" else [],
@@ -153,7 +160,7 @@ def select(
         "outcome": outcome(
             records,
             settings,
-            over_filtered=fallback is not None or not kept,
+            is_empty=fallback is not None or not kept,
         ),
         "fallback": fallback,
     }
@@ -174,7 +181,7 @@ def outcome(
     records: Sequence[RankRecord],
     settings: Settings,
     *,
-    over_filtered: bool,
+    is_empty: bool,
 ) -> Outcome:
     """Name how the run went; a run with too many failures is degraded whatever it kept.
 
@@ -188,7 +195,7 @@ def outcome(
     n_failed = sum(record["score"] is None for record in needed)
     if needed and n_failed / len(needed) > settings.max_failed_share:
         return "degraded"
-    return "over_filtered" if over_filtered else "ok"
+    return "no_evidence" if is_empty else "ok"
 
 
 def _verdicts_by_passage(state: State) -> dict[int, list[JudgementRecord]]:
@@ -320,6 +327,18 @@ def _ranked(kept: list[RankRecord], ordered: list[RankRecord]) -> list[RankRecor
     ]
 
 
+def _with_agreeing_reason(record: RankRecord, threshold: float) -> RankRecord:
+    """Have the reason agree with the decision: a judge gives it without knowing the threshold."""
+    reason, passes_it = record["reason"], _value(record["score"]) >= threshold
+    if reason.startswith(AGAINST_IT) and passes_it and record["kept"]:
+        signs = reason.removeprefix(AGAINST_IT)
+        return {**record, "reason": f"passes {threshold:g} all the same: {signs}"}
+    if reason.startswith(FOR_IT) and not (passes_it and record["kept"]):
+        cause = "passes, but others are better" if passes_it else f"below {threshold:g}"
+        return {**record, "reason": f"{cause}: {reason.removeprefix(FOR_IT)}"}
+    return record
+
+
 def _failed(record: RankRecord) -> bool:
     return record["status"] == "failed"
 
@@ -355,7 +374,7 @@ def collect(state: State, *, settings: Settings) -> Update:
         "outcome": outcome(
             [*ranking, *state.get("left_out", ())],
             settings,
-            over_filtered=state["fallback"] is not None or not kept,
+            is_empty=state["fallback"] is not None or not kept,
         ),
     }
 
@@ -373,5 +392,5 @@ def _with_summary(
     if summary["cause"]:
         changed["reason"] = "; ".join(filter(None, (record["reason"], summary["cause"])))
     if summary["status"] == "none" and may_drop:
-        changed["kept"] = False
+        changed["kept"], changed["reason"] = False, changed["reason"].removeprefix(FOR_IT)
     return changed

@@ -17,7 +17,7 @@ from deepera_graph import (
     load_backend,
     screened_backend,
 )
-from deepera_graph.cli.search import show_result
+from deepera_graph.cli.evidence import show_result
 from deepera_graph.jobs.files import to_output_line
 from deepera_graph.jobs.lines import QuestionLine
 from deepera_graph.judges.base import as_judge

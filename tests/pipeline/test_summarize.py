@@ -72,7 +72,7 @@ def test_an_empty_summary_drops_the_passage_and_may_leave_nothing():
     result, one = reranked(" ")
     assert (one.kept, one.summary_status, one.score) == (False, "none", 0.9)
     assert one.reason == "why; the summarizer found no answer in the passage"
-    assert (result.outcome, result.to_documents(), result.fallback) == ("over_filtered", [], None)
+    assert (result.outcome, result.to_documents(), result.fallback) == ("no_evidence", [], None)
     assert result.dropped == (one,)
 
 
@@ -90,7 +90,7 @@ def test_an_empty_summary_drops_only_its_own_passage():
 @pytest.mark.parametrize("on_empty", ["top1", "topn", "original"])
 def test_what_on_empty_put_back_is_not_dropped_for_an_empty_summary(on_empty):
     result, one = reranked("", score=0.3, on_empty=on_empty)
-    assert (one.kept, one.summary_status, result.outcome) == (True, "none", "over_filtered")
+    assert (one.kept, one.summary_status, result.outcome) == (True, "none", "no_evidence")
     assert result.to_documents()[0].page_content == TEXT
     assert result.fallback == on_empty
 
