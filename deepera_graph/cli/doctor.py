@@ -12,11 +12,20 @@ from rich.table import Table
 from rich.text import Text
 
 from deepera_graph.cli import options
-from deepera_graph.cli.console import OK, SOME_FAILED, UNREACHABLE, output_console, write_json
+from deepera_graph.cli.console import (
+    OK,
+    SOME_FAILED,
+    UNREACHABLE,
+    count,
+    output_console,
+    write_json,
+)
 from deepera_graph.cli.options import opt
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from deepera_graph.doctor.checks import Finding
 
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red", "skipped": "dim"}
@@ -94,19 +103,45 @@ def _check_options(chosen: DoctorOptions) -> None:
 
 
 def _show(findings: Sequence[Finding]) -> None:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("")
-    table.add_column("check", no_wrap=True)
-    table.add_column("found", ratio=3)
-    table.add_column("what to do", ratio=2)
-    for finding in findings:
-        table.add_row(
-            Text(finding.status, style=_STYLES[finding.status]),
-            Text(finding.name),
-            Text(finding.found, overflow="fold"),
-            Text(finding.advice, overflow="fold"),
-        )
-    output_console().print(table)
+    """Show what is wrong first, then what was tried, then versions and extras in a line each.
+
+    Lines with commands are not broken, whatever the width, so that they can be copied.
+    """
+    from deepera_graph.doctor.checks import EXTRA, PACKAGES, Finding
+    from deepera_graph.packages import install_command
+
+    console = output_console()
+    failed, warned = (
+        [one for one in findings if one.status == status] for status in ("fail", "warn")
+    )
+    words = [count(len(failed), "problem")] * bool(failed)
+    words += [count(len(warned), "warning")] * bool(warned)
+    console.print(Text(", ".join(words) or "no problems", style="bold"))
+    for finding in (*failed, *warned):
+        _show_finding(console, finding)
+    rest = [one for one in findings if one not in failed and one not in warned]
+    extras = [one for one in rest if one.name.startswith(EXTRA)]
+    versions = [one for one in rest if one.name in PACKAGES]
+    for finding in rest:
+        if finding not in (*extras, *versions):
+            _show_finding(console, finding)
+    listed = ", ".join(f"{one.name} {one.found}" for one in versions)
+    _show_finding(console, Finding("packages", "ok", listed))
+    missing = [one.name.removeprefix(EXTRA) for one in extras if one.status == "skipped"]
+    here = [one.name.removeprefix(EXTRA) for one in extras if one.status == "ok"]
+    installed = Finding("extras", "ok", f"installed: {', '.join(here) or 'none'}")
+    _show_finding(console, installed)
+    if missing:
+        advice = f"if needed, {install_command('NAME')}"
+        found = f"not installed: {', '.join(missing)}"
+        _show_finding(console, Finding("extras", "skipped", found, advice))
+
+
+def _show_finding(console: Console, finding: Finding) -> None:
+    head = Text(f"{finding.status:<8}", style=_STYLES[finding.status])
+    console.print(Text.assemble(head, (finding.name, "bold"), f": {finding.found}"), soft_wrap=True)
+    if finding.advice:
+        console.print(f"{'':<8}{finding.advice}", soft_wrap=True, markup=False)
 
 
 def _show_settings(*, as_json: bool) -> None:

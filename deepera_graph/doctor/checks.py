@@ -78,6 +78,8 @@ _NEEDED = {
     "qdrant-client": "qdrant_client",
     "tokenizers": "tokenizers",
 }
+PACKAGES = frozenset({"python", OURS, *_NEEDED})  # findings on versions
+EXTRA = "extra "  # begins the name of a finding on one
 
 
 def check_versions() -> Iterator[Finding]:
@@ -169,7 +171,7 @@ def _check_extra(extra: str) -> Finding:
         for one, found in here.items()
         if found is not None and not one.specifier.contains(found, prereleases=True)
     ]
-    name, install = f"extra {extra}", install_command(extra)
+    name, install = f"{EXTRA}{extra}", install_command(extra)
     if old:
         return Finding(name, "warn", ", ".join(old), install)
     if not missing:

@@ -254,7 +254,11 @@ class JobReport:
                 "failures_by_cause": dict(self.causes.most_common()),
             },
             "outcomes": dict(sorted(self.outcomes.items())),
-            "seconds": {"wall": round(perf_counter() - self.started, 3), "stages": stages},
+            "seconds": {
+                "wall": round(perf_counter() - self.started, 3),
+                "stages": stages,
+                "stages_are": "summed over questions and threads, several of which run at once",
+            },
             "usage": {
                 **self.total_usage.record(),
                 "stages": {stage: used.record() for stage, used in self.usage.items()},

@@ -89,7 +89,7 @@ _TEXTS = (".txt", ".md")
 KNOWN_SUFFIXES = (*SUFFIXES, *_TEXTS)
 _INSTEAD = {
     ".pdf": "convert it to text first",
-    **dict.fromkeys((".ris", ".bib", ".nbib", ".enw"), "export the library as CSV"),
+    **dict.fromkeys((".ris", ".bib", ".enw"), "export the library as CSV"),
     **dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as CSV"),
 }
 _IS_QUESTIONS = "This looks like a file of questions: see deepera rerank"
@@ -139,10 +139,11 @@ def read_passages(
     """Read passages one by one, in order; a folder's files in order of their names, nested too.
 
     - ``.jsonl``, ``.ndjson``: one object a line; ``.json``: a list of them; ``.csv``, ``.tsv``: a
-      header, then one row a passage. Fields, in any case: `text` (or `page_content`, `contents`,
-      `content`, `abstract`, `Abstract Note`, `passage`, `segment`, `body`), and if known `id` (or
-      `_id`, `docid`; else `pmid`, `doi` or `key`), `title`, `metadata`; others become metadata,
-      `Publication Year` as `year` and what the journal is called as `journal`.
+      header, then one row a passage; ``.nbib``: records of PubMed.
+    - Fields, in any case: `text` (or `page_content`, `contents`, `content`, `abstract`, `Abstract
+      Note`, `passage`, `segment`, `body`), and if known `id` (or `_id`, `docid`; else `pmid`, `doi`
+      or `key`), `title`, `metadata`; others become metadata, `Publication Year` as `year` and what
+      the journal is called as `journal`.
     - ``.txt``, ``.md``: one file is one text; a Markdown file's first heading is its title.
     - Any of these with ``.gz`` behind it.
 

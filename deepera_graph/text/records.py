@@ -1,9 +1,10 @@
-"""Files of records: JSON lines, JSON, CSV and TSV, compressed by gzip or not."""
+"""Files of records: JSON lines, JSON, CSV, TSV and PubMed's, compressed by gzip or not."""
 
 import csv
 import io
+import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from gzip import GzipFile
 from itertools import chain
@@ -17,13 +18,16 @@ from deepera_graph.text.jsonl import BOM, parse_object, parse_value, read_raw_li
 GZIP = ".gz"
 LINES = (".jsonl", ".ndjson")
 TABLES = {".csv": ",", ".tsv": "\t"}
-SUFFIXES = (*LINES, ".json", *TABLES)
+NBIB = ".nbib"
+SUFFIXES = (*LINES, ".json", *TABLES, NBIB)
 QUESTION_FIELDS = ("question", "query")
 CANDIDATE_FIELDS = ("passages", "contexts", "documents", "candidates", "hits")
 MOST_BAD = 20  # so many bad ones at the beginning, and no good one, are the wrong file
 _SHOWN = 3
 _DELIMITERS = (",", ";", "\t")
 _WITHOUT_HEADER = ("id", "text")
+_NBIB_LINE = re.compile(r"(?=.{4}- )([A-Z]{2,4}) *- (.*)")
+_NBIB_DOI = re.compile(r"(\S+) \[doi\]")
 _KNOWN = {field_key(one) for one in (*ID_FIELDS, *TEXT_FIELDS, *QUESTION_FIELDS, "title", "qid")}
 
 
@@ -76,12 +80,15 @@ def read_records(
     """Read the records of a file, a bad one as such; a cell of a table is what *to_value* returns.
 
     A ``.json`` file is a list of objects, an object that holds one such list, one object, or JSON
-    lines under another name. A table has a header; its cells are separated by commas, or by
+    lines under another name. A ``.nbib`` file is what PubMed calls its own format, or exports for
+    citation managers. A table has a header; its cells are separated by commas, or by
     semicolons or tabs if the header is. A ``.tsv`` file of two columns without a known name is
     read as `id` and `text`, without a header. Empty cells are left out.
     """
     if suffix in TABLES:
         return _read_table(source, TABLES[suffix], to_value)
+    if suffix == NBIB:
+        return _read_nbib(source)
     return _read_json(source) if suffix == ".json" else _read_json_lines(source)
 
 
@@ -126,6 +133,46 @@ def _find_items(value: Any) -> list[Any]:
         return [value]
     lists = [one for one in value.values() if isinstance(one, list) and one]
     return lists[0] if len(lists) == 1 and isinstance(lists[0][0], dict) else [value]
+
+
+def _read_nbib(source: BinaryIO) -> Iterator[RawRecord]:
+    """Read records of PubMed, each begun by its ``PMID``; a long value goes on in indented lines.
+
+    Source:
+        https://www.nlm.nih.gov/bsd/mms/medlineelements.html
+    """
+    begun, lines = 1, list[str]()
+    for number, line in enumerate(_decode_lines(source), start=1):
+        if line.startswith("PMID") and lines:
+            yield _to_nbib_record(begun, lines)
+            lines = []
+        if line.strip():
+            begun = begun if lines else number
+            lines.append(line.rstrip())
+    if lines:
+        yield _to_nbib_record(begun, lines)
+
+
+def _to_nbib_record(number: int, lines: Sequence[str]) -> RawRecord:
+    values: dict[str, list[str]] = {}
+    tag = ""
+    for line in lines:
+        if found := _NBIB_LINE.match(line):
+            tag = found[1]
+            values.setdefault(tag, []).append(found[2])
+        elif tag and line.startswith("      "):
+            values[tag][-1] += f" {line.strip()}"
+        else:
+            return RawRecord(number, {}, f"not a record of PubMed: {line!r:.80}")
+    if _find_bad_byte(lines):
+        return RawRecord(number, {}, "not UTF-8")
+    names = {"PMID": "pmid", "TI": "title", "AB": "abstract", "JT": "journal", "DP": "year"}
+    fields: dict[str, Any] = {name: values[tag][0] for tag, name in names.items() if tag in values}
+    fields["year"] = int(fields["year"][:4]) if fields.get("year", "")[:4].isdecimal() else None
+    fields["authors"] = "; ".join(values.get("FAU", values.get("AU", ())))
+    dois = map(_NBIB_DOI.fullmatch, [*values.get("LID", ()), *values.get("AID", ())])
+    fields["doi"] = next((doi[1] for doi in dois if doi), None)
+    return RawRecord(number, {name: value for name, value in fields.items() if value})
 
 
 def _read_table(
@@ -180,10 +227,17 @@ def _decode_lines(source: BinaryIO) -> Iterator[str]:
         yield text.decode("utf-8", "surrogateescape")
 
 
-def _check_row(header: Sequence[str], cells: Sequence[str]) -> str:
+def _find_bad_byte(texts: Iterable[str]) -> bool:
+    """Tell whether a byte was no UTF-8, as `_decode_lines` marks it."""
     try:
-        "".join(cells).encode()
+        "".join(texts).encode()
     except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _check_row(header: Sequence[str], cells: Sequence[str]) -> str:
+    if _find_bad_byte(cells):
         return "not UTF-8; save the table as UTF-8"
     if len(cells) != len(header):
         return "the row has more or fewer cells than the header"

@@ -8,6 +8,8 @@ import pytest
 from deepera_graph.cli import config
 from deepera_graph.cli.options import configurable
 from deepera_graph.cli.search import index
+from support.openai_server import ChatServer
+from support.scripted import answer_in_json
 
 TEXTS = ["Tea lowered glucose by 4% in 60 adults (p < 0.01).", "Effects of tea are debated."]
 
@@ -177,3 +179,16 @@ def test_what_is_shown_and_measured_is_the_same_for_everybody(folder, deepera):
     (folder / "deepera.toml").write_text('modell = "x"')
     result = deepera("demo", "--question", "q01", "--json")
     assert result.exit_code == 0, result.output
+
+
+def test_a_local_server_is_asked_by_its_own_name_of_the_model_and_sent_no_key(
+    folder, ask, monkeypatch
+):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
+    with ChatServer(lambda one: answer_in_json({"Tea": 0.9}, one.system, one.user)) as server:
+        (folder / "deepera.toml").write_text(
+            f'model = "qwen3:8b"\nbase_url = "{server.base_url}"\ncache = "off"'
+        )
+        ask()
+        asked = {(one.body["model"], one.headers["authorization"]) for one in server.requests}
+    assert asked == {("qwen3:8b", "Bearer not-needed")}

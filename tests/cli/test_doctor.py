@@ -37,6 +37,20 @@ def test_without_options_all_is_well_and_nothing_is_written(deepera, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_is_wrong_comes_first_and_commands_can_be_copied(deepera, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    (tmp_path / "file").write_text("no folder")
+    lines = deepera("doctor", "--cache", tmp_path / "file").stdout.splitlines()
+    assert lines[0] == "1 problem"
+    assert lines[1].startswith("fail    judgement cache: ")
+    assert "name another folder (--cache DIR)" in lines[2]
+    statuses = [line.split(" ", 1)[0] for line in lines[1:] if not line.startswith(" ")]
+    assert statuses[0] == "fail"
+    assert statuses.count("fail") == 1
+    assert len(lines) <= 12
+    assert any(line.startswith("ok      packages: python 3.") for line in lines)
+
+
 def test_a_sound_server_is_well_in_json_too(deepera):
     with ChatServer(lambda _: VERDICT) as server:
         result = deepera("doctor", "--base-url", server.base_url, "--json")

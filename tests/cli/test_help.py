@@ -218,3 +218,24 @@ def test_the_doctor_prints_settings_and_presets(deepera):
 @pytest.mark.parametrize("command", ["", *DAILY, "bench", "bench table", "doctor"])
 def test_no_flag_is_shown_with_a_type(deepera, command):
     assert "<bool>" not in deepera(*command.split(), "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["as"], ["ask"]),
+        (["ask", "--thresh"], ["--threshold"]),
+        (["ask", "--order", ""], ["score", "retrieval"]),
+        (["cache", "pr"], ["prune"]),
+    ],
+)
+def test_a_shell_is_told_what_may_come_next(tmp_path, environment, words, offered):
+    (tmp_path / "deepera.toml").write_text("broken")  # is no matter of completion
+    line = ["deepera", *words]
+    asked = {"_DEEPERA_COMPLETE": "complete_bash", "COMP_WORDS": " ".join(line)}
+    done = subprocess.run(
+        [sys.executable, "-c", "from deepera_graph.cli.main import run; run()"],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+        env={**environment, **asked, "COMP_CWORD": str(len(line) - 1)},
+    )  # fmt: skip
+    assert (done.stdout.split(), done.stderr) == (offered, "")

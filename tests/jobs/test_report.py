@@ -50,6 +50,7 @@ def test_lines_of_an_earlier_version_that_were_over_filtered_count_as_no_evidenc
 def test_it_has_times_and_the_manifest(make_file, make_line):
     plain = report_of(make_file(make_line("q1", GOOD_TEXT)), {"lowered": 0.9}, threshold=0.7)
     assert plain["seconds"]["wall"] > 0
+    assert "summed over questions" in plain["seconds"]["stages_are"]
     assert set(plain["seconds"]["stages"]) >= {"intent", "score", "select", "summarize"}
     assert plain["manifest"]["backend"] == "scripted"
     assert plain["manifest"]["settings"]["threshold"] == 0.7

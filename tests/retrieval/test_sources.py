@@ -26,6 +26,29 @@ PUBMED = (
     "PMID,Title,Authors,Citation,Journal/Book,Publication Year,DOI,Abstract\n"
     '31452104,Kelp,"Lee K, Roy A.",Sea. 2019.,Sea,2019,10.1/kelp,Kelp grew.\n'
 )
+NBIB = """
+PMID- 31452104
+OWN - NLM
+DP  - 2019 Aug 28
+TI  - Kelp forests recover where
+      otters return.
+LID - S0000-1 [pii]
+LID - 10.1/kelp [doi]
+AB  - Kelp cover grew - by 40%
+      (p < 0.01) in two years.
+FAU - Lee, Kim
+AU  - Lee K
+FAU - Roy, Ann
+AU  - Roy A
+JT  - Journal of the sea
+
+PMID- 31452105
+TI  - An editorial.
+JT  - Journal of the sea
+
+PMID- 31452106
+AB  - Otters ate.
+"""
 SCOPUS = (
     '"Authors","Title","Year","Source title","DOI","Link","Abstract","EID"\n'
     '"Lee K.","Kelp","2019","Sea","10.1/kelp","https://example.org/1","Kelp grew.","2-s2.0-1"\n'
@@ -273,6 +296,30 @@ def test_headers_of_pubmed_are_known(write):
     assert (name, text) == ("31452104", "Kelp grew.")
     facts = ("31452104", "Kelp", 2019, "Sea", "10.1/kelp")
     assert tuple(metadata[one] for one in ("pmid", "title", "year", "journal", "doi")) == facts
+
+
+def test_records_of_pubmed_are_read_and_one_without_an_abstract_is_named(write):
+    skipped = []
+    one, other = read(write("a.nbib", NBIB), on_skip=skipped.append)
+    assert one == (
+        "31452104",
+        "Kelp cover grew - by 40% (p < 0.01) in two years.",
+        {
+            "source": "a.nbib", "pmid": "31452104", "year": 2019, "journal": "Journal of the sea",
+            "authors": "Lee, Kim; Roy, Ann", "doi": "10.1/kelp",
+            "title": "Kelp forests recover where otters return.",
+        },
+    )  # fmt: skip
+    assert other == ("31452106", "Otters ate.", {"source": "a.nbib", "pmid": "31452106"})
+    assert [one.place for one in skipped] == ["a.nbib:17"]
+
+
+def test_what_is_no_record_of_pubmed_is_named(write):
+    skipped = []
+    raw = NBIB.encode().replace(b"An editorial", b"caf\xe9") + b"Otters.\n"
+    assert [row[0] for row in read(write("a.nbib", raw), on_skip=skipped.append)] == ["31452104"]
+    reasons = ["not UTF-8", "not a record of PubMed: 'Otters.'"]
+    assert [one.reason for one in skipped] == reasons
 
 
 def test_headers_of_scopus_are_known_and_a_missing_abstract_is_no_text(write):

@@ -201,13 +201,29 @@ def format_study(study: Study, result: StudyResult, *, figures: bool = True) -> 
 
 
 def write_study(study: Study, result: StudyResult, manifest: dict[str, Any], folder: Path) -> None:
-    """Write ``NAME.md``, each table as CSV, each figure as SVG and PNG, and a manifest."""
+    """Write ``NAME.md``, each table as CSV, each figure as SVG and PNG, and a manifest.
+
+    What a manifest that is there names as written, and is not written now, is removed.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    before, written = _written_before(folder), []
     for name, data in _files(study, result):
         (folder / name).write_bytes(data)
-    whole = {**manifest, "experiment": study.name, **result.facts}
+        written.append(name)
+    for name in before.difference(written):
+        (folder / name).unlink(missing_ok=True)
+    whole = {**manifest, "experiment": study.name, "files": written, **result.facts}
     text = json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
     (folder / MANIFEST).write_bytes(text.encode())
+
+
+def _written_before(folder: Path) -> set[str]:
+    """Return the files of an earlier study that its manifest names; none if it names none."""
+    try:
+        named = json.loads((folder / MANIFEST).read_bytes())["files"]
+        return {one for one in named if Path(one).name == one != MANIFEST}
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
 
 
 def _files(study: Study, result: StudyResult) -> Iterator[tuple[str, bytes]]:

@@ -99,3 +99,27 @@ def test_one_of_several_that_needs_a_filter_says_so():
     (_, left_out), (_, done) = run_studies(chosen, lab([FirstStage()], [lakes(2)]))
     assert left_out.findings[0].startswith("Left out: this experiment needs a ranker that filters")
     assert done.grids[0].rows
+
+
+def test_files_of_the_study_before_do_not_stay_among_those_of_this_one(tmp_path):
+    runner = lab([FirstStage()], [lakes(2)])
+    (tmp_path / "notes.txt").write_text("of the user")
+    run_studies([STUDIES["cost"]], runner, lambda one: tmp_path)
+    before = {path.name for path in tmp_path.iterdir()}
+    run_studies([STUDIES["main"]], runner, lambda one: tmp_path)
+    after = {path.name for path in tmp_path.iterdir()}
+    assert {"cost.md", "notes.txt"} <= before
+    named = set(json.loads((tmp_path / "manifest.json").read_text())["files"])
+    assert after == {*named, "manifest.json", "notes.txt"}
+    assert "main.md" in named
+
+
+@pytest.mark.parametrize("named", [["../mine.txt"], ["manifest.json"], "notes", [7], {}])
+def test_a_manifest_of_others_removes_nothing(tmp_path, named):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (tmp_path / "mine.txt").write_text("mine")
+    (folder / "manifest.json").write_text(json.dumps({"files": named}))
+    run_studies([STUDIES["cost"]], lab([FirstStage()], [lakes(2)]), lambda one: folder)
+    assert (tmp_path / "mine.txt").exists()
+    assert (folder / "manifest.json").exists()
