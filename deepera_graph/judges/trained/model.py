@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.errors import SettingsError
+from deepera_graph.judges.trained.direction import read_direction
 from deepera_graph.judges.trained.encoder import Encoded, Encoder
 from deepera_graph.judges.trained.features import (
     PassageMatch,
@@ -31,6 +32,7 @@ from deepera_graph.text.words import split_sentences
 from deepera_graph.usage import Usage
 
 _LIKELY = 0.5
+LEAST_READ = 0.05  # the lowest score of a passage whose direction is read: it takes milliseconds
 _SIGNS = {  # what a note at or above one half says, and what it says below
     "results": ("reports results", "hardly reports results"),
     "topic": ("on topic", "hardly on topic"),
@@ -135,11 +137,15 @@ class EvidenceModel:
     ) -> list[Judgement]:
         """Judge the windows of a question together, each beside the others; a blank one scores 0.
 
-        The score is the probability that a window is evidence, the quote its best sentence.
+        The score is the probability that a window is evidence, the quote its best sentence, the
+        direction what it says to a question that yes or no answers, from a score of `LEAST_READ` on.
         """
         filled = [one for one in windows if one["text"].strip()]
         signs = iter(self.read_signs(question, intent, filled))
-        return [self._judge(next(signs)) if one["text"].strip() else _BLANK for one in windows]
+        return [
+            self._judge(question, one, next(signs)) if one["text"].strip() else _BLANK
+            for one in windows
+        ]
 
     def read_signs(
         self, question: str, intent: IntentFields, windows: Sequence[Window]
@@ -174,11 +180,14 @@ class EvidenceModel:
         found = [one.mean for one in self.encoder.encode(texts)]
         return np.stack(found) if found else np.zeros((0, 384), np.float32)
 
-    def _judge(self, signs: Signs) -> Judgement:
+    def _judge(self, question: str, window: Window, signs: Signs) -> Judgement:
+        may_pass = signs.evidence >= LEAST_READ
+        direction = read_direction(question, window["text"], signs.quote) if may_pass else None
         return Judgement(
             score=signs.evidence,
             reason=explain(signs, self.head.operating_point),
             quote=signs.quote,
+            direction=direction,
             usage=Usage(),
         )
 
