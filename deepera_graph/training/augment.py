@@ -97,7 +97,10 @@ def exchange_passages(pools: Sequence[Pool], seed: int = 0) -> Iterator[Pool]:
         pool, other = pools[number], pools[int(random.integers(len(pools)))]
         if other.group == pool.group or other.of_one_paper != pool.of_one_paper:
             continue
-        size = min(len(other.passages), int(random.integers(2, 13)))
+        size = len(other.passages)  # half of them whole, as the size must not tell
+        if random.random() < 0.5:
+            few = MIN_TRUNCATED * (MAX_TRUNCATED / MIN_TRUNCATED) ** random.random()
+            size = min(size, round(few))
         chosen = random.permutation(len(other.passages))[:size]
         passages = tuple(replace(other.passages[at], label=0, kind=OTHER_PAPER) for at in chosen)
         yield replace(

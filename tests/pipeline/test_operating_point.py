@@ -94,7 +94,7 @@ def test_the_bare_graph_goes_by_the_point_of_the_judge_too():
 def test_a_point_that_is_no_share_is_refused_at_once(point):
     backend = lenient_backend()
     backend.judge.operating_point = point
-    with pytest.raises(SettingsError, match="operating_point of the judge must be in"):
+    with pytest.raises(SettingsError, match="operating_point of the judge must be "):
         EvidenceReranker(backend)
 
 

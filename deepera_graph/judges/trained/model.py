@@ -138,7 +138,7 @@ class EvidenceModel:
         """Judge the windows of a question together, each beside the others; a blank one scores 0.
 
         The score is the probability that a window is evidence, the quote its best sentence, the
-        direction what it says to a question that yes or no answers, from a score of `LEAST_READ` on.
+        direction what it says to a yes/no question, from a score of `LEAST_READ` on.
         """
         filled = [one for one in windows if one["text"].strip()]
         signs = iter(self.read_signs(question, intent, filled))
