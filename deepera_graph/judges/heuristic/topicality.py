@@ -4,18 +4,22 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import pairwise
+from typing import Any
 
 from deepera_graph.schema import PassageTask
 from deepera_graph.text.words import STOP_WORDS, content_words, stem, stems, words
 
-_LISTS = tomllib.loads(files(__package__).joinpath("lexicon.toml").read_text(encoding="utf-8"))
-CUE_WORDS: Mapping[str, str] = _LISTS["cues"]
-TOPICS: Mapping[str, str] = _LISTS["topics"]
-UNKNOWN_TOPIC = "science"
+WORD_LISTS: Mapping[str, Any] = tomllib.loads(
+    files(__package__).joinpath("lexicon.toml").read_text(encoding="utf-8")
+)
+CUE_WORDS: Mapping[str, str] = WORD_LISTS["cues"]
+TOPICS: Mapping[str, str] = WORD_LISTS["topics"]
+UNKNOWN_TOPIC = "natural sciences"
 SHORT = 4
 CUE_NAMES = (*CUE_WORDS, "statistic", "percentage", "figure", "intention", "passive", "active")
 
@@ -73,7 +77,7 @@ def _places() -> dict[str, tuple[int, ...]]:
 
 _PLACES = _places()
 
-_STEMS = frozenset(stem(word) for word in _LISTS["general"].split())
+_STEMS = frozenset(stem(word) for word in WORD_LISTS["general"].split())
 
 
 def is_general(word: str) -> bool:
@@ -106,7 +110,7 @@ def same_meaning(key: str) -> str:
 
 def _heads() -> Mapping[str, str]:
     heads: dict[str, str] = {}
-    for group in _LISTS["meanings"].strip().splitlines():
+    for group in WORD_LISTS["meanings"].strip().splitlines():
         names = group.split()
         heads.update((stem(name), stem(names[0])) for name in names)
     return heads
@@ -117,23 +121,48 @@ _GENERAL = frozenset(map(same_meaning, _STEMS))  # as terms
 
 
 def find_topic(words: Sequence[str]) -> str:
-    """Name the science that most words of a question point to, the first listed of equals.
+    """Name the domain that the words of a question point to, the first listed of equals.
 
-    A listed word of up to four letters stands for itself and its plural, a longer one for every
-    word that begins like it, one after a hyphen for every word that ends like it.
+    A listed word gives its rarity, shared by the domains that list it, and two side by side that
+    are listed together give two points. Without any point it is `UNKNOWN_TOPIC`.
     """
-    points = {topic: sum(map(_test(topic), words)) for topic in TOPICS}
+    points = dict.fromkeys(TOPICS, 0.0)
+    for word in words:
+        _add_points(points, _find_listed(word), rarity(stem(word)))
+    for pair in pairwise(words):
+        _add_points(points, _find_listed("-".join(pair)), 2)
     best = max(points, key=points.__getitem__)
     return best if points[best] else UNKNOWN_TOPIC
 
 
-@cache
-def _test(topic: str) -> Callable[[str], bool]:
-    listed = TOPICS[topic].split()
-    whole = {form for word in listed if len(word) <= SHORT for form in (word, word + "s")}
-    beginnings = tuple(word for word in listed if len(word) > SHORT and word[0] != "-")
-    endings = tuple(word[1:] for word in listed if word[0] == "-")
-    return lambda word: word in whole or word.startswith(beginnings) or word.endswith(endings)
+def is_listed(word: str) -> bool:
+    """Whether a word tells a domain."""
+    return bool(_find_listed(word))
+
+
+def _add_points(points: dict[str, float], topics: Sequence[str], n_points: float) -> None:
+    for topic in topics:
+        points[topic] += n_points / len(topics)
+
+
+def _find_listed(word: str) -> Sequence[str]:
+    """Return the domains of the longest listed word that stands for this one."""
+    whole = word[:-1] if word.endswith("s") and len(word) <= SHORT + 1 else word
+    beginnings = (word[:end] for end in range(len(word), SHORT, -1))
+    endings = () if "-" in word else (f"-{word[start:]}" for start in range(1, len(word) - 1))
+    tried = (word, whole, *beginnings, *endings)
+    return next((_LISTED[form] for form in tried if form in _LISTED), ())
+
+
+def _list_topics() -> Mapping[str, Sequence[str]]:
+    listed: dict[str, list[str]] = {}
+    for topic, text in TOPICS.items():
+        for word in text.split():
+            listed.setdefault(word, []).append(topic)
+    return listed
+
+
+_LISTED = _list_topics()
 
 
 TABLE = "term_counts.json"
