@@ -40,6 +40,13 @@ def test_the_opposite_question_turns_support_into_contradiction() -> None:
     assert read_direction("Does tutoring decrease reading scores?", text) == "contradicts"
 
 
+def test_a_claim_of_no_effect_is_supported_by_none_and_contradicted_by_one() -> None:
+    claim = "Night work does not increase the risk of diabetes."
+    rise = "Night work significantly increased the risk of diabetes (hazard ratio 1.40)."
+    assert read_direction(claim, "Night work did not increase the risk of diabetes.") == "supports"
+    assert read_direction(claim, rise) == "contradicts"
+
+
 @pytest.mark.parametrize(
     "question", ["How does aspirin work?", "What reduces the risk of preeclampsia?", "aspirin"]
 )
