@@ -74,8 +74,11 @@ _PLAIN_FINDINGS: Final = (
     ("We found that {what} significantly decreased {outcome} (p = 0.01).", -1),
     ("With {what}, {outcome} was significantly lower than without it (p < 0.001).", -1),
     ("{what} reduced {outcome} (odds ratio 0.60, 95% CI 0.45 to 0.80).", -1),
+    ("In the controls, {outcome} was significantly lower than with {what} (p = 0.02).", 1),
+    ("{outcome} was significantly higher in the controls than with {what} (p = 0.02).", -1),
     ("There was a marked fall of {outcome} after {what}.", -1),
     ("With {what} and without it, {outcome} did not differ significantly (p = 0.52).", 0),
+    ("{what} did not increase or reduce {outcome} (p = 0.64).", 0),
     ("{what} had no effect on {outcome}, which stayed similar.", 0),
 )
 _OF_OTHERS: Final[Mapping[tuple[str, str], Labels]] = {
@@ -143,13 +146,18 @@ def _write_plain() -> Iterator[LabelledDirection]:
                 label: Direction = "no_difference"
                 if found:
                     label = "supports" if found == way else "contradicts"
-                for question in (f"Does {what} {verb} {outcome}?", f"{what} {verb}s {outcome}."):
+                denied: Direction = "contradicts" if label == "supports" else "supports"
+                for question, answer in (
+                    (f"Does {what} {verb} {outcome}?", label),
+                    (f"{what} {verb}s {outcome}.", label),
+                    (f"{what} does not {verb} {outcome}.", denied),
+                ):
                     yield LabelledDirection(
                         set="plain",
                         group=f"plain {place}",
                         question=question,
                         text=sentence.format(what=what, outcome=outcome),
-                        labels=frozenset({label}),
+                        labels=frozenset({answer}),
                         weight=0.15,
                     )
 
@@ -393,7 +401,8 @@ def train(data: Path, out: Path, *, more: Path | None = None) -> dict[str, dict[
     described = [describe(row.question, row.text, row.quote) for row in rows]
     likely = cross_validate(rows, described)
     threshold = choose_threshold(rows, likely)
-    measured = measure(rows, likely, threshold)
+    real = [place for place, row in enumerate(rows) if row.set not in _MADE]
+    measured = measure([row for row in rows if row.set not in _MADE], likely[real], threshold)
     model = fit_model(rows, described, threshold=threshold)
     record = {
         "model": "multinomial logistic regression, partly known labels marginalised",

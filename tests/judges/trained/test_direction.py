@@ -1,0 +1,104 @@
+"""Which way a passage points, read from its wording by the shipped weights."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from deepera_graph.errors import SettingsError
+from deepera_graph.judges.trained.direction import (
+    DIRECTIONS,
+    DirectionModel,
+    describe,
+    read_direction,
+)
+from deepera_graph.text.questions import asks_yes_or_no
+
+ASPIRIN = "Does low-dose aspirin reduce the risk of preeclampsia?"
+STUDIES = {
+    "Aspirin significantly reduced the risk of preeclampsia (relative risk 0.62, 95% CI 0.45 to "
+    "0.86, p = 0.004).": "supports",
+    "In 45 trials, aspirin lowered the risk of preeclampsia compared with placebo (odds ratio "
+    "0.57, 95% CI 0.43 to 0.75).": "supports",
+    "The incidence of preeclampsia did not differ significantly between aspirin and placebo (9.2% "
+    "versus 9.6%, p = 0.71).": "no_difference",
+    "Aspirin had no effect on the risk of preeclampsia (relative risk 1.01, 95% CI 0.88 to "
+    "1.16).": "no_difference",
+    "Aspirin significantly increased the risk of preeclampsia (odds ratio 1.80, 95% CI 1.20 to "
+    "2.70, p = 0.003).": "contradicts",
+}
+
+
+@pytest.mark.parametrize(("study", "direction"), STUDIES.items())
+def test_plain_studies_of_aspirin_are_read_each_its_own_way(study: str, direction: str) -> None:
+    assert read_direction(ASPIRIN, study, study) == direction
+
+
+def test_the_opposite_question_turns_support_into_contradiction() -> None:
+    text = "Tutoring significantly increased reading scores (p = 0.01)."
+    assert read_direction("Does tutoring increase reading scores?", text) == "supports"
+    assert read_direction("Does tutoring decrease reading scores?", text) == "contradicts"
+
+
+def test_a_claim_of_no_effect_is_supported_by_none_and_contradicted_by_one() -> None:
+    claim = "Night work does not increase the risk of diabetes."
+    rise = "Night work significantly increased the risk of diabetes (hazard ratio 1.40)."
+    assert read_direction(claim, "Night work did not increase the risk of diabetes.") == "supports"
+    assert read_direction(claim, rise) == "contradicts"
+
+
+@pytest.mark.parametrize(
+    "question", ["How does aspirin work?", "What reduces the risk of preeclampsia?", "aspirin"]
+)
+def test_a_question_that_yes_or_no_does_not_answer_has_no_direction(question: str) -> None:
+    assert read_direction(question, next(iter(STUDIES))) is None
+
+
+def test_a_quote_is_read_before_the_rest_of_its_passage() -> None:
+    benefit, null = next(iter(STUDIES)), "Aspirin had no effect on the risk of preeclampsia."
+    quoted = {
+        quote: DirectionModel.load().probabilities(ASPIRIN, f"{benefit} {null}", quote)
+        for quote in (benefit, null)
+    }
+    assert quoted[null]["no_difference"] > quoted[benefit]["no_difference"]
+    assert quoted[null]["supports"] < quoted[benefit]["supports"]
+
+
+def test_a_direction_less_likely_than_the_threshold_is_unclear() -> None:
+    model = DirectionModel(bias=(0.2, 0.0, 0.0, 0.0), weights={}, threshold=0.5)
+    assert model.read(ASPIRIN, "Leaves were counted.") == "unclear"
+    certain = DirectionModel(bias=(3.0, 0.0, 0.0, 0.0), weights={}, threshold=0.5)
+    assert certain.read(ASPIRIN, "Leaves were counted.") == "supports"
+
+
+def test_probabilities_add_up_to_one_and_features_stay_in_bounds() -> None:
+    for text in (*STUDIES, "", "...", "p = 0.04; 5 vs 3; OR 1.0 (95% CI -1 to 2)"):
+        assert sum(DirectionModel.load().probabilities(ASPIRIN, text).values()) == pytest.approx(1)
+        assert all(-1 <= value <= 1 for value in describe(ASPIRIN, text).values())
+
+
+def test_the_shipped_weights_tell_how_they_were_fitted_and_what_they_reach() -> None:
+    path = Path(__file__).parents[3] / "deepera_graph/judges/trained/weights/direction.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    assert record["directions"] == list(DIRECTIONS)
+    assert {"scifact dev", "pubmedqa", "trials"} <= record["cross_validated"].keys()
+    assert all(len(one) == len(DIRECTIONS) for one in record["weights"].values())
+
+
+def test_a_file_that_holds_no_weights_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "direction.json"
+    path.write_text("{}", encoding="utf-8")
+    with pytest.raises(SettingsError, match=r"direction\.json' holds no weights of directions"):
+        DirectionModel.load(path)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Does aspirin lower fever?",
+        "Night shifts: are nurses at greater risk?",
+        "Aspirin lowers the risk of stroke",
+    ],
+)
+def test_questions_with_an_auxiliary_and_claims_ask_for_yes_or_no(question: str) -> None:
+    assert asks_yes_or_no(question)
