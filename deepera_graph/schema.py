@@ -13,15 +13,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
 
 from deepera_graph.errors import BudgetError, CallError, RoleError, SettingsError
 from deepera_graph.usage import Usage
 
 if TYPE_CHECKING:
-    from langchain_core.runnables import (
-        Runnable,
-    )  # half a second, which a usage error need not wait
+    from langchain_core.runnables import Runnable  # takes half a second
 
 IntentKind = Literal[
     "definition", "mechanism", "comparison", "causal inference", "functional role", "other"
@@ -117,6 +116,10 @@ class Intent(RoleAnswer):
     )
     intent: IntentKind = Field(description="What kind of relation the question asks about.")
     expected_answer_type: AnswerType = Field(description="What form the answer has.")
+
+
+# How a judge may begin a reason, by its own score; `select` has it agree with what is decided.
+FOR_IT, AGAINST_IT = "for it: ", "against it: "
 
 
 class Judgement(RoleAnswer):
@@ -244,12 +247,14 @@ class PassageTask(Window):
     """What the summarizer, and a judge of single passages, is given.
 
     A judge that can give the summary along with its score is given `summary_from`, the lowest score
-    in [0, 1] for which it is wanted; where that is missing, none is.
+    in [0, 1] for which it is wanted; where that is missing, none is. A summarizer is given `quote`,
+    what the judge quoted of the text, word for word, if it did.
     """
 
     question: str
     intent: IntentFields
     summary_from: NotRequired[float]
+    quote: NotRequired[str]
 
 
 class Batch(TypedDict):
@@ -349,6 +354,11 @@ class Backend:
     about: Mapping[str, Any] = field(default_factory=dict)
     spec: Mapping[str, Any] | None = None
     needs_evidence: bool = False
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
+        """Let a model of pydantic's hold a backend as it is, without reading its annotations."""
+        return core_schema.is_instance_schema(cls)
 
     def fingerprint(self) -> dict[str, Any]:
         """Return what judgements of this backend depend on, as plain data.

@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Awaitable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
@@ -15,7 +16,13 @@ from langchain_core.runnables.config import run_in_executor
 
 from deepera_graph.budget import Tab, tab_of
 from deepera_graph.chat import io_loop
-from deepera_graph.chat.errors import filter_responses, reveals_secret, secrets_of, to_call_error
+from deepera_graph.chat.errors import (
+    KEY_VARIABLE,
+    filter_responses,
+    reveals_secret,
+    secrets_of,
+    to_call_error,
+)
 from deepera_graph.chat.parsing import ReplyModel, json_schema
 from deepera_graph.chat.retry import (
     CircuitBreaker,
@@ -37,6 +44,22 @@ _IN_WORDS = "\n\nAnswer with one JSON object and nothing else. It must follow th
 # OpenAI's own servers refuse a strict schema with `maxLength`:
 # https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
 _REFUSES_BOUNDS = re.compile(r"^https?://[^/]*\b(?:openai\.com|azure\.com)(?::\d+)?(?:/|$)")
+
+
+def find_key_variable(base_url: str | None, api_key_env: str | None) -> str | None:
+    """Return the variable whose key a server of OpenAI's protocol is sent; None sends no key.
+
+    OpenAI's key goes to OpenAI. Any other server gets a key only if one is named for it.
+    """
+    if api_key_env is not None or not base_url:
+        return api_key_env or KEY_VARIABLE
+    try:
+        address = urlsplit(base_url)
+        host = address.hostname or ""
+    except ValueError:  # the client will say so
+        return None
+    is_openai = address.scheme == "https" and f".{host}".endswith(".openai.com")
+    return KEY_VARIABLE if is_openai else None
 
 
 class OutputModes:

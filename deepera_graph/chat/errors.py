@@ -16,6 +16,8 @@ from deepera_graph.chat.parsing import refuse_doubles, sanitize_line
 from deepera_graph.errors import CallError
 from deepera_graph.usage import Usage
 
+KEY_VARIABLE = "OPENAI_API_KEY"
+NO_KEY = "not-needed"  # what servers without keys are sent
 _UNUSABLE = frozenset({401, 403, 404})
 _TIMED_OUT = frozenset({"TimeoutError", "APITimeoutError", "TimeoutException"})
 _CONNECTION = frozenset({"APIConnectionError", "ConnectionError", "TransportError", "HTTPError"})
@@ -67,7 +69,8 @@ def _message(
     error: Exception, status: int | None, secrets: Collection[str], *, unreachable: bool
 ) -> str:
     if status in {401, 403}:
-        return f"the server refused the API key (HTTP {status})"
+        none = ", as it was sent none: name the variable that holds it with api_key_env"
+        return f"the server refused the API key (HTTP {status}){none if NO_KEY in secrets else ''}"
     if unreachable:
         return f"the server cannot be reached ({shorten(_root_cause(error), secrets)})"
     if isinstance(error, JSONDecodeError | UnicodeDecodeError):

@@ -22,9 +22,9 @@ BYTES_PER_MB = 1_000_000
 class FolderOptions:
     """Which cache it is."""
 
-    where: str | None = opt(
+    cache: str | None = opt(
         "Folder of the cache.",
-        "--cache",
+        config=True,
         metavar="DIR",
         shown="$XDG_CACHE_HOME/deepera or ~/.cache/deepera",
     )
@@ -56,7 +56,7 @@ def stats(*, chosen: FolderOptions) -> None:
     """Say how many replies the cache holds, and how large it is."""
     from deepera_graph.cache.store import CacheStats
 
-    folder, opened = _folder(chosen.where), _open(chosen.where)
+    folder, opened = _folder(chosen.cache), _open(chosen.cache)
     found = CacheStats(entries={}, n_bytes=0, oldest=None, newest=None)
     if opened is not None:
         with closing(opened):
@@ -97,7 +97,7 @@ def prune(*, chosen: ClearOptions, limits: PruneOptions) -> None:
 
 
 def _remove(chosen: ClearOptions, remove: Callable[[JudgementCache], int]) -> None:
-    folder, opened, n_removed = _folder(chosen.where), _open(chosen.where), 0
+    folder, opened, n_removed = _folder(chosen.cache), _open(chosen.cache), 0
     if opened is not None:
         with closing(opened):
             n_removed = remove(opened)

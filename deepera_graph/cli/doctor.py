@@ -39,15 +39,19 @@ class DoctorOptions(options.ServerOptions):
     )
     cache: str | None = opt(
         "Folder of the judgement cache to check; [b]off[/b] leaves it out.",
+        config=True,
         metavar="DIR|off",
         shown="$XDG_CACHE_HOME/deepera or ~/.cache/deepera",
     )
     path: str | None = opt(
         "Folder of local collections.",
+        config=True,
         metavar="FOLDER",
         shown="$XDG_DATA_HOME/deepera or ~/.local/share/deepera",
     )
-    qdrant_url: str | None = opt("A Qdrant server, instead of a folder.", metavar="URL")
+    qdrant_url: str | None = opt(
+        "A Qdrant server, instead of a folder.", config=True, metavar="URL"
+    )
     as_json: bool = opt("Write JSON, for programs.", "--json", default=False)
 
 

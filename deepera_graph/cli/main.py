@@ -14,7 +14,15 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from deepera_graph import __version__
-from deepera_graph.cli.console import INTERRUPTED, OK, SOME_FAILED, UNREACHABLE, USAGE, say
+from deepera_graph.cli.console import (
+    INTERRUPTED,
+    OK,
+    SOME_FAILED,
+    UNREACHABLE,
+    USAGE,
+    say,
+    speak_any_encoding,
+)
 from deepera_graph.errors import BackendError, DeepEraError, StoreError
 
 COMMANDS = {  # and the module that each is a function of
@@ -28,6 +36,7 @@ COMMANDS = {  # and the module that each is a function of
     "collections delete": "collections",
     "calibrate": "calibrate",
     "doctor": "doctor",
+    "config show": "config",
     "bench table": "bench",
     "bench build": "build",
     "bench natural": "bench",
@@ -42,12 +51,24 @@ COMMANDS = {  # and the module that each is a function of
     "cache prune": "cache",
 }
 _CODES = (
-    "[bold]Exit codes:[/bold] 0 done, 1 a line or file could not be read or written, "
+    "[bold]Exit codes:[/bold] 0 done, 1 a line or file failed, or all questions are degraded, "
     "2 usage or settings, 3 backend or store unreachable, 130 interrupted."
 )
 
 
-class _Group(TyperGroup):
+class _PlainFlags:
+    """A command whose help shows no type beside a flag, which takes no value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, that of the help among them."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]  # of the command
+        for one in params:
+            if getattr(one, "is_flag", False):
+                one.metavar = ""
+        return params
+
+
+class _Group(_PlainFlags, TyperGroup):
     """A group that imports a command when it is called, so that every start pays for one.
 
     Source: https://click.palletsprojects.com/en/stable/complex/#lazily-loading-subcommands
@@ -57,10 +78,12 @@ class _Group(TyperGroup):
         """Find a command by the first argument, and import it."""
         name, command, rest = super().resolve_command(ctx, args)
         path = f"{ctx.command_path} {name}".partition(" ")[2]
-        return name, load_command(path) if path in COMMANDS else command, rest
+        if path not in COMMANDS:
+            return name, command, rest
+        return name, load_command(path, with_config=not ctx.resilient_parsing), rest
 
 
-class _Command(TyperCommand):
+class _Command(_PlainFlags, TyperCommand):
     """A command that refuses a second --collection, of which typer would drop the first."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -71,16 +94,21 @@ class _Command(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-def load_command(name: str) -> Any:
-    """Import a command and return it as typer runs it."""
-    from deepera_graph.cli.options import flatten
+def load_command(name: str, *, with_config: bool = False) -> Any:
+    """Import a command and return it as typer runs it, its defaults as they are configured."""
+    from deepera_graph.cli.config import defaults_of, settle
+    from deepera_graph.cli.options import configurable, flatten
 
     module = import_module(f"deepera_graph.cli.{COMMANDS[name]}")
     last = name.rpartition(" ")[2]
+    command = getattr(module, last)
     daily = getattr(module, "DAILY", {}).get(last, ())
     alone = typer.Typer(rich_markup_mode="rich", add_completion=False)
-    flat = flatten(getattr(module, last), daily=daily, more=_page(name, whole=True))
-    alone.command(last, cls=_Command, epilog=_page(name), help=_pages()[name][0])(flat)
+    flat = flatten(command, daily=daily, more=_page(name, whole=True), settle=settle)
+    defaults = defaults_of(name, configurable(command)) if with_config else {}
+    how = {"default_map": defaults}
+    about = _pages()[name][0]
+    alone.command(last, cls=_Command, epilog=_page(name), help=about, context_settings=how)(flat)
     return typer.main.get_command(alone)
 
 
@@ -155,7 +183,15 @@ def _value(error: typer.TyperException, given: Sequence[str]) -> str:
                 return f", got {word.removeprefix(f'{option}=')!r}"
             if word == option and place + 1 < len(given):
                 return f", got {given[place + 1]!r}"
-    return ""
+    return _configured_value(getattr(error, "param", None))
+
+
+def _configured_value(parameter: Any) -> str:
+    from deepera_graph.cli.config import read_config
+
+    name = getattr(parameter, "name", "")
+    found = read_config().get(name) if name else None
+    return f", got {found.value!r} from {found.origin}" if found else ""
 
 
 def _help_of(error: typer.TyperException) -> str:
@@ -236,6 +272,7 @@ _list_commands()
 def run() -> None:
     """Run the command line and end the process."""
     _ignore_dropped_coroutines()
+    speak_any_encoding()
     try:
         app()
     except KeyboardInterrupt:

@@ -10,20 +10,20 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
 from deepera_graph.cli import options
-from deepera_graph.cli.console import MOST_TOLD, OK, SOME_FAILED, say
+from deepera_graph.cli.console import MOST_TOLD, OK, SOME_FAILED, progress_bar, say
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.judges import NAMED, load_backend, parse_name
 from deepera_graph.packages import call_foreign
 from deepera_graph.settings import Preset, preset
 
 if TYPE_CHECKING:
-    from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
 
     from deepera_graph.cache.store import JudgementCache
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from deepera_graph.retrieval.collection import Mode
     from deepera_graph.retrieval.sources import Skipped
     from deepera_graph.retrieval.store import PassageStore
+    from deepera_graph.retrieval.word_index import WordIndex
     from deepera_graph.schema import Backend
     from deepera_graph.thresholds import PerIntent, Threshold
 
 T = TypeVar("T")
 NO_PRESET = Preset(name="", about="")
 _NAMES = (*NAMED, "llm", "encoder:MODEL")
-_FOR_ALL = ("preset", "backend", "max_concurrency")  # options of a judge that is no chat model, too
 _PLAIN_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,39}")
 _KEY_VARIABLE = "OPENAI_API_KEY"
 _SERVER_KEY_VARIABLE = "QDRANT_API_KEY"
@@ -50,7 +50,7 @@ _THRESHOLDS = "a number from 0 to 1, gap[:FLOOR], quantile:SHARE[:FLOOR] or KIND
 
 def judge_kind(judge: options.JudgeOptions) -> str:
     """Return ``local``, ``llm``, ``encoder`` or ``factory``."""
-    for_llm = [name for name in options.given(judge) if name not in _FOR_ALL]
+    for_llm = [name for name in options.given(judge) if name not in options.FOR_ALL_JUDGES]
     name = judge.backend or ("llm" if for_llm else "local")
     if name == "llm":
         if not judge.model:
@@ -294,7 +294,8 @@ def open_collection(
 ) -> PassageStore:
     """Open the collection."""
     if not store.collection:
-        raise SettingsError("--collection must name a collection, got ''")
+        given = "" if store.collection is None else ", got ''"
+        raise SettingsError(f"--collection must name a collection{given}")
     place = place_of(store)
     from deepera_graph.retrieval.store import open_store
 
@@ -334,13 +335,30 @@ class Source:
         self._n_bad = 0
         self.skipped: list[Skipped] = []
         self.passages = read_passages(
-            path, max_words=_read_max_words(reading.max_words), on_skip=self._note
+            path,
+            max_words=_read_max_words(reading.max_words),
+            on_skip=self._note,
+            on_read=self._note_bytes,
         )
+        self._n_read: int | None = None  # bytes
+        self._n_bytes: int | None = None  # of all files
 
     @property
     def exit_code(self) -> int:
         """What a command that was done otherwise ends with; files of other kinds are no failure."""
         return SOME_FAILED if self._n_bad else OK
+
+    def fill(self, store: PassageStore | WordIndex, *, quiet: bool, **how: Any) -> int:
+        """Index all passages under a progress bar, as *how* says; return how many."""
+        with progress_bar("indexing", hidden=quiet) as bar:
+
+            def watch(n: int) -> None:
+                bar.move(to=self._n_read, total=self._n_bytes, count=n)
+
+            return store.add(self.passages, on_progress=watch, **how)
+
+    def _note_bytes(self, n_read: int, n_bytes: int) -> None:
+        self._n_read, self._n_bytes = n_read, n_bytes
 
     def tell(self) -> None:
         """Say on stderr what was left out."""
@@ -355,14 +373,14 @@ class Source:
         if self._n_bad > MOST_TOLD:
             say(f"skipped {self._n_bad - MOST_TOLD} more like these")
 
-    def first(self) -> Document:
-        """Return the first passage; if there is none, say why and leave."""
+    def check(self) -> None:
+        """Read the first passage, and put it back; if there is none, say why and leave."""
         first = next(self.passages, None)
         if first is None:
             self.tell()
             say(f"there is nothing to index in {self._path!r}")
             raise typer.Exit(SOME_FAILED)
-        return first
+        self.passages = chain([first], self.passages)
 
     def _note(self, skipped: Skipped) -> None:
         self._n_bad += not skipped.other_kind

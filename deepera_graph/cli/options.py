@@ -18,6 +18,7 @@ import typer
 from deepera_graph.errors import SettingsError
 
 Command = Callable[..., None]
+FOR_ALL_JUDGES = ("preset", "backend", "max_concurrency")  # also of one that is no chat model
 
 
 def opt(
@@ -33,12 +34,14 @@ def opt(
     setting: str = "",
     means: Mapping[Any, Any] | None = None,
     many: Callable[[str], Any] | None = None,
+    config: bool = False,
 ) -> Any:
     """Declare an option as a field of a dataclass: its help, and how it is written.
 
     *brief* is the help where only daily options are shown, *shown* a default that is no value,
     *setting* its name in the package, *means* what values stand for there; *many* reads each of
-    several values with commas between them.
+    several values with commas between them. With *config* it has a key of its name in a file of
+    `deepera_graph.cli.config`.
     """
     info = typer.Option(
         *names,
@@ -49,7 +52,7 @@ def opt(
         min=least,
     )
     about = {"option": info, "names": names, "brief": brief, "setting": setting}
-    about |= {"means": means, "many": many}
+    about |= {"means": means, "many": many, "config": config}
     return field(default=MISSING if needed else default, metadata=about)
 
 
@@ -86,10 +89,18 @@ def split_names(option: str, text: str) -> tuple[str, ...]:
     return names
 
 
-def flatten(command: Command, *, daily: Collection[str] = (), more: str = "") -> Command:
+def flatten(
+    command: Command,
+    *,
+    daily: Collection[str] = (),
+    more: str = "",
+    settle: Callable[[dict[str, Any], Mapping[str, str]], None] | None = None,
+) -> Command:
     """Return a command as typer reads it: the fields of its dataclasses are its options.
 
     Its ``--help`` shows the *daily* ones, or all; ``--help-all`` says *more* below all options.
+    *settle* may change the values before the command runs; it is told where each is from, but for
+    those that must always be given.
     """
     hints = get_type_hints(command, include_extras=True)
     kinds: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
@@ -102,9 +113,17 @@ def flatten(command: Command, *, daily: Collection[str] = (), more: str = "") ->
             plain.append(parameter.replace(annotation=hints[name]))
     if daily:
         plain.append(_help_all(infos, more))
+    asks = "context" in signature(command).parameters
+    if not asks:
+        plain.append(Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context))
+    always = {one.name for one in plain if one.default is Parameter.empty}
 
-    def run(**values: Any) -> None:
+    def run(context: typer.Context, **values: Any) -> None:
         values.pop("help_all", None)
+        if settle is not None:
+            sources = {name: str(context.get_parameter_source(name)) for name in values}
+            settle(values, {name: one for name, one in sources.items() if name not in always})
+        values |= {"context": context} if asks else {}
         made = {
             name: kind(**{one.name: values.pop(one.name) for one in fields(kind)})
             for name, kind in kinds.items()
@@ -115,6 +134,12 @@ def flatten(command: Command, *, daily: Collection[str] = (), more: str = "") ->
     run.__annotations__ = {one.name: one.annotation for one in plain}
     run.__dict__["__signature__"] = Signature(plain)
     return run
+
+
+def configurable(command: Command) -> set[str]:
+    """Return the options of a command that a file or a variable may give."""
+    kinds = [kind for kind in get_type_hints(command).values() if is_dataclass(kind)]
+    return {one.name for kind in kinds for one in fields(kind) if one.metadata["config"]}
 
 
 def _typer_option(one: Any) -> Any:
@@ -176,7 +201,20 @@ class OutputOptions:
     quiet: bool = opt("No progress bar and no closing line.", "--quiet", "-q", default=False)
 
 
-_judge = partial(opt, panel="Who judges")
+@dataclass(frozen=True, kw_only=True)
+class ShowOptions(OutputOptions):
+    """What is shown to a reader."""
+
+    verbose: bool = opt(
+        "Also show how the question was read, and all that was dropped.",
+        "--verbose",
+        "-v",
+        brief="Also show all that was dropped.",
+        default=False,
+    )
+
+
+_judge = partial(opt, panel="Who judges", config=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,15 +227,15 @@ class ServerOptions:
         metavar="NAME",
     )
     base_url: str | None = _judge(
-        "Server with OpenAI's chat protocol, e.g. http://localhost:8000/v1. It needs no key, "
-        "unless --api-key-env is given or OPENAI_API_KEY is set.",
+        "Server with OpenAI's chat protocol, e.g. http://localhost:8000/v1. It is sent no key, "
+        "unless --api-key-env names one for it.",
         brief="Its server, e.g. http://localhost:8000/v1.",
         metavar="URL",
     )
     api_key_env: str | None = _judge(
         "Environment variable that holds the API key. A key is never printed or stored.",
         metavar="VAR",
-        shown="OPENAI_API_KEY",
+        shown="OPENAI_API_KEY for openai: without --base-url, else none",
     )
 
 
@@ -285,7 +323,7 @@ class CacheOptions:
     )
 
 
-_cost = partial(opt, panel="Limits on cost")
+_cost = partial(opt, panel="Limits on cost", config=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -315,7 +353,7 @@ class BudgetOptions:
     output_price: float | None = _cost("Price of a million reply tokens.", metavar="M")
 
 
-_filter = partial(opt, panel="What is kept")
+_filter = partial(opt, panel="What is kept", config=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -419,7 +457,7 @@ class FilterOptions:
     )
 
 
-_store = partial(opt, panel="Store")
+_store = partial(opt, panel="Store", config=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -435,7 +473,7 @@ class PlaceOptions:
 
     path: str | None = _store(
         "Folder of local collections.",
-        brief="Folder of local collections, if not the usual one.",
+        brief="Folder of local collections.",
         metavar="FOLDER",
         shown="$XDG_DATA_HOME/deepera or ~/.local/share/deepera",
     )
@@ -473,7 +511,7 @@ def data_folder() -> Path:
     return Path(home) / "deepera"
 
 
-_engine = partial(opt, panel="Where it runs")
+_engine = partial(opt, panel="Where it runs", config=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,10 +16,11 @@ from openai import DefaultHttpxClient
 
 from deepera_graph import prompts
 from deepera_graph.chat import io_loop
-from deepera_graph.chat.client import UNSUPPORTED, ChatModel, OutputMode
+from deepera_graph.chat.client import UNSUPPORTED, ChatModel, OutputMode, find_key_variable
+from deepera_graph.chat.errors import NO_KEY
 from deepera_graph.chat.parsing import JudgementReply, ReplyModel, parse_reply
 from deepera_graph.chat.retry import RetryPolicy
-from deepera_graph.doctor.checks import KEY_VARIABLE, SAMPLE, Finding, judge_sample
+from deepera_graph.doctor.checks import SAMPLE, Finding, judge_sample
 from deepera_graph.errors import AnswerError, CallError, SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import llm_backend
@@ -30,7 +31,6 @@ _ANSWERS, _STRUCTURED = "model answers", "structured answers"
 _JUDGEMENT = "judgement of the model"
 _OPENAI = "openai:"
 _OPENAI_URL = "https://api.openai.com/v1"
-_NO_KEY = "not-needed"
 _REFUSED = frozenset({401, 403})
 
 
@@ -39,9 +39,9 @@ def check_server(
 ) -> Iterator[Finding]:
     """Yield what is found from the key to a judgement; ends early where nothing more can work."""
     is_openai = base_url is not None or (model or "").startswith(_OPENAI)
-    variable = key_variable or (KEY_VARIABLE if is_openai else None)
-    if variable is not None:
-        key = _check_key(variable, needed=base_url is None or key_variable is not None)
+    variable = find_key_variable(base_url, key_variable) if is_openai else key_variable
+    if variable is not None or is_openai:
+        key = _check_key(variable) if variable is not None else _NO_KEY_IS_SENT
         yield key
         if key.status == "fail":
             yield from _skip("no call is made without the key", "address", _ANSWERS)
@@ -49,7 +49,7 @@ def check_server(
     name = model
     if is_openai:
         own = os.environ.get("OPENAI_API_BASE") or os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL
-        secret = os.environ.get(variable or "", "").strip() or _NO_KEY
+        secret = os.environ.get(variable or "", "").strip() or NO_KEY
         address = _check_address(base_url or own, secret, seconds=timeout)
         yield address.finding
         if address.finding.status == "fail":
@@ -88,15 +88,20 @@ _KEY = "key"
 _PLAIN_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,39}")
 
 
-def _check_key(variable: str, *, needed: bool) -> Finding:
+_NO_KEY_IS_SENT = Finding(
+    _KEY,
+    "ok",
+    "none is sent, as many local servers need none; --api-key-env names one",
+)
+
+
+def _check_key(variable: str) -> Finding:
     """Return whether the variable is set, and to something that can be sent."""
     if not _PLAIN_VARIABLE.fullmatch(variable) and variable not in os.environ:
         found = "the variable named is not set, and its name looks like a key itself"
         advice = "give --api-key-env the name of an environment variable, not the key"
         return Finding(_KEY, "fail", found, advice)
     key = os.environ.get(variable, "").strip()
-    if not key and not needed:
-        return Finding(_KEY, "ok", f"{variable} is not set; many local servers need none")
     if not key:
         return Finding(_KEY, "fail", f"{variable} is not set", f"export {variable}=...")
     if not key.isascii() or not key.isprintable():
@@ -338,8 +343,9 @@ def _check_answers(
         yield _explain_refusal(refused)
         yield from _skip("the model gave no answer", _STRUCTURED, _JUDGEMENT)
         return
-    has_key = os.environ.get(key_variable or KEY_VARIABLE, "").strip()
-    accepted = " and the key" if has_key else " without a key"
+    is_openai = base_url is not None or name.startswith(_OPENAI)
+    sent = find_key_variable(base_url, key_variable) if is_openai else key_variable
+    accepted = " and the key" if os.environ.get(sent or "", "").strip() else " without a key"
     yield Finding(_ANSWERS, "ok", "the server took the call" + accepted)
     yield from (trial.finding for trial in trials)
     best = _find_best(trials, chat)

@@ -213,3 +213,8 @@ def test_the_doctor_prints_settings_and_presets(deepera):
     assert set(plain["presets"]) == set(PRESETS)
     shown = deepera("doctor", "--settings").stdout
     assert all(name in shown for name in (*plain["defaults"], *PRESETS, "cascade"))
+
+
+@pytest.mark.parametrize("command", ["", *DAILY, "bench", "bench table", "doctor"])
+def test_no_flag_is_shown_with_a_type(deepera, command):
+    assert "<bool>" not in deepera(*command.split(), "--help").stdout

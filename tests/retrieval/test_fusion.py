@@ -5,6 +5,8 @@ import random
 from typing import ClassVar
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from qdrant_client import models
@@ -17,8 +19,31 @@ N_PASSAGES, N_QUESTIONS = 80, 100
 
 
 def test_fuse_adds_reciprocal_ranks():
-    scores = fuse([["a", "b"], ["b", "c"]])
+    scores = fuse([["a", "b"], ["b", "c"]], k=60)
     assert scores == pytest.approx({"a": 1 / 61, "b": 1 / 62 + 1 / 61, "c": 1 / 62})
+    assert fuse([["a"]]) == pytest.approx({"a": 1 / 11})
+
+
+def place_of_the_first(rankings, **how):
+    scores = fuse(rankings, **how)
+    return 1 + sum(score >= scores["first"] for name, score in scores.items() if name != "first")
+
+
+def test_what_one_list_puts_first_is_among_the_best_25():
+    """The worst case: all others stand in both lists, the high of one where the low of the other
+    are."""
+    for n in range(1, 200):
+        others = [f"{number}" for number in range(n)]
+        assert place_of_the_first([["first", *others], others[::-1]]) <= 25
+    middle = [f"{number}" for number in range(124)]
+    assert place_of_the_first([["first", *middle], middle[::-1]], k=60) > 30
+
+
+@given(st.permutations(range(60)), st.integers(0, 60))
+def test_what_one_list_puts_first_is_kept_whatever_the_other_says(other, n_only_there):
+    there = [f"{number}" for number in other]
+    own = [f"{number}" for number in range(n_only_there, 60)]
+    assert place_of_the_first([["first", *own], there]) <= 25
 
 
 def test_fuse_of_nothing_is_nothing():
@@ -56,7 +81,7 @@ def textbook(rankings):
     scores = {}
     for ranking in rankings:
         for rank, document in enumerate(ranking, start=1):
-            scores[document.id] = scores.get(document.id, 0) + 1 / (60 + rank)
+            scores[document.id] = scores.get(document.id, 0) + 1 / (10 + rank)
     return scores
 
 
@@ -78,7 +103,7 @@ def test_hybrid_is_the_textbook_fusion_of_both_rankings(stores):
 @pytest.mark.full
 def test_qdrants_own_fusion_agrees_where_nothing_ties(stores):
     """Its k is one higher, because it counts ranks from 0."""
-    fusion = models.RrfQuery(rrf=models.Rrf(k=61))
+    fusion = models.RrfQuery(rrf=models.Rrf(k=11))
     compared = 0
     for question in questions():
         sides = [stores[mode].search(question, k=N_PASSAGES) for mode in ("dense", "sparse")]
@@ -116,7 +141,7 @@ def test_a_passage_second_on_both_sides_beats_the_first_of_each_even_at_k_one():
     with open_store("c", embeddings=AnglesByCount()) as store:
         store.add(Document(id=name, page_content=text) for name, text in texts.items())
         assert [found.id for found in store.search("kelp", k=1)] == ["8"]
-        both = models.RrfQuery(rrf=models.Rrf(k=61))
+        both = models.RrfQuery(rrf=models.Rrf(k=11))
         [(shallow, _)] = store.vectorstore.similarity_search_with_score(
             "kelp", k=1, hybrid_fusion=both
         )

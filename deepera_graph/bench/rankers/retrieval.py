@@ -29,8 +29,9 @@ from deepera_graph.bench.rankers.external import (
     load_sentence_model,
     sentence_versions,
 )
+from deepera_graph.chat.client import find_key_variable
+from deepera_graph.chat.errors import NO_KEY
 from deepera_graph.judges.cross_encoder.models import weights
-from deepera_graph.judges.llm.backend import DEFAULT_KEY_VARIABLE
 from deepera_graph.packages import call_foreign, check_extra
 
 STEMMER = "english"
@@ -157,16 +158,17 @@ class Dense(Ranker):
 
 
 class OpenAIVectors(Embeddings):
-    """Embeddings of OpenAI, or of another server, which needs no key; their errors are ours."""
+    """Embeddings of OpenAI, or of another server, which is sent no key; their errors are ours."""
 
     def __init__(self, model: str, base_url: str | None) -> None:
-        key = os.environ.get(DEFAULT_KEY_VARIABLE, "").strip()
-        if not key and base_url is None:
+        variable = find_key_variable(base_url, None)
+        key = os.environ.get(variable, "").strip() if variable else NO_KEY
+        if not key:
             raise UnavailableError(
-                f"no API key: set the environment variable {DEFAULT_KEY_VARIABLE}, or name a "
-                "server that needs none, dense:openai:MODEL@http://server/v1"
+                f"no API key: set the environment variable {variable}, or name a server that needs "
+                "none, dense:openai:MODEL@http://server/v1"
             )
-        options: dict[str, Any] = {"model": model, "api_key": key or "not-needed"}
+        options: dict[str, Any] = {"model": model, "api_key": key}
         if base_url is not None:  # other servers take text, not the numbers of OpenAI's tokens
             options |= {"base_url": base_url, "check_embedding_ctx_length": False}
         self._made: Embeddings = import_module("langchain_openai").OpenAIEmbeddings(**options)

@@ -4,14 +4,14 @@ import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.load import dumpd, load
 from pydantic import SecretStr
 
-from deepera_graph.chat.client import ChatModel, find_model
-from deepera_graph.chat.errors import has_password
+from deepera_graph.chat.client import ChatModel, find_key_variable, find_model
+from deepera_graph.chat.errors import NO_KEY, has_password
 from deepera_graph.chat.parsing import (
     AnswerReply,
     IntentReply,
@@ -33,14 +33,11 @@ from deepera_graph.judges.llm.roles import (
 )
 from deepera_graph.prompts import Domain, load_domain, prompts_hash
 from deepera_graph.schema import Backend
-from deepera_graph.settings import check_at_least, warn_renamed
+from deepera_graph.settings import check_at_least, read_fields, warn_renamed
 
-T = TypeVar("T", RetryPolicy, RateLimits)
 Mode = Literal["separate", "fused", "grouped"]
 GROUP_SIZE = 10
-DEFAULT_KEY_VARIABLE = "OPENAI_API_KEY"
 _FIXED_TEMPERATURE = ("o1", "o3", "o4", "gpt-5")  # models that refuse any temperature but theirs
-_NO_KEY = "not-needed"
 _FILLED = (IntentReply, JudgementReply, SummaryReply, AnswerReply)
 _FILLED_IN: dict[Mode, tuple[type[ReplyModel], ...]] = {
     "separate": (),
@@ -54,6 +51,18 @@ _PROMPTS_OF: dict[Mode, tuple[str, ...]] = {
 }
 _SECRET_OPTIONS = ("api_key", "_token", "_secret", "password")
 _MAY_HOLD_SECRETS = frozenset({"default_headers", "default_query", "openai_proxy"})
+
+
+class LlmKwargs(TypedDict, total=False):
+    """The options of `llm_backend`, but for those of the model, as keyword arguments."""
+
+    base_url: str | None
+    api_key_env: str | None
+    retry: RetryPolicy | Mapping[str, Any] | None
+    limits: RateLimits | Mapping[str, Any] | None
+    domain: Domain | Mapping[str, Any] | str | None
+    mode: Mode
+    group_size: int | None
 
 
 def llm_backend(
@@ -73,7 +82,8 @@ def llm_backend(
 
     Args:
         model: A LangChain chat model, or its name, ``provider:model``.
-        base_url: Any server that speaks OpenAI's chat protocol; no key is needed then.
+        base_url: Any server that speaks OpenAI's chat protocol. It is sent no key but one that
+            *api_key_env* names; OpenAI's own key goes to OpenAI's servers alone.
         api_key_env: Environment variable that holds the key; the provider's own if None.
         retry: How long to wait and what to try again, a `RetryPolicy`; its fields by name, or the
             defaults.
@@ -108,7 +118,8 @@ def llm_backend(
         if base_url or api_key_env or options:
             raise SettingsError("base_url, api_key_env and options go with a model's name only")
         made, spec = model, _dumped(model)
-    policy, bounds = _of(RetryPolicy, retry or _from_old_name(patience)), _of(RateLimits, limits)
+    policy = read_fields("retry", RetryPolicy, retry or _from_old_name(patience) or {})
+    bounds = read_fields("limits", RateLimits, limits or {})
     chat = ChatModel(made, policy, bounds)
     field = None if domain is None else load_domain(domain)
     written: dict[str, Any] = {"domain": field.to_dict()} if field else {}
@@ -170,16 +181,6 @@ def _judge(mode: Mode, chat: ChatModel, domain: Domain | None, size: int | None)
     return FusedJudge(chat, domain) if mode == "fused" else LlmJudge(chat, domain)
 
 
-def _of(kind: type[T], value: T | Mapping[str, Any] | None) -> T:
-    if isinstance(value, kind):
-        return value
-    try:
-        return kind(**(value or {}))  # type: ignore[arg-type]  # a mapping, as it is not a kind
-    except TypeError as error:
-        name = "retry" if kind is RetryPolicy else "limits"
-        raise SettingsError(f"{name}: {error}") from error
-
-
 def _from_old_name(
     patience: RetryPolicy | Mapping[str, Any] | None,
 ) -> RetryPolicy | Mapping[str, Any] | None:
@@ -202,9 +203,12 @@ def _make(
         chosen.setdefault("temperature", 0)
     if base_url:
         chosen["base_url"] = base_url
-    variable = api_key_env or (DEFAULT_KEY_VARIABLE if provider == "openai" else None)
+    of_openai = provider == "openai"
+    variable = find_key_variable(base_url, api_key_env) if of_openai else api_key_env
     if variable:
-        chosen["api_key"] = _key(variable, needed=not base_url or api_key_env is not None)
+        chosen["api_key"] = _key(variable)
+    elif of_openai:
+        chosen["api_key"] = SecretStr(NO_KEY)
     return find_model(name, **chosen)
 
 
@@ -222,16 +226,14 @@ def _refuse_secrets(options: Mapping[str, Any], base_url: str | None) -> None:
             )
 
 
-def _key(variable: str, *, needed: bool) -> SecretStr:
+def _key(variable: str) -> SecretStr:
     key = os.environ.get(variable, "").strip()  # a line break at its end would end up in an error
-    if key:
-        return SecretStr(key)
-    if needed:
+    if not key:
         raise SettingsError(
             f"no API key: set the environment variable {variable}, or give base_url for a server "
             "that needs none"
         )
-    return SecretStr(_NO_KEY)
+    return SecretStr(key)
 
 
 def _loaded(dump: Mapping[str, Any]) -> BaseChatModel:
@@ -246,6 +248,10 @@ def _loaded(dump: Mapping[str, Any]) -> BaseChatModel:
 
 def _dumped(model: BaseChatModel) -> dict[str, Any] | None:
     """Write a model down without its secrets; None if LangChain cannot, or headers may hold one."""
+    if not isinstance(model, BaseChatModel):
+        raise SettingsError(
+            f"model must be a LangChain chat model or its name, 'provider:model', got {model!r:.80}"
+        )
     if not model.is_lc_serializable():
         return None
     dump = dumpd(model)

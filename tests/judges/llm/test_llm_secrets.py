@@ -2,12 +2,14 @@
 
 import copy
 import json
+import os
 import pickle
 
 import pytest
 from langchain_openai import ChatOpenAI
 
 from deepera_graph import EvidenceReranker, SettingsError, llm_backend
+from deepera_graph.chat.client import find_key_variable
 from support.openai_server import ChatServer, Reply, Request
 from support.scripted import answer_in_json
 
@@ -41,7 +43,7 @@ def test_the_key_reaches_the_server_and_nothing_else(by_name):
         model = "openai:scripted" if by_name else ChatOpenAI(
             model="scripted", base_url=server.base_url, api_key=KEY
         )  # fmt: skip
-        options = {"base_url": server.base_url} if by_name else {}
+        options = {"base_url": server.base_url, "api_key_env": "OPENAI_API_KEY"} if by_name else {}
         reranker = EvidenceReranker(llm_backend(model, **options))
         result = reranker.rerank(QUESTION, ["Tea lowered it."])
         headers = {request.headers["authorization"] for request in server.requests}
@@ -60,7 +62,9 @@ def test_the_key_reaches_the_server_and_nothing_else(by_name):
 )
 def test_a_server_that_repeats_the_key_does_not_get_it_into_the_result(reply):
     with ChatServer(lambda request: reply) as server:
-        backend = llm_backend("openai:scripted", base_url=server.base_url, retry=QUICK)
+        backend = llm_backend(
+            "openai:scripted", base_url=server.base_url, api_key_env="OPENAI_API_KEY", retry=QUICK
+        )
         reranker = EvidenceReranker(backend)
         result = reranker.rerank(QUESTION, ["Tea lowered it."])
     assert result.failed
@@ -71,7 +75,9 @@ def test_a_server_that_repeats_the_key_does_not_get_it_into_the_result(reply):
 def test_white_space_around_the_key_is_no_part_of_it(key, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", key)
     with ChatServer(ordinary) as server:
-        backend = llm_backend("openai:scripted", base_url=server.base_url, retry=QUICK)
+        backend = llm_backend(
+            "openai:scripted", base_url=server.base_url, api_key_env="OPENAI_API_KEY", retry=QUICK
+        )
         result = EvidenceReranker(backend).rerank(QUESTION, ["Tea lowered it."])
         assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
     assert not result.failed
@@ -116,12 +122,43 @@ def test_a_named_variable_must_be_set(monkeypatch):
         llm_backend("openai:m", base_url="http://127.0.0.1:9/v1", api_key_env="MY_KEY")
 
 
-def test_a_server_of_ones_own_needs_no_key(monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY")
+@pytest.mark.parametrize("is_set", [True, False])
+def test_a_server_of_ones_own_needs_no_key_and_is_not_sent_that_of_openai(is_set, monkeypatch):
+    if not is_set:
+        monkeypatch.delenv("OPENAI_API_KEY")
     with ChatServer(ordinary) as server:
         backend = llm_backend("openai:m", base_url=server.base_url)
         assert not EvidenceReranker(backend).rerank(QUESTION, ["Tea."]).failed
-        assert "sk-" not in server.requests[0].headers["authorization"]
+        sent = {request.headers["authorization"] for request in server.requests}
+    assert sent == {"Bearer not-needed"}
+
+
+@pytest.mark.parametrize(
+    ("base_url", "sent"),
+    [
+        (None, KEY),
+        ("https://api.openai.com/v1", KEY),
+        ("https://eu.api.openai.com/v1/", KEY),
+        ("https://API.OpenAI.com", KEY),
+        ("http://api.openai.com/v1", "not-needed"),
+        ("https://api.openai.com.example.org/v1", "not-needed"),
+        ("https://notopenai.com/v1", "not-needed"),
+        ("https://example.org/api.openai.com/v1", "not-needed"),
+        ("http://[::1", "not-needed"),
+    ],
+)
+def test_the_key_of_openai_goes_to_openai_alone(base_url, sent):
+    variable = find_key_variable(base_url, None)
+    assert (os.environ[variable] if variable else "not-needed") == sent
+
+
+def test_a_server_that_wants_a_key_is_told_from_one_that_refuses_it(monkeypatch):
+    with ChatServer(lambda request: Reply(status=401)) as server:
+        for named, words in (({}, "was sent none"), ({"api_key_env": "OPENAI_API_KEY"}, "")):
+            backend = llm_backend("openai:m", base_url=server.base_url, retry=QUICK, **named)
+            failed = EvidenceReranker(backend).rerank(QUESTION, ["Tea."]).backend_failure
+            assert "refused the API key (HTTP 401)" in failed
+            assert ("was sent none" in failed) == bool(words)
 
 
 @pytest.mark.full
@@ -131,7 +168,7 @@ def test_a_copy_takes_its_key_from_the_environment(by_name, monkeypatch):
         model = "openai:scripted" if by_name else ChatOpenAI(
             model="scripted", base_url=server.base_url, api_key=KEY, temperature=0.5
         )  # fmt: skip
-        options = {"base_url": server.base_url} if by_name else {}
+        options = {"base_url": server.base_url, "api_key_env": "OPENAI_API_KEY"} if by_name else {}
         reranker = EvidenceReranker(llm_backend(model, **options), threshold=0.7)
         frozen = pickle.dumps(reranker)
         expected = reranker.rerank(QUESTION, ["Tea lowered it.", "Milk."])

@@ -123,7 +123,9 @@ def test_a_server_that_repeats_the_key(
 
     ears, errors = Ears(), Errors()
     with ChatServer(answer) as server, JudgementCache(tmp_path / "cache.sqlite") as cache:
-        backend = llm_backend("openai:m", base_url=server.base_url, retry=QUICK)
+        backend = llm_backend(
+            "openai:m", base_url=server.base_url, api_key_env="OPENAI_API_KEY", retry=QUICK
+        )
         reranker = EvidenceReranker(backend, cache=cache)
         run = (QUESTION, ["Tea lowered it.", "Milk did."])
         config: Any = {"callbacks": [ears, errors]}
@@ -146,7 +148,9 @@ def test_a_server_that_repeats_the_key(
 
 def test_a_failure_printed_with_its_causes_does_not_show_the_key() -> None:
     with ChatServer(lambda request: echoed(401)) as server:
-        backend = llm_backend("openai:m", base_url=server.base_url, retry=QUICK)
+        backend = llm_backend(
+            "openai:m", base_url=server.base_url, api_key_env="OPENAI_API_KEY", retry=QUICK
+        )
         with pytest.raises(DeepEraError) as caught:
             backend.intent.invoke({"question": QUESTION, "problem": ""})
     assert KEY not in "".join(traceback.format_exception(caught.value)) + repr(caught.value)

@@ -1,0 +1,233 @@
+"""`deepera config`: defaults of options, from a file and from the environment.
+
+The nearest `deepera.toml`, or `pyproject.toml` with a table ``[tool.deepera]``, upward from the
+working directory; above it variables such as ``DEEPERA_MODEL``; above these the options given.
+"""
+
+import os
+import tomllib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from deepera_graph.cli import options
+from deepera_graph.errors import SettingsError
+from deepera_graph.settings import PRESETS
+
+FILE, PROJECT, TABLE = "deepera.toml", "pyproject.toml", "[tool.deepera]"
+PREFIX = "DEEPERA_"
+PLACE = "DEEPERA_CONFIG"  # a file to be read instead, or "off"
+OFF = "off"
+NEVER = ("demo", "bench", "judge")  # what is shown and measured is the same for everybody
+_KINDS = (
+    options.JudgeOptions, options.CacheOptions, options.BudgetOptions, options.FilterOptions,
+    options.StoreOptions, options.EngineOptions,
+)  # fmt: skip
+OPTIONS = {one.name: one for kind in _KINDS for one in fields(kind)}
+_PATHS = frozenset({"cache", "curve", "path"})
+_OF_A_CHAT_MODEL = frozenset(
+    one.name for one in fields(options.JudgeOptions) if one.name not in options.FOR_ALL_JUDGES
+)
+_PROVIDERS = frozenset(
+    {"anthropic", "azure_openai", "bedrock", "bedrock_converse", "cohere", "deepseek", "fireworks"}
+    | {"google_genai", "google_vertexai", "groq", "mistralai", "nvidia", "openai", "openrouter"}
+    | {"perplexity", "together", "xai"}
+)
+_ENVIRONMENT, _GIVEN = 1, 2  # levels; a file is 0
+# An option of a file or the environment is left out where one of these was given nearer by.
+_YIELDS_TO: Mapping[str, Collection[str]] = {
+    **dict.fromkeys(_OF_A_CHAT_MODEL, ("backend",)),
+    "api_key_env": ("backend", "base_url"),  # it is the key of another server
+    "backend": ("model", "base_url"),
+    "collection": ("source",),
+    "content": ("no_summaries",),
+    "curve": ("threshold",),
+    "group_size": ("backend", "mode"),
+    "no_summaries": ("content",),
+    "path": ("qdrant_url", "source"),
+    "probability": ("threshold",),
+    "qdrant_url": ("path", "source"),
+    "ray_address": ("engine",),
+    "threshold": ("curve",),
+    "workers": ("engine",),
+}
+
+
+class Value(NamedTuple):
+    """What an option is configured to be, and where."""
+
+    value: str | bool
+    origin: str  # as told: a file, or a variable
+    level: int
+
+
+@dataclass(frozen=True)
+class ShowOptions:
+    """What is shown."""
+
+    as_json: bool = options.opt("Write JSON, for programs.", "--json", default=False)
+
+
+def show(*, output: ShowOptions) -> None:
+    """Show what every option is configured to be, and where."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from deepera_graph.cli.console import output_console, write_json
+
+    file, found = find_file(), read_config()
+    rows = [(name, found.get(name), OPTIONS[name].metadata) for name in OPTIONS]
+    if output.as_json:
+        plain = {
+            name: {"value": value and value.value, "from": value.origin if value else "default"}
+            for name, value, _ in rows
+        }
+        write_json({"file": file and str(file), "values": plain})
+        return
+    table = Table(box=None, pad_edge=False)
+    for column in ("option", "value", "from"):
+        table.add_column(column, overflow="fold")
+    for name, value, about in rows:
+        default = about["option"].show_default
+        shown = default if isinstance(default, str) else "local" if name == "engine" else ""
+        table.add_row(
+            name,
+            Text(str(value.value) if value else shown, style="" if value else "dim"),
+            Text(value.origin if value else "default", style="" if value else "dim"),
+        )
+    console = output_console()
+    console.print(table)
+    console.print(
+        f"File: {file}" if file else f"No {FILE} and no {TABLE} of a {PROJECT} here or above.",
+        highlight=False, markup=False, soft_wrap=True,
+    )  # fmt: skip
+
+
+def read_config() -> dict[str, Value]:
+    """Return what is configured, by the names of the options.
+
+    Raises:
+        SettingsError: A key is unknown, or a file cannot be read.
+    """
+    file = find_file()
+    return {**(_read_file(file) if file else {}), **_read_environment()}
+
+
+def find_file() -> Path | None:
+    """Return the nearest file with a configuration, upward from the working directory."""
+    named = os.environ.get(PLACE)
+    if named:
+        return None if named == OFF else Path(named)
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / FILE).is_file():
+            return folder / FILE
+        if (folder / PROJECT).is_file() and _table_of(folder / PROJECT):
+            return folder / PROJECT
+    return None
+
+
+def _table_of(file: Path) -> dict[str, Any]:
+    try:
+        text = file.read_text(encoding="utf-8")
+        if file.name != PROJECT:
+            return tomllib.loads(text)
+        # what is not ours may be broken
+        return (
+            tomllib.loads(text).get("tool", {}).get("deepera", {}) if "tool.deepera" in text else {}
+        )
+    except OSError as error:
+        raise SettingsError(f"{file} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise SettingsError(f"{file} is not TOML: {error}") from error
+
+
+def _read_file(file: Path) -> dict[str, Value]:
+    found = {}
+    for key, value in _table_of(file).items():
+        if key not in OPTIONS:
+            raise SettingsError(f"{file}: {_describe_unknown(key)}")
+        if not isinstance(value, str | int | float):
+            raise SettingsError(f"{file}: {key} must be a text, a number or true/false")
+        found[key] = Value(_as_given(key, value, file.parent), str(file), 0)
+    return found
+
+
+def _as_given(key: str, value: str | float, folder: Path) -> str | bool:
+    """Return a value as an option is given it; paths of a file are relative to its folder."""
+    if isinstance(value, bool):
+        return value if OPTIONS[key].default is False else "yes" if value else "no"
+    text = str(value)
+    is_path = key in _PATHS or (key == "domain" and text.endswith(".toml"))
+    if is_path and text not in {OFF, ""}:
+        return str(folder / Path(text).expanduser())
+    return text
+
+
+def _describe_unknown(key: str) -> str:
+    if "key" in key.lower() and key != "api_key_env":
+        return f"{key!r} is no key of it; a secret stays in a variable, which api_key_env names"
+    close = get_close_matches(key.replace("-", "_").lower(), OPTIONS, n=2)
+    near = " or ".join(map(repr, close))
+    hint = f"did you mean {near}?" if close else f"keys are {', '.join(OPTIONS)}"
+    return f"unknown key {key!r}; {hint}"
+
+
+def _read_environment() -> dict[str, Value]:
+    """Return what variables say; one that is nearly ours is refused, others are not ours."""
+    known = {f"{PREFIX}{name.upper()}": name for name in OPTIONS}
+    found = {}
+    for variable, value in os.environ.items():
+        if variable in known and value:
+            found[known[variable]] = Value(value, variable, _ENVIRONMENT)
+        elif variable.startswith(PREFIX) and variable not in {*known, PLACE}:
+            close = get_close_matches(variable, known, n=1, cutoff=0.85)
+            if close:
+                raise SettingsError(f"unknown variable {variable}; did you mean {close[0]}?")
+    return found
+
+
+taken: set[str] = set()  # what the command that runs has from here
+
+
+def defaults_of(command: str, names: Collection[str]) -> dict[str, str | bool]:
+    """Return what is configured for the options of a command: it stands in for their defaults."""
+    taken.clear()
+    if command.split(maxsplit=1)[0] in NEVER or not names:
+        return {}
+    return {name: one.value for name, one in read_config().items() if name in names}
+
+
+def settle(values: dict[str, Any], sources: Mapping[str, str]) -> None:
+    """Take back what is configured but does not go with what was given, or configured nearer by.
+
+    Args:
+        values: Of all options of a command; changed here.
+        sources: Where each is from, in typer's words.
+    """
+    given = {name for name, source in sources.items() if source.endswith("COMMANDLINE")}
+    taken.update(name for name, source in sources.items() if source.endswith("DEFAULT_MAP"))
+    if not taken:
+        return
+    found = {name: one for name, one in read_config().items() if name in taken}
+    level = {name: one.level for name, one in found.items()} | dict.fromkeys(given, _GIVEN)
+    as_given = dict(values)
+    for name, one in found.items():
+        others = {*_YIELDS_TO.get(name, ()), "model", "preset"} - {name}
+        nearer = {other for other in others if level.get(other, -1) > one.level}
+        if any(_overrules(name, other, as_given[other]) for other in nearer):
+            values[name] = OPTIONS[name].default
+            taken.remove(name)
+
+
+def _overrules(name: str, other: str, value: Any) -> bool:
+    """Tell whether the *value* of an option leaves no place for another one."""
+    if other == "preset":
+        preset = PRESETS.get(value)
+        sets = {**preset.settings, **preset.backend, "cascade": preset.cascade} if preset else {}
+        return sets.get(name) is not None
+    if other == "model" and name != "backend":  # of a provider: it is asked there
+        return name in {"base_url", "api_key_env"} and value.split(":")[0] in _PROVIDERS
+    return bool(other != "backend" or value != "llm")

@@ -1,0 +1,179 @@
+"""Defaults from a file and from the environment."""
+
+import json
+import os
+
+import pytest
+
+from deepera_graph.cli import config
+from deepera_graph.cli.options import configurable
+from deepera_graph.cli.search import index
+
+TEXTS = ["Tea lowered glucose by 4% in 60 adults (p < 0.01).", "Effects of tea are debated."]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """An empty working directory, no variables of ours, and no key."""
+    for name in [name for name in os.environ if name.startswith("DEEPERA_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    here = tmp_path / "project" / "notes"
+    here.mkdir(parents=True)
+    monkeypatch.chdir(here)
+    return tmp_path / "project"
+
+
+@pytest.fixture
+def shown(deepera):
+    def show():
+        result = deepera("config", "show", "--json")
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
+    return show
+
+
+@pytest.fixture
+def papers(questions):
+    return questions(*({"text": text} for text in TEXTS), name="papers.jsonl")
+
+
+@pytest.fixture
+def ask(deepera, papers):
+    def run(*args, source=papers):
+        result = deepera("ask", "Does tea lower glucose?", source, "--json", *args)
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
+    return run
+
+
+def test_the_nearest_file_upward_counts(folder, shown):
+    assert shown()["file"] is None
+    (folder.parent / "deepera.toml").write_text("top_n = 1")
+    (folder / "pyproject.toml").write_text("[tool.other]\ntop_n = 2\n")
+    assert shown()["values"]["top_n"]["value"] == "1"
+    (folder / "pyproject.toml").write_text("[tool.deepera]\ntop_n = 3\n")
+    assert shown()["values"]["top_n"] == {"value": "3", "from": str(folder / "pyproject.toml")}
+    (folder / "notes" / "deepera.toml").write_text("")
+    assert shown()["values"]["top_n"] == {"value": None, "from": "default"}
+
+
+def test_an_option_counts_more_than_a_variable_than_a_file_than_the_default(
+    folder, ask, monkeypatch
+):
+    seen = [ask()["threshold"]]
+    (folder / "deepera.toml").write_text("threshold = 0.61")
+    seen.append(ask()["threshold"])
+    monkeypatch.setenv("DEEPERA_THRESHOLD", "0.62")
+    seen.append(ask()["threshold"])
+    seen.append(ask("--threshold", "0.63")["threshold"])
+    assert seen[1:] == [0.61, 0.62, 0.63]
+    assert seen[0] not in seen[1:]
+
+
+def test_every_value_is_shown_with_where_it_is_from(folder, deepera, shown, monkeypatch):
+    (folder / "deepera.toml").write_text(
+        'collection = "apples"\npath = "store"\nno_summaries = true'
+    )
+    monkeypatch.setenv("DEEPERA_MODEL", "openai:gpt-5-mini")
+    values = shown()["values"]
+    file = str(folder / "deepera.toml")
+    assert values["collection"] == {"value": "apples", "from": file}
+    assert values["path"] == {"value": str(folder / "store"), "from": file}
+    assert values["no_summaries"] == {"value": True, "from": file}
+    assert values["model"] == {"value": "openai:gpt-5-mini", "from": "DEEPERA_MODEL"}
+    assert {one["from"] for one in values.values()} == {file, "DEEPERA_MODEL", "default"}
+    words = deepera("config", "show").stdout
+    assert all(name in words for name in (*values, "apples", "DEEPERA_MODEL", "gpt-5-mini"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("treshold = 0.5", "unknown key 'treshold'; did you mean 'threshold'?"),
+        ('base-url = "http://x"', "unknown key 'base-url'; did you mean 'base_url'?"),
+        ("colour = 1", "unknown key 'colour'"),
+        ('api_key = "sk-secret"', "a secret stays in a variable, which api_key_env names"),
+        ("top_n = [1]", "top_n must be a text, a number or true/false"),
+        ("top_n = ", "is not TOML"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_by_its_name(folder, deepera, text, said):
+    (folder / "deepera.toml").write_text(text)
+    for command in (("config", "show"), ("ask", "Tea?", "x")):
+        result = deepera(*command)
+        assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+        assert said in result.stderr
+        assert str(folder / "deepera.toml") in result.stderr
+        assert "sk-secret" not in result.stderr
+
+
+def test_a_value_of_the_wrong_kind_is_named_with_its_file(folder, deepera, papers):
+    (folder / "deepera.toml").write_text('order = "size"')
+    result = deepera("ask", "Tea?", papers)
+    assert result.exit_code == 2
+    assert f"got 'size' from {folder / 'deepera.toml'}" in result.stderr
+
+
+def test_a_variable_that_is_nearly_ours_is_refused_and_others_are_not_ours(deepera, monkeypatch):
+    monkeypatch.setenv("DEEPERA_HOUSE", "of another program")
+    assert deepera("config", "show").exit_code == 0
+    monkeypatch.setenv("DEEPERA_TRESHOLD", "0.5")
+    assert "did you mean DEEPERA_THRESHOLD?" in deepera("config", "show").stderr
+
+
+def test_another_file_may_be_named_or_none(folder, shown, monkeypatch):
+    (folder / "deepera.toml").write_text("top_n = 1")
+    (folder / "other.toml").write_text("top_n = 2")
+    monkeypatch.setenv("DEEPERA_CONFIG", str(folder / "other.toml"))
+    assert shown()["values"]["top_n"]["value"] == "2"
+    monkeypatch.setenv("DEEPERA_CONFIG", "off")
+    assert shown()["values"]["top_n"]["value"] is None
+
+
+def test_a_judge_that_is_given_leaves_the_configured_model_out(folder, ask, deepera, papers):
+    (folder / "deepera.toml").write_text('model = "openai:gpt-5-mini"\nmode = "grouped"')
+    assert "no API key" in deepera("ask", "Tea?", papers).stderr
+    assert ask("--backend", "local")["usage"]["score"]["calls"] == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "given", "left"),
+    [
+        ({"backend": "local"}, {"model": "m"}, {"model": "m"}),
+        ({"model": "a", "base_url": "u"}, {"model": "b"}, {"model": "b", "base_url": "u"}),
+        ({"model": "a", "base_url": "u"}, {"model": "openai:b"}, {"model": "openai:b"}),
+        ({"base_url": "u", "api_key_env": "K"}, {"base_url": "v"}, {"base_url": "v"}),
+        ({"threshold": "0.5"}, {"curve": "c"}, {"curve": "c"}),
+        ({"mode": "grouped", "group_size": 5}, {"mode": "fused"}, {"mode": "fused"}),
+        ({"mode": "grouped", "top_n": 5}, {"preset": "fast"}, {"preset": "fast", "top_n": 5}),
+        ({"collection": "c", "path": "p"}, {"source": "s"}, {"source": "s"}),
+        ({"path": "p"}, {"qdrant_url": "u"}, {"qdrant_url": "u"}),
+        ({"model": "a"}, {"backend": "llm"}, {"model": "a", "backend": "llm"}),
+    ],
+)  # fmt: skip
+def test_what_does_not_go_with_an_option_that_was_given_is_left_out(folder, file, given, left):
+    (folder / "deepera.toml").write_text(
+        "".join(f"{key} = {value!r}\n" for key, value in file.items())
+    )
+    values = {**file, **given}
+    sources = dict.fromkeys(file, "ParameterSource.DEFAULT_MAP")
+    config.defaults_of("ask", set(file))
+    config.settle(values, {**sources, **dict.fromkeys(given, "ParameterSource.COMMANDLINE")})
+    assert {name: value for name, value in values.items() if value is not None} == left
+
+
+def test_a_collection_may_be_configured_for_index(folder, deepera, papers):
+    (folder / "deepera.toml").write_text('collection = "tea"\nmode = "fused"')
+    result = deepera("index", papers)
+    assert (result.exit_code, "'tea'" in result.stdout) == (0, True), result.output
+    assert "mode" not in configurable(index)  # that of a judge, not of an index
+
+
+def test_what_is_shown_and_measured_is_the_same_for_everybody(folder, deepera):
+    (folder / "deepera.toml").write_text('modell = "x"')
+    result = deepera("demo", "--question", "q01", "--json")
+    assert result.exit_code == 0, result.output
