@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from deepera_graph.errors import SettingsError as SettingsError
     from deepera_graph.errors import StoreError as StoreError
     from deepera_graph.errors import WorkerError as WorkerError
+    from deepera_graph.export import export_result as export_result
     from deepera_graph.judges import load_backend as load_backend
     from deepera_graph.judges.base import Judge as Judge
     from deepera_graph.judges.base import PlanRequest as PlanRequest
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from deepera_graph.judges.cascade import mixed_backend as mixed_backend
     from deepera_graph.judges.cascade import screened_backend as screened_backend
     from deepera_graph.judges.cross_encoder.backend import encoder_backend as encoder_backend
+    from deepera_graph.judges.llm.backend import LlmKwargs as LlmKwargs
     from deepera_graph.judges.llm.backend import llm_backend as llm_backend
     from deepera_graph.judges.trained.backend import local_backend as local_backend
     from deepera_graph.judges.trained.backend import local_model as local_model
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from deepera_graph.schema import name_direction as name_direction
     from deepera_graph.settings import Preset as Preset
     from deepera_graph.settings import Settings as Settings
+    from deepera_graph.settings import SettingsKwargs as SettingsKwargs
     from deepera_graph.settings import preset as preset
     from deepera_graph.thresholds import Calibrated as Calibrated
     from deepera_graph.thresholds import Curve as Curve
@@ -81,6 +84,7 @@ _NAMES = {
     "cache.store": "JudgementCache open_cache",
     "chat.retry": "RateLimits RetryPolicy",
     "citation": "Citation",
+    "export": "export_result",
     "errors": (
         "AnswerError BackendError BudgetError CallError DeepEraError InputError PromptError "
         "RoleError SettingsError StoreError WorkerError"
@@ -89,7 +93,7 @@ _NAMES = {
     "judges.base": "Judge PlanRequest",
     "judges.cascade": "cascade_backend mixed_backend screened_backend",
     "judges.cross_encoder.backend": "encoder_backend",
-    "judges.llm.backend": "llm_backend",
+    "judges.llm.backend": "LlmKwargs llm_backend",
     "judges.trained.backend": "local_backend local_model",
     "passages": "Passage",
     "pipeline.graph": "build_graph",
@@ -102,7 +106,7 @@ _NAMES = {
         "Answer AnswerTask Backend Batch EvidenceItem Intent IntentFields IntentTask Judgement "
         "PassageTask Summary Unjudged Window describe_directions name_direction"
     ),
-    "settings": "Preset Settings preset",
+    "settings": "Preset Settings SettingsKwargs preset",
     "thresholds": "Calibrated Curve Gap PerIntent Quantile",
     "usage": "Usage",
 }

@@ -52,6 +52,18 @@ class Passage:
         return Document(id=self.id, page_content=self.text, metadata={**self.metadata, **retrieval})
 
 
+def check_question(question: object, passages: object) -> None:
+    """Raise `InputError` unless the question is a text, and not blank."""
+    if isinstance(question, str):
+        if question.strip():
+            return
+        raise InputError(f"question must not be empty, got {question!r}")
+    swapped = isinstance(passages, str) and isinstance(question, Iterable)
+    hint = ": are question and passages swapped?" if swapped else ""
+    what = repr(question) if isinstance(question, Real | None) else type(question).__name__
+    raise InputError(f"question must be a text, got {what}{hint}")
+
+
 def read_passages(items: Iterable[PassageLike]) -> list[Passage]:
     """Read what the caller handed in, in order, without changing it.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from langchain_core.runnables import RunnableConfig
 
@@ -18,7 +18,7 @@ from deepera_graph.pipeline.state import Output, Question, State
 from deepera_graph.result import RerankResult
 from deepera_graph.runner import Run, Runner
 from deepera_graph.schema import Backend
-from deepera_graph.settings import Settings
+from deepera_graph.settings import Settings, SettingsKwargs
 from deepera_graph.settings import preset as find_preset
 from deepera_graph.thresholds import calibration_differences
 from deepera_graph.usage import Usage
@@ -107,8 +107,9 @@ class EvidenceReranker:
         checkpointer: "BaseCheckpointSaver[Any] | None" = None,
         cache: JudgementCache | None = None,
         preset: str | None = None,
-        **settings: Any,
+        **settings: Unpack[SettingsKwargs],
     ) -> None:
+        Settings.check_names(settings, also=("preset", "cache", "checkpointer"))
         start = None if preset is None else find_preset(preset)
         checked = Settings.of({**(start.settings if start else {}), **settings})
         limiter = Limiter(checked.max_concurrency)
@@ -234,7 +235,7 @@ class EvidenceReranker:
         known = tokens_known(self.backend)
         return Estimate.of(twin.batch(jobs), self.settings.budget, tokens_known=known)
 
-    def with_settings(self, **changes: Any) -> Self:
+    def with_settings(self, **changes: Unpack[SettingsKwargs]) -> Self:
         """Return a reranker on the same backend with some settings changed; this one stays.
 
         Both together keep to `max_concurrency`, unless that is what changes. Cheap: milliseconds.

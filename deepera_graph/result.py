@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from html import escape
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from langchain_core.documents import Document
 from pydantic_core import to_jsonable_python
@@ -19,6 +19,7 @@ from deepera_graph.pipeline.state import (
     PassageStatus,
     RankRecord,
     kept_document,
+    read_outcome,
 )
 from deepera_graph.schema import (
     Direction,
@@ -32,23 +33,30 @@ _STYLE = "text-align:left;vertical-align:top"
 _SHOWN_DROPPED = 5
 _SHOWN_UNASKED = 1  # all for the same reason
 _SHOWN_CHARS = 240
+READS_BY_RULES = ("local", "rules")  # backends whose reading of the question is not worth a line
 
 
 def result_html(result: "RerankResult") -> str:
     """Return an HTML table of the kept passages, the best dropped ones and the failures."""
     dropped, failed = result.dropped, result.failed
     fields = result.intent["fields"]
-    intent = f"{fields['intent']} · {fields['entity_type']}" if fields["topic"] else "not known"
+    intent = ""
+    if fields["topic"] and result.manifest.get("backend") not in READS_BY_RULES:
+        intent = f"intent: {escape(fields['intent'])} · {escape(fields['entity_type'])} · "
     said = describe_directions(result.direction_counts)
     unasked = f", not needed {len(result.not_needed)}" if result.not_needed else ""
+    n_calls = result.total_usage.calls
     head = (
-        f"<p><b>{escape(result.question)}</b><br>intent: {escape(intent)} · "
+        f"<p><b>{escape(result.question)}</b><br>{intent}"
         f"outcome: <b>{result.outcome}</b> · "
         f"kept {len(result.kept)}, dropped {len(dropped)}, "
         f"failed {len(failed)}{unasked} at threshold {result.threshold:g} · "
-        f"{result.total_usage.calls} calls, {result.seconds.get('total', 0):.2f} s"
-        f"{f' · {said}' if said else ''}</p>"
+        f"{n_calls} call{'' if n_calls == 1 else 's'}, {result.seconds.get('total', 0):.2f} s"
+        f"{f' · {said}' if said else ''}"
+        f"{''.join(f'<br><b>note:</b> {escape(one)}' for one in result.warnings)}</p>"
     )
+    if result.fallback is not None:
+        head += "<p><b>Below the threshold: the nearest passages, not evidence.</b></p>"
     rows = [*_rows(result.kept), *_rows(dropped[:_SHOWN_DROPPED]), *_rows(failed)]
     hidden = len(dropped) - _SHOWN_DROPPED
     if hidden > 0:
@@ -56,7 +64,7 @@ def result_html(result: "RerankResult") -> str:
     rows += _rows(result.not_needed[:_SHOWN_UNASKED])
     titles = "".join(
         f"<th style='{_STYLE}'>{title}</th>"
-        for title in ("rank", "score", "was", "id", "passage", "why")
+        for title in ("rank", "score", "was", "source", "passage", "why")
     )
     body = f"<thead><tr>{titles}</tr></thead><tbody>{''.join(rows)}</tbody>"
     return f"<div>{head}<table>{body}</table></div>"
@@ -70,12 +78,15 @@ def _row(passage: "RankedPassage") -> str:
     score = "–" if passage.score is None else f"{passage.score:.2f}"
     score += f"<br>{name_direction(passage.direction)}" if passage.direction else ""
     shade = "font-weight:bold" if passage.kept else "opacity:0.65"
+    quote = ""
+    if passage.quote and passage.quote != passage.summary:
+        quote = f"<br><i>“{escape(_short(passage.quote))}”</i>"
     cells = (
         str(passage.rank or "–"),
         score,
         str(passage.retrieval_rank),
-        escape(passage.id),
-        escape(_short(passage.summary or passage.text)),
+        _source_html(passage.citation),
+        escape(_short(passage.summary or passage.text)) + quote,
         escape(_short(passage.reason)),
     )
     return (
@@ -86,6 +97,11 @@ def _row(passage: "RankedPassage") -> str:
         )
         + "</tr>"
     )
+
+
+def _source_html(source: Citation) -> str:
+    text = escape(_short(str(source)))
+    return f'<a href="{escape(source.link)}">{text}</a>' if source.link else text
 
 
 def _short(text: str) -> str:
@@ -191,15 +207,17 @@ class RerankResult:
         passages: Every passage once, in rank order, but for those left out; shape (n_passages,).
         left_out: Passages that could not be judged and, by ``on_error="drop"``, are not ranked; in
             the order they came.
-        outcome: ``ok``, ``over_filtered`` (nothing passed the threshold), ``nothing_retrieved``,
-            ``degraded`` (too many passages could not be judged) or ``budget_stop`` (the budget left
-            some undone).
+        outcome: ``ok``, ``no_evidence`` (nothing passed the threshold; what `on_empty` kept all the
+            same is no evidence either), ``nothing_retrieved``, ``degraded`` (too many passages
+            could not be judged) or ``budget_stop`` (the budget left some undone).
         fallback: The `on_empty` choice that filled an empty result, or None.
         threshold: The lowest score kept, in [0, 1], as applied to this question.
         answer: The answer with its citations, if one was asked for.
         usage: Calls and tokens a stage (``intent``, ``score``, ``summarize``, ``answer``).
         seconds: Wall time a stage, and ``total``.
         manifest: Backend, settings, prompt hash and versions.
+        warnings: Why the scores may mean little, each a sentence for people; e.g. that the judge
+            cannot read the language of the question.
     """
 
     question: str
@@ -213,6 +231,7 @@ class RerankResult:
     seconds: Mapping[str, float]
     manifest: Mapping[str, Any]
     left_out: tuple[RankedPassage, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def all_passages(self) -> tuple[RankedPassage, ...]:
@@ -293,7 +312,7 @@ class RerankResult:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote.
+        """Read what `to_dict` wrote, or what commands write with ``--json``.
 
         Raises:
             ValueError: It was written in another format.
@@ -301,9 +320,14 @@ class RerankResult:
         if plain.get("format") != FORMAT:
             raise ValueError(f"result format must be {FORMAT}, got {plain.get('format')!r}")
         values = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
+        values["passages"] = plain["passages"] if "passages" in plain else plain["ranking"]
         for name in ("passages", "left_out"):
-            values[name] = tuple(map(RankedPassage.from_dict, plain.get(name, ())))
-        values["usage"] = {stage: Usage.of(used) for stage, used in plain["usage"].items()}
+            values[name] = tuple(map(RankedPassage.from_dict, values.get(name, ())))
+        values["warnings"] = tuple(plain.get("warnings", ()))
+        values["intent"] = _read_intent(plain["intent"])
+        values["outcome"] = read_outcome(plain["outcome"])
+        stages = plain["usage"].get("stages", plain["usage"])
+        values["usage"] = {stage: Usage.of(used) for stage, used in stages.items()}
         return cls(**values)
 
     @classmethod
@@ -337,6 +361,15 @@ def _to_plain(value: object) -> Any:
 def _from_numpy(value: object) -> Any:
     to_list = getattr(value, "tolist", None)
     return to_list() if callable(to_list) else str(value)
+
+
+def _read_intent(plain: Mapping[str, Any]) -> IntentRecord:
+    """Read an intent whose fields are apart, as in the state, or beside its status."""
+    if "fields" in plain:
+        return cast("IntentRecord", plain)
+    apart = {name: plain[name] for name in ("status", "cause")}
+    rest = {name: value for name, value in plain.items() if name not in apart}
+    return cast("IntentRecord", {"fields": rest, **apart})
 
 
 def _pair(span: Any) -> tuple[int, int] | None:

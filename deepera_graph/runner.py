@@ -14,9 +14,9 @@ from langchain_core.runnables import RunnableConfig, ensure_config
 from deepera_graph import __version__
 from deepera_graph.budget import Meter, has_limit, has_meter, with_limit, with_meter
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.passages import PassageLike, read_passages
+from deepera_graph.passages import PassageLike, check_question, read_passages
 from deepera_graph.pipeline.call import Event
-from deepera_graph.pipeline.state import Output, Question
+from deepera_graph.pipeline.state import Output, Question, read_outcome
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import Backend
 from deepera_graph.settings import Settings
@@ -92,6 +92,7 @@ class Run:
         passages: Iterable[PassageLike],
     ) -> None:
         self._backend, self._settings = backend, settings
+        check_question(question, passages)
         self._passages = read_passages(passages)
         self._started = self._last = perf_counter()
         self._seconds: dict[str, float] = {}
@@ -136,7 +137,8 @@ class Run:
                 RankedPassage.of(self._passages[record["index"]], record)
                 for record in output.get("left_out", ())
             ),
-            outcome=output["outcome"],
+            warnings=tuple(output.get("warnings", ())),
+            outcome=read_outcome(output["outcome"]),
             fallback=output["fallback"],
             threshold=output["threshold"],
             answer=output["answer"],

@@ -118,6 +118,10 @@ class Intent(RoleAnswer):
     expected_answer_type: AnswerType = Field(description="What form the answer has.")
 
 
+# How a judge may begin a reason, by its own score; `select` has it agree with what is decided.
+FOR_IT, AGAINST_IT = "for it: ", "against it: "
+
+
 class Judgement(RoleAnswer):
     """How far one passage gives direct evidence for one question."""
 
@@ -243,12 +247,14 @@ class PassageTask(Window):
     """What the summarizer, and a judge of single passages, is given.
 
     A judge that can give the summary along with its score is given `summary_from`, the lowest score
-    in [0, 1] for which it is wanted; where that is missing, none is.
+    in [0, 1] for which it is wanted; where that is missing, none is. A summarizer is given `quote`,
+    what the judge quoted of the text, word for word, if it did.
     """
 
     question: str
     intent: IntentFields
     summary_from: NotRequired[float]
+    quote: NotRequired[str]
 
 
 class Batch(TypedDict):

@@ -2,11 +2,13 @@
 
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from difflib import get_close_matches
 from functools import wraps
+from inspect import signature
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, get_args
 
 from deepera_graph.budget import Budget
 from deepera_graph.errors import SettingsError
@@ -19,6 +21,10 @@ from deepera_graph.thresholds import (
     threshold_to_plain,
 )
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
 Order = Literal["score", "retrieval"]
 Content = Literal["both", "summary", "passage"]
 OnEmpty = Literal["empty", "top1", "topn", "original"]
@@ -27,6 +33,26 @@ FEWEST_A_ROUND = 8
 # Names of version 0.5: they warn, and go with version 0.7.
 _OURS = ("deepera_graph", "langchain_deepera")
 _RENAMED = {"enough": "stop_after", "enough_margin": "stop_margin", "wave_size": "round_size"}
+
+
+class SettingsKwargs(TypedDict, total=False):
+    """The settings as keyword arguments, for type checkers and completion; see `Settings`."""
+
+    threshold: Threshold | Mapping[str, Any] | None
+    top_n: int
+    order: Order
+    content: Content
+    on_empty: OnEmpty
+    on_error: OnError
+    max_concurrency: int
+    max_failed_share: float
+    max_passage_chars: int
+    answer: bool
+    budget: Budget | Mapping[str, Any] | None
+    require_evidence: bool | None
+    stop_after: int | None
+    stop_margin: float
+    round_size: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +116,8 @@ class Settings:
     round_size: int | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.budget, Mapping):
-            object.__setattr__(self, "budget", _budget(self.budget))
+        if self.budget is not None:
+            object.__setattr__(self, "budget", read_fields("budget", Budget, self.budget))
         object.__setattr__(self, "threshold", threshold_from_plain(self.threshold))
         check_share("max_failed_share", self.max_failed_share)
         check_at_least("top_n", self.top_n, 1)
@@ -112,11 +138,16 @@ class Settings:
         Raises:
             SettingsError: A name is unknown or a value is out of range.
         """
-        known = [field.name for field in fields(cls)]
-        for name in values:
-            if name not in {*known, *_RENAMED}:
-                raise SettingsError(f"unknown setting {name!r}; settings are {', '.join(known)}")
         return cls(**values)
+
+    @classmethod
+    def check_names(cls, names: Iterable[str], *, also: Iterable[str] = ()) -> None:
+        """Raise `SettingsError` for a name that is no setting; *also* are others that are known."""
+        known = [*also, *(field.name for field in fields(cls))]
+        for name in names:
+            if name not in known and name not in _RENAMED:
+                hint = suggest_name(name, known) or f"settings are {', '.join(known)}"
+                raise SettingsError(f"unknown setting {name!r}; {hint}")
 
     @property
     def passages_a_round(self) -> int | None:
@@ -259,6 +290,7 @@ def _present_names(values: Mapping[str, Any]) -> dict[str, Any]:
 def _accept_old_names(init: Callable[..., None]) -> Callable[..., None]:
     @wraps(init)
     def with_present_names(self: Settings, **values: Any) -> None:
+        self.check_names(values)
         init(self, **_present_names(values))
 
     return with_present_names
@@ -267,17 +299,34 @@ def _accept_old_names(init: Callable[..., None]) -> Callable[..., None]:
 Settings.__init__ = _accept_old_names(Settings.__init__)  # type: ignore[method-assign]  # for a while
 
 
-def _budget(values: Mapping[str, Any]) -> Budget:
-    try:
-        return Budget(**values)
-    except TypeError as error:
-        raise SettingsError(f"budget: {error}") from error
+def suggest_name(name: str, known: Iterable[str]) -> str:
+    """Return ``did you mean 'threshold'?``, or nothing if no known name is near."""
+    near = get_close_matches(str(name).lower().replace("-", "_"), list(known), n=1)
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
+def read_fields(name: str, kind: type[T], value: object) -> T:
+    """Return a *kind*, a dataclass, of its fields by name; or raise `SettingsError`."""
+    if isinstance(value, kind):
+        return value
+    known = [field.name for field in fields(kind)]
+    if not isinstance(value, Mapping):
+        raise SettingsError(
+            f"{name} must be a {kind.__name__} or its fields by name ({', '.join(known)}), "
+            f"got {value!r:.80}"
+        )
+    for key in value:
+        if key not in signature(kind).parameters:  # which also takes names of before
+            hint = suggest_name(key, known) or f"fields are {', '.join(known)}"
+            raise SettingsError(f"{name}: unknown field {key!r}; {hint}")
+    return kind(**value)
 
 
 def check_at_least(name: str, value: object, least: int) -> None:
     """Raise `SettingsError` unless a value is a whole number, and not below *least*."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise SettingsError(f"{name} must be a whole number >= {least}, got {value!r}")
+        what = f"the text {value!r}" if isinstance(value, str) else repr(value)
+        raise SettingsError(f"{name} must be a whole number >= {least}, got {what}")
 
 
 def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:

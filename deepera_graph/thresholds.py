@@ -238,8 +238,12 @@ class ThresholdRule(Protocol):
 
 def check_share(name: str, value: object) -> None:
     """Raise `SettingsError` unless *value* is a number in [0, 1]."""
+    if isinstance(value, str):
+        raise SettingsError(f"{name} must be a number in [0, 1], got the text {value!r}")
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise SettingsError(f"{name} must be in [0, 1], got {value!r}")
+        percent = value if isinstance(value, int | float) and value in range(2, 101) else None
+        hint = f"; did you mean {percent / 100:g}?" if percent else ""
+        raise SettingsError(f"{name} must be in [0, 1], got {value!r}{hint}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

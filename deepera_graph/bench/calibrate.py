@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph import __version__
+from deepera_graph.bench.data.labelled import Labels, read_questions
 from deepera_graph.bench.metrics.statistics import Floats, deal_folds, fit_logistic
 from deepera_graph.budget import Meter, with_meter
 from deepera_graph.errors import BackendError, DeepEraError, InputError, SettingsError
-from deepera_graph.jobs.lines import BadLine, QuestionLine, read_lines
+from deepera_graph.jobs.lines import BadLine, QuestionLine
 from deepera_graph.jobs.rerank import Flight, InFlight, LocalEngine
 from deepera_graph.packages import import_extra
-from deepera_graph.passages import read_passages
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
 from deepera_graph.text.jsonl import parse_object, read_raw_lines
@@ -27,8 +27,6 @@ FEWEST_OF_A_CLASS = 10
 _LEAST_SPREAD = 1e-9
 N_FOLDS = 5
 Probabilities = list[tuple[float, ...]]
-Labels = dict[str, int]
-LABEL_FIELDS = ("label", "is_golden")
 _REPORT_SUFFIX = ".report.json"
 
 
@@ -192,15 +190,6 @@ def _deal_folds(questions: Sequence[JudgedQuestion], n_folds: int, seed: int) ->
     return deal_folds(strata, n_folds=n_folds, seed=seed)
 
 
-def read_questions(path: Path) -> Iterator[QuestionLine]:
-    """Read a file of questions, one at a time; an `InputError` names the file and the line."""
-    with _open(path) as source:
-        for line in read_lines(source):
-            if isinstance(line, BadLine):
-                raise InputError(f"{path}, line {line.number}: {line.error}")
-            yield line
-
-
 @contextmanager
 def _open(path: Path) -> Iterator[BinaryIO]:
     try:
@@ -208,34 +197,6 @@ def _open(path: Path) -> Iterator[BinaryIO]:
             yield source
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
-
-
-def read_labels(path: Path) -> dict[str, Labels]:
-    """Return labels by question id and passage id, from ``label``, 0 or 1, or ``is_golden``."""
-    labels: dict[str, Labels] = {}
-    for line in read_questions(path):
-        try:
-            labels[line.id] = {
-                passage.id: _read_label(passage.id, passage.metadata)
-                for passage in read_passages(line.passages)
-            }
-        except InputError as error:
-            raise InputError(f"{path}, line {line.number}: {error}") from error
-    if not labels:
-        raise InputError(f"{path} holds no question")
-    return labels
-
-
-def _read_label(id: str, metadata: Mapping[str, Any]) -> int:
-    given = {name: metadata[name] for name in LABEL_FIELDS if name in metadata}
-    if not given:
-        raise InputError(f"passage {id!r} has neither a label nor is_golden")
-    for name, value in given.items():
-        if not isinstance(value, int) or value not in (0, 1):
-            raise InputError(f"passage {id!r}: {name} must be 0 or 1, got {value!r:.80}")
-    if len(set(given.values())) > 1:
-        raise InputError(f"passage {id!r}: label and is_golden disagree, got {given}")
-    return int(next(iter(given.values())))
 
 
 Watch = Callable[[JudgedQuestion], None]
@@ -246,6 +207,7 @@ def judge_passages(
     path: Path,
     labels: Mapping[str, Labels],
     *,
+    limit: int | None = None,
     watch: Watch = lambda question: None,
 ) -> list[JudgedQuestion]:
     """Score every passage of a file; one of which a window could not be judged counts as failed."""
@@ -264,7 +226,7 @@ def judge_passages(
 
     judged = []
     engine = LocalEngine(rerank, scoring.questions_at_once)
-    with InFlight[RerankResult, BadLine](engine, read_questions(path)) as flights:
+    with InFlight[RerankResult, BadLine](engine, read_questions(path, limit=limit)) as flights:
         for item in flights:
             judged.append(_read_result(item, path, labels))
             watch(judged[-1])
@@ -287,13 +249,21 @@ def _read_result(
     return JudgedQuestion.of(line.id, scores, labels[line.id])
 
 
-def read_ranked(path: Path, labels: Mapping[str, Labels]) -> list[JudgedQuestion]:
-    """Join output lines with labels by question and passage id; labels left over do not count."""
+def read_ranked(
+    path: Path, labels: Mapping[str, Labels], *, limited: bool = False
+) -> list[JudgedQuestion]:
+    """Join output lines with labels by question and passage id; labels left over do not count.
+
+    If the labels are *limited* to some questions, the others of the file do not count either.
+    """
     judged: dict[str, JudgedQuestion] = {}
     with _open(path) as source:
         for line in read_raw_lines(source):
             try:
-                question = _join_labels(parse_object(line.text), labels)
+                fields = parse_object(line.text)
+                if limited and isinstance(fields.get("id"), str) and fields["id"] not in labels:
+                    continue
+                question = _join_labels(fields, labels)
                 if question.id in judged:
                     raise InputError(f"id {question.id!r} is used twice")
             except InputError as error:

@@ -12,7 +12,6 @@ import numpy as np
 from deepera_graph.bench.calibrate import (
     N_FOLDS,
     JudgedQuestion,
-    Labels,
     Probabilities,
     Watch,
     check_classes,
@@ -21,9 +20,9 @@ from deepera_graph.bench.calibrate import (
     fit_curve,
     judge_passages,
     read_judge,
-    read_labels,
     read_ranked,
 )
+from deepera_graph.bench.data.labelled import Labels, read_labels
 from deepera_graph.bench.metrics.statistics import (
     LEVEL,
     Floats,
@@ -314,6 +313,7 @@ def calibrate(
     precision: float = 0.8,
     n_resamples: int = N_CALIBRATION_RESAMPLES,
     seed: int = 0,
+    limit: int | None = None,
     overwrite: bool = False,
     watch: Watch = lambda question: None,
 ) -> dict[str, Any]:
@@ -322,13 +322,14 @@ def calibrate(
     Everything that can be checked is checked before the first passage is judged.
 
     Args:
-        labelled: Questions whose passages are labelled; see `deepera_graph.bench.calibrate`.
+        labelled: Labelled questions; see `deepera_graph.bench.data.labelled`.
         out: Where the curve goes, for `Curve.load`; None writes nothing.
         scores: Who judges the passages, or what was judged before.
         method: ``isotonic``, or ``platt`` for few passages.
         precision: What `suggested` in the report aims at, in [0, 1].
         n_resamples: Of the intervals, >= 1.
         seed: The same seed gives the same report.
+        limit: Only the first so many questions, >= 1; all if None.
         overwrite: Replace *out* if it exists.
         watch: Called with every question that was judged.
 
@@ -349,10 +350,10 @@ def calibrate(
     _check_out(out, labelled, overwrite=overwrite)
     if labelled.exists() and not labelled.is_file():
         raise InputError(f"{labelled} must be a regular file: it is read twice")
-    labels = read_labels(labelled)
+    labels = read_labels(labelled, limit=limit)
     each = [label for its in labels.values() for label in its.values()]
     check_classes(sum(each), len(each) - sum(each))
-    identity, questions = _read_scores(scores, labelled, labels, watch)
+    identity, questions = _read_scores(scores, labelled, labels, limit, watch)
     questions = [one for one in questions if one.scores or one.n_failed]
     curve = fit_curve(
         list(chain.from_iterable(one.scores for one in questions)),
@@ -368,13 +369,18 @@ def calibrate(
 
 
 def _read_scores(
-    scores: EvidenceReranker | EarlierScores, path: Path, labels: dict[str, Labels], watch: Watch
+    scores: EvidenceReranker | EarlierScores,
+    path: Path,
+    labels: dict[str, Labels],
+    limit: int | None,
+    watch: Watch,
 ) -> tuple[dict[str, str], Sequence[JudgedQuestion]]:
     if isinstance(scores, EarlierScores):
-        return read_judge(scores.path, scores.report), read_ranked(scores.path, labels)
+        judge = read_judge(scores.path, scores.report)
+        return judge, read_ranked(scores.path, labels, limited=limit is not None)
     backend = scores.backend
     return judge_identity(backend.name, backend.about), judge_passages(
-        scores, path, labels, watch=watch
+        scores, path, labels, limit=limit, watch=watch
     )
 
 

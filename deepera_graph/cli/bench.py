@@ -18,6 +18,7 @@ from deepera_graph.cli.console import (
     check_data,
     check_file,
     check_folder,
+    count,
     json_bytes,
     needing,
     progress_bar,
@@ -51,7 +52,7 @@ class TableOptions(study.MeasureOptions):
         many=str,
     )
     metrics: str | None = _measure(
-        "What to measure.", metavar="NAME,...", shown="HitRate@1,HitRate@3,RP,nDCG@10", many=str
+        "What to measure.", metavar="NAME,...", shown="HitRate@1,HitRate@3,MRR,nDCG@10", many=str
     )
     baseline: str | None = _measure(
         "Ranker the others are compared with.", metavar="NAME", shown="none"
@@ -201,8 +202,9 @@ def natural(
         output,
         {"out": str(chosen.out), **plain},
         lambda: (
-            f"{chosen.out}: {n_written} questions with {types.total()} look-alikes of "
-            f"{len(types)} types; {len(left_out)} left out{f' ({reasons})' if reasons else ''}"
+            f"{chosen.out}: {count(n_written, 'question')} with "
+            f"{count(types.total(), 'look-alike')} of {count(len(types), 'type')}; "
+            f"{len(left_out)} left out{f' ({reasons})' if reasons else ''}"
         ),
     )
 

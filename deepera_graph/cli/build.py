@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 import typer
 
 from deepera_graph.cli import options
-from deepera_graph.cli.console import INTERRUPTED, SOME_FAILED, needing, progress_bar, say, tell
+from deepera_graph.cli.console import (
+    INTERRUPTED,
+    SOME_FAILED,
+    count,
+    go_on_command,
+    needing,
+    progress_bar,
+    say,
+    tell,
+)
 from deepera_graph.cli.options import given, opt, split_names
 from deepera_graph.errors import BackendError, BudgetError, SettingsError
 
@@ -185,7 +194,7 @@ def _build(
             on_progress=show,
         )
     except (BudgetError, KeyboardInterrupt) as error:
-        say(f"{str(error) or 'interrupted'}; {_CONTINUE}")
+        say(f"{str(error) or 'interrupted'}; {_CONTINUE}: {go_on_command()}")
         code = SOME_FAILED if isinstance(error, BudgetError) else INTERRUPTED
         raise typer.Exit(code) from error
     except BackendError as error:
@@ -283,8 +292,8 @@ def _tell_estimate(found: BuildEstimate, budget: Budget, output: options.OutputO
     by_step = ", ".join(f"{step} {calls}" for step, calls in steps.items())
     price = "" if cost is None else f", cost about {cost:.2f}"
     words = (
-        f"{found.n_questions} questions from {found.n_documents} documents: "
-        f"{total.calls} calls ({by_step}), at most {found.most_calls} if look-alikes are "
+        f"{count(found.n_questions, 'question')} from {count(found.n_documents, 'document')}: "
+        f"{count(total.calls, 'call')} ({by_step}), at most {found.most_calls} if look-alikes are "
         f"rejected; about {total.input_tokens} prompt and {total.output_tokens} "
         f"answer tokens{price}"
     )
@@ -298,13 +307,13 @@ def _describe_built(built: BuildResult) -> str:
     lines = [_describe_dataset(name, one) for name, one in built.manifest["datasets"].items()]
     n_dropped = sum(sum(reasons.values()) for reasons in built.manifest["dropped"].values())
     lines.append(f"{n_dropped} documents and questions dropped, see {DROPPED}")
-    lines.append(f"{built.n_sent} calls; written to {built.folder}")
+    lines.append(f"{count(built.n_sent, 'call')}; written to {built.folder}")
     return "\n".join(lines)
 
 
 def _describe_dataset(name: str, record: Mapping[str, Any]) -> str:
     wanted, got = record["wanted"], record["questions"]
-    text = f"{name}: {got} questions" + ("" if got == wanted else f" of {wanted} wanted")
+    text = f"{name}: {count(got, 'question')}" + ("" if got == wanted else f" of {wanted} wanted")
     ceiling = record["golden"]["ceiling_of_retrieval"]
     if ceiling is not None:
         text += f", golden passage retrieved for {ceiling:.1%}"
@@ -325,7 +334,7 @@ def _find_problems(built: BuildResult, earlier: _Earlier | None) -> list[str]:
     ]
     if built.n_failed:
         problems.append(
-            f"{built.n_failed} calls failed; run it again with --overwrite to try these again"
+            f"{count(built.n_failed, 'call')} failed; run it again with --overwrite to retry them"
         )
     changed = [] if earlier is None else earlier.differences(built.manifest)
     if earlier is not None and changed:

@@ -30,6 +30,7 @@ class FitOptions:
 
     out: Path | None = opt("Where the curve goes.", "--out", "-o", metavar="CURVE", shown="nowhere")
     overwrite: bool = opt("Replace CURVE.", default=False)
+    limit: int | None = opt("Only the first N questions.", metavar="N", least=1, shown="all")
     method: Literal["isotonic", "platt"] = _fit(
         "[b]isotonic[/b] fits any rising shape and needs some hundred passages; [b]platt[/b] is a "
         "logistic curve and needs few.",
@@ -95,6 +96,7 @@ def calibrate(
             precision=fit.precision,
             n_resamples=fit.resamples,
             seed=fit.seed,
+            limit=fit.limit,
             overwrite=fit.overwrite,
             watch=watch,
         )

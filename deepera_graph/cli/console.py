@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
+from unicodedata import normalize
 
 import typer
 
@@ -24,6 +29,7 @@ USAGE = 2
 UNREACHABLE = 3
 INTERRUPTED = 130
 WIDTH_WITHOUT_TERMINAL = 110
+WIDTH_OF_TEXT = 100
 MOST_TOLD = 5  # lines about bad records, one by one
 
 
@@ -47,32 +53,72 @@ def needing(command: str, extra: str) -> Iterator[None]:
 
 
 class Bar:
-    """A progress bar over a total that may not be known, with a count beside it."""
+    """A progress bar over a total that may not be known, with a count and its rate beside it."""
 
     def __init__(self, progress: Progress, what: str, total: float | None) -> None:
-        self._progress = progress
-        self._task = progress.add_task(what, total=total, count=0)
+        self._progress, self._total = progress, total
+        self._task = progress.add_task(what, total=total, count="")
+        self._started = perf_counter()
 
-    def move(self, *, to: float | None = None, count: int) -> None:
+    def move(self, *, to: float | None = None, count: int, total: float | None = None) -> None:
         """Show how far things are: *to* of the total, and *count* things done."""
-        self._progress.update(self._task, completed=to, count=count)
+        self._total = total or self._total
+        seconds = perf_counter() - self._started
+        shown = describe_progress(count, to, self._total, seconds)
+        self._progress.update(self._task, completed=to, total=self._total, count=shown)
+
+
+def describe_progress(count: int, done: float | None, total: float | None, seconds: float) -> str:
+    """Return how many things there are of how many, and their rate: ``57 of about 500, 1.6/s``.
+
+    *done* of *total* may be counted in other units, in bytes for instance; the number of things is
+    then an estimate.
+    """
+    of = ""
+    if done and total:
+        estimate = round(count * total / done)
+        of = f" of {estimate}" if done == count else f" of about {estimate}"
+    rate = count / seconds if seconds > 0 else 0.0
+    if not rate:
+        return f"{count}{of}"
+    shown = f"{rate:.1f}/s" if rate >= 1 else f"{60 * rate:.1f}/min"
+    return f"{count}{of}, {shown}"
 
 
 @contextmanager
 def progress_bar(what: str, *, total: float | None = None, hidden: bool) -> Iterator[Bar]:
-    """Show a bar on stderr; none if it is hidden or stderr is no terminal."""
+    """Show a bar on stderr; none if it is hidden or stderr is no terminal.
 
-    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    Where the total is known, there are the share that is done and the time left, too.
+    """
+
+    from rich.progress import (
+        BarColumn,
+        SpinnerColumn,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
-        BarColumn(),
+        BarColumn(bar_width=16),
+        TaskProgressColumn(),
         TextColumn("{task.fields[count]}"),
         TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
     )
     with _progress(columns, hidden=hidden) as progress:
         yield Bar(progress, what, total)
+
+
+def go_on_command(*more: str, without: Iterable[str] = ()) -> str:
+    """Return the command that was given as one to be typed again, with *more* options."""
+    kept = [word for word in sys.argv[1:] if word not in {*without}]
+    return shlex.join(["deepera", *kept, *(word for word in more if word not in kept)])
 
 
 @contextmanager
@@ -136,6 +182,40 @@ def output_console() -> Console:
     if not console.is_terminal:
         return Console(highlight=False, width=max(WIDTH_WITHOUT_TERMINAL, console.width))
     return console
+
+
+def text_console() -> Console:
+    """Return the console for what is read on stdout: as wide as the terminal, at most 100.
+
+    Into a file or pipe it has the 80 columns of `COLUMNS`, if that is not set otherwise.
+    """
+    from rich.console import Console
+
+    return Console(highlight=False, width=min(WIDTH_OF_TEXT, Console().width))
+
+
+_IN_ASCII = {"…": "...", "–": "-", "—": "-", "·": "-", "“": '"', "”": '"', "’": "'", "‘": "'"}
+
+
+def speak_any_encoding() -> None:
+    """Write what stdout and stderr have no letters for, as in the locale C, in plain ASCII."""
+    codecs.register_error("deepera", _to_ascii)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="deepera")
+
+
+def _to_ascii(error: UnicodeError) -> tuple[str, int]:
+    """Replace what cannot be encoded: punctuation by its like, letters without their accents."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    plain = "".join(_IN_ASCII.get(letter) or _strip_accents(letter) for letter in text)
+    return plain, error.end
+
+
+def _strip_accents(letter: str) -> str:
+    return normalize("NFKD", letter).encode("ascii", "ignore").decode() or "?"
 
 
 def count(n: int, what: str) -> str:

@@ -1,4 +1,4 @@
-"""`deepera demo`: the built-in corpus, question by question, before and after reranking."""
+"""`deepera demo`: the built-in corpus, before and after reranking, and what went wrong."""
 
 from __future__ import annotations
 
@@ -6,15 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
 from deepera_graph.cli import options
-from deepera_graph.cli.console import count, output_console, progress_bar, show_number, write_json
+from deepera_graph.cli.console import (
+    OK,
+    SOME_FAILED,
+    count,
+    progress_bar,
+    show_number,
+    text_console,
+    write_json,
+)
 from deepera_graph.cli.options import opt
 from deepera_graph.errors import BackendError, SettingsError
 
@@ -25,12 +33,18 @@ if TYPE_CHECKING:
 DAILY = {
     "demo": (
         "question", "without_evidence", "hard", "preset", "backend", "model", "base_url",
-        "threshold", "as_json", "quiet",
+        "threshold", "verbose", "as_json", "quiet",
     ),
 }  # fmt: skip
-N_BEFORE = 5
-N_AFTER = 8
-N_DROPPED = 3
+N_SHOWN = 3
+N_SHOWN_IN_FULL = 8
+_LEGEND = {
+    "golden": "the evidence, as the corpus is labelled; a judge sees no label",
+    "look-alike": "same subject, same words, but no evidence for this question",
+    "score": "how sure the judge is of a passage; it is kept from {threshold} on",
+    "outcome": "ok: evidence was kept; no_evidence: no passage reaches the threshold",
+}
+_READ_AS = "how the question was understood: intent; topic; entities; form of the answer"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +67,7 @@ def demo(
     chosen: DemoOptions,
     judge: options.JudgeOptions,
     kept: options.FilterOptions,
-    output: options.OutputOptions,
+    output: options.ShowOptions,
 ) -> None:
     """Show on a built-in corpus how evidence is told from look-alikes; needs no key."""
     from deepera_graph.cli.opening import open_judge, settings_of
@@ -66,22 +80,22 @@ def demo(
 
     questions = _find_questions(chosen.question or [], hard=chosen.hard)
     reranker = EvidenceReranker(backend, **settings.to_dict())
-    console, as_json = output_console(), output.as_json
     trials: list[Trial] = []
-    hidden = output.quiet or not as_json
-    with progress_bar("reranking", total=len(questions), hidden=hidden) as bar:
+    with progress_bar("reranking", total=len(questions), hidden=output.quiet) as bar:
         with_evidence = not chosen.without_evidence
         for trial in run_trials(reranker, questions, with_evidence=with_evidence, hard=chosen.hard):
             if trial.result.backend_failure is not None:
                 raise BackendError(trial.result.backend_failure)
             trials.append(trial)
             bar.move(to=len(trials), count=len(trials))
-            if not as_json:
-                _show_trial(console, trial)
-    if as_json:
+    if output.as_json:
         write_json([trial.to_dict() for trial in trials])
     else:
-        _show_score(console, trials, without_evidence=chosen.without_evidence)
+        each = output.verbose or bool(chosen.question)
+        _show_trials(text_console(), trials, each=each, verbose=output.verbose)
+        _show_score(text_console(), trials, without_evidence=chosen.without_evidence)
+    degraded = all(trial.result.outcome == "degraded" for trial in trials)
+    raise typer.Exit(SOME_FAILED if degraded else OK)
 
 
 def _find_questions(ids: Sequence[str], *, hard: bool) -> list[DemoQuestion]:
@@ -94,121 +108,149 @@ def _find_questions(ids: Sequence[str], *, hard: bool) -> list[DemoQuestion]:
     return [question for name, question in questions.items() if not ids or name in ids]
 
 
+def _show_trials(console: Console, trials: Sequence[Trial], *, each: bool, verbose: bool) -> None:
+    """Show each question; or one of them and a line for every question, which fits a screen."""
+    _show_legend(console, trials[0].result.threshold, verbose=verbose)
+    telling = [
+        one
+        for one in trials
+        if one.evidence_first and not one.evidence_first_before and not one.mistakes()
+    ]
+    for trial in trials if each else (telling or trials)[:1]:
+        _show_trial(console, trial, verbose=verbose)
+    if not each:
+        console.print(_overview(trials))
+        console.print(
+            "More of a question: deepera demo --question q01; of all: deepera demo -v", style="dim"
+        )
+
+
+def _show_legend(console: Console, threshold: float, *, verbose: bool) -> None:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for word, meaning in (_LEGEND | ({"read as": _READ_AS} if verbose else {})).items():
+        table.add_row(_colour(word), Text(meaning.format(threshold=f"{threshold:g}"), style="dim"))
+    console.print(table)
+
+
+def _overview(trials: Sequence[Trial]) -> Table:
+    """Return a line a question: what is first as retrieved, and after, and what was kept."""
+    table = Table(box=None, pad_edge=False, title="all questions", title_justify="left")
+    for name in ("", "first as retrieved", "first as evidence", "score", "outcome", "kept"):
+        table.add_column(name, no_wrap=True, justify="right" if name == "score" else "left")
+    for trial in trials:
+        ranked = trial.result.passages[:1]
+        retrieved = trial.by_retrieval[:1]
+        kept = (_short_label(trial, passage) or "other" for passage in trial.result.kept)
+        table.add_row(
+            trial.question.id,
+            *(_colour(_short_label(trial, one) or "other") for one in (*retrieved, *ranked)),
+            show_number(ranked[0].score) if ranked else "",
+            trial.result.outcome,
+            ", ".join(dict.fromkeys(kept)) or "nothing",
+        )
+    return table
+
+
 def _show_score(console: Console, trials: Sequence[Trial], *, without_evidence: bool) -> None:
+    """Say how many went right, and name each question that did not."""
     n = count(len(trials), "question")
     if without_evidence:
-        empty = sum(trial.result.outcome == "over_filtered" for trial in trials)
-        console.print(f"[b]without evidence: over_filtered in {empty} of {n}[/b]")
+        empty = sum(trial.result.outcome == "no_evidence" for trial in trials)
+        console.print(f"[b]without evidence: no_evidence in {empty} of {n}[/b]")
+    else:
+        first = sum(trial.evidence_first for trial in trials)
+        before = sum(trial.evidence_first_before for trial in trials)
+        console.print(f"[b]evidence first in {first} of {n}[/b]; as retrieved, in {before}")
+    wrong = {trial.question.id: trial.mistakes() for trial in trials}
+    if not any(wrong.values()):
+        console.print("Nothing went wrong.")
         return
-    first = sum(trial.evidence_first for trial in trials)
-    before = sum(trial.evidence_first_before for trial in trials)
-    console.print(f"[b]evidence first in {first} of {n}[/b]; as retrieved, in {before}")
+    console.print("What went wrong:")
+    for name, mistakes in wrong.items():
+        for mistake in mistakes:
+            console.print(Text(f"  {name}  {mistake}"))
 
 
-def _show_trial(console: Console, trial: Trial) -> None:
-    """Show the intent, the ranking before and after, the kept with summaries, and the dropped."""
+def _show_trial(console: Console, trial: Trial, *, verbose: bool) -> None:
+    """Show the best before and after, and what was kept; or what was nearest."""
+    from deepera_graph.cli.evidence import describe_reading
+    from deepera_graph.result import READS_BY_RULES
 
-    result, fields = trial.result, trial.result.intent["fields"]
-    console.print(Rule(f"[b]{trial.question.id}[/b] {escape(trial.question.science)}"))
+    result = trial.result
+    console.print(Rule(f"{trial.question.id} {trial.question.science}", style="dim"))
     console.print(Text(trial.question.question, style="bold"))
+    if verbose or result.manifest["backend"] not in READS_BY_RULES:
+        console.print(describe_reading(result))
+    console.print(_before_and_after(trial, N_SHOWN_IN_FULL if verbose else N_SHOWN))
+    for passage in result.kept:
+        _show_passage(console, trial, passage)
+    if not result.kept or result.fallback is not None:
+        console.print(f"[b]{result.outcome}[/b]: no passage reaches {result.threshold:g}")
+    if verbose or not result.kept:
+        _show_dropped(console, trial)
+
+
+def _before_and_after(trial: Trial, n: int) -> Table:
+    table = Table(box=None, expand=True, pad_edge=False)
+    table.add_column("", style="dim", no_wrap=True)
+    table.add_column("before: as retrieved", ratio=1, no_wrap=True)
+    table.add_column("after: as evidence", ratio=1, no_wrap=True)
+    ranked = trial.result.passages[:n]
+    for rank, (before, after) in enumerate(zip(trial.by_retrieval, ranked, strict=False), start=1):
+        score = Text(f"{show_number(after.score)} ", style="bold" if after.kept else "dim")
+        table.add_row(str(rank), _entry(trial, before), score + _entry(trial, after))
+    return table
+
+
+def _entry(trial: Trial, passage: RankedPassage) -> Text:
+    title = str(passage.metadata.get("title") or "")
+    entry = Text.assemble((passage.id, "dim"), " ", _colour(_short_label(trial, passage)), " ")
+    entry.append(title)
+    entry.no_wrap, entry.overflow = True, "ellipsis"
+    return entry
+
+
+def _show_passage(console: Console, trial: Trial, passage: RankedPassage) -> None:
+    near = trial.result.fallback is not None
+    head = ("below the threshold ", "bold red") if near else ("kept ", "bold green")
     console.print(
         Text.assemble(
-            ("intent ", "dim"),
-            f"{fields['intent']}; {fields['topic']}; {fields['entity_type']}; "
-            f"answer: {fields['expected_answer_type']}",
+            head, (passage.id, "bold"), f" {show_number(passage.score)} ", _label(trial, passage)
         )
     )
-    by_retrieval = sorted(result.passages, key=lambda one: one.retrieval_rank)
-    console.print(_before(trial, by_retrieval[:N_BEFORE]))
-    console.print(_after(trial, result.passages[:N_AFTER]))
-    for passage in result.kept:
-        _show_kept(console, passage)
-    if not result.kept:
-        console.print(
-            f"[b]{result.outcome}[/b]: no passage reaches {result.threshold:g}, so none is kept"
-        )
-    _show_dropped(console, trial)
-    console.print()
-
-
-def _before(trial: Trial, passages: Sequence[RankedPassage]) -> Table:
-    table = _table("before: as retrieved", {"rank": "dim", "score": "dim", "id": ""})
-    for passage in passages:
-        table.add_row(
-            str(passage.retrieval_rank),
-            show_number(passage.retrieval_score),
-            passage.id,
-            _title(passage),
-            _mark(trial, passage),
-        )
-    return table
-
-
-def _after(trial: Trial, passages: Sequence[RankedPassage]) -> Table:
-    table = _table("after: as evidence", {"rank": "dim", "was": "dim", "score": "", "id": ""})
-    for passage in passages:
-        table.add_row(
-            str(passage.rank),
-            str(passage.retrieval_rank),
-            Text(show_number(passage.score), style="bold" if passage.kept else ""),
-            passage.id,
-            _title(passage),
-            _mark(trial, passage),
-            style="" if passage.kept else "dim",
-        )
-    return table
-
-
-def _table(title: str, columns: dict[str, str]) -> Table:
-    table = Table(
-        title=title, title_justify="left", title_style="dim", box=None, expand=True, pad_edge=False
-    )
-    for name, style in {**columns, "title": "", "": ""}.items():
-        ratio = 1 if name == "title" else None
-        table.add_column(name, style=style, no_wrap=name != "title", ratio=ratio)
-    return table
-
-
-def _show_kept(console: Console, passage: RankedPassage) -> None:
-    console.print(
-        Text.assemble(("kept ", "bold green"), (passage.id, "bold"), f": {passage.reason}")
-    )
-    console.print(Padding(Text(passage.summary or passage.quote, style="italic"), (0, 0, 0, 5)))
+    words = passage.summary or passage.quote
+    for text, style in ((words, "italic"), (passage.reason, "dim")):
+        if text:
+            console.print(Padding(Text(text, style=style), (0, 0, 0, 5), expand=False))
 
 
 def _show_dropped(console: Console, trial: Trial) -> None:
     """Show why the best dropped were dropped, and every golden passage among the dropped."""
-
     from deepera_graph.demo import GOLDEN
 
     dropped = [*trial.result.dropped, *trial.result.failed]
     shown = [
         passage
         for place, passage in enumerate(dropped)
-        if place < N_DROPPED or trial.label(passage) == GOLDEN
+        if place < N_SHOWN or trial.label(passage) == GOLDEN
     ]
     for passage in shown:
-        console.print(
-            Text.assemble(
-                ("dropped ", "red"),
-                f"{passage.id} ",
-                (show_number(passage.score), "dim"),
-                Text(" ") if trial.label(passage) else "",
-                _mark(trial, passage),
-                f": {passage.reason}",
-            )
-        )
+        words = [f"{passage.id} {show_number(passage.score)}", trial.label(passage)]
+        line = " ".join(filter(None, words))
+        why = f": {passage.reason}" if passage.reason else ""
+        console.print(Text.assemble(("dropped ", "red"), line + why))
     if len(dropped) > len(shown):
         console.print(Text(f"and {len(dropped) - len(shown)} more dropped", style="dim"))
 
 
-def _mark(trial: Trial, passage: RankedPassage) -> Text:
-    from deepera_graph.demo import GOLDEN
-
-    label = trial.label(passage)
-    return Text(label, style="green" if label == GOLDEN else "yellow")
+def _label(trial: Trial, passage: RankedPassage) -> Text:
+    return _colour(trial.label(passage))
 
 
-def _title(passage: RankedPassage) -> Text:
-    title = str(passage.metadata.get("title") or "")
-    return Text(title, overflow="ellipsis", no_wrap=True)
+def _short_label(trial: Trial, passage: RankedPassage) -> str:
+    return trial.label(passage).partition(" (")[0]
+
+
+def _colour(label: str) -> Text:
+    word = label.partition(" (")[0]
+    return Text(label, style={"golden": "green", "look-alike": "yellow"}.get(word, ""))

@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepera_graph.cli import options
-from deepera_graph.cli.console import check_data, check_folder, needing, stage_line, tell
+from deepera_graph.cli.console import (
+    check_data,
+    check_folder,
+    count,
+    needing,
+    stage_line,
+    tell,
+)
 from deepera_graph.cli.options import given, opt, split_names
 from deepera_graph.errors import SettingsError
 
@@ -148,7 +155,7 @@ def train(
 
 def _describe_made(made: TrainingOutcome) -> str:
     sets = ", ".join(f"{name} {n}" for name, n in made.sets.items())
-    lines = [f"{made.out}: trained on {sum(made.sets.values())} questions ({sets})"]
+    lines = [f"{made.out}: trained on {count(sum(made.sets.values()), 'question')} ({sets})"]
     lines += [
         f"held out, {name}: MAP@10 {100 * value:.1f}{', chosen' if name == made.recipe else ''}"
         for name, value in made.found.items()

@@ -14,7 +14,15 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from deepera_graph import __version__
-from deepera_graph.cli.console import INTERRUPTED, OK, SOME_FAILED, UNREACHABLE, USAGE, say
+from deepera_graph.cli.console import (
+    INTERRUPTED,
+    OK,
+    SOME_FAILED,
+    UNREACHABLE,
+    USAGE,
+    say,
+    speak_any_encoding,
+)
 from deepera_graph.errors import BackendError, DeepEraError, StoreError
 
 COMMANDS = {  # and the module that each is a function of
@@ -22,6 +30,10 @@ COMMANDS = {  # and the module that each is a function of
     "rerank": "rerank",
     "index": "search",
     "ask": "search",
+    "collections list": "collections",
+    "collections show": "collections",
+    "collections rename": "collections",
+    "collections delete": "collections",
     "calibrate": "calibrate",
     "doctor": "doctor",
     "config show": "config",
@@ -39,12 +51,24 @@ COMMANDS = {  # and the module that each is a function of
     "cache prune": "cache",
 }
 _CODES = (
-    "[bold]Exit codes:[/bold] 0 done, 1 a line or file could not be read or written, "
+    "[bold]Exit codes:[/bold] 0 done, 1 a line or file failed, or all questions are degraded, "
     "2 usage or settings, 3 backend or store unreachable, 130 interrupted."
 )
 
 
-class _Group(TyperGroup):
+class _PlainFlags:
+    """A command whose help shows no type beside a flag, which takes no value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, that of the help among them."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]  # of the command
+        for one in params:
+            if getattr(one, "is_flag", False):
+                one.metavar = ""
+        return params
+
+
+class _Group(_PlainFlags, TyperGroup):
     """A group that imports a command when it is called, so that every start pays for one.
 
     Source: https://click.palletsprojects.com/en/stable/complex/#lazily-loading-subcommands
@@ -59,7 +83,7 @@ class _Group(TyperGroup):
         return name, load_command(path, with_config=not ctx.resilient_parsing), rest
 
 
-class _Command(TyperCommand):
+class _Command(_PlainFlags, TyperCommand):
     """A command that refuses a second --collection, of which typer would drop the first."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -247,6 +271,7 @@ _list_commands()
 def run() -> None:
     """Run the command line and end the process."""
     _ignore_dropped_coroutines()
+    speak_any_encoding()
     try:
         app()
     except KeyboardInterrupt:

@@ -10,20 +10,20 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
 from deepera_graph.cli import config, options
-from deepera_graph.cli.console import MOST_TOLD, OK, SOME_FAILED, say
+from deepera_graph.cli.console import MOST_TOLD, OK, SOME_FAILED, progress_bar, say
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.judges import NAMED, load_backend, parse_name
 from deepera_graph.packages import call_foreign
 from deepera_graph.settings import Preset, preset
 
 if TYPE_CHECKING:
-    from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
 
     from deepera_graph.cache.store import JudgementCache
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from deepera_graph.retrieval.collection import Mode
     from deepera_graph.retrieval.sources import Skipped
     from deepera_graph.retrieval.store import PassageStore
+    from deepera_graph.retrieval.word_index import WordIndex
     from deepera_graph.schema import Backend
     from deepera_graph.thresholds import PerIntent, Threshold
 
@@ -295,22 +296,30 @@ def open_collection(
     if not store.collection:
         given = "" if store.collection is None else ", got ''"
         raise SettingsError(f"--collection must name a collection{given}")
-    if store.path == ":memory:":
-        raise SettingsError("--path must be a folder; ':memory:' ends with this command")
+    place = place_of(store)
     from deepera_graph.retrieval.store import open_store
 
-    on_server = store.qdrant_url is not None
     by_default = must_exist and "embeddings" in config.taken
     return open_store(
         store.collection,
-        path=store.path if on_server else store.path or options.data_folder(),
-        url=store.qdrant_url,
-        api_key=os.environ.get(_SERVER_KEY_VARIABLE) if on_server else None,
+        **place,
         mode=mode,
         embeddings=None if by_default else find_embeddings(store.embeddings),
         find_embeddings=partial(_find_recorded, store),
         must_exist=must_exist,
     )
+
+
+def place_of(store: options.PlaceOptions) -> dict[str, Any]:
+    """Return folder, address and key of a store, as `open_store` takes them."""
+    if store.path == ":memory:":
+        raise SettingsError("--path must be a folder; ':memory:' ends with this command")
+    on_server = store.qdrant_url is not None
+    return {
+        "path": store.path if on_server else store.path or options.data_folder(),
+        "url": store.qdrant_url,
+        "api_key": os.environ.get(_SERVER_KEY_VARIABLE) if on_server else None,
+    }
 
 
 def _find_recorded(store: options.StoreOptions, recorded: str) -> Embeddings | None:
@@ -340,13 +349,30 @@ class Source:
         self._n_bad = 0
         self.skipped: list[Skipped] = []
         self.passages = read_passages(
-            path, max_words=_read_max_words(reading.max_words), on_skip=self._note
+            path,
+            max_words=_read_max_words(reading.max_words),
+            on_skip=self._note,
+            on_read=self._note_bytes,
         )
+        self._n_read: int | None = None  # bytes
+        self._n_bytes: int | None = None  # of all files
 
     @property
     def exit_code(self) -> int:
         """What a command that was done otherwise ends with; files of other kinds are no failure."""
         return SOME_FAILED if self._n_bad else OK
+
+    def fill(self, store: PassageStore | WordIndex, *, quiet: bool, **how: Any) -> int:
+        """Index all passages under a progress bar, as *how* says; return how many."""
+        with progress_bar("indexing", hidden=quiet) as bar:
+
+            def watch(n: int) -> None:
+                bar.move(to=self._n_read, total=self._n_bytes, count=n)
+
+            return store.add(self.passages, on_progress=watch, **how)
+
+    def _note_bytes(self, n_read: int, n_bytes: int) -> None:
+        self._n_read, self._n_bytes = n_read, n_bytes
 
     def tell(self) -> None:
         """Say on stderr what was left out."""
@@ -361,14 +387,14 @@ class Source:
         if self._n_bad > MOST_TOLD:
             say(f"skipped {self._n_bad - MOST_TOLD} more like these")
 
-    def first(self) -> Document:
-        """Return the first passage; if there is none, say why and leave."""
+    def check(self) -> None:
+        """Read the first passage, and put it back; if there is none, say why and leave."""
         first = next(self.passages, None)
         if first is None:
             self.tell()
             say(f"there is nothing to index in {self._path!r}")
             raise typer.Exit(SOME_FAILED)
-        return first
+        self.passages = chain([first], self.passages)
 
     def _note(self, skipped: Skipped) -> None:
         self._n_bad += not skipped.other_kind

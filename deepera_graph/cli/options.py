@@ -201,6 +201,19 @@ class OutputOptions:
     quiet: bool = opt("No progress bar and no closing line.", "--quiet", "-q", default=False)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ShowOptions(OutputOptions):
+    """What is shown to a reader."""
+
+    verbose: bool = opt(
+        "Also show how the question was read, and all that was dropped.",
+        "--verbose",
+        "-v",
+        brief="Also show all that was dropped.",
+        default=False,
+    )
+
+
 _judge = partial(opt, panel="Who judges", config=True)
 
 
@@ -448,17 +461,29 @@ _store = partial(opt, panel="Store", config=True)
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoreOptions:
-    """Where passages are."""
+class _CollectionOption:
+    """The option that comes first."""
 
     collection: str | None = _store("Name of the collection.", "--collection", "-c", metavar="NAME")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaceOptions:
+    """Where collections are."""
+
     path: str | None = _store(
         "Folder of local collections.",
-        brief="Folder of local collections, if not the usual one.",
+        brief="Folder of local collections.",
         metavar="FOLDER",
         shown="$XDG_DATA_HOME/deepera or ~/.local/share/deepera",
     )
     qdrant_url: str | None = _store("A Qdrant server, instead of a folder.", metavar="URL")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreOptions(PlaceOptions, _CollectionOption):
+    """Where passages are."""
+
     embeddings: str | None = _store(
         "[b]local[/b]: those of the local judge, no key. [b]openai:MODEL[/b], or "
         "[b]MODULE:FACTORY[/b], a function that returns LangChain Embeddings. A collection made "

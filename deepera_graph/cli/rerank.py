@@ -21,6 +21,7 @@ from deepera_graph.cli.console import (
     OK,
     SOME_FAILED,
     count,
+    go_on_command,
     json_bytes,
     progress_bar,
     say,
@@ -103,7 +104,7 @@ def rerank(
         raise typer.Exit(SOME_FAILED) from error
     if not job.report.n_written and not job.report.n_bad:
         say(f"{source!r} holds no line")
-    raise typer.Exit(SOME_FAILED if job.report.n_bad else OK)
+    raise typer.Exit(SOME_FAILED if job.report.n_bad or _all_degraded(job.report) else OK)
 
 
 def _work(
@@ -126,6 +127,10 @@ def _work(
         job.check_outputs()
         _run(job, judge, settings, cache=cache, engine=engine, output=output)
         job.write_trec()
+
+
+def _all_degraded(report: JobReport) -> bool:
+    return 0 < report.n_written == report.outcomes["degraded"]
 
 
 def _run(
@@ -157,6 +162,7 @@ def _run(
                 )  # fmt: skip
     except KeyboardInterrupt as error:
         say(f"interrupted; {job.describe_kept()}")
+        job.tell_how_to_go_on()
         raise typer.Exit(INTERRUPTED) from error
     except BackendError as error:
         raise BackendError(f"{error}; {job.describe_kept()}") from error
@@ -266,10 +272,11 @@ class _Job:
         """Open the questions under a progress bar; the first bad lines are told as they come."""
         from deepera_graph.jobs.lines import BadLine
 
+        limit = self.files.limit
         n_bad = 0
         with (
             self._open_source() as (source, size),
-            progress_bar(what, total=size, hidden=self.hidden) as bar,
+            progress_bar(what, total=limit or size, hidden=self.hidden) as bar,
         ):
 
             def watch(line: Any) -> None:
@@ -277,7 +284,8 @@ class _Job:
                 n_bad += isinstance(line, BadLine)
                 if isinstance(line, BadLine) and n_bad <= MOST_TOLD:
                     say(f"line {line.number}: {line.error}")
-                bar.move(to=line.end, count=self.report.n_written)
+                n_done = self.report.n_written + self.report.n_bad
+                bar.move(to=line.end if limit is None else n_done, count=n_done)
 
             yield source, watch
         if n_bad > MOST_TOLD:
@@ -332,6 +340,12 @@ class _Job:
         where = "stdout" if self.to_stdout else self.files.out
         return f"finished lines kept in {where}: {self.report.n_written}"
 
+    def tell_how_to_go_on(self) -> None:
+        """Say which command continues this run, if it can be continued."""
+        if self.source != STANDARD and self.manifest_path is not None:
+            again = go_on_command("--resume", without=["--overwrite"])
+            say(f"go on with: {again}")
+
     def _beside(self, suffix: str) -> Path | None:
         out = Path(self.files.out)
         if self.to_stdout or (out.exists() and not out.is_file()):
@@ -381,12 +395,9 @@ def describe_report(report: JobReport) -> str:
 def _describe_outcomes(report: JobReport) -> str:
     if not report.n_written:
         return "no question done"
-    others = {name: n for name, n in sorted(report.outcomes.items()) if name != "ok"}
-    if report.n_written == report.outcomes["ok"]:
-        return "all questions ok"
-    counts = ", ".join(f"{n} {name}" for name, n in others.items())
-    n_others = report.n_written - report.outcomes["ok"]
-    return f"{count(n_others, 'question')} not ok ({counts})"
+    others = "".join(f", {n} {name}" for name, n in sorted(report.outcomes.items()) if name != "ok")
+    n_questions = count(report.n_written, "question")
+    return f"evidence for {report.outcomes['ok']} of {n_questions}{others}"
 
 
 def _describe_calls(report: JobReport) -> str:
@@ -417,7 +428,7 @@ def _tell_estimate(report: JobReport, kind: str, as_json: bool, *, all_asked: bo
     typer.echo(f"{count(report.n_written, 'question')}, {count(report.n_passages, 'passage')}")
     for stage, used in [*report.usage.items(), ("total", report.total_usage)]:
         typer.echo(
-            f"{stage:>10}: {used.calls} calls, about {used.input_tokens} tokens in and "
+            f"{stage:>10}: {count(used.calls, 'call')}, about {used.input_tokens} tokens in and "
             f"{used.output_tokens} out"
         )
-    typer.echo(f"An estimate: {basis}.")
+    typer.echo(f"This is an estimate: {basis}.")

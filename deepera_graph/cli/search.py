@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.console import Console
-from rich.padding import Padding
-from rich.text import Text
 
 from deepera_graph.cli import options
 from deepera_graph.cli.console import (
-    output_console,
+    OK,
+    SOME_FAILED,
+    count,
     progress_bar,
-    show_number,
     tell,
-    write_json,
+    text_console,
+    write_bytes,
 )
 from deepera_graph.cli.options import opt
 from deepera_graph.errors import BackendError, InputError, SettingsError
@@ -30,9 +28,7 @@ if TYPE_CHECKING:
 
     from deepera_graph.cli.opening import Source
     from deepera_graph.reranker import EvidenceReranker
-    from deepera_graph.result import RankedPassage, RerankResult
-    from deepera_graph.retrieval.store import PassageStore
-    from deepera_graph.retrieval.word_index import WordIndex
+    from deepera_graph.result import RerankResult
 
 DAILY = {
     "index": (
@@ -40,11 +36,10 @@ DAILY = {
     ),
     "ask": (
         "collection", "path", "retrieve", "where", "answer", "preset", "backend", "model",
-        "base_url", "threshold", "top_n", "as_json", "quiet",
+        "base_url", "threshold", "top_n", "format", "verbose", "as_json", "quiet",
     ),
 }  # fmt: skip
-N_DROPPED = 3
-_INDENT = (0, 0, 0, 5)
+_BATCH_OF_EMBEDDINGS = 32
 _store = partial(opt, panel="Store")
 
 
@@ -55,6 +50,8 @@ class NewStoreOptions(options.StoreOptions):
     mode: Literal["sparse", "dense", "hybrid"] | None = _store(
         "[b]sparse[/b] finds passages by their words, and needs nothing. [b]dense[/b] finds them "
         "by meaning, [b]hybrid[/b] by both; these need --embeddings.",
+        "--search",
+        "--mode",
         brief="[b]sparse[/b] finds words; [b]dense[/b] and [b]hybrid[/b] need --embeddings.",
         metavar="HOW",
         shown="hybrid with --embeddings, else sparse",
@@ -65,14 +62,22 @@ class NewStoreOptions(options.StoreOptions):
 class SearchOptions:
     """What is searched for."""
 
-    retrieve: int = _store("Number of candidates retrieved.", metavar="K", default=30, least=1)
+    retrieve: int = _store("Candidates retrieved.", metavar="K", default=30, least=1)
     where: list[str] | None = _store(
         'Only passages with this metadata; VALUE may be JSON: a list, or a range as {"gte": 2015}. '
         "May be repeated.",
-        brief="Only passages with this metadata; may be repeated.",
+        brief="Only passages with this metadata.",
         metavar="FIELD=VALUE",
     )
     answer: bool = opt("Draw an answer from what is kept.", default=False)
+    format: Literal["text", "markdown", "html", "csv", "json", "bibtex"] = opt(
+        "Form of the output. [b]markdown[/b], [b]html[/b] and [b]csv[/b] are tables of the "
+        "evidence: score, source with its DOI, quote, summary; with -v the dropped passages, too "
+        "(not html). [b]bibtex[/b] has the sources of the evidence, [b]json[/b] everything.",
+        brief="text, markdown, html, csv, json, bibtex.",
+        metavar="FORM",
+        default="text",
+    )
 
 
 def index(
@@ -86,11 +91,10 @@ def index(
     from deepera_graph.cli.opening import Source, open_collection
 
     read = Source(source, reading)
-    passages = chain([read.first()], read.passages)
+    read.check()
     with open_collection(store, mode=store.mode, must_exist=False) as opened:
         try:
-            with progress_bar("indexing", hidden=output.quiet) as bar:
-                n_indexed = opened.add(passages, on_progress=lambda count: bar.move(count=count))
+            n_indexed = read.fill(opened, quiet=output.quiet, **_batches(store))
         except BaseException:
             opened.drop_if_new()
             raise
@@ -102,18 +106,23 @@ def index(
         output,
         {"collection": store.collection, **plain, "skipped": skipped},
         lambda: (
-            f"{n_indexed} passages indexed in {store.collection!r} ({mode}); "
+            f"{count(n_indexed, 'passage')} indexed in {store.collection!r} ({mode}); "
             f"it holds {n_in_all} now"
         ),
     )
     raise typer.Exit(read.exit_code)
 
 
+def _batches(place: options.StoreOptions) -> dict[str, int]:
+    """Return how passages are added: embedding them takes long, and the bar is to move on."""
+    return {} if place.embeddings is None else {"batch_size": _BATCH_OF_EMBEDDINGS}
+
+
 def ask(
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="What is asked.")],
     source: Annotated[
         str | None,
-        typer.Argument(metavar="[SOURCE]", help="A file or folder, instead of --collection."),
+        typer.Argument(metavar="SOURCE", help="A file or folder, instead of --collection."),
     ] = None,
     *,
     store: options.StoreOptions,
@@ -123,7 +132,7 @@ def ask(
     cache: options.CacheOptions,
     budget: options.BudgetOptions,
     kept: options.FilterOptions,
-    output: options.OutputOptions,
+    output: options.ShowOptions,
 ) -> None:
     """Find the evidence for a question in a collection, a file or a folder."""
     from deepera_graph.cli.opening import Source, judgements_of, open_judge, settings_of
@@ -136,7 +145,9 @@ def ask(
     _check_one_place(source, store)
     read = None if source is None else Source(source, reading)
     backend = open_judge(judge)
-    from deepera_graph.reranker import EvidenceReranker  # takes a second, so after all checks
+    from deepera_graph.cli.evidence import show_result  # takes a second, so after all checks
+    from deepera_graph.export import export_result
+    from deepera_graph.reranker import EvidenceReranker
 
     with judgements_of(backend, cache.cache) as judgements:
         reranker = EvidenceReranker(backend, cache=judgements, **settings.to_dict())
@@ -144,12 +155,14 @@ def ask(
         result = _rerank(reranker, question, candidates, quiet=output.quiet)
     if result.backend_failure is not None:
         raise BackendError(result.backend_failure)
-    if output.as_json:
-        write_json(result.to_dict())
+    form = "json" if output.as_json else search.format
+    if form == "text":
+        show_result(text_console(), result, verbose=output.verbose)
     else:
-        show_result(output_console(), result)
-    if read is not None:
-        raise typer.Exit(read.exit_code)
+        written = export_result(result, form, whole=output.verbose)
+        write_bytes(written.encode("utf-8", "backslashreplace"))
+    failed = SOME_FAILED if result.outcome == "degraded" else OK
+    raise typer.Exit(failed or (OK if read is None else read.exit_code))
 
 
 def _read_conditions(where: Sequence[str]) -> dict[str, Any]:
@@ -186,31 +199,27 @@ def _search(
 
     Only a collection, embeddings and conditions on metadata need Qdrant, which takes a second.
     """
+    from deepera_graph.cli.evidence import find_candidates
     from deepera_graph.cli.opening import find_embeddings, open_collection
 
     if read is None:
         with open_collection(place, must_exist=True) as opened:
-            return opened.search(question, k=search.retrieve, where=conditions)
-    passages = chain([read.first()], read.passages)
+            return find_candidates(opened, question, search.retrieve, conditions)
+    read.check()
     if place.embeddings is None and not conditions:
         from deepera_graph.retrieval.word_index import WordIndex
 
         with WordIndex() as words:
-            _fill(words, passages, quiet=quiet)
+            read.fill(words, quiet=quiet)
             read.tell()
             return words.search(question, k=search.retrieve)
     from deepera_graph.retrieval.store import open_store
 
     embeddings = find_embeddings(place.embeddings)
     with open_store("source", path=":memory:", embeddings=embeddings) as store:
-        _fill(store, passages, quiet=quiet)
+        read.fill(store, quiet=quiet, **_batches(place))
         read.tell()
-        return store.search(question, k=search.retrieve, where=conditions)
-
-
-def _fill(store: PassageStore | WordIndex, passages: Iterable[Document], *, quiet: bool) -> None:
-    with progress_bar("indexing", hidden=quiet) as bar:
-        store.add(passages, on_progress=lambda count: bar.move(count=count))
+        return find_candidates(store, question, search.retrieve, conditions)
 
 
 def _rerank(
@@ -226,79 +235,3 @@ def _rerank(
             if event["event"] == "result":
                 result: RerankResult = event["result"]
     return result
-
-
-def show_result(console: Console, result: RerankResult) -> None:
-    """Show the answer if one was asked for, the evidence, and what to try when there is none."""
-    from deepera_graph.schema import describe_directions
-
-    console.print(Text(result.question, style="bold"))
-    _show_answer(console, result)
-    for passage in result.kept:
-        _show_kept(console, passage)
-    if not result.kept:
-        _show_advice(console, result)
-    used = result.total_usage
-    unasked = f", {len(result.not_needed)} not needed" if result.not_needed else ""
-    words = (
-        f"{result.outcome}: {len(result.kept)} kept, {len(result.dropped)} dropped, "
-        f"{len(result.failed)} failed{unasked}; {used.calls} calls; {result.seconds['total']:.1f} s"
-    )
-    if said := describe_directions(result.direction_counts):
-        words += f"; {said}"
-    if result.failed:
-        words += f"; first failure: {result.failed[0].reason}"
-    console.print(Text(words, style="dim"))
-
-
-def _show_answer(console: Console, result: RerankResult) -> None:
-    if result.answer is None:
-        return
-    answer = result.answer
-    if answer["status"] != "answered":
-        cause = f": {answer['cause']}" if answer["cause"] else ""
-        console.print(Text(f"no answer ({answer['status'].replace('_', ' ')}{cause})"))
-        return
-    console.print(Padding(Text(answer["text"]), (1, 0, 0, 0)))
-    console.print(Text(f"cited: {', '.join(answer['citations']) or 'nothing'}", style="dim"))
-    console.print()
-
-
-def _show_kept(console: Console, passage: RankedPassage) -> None:
-    from deepera_graph.schema import name_direction
-
-    console.print(
-        Text.assemble(
-            (f"{passage.rank:>2}. ", "dim"),
-            (show_number(passage.score), "bold green"),
-            f" {name_direction(passage.direction)}".rstrip(),
-            f"  {_name(passage)}",
-        )
-    )
-    console.print(Padding(Text(passage.summary or passage.text), _INDENT))
-    if passage.quote and passage.quote != passage.summary:
-        console.print(Padding(Text(f"“{passage.quote}”", style="italic"), _INDENT))
-    source = passage.metadata.get("source")
-    found = f"found in {source} as number" if source else "retrieved as number"
-    why = f"{passage.reason}; {found} {passage.retrieval_rank}"
-    console.print(Padding(Text(why, style="dim"), _INDENT))
-
-
-def _show_advice(console: Console, result: RerankResult) -> None:
-    if result.outcome == "nothing_retrieved":
-        console.print("Nothing was retrieved: no passage shares a word with the question.")
-        return
-    console.print(
-        f"No passage is evidence enough (threshold {result.threshold:g}). The best dropped:"
-    )
-    for passage in result.dropped[:N_DROPPED]:
-        line = f"    {show_number(passage.score)}  {_name(passage)}: {passage.reason}"
-        console.print(Text(line))
-    console.print(
-        "To see more: lower --threshold, raise --retrieve, or keep the best with --on-empty top1."
-    )
-
-
-def _name(passage: RankedPassage) -> str:
-    title = str(passage.metadata.get("title") or "")
-    return f"{passage.id}  {title}".rstrip()

@@ -89,7 +89,7 @@ class SetupOptions(MeasureOptions):
         many=str,
     )
     metrics: str | None = _measure(
-        "Metrics of the main table.", metavar="NAME,...", shown="HitRate@1,HitRate@3,RP", many=str
+        "Metrics of the main table.", metavar="NAME,...", shown="HitRate@1,HitRate@3,MRR", many=str
     )
     threshold: float | None = _measure(
         "Lowest score kept, from 0 to 1, where it is not what is studied.", metavar="T", shown="0.8"

@@ -8,6 +8,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 
+from deepera_graph.export import describe_result
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.retrieval.store import open_store
@@ -85,9 +86,38 @@ class Trial:
     @property
     def evidence_first_before(self) -> bool:
         """Whether the first stage had a golden passage first."""
-        return self._is_golden_first(
-            sorted(self.result.passages, key=lambda one: one.retrieval_rank)
-        )
+        return self._is_golden_first(self.by_retrieval)
+
+    @property
+    def by_retrieval(self) -> list[RankedPassage]:
+        """The passages in the order of the first stage."""
+        return sorted(self.result.passages, key=lambda one: one.retrieval_rank)
+
+    @property
+    def wrongly_kept(self) -> list[RankedPassage]:
+        """The passages that passed, but are not golden."""
+        return [one for one in self._passed if self.label(one) != GOLDEN]
+
+    @property
+    def missed(self) -> list[RankedPassage]:
+        """The golden passages, best first, if none of them passed."""
+        golden = [one for one in self.result.all_passages if self.label(one) == GOLDEN]
+        return [] if any(self.label(one) == GOLDEN for one in self._passed) else golden
+
+    @property
+    def _passed(self) -> tuple[RankedPassage, ...]:
+        return () if self.result.fallback else self.result.kept
+
+    def mistakes(self) -> list[str]:
+        """Say what went wrong, in a line each; nothing if all is well."""
+        found = [
+            f"kept {one.id}, {self.label(one) or 'no evidence'}, {_show(one)}"
+            for one in self.wrongly_kept
+        ]
+        if self.missed:
+            best = self.missed[0]
+            found.append(f"missed the evidence {best.id}, {_show(best)}")
+        return found
 
     def label(self, passage: RankedPassage) -> str:
         """Return what the corpus says about a passage."""
@@ -95,34 +125,28 @@ class Trial:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data; every candidate is in `ranking` once."""
+        plain = describe_result(self.result)
+        labels = {one.id: one for one in self.result.passages}
         return {
             "format": FORMAT,
             "id": self.question.id,
             "science": self.question.science,
-            "question": self.question.question,
             "golden": list(self.question.golden),
             "look_alikes": dict(self.question.look_alikes),
-            "intent": dict(self.result.intent["fields"]),
-            "outcome": self.result.outcome,
-            "threshold": self.result.threshold,
             "evidence_first": self.evidence_first,
             "evidence_first_before": self.evidence_first_before,
-            "ranking": [self._ranked(passage) for passage in self.result.passages],
-            "usage": self.result.total_usage.record(),
+            "wrongly_kept": [one.id for one in self.wrongly_kept],
+            "missed": [one.id for one in self.missed],
+            **plain,
+            "ranking": [
+                {**ranked, **self._beside(labels[ranked["id"]])} for ranked in plain["ranking"]
+            ],
         }
 
-    def _ranked(self, passage: RankedPassage) -> dict[str, Any]:
+    def _beside(self, passage: RankedPassage) -> dict[str, Any]:
         return {
-            "id": passage.id,
             "title": passage.metadata.get("title", ""),
-            "rank": passage.rank,
-            "score": passage.score,
-            "kept": passage.kept,
-            "status": passage.status,
-            "reason": passage.reason,
             "direction": passage.direction,
-            "quote": passage.quote,
-            "summary": passage.summary,
             "label": self.label(passage),
             "retrieval_rank": passage.retrieval_rank,
             "retrieval_score": passage.retrieval_score,
@@ -130,6 +154,10 @@ class Trial:
 
     def _is_golden_first(self, passages: Sequence[RankedPassage]) -> bool:
         return bool(passages) and self.label(passages[0]) == GOLDEN
+
+
+def _show(passage: RankedPassage) -> str:
+    return "not judged" if passage.score is None else f"score {passage.score:.2f}"
 
 
 def run_trials(

@@ -11,13 +11,12 @@ from typing import IO, Any, NamedTuple, Self
 from filelock import FileLock, Timeout
 
 from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.export import describe_result
 from deepera_graph.jobs.lines import BadLine, DoneLine, QuestionLine, QuestionStats, hash_line
 from deepera_graph.reranker import EvidenceReranker
-from deepera_graph.result import RankedPassage, RerankResult
+from deepera_graph.result import RerankResult
 from deepera_graph.runner import versions
 from deepera_graph.text.jsonl import RawLine, parse_object
-
-_USAGE = ("calls", "input_tokens", "output_tokens")  # failed and cached calls are in the report
 
 
 def to_output_line(line: QuestionLine, result: RerankResult) -> bytes:
@@ -25,47 +24,11 @@ def to_output_line(line: QuestionLine, result: RerankResult) -> bytes:
 
     A lone surrogate, which UTF-8 has no bytes for, is written as its JSON escape.
     """
-    fields: dict[str, Any] = {
-        "id": line.id,
-        "question": line.question,
-        "intent": {
-            **result.intent["fields"],
-            "status": result.intent["status"],
-            "cause": result.intent["cause"],
-        },
-        "outcome": result.outcome,
-        "threshold": result.threshold,
-        "ranking": [_describe_passage(passage) for passage in result.passages],
-        "usage": {name: getattr(result.total_usage, name) for name in _USAGE},
-    }
-    if result.left_out:
-        fields["left_out"] = [_describe_passage(passage) for passage in result.left_out]
+    fields = {"id": line.id, **describe_result(result)}
     if line.metadata:
         fields["metadata"] = line.metadata
     text = json.dumps(fields, ensure_ascii=False, allow_nan=False)
     return text.encode("utf-8", "backslashreplace") + b"\n"
-
-
-def _describe_passage(passage: RankedPassage) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "id": passage.id,
-        "rank": passage.rank,
-        "score": passage.score,
-        "kept": passage.kept,
-        "status": passage.status,
-        "reason": passage.reason,
-        "quote": passage.quote,
-        "summary": passage.summary,
-    }
-    if passage.direction:
-        fields["direction"] = passage.direction
-    if passage.quote:
-        fields["quote_status"], fields["quote_span"] = passage.quote_status, passage.quote_span
-    if passage.summary_status not in {"", "ok"}:
-        fields["summary_status"] = passage.summary_status
-    if passage.windowed:
-        fields["windowed"] = True
-    return fields
 
 
 _SECRET_PARTS_OF_URL = re.compile(r"(?<=://)[^/@\s]*@|\?\S*")

@@ -30,6 +30,8 @@ TREC_STEP = 1e-6  # between two scores, so that nobody orders them otherwise
 _QUERY_ID_FIELDS = ("qid", "query_id", "id", "_id")
 _PASSAGE_ID_FIELDS = ("docid", "passage_id", "pid")
 
+_NUMBERS: Mapping[str, Callable[[str], Any]] = {"score": float, "label": int, "isgolden": int}
+
 
 @contextmanager
 def open_questions(path: Path) -> Iterator[tuple[BinaryIO, int | None]]:
@@ -37,8 +39,8 @@ def open_questions(path: Path) -> Iterator[tuple[BinaryIO, int | None]]:
 
     - ``.json``: a list of questions, or one. A line is the place in the list.
     - ``.csv``, ``.tsv``: a row a passage, with the columns `question` (or `query`), `text` (or
-      another name of it), and if known `qid`, `docid`, `score` and others. Rows of one question
-      follow each other. A line is the first row of a question.
+      another name of it), and if known `qid`, `docid`, `score`, `label` and others. Rows of one
+      question follow each other. A line is the first row of a question.
     - Any of these, or JSON lines, with ``.gz`` behind it.
 
     Raises:
@@ -79,12 +81,10 @@ def _to_lines(records: Iterable[RawRecord]) -> tuple[BinaryIO, int | None]:
 
 
 def _to_value(name: str, cell: str) -> object:
-    if field_key(name) != "score":
-        return cell
     try:
-        return float(cell)
+        return _NUMBERS.get(field_key(name), str)(cell)
     except ValueError:
-        return cell  # the reranker says what is wrong with it
+        return cell  # whoever reads it says what is wrong with it
 
 
 def _group_rows(rows: Iterable[RawRecord]) -> Iterator[RawRecord]:

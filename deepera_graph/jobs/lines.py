@@ -138,7 +138,7 @@ def _wrong_file(lines: "Sequence[QuestionLine | BadLine | DoneLine]", *, whole: 
     bad = [line for line in lines if isinstance(line, BadLine)]
     is_corpus = bad[0].kind == "corpus"
     hint = "This looks like a corpus: see deepera index" if is_corpus else ""
-    errors = [f"line {line.number}: {line.error}" for line in bad]
+    errors = [(line.number, line.error) for line in bad]
     return InputError(describe_wrong_file(errors, whole=whole, hint=hint))
 
 

@@ -19,6 +19,7 @@ from time import perf_counter
 from typing import Any
 
 from deepera_graph.jobs.lines import BadLine, DoneLine, QuestionStats
+from deepera_graph.pipeline.state import read_outcome
 from deepera_graph.usage import Usage
 
 N_BINS = 200
@@ -198,7 +199,7 @@ class JobReport:
         self.n_passages += stats["n_passages"]
         self.n_kept += stats["n_kept"]
         self.n_failed += sum(stats["causes"].values())
-        self.outcomes[stats["outcome"]] += 1
+        self.outcomes[read_outcome(stats["outcome"])] += 1
         self.statuses.update(stats["statuses"])
         for cause, n_failed in stats["causes"].items():
             known = cause in self.causes or len(self.causes) < MOST_CAUSES

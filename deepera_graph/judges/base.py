@@ -138,6 +138,13 @@ class Judge(ABC):
         """Do what `judge` does, in the running loop; by default in a thread."""
         return await asyncio.to_thread(self.judge, batch, config)
 
+    def question_problem(self, question: str, windows: Sequence[Window]) -> str:
+        """Say why this judge's scores mean little for a question, for the user; empty if they do.
+
+        It is asked once a question, after the distinct windows were judged: quick, and no I/O.
+        """
+        return ""
+
     def promise(self, request: PlanRequest) -> Mapping[int, float] | None:
         """Say how likely windows are evidence, so that the best are first where not all are judged.
 

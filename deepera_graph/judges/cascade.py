@@ -140,6 +140,11 @@ class _TwoJudges(Judge):
         verdicts = read_verdicts(own, await self._judges[part].ajudge(own, config))
         return [self._take(part, verdict) for verdict in verdicts]
 
+    def question_problem(self, question: str, windows: Sequence[Window]) -> str:
+        """Say what the first of them says that says anything."""
+        judges = (self._judges[part] for part in (_FIRST, _SECOND))
+        return next(filter(None, (one.question_problem(question, windows) for one in judges)), "")
+
     def _plan_part(
         self, part: str, request: PlanRequest, *, open: Sequence[int], next: Sequence[int]
     ) -> list[Batch]:

@@ -58,7 +58,9 @@ def record(state: State, answer: Answer) -> Update:
     cited = _numbers_in(answer.text) + list(answer.citations)
     citations = list(dict.fromkeys(ids[n - 1] for n in cited if 1 <= n <= len(ids)))
     if not citations and INSUFFICIENT in text.lower():
-        cause = "the answerer found no answer in the evidence"
+        head, _, why = text.partition(":")
+        told = why.strip() if head.strip().lower() == INSUFFICIENT else ""
+        cause = told or "the answerer found no answer in the evidence"
         return _answered(INSUFFICIENT, [], "insufficient_evidence", with_repair_note(cause, answer))
     quotes = answer_quotes(answer.text, _texts(state))
     invented = "; ".join(f"no kept passage says {one['text']!r}" for one in quotes if not one["id"])

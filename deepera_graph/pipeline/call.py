@@ -42,6 +42,7 @@ def _selected(update: Update) -> Event:
         "threshold": update["threshold"],
         "kept": kept,
         "outcome": update["outcome"],
+        "warnings": update["warnings"],
     }
 
 

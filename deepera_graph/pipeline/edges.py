@@ -6,12 +6,12 @@ its turn, as from a judge that looks at all passages together, waits for its tur
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.graph import END
 from langgraph.types import Command, Send
 
@@ -35,6 +35,27 @@ from deepera_graph.settings import Settings
 from deepera_graph.thresholds import cut
 
 _DIGITS = 9  # of a score; 0.2 + 0.1 is then 0.3
+
+
+class Edge(Runnable[State, Sequence[Send] | str]):
+    """A way to go on, as LangGraph takes it; not a step of the trace, as it only looks."""
+
+    name = "next"
+
+    def __init__(self, where: Callable[[State, RunnableConfig], Sequence[Send] | str]) -> None:
+        self._where = where
+
+    def invoke(
+        self, input: State, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Sequence[Send] | str:
+        """Say where to go."""
+        return self._where(input, config or {})
+
+    async def ainvoke(
+        self, input: State, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Sequence[Send] | str:
+        """Say where to go; no thread is needed for that."""
+        return self._where(input, config or {})
 
 
 def any_passages(state: State) -> str:

@@ -17,11 +17,12 @@ from deepera_graph.budget import Limiter
 from deepera_graph.cache.role import CachedBatches, CachedRole
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError
+from deepera_graph.judges import load_backend
 from deepera_graph.judges.base import Judge, Prepares, as_judge
 from deepera_graph.pipeline import answer, intent, score
 from deepera_graph.pipeline import select as summarize
 from deepera_graph.pipeline.call import CheckedRole, RoleNode, announced
-from deepera_graph.pipeline.edges import Planner, any_kept, any_passages, last_step
+from deepera_graph.pipeline.edges import Edge, Planner, any_kept, any_passages, last_step
 from deepera_graph.pipeline.intent import receive
 from deepera_graph.pipeline.select import collect, select
 from deepera_graph.pipeline.state import Output, Question, State
@@ -38,8 +39,8 @@ AnswerT = TypeVar("AnswerT", bound=RoleAnswer)
 
 
 def build_graph(
-    backend: Backend,
-    settings: Settings | None = None,
+    backend: Backend | str | Mapping[str, Any] = "local",
+    settings: Settings | Mapping[str, Any] | None = None,
     *,
     checkpointer: "BaseCheckpointSaver[Any] | bool | None" = None,
     cache: JudgementCache | None = None,
@@ -47,22 +48,27 @@ def build_graph(
 ) -> "CompiledStateGraph[State, None, Question, Output]":
     """Compile the DeepEra state machine for one backend (DeepEra, algorithm 1).
 
+    In goes a `question` with its `passages`; out come `documents`, the `ranking` of all passages,
+    `outcome`, `answer` and more: docs/langgraph.md has every key, and how to use it as a subgraph.
     A round of judging is two steps of LangGraph's `recursion_limit`.
 
     Args:
-        backend: The roles to call.
-        settings: How to filter; the defaults if None.
+        backend: Who judges, as for `EvidenceReranker`: a `Backend`, or its name.
+        settings: How to filter: `Settings`, or some of them by name; the defaults if None.
         checkpointer: As for `StateGraph.compile`; None takes the parent's when used as a subgraph.
         cache: Where judgements are kept; none are if None.
         limiter: Shared with other graphs, to limit the calls of all of them together; one of its
             own, for `max_concurrency` calls, if None.
 
     Raises:
-        SettingsError: An answer is asked for and the backend has no answerer, or a cache is given
-            and the backend cannot be told from others.
+        SettingsError: The backend cannot be built, a setting is unknown or out of range, an answer
+            is asked for and the backend has no answerer, or a cache is given and the backend cannot
+            be told from others.
     """
+    backend = load_backend(backend)
     judge = as_judge(backend.judge)
-    settings = with_threshold(settings or Settings(), judge)
+    given = Settings.of(settings) if isinstance(settings, Mapping) else settings or Settings()
+    settings = with_threshold(given, judge)
     if settings.answer and backend.answerer is None:
         raise SettingsError(f"answer is on, but backend {backend.name!r} has no answerer")
     limiter = limiter or Limiter(settings.max_concurrency)
@@ -101,7 +107,7 @@ def build_graph(
             run_name=score.name_run,
         ),
     )
-    select_node = partial(select, settings=settings, needs_evidence=needs_evidence)
+    select_node = partial(select, settings=settings, needs_evidence=needs_evidence, judge=judge)
     graph.add_node("select", announced("select", select_node))
     graph.add_node(
         "summarize",
@@ -117,17 +123,21 @@ def build_graph(
     graph.add_node("collect", partial(collect, settings=settings))
 
     graph.add_edge(START, "receive")
-    graph.add_conditional_edges("receive", any_passages, ["intent", "select"])
-    graph.add_conditional_edges("intent", planner.start, ["score", "select", "plan"])
+    graph.add_conditional_edges(
+        "receive", Edge(lambda state, _: any_passages(state)), ["intent", "select"]
+    )
+    graph.add_conditional_edges("intent", Edge(planner.start), ["score", "select", "plan"])
     graph.add_edge("score", "plan")  # waits for every branch
     nothing_kept = "abstain" if settings.answer else END
     graph.add_conditional_edges(
-        "select", partial(any_kept, settings=settings), ["summarize", "collect", nothing_kept]
+        "select",
+        Edge(lambda state, _: any_kept(state, settings=settings)),
+        ["summarize", "collect", nothing_kept],
     )
     graph.add_edge("summarize", "collect")
     graph.add_conditional_edges(
         "collect",
-        partial(last_step, settings=settings),
+        Edge(lambda state, _: last_step(state, settings=settings)),
         ["answer", "abstain"] if settings.answer else [END],
     )
     if settings.answer and backend.answerer is not None:

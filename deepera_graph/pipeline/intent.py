@@ -10,7 +10,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from deepera_graph.budget import meter_of
 from deepera_graph.errors import AnswerError, InputError, RoleError
 from deepera_graph.judges.base import window_key
-from deepera_graph.passages import judged_windows, read_passages, shown_text
+from deepera_graph.passages import check_question, judged_windows, read_passages, shown_text
 from deepera_graph.pipeline.state import State, Update
 from deepera_graph.schema import Intent, IntentFields, IntentTask, Window, intent_fields
 from deepera_graph.settings import Settings
@@ -133,9 +133,7 @@ def receive(
 
     A judge that can *prepare* begins while the intent is asked for; not if the budget is spent.
     """
-    question: object = state.get("question")
-    if not isinstance(question, str) or not question.strip():
-        raise InputError(f"question must not be empty, got {question!r}")
+    check_question(state.get("question"), state.get("passages"))
     passages = _documents(state.get("passages"))
     cuts = judged_windows(passages, settings.max_passage_chars)
     if prepare is not None and not meter_of(config).reached:
@@ -158,6 +156,7 @@ def receive(
         "usage": None,
         "ranking": [],
         "left_out": [],
+        "warnings": [],
         "documents": [],
         "answer": None,
         "fallback": None,

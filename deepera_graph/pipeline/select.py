@@ -7,6 +7,7 @@ from typing import Any
 from langchain_core.documents import Document
 
 from deepera_graph.errors import BackendError, BudgetError, RoleError
+from deepera_graph.judges.base import Judge, window_key
 from deepera_graph.passages import retrieval_place, shown_text
 from deepera_graph.pipeline.score import locate_quote, passes
 from deepera_graph.pipeline.state import (
@@ -19,7 +20,14 @@ from deepera_graph.pipeline.state import (
     Update,
     kept_document,
 )
-from deepera_graph.schema import PassageTask, Summary, passage_task, with_repair_note
+from deepera_graph.schema import (
+    AGAINST_IT,
+    FOR_IT,
+    PassageTask,
+    Summary,
+    passage_task,
+    with_repair_note,
+)
 from deepera_graph.settings import Settings
 from deepera_graph.text.terms import missing_terms
 from deepera_graph.thresholds import cut
@@ -97,22 +105,28 @@ def summary_task(state: State, record: RankRecord) -> SummaryTask:
     """Return what the summarizer is asked about a kept passage: the window that counted."""
     passage = state["passages"][record["index"]]
     start, end = record["window"] or (0, len(passage.page_content))
-    return {
-        "index": record["index"],
-        "id": record["id"],
-        "quote": record["quote"],
-        "task": passage_task(
-            state["question"], state["intent"]["fields"], shown_text(passage, start, end)
-        ),
-    }
+    task = passage_task(
+        state["question"], state["intent"]["fields"], shown_text(passage, start, end)
+    )
+    if record["quote_span"]:
+        task["quote"] = passage.page_content[slice(*record["quote_span"])]
+    return {"index": record["index"], "id": record["id"], "quote": record["quote"], "task": task}
 
 
 NO_TEXT = "the passage has no text"
 _UNREADABLE = {"score": None, "status": "failed", "reason": NO_TEXT, "quote": "", "unusable": False}
 
 
-def select(state: State, *, settings: Settings, needs_evidence: bool = False) -> Update:
+def select(
+    state: State,
+    *,
+    settings: Settings,
+    needs_evidence: bool = False,
+    judge: Judge | None = None,
+) -> Update:
     """Rank every passage once, 1..N, and keep the best that reach the threshold.
+
+    The *judge* is asked whether it can read such a question at all.
 
     Ties go to the better first-stage rank, then to the earlier input (DeepEra, algorithm 1).
 
@@ -135,27 +149,39 @@ def select(state: State, *, settings: Settings, needs_evidence: bool = False) ->
     left_out = [one for one in records if settings.on_error == "drop" and _failed(one)]
     ordered = _by_score([one for one in records if one not in left_out])
     kept, fallback = _keep(ordered, threshold, settings, needs_evidence=needs_evidence)
-    ranking = _ranked(kept, ordered)
+    ranking = [_with_agreeing_reason(one, threshold) for one in _ranked(kept, ordered)]
     return {
         "ranking": ranking,
-        "summaries": given_summaries(state, ranking) if settings.content == "summary" else [],
+        "summaries": given_summaries(state, ranking) if settings.content != "passage" else [],
         "left_out": left_out,
+        "warnings": [] if judge is None else _warnings(state, judge),
         "documents": [],
         "threshold": threshold,
         "outcome": outcome(
             records,
             settings,
-            over_filtered=fallback is not None or not kept,
+            is_empty=fallback is not None or not kept,
         ),
         "fallback": fallback,
     }
+
+
+def _warnings(state: State, judge: Judge) -> list[str]:
+    """Return what the judge says of the question, if anything."""
+    shown = (
+        shown_text(state["passages"][one["index"]], one["start"], one["end"])
+        for one in state["windows"]
+    )
+    windows = {window_key(window): window for window in shown}
+    problem = judge.question_problem(state["question"], list(windows.values()))
+    return [problem] if problem else []
 
 
 def outcome(
     records: Sequence[RankRecord],
     settings: Settings,
     *,
-    over_filtered: bool,
+    is_empty: bool,
 ) -> Outcome:
     """Name how the run went; a run with too many failures is degraded whatever it kept.
 
@@ -169,7 +195,7 @@ def outcome(
     n_failed = sum(record["score"] is None for record in needed)
     if needed and n_failed / len(needed) > settings.max_failed_share:
         return "degraded"
-    return "over_filtered" if over_filtered else "ok"
+    return "no_evidence" if is_empty else "ok"
 
 
 def _verdicts_by_passage(state: State) -> dict[int, list[JudgementRecord]]:
@@ -301,6 +327,18 @@ def _ranked(kept: list[RankRecord], ordered: list[RankRecord]) -> list[RankRecor
     ]
 
 
+def _with_agreeing_reason(record: RankRecord, threshold: float) -> RankRecord:
+    """Have the reason agree with the decision: a judge gives it without knowing the threshold."""
+    reason, passes_it = record["reason"], _value(record["score"]) >= threshold
+    if reason.startswith(AGAINST_IT) and passes_it and record["kept"]:
+        signs = reason.removeprefix(AGAINST_IT)
+        return {**record, "reason": f"passes {threshold:g} all the same: {signs}"}
+    if reason.startswith(FOR_IT) and not (passes_it and record["kept"]):
+        cause = "passes, but others are better" if passes_it else f"below {threshold:g}"
+        return {**record, "reason": f"{cause}: {reason.removeprefix(FOR_IT)}"}
+    return record
+
+
 def _failed(record: RankRecord) -> bool:
     return record["status"] == "failed"
 
@@ -336,7 +374,7 @@ def collect(state: State, *, settings: Settings) -> Update:
         "outcome": outcome(
             [*ranking, *state.get("left_out", ())],
             settings,
-            over_filtered=state["fallback"] is not None or not kept,
+            is_empty=state["fallback"] is not None or not kept,
         ),
     }
 
@@ -354,5 +392,5 @@ def _with_summary(
     if summary["cause"]:
         changed["reason"] = "; ".join(filter(None, (record["reason"], summary["cause"])))
     if summary["status"] == "none" and may_drop:
-        changed["kept"] = False
+        changed["kept"], changed["reason"] = False, changed["reason"].removeprefix(FOR_IT)
     return changed

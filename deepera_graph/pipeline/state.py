@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired, cast
 
 from langchain_core.documents import Document
 from pydantic import Field, WithJsonSchema
@@ -15,9 +15,17 @@ from deepera_graph.settings import Content
 from deepera_graph.usage import UsageRecord, merge_usage
 
 PassageStatus = Literal["scored", "repaired", "failed", "skipped_budget", "not_needed"]
-Outcome = Literal["ok", "over_filtered", "nothing_retrieved", "degraded", "budget_stop"]
+Outcome = Literal["ok", "no_evidence", "nothing_retrieved", "degraded", "budget_stop"]
 Span = list[int]
 Update = dict[str, Any]
+
+
+def read_outcome(name: str) -> Outcome:
+    """Return an outcome that was stored; ``over_filtered``, of versions up to 0.5, is no_evidence.
+
+    Any other name is returned as it is.
+    """
+    return "no_evidence" if name == "over_filtered" else cast("Outcome", name)
 
 
 class IntentRecord(TypedDict):
@@ -190,6 +198,9 @@ class Output(TypedDict):
     ranking: Annotated[list[RankRecord], Field(description="Every passage once, best first.")]
     left_out: Annotated[
         list[RankRecord], Field(description="Failed passages that the settings do not rank.")
+    ]
+    warnings: Annotated[
+        list[str], Field(description="Why scores may mean little, e.g. the question's language.")
     ]
     documents: Annotated[list[Document], Field(description="The kept passages, best first.")]
     threshold: Annotated[float, Field(description="Lowest score kept, as applied; in [0, 1].")]

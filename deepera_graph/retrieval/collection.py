@@ -77,7 +77,7 @@ def open_collection(
             embeddings = _find_recorded(client, name, find_embeddings)
         mode = _check_existing(client, name, mode, embeddings)
     elif must_exist:
-        raise StoreError(f"there is no collection {name!r}; {_describe_others(client)}")
+        raise StoreError(f"there is no collection {name!r}; {describe_others(client)}")
     else:
         mode = _create_collection(client, name, mode, embeddings)
     return QdrantVectorStore(
@@ -150,7 +150,7 @@ def _check_existing(
     client: QdrantClient, name: str, mode: Mode | None, embeddings: Embeddings | None
 ) -> Mode:
     config = client.get_collection(name).config
-    indexed = _find_mode(config.params, name)
+    indexed = find_mode(config.params, name)
     if mode is not None and mode != indexed:
         raise StoreError(f"collection {name!r} was indexed as {indexed}, not as {mode}")
     recorded = _recorded_embeddings(config)
@@ -187,7 +187,8 @@ def _check_same(
         )
 
 
-def _find_mode(params: models.CollectionParams, name: str) -> Mode:
+def find_mode(params: models.CollectionParams, name: str) -> Mode:
+    """Return how a collection was indexed; a `StoreError` if by another program."""
     dense, sparse = _find_dense(params) is not None, SPARSE_NAME in (params.sparse_vectors or {})
     if dense:
         return "hybrid" if sparse else "dense"
@@ -208,6 +209,7 @@ def _measure(embeddings: Embeddings) -> int:
     return len(embeddings.embed_query("size"))
 
 
-def _describe_others(client: QdrantClient) -> str:
+def describe_others(client: QdrantClient) -> str:
+    """Say which collections there are."""
     names = sorted(collection.name for collection in client.get_collections().collections)
     return f"there are {', '.join(map(repr, names))}" if names else "there are none"

@@ -1,5 +1,6 @@
 """Passages of files: records, text and Markdown, cut into parts of usual length."""
 
+import json
 import logging
 import re
 from collections import Counter
@@ -82,11 +83,15 @@ _COMMON = {
 _TITLE_FIELDS = ("title", "article_title")
 _TEXTUAL = set(map(field_key, (*TEXT_FIELDS, *ID_FIELDS, *PAPER_ID_FIELDS, *_TITLE_FIELDS)))
 _NO_ABSTRACT = "[No abstract available]"  # as Scopus writes it
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?")
 _HEADING = re.compile(r"^#{1,6}[ \t]+(\S.*?)[ \t#]*$", re.MULTILINE)
 _TEXTS = (".txt", ".md")
 KNOWN_SUFFIXES = (*SUFFIXES, *_TEXTS)
+_INSTEAD = {
+    ".pdf": "convert it to text first",
+    **dict.fromkeys((".ris", ".bib", ".nbib", ".enw"), "export the library as CSV"),
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as CSV"),
+}
 _IS_QUESTIONS = "This looks like a file of questions: see deepera rerank"
 
 
@@ -161,10 +166,11 @@ def read_passages(
     if max_words is not None and max_words < 1:
         raise SettingsError(f"max_words must be >= 1, got {max_words!r}")
     files, others = _find_files(Path(path))
-    if on_skip is None and others:
+    if on_skip is not None:
+        for one in others:
+            on_skip(one)
+    elif others:
         _logger.warning("%s", describe_other_kinds(others))
-    for one in others:
-        (on_skip or _ignore)(one)
     return _Reader(files, max_words, on_skip, on_read).read()
 
 
@@ -178,18 +184,16 @@ def describe_other_kinds(skipped: Iterable[Skipped], most: int = 5) -> str:
     return f"skipped {len(files)} file{'s' * (len(files) > 1)} ({counts}): {names}{more}"
 
 
-def _ignore(skipped: Skipped) -> None: ...
-
-
 def _find_files(path: Path) -> tuple[list[Path], list[Skipped]]:
     if path.is_dir():
         return _find_files_below(path)
     if not path.exists():
         raise InputError(f"there is no file {str(path)!r}")
     if suffix_of(path) not in KNOWN_SUFFIXES:
+        instead = f"; {_INSTEAD[suffix_of(path)]}" if suffix_of(path) in _INSTEAD else ""
         raise InputError(
             f"{path}: cannot read this kind of file; known are {', '.join(KNOWN_SUFFIXES)}, "
-            f"with {GZIP} or without"
+            f"with {GZIP} or without{instead}"
         )
     return [path], []
 
@@ -244,7 +248,9 @@ class _Reader:
             except InputError as error:
                 if self._on_skip is None:
                     raise
-                self._on_skip(Skipped(file.as_posix(), str(error).removeprefix(f"{file}: ")))
+                self._on_skip(
+                    Skipped(file.as_posix(), str(error).removeprefix(str(file)).lstrip(": "))
+                )
             n_before += size
             self._tell(n_before, n_in_all)
 
@@ -292,8 +298,7 @@ class _Reader:
 
 def _wrong_file(file: Path, bad: list[_Bad], *, whole: bool) -> InputError:
     hint = _IS_QUESTIONS if guess_kind(bad[0].fields) == "questions" else ""
-    name = f"{file.as_posix()}:"
-    errors = [f"line {place.removeprefix(name)}: {reason}" for (place, reason, _), _ in bad]
+    errors = [(int(place.rpartition(":")[2]), reason) for (place, reason, _), _ in bad]
     return InputError(f"{file}: {describe_wrong_file(errors, whole=whole, hint=hint)}")
 
 
@@ -347,6 +352,7 @@ def _to_record(place: str, raw: RawRecord) -> Record:
     if not isinstance(metadata, Mapping | None):
         raise InputError(f"metadata must be an object, got {metadata!r:.80}")
     metadata = _name_commonly({**fields, **(metadata or {})})
+    _check_encodable(name, title, text, metadata)
     paper = next(filter(_is_name, map(metadata.get, PAPER_ID_FIELDS)), None)
     return Record(
         place=place,
@@ -358,6 +364,13 @@ def _to_record(place: str, raw: RawRecord) -> Record:
     )
 
 
+def _check_encodable(*parts: object) -> None:
+    try:
+        json.dumps(parts, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise InputError("has half a character (a lone surrogate), as UTF-8 cannot") from error
+
+
 def _is_name(value: object) -> bool:
     return isinstance(value, str | int) and not isinstance(value, bool) and has_value(value)
 
@@ -367,8 +380,6 @@ def _take_text(fields: dict[str, Any]) -> str:
     text = join_sentences(take_field(fields, TEXT_FIELDS))
     if not isinstance(text, str) or not text.strip() or text.strip() == _NO_ABSTRACT:
         raise InputError(message)
-    if _SURROGATE.search(text):
-        raise InputError("has half a character (a lone surrogate) in its text")
     return text
 
 

@@ -49,7 +49,7 @@ class _Gzip(GzipFile):
         try:
             return super().readinto(buffer)
         except (OSError, EOFError, zlib.error) as error:
-            raise InputError(f"{self.name}: cannot be read: {error}") from error
+            raise InputError(f"{self.name} cannot be read: {error}") from error
 
 
 @contextmanager
@@ -62,7 +62,7 @@ def open_records(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
     try:
         raw = path.open("rb")
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
     with raw:
         if path.name.lower().endswith(GZIP):
             yield cast("BinaryIO", io.BufferedReader(_Gzip(fileobj=raw))), raw
@@ -184,26 +184,28 @@ def _check_row(header: Sequence[str], cells: Sequence[str]) -> str:
     try:
         "".join(cells).encode()
     except UnicodeEncodeError:
-        return "not UTF-8"
+        return "not UTF-8; save the table as UTF-8"
     if len(cells) != len(header):
         return "the row has more or fewer cells than the header"
     return ""
 
 
-def describe_wrong_file(errors: Sequence[str], *, whole: bool, hint: str) -> str:
+def describe_wrong_file(errors: Sequence[tuple[int, str]], *, whole: bool, hint: str) -> str:
     """Say that a file is not what it was taken for: the first errors, and what it may be.
 
     Args:
-        errors: Of all records read, each with its place; not empty.
+        errors: Number and error of all records read; not empty.
         whole: Whether these are all records of the file.
         hint: What it looks like, or nothing.
     """
-    n = len(errors)
+    n, first = len(errors), dict[str, int]()
+    for number, error in errors:
+        first.setdefault(error, number)
+    told = [f"line {number}: {error}" for error, number in first.items()][:_SHOWN]
     which = f"the first {n} lines" if not whole else f"its {n} lines" if n > 1 else "its only line"
-    more = f"; and {n - _SHOWN} more" if n > _SHOWN else ""
+    more = f"; and {n - len(told)} more" if n > len(told) else ""
     none = f"none of {which} can be used" if n > 1 else f"{which} cannot be used"
-    tail = f". {hint}" if hint else ""
-    return f"{none}: {'; '.join(errors[:_SHOWN])}{more}{tail}"
+    return f"{none}: {'; '.join(told)}{more}{'. ' if hint else ''}{hint}"
 
 
 def guess_kind(fields: Mapping[str, Any]) -> str:

@@ -37,6 +37,26 @@ _STOP_TEXT = """
     whereas whether which while who whom whose why will with within without would yet you your
     """
 STOP_WORDS = frozenset(_STOP_TEXT.split())
+# Common words of German, French, Spanish, Italian, Portuguese and Dutch that are not English; those
+# of the second list stand in names and terms of English texts, too ("van der Waals", "de novo").
+_FOREIGN_TEXT = """
+    und oder nicht ist sind wird werden wurde eine einen einem einer eines das dem bei beim mit zur
+    zum durch gegen wie welche welcher welches warum wirkt hilft senkt verringert erhöht verursacht
+    kann gibt auf für über nach haben zwischen
+    est sont les une dans chez avec sur pour qui quel quelle quels quelles aux il elle cette ces
+    comment pourquoi entre réduit
+    está están son una del para por qué cómo cuál cuáles aumenta
+    sono della delle degli nella nei che quali perché gli tra riduce
+    são uma não dos das pela pelo com como quais reduz os ao
+    het een zijn wordt worden niet voor bij welke heeft hoe naar ook
+    """
+_FOREIGN = frozenset(_FOREIGN_TEXT.split())
+_IN_NAMES_TEXT = "de la le du el los las des en der den van von con di da do et un"
+_IN_NAMES = frozenset(_IN_NAMES_TEXT.split())
+_WEIGHT_IN_NAMES = 0.4  # of a word, so that two of them tell nothing
+_IN_SEVERAL_TEXT = "a an as at in me no on so was do her hat"
+_ENGLISH = STOP_WORDS.difference(_IN_SEVERAL_TEXT.split())
+_MOST_OTHER_LETTERS = 0.3  # share of letters that are neither Latin nor Greek
 _IRREGULAR = {
     "women": "woman",
     "men": "man",
@@ -93,6 +113,29 @@ def words(text: str) -> list[str]:
         else:
             found.append(_to_plain(token))
     return found
+
+
+def looks_english(text: str) -> bool:
+    """Whether a question may be English: no other script, and no more foreign words than its own.
+
+    What holds neither, such as a few names, may be. Of other languages, those of `_FOREIGN` and of
+    other scripts are told; a short question in one may pass.
+    """
+    letters = [letter for letter in text if letter.isalpha()]
+    n_other = sum(not _is_latin_or_greek(letter) for letter in letters)
+    if n_other > _MOST_OTHER_LETTERS * len(letters):
+        return False
+    found = re.findall(r"[^\W\d_]+", text)
+    plain = [word for word in found if word.islower()]
+    if found and found[0].istitle():
+        plain.append(found[0].lower())
+    foreign = sum((word in _FOREIGN) + _WEIGHT_IN_NAMES * (word in _IN_NAMES) for word in plain)
+    english = sum(word.lower() in _ENGLISH for word in found)
+    return foreign < 1 or foreign <= english
+
+
+def _is_latin_or_greek(letter: str) -> bool:
+    return letter.isascii() or unicodedata.name(letter, "").startswith(("LATIN", "GREEK", "MICRO"))
 
 
 def content_words(text: str) -> list[str]:

@@ -23,7 +23,7 @@ from deepera_graph.training.data import Pool
 from deepera_graph.training.weights import SCORE, Log, log_nothing
 
 N_FOLDS = 5
-RANKS = ("HitRate@1", "HitRate@3", "RP", "nDCG@10")
+RANKS = ("HitRate@1", "HitRate@3", "MRR", "nDCG@10")
 KEPT = ("kept", "precision", "any golden", "empty")
 BEST = ("golden", "any golden")
 CUTS = (5, 10, 20, 30)

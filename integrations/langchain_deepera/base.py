@@ -2,9 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_core.documents import Document
@@ -20,11 +19,13 @@ from deepera_graph import (
     Calibrated,
     EvidenceReranker,
     Gap,
+    LlmKwargs,
     PerIntent,
     Quantile,
     RerankResult,
     Settings,
     SettingsError,
+    SettingsKwargs,
     cascade_backend,
     llm_backend,
     load_backend,
@@ -32,7 +33,12 @@ from deepera_graph import (
 )
 
 SETTINGS = tuple(one.name for one in fields(Settings))
+LLM_OPTIONS = (*LlmKwargs.__annotations__, "patience")  # the name of `retry` until version 0.5
 _logger = logging.getLogger(__name__)
+
+
+class LlmRerankerKwargs(SettingsKwargs, LlmKwargs, total=False):
+    """What `from_llm` takes by name: settings, and options of `llm_backend`."""
 
 
 class RerankerFields(BaseModel):
@@ -85,8 +91,15 @@ class RerankerFields(BaseModel):
     if not TYPE_CHECKING:  # a type checker makes the signature from the fields
 
         def __init__(self, **values: Any) -> None:
+            self._check_names(values)
             super().__init__(**values)
             self._build()  # here, as an error of ours in a validator would become one of pydantic
+
+    @classmethod
+    def _check_names(cls, names: Iterable[str], *, also: Iterable[str] = ()) -> None:
+        """Raise `SettingsError` for a name that is neither a field nor one of *also*."""
+        own = [name for name in cls.model_fields if name not in SETTINGS]
+        Settings.check_names(names, also=(*own, *also))
 
     def _build(self) -> None:
         explicit = {name: getattr(self, name) for name in SETTINGS if name in self.model_fields_set}
@@ -127,13 +140,8 @@ def build_llm_reranker(
 ) -> EvidenceReranker:
     """Build a reranker on a chat model; *options* are those of `llm_backend`, and settings."""
     start = None if preset_name is None else preset(preset_name)
-    named = {
-        one.name
-        for one in signature(llm_backend).parameters.values()
-        if one.kind != one.VAR_KEYWORD
-    }
-    own = {name: value for name, value in options.items() if name in named}
-    settings = {name: value for name, value in options.items() if name not in named}
+    own = {name: value for name, value in options.items() if name in LLM_OPTIONS}
+    settings = {name: value for name, value in options.items() if name not in LLM_OPTIONS}
     backend = llm_backend(
         model, **{**(start.backend if start else {}), **own, **(model_options or {})}
     )
@@ -172,8 +180,13 @@ async def arerank(
 
 
 def kept_documents(result: RerankResult) -> list[Document]:
-    """Return the kept passages as new documents, best first; warn if some could not be judged."""
+    """Return the kept passages as new documents, best first; warn if some could not be judged.
+
+    Or if the judge says that its scores mean little for this question.
+    """
     check_judged(result)
+    for warning in result.warnings:
+        _logger.warning("%s", warning)
     if result.failed:
         _logger.warning(
             "%d of %d passages could not be judged, e.g. %r: %s",

@@ -1,15 +1,17 @@
 """A LangChain document compressor that keeps the documents that give evidence."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
-from deepera_graph import Backend, EvidenceReranker, InputError
+from deepera_graph import Backend, EvidenceReranker, InputError, SettingsKwargs
 from langchain_deepera.base import (
+    LLM_OPTIONS,
+    LlmRerankerKwargs,
     RerankerFields,
     arerank,
     build_llm_reranker,
@@ -42,7 +44,7 @@ class DeepEraCompressor(RerankerFields, BaseDocumentCompressor):
         *,
         preset: str | None = None,
         model_options: Mapping[str, Any] | None = None,
-        **options: Any,
+        **options: Unpack[LlmRerankerKwargs],
     ) -> Self:
         """Judge with a chat model.
 
@@ -56,6 +58,7 @@ class DeepEraCompressor(RerankerFields, BaseDocumentCompressor):
         Raises:
             SettingsError: An option is unknown or out of range, or the model cannot be made.
         """
+        cls._check_names(options, also=LLM_OPTIONS)
         reranker = build_llm_reranker(
             model, preset_name=preset, model_options=model_options, options=options
         )
@@ -67,23 +70,24 @@ class DeepEraCompressor(RerankerFields, BaseDocumentCompressor):
         backend: Backend | str | Mapping[str, Any] = "local",
         *,
         preset: str | None = None,
-        **settings: Any,
+        **settings: Unpack[SettingsKwargs],
     ) -> Self:
         """Judge with any backend, by name or made before, e.g. ``"encoder:MODEL"``.
 
         Raises:
             SettingsError: A setting is unknown or out of range, or the backend cannot be built.
         """
+        cls._check_names(settings)
         return cls(reranker=EvidenceReranker(backend, preset=preset, **settings))
 
     @classmethod
-    def local(cls, **settings: Any) -> Self:
+    def local(cls, *, preset: str | None = None, **settings: Unpack[SettingsKwargs]) -> Self:
         """Judge with the trained local judge: on this machine, no key, nothing to download.
 
         Raises:
             SettingsError: A setting is unknown or out of range.
         """
-        return cls.from_backend("local", **settings)
+        return cls.from_backend("local", preset=preset, **settings)
 
     def compress_documents(
         self,

@@ -1,12 +1,19 @@
 """Our judges where LangChain takes a model: a cross-encoder, and embeddings."""
 
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.embeddings import Embeddings
 
-from deepera_graph import Backend, DeepEraError, EvidenceReranker, RerankResult, local_model
+from deepera_graph import (
+    Backend,
+    DeepEraError,
+    EvidenceReranker,
+    RerankResult,
+    SettingsKwargs,
+    local_model,
+)
 
 
 class EvidenceCrossEncoder(BaseCrossEncoder):
@@ -27,8 +34,10 @@ class EvidenceCrossEncoder(BaseCrossEncoder):
         SettingsError: The backend cannot be built, or a setting is out of range.
     """
 
-    def __init__(self, backend: Backend | str = "local", **settings: Any) -> None:
-        asked = {"content": "passage", **settings, "stop_after": None}
+    def __init__(
+        self, backend: Backend | str = "local", **settings: Unpack[SettingsKwargs]
+    ) -> None:
+        asked: SettingsKwargs = {"content": "passage", **settings, "stop_after": None}
         self._reranker = EvidenceReranker(backend, **asked)
 
     def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:

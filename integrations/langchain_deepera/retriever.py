@@ -1,7 +1,7 @@
 """A LangChain retriever that fetches candidates and keeps those that give evidence."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -14,8 +14,10 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import Field
 
-from deepera_graph import Backend, EvidenceReranker, RerankResult, SettingsError
+from deepera_graph import Backend, EvidenceReranker, RerankResult, SettingsError, SettingsKwargs
 from langchain_deepera.base import (
+    LLM_OPTIONS,
+    LlmRerankerKwargs,
     RerankerFields,
     arerank,
     build_llm_reranker,
@@ -68,13 +70,14 @@ class DeepEraRetriever(RerankerFields, BaseRetriever):
         k: int | None = None,
         preset: str | None = None,
         model_options: Mapping[str, Any] | None = None,
-        **options: Any,
+        **options: Unpack[LlmRerankerKwargs],
     ) -> Self:
         """Judge with a chat model; the arguments are those of `DeepEraCompressor.from_llm`.
 
         Raises:
             SettingsError: A setting is unknown or out of range, or the model cannot be made.
         """
+        cls._check_names(options, also=LLM_OPTIONS)
         reranker = build_llm_reranker(
             model, preset_name=preset, model_options=model_options, options=options
         )
@@ -89,26 +92,35 @@ class DeepEraRetriever(RerankerFields, BaseRetriever):
         n_candidates: int = 30,
         k: int | None = None,
         preset: str | None = None,
-        **settings: Any,
+        **settings: Unpack[SettingsKwargs],
     ) -> Self:
         """Judge with any backend, by name or made before, e.g. ``"encoder:MODEL"``.
 
         Raises:
             SettingsError: A setting is unknown or out of range, or the backend cannot be built.
         """
+        cls._check_names(settings)
         reranker = EvidenceReranker(backend, preset=preset, **settings)
         return cls(source=source, reranker=reranker, n_candidates=n_candidates, k=k)
 
     @classmethod
     def local(
-        cls, source: Any, *, n_candidates: int = 30, k: int | None = None, **settings: Any
+        cls,
+        source: Any,
+        *,
+        n_candidates: int = 30,
+        k: int | None = None,
+        preset: str | None = None,
+        **settings: Unpack[SettingsKwargs],
     ) -> Self:
         """Judge with the trained local judge: on this machine, no key, nothing to download.
 
         Raises:
             SettingsError: A setting is unknown or out of range.
         """
-        return cls.from_backend(source, "local", n_candidates=n_candidates, k=k, **settings)
+        return cls.from_backend(
+            source, "local", n_candidates=n_candidates, k=k, preset=preset, **settings
+        )
 
     def find(
         self, question: str, *, k: int | None = None, config: RunnableConfig | None = None
@@ -120,16 +132,17 @@ class DeepEraRetriever(RerankerFields, BaseRetriever):
             SettingsError: *k* is out of range.
         """
         reranker = self._reranker(k)
-        candidates = _fetch(self.source, question, self.n_candidates, config)
-        return rerank(reranker, question, candidates, config)
+        candidates = _candidates_of(self.source, self.n_candidates).invoke(question, config)
+        return rerank(reranker, question, candidates[: self.n_candidates], config)
 
     async def afind(
         self, question: str, *, k: int | None = None, config: RunnableConfig | None = None
     ) -> RerankResult:
         """Do what `find` does, in the running loop."""
         reranker = self._reranker(k)
-        candidates = await _afetch(self.source, question, self.n_candidates, config)
-        return await arerank(reranker, question, candidates, config)
+        search = _candidates_of(self.source, self.n_candidates)
+        candidates = await search.ainvoke(question, config)
+        return await arerank(reranker, question, candidates[: self.n_candidates], config)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that `from_dict` reads; it holds neither the source nor a secret.
@@ -188,47 +201,51 @@ def _check_source(source: object) -> None:
         )
 
 
-def _fetch(source: Any, question: str, n: int, config: RunnableConfig | None) -> list[Document]:
-    """Return at most *n* candidates, in the order of the source.
+class _StoreSearch(BaseRetriever):
+    """Searches a store as a retriever, so that traces show what was fetched."""
+
+    store: Any
+    n: int
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        if not isinstance(self.store, VectorStore):
+            found: list[Document] = self.store.search(query, self.n)
+            return found
+        try:
+            return _with_ranks(self.store.similarity_search_with_score(query, k=self.n))
+        except NotImplementedError:  # not every store gives scores
+            return self.store.similarity_search(query, k=self.n)
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        if not isinstance(self.store, VectorStore):
+            found: list[Document] = await self.store.asearch(query, self.n)
+            return found
+        try:
+            return _with_ranks(await self.store.asimilarity_search_with_score(query, k=self.n))
+        except NotImplementedError:
+            return await self.store.asimilarity_search(query, k=self.n)
+
+
+def _candidates_of(source: Any, n: int) -> Runnable[str, list[Document]]:
+    """Return what finds candidates in a source, in its order; one of a store at most *n*.
 
     Their metadata has `retrieval_rank`, from 1, and `retrieval_score`, on the scale of the source,
-    where the source gives them.
+    where a store gives them.
     """
-    if isinstance(source, VectorStore):
-        try:
-            return _with_ranks(source.similarity_search_with_score(question, k=n))
-        except NotImplementedError:  # not every store gives scores
-            return source.similarity_search(question, k=n)
-    if isinstance(source, Runnable):
-        return list(source.invoke(question, config, **_options(source, n)))[:n]
-    found: list[Document] = source.search(question, n)
-    return found
-
-
-async def _afetch(
-    source: Any, question: str, n: int, config: RunnableConfig | None
-) -> list[Document]:
-    """Do what `_fetch` does, in the running loop."""
-    if isinstance(source, VectorStore):
-        try:
-            return _with_ranks(await source.asimilarity_search_with_score(question, k=n))
-        except NotImplementedError:
-            return await source.asimilarity_search(question, k=n)
-    if isinstance(source, Runnable):
-        return list(await source.ainvoke(question, config, **_options(source, n)))[:n]
-    found: list[Document] = await source.asearch(question, n)
-    return found
+    if not isinstance(source, Runnable):
+        return _StoreSearch(store=source, n=n, name=type(source).__name__)
+    # A store's own retriever fetches 4 unless told otherwise; others decide for themselves.
+    if isinstance(source, VectorStoreRetriever) and "k" not in source.search_kwargs:
+        return source.bind(k=n)
+    return source
 
 
 def _is_store(source: object) -> bool:
     return all(callable(getattr(source, name, None)) for name in ("search", "asearch"))
-
-
-def _options(source: Runnable[str, list[Document]], n: int) -> dict[str, int]:
-    """A store's own retriever fetches 4 unless told otherwise; others decide for themselves."""
-    if isinstance(source, VectorStoreRetriever) and "k" not in source.search_kwargs:
-        return {"k": n}
-    return {}
 
 
 def _with_ranks(found: Iterable[tuple[Document, float]]) -> list[Document]:

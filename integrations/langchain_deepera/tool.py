@@ -1,23 +1,29 @@
 """A tool with which an agent finds evidence: the search, and the text that the agent reads."""
 
+from typing import Any
+
 from langchain_core.documents import Document
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, Field
 
 from deepera_graph import (
     DeepEraError,
+    EvidenceReranker,
     RankedPassage,
     RerankResult,
+    SettingsError,
     describe_directions,
     name_direction,
 )
 from langchain_deepera.base import check_judged
+from langchain_deepera.compressor import DeepEraCompressor
 from langchain_deepera.retriever import DeepEraRetriever
 
 _DESCRIPTION = (
     "Find passages that give direct evidence for a scientific question. Returns short numbered "
     "pieces of evidence with their sources, or says that there is none."
 )
+_JUDGES = {DeepEraCompressor: "compressor.reranker", EvidenceReranker: "reranker"}
 _NOTHING = "Say that no evidence was found; do not answer from other knowledge."
 
 
@@ -30,7 +36,7 @@ class EvidenceQuestion(BaseModel):
 
 
 def create_evidence_tool(
-    retriever: DeepEraRetriever,
+    retriever: DeepEraRetriever | Any,
     *,
     name: str = "find_evidence",
     description: str = _DESCRIPTION,
@@ -43,20 +49,25 @@ def create_evidence_tool(
     raised as `ToolException`, set `handle_tool_error` of the tool to False.
 
     Args:
-        retriever: Where to look, and who judges.
+        retriever: Where to look, and who judges; or a vector store, a passage store or another
+            retriever, on which the local judge then judges.
         name: What the agent calls it.
         description: Tells the agent when to call it.
+
+    Raises:
+        SettingsError: There is nothing to search.
     """
+    searched = _to_retriever(retriever)
 
     def find(question: str) -> tuple[str, list[Document]]:
         try:
-            return _with_artifact(retriever.find(question))
+            return _with_artifact(searched.find(question))
         except DeepEraError as error:
             raise _tool_error(error) from error
 
     async def afind(question: str) -> tuple[str, list[Document]]:
         try:
-            return _with_artifact(await retriever.afind(question))
+            return _with_artifact(await searched.afind(question))
         except DeepEraError as error:
             raise _tool_error(error) from error
 
@@ -71,6 +82,18 @@ def create_evidence_tool(
     )
 
 
+def _to_retriever(given: Any) -> DeepEraRetriever:
+    if isinstance(given, DeepEraRetriever):
+        return given
+    for kind, reranker in _JUDGES.items():
+        if isinstance(given, kind):
+            raise SettingsError(
+                f"{kind.__name__} has nothing to search; give the tool a store, a retriever, or "
+                f"DeepEraRetriever(source=store, reranker={reranker})"
+            )
+    return DeepEraRetriever(source=given)
+
+
 def _with_artifact(result: RerankResult) -> tuple[str, list[Document]]:
     check_judged(result)
     return evidence_text(result), result.to_documents()
@@ -83,22 +106,22 @@ def _tool_error(error: DeepEraError) -> ToolException:
 
 
 def evidence_text(result: RerankResult) -> str:
-    """Return an outcome line, then one numbered line a kept passage: ``[1] (id, score) summary``.
+    """Return an outcome line, then one a kept passage: ``[1] (source; score 0.93) summary``.
 
     Where the judge says what passages say to the question, both lines have it.
 
     Line breaks inside a passage become spaces, so that no passage can forge a line of its own.
     """
-    lines = [_outcome_line(result)]
+    lines = [_outcome_line(result), *(f"Note: {one}." for one in result.warnings)]
     if result.failed and result.dropped + result.kept:
         lines.append(
-            f"{len(result.failed)} of {len(result.all_passages)} passages could not be judged "
+            f"{len(result.failed)} of {_passages(len(result.all_passages))} could not be judged "
             f"({_one_line(result.failed[0].reason)}), so evidence may have been missed."
         )
     if result.not_needed:
         lines.append(
-            f"{len(result.not_needed)} of {len(result.all_passages)} passages were not read, as "
-            "there was enough evidence without them."
+            f"Not read, as there was enough evidence: {len(result.not_needed)} of "
+            f"{_passages(len(result.all_passages))}."
         )
     lines += [_evidence_line(number, one) for number, one in enumerate(result.kept, start=1)]
     return "\n".join(lines)
@@ -111,8 +134,9 @@ def _outcome_line(result: RerankResult) -> str:
     if result.kept and result.fallback is not None:
         return f"No passage gives direct evidence ({cut}). The nearest of {n} are weak evidence:"
     if result.kept:
+        verb = "gives" if len(result.kept) == 1 else "give"
         said = "; ".join(filter(None, (cut, describe_directions(result.direction_counts))))
-        return f"{len(result.kept)} of {n} passages give direct evidence ({said}):"
+        return f"{len(result.kept)} of {_passages(n)} {verb} direct evidence ({said}):"
     best = max((one.score for one in result.dropped if one.score is not None), default=None)
     rejected = "" if best is None else f"; best rejected score {best:.2f}"
     return f"No passage of {n} gives direct evidence ({cut}{rejected}). {_NOTHING}"
@@ -121,7 +145,12 @@ def _outcome_line(result: RerankResult) -> str:
 def _evidence_line(number: int, one: RankedPassage) -> str:
     text = _one_line(one.summary or one.text)
     said = f", {name_direction(one.direction)}" if one.direction else ""
-    return f"[{number}] ({_one_line(one.id)}, score {one.score:.2f}{said}) {text}"
+    source = _one_line(str(one.citation))
+    return f"[{number}] ({source}; score {one.score:.2f}{said}) {text}"
+
+
+def _passages(n: int) -> str:
+    return "1 passage" if n == 1 else f"{n} passages"
 
 
 def _one_line(text: str) -> str:

@@ -18,7 +18,7 @@ from deepera_graph.bench.metrics.ranking import (
     hit_rate,
     ndcg,
     recall,
-    relative_position,
+    reciprocal_rank,
     to_run,
 )
 
@@ -34,16 +34,16 @@ from deepera_graph.bench.metrics.ranking import (
         pytest.param("", "z", 0, 0, 0, id="nothing-returned"),
     ],
 )
-def test_hit_rate_and_relative_position(ranked, golden, hit_1, hit_3, rp):
+def test_hit_rate_and_reciprocal_rank(ranked, golden, hit_1, hit_3, rp):
     judged = [make_judged(ranked, golden, n=4)]
     assert hit_rate(judged, 1).mean() == hit_1
     assert hit_rate(judged, 3).mean() == hit_3
-    assert relative_position(judged).mean() == pytest.approx(rp)
+    assert reciprocal_rank(judged).mean() == pytest.approx(rp)
 
 
 def test_values_stay_in_the_order_of_the_questions():
     judged = [make_judged("", "a", n=2), make_judged("ba", "a"), make_judged("ab", "a")]
-    assert list(relative_position(judged).values) == [0, 0.5, 1]
+    assert list(reciprocal_rank(judged).values) == [0, 0.5, 1]
 
 
 def test_questions_with_one_id_are_told_apart():
@@ -78,7 +78,7 @@ def test_run_and_judgements_must_have_the_same_questions():
         evaluate_run(ir_measures.RR, {"a": {"x": 1}, "b": {"x": 1}}, {"a": {"x": 1.0}})
 
 
-def test_hit_rate_and_relative_position_equal_a_count_on_1000_random_runs():
+def test_hit_rate_and_reciprocal_rank_equal_a_count_on_1000_random_runs():
     rng = np.random.default_rng(7)
     judged, ranks = [], []
     for number in range(1000):
@@ -88,16 +88,16 @@ def test_hit_rate_and_relative_position_equal_a_count_on_1000_random_runs():
         judged.append(make_judged(returned, golden, n=30, id=f"q{number}"))
         ranks.append(min((returned.index(one) + 1 for one in golden & set(returned)), default=0))
     reciprocal = [1 / rank if rank else 0 for rank in ranks]
-    assert relative_position(judged).values == pytest.approx(reciprocal)
+    assert reciprocal_rank(judged).values == pytest.approx(reciprocal)
     for k in (1, 3, 10):
         assert list(hit_rate(judged, k).values) == [0 < rank <= k for rank in ranks]
 
 
-def test_hit_rate_and_relative_position_equal_ir_measures_on_1000_random_runs():
+def test_hit_rate_and_reciprocal_rank_equal_ir_measures_on_1000_random_runs():
     """Among them cut and empty ones, several golden passages, and golden ones that are missing."""
     rng = np.random.default_rng(8)
     measures = {"HitRate@1": ir_measures.Success @ 1, "HitRate@3": ir_measures.Success @ 3,
-                "RP": ir_measures.RR}  # fmt: skip
+                "MRR": ir_measures.RR}  # fmt: skip
     judged, judgements, run = [], [], []
     for number in range(1000):
         order = [f"p{place}" for place in rng.permutation(30)][: rng.integers(0, 31)]
@@ -118,9 +118,14 @@ def test_hit_rate_and_relative_position_equal_ir_measures_on_1000_random_runs():
         assert 0 < found.mean() < 1
 
 
-@pytest.mark.parametrize("name", ["HitRate", "HitRate@0", "RP@3", "MRR", "NRS@-1", ""])
+def test_the_old_name_of_the_reciprocal_rank_is_understood():
+    judged = [make_judged(["a", "b"], ["b"], n=2, id="q")]
+    assert list(compute("RP", judged).values) == list(compute("MRR", judged).values) == [0.5]
+
+
+@pytest.mark.parametrize("name", ["HitRate", "HitRate@0", "MRR@3", "RP@3", "MAP", "NRS@-1", ""])
 def test_unknown_metrics_are_refused_by_name(name):
-    with pytest.raises(MetricError, match="metric must be one of RP, "):
+    with pytest.raises(MetricError, match="metric must be one of MRR, "):
         compute(name, [make_judged("a", "a")])
 
 

@@ -43,8 +43,8 @@ def parts(one):
 
 @QUICK
 @given(judged())
-def test_relative_position_lies_between_the_bounds_of_the_hit_rates(one):
-    first, third, rp = (value(name, one) for name in ("HitRate@1", "HitRate@3", "RP"))
+def test_reciprocal_rank_lies_between_the_bounds_of_the_hit_rates(one):
+    first, third, rp = (value(name, one) for name in ("HitRate@1", "HitRate@3", "MRR"))
     assert first <= rp
     assert first + (third - first) / 3 <= rp + 1e-12
     assert rp <= first + (third - first) / 2 + (1 - third) / 4 + 1e-12
@@ -61,7 +61,7 @@ def test_hit_rate_and_recall_never_fall_with_k(one):
 @QUICK
 @given(judged())
 def test_every_metric_stays_in_0_to_1(one):
-    for name in ("HitRate@3", "RP", "RP-linear", "NRS@5", "nDCG@10", "Recall@5"):
+    for name in ("HitRate@3", "MRR", "RP-linear", "NRS@5", "nDCG@10", "Recall@5"):
         assert 0 <= value(name, one) <= 1 + 1e-12
 
 
@@ -71,7 +71,7 @@ def test_an_ideal_list_is_perfect(one):
     golden, rest, distractors = parts(one)
     ideal = with_order(one, [golden, rest, distractors])
     k = len(golden) + len(rest)
-    for name in ("HitRate@1", "RP", "RP-linear", "nDCG@10", f"Recall@{len(golden)}", f"NRS@{k}"):
+    for name in ("HitRate@1", "MRR", "RP-linear", "nDCG@10", f"Recall@{len(golden)}", f"NRS@{k}"):
         assert value(name, ideal) > 1 - 1e-12
     if distractors:
         assert value("CDR", ideal) == 1
@@ -83,7 +83,7 @@ def test_a_reversed_ideal_list_is_as_bad_as_can_be(one):
     golden, rest, distractors = parts(one)
     worst = with_order(one, [distractors, rest, golden])
     before = len(rest) + len(distractors)
-    assert value("RP", worst) == 1 / (before + 1)
+    assert value("MRR", worst) == 1 / (before + 1)
     assert value(f"HitRate@{before}", worst) == 0
     if distractors:
         assert value("CDR", worst) == 0
@@ -95,14 +95,14 @@ def test_a_reversed_ideal_list_is_as_bad_as_can_be(one):
 def test_a_filter_never_gains_hit_rate_or_position(one, data):
     n = data.draw(st.integers(0, len(one.ranked)))
     filtered = one.reorder(range(1, n + 1))
-    for name in ("HitRate@1", "HitRate@3", "RP", "RP-linear", "nDCG@10"):
+    for name in ("HitRate@1", "HitRate@3", "MRR", "RP-linear", "nDCG@10"):
         assert value(name, filtered) <= value(name, one) + 1e-12
 
 
 @QUICK
 @given(judged())
 def test_the_ideal_order_of_what_was_returned_is_never_worse(one):
-    for name in ("HitRate@1", "RP", "nDCG@10", "Recall@3"):
+    for name in ("HitRate@1", "MRR", "nDCG@10", "Recall@3"):
         assert value(name, one.ideal()) >= value(name, one) - 1e-12
 
 

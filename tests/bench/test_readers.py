@@ -1,3 +1,5 @@
+import gzip
+import json
 from pathlib import Path
 
 import pytest
@@ -88,8 +90,29 @@ def test_plain_lines_hold_texts_or_objects(tmp_path):
 
 def test_plain_golden_must_name_a_passage(tmp_path):
     rows = [{"question": "Why?", "passages": ["because"], "golden": ["2"]}]
-    with pytest.raises(DatasetError, match=r"question '1': golden names no passage: \['2'\]"):
+    with pytest.raises(DatasetError, match=r"line 1: golden names no passage: \['2'\]"):
         list(read_plain(write_jsonl(tmp_path / "x.jsonl", rows)))
+
+
+def test_labels_of_passages_say_what_is_golden_too(tmp_path):
+    passages = [{"text": "so", "label": 0}, {"content": "because", "label": 1}]
+    path = write_jsonl(tmp_path / "x.jsonl", [{"query": "Why?", "documents": passages}])
+    [one] = open_dataset(path)
+    assert [(each.id, each.is_golden) for each in one.contexts] == [("1", False), ("2", True)]
+
+
+@pytest.mark.parametrize("name", ["x.json", "x.jsonl.gz"])
+def test_labelled_questions_may_be_a_list_or_compressed(tmp_path, name):
+    row = {"question": "Why?", "passages": ["because"], "golden": ["1"]}
+    raw = json.dumps([row] if name.endswith("json") else row).encode()
+    (tmp_path / name).write_bytes(gzip.compress(raw) if name.endswith("gz") else raw)
+    assert [one.id for one in open_dataset(tmp_path / name)] == ["1"]
+
+
+def test_labelled_questions_may_be_a_table(tmp_path):
+    (tmp_path / "x.csv").write_text("question,text,label\nWhy?,so,0\nWhy?,because,1\n")
+    [one] = open_dataset(tmp_path / "x.csv")
+    assert [each.is_golden for each in one.contexts] == [False, True]
 
 
 def test_the_kind_of_a_data_set_is_seen_from_its_files(tmp_path, beir_folder, article_folder):

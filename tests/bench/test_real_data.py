@@ -11,7 +11,7 @@ from deepera_graph.bench.run import BenchConfig, run
 pytestmark = pytest.mark.skipif(not SHARED_DATA.exists(), reason="needs the evaluation data")
 
 
-def percents(path, ranker, metrics=("HitRate@1", "HitRate@3", "RP")):
+def percents(path, ranker, metrics=("HitRate@1", "HitRate@3", "MRR")):
     plan = BenchConfig(metrics=metrics, n_resamples=1)
     table = run([ranker], [open_dataset(SHARED_DATA / path)], plan)
     return [100 * one.mean for one in table.rows[0].estimates]

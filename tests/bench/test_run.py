@@ -55,7 +55,7 @@ def test_rows_hold_means_and_intervals_data_set_by_data_set():
 
 def test_a_golden_passage_that_was_filtered_out_is_a_miss():
     table = run(
-        [Half()], [make_dataset(golden=(4,))], BenchConfig(metrics=("RP", "HitRate@5"), **QUICK)
+        [Half()], [make_dataset(golden=(4,))], BenchConfig(metrics=("MRR", "HitRate@5"), **QUICK)
     )
     assert [one.mean for one in table.rows[0].estimates] == [0, 0]
 
@@ -76,10 +76,10 @@ def test_rankers_that_differ_from_run_to_run_are_repeated():
 
 
 def test_differences_are_taken_from_the_baseline():
-    plan = BenchConfig(metrics=("RP",), baseline="first stage", **QUICK)
+    plan = BenchConfig(metrics=("MRR",), baseline="first stage", **QUICK)
     table = run([FirstStage(), Counting()], [make_dataset(8)], plan)
     (one,) = table.differences
-    assert (one.ranker, one.baseline, one.metric) == ("backwards", "first stage", "RP")
+    assert (one.ranker, one.baseline, one.metric) == ("backwards", "first stage", "MRR")
     assert (one.mean, one.low, one.high) == (-0.25, -0.25, -0.25)
     assert one.p < 0.05
 
@@ -133,7 +133,7 @@ def test_a_torn_line_is_ranked_again(tmp_path):
 
 
 def test_a_metric_with_nothing_to_measure_shows_a_dash():
-    table = run([FirstStage()], [make_dataset()], BenchConfig(metrics=("CDR", "RP"), **QUICK))
+    table = run([FirstStage()], [make_dataset()], BenchConfig(metrics=("CDR", "MRR"), **QUICK))
     assert "| first stage | – | 50.0 [50.0, 50.0] |" in table.markdown()
     assert "| first stage | – / 50.0 |" in table.overview()
     assert "nan" not in table.csv()
@@ -152,7 +152,7 @@ def test_csv_has_a_line_a_metric_in_fractions():
     table = run([FirstStage()], [make_dataset()], BenchConfig(**QUICK))
     rows = list(csv.DictReader(StringIO(table.csv())))
     assert [(row["metric"], row["mean"]) for row in rows] == [
-        ("HitRate@1", "0"), ("HitRate@3", "1"), ("RP", "0.5"),
+        ("HitRate@1", "0"), ("HitRate@3", "1"), ("MRR", "0.5"),
     ]  # fmt: skip
     assert {row["questions"] for row in rows} == {"4"}
 
@@ -176,7 +176,7 @@ def test_names_must_be_clear(rankers, datasets, plan, message):
 
 
 @pytest.mark.parametrize(
-    "plan", [{"metrics": ("MRR",)}, {"n_repeats": 0}, {"n_resamples": 0}], ids=str
+    "plan", [{"metrics": ("MAP",)}, {"n_repeats": 0}, {"n_resamples": 0}], ids=str
 )
 def test_plans_that_cannot_be_carried_out_are_refused(plan):
     with pytest.raises(MetricError, match="must be"):

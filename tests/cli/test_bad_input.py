@@ -50,7 +50,7 @@ def test_a_corpus_is_recognised_at_once_and_leaves_nothing_behind(
     result = rerank(source, "--backend", TEA, "-o", tmp_path / "out.jsonl", *dry)
     assert result.exit_code == 1
     assert result.stderr.count("\n") == 1
-    assert "line 3: has no question or query, found title, abstract; " in result.stderr
+    assert "has no question or query, found title, abstract; and 19 more" in result.stderr
     assert "This looks like a corpus: see deepera index" in result.stderr
     assert [one.name for one in tmp_path.iterdir()] == [name]
 

@@ -31,9 +31,9 @@ def test_the_table_has_a_row_a_ranker(table):
 
 
 def test_json_has_the_numbers(table):
-    result = table("--rankers", "first-stage,oracle", "--metrics", "HitRate@1,RP", "--json")
+    result = table("--rankers", "first-stage,oracle", "--metrics", "HitRate@1,MRR", "--json")
     plain = json.loads(result.stdout)
-    assert plain["metrics"] == ["HitRate@1", "RP"]
+    assert plain["metrics"] == ["HitRate@1", "MRR"]
     assert plain["datasets"][0]["candidates"] == len(PASSAGES)
     first, oracle = (row["metrics"]["HitRate@1"]["mean"] for row in plain["rows"])
     assert (first, oracle) == (0.0, 1.0)
@@ -41,7 +41,7 @@ def test_json_has_the_numbers(table):
 
 def test_ndcg_is_measured_unless_other_metrics_are_named(table):
     plain = json.loads(table("--rankers", "first-stage", "--json").stdout)
-    assert plain["metrics"] == ["HitRate@1", "HitRate@3", "RP", "nDCG@10"]
+    assert plain["metrics"] == ["HitRate@1", "HitRate@3", "MRR", "nDCG@10"]
 
 
 def test_a_baseline_is_compared_with(table):

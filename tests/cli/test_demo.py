@@ -1,15 +1,19 @@
 """`deepera demo`: the corpus, what is shown, and what a judge is not shown."""
 
 import json
+import re
 
 import pytest
 from langchain_core.runnables import RunnableLambda
+from typer.testing import CliRunner
 
 from deepera_graph import EvidenceReranker, Judgement
+from deepera_graph.cli.main import app
 from deepera_graph.demo import GOLDEN, N_CANDIDATES, read_corpus, read_questions, run_trials
 from support.scripted import Script
 
 pytestmark = pytest.mark.full
+LEGEND = ("golden", "look-alike", "score", "outcome")
 
 
 def oracle(names, score=0.9):
@@ -87,7 +91,7 @@ def test_without_evidence_nothing_golden_is_retrieved(question):
     reranker, _ = oracle(question.golden)
     (trial,) = run_trials(reranker, [question], with_evidence=False)
     assert not {*question.golden} & {one.id for one in trial.result.passages}
-    assert trial.result.outcome == "over_filtered"
+    assert trial.result.outcome == "no_evidence"
     assert not trial.evidence_first
 
 
@@ -105,20 +109,72 @@ def test_json_is_a_list_with_one_object_a_question(deepera):
     }  # fmt: skip
 
 
-def test_the_closing_line_is_computed(deepera):
-    shown = deepera("demo").stdout
-    trials = json.loads(deepera("demo", "--json").stdout)
+@pytest.fixture(scope="module")
+def whole():
+    """What the whole demonstration shows, and the same as JSON."""
+    runner = CliRunner(env={"COLUMNS": "80"})
+    shown, plain = runner.invoke(app, ["demo"]), runner.invoke(app, ["demo", "--json"])
+    assert (shown.exit_code, plain.exit_code) == (0, 0)
+    return shown.stdout, json.loads(plain.stdout)
+
+
+def test_the_closing_lines_are_computed(whole):
+    shown, trials = whole
     first = sum(one["evidence_first"] for one in trials)
-    assert f"evidence first in {first} of {len(trials)} questions" in shown
+    before = sum(one["evidence_first_before"] for one in trials)
+    assert (
+        f"evidence first in {first} of {len(trials)} questions; as retrieved, in {before}" in shown
+    )
+
+
+def test_the_demonstration_closes_with_every_mistake(whole):
+    shown, trials = whole
+    closing = shown[shown.index("What went wrong:") :] if "What went wrong:" in shown else ""
+    told = {tuple(line.split()[:3]) for line in closing.splitlines()[1:]}
+    kept = {(one["id"], "kept", f"{name},") for one in trials for name in one["wrongly_kept"]}
+    missed = {(one["id"], "missed", "the") for one in trials if one["missed"]}
+    assert told == kept | missed
+
+
+def test_the_demonstration_fits_a_screen_of_80_columns_and_explains_its_labels(whole):
+    shown, trials = whole
+    lines = shown.splitlines()
+    assert len(lines) <= 45
+    assert max(map(len, lines)) <= 80
+    assert [word for word in LEGEND if not any(one.startswith(word) for one in lines)] == []
+    assert all(any(line.startswith(one["id"]) for line in lines) for one in trials)
+
+
+def test_the_reading_is_shown_with_its_meaning_on_request(deepera):
+    args = ("demo", "--question", "q01")
+    assert "read as" not in deepera(*args).stdout
+    assert deepera(*args, "-v").stdout.count("read as") == 2
+
+
+def test_mistakes_are_what_was_wrongly_kept_and_what_was_missed(question):
+    reranker, _ = oracle(question.look_alikes)
+    (trial,) = run_trials(reranker, [question])
+    assert {one.id for one in trial.wrongly_kept} == {*question.look_alikes}
+    assert {one.id for one in trial.missed} == {*question.golden}
+    assert trial.mistakes()[-1] == f"missed the evidence {trial.missed[0].id}, score 0.10"
+    reranker, _ = oracle(question.golden)
+    (trial,) = run_trials(reranker, [question])
+    assert trial.mistakes() == []
+
+
+def test_json_has_the_names_that_rerank_writes(whole):
+    _, trials = whole
+    assert set(trials[0]) >= {"intent", "outcome", "threshold", "ranking", "usage", "question"}
+    assert {"status", "cause", "topic"} <= set(trials[0]["intent"])
 
 
 def test_the_demonstration_shows_labels_before_and_after(deepera):
     shown = deepera("demo", "--question", "q01", "--threshold", "0.99").stdout
+    assert re.search(r"look-alike \([a-z ]+\)", shown)
     for words in (
         "before: as retrieved",
         "after: as evidence",
         "golden",
-        "look-alike (",
         "dropped",
     ):
         assert words in shown
@@ -136,7 +192,7 @@ def test_all_that_is_kept_has_its_summary_shown(deepera):
 
 def test_without_evidence_the_closing_line_counts_empty_results(deepera):
     result = deepera("demo", "--without-evidence", "--question", "q01", "--threshold", "0.999")
-    assert "without evidence: over_filtered in 1 of 1 question" in result.stdout
+    assert "without evidence: no_evidence in 1 of 1 question" in result.stdout
 
 
 def test_an_unknown_question_is_an_error(deepera):

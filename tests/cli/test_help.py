@@ -20,7 +20,9 @@ from deepera_graph.cli.search import ask
 from deepera_graph.settings import PRESETS, Settings
 
 DAILY = ("demo", "rerank", "index", "ask")
-COMMANDS = ("demo", "rerank", "index", "ask", "calibrate", "bench", "cache", "judge")
+COMMANDS = (
+    "demo", "rerank", "index", "ask", "collections", "calibrate", "bench", "cache", "judge",
+)  # fmt: skip
 WITH_JSON = (
     "demo",
     "rerank",
@@ -33,6 +35,8 @@ WITH_JSON = (
     "bench study",
     "bench build",
     "cache stats",
+    "collections list",
+    "collections delete",
 )
 
 
@@ -230,3 +234,8 @@ def test_a_shell_is_told_what_may_come_next(tmp_path, environment, words, offere
         env={**environment, **asked, "COMP_CWORD": str(len(line) - 1)},
     )  # fmt: skip
     assert (done.stdout.split(), done.stderr) == (offered, "")
+
+
+@pytest.mark.parametrize("command", ["", *DAILY, "bench", "bench table", "doctor"])
+def test_no_flag_is_shown_with_a_type(deepera, command):
+    assert "<bool>" not in deepera(*command.split(), "--help").stdout

@@ -1,13 +1,15 @@
 """`deepera index` and `deepera ask`."""
 
 import json
+import re
 import socket
 import subprocess
 import sys
 
 import pytest
 
-from cli.conftest import QUESTION, TEA
+from cli.conftest import QUESTION, TEA, line
+from deepera_graph import RerankResult
 
 ABSTRACTS = [
     {
@@ -66,6 +68,13 @@ def test_index_says_how_many_passages_there_are(deepera, source, store):
     }
 
 
+@pytest.mark.parametrize("option", ["--search", "--mode"])
+def test_how_a_collection_is_searched_has_two_names(deepera, source, store, option):
+    result = deepera("index", source, "-c", "papers", "--path", store, option, "dense")
+    assert result.exit_code == 2
+    assert "embeddings" in result.stderr
+
+
 def test_collections_are_kept_in_the_data_folder(deepera, source, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     assert deepera("index", source, "-c", "papers").exit_code == 0
@@ -77,34 +86,116 @@ def test_ask_shows_the_evidence_of_a_collection(ask, indexed):
     result = ask("--collection", "papers", "--path", indexed)
     assert result.exit_code == 0
     assert "0.93" in result.stdout
-    assert "trial  A trial" in result.stdout
+    assert "0.93  A trial. 2012" in result.stdout
     assert "Green tea lowered fasting glucose by 4%." in result.stdout
     assert "ok: 1 kept, 1 dropped, 0 failed" in result.stdout
 
 
 def test_ask_indexes_a_source_in_memory(ask, source):
     result = json.loads(ask(source, "--json").stdout)
-    assert [one["id"] for one in result["passages"]] == ["trial", "review"]
-    assert result["passages"][0]["metadata"]["source"] == str(source)
+    assert [one["id"] for one in result["ranking"]] == ["trial", "review"]
+    assert result["ranking"][0]["metadata"]["source"] == str(source)
 
 
 def test_ask_takes_conditions(ask, indexed):
     args = ("--collection", "papers", "--path", indexed, "--json")
     after = json.loads(ask(*args, "--where", 'year={"gte": 2015}').stdout)
     exactly = json.loads(ask(*args, "--where", "year=2012").stdout)
-    assert [one["id"] for one in after["passages"]] == ["review"]
-    assert [one["id"] for one in exactly["passages"]] == ["trial"]
+    assert [one["id"] for one in after["ranking"]] == ["review"]
+    assert [one["id"] for one in exactly["ranking"]] == ["trial"]
 
 
 def test_retrieve_limits_the_candidates(ask, source):
-    assert len(json.loads(ask(source, "--retrieve", "1", "--json").stdout)["passages"]) == 1
+    assert len(json.loads(ask(source, "--retrieve", "1", "--json").stdout)["ranking"]) == 1
 
 
 def test_ask_says_what_to_try_when_nothing_passes(ask, source):
     result = ask(source, "--threshold", "0.99")
     assert result.exit_code == 0
     assert "lower --threshold" in result.stdout
-    assert "0.93  trial  A trial" in result.stdout
+    assert "0.93 below the threshold  A trial. 2012" in result.stdout
+    assert "No evidence: none of 2 passages reaches 0.99." in result.stdout
+    assert "[trial] retrieved as number 1" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("where", "reason"),
+    [
+        ('yaer={"gte": 2015}', "no passage has metadata 'yaer'; did you mean 'year'? known: "),
+        ("journal.name=x", "no passage has metadata 'journal.name'; known: source, title, year"),
+        ("year=1990", "no passage meets --where year=1990, of 2 that the question would find"),
+    ],
+)
+def test_ask_says_which_condition_no_passage_meets(ask, source, where, reason):
+    result = ask(source, "--where", where)
+    assert result.exit_code == 0
+    assert reason in result.stderr
+    assert "Nothing was retrieved.\n" in result.stdout
+
+
+def test_what_on_empty_keeps_is_loudly_below_the_threshold(ask, source):
+    shown = " ".join(ask(source, "--threshold", "0.99", "--on-empty", "top1").stdout.split())
+    assert "BELOW THE THRESHOLD: none of 2 passages reaches 0.99." in shown
+    assert "It is not evidence." in shown
+    assert "0.93 below the threshold A trial" in shown
+    assert "no_evidence: 0 kept, 1 shown by --on-empty top1, 1 dropped" in shown
+
+
+def test_the_reading_of_the_question_and_all_dropped_are_shown_on_request(deepera, source):
+    args = ("ask", QUESTION, source, "--threshold", "1")
+    assert "read as" not in deepera(*args).stdout
+    assert "read as" in deepera(*args, "-v").stdout
+    dropped = deepera("ask", QUESTION, source, "--threshold", "0", "--top-n", "1", "-v").stdout
+    assert re.search(r"^ 2\. 0\.\d\d  \[review\] ", dropped, re.MULTILINE)
+
+
+def test_evidence_is_cited_by_authors_title_journal_year_and_doi(ask, questions):
+    paper = {
+        "id": "x", "Title": "A trial", "Author": "Lee, Ada; Roy, Bo", "Publication Year": 2012,
+        "journal": "Tea", "DOI": "10.1234/x", "abstract": "Green tea lowered fasting glucose.",
+    }  # fmt: skip
+    shown = " ".join(ask(questions(paper, name="papers.jsonl")).stdout.split())
+    assert "0.93 Lee and Roy. A trial. Tea, 2012. doi:10.1234/x" in shown
+    assert "[x] retrieved as number 1" in shown
+
+
+@pytest.mark.parametrize(
+    ("form", "beginning"),
+    [
+        ("csv", "decision,rank,score,direction,title"),
+        ("markdown", f"# {QUESTION}"),
+        ("html", "<!doctype html>"),
+        ("bibtex", "@misc{2012trial,"),
+        ("json", "{\n"),
+    ],
+)
+def test_the_evidence_is_written_in_a_format(ask, source, form, beginning):
+    result = ask(source, "--format", form)
+    assert result.exit_code == 0
+    assert result.stdout.startswith(beginning)
+    assert "A trial" in result.stdout
+    assert result.stderr == ""
+
+
+def test_json_is_a_format_and_has_the_names_of_rerank(deepera, ask, source, questions, read):
+    found = ask(source, "--format", "json").stdout
+    plain = json.loads(found)
+    again = {**json.loads(ask(source, "--json").stdout), "seconds": plain["seconds"]}
+    assert again == plain
+    out = source.parent / "out.jsonl"
+    deepera("rerank", questions(line("q1")), "-o", out, "--backend", TEA)
+    [ranked] = read(out)
+    assert set(ranked) - {"id"} <= set(plain)
+    assert set(ranked["ranking"][0]) <= set(plain["ranking"][0])
+    assert set(ranked["usage"]) <= set(plain["usage"])
+    assert set(ranked["intent"]) == set(plain["intent"])
+    assert RerankResult.from_json(found).kept[0].citation.title == "A trial"
+
+
+def test_a_degraded_run_leaves_code_1(deepera, source):
+    result = deepera("ask", QUESTION, source, "--backend", "support.scripted:broken_backend")
+    assert result.exit_code == 1
+    assert "degraded: 0 kept" in result.stdout
 
 
 def test_ask_says_so_when_nothing_is_found(deepera, source):
@@ -119,7 +210,8 @@ def test_an_answer_of_the_local_backend_cites_its_evidence(deepera, source):
     assert answer["status"] == "answered"
     assert answer["citations"]
     shown = deepera(*args).stdout
-    assert f"cited: {answer['citations'][0]}" in shown
+    assert "cited: 1\n" in shown
+    assert f"[{answer['citations'][0]}] retrieved as" in shown
 
 
 def test_an_answer_without_evidence_says_so(deepera, source):
@@ -137,7 +229,7 @@ def test_embeddings_of_a_factory_make_a_hybrid_collection(deepera, start, source
     del sys.modules["my_embeddings"]
     assert json.loads(result.stdout)["mode"] == "hybrid", result.output
     out, err = start("ask", QUESTION, *args, "--json").communicate(timeout=60)
-    assert len(json.loads(out)["passages"]) == 3, err
+    assert len(json.loads(out)["ranking"]) == 3, err
 
 
 @pytest.mark.parametrize(
@@ -253,7 +345,7 @@ def test_files_of_other_kinds_are_no_failure(deepera, mixed, store):
 
 def test_ask_answers_from_what_can_be_read_and_names_the_rest(ask, mixed):
     result = ask(mixed, "--json")
-    assert len(json.loads(result.stdout)["passages"]) == 2
+    assert len(json.loads(result.stdout)["ranking"]) == 2
     assert "skipped 2 files (1 .pdf, 1 .ris)" in result.stderr
     assert result.exit_code == 1
 

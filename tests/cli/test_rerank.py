@@ -75,8 +75,22 @@ def test_settings_reach_the_reranker(rerank, questions):
 def test_on_empty_and_order_reach_the_reranker(rerank, questions):
     args = ("--threshold", "0.99", "--on-empty", "topn", "--order", "retrieval")
     ranked = json.loads(rerank(questions(line("q1")), *args).stdout)
-    assert ranked["outcome"] == "over_filtered"
+    assert ranked["outcome"] == "no_evidence"
     assert [one["id"] for one in ranked["ranking"] if one["kept"]] == ["a", "b", "c"]
+
+
+def test_a_run_whose_questions_are_all_degraded_leaves_code_1(deepera, questions):
+    broken = ("--backend", "support.scripted:broken_backend")
+    result = deepera("rerank", questions(line("q1"), line("q2")), *broken)
+    assert result.exit_code == 1
+    assert "evidence for 0 of 2 questions, 2 degraded" in result.stderr
+
+
+def test_a_run_with_some_degraded_questions_leaves_code_0(rerank, questions):
+    other = line("q2", passages=[{"id": "x", "text": "Glucose was measured in the morning."}])
+    source, backend = questions(line("q1"), other), "support.scripted:cracked_tea_backend"
+    result = rerank(source, "--backend", backend, "--max-failed-share", "0.5")
+    assert (result.exit_code, "1 degraded" in result.stderr) == (0, True)
 
 
 def test_a_limit_stops_early(rerank, questions):

@@ -28,7 +28,9 @@ def test_what_was_not_needed_is_written_counted_and_told(rerank, read, tmp_path)
     report = json.loads((tmp_path / "out.report.json").read_text())
     assert report["passages"]["statuses"] == {"not_needed": 3, "scored": 3}
     assert (report["passages"]["failed"], report["outcomes"]) == (0, {"ok": 2})
-    assert "6 passages, 2 kept, 0 failed, 3 not needed; all questions ok" in ended.stderr
+    assert (
+        "6 passages, 2 kept, 0 failed, 3 not needed; evidence for 2 of 2 questions" in ended.stderr
+    )
     refused = rerank("--backend", TEA, "--stop-after", "2", "--round-size", "1", "--resume")
     assert refused.exit_code == 2
     assert "settings.stop_after was 1 and is 2" in refused.stderr

@@ -89,7 +89,7 @@ def test_a_table_without_questions_says_what_it_has(write):
 def test_a_damaged_file_is_named(write, cut):
     path = write("q.jsonl.gz", gzip.compress(json.dumps(QUESTIONS[0]).encode())[:-cut])
     with (
-        pytest.raises(InputError, match=r"q\.jsonl\.gz: cannot be read"),
+        pytest.raises(InputError, match=r"q\.jsonl\.gz cannot be read"),
         open_questions(path) as (source, _),
     ):
         list(read_lines(source))

@@ -157,10 +157,8 @@ def test_a_corpus_is_refused_after_a_few_lines_which_are_named_with_what_they_ho
         list(refuse_wrong_file(read_lines(source)))
     assert str(caught.value) == (
         "none of the first 20 lines can be used: "
-        "line 1: has no question or query, found title, abstract; "
-        "line 2: has no question or query, found title, abstract; "
-        "line 3: has no question or query, found title, abstract; "
-        "and 17 more. This looks like a corpus: see deepera index"
+        "line 1: has no question or query, found title, abstract; and 19 more. "
+        "This looks like a corpus: see deepera index"
     )
     assert source.tell() < len(source.getvalue()) / 10
 
@@ -169,7 +167,10 @@ def test_a_corpus_is_refused_after_a_few_lines_which_are_named_with_what_they_ho
     ("raw", "problem"),
     [
         (b"nope\n", "its only line cannot be used: line 1: not JSON"),
-        (b"nope\n" * 2, "none of its 2 lines can be used: line 1: not JSON"),
+        (
+            b"nope\n[1]\n[2]\n[3]\nnope\n",
+            r"none of its 5 lines .*line 1: not JSON: .*; line 2: .*; line 3: .*; and 2 more$",
+        ),
     ],
 )
 def test_a_short_file_of_bad_lines_alone_is_refused_too(raw, problem):

@@ -3,7 +3,7 @@
 import io
 
 from deepera_graph import EvidenceReranker
-from deepera_graph.jobs.lines import BadLine
+from deepera_graph.jobs.lines import BadLine, count_question
 from deepera_graph.jobs.report import MOST_ERRORS, JobReport
 from deepera_graph.jobs.rerank import rerank_lines
 from support.scripted import Script
@@ -27,7 +27,7 @@ def test_it_counts_lines_passages_outcomes_and_calls(make_file, make_line):
     assert plain["passages"]["ranked"] == 3
     assert plain["passages"]["kept"] == 1
     assert plain["passages"]["statuses"] == {"scored": 3}
-    assert plain["outcomes"] == {"nothing_retrieved": 1, "ok": 1, "over_filtered": 1}
+    assert plain["outcomes"] == {"nothing_retrieved": 1, "ok": 1, "no_evidence": 1}
     assert plain["usage"]["calls"] == 6
     assert {stage: used["calls"] for stage, used in plain["usage"]["stages"].items()} == {
         "intent": 2,
@@ -36,6 +36,15 @@ def test_it_counts_lines_passages_outcomes_and_calls(make_file, make_line):
     }
     assert plain["errors"][0]["line"] == 4
     assert plain["end"] == "complete"
+
+
+def test_lines_of_an_earlier_version_that_were_over_filtered_count_as_no_evidence():
+    result = EvidenceReranker(Script({}).backend(), threshold=0.9).rerank("Which?", ["hills"])
+    stats = count_question(result)
+    report = JobReport()
+    report.add({**stats, "outcome": "over_filtered"}, earlier=True)
+    report.add(stats)
+    assert report.outcomes == {"no_evidence": 2}
 
 
 def test_it_has_times_and_the_manifest(make_file, make_line):

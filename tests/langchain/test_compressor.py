@@ -9,7 +9,6 @@ from copy import deepcopy
 import pytest
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
-from pydantic import ValidationError
 
 from deepera_graph import BackendError, CallError, EvidenceReranker, InputError, SettingsError
 from langchain_deepera import DeepEraCompressor
@@ -67,6 +66,11 @@ def test_a_blank_query_is_an_error(compressor, documents):
         compressor.compress_documents(documents, " ")
 
 
+def test_swapped_arguments_are_named(compressor, documents, question):
+    with pytest.raises(InputError, match=r"must be a text, got list: are question and passages sw"):
+        compressor.compress_documents(question, documents)
+
+
 @pytest.mark.parametrize(
     "error", [CallError("wrong key", unusable=True), RuntimeError("no answer")], ids=repr
 )
@@ -110,7 +114,7 @@ def test_a_bad_setting_is_an_error():
         DeepEraCompressor.local(threshold=1.2)
     with pytest.raises(SettingsError, match="unknown setting 'treshold'"):
         DeepEraCompressor.local(treshold=0.5)
-    with pytest.raises(ValidationError, match="Extra inputs are not permitted"):
+    with pytest.raises(SettingsError, match="unknown setting 'treshold'"):
         DeepEraCompressor(reranker=EvidenceReranker(), treshold=0.5)
     with pytest.raises(SettingsError, match=r"threshold must be in \[0, 1\], got 1.2"):
         DeepEraCompressor(threshold=1.2)

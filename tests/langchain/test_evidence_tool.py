@@ -11,8 +11,8 @@ from langchain_core.tools import ToolException
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from deepera_graph import CallError, EvidenceReranker
-from langchain_deepera import DeepEraRetriever, create_evidence_tool
+from deepera_graph import CallError, EvidenceReranker, SettingsError
+from langchain_deepera import DeepEraCompressor, DeepEraRetriever, create_evidence_tool
 from langchain_deepera.testing import RunRecorder
 from support.scripted import TEA_SCORES, Script, ScriptedAgentModel
 
@@ -35,13 +35,49 @@ def test_the_agent_reads_numbers_and_the_program_gets_documents(documents, quest
     message = call(tool_on(documents), question)
     assert message.content.splitlines() == [
         "4 of 6 passages give direct evidence (threshold 0.80):",
-        "[1] (trial, score 0.93) Green tea lowered fasting glucose by 0.4 mmol/L in 212 adults.",
-        "[2] (meal, score 0.88) Black tea gave a smaller rise in glucose after a meal.",
-        "[3] (cohort, score 0.85) In tea drinkers glucose fell over six years.",
-        "[4] (null, score 0.81) There was no difference in fasting glucose with tea.",
+        "[1] (trial.txt; score 0.93) Green tea lowered fasting glucose by 0.4 mmol/L in 212 "
+        "adults.",
+        "[2] (meal.txt; score 0.88) Black tea gave a smaller rise in glucose after a meal.",
+        "[3] (cohort.txt; score 0.85) In tea drinkers glucose fell over six years.",
+        "[4] (null.txt; score 0.81) There was no difference in fasting glucose with tea.",
     ]
     assert [one.id for one in message.artifact] == ["trial", "meal", "cohort", "null"]
     assert message.status == "success"
+
+
+def test_the_agent_reads_title_year_and_doi_and_an_id_only_if_nothing_is_known(question):
+    told = {"title": "Tea and\nglucose", "Publication Year": 2020, "DOI": "10.1000/tea"}
+    texts = ("Green tea lowered fasting glucose.", "Black tea gave a smaller rise in glucose.")
+    given = [
+        Document(id="a4127e24-aff1", page_content=texts[0], metadata=told),
+        Document(id="a4127e25-b0c2", page_content=texts[1]),
+    ]
+    assert call(tool_on(given), question).content.splitlines()[1:] == [
+        f"[1] (Tea and glucose. 2020. doi:10.1000/tea; score 0.93) {texts[0]}",
+        f"[2] (a4127e25-b0c2; score 0.88) {texts[1]}",
+    ]
+
+
+def test_a_compressor_has_nothing_to_search_and_is_refused_at_once(reranker):
+    with pytest.raises(
+        SettingsError,
+        match=r"^DeepEraCompressor has nothing to search; .*"
+        r"DeepEraRetriever\(source=store, reranker=compressor.reranker\)",
+    ):
+        create_evidence_tool(DeepEraCompressor(reranker=reranker))
+    with pytest.raises(SettingsError, match=r"^EvidenceReranker has nothing to search"):
+        create_evidence_tool(reranker)
+    with pytest.raises(SettingsError, match=r"source must be a retriever, .* got None"):
+        create_evidence_tool(None)
+
+
+@pytest.mark.parametrize("as_retriever", [False, True])
+def test_a_store_or_another_retriever_is_searched_with_the_local_judge(
+    as_retriever, store, question
+):
+    message = call(create_evidence_tool(store.as_retriever() if as_retriever else store), question)
+    assert message.status == "success"
+    assert "of 6 passages" in message.content.splitlines()[0]
 
 
 def test_without_evidence_it_says_so(documents, question):
@@ -79,7 +115,7 @@ def test_failed_passages_are_told(documents, question):
 def test_passages_that_were_not_needed_are_told(documents, question):
     message = call(tool_on(documents, default=0.95, stop_after=1, round_size=2), question)
     assert message.content.splitlines()[1] == (
-        "4 of 6 passages were not read, as there was enough evidence without them."
+        "Not read, as there was enough evidence: 4 of 6 passages."
     )
 
 
@@ -147,6 +183,18 @@ def test_an_agent_uses_it(is_async, documents, question):
     path = recorder.path(run)
     assert path[1:4] == ["score", "DeepEra", "find_evidence"]
     assert path[-1] == "LangGraph"
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_the_search_of_a_store_is_seen_in_the_trace_of_a_tool(is_async, store, reranker, question):
+    tool, recorder = (
+        create_evidence_tool(DeepEraRetriever(source=store, reranker=reranker)),
+        RunRecorder(),
+    )
+    given = {"question": question}, {"callbacks": [recorder]}
+    asyncio.run(tool.ainvoke(*given)) if is_async else tool.invoke(*given)
+    [search] = recorder.runs_named("InMemoryVectorStore")
+    assert recorder.path(search) == ["InMemoryVectorStore", "find_evidence"]
 
 
 def test_an_agent_goes_on_after_an_error(documents, question):

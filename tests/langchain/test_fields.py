@@ -3,6 +3,7 @@
 import json
 from dataclasses import fields
 from inspect import Parameter, signature
+from typing import Unpack, get_type_hints
 
 import pytest
 from langchain_core.runnables import ConfigurableField, RunnableLambda
@@ -13,14 +14,16 @@ from deepera_graph import (
     Backend,
     Budget,
     EvidenceReranker,
+    LlmKwargs,
     Quantile,
     Settings,
     SettingsError,
+    SettingsKwargs,
     encoder_backend,
     llm_backend,
     load_backend,
 )
-from langchain_deepera import DeepEraCompressor, DeepEraRetriever
+from langchain_deepera import DeepEraCompressor, DeepEraRetriever, EvidenceCrossEncoder
 from support.openai_server import ChatServer
 from support.scripted import TEA_SCORES as SCORES
 from support.scripted import Script, ScriptedChat, answer_in_json
@@ -48,6 +51,53 @@ def test_every_setting_is_a_field_with_its_default(kind, given):
     assert Settings.of({one.name: getattr(made, one.name) for one in fields(Settings)}) == (
         made.reranker.settings
     )
+
+
+def test_keyword_arguments_are_typed_by_name():
+    assert set(SettingsKwargs.__annotations__) == {one.name for one in fields(Settings)}
+    assert set(LlmKwargs.__annotations__) == set(LLM_OPTIONS)
+    settings = Unpack[SettingsKwargs]
+    for function in (EvidenceReranker, EvidenceReranker.with_settings, EvidenceCrossEncoder):
+        assert list(signature(function).parameters.values())[-1].annotation == settings
+    for kind in (DeepEraCompressor, DeepEraRetriever):
+        for function in (kind.local, kind.from_backend):
+            assert list(signature(function).parameters.values())[-1].annotation == settings
+        [*_, options] = signature(kind.from_llm).parameters.values()
+        [typed] = options.annotation.__args__
+        assert set(get_type_hints(typed)) == {*SettingsKwargs.__annotations__, *LLM_OPTIONS}
+
+
+@pytest.mark.slow
+def test_mypy_refuses_a_misspelt_setting(tmp_path):
+    run = pytest.importorskip("mypy.api", reason="needs the extra 'lint'").run
+    code = tmp_path / "code.py"
+    code.write_text(
+        "from deepera_graph import EvidenceReranker\n"
+        "from langchain_deepera import DeepEraCompressor, DeepEraRetriever\n"
+        "EvidenceReranker('local', treshold=0.5)\n"
+        "DeepEraCompressor(treshold=0.5)\n"
+        "DeepEraCompressor.local(treshold=0.5)\n"
+        "DeepEraRetriever.from_llm([], 'a:b', mode='fused', treshold=0.5)\n"
+        "DeepEraCompressor.local(threshold=0.5, budget={'max_calls': 3})\n"
+        "DeepEraRetriever.from_llm([], 'a:b', mode='fused', threshold=0.5)\n"
+    )
+    found, _, _ = run(["--strict", "--cache-dir", str(tmp_path), str(code)])
+    lines = [line.split(":")[1] for line in found.splitlines() if "error:" in line]
+    assert lines == ["3", "4", "5", "6"]
+    assert found.count('did you mean "threshold"?') == 4
+
+
+@pytest.mark.parametrize(
+    "make", [lambda **given: DeepEraRetriever(source=SOURCE, **given),
+             lambda **given: DeepEraRetriever.local(SOURCE, **given),
+             lambda **given: DeepEraRetriever.from_llm(SOURCE, "openai:m", **given)],
+    ids=["constructor", "local", "from_llm"],
+)  # fmt: skip
+def test_the_retriever_knows_its_own_names_too(make):
+    with pytest.raises(SettingsError, match="'ncandidates'; did you mean 'n_candidates'"):
+        make(ncandidates=9)
+    with pytest.raises(SettingsError, match=r"'cutoff'; settings are .*n_candidates, k, .*top_n"):
+        make(cutoff=9)
 
 
 @pytest.mark.parametrize(("kind", "given"), KINDS)
@@ -143,6 +193,9 @@ def test_from_llm_refuses_what_nobody_knows(kind, given):
         kind.from_llm(*given.values(), ScriptedChat(scores={}), treshold=0.5)
     with pytest.raises(SettingsError, match="mode must be one of"):
         kind.from_llm(*given.values(), ScriptedChat(scores={}), mode="quick")
+    for model in (None, 5, RunnableLambda(len)):
+        with pytest.raises(SettingsError, match="model must be a LangChain chat model or its name"):
+            kind.from_llm(*given.values(), model)
 
 
 def test_a_mode_changes_the_calls_and_not_the_evidence(documents, question):

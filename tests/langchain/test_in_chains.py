@@ -113,6 +113,22 @@ def test_a_retriever_in_a_chain_is_one_trace(is_async, store, compressing, reran
         assert sum(parent is None for parent in recorder.parents.values()) == 1
 
 
+STAGES = {"receive", "intent", "score", "plan", "select", "summarize", "collect"}
+
+
+@both_ways
+def test_a_trace_shows_the_search_and_the_stages_and_no_helper_steps(
+    is_async, store, reranker, question
+):
+    recorder = RunRecorder()
+    retriever = DeepEraRetriever(source=store, reranker=reranker)
+    run(retriever, question, is_async, {"callbacks": [recorder]})
+    paths = [recorder.path(one) for one in recorder.names]
+    above = ["DeepEra", "DeepEraRetriever"]
+    assert ["InMemoryVectorStore", "DeepEraRetriever"] in paths
+    assert {path[0] for path in paths if path[1:] == above} == STAGES
+
+
 @both_ways
 def test_handlers_hear_of_every_run_once(is_async, compressing, question):
     recorder = RunRecorder()

@@ -78,7 +78,7 @@ def test_two_turns_on_one_thread_do_not_mix(run, scores, documents, question):
     run(parent, {"question": question, "passages": documents}, config)
     state = run(parent, {"question": KELP, "passages": documents[2:3]}, config)
     assert ids(state) == []
-    assert (state["outcome"], state["turn"]) == ("over_filtered", 2)
+    assert (state["outcome"], state["turn"]) == ("no_evidence", 2)
     assert [one["id"] for one in state["ranking"]] == ["kelp"]
 
 
@@ -88,7 +88,7 @@ def test_a_subgraph_with_a_memory_of_its_own_does_not_mix_turns(run, scores, doc
     config = {"configurable": {"thread_id": "1"}}
     run(parent, {"question": question, "passages": documents}, config)
     state = run(parent, {"question": KELP, "passages": documents[2:3]}, config)
-    assert (ids(state), state["outcome"]) == ([], "over_filtered")
+    assert (ids(state), state["outcome"]) == ([], "no_evidence")
     state = run(parent, {"question": question, "passages": documents}, config)
     assert ids(state) == TEA_EVIDENCE
     assert len(state["ranking"]) == 6

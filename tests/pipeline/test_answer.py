@@ -61,7 +61,7 @@ def test_nothing_kept_is_insufficient_evidence_without_a_call():
         "status": "insufficient_evidence",
         "cause": "no passage was kept",
     }
-    assert result.outcome == "over_filtered"
+    assert result.outcome == "no_evidence"
     assert "answer" not in result.usage
 
 

@@ -59,7 +59,7 @@ def test_sync_and_async_stop_alike() -> None:
 
 def test_every_rerank_has_a_budget_of_its_own_and_a_batch_has_one() -> None:
     one = reranker(Script({}), max_calls=30)
-    assert [one.rerank(QUESTION, PASSAGES).outcome for _ in range(3)] == ["over_filtered"] * 3
+    assert [one.rerank(QUESTION, PASSAGES).outcome for _ in range(3)] == ["no_evidence"] * 3
     outcomes = [result.outcome for result in one.batch([(QUESTION, PASSAGES)] * 3)]
     assert "budget_stop" in outcomes
     total = sum((result.total_usage for result in one.batch([(QUESTION, PASSAGES)] * 3)), Usage())
@@ -102,10 +102,12 @@ def test_retries_are_charged_and_the_cache_is_not() -> None:
         ({"max_calls": 0}, "max_calls must be > 0, got 0"),
         ({"max_tokens": -1}, "max_tokens must be > 0, got -1"),
         ({"max_cost": 1.0}, "max_cost needs input_price and output_price"),
-        ({"max_dollars": 1}, "max_dollars"),
+        ({"max_cals": 1}, r"budget: unknown field 'max_cals'; did you mean 'max_calls'\?"),
+        ({"dollars": 1}, "budget: unknown field 'dollars'; fields are max_calls, "),
+        (5, r"budget must be a Budget or its fields by name \(max_calls, .* got 5"),
     ],
 )
-def test_a_budget_out_of_range_is_named(budget: dict[str, float], words: str) -> None:
+def test_a_budget_out_of_range_is_named(budget: object, words: str) -> None:
     with pytest.raises(SettingsError, match=words):
         EvidenceReranker(Script({}).backend(), budget=budget)
 

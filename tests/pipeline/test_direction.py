@@ -10,7 +10,7 @@ from rich.console import Console
 
 from deepera_graph import EvidenceReranker, Judgement, RerankResult, local_backend
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.cli.search import show_result
+from deepera_graph.cli.evidence import show_result
 from deepera_graph.demo import DemoQuestion, Trial
 from deepera_graph.jobs.files import to_output_line
 from deepera_graph.jobs.lines import QuestionLine

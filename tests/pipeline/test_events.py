@@ -45,7 +45,13 @@ def test_every_stage_says_what_it_did(is_async):
         "direction": None,
     }  # fmt: skip
     assert (scored["4"]["score"], scored["4"]["status"]) == (None, "failed")
-    assert rest[4] == {"event": "selected", "threshold": 0.8, "kept": ["2", "1"], "outcome": "ok"}
+    assert rest[4] == {
+        "event": "selected",
+        "threshold": 0.8,
+        "kept": ["2", "1"],
+        "outcome": "ok",
+        "warnings": [],
+    }
     assert {event["id"]: event["summary"] for event in rest[5:7]} == {
         "1": "Good one.", "2": "Better one.",
     }  # fmt: skip

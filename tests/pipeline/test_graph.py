@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, StateGraph
 
-from deepera_graph import InputError, Settings, build_graph, pipeline
+from deepera_graph import InputError, Settings, SettingsError, build_graph, pipeline
 from deepera_graph.judges.base import PassageJudge
 from deepera_graph.pipeline.edges import Planner, any_kept, any_passages, last_step
 from deepera_graph.pipeline.intent import UNKNOWN, receive
@@ -22,7 +22,7 @@ from support.roles import ScriptedRole, judged, scripted_backend
 QUESTION = "Which text?"
 OUTPUT_KEYS = {
     "question", "intent", "ranking", "documents", "threshold", "outcome", "fallback", "answer",
-    "usage", "left_out",
+    "usage", "left_out", "warnings",
 }  # fmt: skip
 
 
@@ -105,7 +105,7 @@ def test_passages_may_be_a_tuple_strings_dicts_or_documents(passages):
     ("given", "named"),
     [
         ({"question": " ", "passages": []}, "question must not be empty, got ' '"),
-        ({"passages": ["a"]}, "question must not be empty, got None"),
+        ({"passages": ["a"]}, "question must be a text, got None"),
         ({"question": "q"}, "passages must be a list, got None"),
         ({"question": "q", "passages": "one text"}, "passages must be a list, got 'one text'"),
         ({"question": "q", "passages": [""]}, "passage 1 has no text"),
@@ -114,6 +114,13 @@ def test_passages_may_be_a_tuple_strings_dicts_or_documents(passages):
 def test_what_it_cannot_use_is_named(given, named):
     with pytest.raises(InputError, match=named):
         build_graph(scripted_backend(by_number)).invoke(given)
+
+
+def test_backend_and_settings_may_be_given_by_name():
+    state = build_graph("rules", {"threshold": 0.0, "top_n": 1}).invoke(asked())
+    assert len(state["documents"]) == 1
+    with pytest.raises(SettingsError, match=r"'treshold'; did you mean 'threshold'\?"):
+        build_graph("rules", {"treshold": 0.5})
 
 
 class Written(BaseCallbackHandler):
@@ -249,7 +256,7 @@ def test_the_filter_edge_knows_where_to_go(ranking, settings, goal):
 
 
 def test_the_filter_edge_sends_every_kept_passage_to_the_summarizer():
-    ranking = [record(1, quote="said"), record(0, kept=False)]
+    ranking = [record(1, quote="said", quote_span=None), record(0, kept=False)]
     [send] = any_kept({**STATE, "ranking": ranking}, settings=Settings())
     assert (send.node, send.arg["id"], send.arg["quote"]) == ("summarize", "d1", "said")
     assert send.arg["task"]["text"] == "Text 1."

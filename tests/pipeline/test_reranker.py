@@ -97,12 +97,30 @@ def test_windows_without_text_are_not_judged():
     assert all(task["text"].strip() for task in backend.judge.tasks)
 
 
-@pytest.mark.parametrize("question", ["", " \n", None, 7, b"why"])
-def test_a_question_that_asks_nothing_is_named(reranker, question):
-    with pytest.raises(InputError, match="question must not be empty, got"):
+@pytest.mark.parametrize(
+    ("question", "named"),
+    [
+        ("", "must not be empty, got ''"),
+        (" \n", "must not be empty, got"),
+        (None, "must be a text, got None$"),
+        (7, "must be a text, got 7$"),
+        (b"why", "must be a text, got bytes$"),
+        (["why"], "must be a text, got list$"),
+    ],
+)
+def test_a_question_that_asks_nothing_is_named(reranker, question, named):
+    with pytest.raises(InputError, match=f"question {named}"):
         reranker.rerank(question, ["text"])
-    with pytest.raises(InputError, match="question must not be empty, got"):
+    with pytest.raises(InputError, match=f"question {named}"):
         asyncio.run(reranker.arerank(question, ["text"]))
+
+
+@pytest.mark.parametrize("passages", [["text"], ("text",), [Document(page_content="text")]])
+def test_swapped_arguments_are_named(reranker, passages):
+    with pytest.raises(InputError, match=r"are question and passages swapped\?"):
+        reranker.rerank(passages, "Which text?")
+    with pytest.raises(InputError, match=r"are question and passages swapped\?"):
+        reranker.graph.invoke({"question": passages, "passages": "Which text?"})
 
 
 def test_odd_characters_go_through_unharmed(reranker):

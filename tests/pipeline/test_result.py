@@ -146,6 +146,11 @@ def test_metadata_that_json_has_no_form_for_is_written_as_text():
     }
 
 
+def test_the_outcome_over_filtered_of_earlier_versions_is_read_as_no_evidence(result):
+    plain = {**result.to_dict(), "outcome": "over_filtered"}
+    assert RerankResult.from_dict(plain).outcome == "no_evidence"
+
+
 def test_a_dict_of_a_result_is_plain_json_data():
     numpy = pytest.importorskip("numpy")
     metadata = {

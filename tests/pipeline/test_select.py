@@ -6,7 +6,15 @@ from itertools import product
 import pytest
 from langchain_core.documents import Document
 
-from deepera_graph import BackendError, EvidenceReranker, PerIntent, Quantile, RoleError, Settings
+from deepera_graph import (
+    BackendError,
+    EvidenceReranker,
+    Judgement,
+    PerIntent,
+    Quantile,
+    RoleError,
+    Settings,
+)
 from deepera_graph.pipeline.intent import UNKNOWN
 from deepera_graph.pipeline.select import NO_TEXT, select
 from support.roles import judged, scripted_backend
@@ -68,7 +76,7 @@ def test_thirty_passages_come_out_as_computed_by_hand(backend, on_empty, order):
         assert [one.rank for one in result.passages] == list(range(1, 31))
         assert [one.score for one in result.passages] == [SCORES[i] for i in ranking]
         none_passed = threshold > 0.9
-        assert result.outcome == ("over_filtered" if none_passed else "ok")
+        assert result.outcome == ("no_evidence" if none_passed else "ok")
         assert result.fallback == (on_empty if none_passed and on_empty != "empty" else None)
 
 
@@ -243,10 +251,10 @@ def test_what_is_held_back_leaves_room_for_what_is_not():
     assert result.outcome == "ok"
 
 
-def test_nothing_proven_is_over_filtered_and_on_empty_acts():
+def test_nothing_proven_is_no_evidence_and_on_empty_acts():
     backend = scripted_backend(lambda task: judged(0.9))
     reranker = EvidenceReranker(backend, require_evidence=True)
-    assert reranker.rerank("Which?", ["a", "b"]).outcome == "over_filtered"
+    assert reranker.rerank("Which?", ["a", "b"]).outcome == "no_evidence"
     filled = reranker.with_settings(on_empty="top1").rerank("Which?", ["a", "b"])
     assert ([one.id for one in filled.kept], filled.fallback) == (["1"], "top1")
 
@@ -266,3 +274,28 @@ def test_a_backend_that_judged_nothing_is_to_blame_not_a_passage():
     dead = [judgement(n, None, unusable=True) for n in range(2)]
     with pytest.raises(BackendError):
         selected(["x" * 10] * 2, dead, on_error="raise")
+
+
+@pytest.mark.parametrize(
+    ("settings", "reasons"),
+    [
+        ({"threshold": 0.5}, ["for it: a", "for it: b", "against it: c"]),
+        ({"threshold": 0.8}, ["for it: a", "below 0.8: b", "against it: c"]),
+        ({"threshold": 0.2}, ["for it: a", "for it: b", "passes 0.2 all the same: c"]),
+        (
+            {"threshold": 0.5, "top_n": 1},
+            ["for it: a", "passes, but others are better: b", "against it: c"],
+        ),
+        (
+            {"threshold": 0.95, "on_empty": "topn"},
+            ["below 0.95: a", "below 0.95: b", "against it: c"],
+        ),
+    ],
+)
+def test_a_reason_agrees_with_what_is_decided(settings, reasons):
+    verdicts = {"A": (0.9, "for it: a"), "B": (0.6, "for it: b"), "C": (0.3, "against it: c")}
+    backend = scripted_backend(
+        lambda task: Judgement(score=verdicts[task["text"]][0], reason=verdicts[task["text"]][1])
+    )
+    result = EvidenceReranker(backend, **settings).rerank("Which?", list(verdicts))
+    assert [one.reason for one in result.passages] == reasons

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 from dataclasses import FrozenInstanceError
 
 import pytest
@@ -70,6 +71,31 @@ def test_a_settings_error_is_a_value_error():
 def test_an_unknown_setting_is_named_with_the_known_ones():
     with pytest.raises(SettingsError, match=r"unknown setting 'treshold'.*threshold"):
         Settings.of({"treshold": 0.8})
+
+
+@pytest.mark.parametrize("name", ["treshold", "Threshold", "thresholds"])
+def test_a_misspelt_setting_is_told_the_right_name(name):
+    for make in (Settings, lambda **given: EvidenceReranker(scripted_backend({}), **given)):
+        with pytest.raises(SettingsError, match=f"'{name}'; did you mean 'threshold'\\?$"):
+            make(**{name: 0.5})
+    with pytest.raises(SettingsError, match=r"'cash'; did you mean 'cache'\?$"):
+        EvidenceReranker(scripted_backend({}), cash=None)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("threshold", 80, "must be in [0, 1], got 80; did you mean 0.8?"),
+        ("threshold", 75.0, "must be in [0, 1], got 75.0; did you mean 0.75?"),
+        ("threshold", 1.2, "must be in [0, 1], got 1.2"),
+        ("threshold", "0.5", "must be a number in [0, 1], got the text '0.5'"),
+        ("max_failed_share", 20, "must be in [0, 1], got 20; did you mean 0.2?"),
+        ("top_n", "5", "must be a whole number >= 1, got the text '5'"),
+    ],
+)
+def test_a_percentage_or_a_number_in_quotation_marks_is_named(name, value, message):
+    with pytest.raises(SettingsError, match=f"^{re.escape(f'{name} {message}')}$"):
+        Settings(**{name: value})
 
 
 def test_settings_cannot_be_changed():

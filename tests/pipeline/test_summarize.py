@@ -72,7 +72,7 @@ def test_an_empty_summary_drops_the_passage_and_may_leave_nothing():
     result, one = reranked(" ")
     assert (one.kept, one.summary_status, one.score) == (False, "none", 0.9)
     assert one.reason == "why; the summarizer found no answer in the passage"
-    assert (result.outcome, result.to_documents(), result.fallback) == ("over_filtered", [], None)
+    assert (result.outcome, result.to_documents(), result.fallback) == ("no_evidence", [], None)
     assert result.dropped == (one,)
 
 
@@ -90,7 +90,7 @@ def test_an_empty_summary_drops_only_its_own_passage():
 @pytest.mark.parametrize("on_empty", ["top1", "topn", "original"])
 def test_what_on_empty_put_back_is_not_dropped_for_an_empty_summary(on_empty):
     result, one = reranked("", score=0.3, on_empty=on_empty)
-    assert (one.kept, one.summary_status, result.outcome) == (True, "none", "over_filtered")
+    assert (one.kept, one.summary_status, result.outcome) == (True, "none", "no_evidence")
     assert result.to_documents()[0].page_content == TEXT
     assert result.fallback == on_empty
 
@@ -131,3 +131,11 @@ def test_a_long_passage_is_summarized_from_the_window_that_counted():
     [task] = backend.summarizer.tasks
     assert task["text"] == text[slice(*one.window)]
     assert finding in task["text"]
+
+
+@pytest.mark.parametrize("content", ["both", "summary", "passage"])
+def test_a_summary_given_along_with_the_score_is_used_whatever_is_returned(content):
+    backend = scripted_backend(lambda task: judged(0.9, summary="Good one."))
+    result = EvidenceReranker(backend, content=content).rerank("Which?", ["Good one. More."])
+    assert backend.summarizer.calls == 0
+    assert result.kept[0].summary == ("" if content == "passage" else "Good one.")

@@ -96,6 +96,11 @@ def cracked_tea_backend() -> Backend:
     return Script({**TEA_SCORES, "in the morning": RuntimeError("out of order")}).backend()
 
 
+def broken_backend() -> Backend:
+    """The factory ``support.scripted:broken_backend``; it fails at every passage."""
+    return Script({"": RuntimeError("out of order")}).backend()
+
+
 def _intent(task: IntentTask) -> Intent:
     return Intent(
         topic="testing",

@@ -41,7 +41,7 @@ def test_ranks_are_those_of_a_hand(three):
         {
             "HitRate@1": 1 / 3,
             "HitRate@3": 1,
-            "RP": (1 + 1 / 3 + 1 / 2) / 3,
+            "MRR": (1 + 1 / 3 + 1 / 2) / 3,
             "nDCG@10": (1 + (1 / 2) / ideal + 1 / math.log2(3)) / 3,
         }
     )

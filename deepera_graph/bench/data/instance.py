@@ -15,8 +15,9 @@ from pydantic import (
     model_validator,
 )
 
-from deepera_graph.errors import DeepEraError
+from deepera_graph.errors import DeepEraError, InputError
 from deepera_graph.text.jsonl import read_raw_lines
+from deepera_graph.text.records import open_records
 
 RowT = TypeVar("RowT", bound=BaseModel)
 
@@ -143,11 +144,11 @@ def read_rows(path: Path, kind: type[RowT]) -> Iterator[RowT]:
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield (line number from 1, line) of the lines that are not blank."""
     try:
-        with path.open("rb") as file:
+        with open_records(path) as (file, _):
             for line in read_raw_lines(file):
                 yield line.number, line.text
-    except OSError as error:
-        raise DatasetError(f"{path} cannot be read: {error.strerror}") from error
+    except InputError as error:
+        raise DatasetError(str(error)) from error
 
 
 def write_rows(path: Path, rows: Iterable[BaseModel]) -> int:

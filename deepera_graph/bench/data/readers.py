@@ -1,12 +1,11 @@
 """Data sets as `deepera bench` reads them: BEIR, instances, plain lines, articles, the sample."""
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from langchain_core.documents import Document
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from deepera_graph.bench.data.documents import read_articles, read_natural
 from deepera_graph.bench.data.instance import (
@@ -15,11 +14,18 @@ from deepera_graph.bench.data.instance import (
     DatasetError,
     Instance,
     LenientRow,
+    first_problem,
     read_lines,
     read_rows,
 )
+from deepera_graph.bench.data.labelled import Labels, read_labelled
 from deepera_graph.bench.rankers.retrieval import CorpusBM25, Hit
 from deepera_graph.demo import DemoQuestion, read_corpus, read_questions
+from deepera_graph.errors import InputError
+from deepera_graph.jobs.forms import open_questions
+from deepera_graph.jobs.lines import QuestionLine
+from deepera_graph.passages import Passage
+from deepera_graph.text.jsonl import parse_object, read_raw_lines
 
 N_CANDIDATES = 30
 SETTINGS = ("base", "ssli")
@@ -34,7 +40,7 @@ def open_dataset(
 
     A folder with ``corpus.jsonl`` is a BEIR folder, one with ``passages.jsonl`` a folder of
     articles; a file with the suffix ``.json`` is PubMedQA's, whose questions get natural
-    look-alikes; another file holds instances, or plain lines with `passages`. The names of
+    look-alikes; another file holds instances, or labelled questions. The names of
     `deepera_graph.bench.data.readers` stand for the data sets that come with this package.
 
     Args:
@@ -52,10 +58,11 @@ def open_dataset(
         return Dataset(title, read, f"BM25 over the corpus, best {n_candidates}")
     if (path / "passages.jsonl").exists():
         return Dataset(title, partial(read_articles, path), "order in the article")
-    if path.is_file() and path.suffix == ".json":
+    if path.is_file() and path.suffix == ".json" and not _is_list(path):
         return Dataset(title, partial(read_natural, path), "BM25 over all sections")
     if path.is_file():
-        if "passages" in _first_row(path):
+        row = _first_row(path)
+        if "golden" in row or "contexts" not in row:
             return Dataset(title, partial(read_plain, path), "order in the file")
         return Dataset(title, partial(read_instances, path), "order in the file")
     if str(path) in NAMES:
@@ -66,15 +73,20 @@ def open_dataset(
     )
 
 
+def _is_list(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
+
+
 def _first_row(path: Path) -> dict[str, object]:
-    number, line = next(read_lines(path), (0, b""))
-    if not number:
-        raise DatasetError(f"{path} is empty")
     try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise DatasetError(f"{path}, line {number}: not JSON: {error}") from error
-    return row if isinstance(row, dict) else {}
+        with open_questions(path) as (source, _):
+            line = next(read_raw_lines(source), None)
+            if line is None:
+                raise DatasetError(f"{path} is empty")
+            return parse_object(line.text)
+    except InputError as error:
+        raise DatasetError(f"{path}, line 1: {error}") from error
 
 
 def sample(setting: str = "ssli", *, hard: bool = False) -> Dataset:
@@ -215,62 +227,40 @@ def read_instances(path: Path) -> Iterator[Instance]:
         yield instance
 
 
-class _PlainPassage(BaseModel):
-    model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
-
-    id: str = ""
-    text: str
-    title: str = ""
-    section: str = ""
-
-
-class _PlainRow(BaseModel):
-    model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
-
-    id: str = ""
-    question: str
-    answer: str = ""
-    subject: str = ""
-    passages: list[str | _PlainPassage] = Field(min_length=1)
-    golden: list[str] = Field(min_length=1)
-
-
 def read_plain(path: Path) -> Iterator[Instance]:
     """Yield instances from lines like ``{"question": ..., "passages": [...], "golden": ["1"]}``.
 
     A passage is a text, or an object with `text` and perhaps `id`, `title` and `section`; without
-    an id it is named by its place, from 1. `golden` lists ids of passages. Passages are in
-    first-stage order.
+    an id it is named by its place, from 1. `golden` lists ids of passages; see
+    `deepera_graph.bench.data.labelled`. Passages are in first-stage order.
     """
-    for number, row in enumerate(read_rows(path, _PlainRow), start=1):
-        name = row.id or str(number)
-        try:
-            yield _plain_instance(name, row)
-        except (ValidationError, ValueError) as error:
-            raise DatasetError(f"{path}: question {name!r}: {error}") from error
+    try:
+        for line, passages, labels in read_labelled(path):
+            yield _plain_instance(line, passages, labels, f"{path}, line {line.number}")
+    except InputError as error:
+        raise DatasetError(str(error)) from error
 
 
-def _plain_instance(name: str, row: _PlainRow) -> Instance:
-    passages = [_PlainPassage(text=one) if isinstance(one, str) else one for one in row.passages]
-    golden = set(row.golden)
-    contexts = tuple(
-        Context(
-            id=passage.id or str(place),
-            text=passage.text,
-            title=passage.title,
-            section=passage.section,
-            is_golden=(passage.id or str(place)) in golden,
-            first_stage_rank=place,
+def _plain_instance(
+    line: QuestionLine, passages: Sequence[Passage], labels: Labels, place: str
+) -> Instance:
+    try:
+        return Instance(
+            id=line.id,
+            question=line.question,
+            gold_answer=str(line.metadata.get("answer") or ""),
+            subject=line.subject or "",
+            contexts=tuple(
+                Context(
+                    id=passage.id,
+                    text=passage.text,
+                    title=str(passage.metadata.get("title") or ""),
+                    section=str(passage.metadata.get("section") or ""),
+                    is_golden=bool(labels[passage.id]),
+                    first_stage_rank=rank,
+                )
+                for rank, passage in enumerate(passages, start=1)
+            ),
         )
-        for place, passage in enumerate(passages, start=1)
-    )
-    missing = golden - {context.id for context in contexts}
-    if missing:
-        raise ValueError(f"golden names no passage: {sorted(missing)}")
-    return Instance(
-        id=name,
-        question=row.question,
-        gold_answer=row.answer,
-        subject=row.subject,
-        contexts=contexts,
-    )
+    except ValidationError as error:
+        raise DatasetError(f"{place}: {first_problem(error)}") from error

@@ -97,10 +97,10 @@ def hit_rate(judged: Sequence[JudgedRanking], k: int) -> Values:
     return _measure(Success @ k, judged)
 
 
-def relative_position(judged: Sequence[JudgedRanking]) -> Values:
-    """Reciprocal rank of the best golden passage, in [0, 1]; 0 if none was returned (RP)."""
-    # Source: DeepEra names RP without its formula; the reciprocal rank is the reading that fits the
-    # bounds which its printed HitRate@1 and HitRate@3 set. Tables show it times 100.
+def reciprocal_rank(judged: Sequence[JudgedRanking]) -> Values:
+    """Reciprocal rank of the best golden passage, in [0, 1]; 0 if none was returned (MRR)."""
+    # Source: DeepEra names an RP without its formula; the reciprocal rank is the reading that fits
+    # the bounds which its printed HitRate@1 and HitRate@3 set. Tables show it times 100.
     return _measure(RR, judged)
 
 
@@ -170,16 +170,18 @@ _WITH_CUT: Mapping[str, Callable[[Sequence[JudgedRanking], int], Values]] = {
     "Recall": recall,
 }
 _WHOLE: Mapping[str, Callable[[Sequence[JudgedRanking]], Values]] = {
-    "RP": relative_position,
+    "MRR": reciprocal_rank,
     "RP-linear": linear_position,
     "CDR": distractor_discrimination,
 }
+_RENAMED = {"RP": "MRR"}
 METRIC_NAMES = (*_WHOLE, *(f"{name}@K" for name in _WITH_CUT))
 
 
 def compute(metric: str, judged: Sequence[JudgedRanking]) -> Values:
-    """Return the values of a metric, each in [0, 1]."""
+    """Return the values of a metric, each in [0, 1]; MRR is also known by its old name, RP."""
     check_metric(metric)
+    metric = _RENAMED.get(metric, metric)
     if metric in _WHOLE:
         return _WHOLE[metric](judged)
     name, _, k = metric.partition("@")
@@ -189,7 +191,9 @@ def compute(metric: str, judged: Sequence[JudgedRanking]) -> Values:
 def check_metric(metric: str) -> None:
     """Raise `MetricError` unless a metric has this name."""
     found = _CUT.fullmatch(metric)
-    if metric not in _WHOLE and (found is None or found["name"] not in _WITH_CUT):
+    if _RENAMED.get(metric, metric) not in _WHOLE and (
+        found is None or found["name"] not in _WITH_CUT
+    ):
         raise MetricError(f"metric must be one of {', '.join(METRIC_NAMES)}, got {metric!r}")
 
 

@@ -26,7 +26,7 @@ from deepera_graph.bench.studies.results import Cell, Column, Grid, StudyResult
 from deepera_graph.bench.table import MetricEstimate
 
 KEPT, EMPTY, PRECISION, GOLDEN = "kept", "nothing kept", "precision of the kept", "golden kept"
-_RANK_METRICS = ("HitRate@1", "HitRate@3", "RP")
+_RANK_METRICS = ("HitRate@1", "HitRate@3", "MRR")
 Label = tuple[str | float, ...]
 _WITH, _WITHOUT = "with", "without"
 WHOLE = "whole"
@@ -293,7 +293,7 @@ class PrefixCheck:
             return (
                 f"{ranker}: on all {self.n_questions:,} questions the filtered list is the "
                 "beginning of the unfiltered one, as both are ordered by score. So no HitRate@K "
-                "and no RP can rise with the filter, although DeepEra reports that they do; the "
+                "and no MRR can rise with the filter, although DeepEra reports that they do; the "
                 f"golden passage stands higher with it on {self.n_better} questions. {retrieval}"
             )
         return (

@@ -19,7 +19,13 @@ from deepera_graph.judges.heuristic.analysis import (
     sigmoid,
 )
 from deepera_graph.judges.heuristic.intent import recognize_intent
-from deepera_graph.judges.heuristic.topicality import CUE_NAMES, section_weight, words_of_cue
+from deepera_graph.judges.heuristic.topicality import (
+    CUE_NAMES,
+    names_any,
+    read_question_terms,
+    section_weight,
+    words_of_cue,
+)
 from deepera_graph.schema import (
     Answer,
     AnswerTask,
@@ -39,10 +45,11 @@ from deepera_graph.schema import (
     passage_task,
     passage_tasks,
 )
-from deepera_graph.text.words import Sentence, words
+from deepera_graph.text.words import STOP_WORDS, looks_english, words
 from deepera_graph.usage import Usage
 
 MAX_SENTENCES = 5
+NO_ANSWER = "insufficient evidence: no sentence quoted names anything that is asked about"
 
 
 def answer(task: AnswerTask) -> Answer:
@@ -50,13 +57,17 @@ def answer(task: AnswerTask) -> Answer:
 
     A sentence that an earlier passage already gave is not repeated. White space within a sentence
     becomes one space; nothing else changes. Where passages disagree, the best of each direction is
-    among the five; and where it is known, what all of them say is counted at the end.
+    among the five; and where it is known, what all of them say is counted at the end. A sentence
+    that names nothing of the question is no answer to it; if all are such, there is none.
     """
+    need = read_question_terms(task["question"], task["intent"]["entity_type"])
     sentences: dict[str, int] = {}
     for number, item in enumerate(task["evidence"], start=1):
         sentence = " ".join(_sentence(task, item).split())
-        if sentence:
+        if sentence and names_any(need, sentence):
             sentences.setdefault(sentence, number)
+    if not sentences:
+        return Answer(text=NO_ANSWER, citations=[], usage=Usage())
     directions = [item.get("direction") for item in task["evidence"]]
     numbers = _pick_numbers(list(sentences.values()), directions)
     parts = [f"{one} [{number}]" for one, number in sentences.items() if number in numbers]
@@ -178,26 +189,30 @@ MAX_SUMMARY = 450
 
 
 def summarize(task: PassageTask) -> Summary:
-    """Return one or two sentences word for word, in the passage's order; empty for a blank text.
+    """Return what the judge quoted, or the best sentence, and maybe one more; all word for word.
 
-    The second sentence joins if it is at least 0.7 as strong (`SECOND_SHARE`) as the best and both
-    together have at most 450 characters (`MAX_SUMMARY`).
+    Empty for a blank text. The other sentence joins if it is at least 0.7 as strong
+    (`SECOND_SHARE`) as the first and all have at most 450 characters (`MAX_SUMMARY`). It comes
+    after a quote; without one, both are in the passage's order.
     """
     found = analyze_passage(task)
     if found is None:
         return Summary(text="", usage=Usage())
     pairs = zip(found.evidence, found.readings, strict=True)
-    ranked = sorted(pairs, key=lambda pair: -pair[0])
-    chosen = [reading.sentence for _, reading in ranked[:2]]
-    if len(ranked) > 1 and not _joins(ranked[1][0] / max(ranked[0][0], 1e-9), chosen):
-        chosen = chosen[:1]
-    chosen.sort(key=lambda sentence: sentence.start)
-    return Summary(text=" ".join(sentence.text for sentence in chosen), usage=Usage())
+    ranked = [(share, one.sentence) for share, one in sorted(pairs, key=lambda pair: -pair[0])]
+    quote = task.get("quote", "").strip()
+    inside = [pair for pair in ranked if pair[1].text in quote] or ranked[:1]
+    first = quote or inside[0][1].text
+    other = next((pair for pair in ranked if pair not in inside), None)
+    if other is None or not _joins(other[0] / max(inside[0][0], 1e-9), first + other[1].text):
+        return Summary(text=first, usage=Usage())
+    comes_first = not quote and other[1].start < inside[0][1].start
+    both = (other[1].text, first) if comes_first else (first, other[1].text)
+    return Summary(text=" ".join(both), usage=Usage())
 
 
-def _joins(share: float, sentences: Sequence[Sentence]) -> bool:
-    length = sum(len(sentence.text) for sentence in sentences)
-    return share >= SECOND_SHARE and length <= MAX_SUMMARY
+def _joins(share: float, text: str) -> bool:
+    return share >= SECOND_SHARE and len(text) <= MAX_SUMMARY
 
 
 TaskT = TypeVar("TaskT")
@@ -235,8 +250,43 @@ class RulesIntent(LocalRole[IntentTask, Intent]):
         return recognize_intent(task)
 
 
+NOT_ENGLISH = (
+    "the question does not look English, the only language that the local judge reads: ask in "
+    "English, or let a chat model judge"
+)
+NOTHING_SHARED = (
+    "no passage names anything that the question asks about, at least not in its words: they may "
+    "be about something else"
+)
+A_FEW_WORDS = (
+    "a few words are no question: ask a whole one, as passages are judged by whether they answer it"
+)
+FEW = 3
+_STATING = frozenset().union(*map(words_of_cue, ("direction", "relation", "mechanism")))
+
+
+def find_question_problem(question: str, windows: Sequence[Window]) -> str:
+    """Say why scores of a judge that reads English alone mean little; empty if they do mean much.
+
+    The question is in another language, shares no telling word with any window, or is just a few
+    words that state and ask nothing.
+    """
+    if not looks_english(question):
+        return NOT_ENGLISH
+    need = read_question_terms(question, "")
+    if windows and not any(names_any(need, f"{one['title']} {one['text']}") for one in windows):
+        return NOTHING_SHARED
+    found = words(question)
+    asks = "?" in question or STOP_WORDS.union(_STATING).intersection(found)
+    return "" if asks or len(found) > FEW else A_FEW_WORDS
+
+
 class HeuristicJudge(Judge):
     """Scores passages by rules, each by itself."""
+
+    def question_problem(self, question: str, windows: Sequence[Window]) -> str:
+        """Say whether rules for English can read the question, and find its words."""
+        return find_question_problem(question, windows)
 
     def judge(self, batch: Batch, config: RunnableConfig | None = None) -> list[Verdict]:
         """Judge the windows one after the other."""

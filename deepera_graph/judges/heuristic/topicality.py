@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 
 from deepera_graph.schema import PassageTask
-from deepera_graph.text.words import STOP_WORDS, content_words, stem, words
+from deepera_graph.text.words import STOP_WORDS, content_words, stem, stems, words
 
 _LISTS = tomllib.loads(files(__package__).joinpath("lexicon.toml").read_text(encoding="utf-8"))
 CUE_WORDS: Mapping[str, str] = _LISTS["cues"]
@@ -113,6 +113,7 @@ def _heads() -> Mapping[str, str]:
 
 
 _HEADS = _heads()
+_GENERAL = frozenset(map(same_meaning, _STEMS))  # as terms
 
 
 def find_topic(words: Sequence[str]) -> str:
@@ -313,6 +314,16 @@ def read_question_terms(question: str, entities: str) -> QuestionTerms:
             if len(name) > 2 and name.isalpha() and _term(name.lower()) in weights
         },
     )
+
+
+def names_any(need: QuestionTerms, text: str) -> bool:
+    """Whether a text names something that a question asks about.
+
+    Words that any question may use count only where the question has no others.
+    """
+    telling = need.weights.keys() - _GENERAL
+    found = find_terms(need, stems(text), find_acronyms(text))
+    return not need.weights or bool(found.keys() & (telling or need.weights.keys()))
 
 
 def find_terms(

@@ -4,7 +4,7 @@ import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.load import dumpd, load
@@ -33,9 +33,8 @@ from deepera_graph.judges.llm.roles import (
 )
 from deepera_graph.prompts import Domain, load_domain, prompts_hash
 from deepera_graph.schema import Backend
-from deepera_graph.settings import check_at_least, warn_renamed
+from deepera_graph.settings import check_at_least, read_fields, warn_renamed
 
-T = TypeVar("T", RetryPolicy, RateLimits)
 Mode = Literal["separate", "fused", "grouped"]
 GROUP_SIZE = 10
 _FIXED_TEMPERATURE = ("o1", "o3", "o4", "gpt-5")  # models that refuse any temperature but theirs
@@ -52,6 +51,18 @@ _PROMPTS_OF: dict[Mode, tuple[str, ...]] = {
 }
 _SECRET_OPTIONS = ("api_key", "_token", "_secret", "password")
 _MAY_HOLD_SECRETS = frozenset({"default_headers", "default_query", "openai_proxy"})
+
+
+class LlmKwargs(TypedDict, total=False):
+    """The options of `llm_backend`, but for those of the model, as keyword arguments."""
+
+    base_url: str | None
+    api_key_env: str | None
+    retry: RetryPolicy | Mapping[str, Any] | None
+    limits: RateLimits | Mapping[str, Any] | None
+    domain: Domain | Mapping[str, Any] | str | None
+    mode: Mode
+    group_size: int | None
 
 
 def llm_backend(
@@ -107,7 +118,8 @@ def llm_backend(
         if base_url or api_key_env or options:
             raise SettingsError("base_url, api_key_env and options go with a model's name only")
         made, spec = model, _dumped(model)
-    policy, bounds = _of(RetryPolicy, retry or _from_old_name(patience)), _of(RateLimits, limits)
+    policy = read_fields("retry", RetryPolicy, retry or _from_old_name(patience) or {})
+    bounds = read_fields("limits", RateLimits, limits or {})
     chat = ChatModel(made, policy, bounds)
     field = None if domain is None else load_domain(domain)
     written: dict[str, Any] = {"domain": field.to_dict()} if field else {}
@@ -167,16 +179,6 @@ def _judge(mode: Mode, chat: ChatModel, domain: Domain | None, size: int | None)
     if size is not None:
         return GroupedJudge(chat, domain, size)
     return FusedJudge(chat, domain) if mode == "fused" else LlmJudge(chat, domain)
-
-
-def _of(kind: type[T], value: T | Mapping[str, Any] | None) -> T:
-    if isinstance(value, kind):
-        return value
-    try:
-        return kind(**(value or {}))  # type: ignore[arg-type]  # a mapping, as it is not a kind
-    except TypeError as error:
-        name = "retry" if kind is RetryPolicy else "limits"
-        raise SettingsError(f"{name}: {error}") from error
 
 
 def _from_old_name(
@@ -246,6 +248,10 @@ def _loaded(dump: Mapping[str, Any]) -> BaseChatModel:
 
 def _dumped(model: BaseChatModel) -> dict[str, Any] | None:
     """Write a model down without its secrets; None if LangChain cannot, or headers may hold one."""
+    if not isinstance(model, BaseChatModel):
+        raise SettingsError(
+            f"model must be a LangChain chat model or its name, 'provider:model', got {model!r:.80}"
+        )
     if not model.is_lc_serializable():
         return None
     dump = dumpd(model)

@@ -15,7 +15,7 @@ from langchain_core.runnables import RunnableConfig
 
 from deepera_graph.errors import CallError, DeepEraError, SettingsError
 from deepera_graph.judges.base import CountedJudge, Judge, PlanRequest
-from deepera_graph.judges.heuristic.roles import heuristic_backend
+from deepera_graph.judges.heuristic.roles import find_question_problem, heuristic_backend
 from deepera_graph.packages import threads_here
 from deepera_graph.schema import Backend, Batch, Judgement, Window
 from deepera_graph.settings import check_at_least
@@ -174,6 +174,10 @@ class TrainedJudge(Judge):
         except (DeepEraError, ImportError, OSError) as error:
             raise CallError(f"the local judge cannot be loaded: {error}", unusable=True) from error
         return model.judge(batch["question"], batch["intent"], batch["windows"])
+
+    def question_problem(self, question: str, windows: Sequence[Window]) -> str:
+        """Say whether a model of English can read the question, and finds its words."""
+        return find_question_problem(question, windows)
 
     def prepare(self, windows: Sequence[Window]) -> None:
         """Begin to read windows while the intent is not known.

@@ -18,7 +18,14 @@ from deepera_graph.judges.trained.features import (
     vectorize_passage,
 )
 from deepera_graph.judges.trained.scorer import EvidenceScorer
-from deepera_graph.schema import IntentFields, Judgement, Window, passage_task
+from deepera_graph.schema import (
+    AGAINST_IT,
+    FOR_IT,
+    IntentFields,
+    Judgement,
+    Window,
+    passage_task,
+)
 from deepera_graph.text.words import split_sentences
 from deepera_graph.usage import Usage
 
@@ -56,10 +63,10 @@ def explain(signs: Signs) -> str:
         if _points(found[name], likely) and not _is_excused(name, found)
     ]
     if named:
-        return f"{'for' if likely else 'against'} it: {', '.join(named)}"
+        return (FOR_IT if likely else AGAINST_IT) + ", ".join(named)
     if likely:
-        return "for it: how its sentences match the question, beside the other passages"
-    return "against it: reports results and is on topic, but hardly on this very question"
+        return f"{FOR_IT}how its sentences match the question, beside the other passages"
+    return f"{AGAINST_IT}reports results and is on topic, but hardly on this very question"
 
 
 def _points(value: float | None, likely: bool) -> bool:

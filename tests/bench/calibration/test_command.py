@@ -8,8 +8,8 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 
 from deepera_graph import EvidenceReranker
-from deepera_graph.bench.calibrate import read_labels
 from deepera_graph.bench.calibrate_report import EarlierScores, calibrate
+from deepera_graph.bench.data.labelled import read_labels
 from deepera_graph.errors import BackendError, CallError, InputError, SettingsError
 from deepera_graph.jobs.report import JobReport
 from deepera_graph.jobs.rerank import rerank_lines
@@ -115,6 +115,49 @@ def test_a_bad_line_is_named_before_any_call(write, labelled, script, passage, m
     with pytest.raises(InputError, match=rf"labelled\.jsonl, line 2.*{message.split(': ')[-1]}"):
         calibrate(path, None, scores=EvidenceReranker(script.backend()))
     assert script.judged == []
+
+
+def as_golden(line):
+    """Say what is evidence as `deepera bench` has it."""
+    passages = [{"id": one["id"], "text": one["text"]} for one in line["passages"]]
+    return {**line, "passages": passages, "golden": ["a"]}
+
+
+def test_golden_ids_say_the_same_as_labels(write, labelled):
+    path = write("golden.jsonl", [as_golden(line) for line in labelled])
+    assert read_labels(path) == read_labels(write("labelled.jsonl", labelled))
+
+
+def test_golden_may_be_empty(write, labelled):
+    path = write("golden.jsonl", [{**as_golden(labelled[0]), "golden": []}])
+    assert read_labels(path) == {"q0": {"a": 0, "b": 0, "c": 0, "d": 0}}
+
+
+@pytest.mark.parametrize(
+    ("golden", "message"),
+    [
+        (["z"], r"line 1: golden names no passage: \['z'\]"),
+        ("a", "line 1: golden must be a list of passage ids, got 'a'"),
+        (["b"], "line 1: passage 'a': label and golden disagree"),
+    ],
+)
+def test_golden_ids_that_cannot_be_are_named(write, labelled, golden, message):
+    path = write("golden.jsonl", [{**labelled[0], "golden": golden}])
+    with pytest.raises(InputError, match=message):
+        read_labels(path)
+
+
+def test_a_limit_takes_the_first_questions(write, labelled, script, tmp_path):
+    few, more = write("few.jsonl", labelled[:20]), write("more.jsonl", [*labelled, {}])
+    by, ranked = EvidenceReranker(script.backend()), tmp_path / "ranked.jsonl"
+    expected = calibrate(few, None, scores=by, n_resamples=20)
+    assert calibrate(more, None, scores=by, n_resamples=20, limit=20) == expected
+    with write("all.jsonl", labelled).open("rb") as source, ranked.open("wb") as out:
+        report = JobReport()
+        rerank_lines(by, source, out, report=report)
+    ranked.with_name("ranked.report.json").write_text(json.dumps(report.to_dict()))
+    earlier = EarlierScores(path=ranked)
+    assert calibrate(more, None, scores=earlier, n_resamples=20, limit=20) == expected
 
 
 def test_a_line_that_is_not_json_is_named(tmp_path):

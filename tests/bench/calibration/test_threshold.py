@@ -57,7 +57,7 @@ def test_a_rerank_keeps_what_is_probable_enough():
 def test_an_unreachable_probability_keeps_nothing_and_stays_json():
     result, kept = kept_by(Calibrated(curve=STAIRS, probability=0.95))
     assert kept == []
-    assert result.outcome == "over_filtered"
+    assert result.outcome == "no_evidence"
     assert result.threshold == UNREACHABLE
     assert json.loads(json.dumps(result.to_dict(), allow_nan=False))["threshold"] > 1
 

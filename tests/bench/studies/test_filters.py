@@ -30,7 +30,7 @@ def test_thresholds_are_applied_to_one_set_of_scores():
     assert column(grid, "threshold") == [0.6, 0.7, 0.8, 0.9]
     assert column(grid, "kept") == [4, 3, 2, 1]
     assert column(grid, "precision of the kept") == pytest.approx([1 / 4, 1 / 3, 1 / 2, 0])
-    assert column(grid, "RP") == [0.5, 0.5, 0.5, 0]
+    assert column(grid, "MRR") == [0.5, 0.5, 0.5, 0]
     assert column(grid, "HitRate@3") == column(grid, "golden kept") == [1, 1, 1, 0]
     assert column(grid, "nothing kept") == [0, 0, 0, 0]
 
@@ -69,7 +69,7 @@ def test_more_passages_hold_more_and_the_filter_stops_it():
     assert column(grid, "filter") == ["with"] * 3 + ["without"] * 3
     assert column(grid, "golden kept") == [0, 1, 1, 0, 1, 1]
     assert column(grid, "kept") == [1, 2, 2, 1, 2, 5]
-    assert "no HitRate@K and no RP can rise" in found.findings[0]
+    assert "no HitRate@K and no MRR can rise" in found.findings[0]
     assert [one.name for one in found.drawings] == ["cutoff-1"]
 
 

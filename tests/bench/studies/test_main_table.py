@@ -15,14 +15,14 @@ def test_every_ranker_has_a_row_a_data_set():
     (grid, change) = main_table.study_main_table(lab([FirstStage(), Random()], data)).grids
     assert column(grid, "data set") == ["base", "base", "ssli", "ssli"]
     assert column(grid, "HitRate@1")[::2] == [0, 1]
-    assert column(grid, "RP")[::2] == [0.5, 1]
+    assert column(grid, "MRR")[::2] == [0.5, 1]
     assert grid.rows[1][3].std > 0
     assert column(change, "questions") == [2] * 6
 
 
 def test_the_change_is_over_questions_that_both_have():
     data = [lakes(4, setting="base", golden=(1,)), lakes(2, golden=(2,))]
-    (_, change) = main_table.study_main_table(lab([FirstStage()], data, metrics=("RP",))).grids
+    (_, change) = main_table.study_main_table(lab([FirstStage()], data, metrics=("MRR",))).grids
     assert column(change, "before") == [1]
     assert column(change, "after") == [0.5]
     assert column(change, "difference") == [-0.5]
@@ -82,7 +82,7 @@ def test_answers_add_columns_and_lfs_a_change_of_its_own():
     made = lab([FirstStage()], data, generator=Extractive(), answer_judge=Marks())
     main, change = main_table.study_main_table(made).grids[:2]
     assert [one.name for one in main.columns[3:]] == [
-        "F1", "P", "R", "LFS", "HitRate@1", "HitRate@3", "RP",
+        "F1", "P", "R", "LFS", "HitRate@1", "HitRate@3", "MRR",
     ]  # fmt: skip
     assert column(main, "LFS")[0] == 3.5
     assert column(main, "F1")[1] != column(main, "F1")[1]
@@ -94,9 +94,11 @@ def test_answers_add_columns_and_lfs_a_change_of_its_own():
 def test_data_sets_of_one_setting_stand_side_by_side_as_in_the_paper():
     data = [lakes(2, name="lmqg"), lakes(2, name="ours", golden=(1,))]
     rankers = [FirstStage(), Judge(fixed(0.1, 0.2, 0.3, 0.4, 0.5))]
-    main, wide = main_table.study_main_table(lab(rankers, data, metrics=("RP",))).grids
+    main, wide = main_table.study_main_table(lab(rankers, data, metrics=("MRR",))).grids
     assert wide.name == "setting-ssli"
-    assert [one.name for one in wide.columns] == ["ranker", "lmqg RP", "ours RP"]
+    assert [one.name for one in wide.columns] == ["ranker", "lmqg MRR", "ours MRR"]
     assert column(wide, "ranker") == ["first stage", "judge"]
-    assert column(wide, "lmqg RP") + column(wide, "ours RP") == [0.5, 0.25, 1, 0.2]
-    assert sorted(column(main, "RP")) == sorted(column(wide, "lmqg RP") + column(wide, "ours RP"))
+    assert column(wide, "lmqg MRR") + column(wide, "ours MRR") == [0.5, 0.25, 1, 0.2]
+    assert sorted(column(main, "MRR")) == sorted(
+        column(wide, "lmqg MRR") + column(wide, "ours MRR")
+    )

@@ -1,6 +1,13 @@
 import pytest
 
-from deepera_graph.judges.heuristic.roles import MAX_SENTENCES, MAX_SUMMARY, answer, summarize
+from deepera_graph.judges.heuristic.roles import (
+    MAX_SENTENCES,
+    MAX_SUMMARY,
+    NO_ANSWER,
+    answer,
+    summarize,
+)
+from deepera_graph.judges.heuristic.topicality import names_any, read_question_terms
 from deepera_graph.text.words import split_sentences
 
 
@@ -29,6 +36,20 @@ def test_texts_without_words(task, question, text, expected):
     assert summarize(task(question, text)).text == expected
 
 
+def test_a_summary_begins_with_what_the_judge_quoted(task, question, passages):
+    text = " ".join(passages.values())
+    for sentence in split_sentences(text):
+        found = summarize({**task(question, text), "quote": sentence.text}).text
+        assert found.startswith(sentence.text)
+        assert found.count(sentence.text) == 1
+
+
+def test_a_quote_of_several_sentences_stays_whole(task, question, passages):
+    text = " ".join(passages.values())
+    quote = text[: split_sentences(text)[1].end]
+    assert summarize({**task(question, text), "quote": quote}).text.startswith(quote)
+
+
 def evidence(*quotes, text=""):
     return [
         {"text": text, "summary": "", "quote": quote, "title": "", "section": ""}
@@ -55,10 +76,33 @@ def test_an_answer_looks_for_the_sentence_where_no_quote_is_given(task, question
 
 
 def test_a_sentence_is_given_once(task, question):
-    found = ask(task, question, evidence("Same.", "Same.", "Other."))
+    found = ask(task, question, evidence("Rust fell.", "Rust fell.", "Rust rose."))
     assert found.citations == [1, 3]
 
 
 def test_an_answer_has_at_most_five_sentences(task, question):
-    found = ask(task, question, evidence(*[f"Plot {n} was bare." for n in range(9)]))
+    found = ask(task, question, evidence(*[f"Rust fell on plot {n}." for n in range(9)]))
     assert found.citations == list(range(1, MAX_SENTENCES + 1))
+
+
+def test_a_sentence_that_names_nothing_of_the_question_is_no_answer(task):
+    asked = "Does rapamycin prevent seizures?"
+    strangers = ("It began after 3 h and peaked at 6 h.", "The effect was reduced (p = 0.01).")
+    found = ask(task, asked, evidence(*strangers))
+    assert (found.text, found.citations) == (NO_ANSWER, [])
+    found = ask(task, asked, evidence(strangers[0], "Rapamycin cut them by half.", strangers[1]))
+    assert (found.text, found.citations) == ("Rapamycin cut them by half. [2]", [2])
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence", "named"),
+    [
+        ("Does rapamycin prevent seizures?", "Fewer seizures were seen.", True),
+        ("Does rapamycin prevent seizures?", "Patients had a lower risk.", False),
+        ("Do ACE inhibitors help in CKD?", "Chronic kidney disease progressed slowly.", True),
+        ("What are the effects?", "The effects were strong.", True),
+        ("Why is it so?", "Nobody knows.", True),
+    ],
+)
+def test_a_sentence_names_something_by_a_telling_word(asked, sentence, named):
+    assert names_any(read_question_terms(asked, ""), sentence) is named

@@ -189,7 +189,7 @@ def test_a_summary_of_none_drops_the_passage():
         return {"text": "NONE"} if "You shorten" in request.system else ordinary(request)
 
     result, _ = rerank(answer)
-    assert (result.outcome, len(result.kept)) == ("over_filtered", 0)
+    assert (result.outcome, len(result.kept)) == ("no_evidence", 0)
 
 
 @pytest.mark.parametrize(("required", "kept"), [(None, []), (True, []), (False, ["1", "3"])])

@@ -149,5 +149,5 @@ def test_a_spec_of_version_0_5_is_read() -> None:
 
 
 def test_an_unknown_bound_is_named() -> None:
-    with pytest.raises(SettingsError, match=r"retry: .*'atempts'"):
+    with pytest.raises(SettingsError, match=r"retry: .*'atempts'; did you mean 'attempts'\?"):
         llm_backend("openai:m", base_url="http://127.0.0.1:9/v1", retry={"atempts": 2})

@@ -1,0 +1,135 @@
+"""`deepera collections`: which collections there are, and renaming and deleting them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from deepera_graph.cli import options
+from deepera_graph.cli.console import count, tell
+from deepera_graph.cli.options import opt
+
+if TYPE_CHECKING:
+    from deepera_graph.retrieval.catalogue import Catalogue, CollectionInfo, Sample
+
+MOST_SHOWN = 40
+_EXAMPLE = 50  # characters
+_Name = Annotated[str, typer.Argument(metavar="NAME", help="The collection.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeleteOptions:
+    """Whether to ask before."""
+
+    yes: bool = opt("Do not ask whether to delete it.", "--yes", "-y", default=False)
+
+
+def list(*, place: options.PlaceOptions, output: options.OutputOptions) -> None:
+    """List the collections."""
+    where, found = _list(place)
+    tell(
+        output,
+        {"place": where, "collections": [asdict(one) for one in found]},
+        lambda: "\n".join(_describe_all(where, found)),
+    )
+
+
+def show(name: _Name, *, place: options.PlaceOptions, output: options.OutputOptions) -> None:
+    """Say what a collection holds, and which metadata its passages have."""
+    with _open(place) as catalogue:
+        info, sample = catalogue.describe(name), catalogue.sample(name)
+    tell(
+        output,
+        {**asdict(info), "sample": asdict(sample)},
+        lambda: "\n".join(_describe_one(info, sample)),
+    )
+
+
+def rename(
+    name: _Name,
+    to: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.")],
+    *,
+    place: options.PlaceOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Give a collection another name."""
+    with _open(place) as catalogue:
+        n_passages = catalogue.rename(name, to)
+    tell(
+        output,
+        {"renamed": name, "to": to, "n_passages": n_passages},
+        lambda: f"{name!r} is {to!r} now ({count(n_passages, 'passage')})",
+    )
+
+
+def delete(
+    name: _Name,
+    *,
+    place: options.PlaceOptions,
+    asking: DeleteOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Delete a collection and its passages."""
+    with _open(place) as catalogue:
+        held = count(catalogue.describe(name).n_passages, "passage")
+        if not asking.yes:
+            typer.confirm(f"Delete {name!r} with its {held}?", abort=True, err=True)
+        n_deleted = catalogue.delete(name)
+    tell(output, {"deleted": name, "n_passages": n_deleted}, lambda: f"{name!r} deleted ({held})")
+
+
+def _list(place: options.PlaceOptions) -> tuple[str, Sequence[CollectionInfo]]:
+    """Return where collections are, and which; none if the usual folder is not there yet."""
+    usual = options.data_folder()
+    if not (place.path or place.qdrant_url or (usual / "meta.json").is_file()):
+        return f"the folder {str(usual)!r}", []
+    with _open(place) as catalogue:
+        return catalogue.place, catalogue.list()
+
+
+def _open(place: options.PlaceOptions) -> Catalogue:
+    from deepera_graph.cli.opening import place_of
+    from deepera_graph.retrieval.catalogue import Catalogue
+
+    return Catalogue(**place_of(place))
+
+
+def _describe_all(where: str, found: Sequence[CollectionInfo]) -> Sequence[str]:
+    if not found:
+        return [f"there are no collections in {where}; deepera index makes them"]
+    width = max(len(one.name) for one in found)
+    return [
+        f"{one.name:<{width}}  {count(one.n_passages, 'passage'):>15}  {_describe_mode(one)}"
+        for one in found
+    ]
+
+
+def _describe_mode(info: CollectionInfo) -> str:
+    made_by = f" with {info.embeddings}" if info.embeddings else ""
+    return f"{info.mode}{made_by}" if info.mode else "not made by deepera"
+
+
+def _describe_one(info: CollectionInfo, sample: Sample) -> Sequence[str]:
+    head = f"{info.name}: {count(info.n_passages, 'passage')}, {_describe_mode(info)}"
+    if not sample.n_passages:
+        return [head]
+    whole = sample.n_passages == info.n_passages
+    of = "" if whole else f" (of the first {sample.n_passages} passages)"
+    return [
+        head,
+        *_describe_counts(f"sources{of}", sample.sources, {}),
+        *_describe_counts(f"metadata{of}", sample.fields, sample.examples),
+    ]
+
+
+def _describe_counts(what: str, counts: dict[str, int], examples: dict[str, Any]) -> Sequence[str]:
+    lines = [f"{what}:"] if counts else []
+    for name in [*counts][:MOST_SHOWN]:
+        example = f"  e.g. {examples[name]!r:.{_EXAMPLE}}" if name in examples else ""
+        lines.append(f"  {counts[name]:>7}  {name}{example}")
+    if len(counts) > MOST_SHOWN:
+        lines.append(f"  and {len(counts) - MOST_SHOWN} more")
+    return lines

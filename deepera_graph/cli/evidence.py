@@ -1,0 +1,182 @@
+"""What `deepera ask` prints: the answer, the evidence with its sources, or the nearest there is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from deepera_graph.cli.console import count, say, show_number
+from deepera_graph.export import (
+    BELOW,
+    N_NEAREST,
+    answer_with_numbers,
+    describe_outcome,
+    is_evidence,
+)
+from deepera_graph.result import READS_BY_RULES
+from deepera_graph.schema import describe_directions, name_direction
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+    from rich.console import Console
+
+    from deepera_graph.result import RankedPassage, RerankResult
+    from deepera_graph.retrieval.store import PassageStore
+
+_SHOWN_CHARS = 300
+_MOST_NAMES = 12
+_LOOKED_AT = 200  # passages, to see what metadata there is
+
+
+def find_candidates(
+    store: PassageStore, question: str, k: int, where: Mapping[str, Any]
+) -> list[Document]:
+    """Search a store; if no passage meets the conditions, say why on stderr."""
+    found = store.search(question, k=k, where=where)
+    if where and not found:
+        others = store.search(question, k=_LOOKED_AT)
+        say(_explain_conditions(where, [one.metadata for one in others]))
+    return found
+
+
+def _explain_conditions(where: Mapping[str, Any], metadata: list[dict[str, Any]]) -> str:
+    if not metadata:
+        return "no passage shares a word with the question, with or without --where"
+    ours = {"retrieval_rank", "retrieval_score"}
+    known = sorted({name for one in metadata for name in one} - ours)
+    for name in where:
+        field = name.partition(".")[0]
+        if field not in known:
+            close = get_close_matches(field, known, n=1)
+            hint = f"did you mean {close[0]!r}? " if close else ""
+            more = ", ..." if len(known) > _MOST_NAMES else ""
+            names = ", ".join(known[:_MOST_NAMES]) + more
+            return f"no passage has metadata {name!r}; {hint}known: {names}"
+    shown = " and ".join(f"{name}={value}" for name, value in where.items())
+    n = f"{len(metadata)} or more" if len(metadata) == _LOOKED_AT else f"{len(metadata)}"
+    return f"no passage meets --where {shown}, of {n} that the question would find without it"
+
+
+def show_result(console: Console, result: RerankResult, *, verbose: bool = False) -> None:
+    """Show the answer if one was asked for, and the evidence; or the nearest, marked as such."""
+    console.print(Text(result.question, style="bold"))
+    for warning in result.warnings:
+        console.print(Text(f"note: {warning}", style="yellow"))
+    if verbose or result.manifest.get("backend") not in READS_BY_RULES:
+        console.print(describe_reading(result))
+    if result.fallback is not None:
+        words = f"--on-empty {result.fallback} shows the nearest all the same. It is not evidence."
+        console.print(Text(f"BELOW THE THRESHOLD: {_none_of(result)}. {words}", style="bold red"))
+    _show_answer(console, result)
+    for passage in result.kept:
+        _show_passage(console, result, passage)
+    if not result.kept:
+        _show_nearest(console, result)
+    if verbose:
+        _show_rest(console, result)
+    console.print(Text(_closing_line(result), style="dim"))
+
+
+def describe_reading(result: RerankResult) -> Text:
+    """Return how the question was read, in a line."""
+    fields = result.intent["fields"]
+    words = (
+        f"{fields['intent']}; {fields['topic']}; {fields['entity_type']}; "
+        f"answer: {fields['expected_answer_type']}"
+    )
+    return Text.assemble(("read as ", "dim"), words)
+
+
+def _none_of(result: RerankResult) -> str:
+    n = count(len(result.all_passages), "passage")
+    return f"none of {n} reaches {result.threshold:g}"
+
+
+def _closing_line(result: RerankResult) -> str:
+    unasked = f", {len(result.not_needed)} not needed" if result.not_needed else ""
+    kept = f"{len(result.kept)} kept"
+    if result.fallback is not None:
+        kept = f"0 kept, {len(result.kept)} shown by --on-empty {result.fallback}"
+    words = (
+        f"{result.outcome}: {kept}, {len(result.dropped)} dropped, "
+        f"{len(result.failed)} failed{unasked}; {count(result.total_usage.calls, 'call')}; "
+        f"{result.seconds['total']:.1f} s"
+    )
+    if said := describe_directions(result.direction_counts):
+        words += f"; {said}"
+    return words + (f"; first failure: {result.failed[0].reason}" if result.failed else "")
+
+
+def _show_answer(console: Console, result: RerankResult) -> None:
+    if result.answer is None:
+        return
+    answer = result.answer
+    if answer["status"] != "answered":
+        cause = f": {answer['cause']}" if answer["cause"] else ""
+        console.print(Text(f"no answer ({answer['status'].replace('_', ' ')}{cause})"))
+        return
+    ranks = {one.id: str(one.rank) for one in result.kept}
+    if result.fallback is not None:
+        console.print(Text("\nFrom passages below the threshold:", style="bold red"))
+    console.print(Padding(Text(answer_with_numbers(result)), (1, 0, 0, 0), expand=False))
+    cited = ", ".join(ranks.get(name, name) for name in answer["citations"])
+    console.print(Text(f"cited: {cited or 'nothing'}", style="dim"))
+    console.print()
+
+
+def _show_passage(console: Console, result: RerankResult, passage: RankedPassage) -> None:
+    """Show a passage that was kept, or one that is near: source, words, why, and where it was."""
+    near = not is_evidence(result, passage)
+    score = Text.assemble(
+        (f"{passage.rank:>2}. ", "dim"),
+        (show_number(passage.score), "bold red" if near else "bold green"),
+        (f" {BELOW}" if near else "", "red"),
+        f" {name_direction(passage.direction)}".rstrip(),
+    )
+    head = Table.grid(padding=(0, 2))
+    head.add_row(score, Text(str(passage.citation)))
+    console.print(head)
+    console.print(_indent(Text(passage.summary or _short(passage.text))))
+    if passage.quote and passage.quote not in {passage.summary, _short(passage.text)}:
+        console.print(_indent(Text(f"“{passage.quote}”", style="italic")))
+    file = passage.metadata.get("source")
+    place = f", from {file}" if file and str(file) not in str(passage.citation) else ""
+    found = f"[{passage.id}] retrieved as number {passage.retrieval_rank}{place}"
+    why = "; ".join(filter(None, (passage.reason, found)))
+    console.print(_indent(Text(why, style="dim")))
+
+
+def _show_nearest(console: Console, result: RerankResult) -> None:
+    if result.outcome == "nothing_retrieved":
+        console.print("Nothing was retrieved.")
+        return
+    console.print(Text(describe_outcome(result), style="bold"))
+    for passage in result.dropped[:N_NEAREST]:
+        _show_passage(console, result, passage)
+    if result.dropped:
+        console.print(
+            "To see more: lower --threshold, raise --retrieve, or keep the best with "
+            "--on-empty top1."
+        )
+
+
+def _show_rest(console: Console, result: RerankResult) -> None:
+    """Show every passage that is not shown yet, in a line each."""
+    dropped = result.dropped if result.kept else result.dropped[N_NEAREST:]
+    for passage in (*dropped, *result.failed):
+        score = show_number(passage.score)
+        line = f"{passage.rank:>2}. {score}  [{passage.id}] {passage.citation}: {passage.reason}"
+        console.print(Text(line.removesuffix(": "), style="dim"))
+
+
+def _indent(words: Text) -> Padding:
+    return Padding(words, (0, 0, 0, 4), expand=False)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS].rstrip()} ..."

@@ -1,0 +1,314 @@
+"""A result in other forms: plain data as every command writes it, evidence tables, BibTeX."""
+
+import csv
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from html import escape
+from io import StringIO
+from typing import Any, Literal, get_args
+from unicodedata import normalize
+
+from deepera_graph.citation import Citation
+from deepera_graph.errors import SettingsError
+from deepera_graph.result import RankedPassage, RerankResult, result_html
+from deepera_graph.schema import describe_directions, name_direction
+
+ExportFormat = Literal["markdown", "html", "csv", "json", "bibtex"]
+N_NEAREST = 3
+EVIDENCE, BELOW = "evidence", "below the threshold"
+_USAGE = ("calls", "input_tokens", "output_tokens")  # failed and cached calls are in the report
+_CITED = re.compile(r"\[([^\[\]]+)\]")
+_LONG_WORD = re.compile(r"[a-z]{4,}")
+_COLUMNS = (
+    "decision", "rank", "score", "direction", "title", "authors", "year", "venue", "doi", "url",
+    "quote", "summary", "reason", "id",
+)  # fmt: skip
+
+
+def export_result(result: RerankResult, format: ExportFormat, *, whole: bool = False) -> str:
+    """Return a result as text in a format that other programs read.
+
+    Tables have a row a kept passage: score, source (title, year, venue, DOI as far as the metadata
+    has them), quote and summary. Where nothing passed, they have the three best passages instead,
+    marked as below the threshold; BibTeX then has none.
+
+    Args:
+        result: Of a rerank.
+        format: ``"markdown"``, ``"html"`` (a page of its own), ``"csv"``, ``"json"`` (which
+            `RerankResult.from_json` reads) or ``"bibtex"``.
+        whole: Whether ``markdown`` and ``csv`` also have all passages that were dropped.
+
+    Raises:
+        SettingsError: There is no such format.
+    """
+    if format not in get_args(ExportFormat):
+        raise SettingsError(f"format must be one of {list(get_args(ExportFormat))}, got {format!r}")
+    if format == "json":
+        plain = describe_result(result, whole=True)
+        return json.dumps(plain, ensure_ascii=False, indent=2) + "\n"
+    if format == "html":
+        return _to_html(result)
+    if format == "bibtex":
+        return _to_bibtex(result)
+    rows = result.passages if whole else list_shown(result)
+    return _to_csv(result, rows) if format == "csv" else _to_markdown(result, rows)
+
+
+def list_shown(result: RerankResult) -> tuple[RankedPassage, ...]:
+    """Return the kept passages; if there are none, the best three of those dropped."""
+    return result.kept or result.dropped[:N_NEAREST]
+
+
+def is_evidence(result: RerankResult, passage: RankedPassage) -> bool:
+    """Tell whether a passage passed; what `on_empty` kept all the same did not."""
+    return passage.kept and result.fallback is None
+
+
+def describe_result(result: RerankResult, *, whole: bool = False) -> dict[str, Any]:
+    """Return a result as plain data, under the names that all commands use.
+
+    The *whole* of it has the texts of the passages and their sources, the answer, times and the
+    manifest, too; `RerankResult.from_dict` reads that.
+    """
+    if whole:
+        return _describe_whole(result)
+    plain: dict[str, Any] = {
+        "question": result.question,
+        "intent": _describe_intent(result),
+        "outcome": result.outcome,
+        "threshold": result.threshold,
+        "ranking": [_describe_passage(one) for one in result.passages],
+        "usage": {name: getattr(result.total_usage, name) for name in _USAGE},
+    }
+    if result.left_out:
+        plain["left_out"] = [_describe_passage(one) for one in result.left_out]
+    if result.warnings:
+        plain["warnings"] = list(result.warnings)
+    return plain
+
+
+def _describe_whole(result: RerankResult) -> dict[str, Any]:
+    plain = result.to_dict()
+    ranking = zip(result.passages, plain.pop("passages"), strict=True)
+    if result.answer is not None:
+        plain["answer"]["sources"] = _list_sources(result)
+    return {
+        **plain,
+        "intent": _describe_intent(result),
+        "ranking": [
+            {**one, "citation": _describe_source(passage.citation)} for passage, one in ranking
+        ],
+        "usage": {**result.total_usage.record(), "stages": plain["usage"]},
+    }
+
+
+def _describe_intent(result: RerankResult) -> dict[str, Any]:
+    intent = result.intent
+    return {**intent["fields"], "status": intent["status"], "cause": intent["cause"]}
+
+
+def _describe_passage(passage: RankedPassage) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "id": passage.id,
+        "rank": passage.rank,
+        "score": passage.score,
+        "kept": passage.kept,
+        "status": passage.status,
+        "reason": passage.reason,
+        "quote": passage.quote,
+        "summary": passage.summary,
+    }
+    if passage.direction:
+        fields["direction"] = passage.direction
+    if passage.quote:
+        fields["quote_status"], fields["quote_span"] = passage.quote_status, passage.quote_span
+    if passage.summary_status not in {"", "ok"}:
+        fields["summary_status"] = passage.summary_status
+    if passage.windowed:
+        fields["windowed"] = True
+    return fields
+
+
+def _describe_source(source: Citation) -> dict[str, Any]:
+    known = {name: value for name, value in asdict(source).items() if value}
+    return {"text": str(source), **known}
+
+
+def _list_sources(result: RerankResult) -> list[dict[str, Any]]:
+    """Return the sources of the passages that an answer cites, in the order of its citations."""
+    sources = {one.id: one.citation for one in result.kept}
+    cited = result.answer["citations"] if result.answer else []
+    return [_describe_source(sources[name]) for name in cited if name in sources]
+
+
+def answer_with_numbers(result: RerankResult) -> str:
+    """Return the answer with ``[1]`` where it cites ``[ID]``: the rank of the passage."""
+    ranks = {one.id: str(one.rank) for one in result.kept}
+
+    def to_ranks(match: re.Match[str]) -> str:
+        names = [match[1]] if match[1] in ranks else match[1].split(", ")
+        known = all(name in ranks for name in names)
+        return f"[{', '.join(ranks[name] for name in names)}]" if known else match[0]
+
+    return _CITED.sub(to_ranks, result.answer["text"]) if result.answer else ""
+
+
+def _to_csv(result: RerankResult, passages: Iterable[RankedPassage]) -> str:
+    out = StringIO()
+    table = csv.writer(out, lineterminator="\n")
+    table.writerow(_COLUMNS)
+    for one in passages:
+        source = one.citation
+        fields: dict[str, Any] = {**asdict(source), "url": source.link}
+        fields |= {"decision": _decision(result, one), "authors": "; ".join(source.authors)}
+        table.writerow(fields.get(name, getattr(one, name, None)) for name in _COLUMNS)
+    return out.getvalue()
+
+
+def _decision(result: RerankResult, passage: RankedPassage) -> str:
+    if is_evidence(result, passage):
+        return EVIDENCE
+    return passage.status.replace("_", " ") if passage.score is None else BELOW
+
+
+def _decide_and_side(result: RerankResult, passage: RankedPassage) -> str:
+    side = name_direction(passage.direction)
+    return ", ".join(filter(None, (_decision(result, passage), side)))
+
+
+def _to_markdown(result: RerankResult, passages: Iterable[RankedPassage]) -> str:
+    rows = [
+        f"| {one.rank} | {_decide_and_side(result, one)} | {_show(one.score)} "
+        f"| {_cite_markdown(one)} | {_cell(one.quote)} | {_cell(one.summary)} |"
+        for one in passages
+    ]
+    head = ("| # | decision | score | source | quote | summary |", "|--:|---|--:|---|---|---|")
+    notes = (f"Note: {_cell(one)}" for one in result.warnings)
+    said = (_describe_answer(result), describe_outcome(result))
+    parts = [f"# {_cell(result.question)}", *notes, *said]
+    return "\n\n".join(filter(None, [*parts, "\n".join([*head, *rows]) if rows else ""])) + "\n"
+
+
+def _describe_answer(result: RerankResult) -> str:
+    if result.answer is None:
+        return ""
+    if result.answer["status"] != "answered":
+        return f"No answer: {result.answer['cause']}."
+    below = "From passages below the threshold: " if result.fallback is not None else ""
+    return below + answer_with_numbers(result)
+
+
+def describe_outcome(result: RerankResult) -> str:
+    """Say in a sentence or two what was found, and how to read what is shown of it."""
+    n, threshold = len(result.all_passages), f"{result.threshold:g}"
+    passages = f"{n} passage{'' if n == 1 else 's'}"
+    if result.outcome == "nothing_retrieved":
+        return "Nothing was retrieved."
+    if result.fallback is not None or not result.kept:
+        nearest = "The nearest are shown; they are not evidence." if list_shown(result) else ""
+        return f"No evidence: none of {passages} reaches {threshold}. {nearest}".rstrip()
+    said = describe_directions(result.direction_counts)
+    sides = f" ({said})" if said else ""
+    return f"Evidence: {len(result.kept)} of {passages} reached {threshold}{sides}."
+
+
+def _cite_markdown(passage: RankedPassage) -> str:
+    source = passage.citation
+    text = _cell(str(source)).replace("[", r"\[").replace("]", r"\]")
+    return f"[{text}]({source.link.replace(')', '%29')})" if source.link else text
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", r"\|").replace("<", "&lt;")
+
+
+def _show(score: float | None) -> str:
+    return "" if score is None else f"{score:.2f}"
+
+
+def _to_html(result: RerankResult) -> str:
+    answer = _describe_answer(result)
+    return (
+        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
+        f"<title>{escape(result.question)}</title></head>\n"
+        "<body style='font-family:sans-serif;max-width:75em;margin:2em auto'>\n"
+        f"{f'<p>{escape(answer)}</p>' if answer else ''}"
+        f"{result_html(result)}\n</body></html>\n"
+    )
+
+
+def _to_bibtex(result: RerankResult) -> str:
+    passages = [one for one in result.kept if is_evidence(result, one)]
+    if not passages:
+        return f"% {describe_outcome(result)}\n"
+    entries: dict[tuple[str, ...], list[RankedPassage]] = {}
+    for one in passages:  # parts of one article are one entry
+        source = one.citation
+        known = source.link or source.title
+        entries.setdefault((known, "" if known else one.id), []).append(one)
+    taken: set[str] = set()
+    return "\n".join(_bibtex_entry(parts, taken) for parts in entries.values())
+
+
+def _bibtex_entry(parts: list[RankedPassage], taken: set[str]) -> str:
+    source = parts[0].citation
+    notes = (f"score {_show(one.score)}: {one.quote or one.summary}" for one in parts)
+    fields = {
+        "author": " and ".join(source.authors),
+        "title": source.title,
+        "journal": source.venue,
+        "year": source.year,
+        "doi": source.doi,
+        "pmid": source.pmid,
+        "url": source.url,
+        "howpublished": "" if source.link else source.source,
+        "annote": "; ".join(notes),
+    }
+    plain = ("doi", "pmid", "url")
+    lines = [
+        f"  {name} = {{{value if name in plain else _escape_tex(value)}}},"
+        for name, value in fields.items()
+        if value
+    ]
+    kind = "article" if source.venue else "misc"
+    return "\n".join([f"@{kind}{{{_bibtex_key(source, taken)},", *lines, "}"]) + "\n"
+
+
+def _bibtex_key(source: Citation, taken: set[str]) -> str:
+    """Return a key of family name, year and a long word of the title, that no other entry has."""
+    name = source.authors[0].split(",")[0].split()[-1] if source.authors else ""
+    word = _LONG_WORD.search(_to_ascii(source.title))
+    stem = _to_ascii(name) + source.year + (word.group() if word else "")
+    stem = stem or _to_ascii(source.id) or "passage"
+    key = next(one for one in _number(stem) if one not in taken)
+    taken.add(key)
+    return key
+
+
+def _number(stem: str) -> Iterator[str]:
+    yield stem
+    n = 2
+    while True:
+        yield f"{stem}-{n}"
+        n += 1
+
+
+def _to_ascii(text: str) -> str:
+    plain = normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return re.sub(r"[^a-z0-9 ]", "", plain.lower()).strip()
+
+
+_TEX = str.maketrans(
+    {
+        **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+    }
+)
+
+
+def _escape_tex(text: str) -> str:
+    return " ".join(text.split()).translate(_TEX)

@@ -1,0 +1,145 @@
+"""A result as tables, BibTeX and plain data."""
+
+import csv
+import json
+from io import StringIO
+
+import pytest
+
+from deepera_graph import EvidenceReranker, RerankResult, SettingsError, export_result
+from deepera_graph.export import answer_with_numbers, describe_result
+from support.roles import judged, scripted_backend
+
+QUESTION = "Does wax <b>keep</b> apples firm?"
+LEE = {
+    "title": "Wax & apples | a 100% trial", "authors": ["Lée, Ada", "Roy, Bo"], "year": 2019,
+    "journal": "Fruit Science", "doi": "10.1000/wax_1",
+}  # fmt: skip
+PASSAGES = [
+    {"id": "lee#1", "text": "Wax kept apples firm.", "metadata": LEE},
+    {"id": "lee#2", "text": "Firmness fell by 6%.", "metadata": LEE},
+    {"id": "web", "text": "Wax is shiny.", "metadata": {"url": "https://example.org/wax"}},
+    {"id": "bare", "text": "Apples are fruit."},
+]
+SCORES = {"Wax kept apples firm.": 0.93, "Firmness fell by 6%.": 0.9, "Wax is shiny.": 0.4}
+
+
+@pytest.fixture
+def rerank():
+    def run(**settings):
+        backend = scripted_backend(
+            lambda task: judged(SCORES.get(task["text"], 0.1), quote=task["text"])
+        )
+        return EvidenceReranker(backend, **settings).rerank(QUESTION, PASSAGES)
+
+    return run
+
+
+def rows(text):
+    return list(csv.DictReader(StringIO(text)))
+
+
+def test_csv_has_a_row_a_kept_passage_with_its_source_quote_and_summary(rerank):
+    first, second = rows(export_result(rerank(), "csv"))
+    assert (first["decision"], first["score"], first["doi"]) == ("evidence", "0.93", LEE["doi"])
+    assert (first["title"], first["authors"]) == (LEE["title"], "Lée, Ada; Roy, Bo")
+    assert (first["year"], first["venue"]) == ("2019", "Fruit Science")
+    assert first["url"] == "https://doi.org/10.1000/wax_1"
+    assert first["quote"] == "Wax kept apples firm."
+    assert first["summary"]
+    assert second["id"] == "lee#2"
+
+
+def test_the_whole_table_has_what_was_dropped_too(rerank):
+    table = rows(export_result(rerank(), "csv", whole=True))
+    assert [one["id"] for one in table] == ["lee#1", "lee#2", "web", "bare"]
+    assert [one["decision"] for one in table] == ["evidence"] * 2 + ["below the threshold"] * 2
+
+
+def test_without_evidence_a_table_has_the_best_dropped_and_says_so(rerank):
+    result = rerank(threshold=0.99)
+    assert [one["decision"] for one in rows(export_result(result, "csv"))] == [
+        "below the threshold"
+    ] * 3
+    text = export_result(result, "markdown")
+    assert "No evidence: none of 4 passages reaches 0.99." in text
+    assert "they are not evidence" in text
+
+
+def test_what_on_empty_kept_is_never_called_evidence(rerank):
+    result = rerank(threshold=0.99, on_empty="top1")
+    assert [one["decision"] for one in rows(export_result(result, "csv"))] == [
+        "below the threshold"
+    ]
+    assert export_result(result, "bibtex").startswith("% No evidence")
+    assert "Evidence: " not in export_result(result, "markdown")
+    assert "not evidence" in export_result(result, "html")
+
+
+def test_markdown_links_the_source_and_cannot_be_broken_by_a_title(rerank):
+    table = export_result(rerank(), "markdown").splitlines()[-2:]
+    assert all(line.replace(r"\|", "").count("|") == 7 for line in table)
+    assert "(https://doi.org/10.1000/wax_1)" in table[0]
+    assert "0.93" in table[0]
+
+
+def test_bibtex_has_one_entry_a_source_with_escaped_text(rerank):
+    text = export_result(rerank(), "bibtex")
+    assert text.count("@") == 1
+    assert text.startswith("@article{lee2019apples,")
+    assert "author = {Lée, Ada and Roy, Bo}" in text
+    assert r"title = {Wax \& apples | a 100\% trial}" in text
+    assert "doi = {10.1000/wax_1}" in text
+    assert "score 0.93: Wax kept apples firm.; score 0.90: Firmness fell by 6\\%." in text
+
+
+def test_bibtex_keys_are_distinct_and_a_source_without_metadata_is_named_by_its_id(rerank):
+    text = export_result(rerank(threshold=0.05), "bibtex")
+    assert "@misc{bare," in text
+    assert "url = {https://example.org/wax}" in text
+    keys = [line.split("{")[1] for line in text.splitlines() if line.startswith("@")]
+    assert len(keys) == len(set(keys)) == 3
+
+
+def test_html_is_a_page_whose_text_is_escaped(rerank):
+    page = export_result(rerank(), "html")
+    assert page.startswith("<!doctype html>")
+    assert "<b>keep</b>" not in page
+    assert '<a href="https://doi.org/10.1000/wax_1">' in page
+
+
+def test_json_is_read_back_as_the_same_result(rerank):
+    result = rerank(answer=True)
+    again = RerankResult.from_json(export_result(result, "json"))
+    assert describe_result(again, whole=True) == describe_result(result, whole=True)
+    assert again.passages == result.passages
+    assert again.usage == result.usage
+
+
+def test_plain_data_names_the_sources_of_passages_and_answer(rerank):
+    plain = describe_result(rerank(answer=True), whole=True)
+    assert plain["ranking"][0]["citation"]["doi"] == LEE["doi"]
+    assert plain["ranking"][3]["citation"] == {"text": "bare", "id": "bare"}
+    cited = [one["id"] for one in plain["answer"]["sources"]]
+    assert cited == plain["answer"]["citations"]
+
+
+def test_an_answer_cites_ranks_for_readers(rerank):
+    result = rerank(answer=True)
+    answer = {**result.answer, "text": "Yes [lee#1]. Firm [lee#1, lee#2], see [3]."}
+    shown = RerankResult.from_dict({**result.to_dict(), "answer": answer})
+    assert answer_with_numbers(shown) == "Yes [1]. Firm [1, 2], see [3]."
+
+
+def test_a_table_has_the_answer_or_says_why_there_is_none(rerank):
+    assert "It does [1, 2]." in export_result(rerank(answer=True), "markdown")
+    none = export_result(rerank(answer=True, threshold=0.99), "markdown")
+    assert "No answer: no passage was kept." in none
+    nearest = rerank(answer=True, threshold=0.99, on_empty="top1")
+    assert "From passages below the threshold: " in export_result(nearest, "html")
+
+
+def test_an_unknown_format_is_an_error(rerank):
+    with pytest.raises(SettingsError, match=r"format must be one of .*got 'docx'"):
+        export_result(rerank(), "docx")
+    assert json.loads(export_result(rerank(), "json"))["outcome"] == "ok"
