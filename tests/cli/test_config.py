@@ -139,7 +139,7 @@ def test_another_file_may_be_named_or_none(folder, shown, monkeypatch):
 def test_a_judge_that_is_given_leaves_the_configured_model_out(folder, ask, deepera, papers):
     (folder / "deepera.toml").write_text('model = "openai:gpt-5-mini"\nmode = "grouped"')
     assert "no API key" in deepera("ask", "Tea?", papers).stderr
-    assert ask("--backend", "local")["usage"]["score"]["calls"] == 0
+    assert ask("--backend", "local")["usage"]["calls"] == 0
 
 
 @pytest.mark.parametrize(

@@ -425,7 +425,7 @@ def test_a_collection_made_with_our_embeddings_is_opened_with_them(deepera, sour
     found = deepera("ask", QUESTION, *place, "--threshold", "0", "--json")
     assert found.exit_code == 0, found.output
     named = deepera("ask", QUESTION, *place, "--threshold", "0", "--json", "--embeddings", "local")
-    ids = [[one["id"] for one in json.loads(one.stdout)["passages"]] for one in (found, named)]
+    ids = [[one["id"] for one in json.loads(one.stdout)["ranking"]] for one in (found, named)]
     assert ids[0] == ids[1]
     again = deepera("index", source, *place)
     assert (again.exit_code, "(hybrid)" in again.stdout) == (0, True)
