@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from deepera_graph.cli import options
 from deepera_graph.errors import SettingsError
-from deepera_graph.settings import PRESETS
 
 FILE, PROJECT, TABLE = "deepera.toml", "pyproject.toml", "[tool.deepera]"
 PREFIX = "DEEPERA_"
@@ -225,6 +224,8 @@ def settle(values: dict[str, Any], sources: Mapping[str, str]) -> None:
 def _overrules(name: str, other: str, value: Any) -> bool:
     """Tell whether the *value* of an option leaves no place for another one."""
     if other == "preset":
+        from deepera_graph.settings import PRESETS
+
         preset = PRESETS.get(value)
         sets = {**preset.settings, **preset.backend, "cascade": preset.cascade} if preset else {}
         return sets.get(name) is not None

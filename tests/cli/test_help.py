@@ -215,11 +215,6 @@ def test_the_doctor_prints_settings_and_presets(deepera):
     assert all(name in shown for name in (*plain["defaults"], *PRESETS, "cascade"))
 
 
-@pytest.mark.parametrize("command", ["", *DAILY, "bench", "bench table", "doctor"])
-def test_no_flag_is_shown_with_a_type(deepera, command):
-    assert "<bool>" not in deepera(*command.split(), "--help").stdout
-
-
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
@@ -239,3 +234,8 @@ def test_a_shell_is_told_what_may_come_next(tmp_path, environment, words, offere
         env={**environment, **asked, "COMP_CWORD": str(len(line) - 1)},
     )  # fmt: skip
     assert (done.stdout.split(), done.stderr) == (offered, "")
+
+
+@pytest.mark.parametrize("command", ["", *DAILY, "bench", "bench table", "doctor"])
+def test_no_flag_is_shown_with_a_type(deepera, command):
+    assert "<bool>" not in deepera(*command.split(), "--help").stdout
