@@ -211,7 +211,7 @@ def test_an_answer_of_the_local_backend_cites_its_evidence(deepera, source):
     assert answer["citations"]
     shown = deepera(*args).stdout
     assert "cited: 1\n" in shown
-    assert f"[{answer['citations'][0]}] retrieved as" in shown
+    assert f"[{answer['citations'][0]}] retrieved as" in " ".join(shown.split())
 
 
 def test_an_answer_without_evidence_says_so(deepera, source):
