@@ -62,7 +62,7 @@ def install_command(extra: str = "", *, flag: str = "") -> str:
     except (PackageNotFoundError, ValueError):
         origin = {"dir_info": {}}  # its source alone is on the path
     if "dir_info" in origin:
-        return f"{before}'.{named}' in the folder of its source"
+        return f"{before}'.{named}' in the source folder"
     if "vcs_info" in origin:
         return f"{before}'{OURS}{named} @ {origin['vcs_info']['vcs']}+{origin['url']}'"
     if origin.get("url", "").startswith("file:"):

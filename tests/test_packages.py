@@ -7,7 +7,7 @@ import pytest
 from deepera_graph.errors import SettingsError
 from deepera_graph.packages import call_foreign, check_extra, import_extra, install_command
 
-SOURCE = "pip install '.[ray]' in the folder of its source"
+SOURCE = "pip install '.[ray]' in the source folder"
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it():

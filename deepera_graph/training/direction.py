@@ -25,7 +25,7 @@ from deepera_graph.text.questions import asks_yes_or_no
 from deepera_graph.training.weights import import_package
 
 N_FOLDS: Final = 5
-RIGHT: Final = 2 / 3  # share of what is not called unclear, in the mean of the sets
+RIGHT: Final = 0.75  # share of what is not called unclear, in the mean of the sets
 L2: Final = 6.0
 FEWEST = 25  # passages that must have a feature
 DIGITS = 2
