@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from deepera_graph.bench.metrics.ranking import DatasetSummary
 
-_WIDEST_CELL = 160
+_WIDEST_CELL = 120
 
 
 class MetricEstimate(NamedTuple):
