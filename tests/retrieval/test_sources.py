@@ -231,7 +231,11 @@ def test_everything_read_can_be_indexed_and_found(write):
         ("a.jsonl", '{"text": "a\\ud800"}', r"a\.jsonl:1: has half a character"),
         ("a.jsonl", '{"text": "a", "note": ["\\ud800"]}', r"a\.jsonl:1: has half a character"),
         ("a.jsonl.gz", b"nope", r"a\.jsonl\.gz cannot be read: Not a gzipped file"),
-        ("a.jsonl.gz", gzip.compress(b'{"text": "a"}', mtime=0)[:-9], r"a\.jsonl\.gz cannot be read"),
+        (
+            "a.jsonl.gz",
+            gzip.compress(b'{"text": "a"}', mtime=0)[:-9],
+            r"a\.jsonl\.gz cannot be read",
+        ),
         ("f/a.txt", "", r"f/a\.txt: the file is empty"),
     ],
 )
