@@ -149,7 +149,7 @@ class _Commands(_Group):
             code = super().main(given, *rest, **options)
         except typer.TyperException as error:
             if error.format_message():
-                say(f"{error.format_message()}{_value(error, given)} (see {_help_of(error)})")
+                say(f"{_plain_message(error, given)} (see {_help_of(error)})")
             code = error.exit_code
         except typer.Abort:
             code = SOME_FAILED
@@ -173,6 +173,24 @@ class _Commands(_Group):
         except OSError as error:
             say(f"{error.filename or 'a file'}: {error.strerror or error}")
             raise typer.Exit(SOME_FAILED) from error
+
+
+_PLAIN = {  # of the library that reads values
+    "Value error, ": "",
+    "Input should be a valid integer, unable to parse string as an integer": (
+        "must be a whole number"
+    ),
+    "Input should be a valid number, unable to parse string as a number": "must be a number",
+}
+
+
+def _plain_message(error: typer.TyperException, given: Sequence[str]) -> str:
+    """Return what is wrong in plain words, with the value once."""
+    message = error.format_message()
+    for theirs, ours in _PLAIN.items():
+        message = message.replace(theirs, ours)
+    message, value = message.rstrip("."), _value(error, given)
+    return message if value.removeprefix(", got ") in message and value else message + value
 
 
 def _value(error: typer.TyperException, given: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -142,6 +143,8 @@ def ask(
     if not question.strip():
         raise InputError("the question is empty")
     conditions = _read_conditions(search.where or [])
+    if source is not None and Path(question).is_file() and not Path(source).exists():
+        raise InputError(f"the QUESTION comes first, then the SOURCE: {question!r} is a file")
     _check_one_place(source, store)
     read = None if source is None else Source(source, reading)
     backend = open_judge(judge)

@@ -159,3 +159,25 @@ def test_a_key_given_in_place_of_its_variable_is_not_printed(rerank, questions):
     assert result.exit_code == 2
     assert "verysecret" not in result.output
     assert "name of an environment variable" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "problem"),
+    [
+        ("--top-n", "ten", "Invalid value for '--top-n': must be a whole number, got 'ten'"),
+        (
+            "--max-seconds",
+            "soon",
+            "Invalid value for '--max-seconds': must be a number, got 'soon'",
+        ),
+        ("--order", "best", "Invalid value for '--order': 'best' is not one of "),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_told_in_plain_words(
+    rerank, questions, option, value, problem
+):
+    result = rerank(questions(1), option, value)
+    assert result.exit_code == 2
+    assert problem in result.stderr
+    assert result.stderr.count(repr(value)) == 1
+    assert "Value error" not in result.stderr

@@ -449,3 +449,9 @@ def test_configured_embeddings_stand_back_where_a_collection_has_none(
 ):
     monkeypatch.setenv("DEEPERA_EMBEDDINGS", "local")
     assert ask("--collection", "papers", "--path", indexed).exit_code == 0
+
+
+def test_a_question_and_a_source_the_wrong_way_round_are_named(deepera, source):
+    result = deepera("ask", source, QUESTION)
+    assert result.exit_code == 2
+    assert "the QUESTION comes first, then the SOURCE" in result.stderr
