@@ -95,9 +95,10 @@ async def test_a_cancelled_rerank_drops_its_calls_and_the_next_one_works():
         reranker = EvidenceReranker(backend, max_concurrency=4)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(reranker.arerank(QUESTION, texts), 0.15)
+        await asyncio.sleep(0.1)  # what was on its way has come
         before = server.calls
         await asyncio.sleep(0.2)
-        assert server.calls == before
+        assert server.calls == before < len(texts)
         assert server.in_flight == 0
         result = await asyncio.wait_for(reranker.arerank(QUESTION, texts[:4]), 5)
         assert len(result.kept) == 4
