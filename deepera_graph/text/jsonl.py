@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from deepera_graph.errors import InputError
@@ -24,6 +25,13 @@ def read_raw_lines(source: Iterable[bytes]) -> Iterator[RawLine]:
         end += len(line)
         if line.strip():
             yield RawLine(number, end, line.removeprefix(BOM) if number == 1 else line)
+
+
+def read_objects(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the object of each line of a file that is not blank."""
+    with path.open("rb") as file:
+        for line in read_raw_lines(file):
+            yield parse_object(line.text)
 
 
 def parse_object(line: bytes | str) -> dict[str, Any]:

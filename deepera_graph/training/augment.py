@@ -52,12 +52,18 @@ def pool_rng(seed: int, pool: Pool, what: str = "") -> np.random.Generator:
     return np.random.default_rng([seed, int.from_bytes(name.encode("utf-8", "surrogatepass"))])
 
 
+def _draw_size(random: np.random.Generator) -> int:
+    """Return 2 to 16, small numbers as often as large."""
+    size: float = MIN_TRUNCATED * (MAX_TRUNCATED / MIN_TRUNCATED) ** random.random()
+    return round(size)
+
+
 def truncate_pools(pools: Sequence[Pool], seed: int = 0) -> Iterator[Pool]:
     """Yield the first passages of each pool, twice: 2 to 16, small numbers as often as large."""
     for pool in pools:
         random = pool_rng(seed, pool, "few")
         for draw in range(N_DRAWS):
-            n_passages = round(MIN_TRUNCATED * (MAX_TRUNCATED / MIN_TRUNCATED) ** random.random())
+            n_passages = _draw_size(random)
             if n_passages < len(pool.passages):
                 weight = pool.weight * TRUNCATED_WEIGHT
                 for one in take_first([pool], n_passages):
@@ -99,8 +105,7 @@ def exchange_passages(pools: Sequence[Pool], seed: int = 0) -> Iterator[Pool]:
             continue
         size = len(other.passages)  # half of them whole, as the size must not tell
         if random.random() < 0.5:
-            few = MIN_TRUNCATED * (MAX_TRUNCATED / MIN_TRUNCATED) ** random.random()
-            size = min(size, round(few))
+            size = min(size, _draw_size(random))
         chosen = random.permutation(len(other.passages))[:size]
         passages = tuple(replace(other.passages[at], label=0, kind=OTHER_PAPER) for at in chosen)
         yield replace(

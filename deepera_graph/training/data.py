@@ -26,7 +26,7 @@ Read = Callable[[Path], Iterable[Instance]]
 
 def hash_question(question: str) -> str:
     """Return 16 hexadecimal digits that name a question, whatever its case and white space."""
-    return _digest(" ".join(question.casefold().split()))
+    return digest(" ".join(question.casefold().split()))
 
 
 def find_groups(keys: Sequence[Sequence[str]]) -> list[str]:
@@ -52,10 +52,11 @@ def list_keys(instance: Instance, evidence: Mapping[str, str]) -> list[str]:
     texts = [one.text for one in instance.contexts if one.is_golden or one.is_distractor]
     texts += [evidence.get(id, id) for id in instance.golden_outside]
     candidates = "\n".join(sorted(one.text for one in instance.contexts))
-    return [hash_question(instance.question), *map(_digest, texts), _digest(candidates)]
+    return [hash_question(instance.question), *map(digest, texts), digest(candidates)]
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
+    """Return 16 hexadecimal digits that name a text."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

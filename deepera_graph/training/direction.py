@@ -10,7 +10,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,8 +19,9 @@ from numpy.typing import NDArray
 from deepera_graph.errors import InputError
 from deepera_graph.judges.trained.direction import DIRECTIONS, DirectionModel, describe
 from deepera_graph.schema import Direction, read_direction
-from deepera_graph.text.jsonl import parse_object, read_raw_lines
+from deepera_graph.text.jsonl import read_objects
 from deepera_graph.text.questions import asks_yes_or_no
+from deepera_graph.training.data import digest
 from deepera_graph.training.weights import import_package
 
 N_FOLDS: Final = 5
@@ -109,10 +109,9 @@ class LabelledDirection:
 
 
 def _read(path: Path) -> Iterator[dict[str, Any]]:
-    if not path.exists():
-        return
-    with path.open("rb") as file:
-        yield from (parse_object(line.text) for line in read_raw_lines(file))
+    """Yield the rows of a file, none if it is not there: each set is read if it is."""
+    if path.exists():
+        yield from read_objects(path)
 
 
 def read_labelled(data: Path, *, more: Path | None = None) -> list[LabelledDirection]:
@@ -233,8 +232,7 @@ def _read_sciences(path: Path, folder: Path) -> Iterator[LabelledDirection]:
         for topic in _read(place):
             for question in topic["questions"]:
                 for one in question["evidence"]:
-                    digest = sha256(one["text"].encode("utf-8")).hexdigest()[:16]
-                    label = read_direction(one.get("answer") or known.get(digest))
+                    label = read_direction(one.get("answer") or known.get(digest(one["text"])))
                     if label is not None and asks_yes_or_no(question["question"]):
                         yield LabelledDirection(
                             set="sciences",
@@ -316,7 +314,7 @@ def fit_model(
 
 
 def _assign_fold(row: LabelledDirection) -> int:
-    return int(sha256(row.group.encode("utf-8")).hexdigest()[:8], 16) % N_FOLDS
+    return int(digest(row.group)[:8], 16) % N_FOLDS
 
 
 def cross_validate(

@@ -26,7 +26,6 @@ from deepera_graph.judges.trained.features import (
     TokenCounts,
     complete_features,
     join_title,
-    looks_like_claim,
     match_passage,
     measure_lexical_similarity,
     vectorize_passage,
@@ -39,6 +38,7 @@ from deepera_graph.judges.trained.pool_features import (
 )
 from deepera_graph.packages import send_nothing
 from deepera_graph.schema import IntentFields, PassageTask, intent_fields
+from deepera_graph.text.questions import looks_like_claim
 from deepera_graph.training.data import LabelledPassage, Pool
 from deepera_graph.training.weights import Log, log_nothing
 

@@ -57,6 +57,7 @@ from deepera_graph.training.fit_ranking import (
     ONE_OF_ARTICLE,
     ONE_QUESTION,
     QUESTION,
+    convert_trees,
     fit_ranker,
     fit_scaled_logistic,
     fit_single_passage,
@@ -72,11 +73,8 @@ LARGE = 3000  # distinct passages of a set from which its words are counted
 TOP_CLAIM = 20  # passages of a claim that teach what is on topic
 TOPIC_ROUNDS, LINK_ROUNDS = 150, 100
 N_ENSEMBLES = 3  # whose mean says so: one alone changes with the order of its pools
-_NOWHERE, _ZERO = np.zeros(1, np.int64), np.zeros(1)
-UNDECIDED = Trees(  # one leaf: the first sentence is as good as any
-    roots=_NOWHERE, feature=_NOWHERE, limit=_ZERO, missing_left=np.zeros(1, np.bool_),
-    left=_NOWHERE, right=_NOWHERE, value=_ZERO, depth=0, start=0.0,
-)  # fmt: skip
+# one leaf: the first sentence is as good as any
+UNDECIDED = convert_trees({"tree_info": [{"tree_structure": {"leaf_value": 0.0}}]}, n_trees=1)
 NEVER_SAME_DOCUMENT = SameDocumentModel((0.0,) * N_POOL, -20.0)
 _DIGITS = 6
 _Taught = tuple[int, Floats, Any]  # split, numbers, labels

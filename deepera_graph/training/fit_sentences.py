@@ -18,9 +18,8 @@ from deepera_graph.judges.trained.model import Encodes
 from deepera_graph.judges.trained.pool_features import Trees
 from deepera_graph.judges.trained.sentences import choose_sentence, compute_sentence_features
 from deepera_graph.schema import Window, passage_task
-from deepera_graph.text.jsonl import parse_object, read_raw_lines
+from deepera_graph.text.jsonl import read_objects
 from deepera_graph.text.words import split_sentences
-from deepera_graph.training.data import hash_question
 from deepera_graph.training.fit_ranking import fit_small_ranking
 from deepera_graph.training.topics import is_topics, read_proofs
 
@@ -66,25 +65,18 @@ def read_marked(path: Path, *, claims: str = "train") -> list[MarkedText]:
 
 
 def _read_claims(folder: Path, part: str) -> Iterator[MarkedText]:
-    corpus = {
-        str(row["doc_id"]): row["abstract"] for row in _rows(folder / "corpus_sentences.jsonl")
-    }
-    for row in _rows(folder / f"claims_{part}.jsonl"):
+    documents = read_objects(folder / "corpus_sentences.jsonl")
+    corpus = {str(row["doc_id"]): row["abstract"] for row in documents}
+    for row in read_objects(folder / f"claims_{part}.jsonl"):
         for name, parts in row["evidence"].items():
             answering = frozenset(place for one in parts for place in one["sentences"])
             yield MarkedText(row["claim"], tuple(corpus[name]), answering)
 
 
 def _read_titles(path: Path) -> Iterator[MarkedText]:
-    for row in _rows(path):
+    for row in read_objects(path):
         answering = frozenset(place for place, label in enumerate(row["labels"]) if label == "R")
         yield MarkedText(row["title"], tuple(row["sentences"]), answering)
-
-
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open("rb") as file:
-        for line in read_raw_lines(file):
-            yield parse_object(line.text)
 
 
 def match_marked(texts: Sequence[MarkedText], encoder: Encodes) -> list[MatchedText]:
@@ -136,24 +128,6 @@ def measure_sentences(
         for one in asked
     ]
     return float(np.mean(hits)) if hits else 0.0
-
-
-def cross_validate_sentences(
-    texts: Sequence[MatchedText], classifier: ResultsClassifier, n_folds: int = 5
-) -> float:
-    """Return the same for trees that were fitted to other questions."""
-
-    def fold(one: MatchedText) -> int:
-        return int(hash_question(one.question), 16) % n_folds
-
-    shares, sizes = [], []
-    for number in range(n_folds):
-        inside = [one for one in texts if fold(one) == number]
-        trees = fit_sentences([one for one in texts if fold(one) != number], classifier)
-        if trees is not None and inside:
-            shares.append(measure_sentences(inside, classifier, trees))
-            sizes.append(len(inside))
-    return float(np.average(shares, weights=sizes)) if sizes else 0.0
 
 
 def _compute(one: MatchedText, classifier: ResultsClassifier) -> NDArray[np.float64]:

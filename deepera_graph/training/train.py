@@ -141,9 +141,8 @@ def _check_splits(scorer: EvidenceScorer, n_questions: int) -> None:
     """Raise `InputError` if the trees of a ranking are bare leaves, and so rank all alike."""
     rankers = (scorer.question, scorer.article, scorer.claim)
     singles = (scorer.question_alone, scorer.claim_alone)
-    if not all(
-        depth for depth in (*(x.order.depth for x in rankers), *(x.trees.depth for x in singles))
-    ):
+    trees = [*(one.order for one in rankers), *(one.trees for one in singles)]
+    if not all(one.depth for one in trees):
         raise InputError(
             f"too little to learn from: over {n_questions} questions no measure tells golden "
             f"passages from others often enough (a leaf of a tree needs {LEAF} passages)"

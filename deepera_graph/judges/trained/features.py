@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from deepera_graph.judges.heuristic.analysis import RuleFeatures, analyze_passage
 from deepera_graph.judges.trained.encoder import Encoded, Floats, TokenSpan, normalize
 from deepera_graph.schema import PassageTask
+from deepera_graph.text.questions import looks_like_claim
 from deepera_graph.text.words import split_sentences
 
 Doubles = NDArray[np.float64]
@@ -26,11 +27,6 @@ _TOKENS_AT_ONCE = 4096
 _TOKEN = re.compile(r"[a-z]+|\d+(?:\.\d+)?|[α-ω]")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _ABBREVIATION = re.compile(r"[A-Z](?<!\w[A-Z])[A-Za-z]*[A-Z0-9][A-Za-z0-9-]*\b")
-_ASKING = re.compile(
-    r"(?:who|what|when|where|which|why|how|whose|is|are|was|were|does|do|did|can|could|should|"
-    r"would|will|has|have|had|may|might)\b",
-    re.IGNORECASE,
-)
 
 
 def sigmoid(log_odds: NDArray[NumberT]) -> NDArray[NumberT]:
@@ -53,12 +49,6 @@ def pairwise_dot(left: NDArray[NumberT], right: NDArray[NumberT]) -> NDArray[Num
     if left.size * len(right) <= MAX_SINGLE_THREADED:
         return np.asarray(np.einsum("id,jd->ij", left, right), left.dtype)
     return np.asarray(left @ right.T, left.dtype)
-
-
-def looks_like_claim(question: str) -> bool:
-    """Tell whether a question is a claim to be checked: no question mark, no asking word first."""
-    text = question.strip()
-    return not text.endswith(("?", "？", "؟")) and not _ASKING.match(text)
 
 
 def tokenize(text: str) -> list[str]:

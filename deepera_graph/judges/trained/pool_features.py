@@ -372,24 +372,14 @@ def _weigh_tokens(tokens: Sequence[NDArray[np.float32]]) -> list[Floats]:
         near_by_sentence,
         worst[:, 0],
         worst[:, :3].mean(axis=1),
-        _lead(near_match),
-        _lead(near_by_sentence),
+        near_match - _most_of_others(near_match),
+        near_by_sentence - _most_of_others(near_by_sentence),
     ]
 
 
 def _spread_weights(matched: Floats) -> Floats:
     spread = matched.std(axis=0)
     return np.asarray(spread / (spread.sum() + _LEAST), np.float64)
-
-
-def _lead(values: Floats) -> Floats:
-    """Return how far each is above the best other, below 0 for all but the best."""
-    if len(values) < 2:
-        return np.zeros(len(values))
-    ordered = np.sort(values)
-    return np.asarray(
-        values - np.where(values == ordered[-1], ordered[-2], ordered[-1]), np.float64
-    )
 
 
 def compute_ranking_features(features: Floats, context: Floats) -> Floats:

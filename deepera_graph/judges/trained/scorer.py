@@ -15,7 +15,6 @@ from deepera_graph.judges.trained.features import (
     ResultsClassifier,
     TokenCounts,
     logit,
-    looks_like_claim,
     sigmoid,
 )
 from deepera_graph.judges.trained.pool_features import (
@@ -26,6 +25,7 @@ from deepera_graph.judges.trained.pool_features import (
     compute_pool_features,
     compute_ranking_features,
 )
+from deepera_graph.text.questions import looks_like_claim
 
 Floats = NDArray[np.float64]
 
