@@ -1,0 +1,153 @@
+"""Topics as pools, the sentence that is chosen, and pools that teach absolute evidence."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from deepera_graph.bench.data.instance import DatasetError
+from deepera_graph.judges.trained.features import PassageMatch, ResultsClassifier
+from deepera_graph.judges.trained.sentences import (
+    SENTENCE_FEATURES,
+    choose_sentence,
+    compute_sentence_features,
+)
+from deepera_graph.training.augment import exchange_passages, keep_one_golden
+from deepera_graph.training.data import read_pools
+from deepera_graph.training.fit import UNDECIDED
+from deepera_graph.training.fit_ranking import find_operating_point, fit_small_ranking
+from deepera_graph.training.fit_sentences import MarkedText, read_marked
+from deepera_graph.training.topics import is_topics
+from support.pools import pool, write_lines
+
+QUESTION = "Does rain rust copper roofs?"
+SENTENCES = ["We asked whether rain matters.", "Rain rusted copper roofs by 4%.", "Roofs vary."]
+CLASSIFIER = ResultsClassifier(np.ones(2), 0.0, np.array([1.0, -1.0]), 0.0)
+
+
+def topic(name):
+    questions = [
+        {
+            "question": f"Does {name} matter in {place}?",
+            "evidence": [
+                {"text": f"We tried {name}. It mattered in {place} {n} times.", "proof": 1}
+                for n in range(2)
+            ],
+        }
+        for place in ("spring", "autumn")
+    ]
+    return {"topic": name, "questions": questions, "background": f"{name} is old."}
+
+
+@pytest.fixture
+def topics(tmp_path):
+    return write_lines(
+        tmp_path / "topics.jsonl", [topic(name) for name in ("rain", "wind", "frost", "hail")]
+    )
+
+
+def match(strengths):
+    tokens = np.array([[one] * 3 for one in strengths], np.float32)
+    vectors = np.ones((len(strengths), 2), np.float32)
+    return PassageMatch((), vectors[0], vectors[0], vectors, tokens[:, 0], tokens)
+
+
+def test_a_topic_gives_a_pool_a_question_with_its_siblings_as_look_alikes(topics):
+    assert is_topics(topics)
+    found = read_pools([topics])
+    assert [one.n_golden for one in found] == [2] * 8
+    kinds = [passage.kind for passage in found[0].passages]
+    assert (kinds.count("golden"), kinds.count("sibling"), kinds.count("setting")) == (2, 2, 1)
+    assert len({one.group for one in found[:2]}) == 1
+    assert found[0].group != found[2].group
+
+
+def test_a_question_without_evidence_names_the_file(tmp_path):
+    path = write_lines(
+        tmp_path / "t.jsonl", [{"topic": "a", "questions": [{"question": "q", "evidence": []}]}]
+    )
+    with pytest.raises(DatasetError, match=r"t\.jsonl, line 1: questions"):
+        read_pools([path])
+
+
+def test_other_files_are_no_topics(tmp_path):
+    assert not is_topics(write_lines(tmp_path / "a.jsonl", [{"question": "q"}]))
+    assert not is_topics(tmp_path)
+    (tmp_path / "b.jsonl").write_text("{oops")
+    assert not is_topics(tmp_path / "b.jsonl")
+
+
+def test_a_proof_is_the_marked_sentence(topics):
+    marked = read_marked(topics)
+    assert len(marked) == 16
+    assert marked[0] == MarkedText(
+        "Does rain matter in spring?",
+        ("We tried rain.", "It mattered in spring 0 times."),
+        frozenset([1]),
+    )
+    assert read_marked(topics, claims="dev") == []
+
+
+def test_rationales_of_scifact_are_marked_sentences(tmp_path):
+    folder = tmp_path / "scifact"
+    write_lines(folder / "corpus_sentences.jsonl", [{"doc_id": 7, "abstract": SENTENCES}])
+    evidence = {"7": [{"sentences": [1], "label": "SUPPORT"}, {"sentences": [2]}]}
+    write_lines(folder / "claims_train.jsonl", [{"claim": "Rain rusts.", "evidence": evidence}])
+    assert read_marked(tmp_path) == [MarkedText("Rain rusts.", tuple(SENTENCES), frozenset([1, 2]))]
+
+
+def test_a_sentence_is_described_beside_the_best_of_its_passage():
+    rows = compute_sentence_features(QUESTION, SENTENCES, match([0.2, 0.9, 0.5]), CLASSIFIER)
+    assert rows.shape == (3, len(SENTENCE_FEATURES))
+    column = dict(zip(SENTENCE_FEATURES, rows.T, strict=True))
+    assert column["match_behind"] == pytest.approx([-0.7, 0, -0.4])
+    assert column["shared"].argmax() == 1
+    assert column["aim"].tolist() == [1, 0, 0]
+    assert (column["first"].tolist(), column["last"].tolist()) == ([1, 0, 0], [0, 0, 1])
+
+
+def test_trees_choose_the_sentence_and_a_lone_one_needs_none():
+    rows = [np.array([[0.1], [0.9], [0.3]])] * 60
+    trees = fit_small_ranking(rows, [np.array([0, 1, 0])] * 60)
+    assert trees.predict(rows[0]).argmax() == 1
+    assert choose_sentence(QUESTION, SENTENCES[:1], match([0.2]), CLASSIFIER, UNDECIDED) == 0
+    assert choose_sentence(QUESTION, SENTENCES, match([0.2, 0.9, 0.5]), CLASSIFIER, UNDECIDED) == 0
+
+
+def test_one_of_several_golden_passages_is_left_and_nothing_else_is_lost():
+    given = [pool(f"roofs {n}", [1, 0, 1, 0, 1]) for n in range(20)]
+    found = list(keep_one_golden(given))
+    assert 20 < len(found) < 60
+    assert {sum(one.labels) for one in found} == {1}
+    assert {len(one.passages) for one in found} == {3}
+    assert list(keep_one_golden([pool("roofs", [1, 0])])) == []
+
+
+def test_passages_of_another_question_are_never_evidence():
+    given = [pool(f"roofs {n}", [1, 0, 0]) for n in range(12)]
+    found = list(exchange_passages(given))
+    assert found
+    for one in found:
+        own = one.id.removesuffix(" (exchanged)")
+        assert sum(one.labels) == 0
+        assert one.golden_outside == 1
+        assert not any(passage.text.startswith(f"{own},") for passage in one.passages)
+    assert [one.id for one in exchange_passages(given)] == [one.id for one in found]
+
+
+def test_the_operating_point_is_where_keeping_is_best_in_the_mean_of_the_sets():
+    class Row:
+        def __init__(self, name, labels):
+            self.pool, self.labels = pool("roofs", labels, set=name), np.array(labels)
+
+    rows = [Row("one", [1, 0, 0]), Row("two", [1, 1, 0])]
+    scores = [np.array([0.7, 0.5, 0.1]), np.array([0.9, 0.6, 0.55])]
+    assert find_operating_point(rows, scores) == pytest.approx(0.56)
+
+
+def test_lines_of_the_shipped_topics_are_whole():
+    lines = (Path(__file__).parents[2] / "benchmarks/judge/topics.jsonl").read_bytes().split(b"\n")
+    rows = [json.loads(line) for line in lines if line]
+    assert len(rows) == 48
+    assert all(len(row["questions"]) == 3 for row in rows)
