@@ -27,6 +27,7 @@ class _Question(BaseModel):
 
     question: str = Field(min_length=1)
     evidence: list[_Evidence] = Field(min_length=1)
+    near_misses: list[str] = []  # findings in the question's words that do not answer it
 
 
 class _Topic(BaseModel):
@@ -88,10 +89,14 @@ def _own_contexts(topic: _Topic, question: _Question) -> Iterator[Context]:
     for one in question.evidence:
         yield Context(id="0", text=one.text, is_golden=True)
     siblings = [one for other in topic.questions if other is not question for one in other.evidence]
-    texts = [one.text for one in siblings] + _setting(topic)
-    kinds = ["sibling"] * len(siblings) + ["setting"] * (len(texts) - len(siblings))
-    for text, kind in zip(texts, kinds, strict=True):
-        yield Context(id="0", text=text, is_distractor=True, distractor_type=kind)
+    kinds = {
+        "near miss": question.near_misses,
+        "sibling": [one.text for one in siblings],
+        "setting": _setting(topic),
+    }
+    for kind, texts in kinds.items():
+        for text in texts:
+            yield Context(id="0", text=text, is_distractor=True, distractor_type=kind)
 
 
 def _other(text: str) -> Context:

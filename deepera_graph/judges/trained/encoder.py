@@ -136,10 +136,14 @@ class Encoder:
         vectors are held longer than they are used. Long texts are encoded first, so that no thread
         waits long at the end.
         """
-        if len(texts) <= 1:
-            return [use(place, self._take(text)) for place, text in enumerate(texts)]
-        order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
-        found = self._pool.map(lambda place: (place, use(place, self._take(texts[place]))), order)
+        return self.run_each([len(text) for text in texts], lambda i: use(i, self._take(texts[i])))
+
+    def run_each(self, sizes: Sequence[int], work: Callable[[int], UsedT]) -> list[UsedT]:
+        """Return what *work* makes of each place, in order; in the threads, large ones first."""
+        if len(sizes) <= 1:
+            return [work(place) for place in range(len(sizes))]
+        order = sorted(range(len(sizes)), key=lambda place: -sizes[place])
+        found = self._pool.map(lambda place: (place, work(place)), order)
         return [one for _, one in sorted(found, key=itemgetter(0))]
 
     def read_ahead(self, texts: Sequence[str]) -> None:
@@ -194,9 +198,13 @@ class Encoder:
             while self._n_kept > MAX_KEPT:
                 self._n_kept -= _count_bytes(self._kept.popitem(last=False)[1])
 
-    def _encode_one(self, text: str) -> Encoded:
+    def tokenize(self, text: str) -> tuple[Ids, Offsets]:
+        """Return the numbers of a text's tokens, marks included, and where each stands."""
         found = self._splitter.encode(_LONE_SURROGATE.sub("\ufffd", text))
-        ids, offsets = np.array(found.ids, np.int64), np.array(found.offsets, np.int64)
+        return np.array(found.ids, np.int64), np.array(found.offsets, np.int64)
+
+    def _encode_one(self, text: str) -> Encoded:
+        ids, offsets = self.tokenize(text)
         if len(ids) <= self.max_tokens:
             return Encoded(self._run(ids), offsets)
         return self._in_pieces(ids, offsets)
@@ -235,15 +243,20 @@ class Encoder:
 
     @cached_property
     def _session(self) -> Any:
-        send_nothing()
-        onnxruntime = import_module("onnxruntime")
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 3
-        return onnxruntime.InferenceSession(
-            str(self._model), options, providers=self._providers, disabled_optimizers=_SLOWER
-        )
+        return open_session(self._model, self._providers)
+
+
+def open_session(model: Path, providers: Sequence[str] = ON_CPU) -> Any:
+    """Return an ONNX model that runs in the thread that calls it, and in no other."""
+    send_nothing()
+    onnxruntime = import_module("onnxruntime")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(
+        str(model), options, providers=list(providers), disabled_optimizers=_SLOWER
+    )
 
 
 def _count_bytes(encoded: Encoded) -> int:

@@ -194,6 +194,40 @@ class SinglePassageScorer:
         return cls(Trees.from_dict(plain["trees"]), PlattScaling.from_dict(plain["scale"]))
 
 
+N_READ = 12  # passages of a question that the reader reads, the best by then
+_READ_INPUTS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SecondOpinion(LogitModel):
+    """Weighs what the trees say of a passage, and what the reader says that reads it anew."""
+
+    N_INPUTS = _READ_INPUTS
+
+    def probabilities(self, evidence: Floats, read: Floats) -> Floats:
+        """Return how likely each passage is evidence, in [0, 1], shape (n,).
+
+        *evidence* are the probabilities by the trees, *read* the reader's log odds; NaN for a
+        passage that it has not read, which then counts as `UNREAD`.
+        """
+        return self._predict(list_opinions(evidence, read))
+
+
+UNREAD = -6.0  # log odds; of passages behind the twelfth, few are evidence
+
+
+def list_opinions(evidence: Floats, read: Floats) -> Floats:
+    """Return what `SecondOpinion` takes of each passage, shape (n, 4)."""
+    trees = logit(evidence)
+    reader = np.where(np.isnan(read), UNREAD, read)
+    return np.column_stack([trees, reader, np.maximum(trees, -3), np.maximum(reader, 0)])
+
+
+def choose_read(evidence: Floats) -> list[int]:
+    """Return the places of the passages to be read, the best by the trees."""
+    return np.argsort(-evidence, kind="stable")[:N_READ].tolist()
+
+
 @dataclass(frozen=True, slots=True)
 class PoolScores:
     """What the judge finds, one number a passage, all of shape (n,)."""
