@@ -105,7 +105,7 @@ def _closing_line(result: RerankResult) -> str:
     words = (
         f"{result.outcome}: {kept}, {len(result.dropped)} dropped, "
         f"{len(result.failed)} failed{unasked}; {count(result.total_usage.calls, 'call')}; "
-        f"{result.seconds['total']:.1f} s"
+        f"judged in {result.seconds['total']:.1f} s"
     )
     if said := describe_directions(result.direction_counts):
         words += f"; {said}"
