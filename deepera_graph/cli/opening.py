@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from deepera_graph.jobs.ray import RayEngine
     from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.retrieval.collection import Mode
-    from deepera_graph.retrieval.sources import Skipped
+    from deepera_graph.retrieval.sources import Skipped, SkippedKind
     from deepera_graph.retrieval.store import PassageStore
     from deepera_graph.retrieval.word_index import WordIndex
     from deepera_graph.schema import Backend
@@ -342,11 +342,13 @@ class Source:
         skipped: Records and files that could not be used, the first 1000.
     """
 
-    def __init__(self, path: str, reading: options.ReadOptions) -> None:
+    def __init__(self, path: str, reading: options.ReadOptions, *, verbose: bool) -> None:
         from deepera_graph.retrieval.sources import read_passages
 
-        self._path = path
-        self._n_bad = 0
+        self._path, self._verbose = path, verbose
+        self._failed = False
+        self._kinds: dict[str, SkippedKind] = {}
+        self._n_skipped = 0
         self.skipped: list[Skipped] = []
         self.passages = read_passages(
             path,
@@ -359,8 +361,11 @@ class Source:
 
     @property
     def exit_code(self) -> int:
-        """What a command that was done otherwise ends with; files of other kinds are no failure."""
-        return SOME_FAILED if self._n_bad else OK
+        """What a command that was done otherwise ends with.
+
+        Files of other kinds are no failure, nor are papers without an abstract.
+        """
+        return SOME_FAILED if self._failed else OK
 
     def fill(self, store: PassageStore | WordIndex, *, quiet: bool, **how: Any) -> int:
         """Index all passages under a progress bar, as *how* says; return how many."""
@@ -375,17 +380,21 @@ class Source:
         self._n_read, self._n_bytes = n_read, n_bytes
 
     def tell(self) -> None:
-        """Say on stderr what was left out."""
+        """Say on stderr what was left out: a line a reason, or a line each."""
         from deepera_graph.retrieval.sources import describe_other_kinds
 
         others = [one for one in self.skipped if one.other_kind]
         bad = [one for one in self.skipped if not one.other_kind]
         if others:
-            say(describe_other_kinds(others))
-        for one in bad[:MOST_TOLD]:
+            say(describe_other_kinds(others, most=len(others) if self._verbose else MOST_TOLD))
+        told: list[Any] = bad if self._verbose else [*self._kinds.values()][:MOST_TOLD]
+        for one in told:
             say(f"skipped {one}")
-        if self._n_bad > MOST_TOLD:
-            say(f"skipped {self._n_bad - MOST_TOLD} more like these")
+        n_told = len(others) + (len(bad) if self._verbose else sum(one.n for one in told))
+        if self._n_skipped > n_told:
+            say(f"skipped {self._n_skipped - n_told} more that are not named")
+        if not self._verbose and any(one.n > len(one.first) for one in told):
+            say("-v names each of them, and why")
 
     def check(self) -> None:
         """Read the first passage, and put it back; if there is none, say why and leave."""
@@ -397,9 +406,17 @@ class Source:
         self.passages = chain([first], self.passages)
 
     def _note(self, skipped: Skipped) -> None:
-        self._n_bad += not skipped.other_kind
+        from deepera_graph.retrieval.sources import SkippedKind, kind_of
+
+        self._n_skipped += 1
         if len(self.skipped) < _MOST_KEPT:
             self.skipped.append(skipped)
+        if skipped.other_kind:
+            return
+        self._failed |= not skipped.without_text
+        kind = kind_of(skipped)
+        if kind in self._kinds or len(self._kinds) < _MOST_KEPT:
+            self._kinds.setdefault(kind, SkippedKind()).add(skipped)
 
 
 def _read_max_words(text: str | None) -> int | None:

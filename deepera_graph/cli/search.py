@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 DAILY = {
     "index": (
-        "collection", "path", "qdrant_url", "mode", "embeddings", "max_words", "as_json", "quiet",
+        "collection", "path", "qdrant_url", "mode", "embeddings", "max_words", "verbose",
+        "as_json", "quiet",
     ),
     "ask": (
         "collection", "path", "retrieve", "where", "answer", "preset", "backend", "model",
@@ -81,17 +82,29 @@ class SearchOptions:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class IndexOutputOptions(options.OutputOptions):
+    """What is told."""
+
+    verbose: bool = opt(
+        "Name every record and file that was skipped, and why.",
+        "--verbose",
+        "-v",
+        default=False,
+    )
+
+
 def index(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="A file or a folder.")],
     *,
     store: NewStoreOptions,
     reading: options.ReadOptions,
-    output: options.OutputOptions,
+    output: IndexOutputOptions,
 ) -> None:
     """Put the passages of a file or folder into a collection that `deepera ask` can search."""
     from deepera_graph.cli.opening import Source, open_collection
 
-    read = Source(source, reading)
+    read = Source(source, reading, verbose=output.verbose)
     read.check()
     with open_collection(store, mode=store.mode, must_exist=False) as opened:
         try:
@@ -146,7 +159,7 @@ def ask(
     if source is not None and Path(question).is_file() and not Path(source).exists():
         raise InputError(f"the QUESTION comes first, then the SOURCE: {question!r} is a file")
     _check_one_place(source, store)
-    read = None if source is None else Source(source, reading)
+    read = None if source is None else Source(source, reading, verbose=output.verbose)
     backend = open_judge(judge)
     from deepera_graph.cli.evidence import show_result  # takes a second, so after all checks
     from deepera_graph.export import export_result

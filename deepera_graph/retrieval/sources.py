@@ -82,6 +82,10 @@ _COMMON = {
 }
 _TITLE_FIELDS = ("title", "article_title")
 _TEXTUAL = set(map(field_key, (*TEXT_FIELDS, *ID_FIELDS, *PAPER_ID_FIELDS, *_TITLE_FIELDS)))
+_MOST_WITHOUT_TEXT = 1000  # records at the beginning of a file, before it is given up
+_MOST_PLACES = 5  # named of those that are left out for one reason
+_LINE = re.compile(r":\d+$")
+_VALUE = re.compile(r"'.*'|\".*\"|\d+")
 _NO_ABSTRACT = "[No abstract available]"  # as Scopus writes it
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?")
 _HEADING = re.compile(r"^#{1,6}[ \t]+(\S.*?)[ \t#]*$", re.MULTILINE)
@@ -112,6 +116,7 @@ class Skipped(NamedTuple):
     place: str  # the file, and the line
     reason: str
     other_kind: str = ""  # the suffix, if it is a file of a kind that is never read
+    without_text: bool = False  # whether it is a paper, or a row, that merely has no abstract
 
     def __str__(self) -> str:
         """Return the place and the reason."""
@@ -123,6 +128,10 @@ class _Bad(NamedTuple):
 
     skipped: Skipped
     fields: Mapping[str, Any] = MappingProxyType({})
+
+
+class _NoTextError(InputError):
+    """A record has no text."""
 
 
 OnSkip = Callable[[Skipped], None]
@@ -183,6 +192,49 @@ def describe_other_kinds(skipped: Iterable[Skipped], most: int = 5) -> str:
     names = ", ".join(one.place for one in files[:most])
     more = f" and {len(files) - most} more" if len(files) > most else ""
     return f"skipped {len(files)} file{'s' * (len(files) > 1)} ({counts}): {names}{more}"
+
+
+class SkippedKind:
+    """What was left out for one reason: how many, and the first of them."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.first: list[Skipped] = []
+
+    def add(self, one: Skipped) -> None:
+        """Count one."""
+        self.n += 1
+        if len(self.first) < _MOST_PLACES:
+            self.first.append(one)
+
+    def __str__(self) -> str:
+        """Return ``6 records without text: lib.csv:3, 4, 6, 7, 9 and 1 more``."""
+        one = self.first[0]
+        if self.n == 1 and not one.without_text:
+            return str(one)
+        what = "record" if _LINE.search(one.place) else "file"
+        example = "e.g. " if len({each.reason for each in self.first}) > 1 else ""
+        why = " without text" if one.without_text else f" ({example}{_shorten(one.reason)})"
+        more = f" and {self.n - len(self.first)} more" if self.n > len(self.first) else ""
+        return f"{self.n} {what}{'s' * (self.n > 1)}{why}: {self._places()}{more}"
+
+    def _places(self) -> str:
+        """Name the file once for all its lines."""
+        named, before = list[str](), None
+        for place in (one.place for one in self.first):
+            file, _, number = place.rpartition(":") if _LINE.search(place) else (place, "", "")
+            named.append(number if file == before else place)
+            before = file
+        return ", ".join(named)
+
+
+def kind_of(one: Skipped) -> str:
+    """Return what records that are left out for the same reason have in common."""
+    return f"{bool(_LINE.search(one.place))} {_VALUE.sub('', _shorten(one.reason))}"
+
+
+def _shorten(reason: str) -> str:
+    return reason.partition(";")[0]
 
 
 def _find_files(path: Path) -> tuple[list[Path], list[Skipped]]:
@@ -272,7 +324,8 @@ class _Reader:
                 held.append(one)
             if n_good or self._on_skip is None:
                 self._skip_all(held)
-            if len(held) == MOST_BAD:
+            n_wrong = sum(not one.skipped.without_text for one in held)
+            if n_wrong == MOST_BAD or len(held) == _MOST_WITHOUT_TEXT:
                 raise _wrong_file(file, held, whole=False)
         if held:
             raise _wrong_file(file, held, whole=True)
@@ -299,7 +352,7 @@ class _Reader:
 
 def _wrong_file(file: Path, bad: list[_Bad], *, whole: bool) -> InputError:
     hint = _IS_QUESTIONS if guess_kind(bad[0].fields) == "questions" else ""
-    errors = [(int(place.rpartition(":")[2]), reason) for (place, reason, _), _ in bad]
+    errors = [(int(one.place.rpartition(":")[2]), one.reason) for one, _ in bad]
     return InputError(f"{file}: {describe_wrong_file(errors, whole=whole, hint=hint)}")
 
 
@@ -313,7 +366,14 @@ def read_file(file: Path, source: BinaryIO) -> Iterator[Record | _Bad]:
         try:
             yield _to_record(place, raw)
         except InputError as error:
-            yield _Bad(Skipped(place, str(error)), raw.fields)
+            blank = isinstance(error, _NoTextError) and _is_paper(raw.fields)
+            yield _Bad(Skipped(place, str(error), without_text=blank), raw.fields)
+
+
+def _is_paper(fields: Mapping[str, Any]) -> bool:
+    """Tell whether a record has a title, or a blank text: it is what it was taken for."""
+    keys = set(map(field_key, fields))
+    return not keys.isdisjoint(map(field_key, (*_TITLE_FIELDS, *TEXT_FIELDS)))
 
 
 def _read_text(file: Path, source: BinaryIO) -> Iterator[Record]:
@@ -380,7 +440,7 @@ def _take_text(fields: dict[str, Any]) -> str:
     message = describe_no_text(fields)
     text = join_sentences(take_field(fields, TEXT_FIELDS))
     if not isinstance(text, str) or not text.strip() or text.strip() == _NO_ABSTRACT:
-        raise InputError(message)
+        raise _NoTextError(message)
     return text
 
 

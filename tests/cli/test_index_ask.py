@@ -328,9 +328,50 @@ def test_what_cannot_be_indexed_costs_itself_alone_and_is_named(deepera, mixed, 
     told = result.stderr.splitlines()
     assert told[0].startswith("deepera: skipped 2 files (1 .pdf, 1 .ris): ")
     assert "paper.pdf" in told[0]
+    places = f"{mixed}/a.jsonl:2, 3, 4, 5, 6 and 295 more"
+    assert told[1].startswith("deepera: skipped 300 records (not JSON: ")
+    assert told[1].endswith(f": {places}")
+    assert told[2:] == [
+        f"deepera: skipped {mixed}/empty.txt: the file is empty",
+        "deepera: -v names each of them, and why",
+    ]
+
+
+def test_all_that_was_skipped_is_named_on_request(deepera, mixed, store):
+    result = deepera("index", mixed, "--collection", "papers", "--path", store, "-v")
+    told = result.stderr.splitlines()
     assert told[1].startswith(f"deepera: skipped {mixed}/a.jsonl:2: not JSON")
-    assert told[-1] == "deepera: skipped 296 more like these"
-    assert len(told) == 7
+    assert told[300].startswith(f"deepera: skipped {mixed}/a.jsonl:301: not JSON")
+    assert len(told) == 302
+
+
+LIBRARY = "Key,Title,Publication Year,Abstract Note\n"
+
+
+@pytest.mark.parametrize("n_before", [6, 25])
+@pytest.mark.parametrize("command", ["index", "ask"])
+def test_papers_without_abstract_are_told_in_one_line_and_are_no_failure(
+    deepera, ask, tmp_path, store, command, n_before
+):
+    library = tmp_path / "library.csv"
+    books = "".join(f"B{n},A book,1990,\n" for n in range(n_before))
+    library.write_text(f"{LIBRARY}{books}P1,A trial,2012,Green tea lowered fasting glucose.\n")
+    index = ("index", library, "--collection", "papers", "--path", store)
+    result = deepera(*index) if command == "index" else ask(library)
+    assert result.exit_code == 0
+    told = result.stderr.splitlines()
+    which = f"{library}:2, 3, 4, 5, 6 and {n_before - 5} more"
+    assert told[0] == f"deepera: skipped {n_before} records without text: {which}"
+    assert told[1:] == ["deepera: -v names each of them, and why"]
+
+
+def test_a_library_without_any_abstract_is_given_up(deepera, tmp_path, store):
+    library = tmp_path / "library.csv"
+    library.write_text(LIBRARY + "B,A book,1990,\n" * 30)
+    result = deepera("index", library, "--collection", "papers", "--path", store)
+    assert result.exit_code == 1
+    assert "none of its 30 lines can be used: line 2: has no text; expected one of" in result.stderr
+    assert not store.exists()
 
 
 def test_files_of_other_kinds_are_no_failure(deepera, mixed, store):

@@ -10,7 +10,14 @@ import pytest
 
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.passages import ID_FIELDS, TEXT_FIELDS
-from deepera_graph.retrieval.sources import KNOWN_SUFFIXES, PAPER_ID_FIELDS, read_passages
+from deepera_graph.retrieval.sources import (
+    KNOWN_SUFFIXES,
+    PAPER_ID_FIELDS,
+    Skipped,
+    SkippedKind,
+    kind_of,
+    read_passages,
+)
 from deepera_graph.retrieval.store import open_store
 from deepera_graph.text.records import CANDIDATE_FIELDS
 
@@ -331,7 +338,7 @@ def test_headers_of_scopus_are_known_and_a_missing_abstract_is_no_text(write):
     [(name, text, metadata)] = read(write("a.csv", SCOPUS), on_skip=skipped.append)
     assert (name, text) == ("10.1/kelp", "Kelp grew.")
     assert (metadata["year"], metadata["journal"]) == (2019, "Sea")
-    assert [one.place for one in skipped] == ["a.csv:3"]
+    assert [(one.place, one.without_text) for one in skipped] == [("a.csv:3", True)]
 
 
 def test_several_texts_of_one_paper_are_told_apart_and_a_repeated_record_is_not_read_twice(write):
@@ -416,6 +423,29 @@ def test_a_file_that_begins_with_bad_records_alone_is_given_up_early(write):
         "found question, passages; and 19 more. "
         "This looks like a file of questions: see deepera rerank"
     )
+
+
+@pytest.mark.parametrize(
+    ("bad", "without_text"),
+    [('{"title": "Otters"}', True), ('{"text": " "}', True), ("{}", False), ("{oops", False)],
+)
+def test_a_record_that_merely_lacks_its_text_is_told_from_a_wrong_one(write, bad, without_text):
+    skipped = []
+    read(write("a.jsonl", f'{{"text": "one"}}\n{bad}'), on_skip=skipped.append)
+    assert [one.without_text for one in skipped] == [without_text]
+
+
+def test_what_is_skipped_for_one_reason_is_one_line():
+    kinds = {}
+    for place, reason in [
+        ("a.jsonl:2", "id '1' is used twice"),
+        ("b.jsonl:3", "id '2' is used twice"),
+    ]:
+        one = Skipped(place, reason)
+        kinds.setdefault(kind_of(one), SkippedKind()).add(one)
+    assert [str(one) for one in kinds.values()] == [
+        "2 records (e.g. id '1' is used twice): a.jsonl:2, b.jsonl:3"
+    ]
 
 
 def test_a_good_record_among_the_first_lets_the_file_be_read_on(write):
