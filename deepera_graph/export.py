@@ -14,6 +14,7 @@ from deepera_graph.citation import Citation
 from deepera_graph.errors import SettingsError
 from deepera_graph.result import RankedPassage, RerankResult, result_html
 from deepera_graph.schema import describe_directions, name_direction
+from deepera_graph.settings import suggest_value
 
 ExportFormat = Literal["markdown", "html", "csv", "json", "bibtex"]
 N_NEAREST = 3
@@ -44,7 +45,9 @@ def export_result(result: RerankResult, format: ExportFormat, *, whole: bool = F
         SettingsError: There is no such format.
     """
     if format not in get_args(ExportFormat):
-        raise SettingsError(f"format must be one of {list(get_args(ExportFormat))}, got {format!r}")
+        known = get_args(ExportFormat)
+        hint = suggest_value(format, known)
+        raise SettingsError(f"format must be one of {list(known)}, got {format!r}{hint}")
     if format == "json":
         plain = describe_result(result, whole=True)
         return json.dumps(plain, ensure_ascii=False, indent=2) + "\n"

@@ -100,11 +100,13 @@ def demo(
 
 def _find_questions(ids: Sequence[str], *, hard: bool) -> list[DemoQuestion]:
     from deepera_graph.demo import read_questions
+    from deepera_graph.settings import suggest_value
 
     questions = {question.id: question for question in read_questions(hard=hard)}
     for name in ids:
         if name not in questions:
-            raise SettingsError(f"there is no question {name!r}; there are {', '.join(questions)}")
+            known, hint = ", ".join(questions), suggest_value(name, questions)
+            raise SettingsError(f"there is no question {name!r}; there are {known}{hint}")
     return [question for name, question in questions.items() if not ids or name in ids]
 
 

@@ -1,6 +1,7 @@
 """The command `deepera`: its commands, each found when it is called, its errors and its end."""
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Coroutine, Sequence
@@ -175,6 +176,7 @@ class _Commands(_Group):
             raise typer.Exit(SOME_FAILED) from error
 
 
+_CHOICE, _QUOTED = re.compile(r"'([^']*)' is not one of (.*)"), re.compile(r"'([^']*)'")
 _PLAIN = {  # of the library that reads values
     "Value error, ": "",
     "Input should be a valid integer, unable to parse string as an integer": (
@@ -190,6 +192,10 @@ def _plain_message(error: typer.TyperException, given: Sequence[str]) -> str:
     for theirs, ours in _PLAIN.items():
         message = message.replace(theirs, ours)
     message, value = message.rstrip("."), _value(error, given)
+    if chosen := _CHOICE.search(message):
+        from deepera_graph.settings import suggest_value  # takes a quarter of a second
+
+        return message + suggest_value(chosen[1], _QUOTED.findall(chosen[2]))
     return message if value.removeprefix(", got ") in message and value else message + value
 
 

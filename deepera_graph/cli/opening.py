@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from itertools import chain
@@ -21,7 +20,7 @@ from deepera_graph.cli.console import MOST_TOLD, OK, SOME_FAILED, progress_bar, 
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.judges import NAMED, load_backend, parse_name
 from deepera_graph.packages import call_foreign
-from deepera_graph.settings import Preset, preset
+from deepera_graph.settings import Preset, preset, suggest_value
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -66,11 +65,9 @@ def _parse_kind(name: str) -> str:
     try:
         kind = parse_name(name).kind
     except SettingsError as error:
-        close = get_close_matches(name, _NAMES, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
         raise SettingsError(
             f"--backend must be {', '.join(map(repr, _NAMES))} or "
-            f"'package.module:factory', got {name!r}{hint}"
+            f"'package.module:factory', got {name!r}{suggest_value(name, _NAMES)}"
         ) from error
     if kind == "llm":  # chat models are named by --model, so this is a module without a dot
         return "factory"

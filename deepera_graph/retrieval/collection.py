@@ -9,6 +9,7 @@ from qdrant_client import QdrantClient, models
 
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.retrieval.word_index import AVERAGE_LENGTH, K1, B, count_terms, weigh_terms
+from deepera_graph.settings import suggest_value
 
 # Changes whenever the same text would get other term numbers; part of the vector's name in a store.
 SPARSE_NAME = "hashed-stems-1"
@@ -69,7 +70,8 @@ def open_collection(
     hashed, and its metadata which embeddings made the dense one (Qdrant 1.16 or later).
     """
     if mode is not None and mode not in get_args(Mode):
-        raise SettingsError(f"mode must be one of {', '.join(get_args(Mode))}, got {mode!r}")
+        known, hint = ", ".join(get_args(Mode)), suggest_value(mode, get_args(Mode))
+        raise SettingsError(f"mode must be one of {known}, got {mode!r}{hint}")
     if not name:
         raise SettingsError("no collection can be named ''")
     if client.collection_exists(name):

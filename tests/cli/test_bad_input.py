@@ -91,6 +91,11 @@ def test_a_very_long_passage_is_read_in_windows(rerank, questions):
         (("--top-n", "0"), "top_n must be a whole number >= 1, got 0"),
         (("--max-concurrency", "0"), "max_concurrency must be a whole number >= 1, got 0"),
         (("--backend", "locl"), "got 'locl'; did you mean 'local'?"),
+        (("--preset", "carefull"), "got 'carefull'; did you mean 'careful'?"),
+        (
+            ("--mode", "group"),
+            "'group' is not one of 'separate', 'fused', 'grouped'; did you mean ",
+        ),
         (("--backend", "nowhere.judges:build"), "'nowhere.judges:build' cannot be imported"),
         (("--backend", "support.scripted:nobody"), "cannot be imported"),
         (("--backend", "json:dumps"), "--backend json:dumps cannot be built: TypeError"),
