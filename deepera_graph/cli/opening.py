@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from functools import partial
 from importlib import import_module
 from itertools import chain
@@ -15,12 +16,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
+from deepera_graph.budget import Budget
 from deepera_graph.cli import config, options
 from deepera_graph.cli.console import MOST_TOLD, OK, SOME_FAILED, progress_bar, say
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.judges import NAMED, load_backend, parse_name
 from deepera_graph.packages import call_foreign
-from deepera_graph.settings import Preset, preset, suggest_value
+from deepera_graph.settings import Preset, Settings, check_at_least, preset, suggest_value
+from deepera_graph.thresholds import check_share
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -124,10 +127,13 @@ def check_server(chat: options.ServerOptions) -> None:
             f"no API key: set the environment variable {_KEY_VARIABLE}, or give --base-url for a "
             "server that needs none"
         )
-    if chat.base_url is not None and not re.match(r"https?://[^/]", chat.base_url):
-        raise SettingsError(
-            f"--base-url must start with http:// or https://, got {chat.base_url!r}"
-        )
+    if chat.base_url is not None:
+        _check_url(chat.base_url)
+
+
+def _check_url(url: str) -> None:
+    if not re.match(r"https?://[^/]", url):
+        raise SettingsError(f"--base-url must start with http:// or https://, got {url!r}")
 
 
 def _describe_missing_key(variable: str) -> str:
@@ -241,6 +247,27 @@ def _read_number(text: str, number: str) -> float:
         return float(number)
     except ValueError as error:
         raise SettingsError(f"--threshold must be {_THRESHOLDS}, got {text!r}") from error
+
+
+def check_option(name: str, value: Any) -> None:
+    """Raise `SettingsError` if an option cannot have this value, whatever others have.
+
+    It is what the command says that works with it; packages, files and servers that a value names
+    are not looked for.
+    """
+    if check := _CHECKS.get(name):
+        check(value)
+    elif name in {one.name for one in fields(options.FilterOptions)} - {"curve"}:
+        kept = options.FilterOptions(**{name: value})
+        Settings.of(settings_of(options.JudgeOptions(), kept))
+    elif name in {one.name for one in fields(options.BudgetOptions)}:
+        prices = {"input_price": 0.0, "output_price": 0.0} if name == "max_cost" else {}
+        Budget(**{**prices, name: value})
+
+
+def _check_rate(name: str, value: float) -> None:
+    if not value > 0:
+        raise SettingsError(f"{name} must be > 0, got {value!r}")
 
 
 @contextmanager
@@ -432,13 +459,7 @@ def find_embeddings(embeddings: str | None) -> Embeddings | None:
     """Build the embeddings that `--embeddings` names; None if it was not given."""
     if embeddings is None:
         return None
-    name = _LOCAL_EMBEDDINGS if embeddings == "local" else embeddings
-    head, colon, tail = name.partition(":")
-    if not colon or not head or not tail:
-        raise SettingsError(
-            "--embeddings must be 'local', 'package.module:factory' or 'openai:model', "
-            f"got {embeddings!r}"
-        )
+    head, tail = _split_embeddings(embeddings)
     if head == "openai":
         return _openai_embeddings(tail)
     from langchain_core.embeddings import Embeddings
@@ -448,6 +469,17 @@ def find_embeddings(embeddings: str | None) -> Embeddings | None:
     if not isinstance(made, Embeddings):
         raise SettingsError(f"{what} must return LangChain Embeddings, got {made!r:.80}")
     return made
+
+
+def _split_embeddings(embeddings: str) -> tuple[str, str]:
+    name = _LOCAL_EMBEDDINGS if embeddings == "local" else embeddings
+    head, colon, tail = name.partition(":")
+    if not colon or not head or not tail:
+        raise SettingsError(
+            "--embeddings must be 'local', 'package.module:factory' or 'openai:model', "
+            f"got {embeddings!r}"
+        )
+    return head, tail
 
 
 def _call_factory(module: str, factory: str) -> Any:
@@ -491,3 +523,18 @@ def open_engine(
     work = JudgingWork.of(reranker, cache)
     n_workers = engine.workers or min(os.cpu_count() or 1, _MAX_WORKERS)
     return RayEngine(work, n_workers=n_workers, address=engine.ray_address)
+
+
+_CHECKS: Mapping[str, Callable[[Any], object]] = {
+    "backend": _parse_kind,
+    "base_url": _check_url,
+    "cascade": partial(check_at_least, "cascade", least=1),
+    "embeddings": _split_embeddings,
+    "group_size": partial(check_at_least, "group_size", least=2),
+    "max_concurrency": partial(check_at_least, "max_concurrency", least=1),
+    "preset": preset,
+    "probability": partial(check_share, "probability"),
+    "requests_per_minute": partial(_check_rate, "requests_per_minute"),
+    "tokens_per_minute": partial(_check_rate, "tokens_per_minute"),
+    "workers": partial(check_at_least, "workers", least=1),
+}
