@@ -101,7 +101,9 @@ def test_ask_takes_conditions(ask, indexed):
     args = ("--collection", "papers", "--path", indexed, "--json")
     after = json.loads(ask(*args, "--where", 'year={"gte": 2015}').stdout)
     exactly = json.loads(ask(*args, "--where", "year=2012").stdout)
+    shortly = json.loads(ask(*args, "--where", "year > 2012", "--where", "year<=2020").stdout)
     assert [one["id"] for one in after["ranking"]] == ["review"]
+    assert [one["id"] for one in shortly["ranking"]] == ["review"]
     assert [one["id"] for one in exactly["ranking"]] == ["trial"]
 
 
@@ -113,7 +115,7 @@ def test_ask_says_what_to_try_when_nothing_passes(ask, source):
     result = ask(source, "--threshold", "0.99")
     assert result.exit_code == 0
     assert "lower --threshold" in result.stdout
-    assert "0.93 below the threshold  A trial. 2012" in result.stdout
+    assert " 1. score 0.93, below the threshold\n    A trial. 2012" in result.stdout
     assert "No evidence: none of 2 passages reaches 0.99." in result.stdout
     assert "[trial] retrieved as number 1" in result.stdout
 
@@ -122,13 +124,23 @@ def test_ask_says_what_to_try_when_nothing_passes(ask, source):
     ("where", "reason"),
     [
         ('yaer={"gte": 2015}', "no passage has metadata 'yaer'; did you mean 'year'? known: "),
+        ("YEAR=2012", "no passage has metadata 'YEAR'; did you mean 'year'? known: "),
         ("journal.name=x", "no passage has metadata 'journal.name'; known: source, title, year"),
-        ("year=1990", "no passage meets --where year=1990, of 2 that the question would find"),
     ],
 )
-def test_ask_says_which_condition_no_passage_meets(ask, source, where, reason):
-    result = ask(source, "--where", where)
+@pytest.mark.parametrize("question", [QUESTION, "zzz"])
+def test_a_condition_on_a_field_that_no_passage_has_is_an_error(
+    deepera, source, question, where, reason
+):
+    result = deepera("ask", question, source, "--where", where)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert reason in result.stderr
+
+
+def test_ask_says_which_condition_no_passage_meets(ask, source):
+    result = ask(source, "--where", "year=1990")
     assert result.exit_code == 0
+    reason = "no passage meets --where year=1990, of 2 that the question would find"
     assert reason in result.stderr
     assert "Nothing was retrieved.\n" in result.stdout
 
@@ -137,7 +149,7 @@ def test_what_on_empty_keeps_is_loudly_below_the_threshold(ask, source):
     shown = " ".join(ask(source, "--threshold", "0.99", "--on-empty", "top1").stdout.split())
     assert "BELOW THE THRESHOLD: none of 2 passages reaches 0.99." in shown
     assert "It is not evidence." in shown
-    assert "0.93 below the threshold A trial" in shown
+    assert "score 0.93, below the threshold A trial" in shown
     assert "no_evidence: 0 kept, 1 shown by --on-empty top1, 1 dropped" in shown
 
 
@@ -238,7 +250,10 @@ def test_embeddings_of_a_factory_make_a_hybrid_collection(deepera, start, source
         ((), "neither was given"),
         (("source", "--collection", "papers"), "both were given"),
         (("source", "--path", "store"), "--path and --qdrant-url go with --collection"),
-        (("source", "--where", "year"), "--where must be FIELD=VALUE, got 'year'"),
+        (
+            ("source", "--where", "year"),
+            "must be FIELD=VALUE or e.g. 'year>=2015', in quotes, got 'year'",
+        ),
         (("source", "--embeddings", "words"), "--embeddings must be"),
         (("source", "--embeddings", "json:dumps"), "cannot be built"),
         (("source", "--embeddings", "builtins:dict"), "must return LangChain Embeddings"),
@@ -470,6 +485,10 @@ def test_a_collection_made_with_our_embeddings_is_opened_with_them(deepera, sour
     assert ids[0] == ids[1]
     again = deepera("index", source, *place)
     assert (again.exit_code, "(hybrid)" in again.stdout) == (0, True)
+    assert again.stderr == (
+        "deepera: 'papers' was made with embeddings (EvidenceEmbeddings), so these passages are "
+        "embedded with them, too\n"
+    )
 
 
 def test_a_collection_made_with_other_embeddings_names_the_flag(
