@@ -79,7 +79,7 @@ def open_collection(
             embeddings = _find_recorded(client, name, find_embeddings)
         mode = _check_existing(client, name, mode, embeddings)
     elif must_exist:
-        raise StoreError(f"there is no collection {name!r}; {describe_others(client)}")
+        raise StoreError(f"there is no collection {name!r}; {describe_others(client, name)}")
     else:
         mode = _create_collection(client, name, mode, embeddings)
     return QdrantVectorStore(
@@ -211,7 +211,9 @@ def _measure(embeddings: Embeddings) -> int:
     return len(embeddings.embed_query("size"))
 
 
-def describe_others(client: QdrantClient) -> str:
-    """Say which collections there are."""
+def describe_others(client: QdrantClient, name: str) -> str:
+    """Say which collections there are, and which of them was probably meant by a name."""
     names = sorted(collection.name for collection in client.get_collections().collections)
-    return f"there are {', '.join(map(repr, names))}" if names else "there are none"
+    if not names:
+        return "there are none"
+    return f"there are {', '.join(map(repr, names))}{suggest_value(name, names)}"

@@ -278,7 +278,9 @@ def test_a_blank_question_is_an_error(deepera, source):
 def test_a_missing_collection_leaves_code_3(ask, indexed):
     result = ask("--collection", "other", "--path", indexed)
     assert result.exit_code == 3
-    assert "there is no collection 'other'; there are 'papers'" in result.stderr
+    assert "there is no collection 'other'; there are 'papers'\n" in result.stderr
+    near = ask("--collection", "papres", "--path", indexed)
+    assert "there are 'papers'; did you mean 'papers'?" in near.stderr
 
 
 def test_a_missing_store_leaves_code_3(ask, tmp_path):
