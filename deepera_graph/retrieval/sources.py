@@ -26,6 +26,7 @@ from deepera_graph.text.jsonl import BOM, parse_object
 from deepera_graph.text.records import (
     GZIP,
     MOST_BAD,
+    REFERENCES,
     SUFFIXES,
     RawRecord,
     describe_wrong_file,
@@ -89,7 +90,7 @@ _TEXTS = (".txt", ".md")
 KNOWN_SUFFIXES = (*SUFFIXES, *_TEXTS)
 _INSTEAD = {
     ".pdf": "convert it to text first",
-    **dict.fromkeys((".ris", ".bib", ".enw"), "export the library as CSV"),
+    **dict.fromkeys((".bib", ".enw"), "export the library as RIS"),
     **dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as CSV"),
 }
 _IS_QUESTIONS = "This looks like a file of questions: see deepera rerank"
@@ -139,7 +140,8 @@ def read_passages(
     """Read passages one by one, in order; a folder's files in order of their names, nested too.
 
     - ``.jsonl``, ``.ndjson``: one object a line; ``.json``: a list of them; ``.csv``, ``.tsv``: a
-      header, then one row a passage; ``.nbib``: records of PubMed.
+      header, then one row a passage; ``.ris``: references of citation managers and publishers;
+      ``.nbib``: records of PubMed.
     - Fields, in any case: `text` (or `page_content`, `contents`, `content`, `abstract`, `Abstract
       Note`, `passage`, `segment`, `body`), and if known `id` (or `_id`, `docid`; else `pmid`, `doi`
       or `key`), `title`, `metadata`; others become metadata, `Publication Year` as `year` and what
@@ -262,21 +264,22 @@ class _Reader:
     def _read_file(self, file: Path, records: Iterable[Record | _Bad]) -> Iterator[Record]:
         """Yield the records that can be used; give up a file that begins with bad ones alone."""
         held: list[_Bad] = []
-        n_good = 0
+        is_right_kind = False
         for found in records:
             one = self._check_id(found) if isinstance(found, Record) else found
             if isinstance(one, Record):
-                n_good += 1
+                is_right_kind = True
                 yield one
             else:
+                is_right_kind |= suffix_of(file) in REFERENCES and bool(one.fields)
                 held.append(one)
-            if n_good or self._on_skip is None:
+            if is_right_kind or self._on_skip is None:
                 self._skip_all(held)
             if len(held) == MOST_BAD:
                 raise _wrong_file(file, held, whole=False)
         if held:
             raise _wrong_file(file, held, whole=True)
-        if not n_good:
+        if not is_right_kind:
             raise InputError(f"{file}: the file is empty")
 
     def _skip_all(self, held: list[_Bad]) -> None:
