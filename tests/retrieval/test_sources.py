@@ -291,11 +291,11 @@ def test_lines_before_a_bad_one_are_numbered_over_the_whole_folder(write):
     ("name", "message"),
     [
         ("missing.jsonl", "no file 'missing.jsonl'"),
-        ("a.pdf", "a.pdf: cannot read this kind .*; convert it"),
+        ("a.docx", r"a\.docx: cannot read this kind .*; save it as PDF"),
     ],
 )
 def test_a_path_that_cannot_be_read_is_refused_before_reading(write, name, message):
-    write("a.pdf", "%PDF")
+    write("a.docx", "x")
     with pytest.raises(InputError, match=message):
         read_passages(name)
 
@@ -303,7 +303,7 @@ def test_a_path_that_cannot_be_read_is_refused_before_reading(write, name, messa
 def test_a_folder_without_passages_is_an_error(write):
     write("f/image.png", "x")
     message = (
-        r"folder 'f' holds no \.jsonl, .*, \.md file; skipped 1 file \(1 \.png\): f/image\.png"
+        r"folder 'f' holds no \.jsonl, .*, \.pdf file; skipped 1 file \(1 \.png\): f/image\.png"
     )
     with pytest.raises(InputError, match=message):
         read_passages("f")
