@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -26,6 +26,16 @@ _REFERENCES = re.compile(
     r"[ :.]*$",
     re.IGNORECASE | re.MULTILINE,
 )
+_HEADINGS = """
+    abstract|summary|introduction|background|methods?|methodology|(?:materials?|patients?|subjects?)
+    and methods?|methods? and materials?|experimental|experimental section|results|findings
+    |results and discussion|discussion|conclusions?|discussion and conclusions?|limitations
+    |acknowledge?ments?|funding|(?:conflicts?|competing)(?: of)? interests?
+    """
+_HEADING = re.compile(
+    rf"(?:\d+(?:\.\d+)*\.? )?({' '.join(_HEADINGS.split()).replace(' |', '|')})[ :.]*",
+    re.IGNORECASE,
+)
 _AFTER_REFERENCES = re.compile(
     r"^(?:appendix|appendices|supplementary|supporting information|figure legends)\b.{0,60}$",
     re.IGNORECASE | re.MULTILINE,
@@ -41,31 +51,59 @@ _MOST_NAMED = 8
 _IMAGE = "an image without text"
 
 
+class PdfSection(NamedTuple):
+    """What stands under one heading, and where.
+
+    Attributes:
+        name: The heading, such as ``Results``; empty if there is none that is known.
+        text: Of one page after the other, separated by single spaces; not blank.
+        starts: Where in it each page begins.
+        pages: The numbers of these pages, counted from 1.
+    """
+
+    name: str
+    text: str
+    starts: tuple[int, ...]
+    pages: tuple[int, ...]
+
+    def find_place(self, start: int, end: int) -> dict[str, Any]:
+        """Return `section`, `page` and `last_page` of a part of the text, as far as they say."""
+        first, last = (
+            self.pages[bisect_right(self.starts, offset) - 1] for offset in (start, end - 1)
+        )
+        return {
+            **({"section": self.name} if self.name else {}),
+            "page": first,
+            **({} if first == last else {"last_page": last}),
+        }
+
+
 class PdfText(NamedTuple):
     """What was read of a PDF file.
 
     Attributes:
-        text: Of all pages that have one, in order, separated by single spaces.
-        starts: Where in it each of these pages begins.
-        pages: Their numbers, counted from 1.
+        sections: Not empty.
         title: What the file says of itself, or nothing.
         metadata: `authors` and `doi`, if the file tells them.
         unread: What is wrong with pages that could not be read, or nothing.
     """
 
-    text: str
-    starts: tuple[int, ...]
-    pages: tuple[int, ...]
+    sections: tuple[PdfSection, ...]
     title: str
     metadata: dict[str, Any]
     unread: str
 
-    def find_pages(self, start: int, end: int) -> dict[str, int]:
-        """Return the `page` on which a part of the text begins, and its `last_page` if another."""
-        first, last = (
-            self.pages[bisect_right(self.starts, offset) - 1] for offset in (start, end - 1)
-        )
-        return {"page": first} if first == last else {"page": first, "last_page": last}
+    @property
+    def whole(self) -> PdfSection:
+        """All of the text, without headings."""
+        parts = [
+            (page, section.text[start:end].strip())
+            for section in self.sections
+            for page, (start, end) in zip(
+                section.pages, pairwise((*section.starts, len(section.text))), strict=True
+            )
+        ]
+        return _to_section("", parts)
 
 
 def check_pdf_reader() -> None:
@@ -78,7 +116,8 @@ def read_pdf(file: Path, source: BinaryIO) -> PdfText:
 
     Words broken at the end of a line are joined, unless the file has them with a hyphen elsewhere.
     Lines that stand at the top or bottom of many pages, page numbers, and a list of references at
-    the end are left out. A page that cannot be read, or that is an image alone, costs itself alone.
+    the end are left out; usual headings on lines of their own begin a section. A page that cannot
+    be read, or that is an image alone, costs itself alone.
 
     Raises:
         InputError: The file is broken, protected by a password, or has no text.
@@ -96,17 +135,14 @@ def read_pdf(file: Path, source: BinaryIO) -> PdfText:
         info = _read_info(reader)
     n_pages = len(pages) + len(bad)
     clean = _join_broken_words(_drop_references(_drop_running_lines(list(pages.values()))))
-    texts = {number: " ".join(text.split()) for number, text in zip(pages, clean, strict=True)}
-    texts = {number: text for number, text in texts.items() if text}
-    if not texts:
+    sections = tuple(_split_sections(dict(zip(pages, clean, strict=True))))
+    if not sections:
         raise InputError(f"{file}: {_describe_no_text(n_pages, bad)}")
-    lengths = [len(text) + 1 for text in texts.values()]
+    first_page = " ".join(next(iter(filter(str.strip, pages.values()))).split())
     return PdfText(
-        text=" ".join(texts.values()),
-        starts=tuple(accumulate(lengths[:-1], initial=0)),
-        pages=tuple(texts),
+        sections=sections,
         title=_find_title(info),
-        metadata=_find_metadata(info, next(iter(texts.values()))),
+        metadata=_find_metadata(info, first_page),
         unread=_describe_unread(bad, n_pages),
     )
 
@@ -228,6 +264,36 @@ def _join_broken_words(pages: Sequence[str]) -> list[str]:
         return parted if parted.lower() in known and whole.lower() not in known else whole
 
     return [_BROKEN_WORD.sub(join, page).replace("\u00ad", "") for page in pages]
+
+
+def _split_sections(pages: dict[int, str]) -> Iterator[PdfSection]:
+    """Yield what stands under each heading; the headings are no part of the text."""
+    name, parts = "", list[tuple[int, list[str]]]()
+    for number, text in pages.items():
+        parts.append((number, []))
+        for line in text.splitlines():
+            if heading := _HEADING.fullmatch(line.strip()):
+                yield from _join_lines(name, parts)
+                name, parts = heading[1].capitalize(), [(number, [])]
+            else:
+                parts[-1][1].append(line)
+    yield from _join_lines(name, parts)
+
+
+def _join_lines(name: str, parts: Sequence[tuple[int, list[str]]]) -> Iterator[PdfSection]:
+    texts = [(number, " ".join(" ".join(lines).split())) for number, lines in parts]
+    if texts := [(number, text) for number, text in texts if text]:
+        yield _to_section(name, texts)
+
+
+def _to_section(name: str, parts: Sequence[tuple[int, str]]) -> PdfSection:
+    lengths = [len(text) + 1 for _, text in parts]
+    return PdfSection(
+        name=name,
+        text=" ".join(text for _, text in parts),
+        starts=tuple(accumulate(lengths[:-1], initial=0)),
+        pages=tuple(number for number, _ in parts),
+    )
 
 
 def _find_title(info: dict[str, str]) -> str:

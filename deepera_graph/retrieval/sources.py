@@ -153,8 +153,8 @@ def read_passages(
       or `key`), `title`, `metadata`; others become metadata, `Publication Year` as `year` and what
       the journal is called as `journal`.
     - ``.txt``, ``.md``: one file is one text; a Markdown file's first heading is its title.
-    - ``.pdf`` (extra `documents`): one file is one text; the metadata of a passage has `page`, and
-      `last_page` if it ends on another.
+    - ``.pdf`` (extra `documents`): one file is one text, cut at its headings, too; the metadata
+      of a passage has `section`, `page`, and `last_page` if it ends on another.
     - Any of these with ``.gz`` behind it.
 
     A text above *max_words* is cut between sentences into parts ``ID#1``, ``ID#2``, ... numbered
@@ -369,7 +369,7 @@ def _read_pdf(file: Path, source: BinaryIO) -> Iterator[Record | Skipped]:
     titled = _read_file_name(file)
     metadata = {"year": titled["year"]} if "year" in titled else {}
     title = pdf.title or titled["title"]
-    yield Record(name, name, pdf.text, title, {**metadata, **pdf.metadata}, True, pdf)
+    yield Record(name, name, pdf.whole.text, title, {**metadata, **pdf.metadata}, True, pdf)
     if pdf.unread:
         yield Skipped(name, pdf.unread)
 
@@ -450,14 +450,27 @@ def _cut_record(record: Record, file: Path, max_words: int | None) -> Iterator[D
     metadata = {"source": file.as_posix(), **record.metadata}
     if record.title:
         metadata["title"] = record.title
-    parts = cut_text(record.text, max_words=max_words)
-    end = 0
-    for number, part in enumerate(parts, start=1):
-        name, place = record.id, dict[str, Any]()
-        if len(parts) > 1:
-            name, place = f"{record.id}#{number}", {"part": number}
-        if record.pdf is not None:
-            start = record.text.index(part, end)
+    if record.pdf is None:
+        parts = [(part, dict[str, Any]()) for part in cut_text(record.text, max_words=max_words)]
+    else:
+        parts = list(_cut_pdf(record.pdf, max_words))
+    if len(parts) == 1:
+        [(text, place)] = parts
+        yield Document(id=record.id, page_content=text, metadata={**metadata, **place})
+        return
+    for number, (part, place) in enumerate(parts, start=1):
+        yield Document(
+            id=f"{record.id}#{number}",
+            page_content=part,
+            metadata={**metadata, "part": number, **place},
+        )
+
+
+def _cut_pdf(pdf: PdfText, max_words: int | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Cut the sections of a PDF, and say where each part stands."""
+    for section in [pdf.whole] if max_words is None else pdf.sections:
+        end = 0
+        for part in cut_text(section.text, max_words=max_words):
+            start = section.text.index(part, end)
             end = start + len(part)
-            place |= record.pdf.find_pages(start, end)
-        yield Document(id=name, page_content=part, metadata={**metadata, **place})
+            yield part, section.find_place(start, end)

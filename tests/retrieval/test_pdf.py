@@ -73,6 +73,24 @@ def test_a_passage_names_the_pages_it_stands_on(write):
     assert {one.metadata["part"] for one in parts} == {1, 2, 3}
 
 
+def test_usual_headings_begin_a_section_unless_nothing_is_cut(write):
+    pages = [["Kelp", "1. Introduction", "Is it", "eaten?"], ["It is.", "RESULTS", "Otters ate."]]
+    name = write("a.pdf", write_pdf(*pages))
+    found = [(one.page_content, one.metadata) for one in read_passages(name)]
+    source = {"source": "a.pdf"}
+    assert found == [
+        ("Kelp", {**source, "part": 1, "page": 1}),
+        (
+            "Is it eaten? It is.",
+            {**source, "part": 2, "section": "Introduction", "page": 1, "last_page": 2},
+        ),
+        ("Otters ate.", {**source, "part": 3, "section": "Results", "page": 2}),
+    ]
+    [whole] = read_passages(name, max_words=None)
+    assert whole.page_content == "Kelp Is it eaten? It is. Otters ate."
+    assert whole.metadata == {**source, "page": 1, "last_page": 2}
+
+
 def test_columns_are_read_one_after_the_other(write):
     columns = [["Kelp grew where", "otters lived."], ["Urchins died", "there."]]
     name = write("a.pdf", write_pdf([], columns={0: columns}))
