@@ -3,7 +3,7 @@
 import csv
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from html import escape
 from io import StringIO
@@ -249,14 +249,14 @@ def _to_bibtex(result: RerankResult) -> str:
     entries: dict[tuple[str, ...], list[RankedPassage]] = {}
     for one in passages:  # parts of one article are one entry
         source = one.citation
-        known = source.link or source.title
+        known = source.link.lower() or source.title
         entries.setdefault((known, "" if known else one.id), []).append(one)
     taken: set[str] = set()
     return "\n".join(_bibtex_entry(parts, taken) for parts in entries.values())
 
 
 def _bibtex_entry(parts: list[RankedPassage], taken: set[str]) -> str:
-    source = parts[0].citation
+    source = _merge([one.citation for one in parts])
     notes = (f"score {_show(one.score)}: {one.quote or one.summary}" for one in parts)
     fields = {
         "author": " and ".join(source.authors),
@@ -277,6 +277,14 @@ def _bibtex_entry(parts: list[RankedPassage], taken: set[str]) -> str:
     ]
     kind = "article" if source.venue else "misc"
     return "\n".join([f"@{kind}{{{_bibtex_key(source, taken)},", *lines, "}"]) + "\n"
+
+
+def _merge(sources: Sequence[Citation]) -> Citation:
+    """Return what all know of one article: a PDF and an export of the library differ in that."""
+    merged: dict[str, Any] = {}
+    for one in sources:
+        merged |= {name: value for name, value in asdict(one).items() if not merged.get(name)}
+    return Citation(**merged)
 
 
 def _bibtex_key(source: Citation, taken: set[str]) -> str:
