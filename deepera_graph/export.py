@@ -3,7 +3,7 @@
 import csv
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from html import escape
 from io import StringIO
@@ -14,6 +14,7 @@ from deepera_graph.citation import Citation
 from deepera_graph.errors import SettingsError
 from deepera_graph.result import RankedPassage, RerankResult, result_html
 from deepera_graph.schema import describe_directions, name_direction
+from deepera_graph.settings import suggest_value
 
 ExportFormat = Literal["markdown", "html", "csv", "json", "bibtex"]
 N_NEAREST = 3
@@ -44,7 +45,9 @@ def export_result(result: RerankResult, format: ExportFormat, *, whole: bool = F
         SettingsError: There is no such format.
     """
     if format not in get_args(ExportFormat):
-        raise SettingsError(f"format must be one of {list(get_args(ExportFormat))}, got {format!r}")
+        known = get_args(ExportFormat)
+        hint = suggest_value(format, known)
+        raise SettingsError(f"format must be one of {list(known)}, got {format!r}{hint}")
     if format == "json":
         plain = describe_result(result, whole=True)
         return json.dumps(plain, ensure_ascii=False, indent=2) + "\n"
@@ -246,14 +249,14 @@ def _to_bibtex(result: RerankResult) -> str:
     entries: dict[tuple[str, ...], list[RankedPassage]] = {}
     for one in passages:  # parts of one article are one entry
         source = one.citation
-        known = source.link or source.title
+        known = source.link.lower() or source.title
         entries.setdefault((known, "" if known else one.id), []).append(one)
     taken: set[str] = set()
     return "\n".join(_bibtex_entry(parts, taken) for parts in entries.values())
 
 
 def _bibtex_entry(parts: list[RankedPassage], taken: set[str]) -> str:
-    source = parts[0].citation
+    source = _merge([one.citation for one in parts])
     notes = (f"score {_show(one.score)}: {one.quote or one.summary}" for one in parts)
     fields = {
         "author": " and ".join(source.authors),
@@ -274,6 +277,14 @@ def _bibtex_entry(parts: list[RankedPassage], taken: set[str]) -> str:
     ]
     kind = "article" if source.venue else "misc"
     return "\n".join([f"@{kind}{{{_bibtex_key(source, taken)},", *lines, "}"]) + "\n"
+
+
+def _merge(sources: Sequence[Citation]) -> Citation:
+    """Return what all know of one article: a PDF and an export of the library differ in that."""
+    merged: dict[str, Any] = {}
+    for one in sources:
+        merged |= {name: value for name, value in asdict(one).items() if not merged.get(name)}
+    return Citation(**merged)
 
 
 def _bibtex_key(source: Citation, taken: set[str]) -> str:

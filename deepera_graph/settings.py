@@ -268,7 +268,8 @@ def preset(name: str) -> Preset:
     """
     found = next((one for one in PRESETS.values() if one.name == name), None)
     if found is None:
-        raise SettingsError(f"preset must be one of {', '.join(PRESETS)}, got {name!r}")
+        hint = suggest_value(name, PRESETS)
+        raise SettingsError(f"preset must be one of {', '.join(PRESETS)}, got {name!r}{hint}")
     return found
 
 
@@ -299,10 +300,16 @@ def _accept_old_names(init: Callable[..., None]) -> Callable[..., None]:
 Settings.__init__ = _accept_old_names(Settings.__init__)  # type: ignore[method-assign]  # for a while
 
 
-def suggest_name(name: str, known: Iterable[str]) -> str:
+def suggest_name(name: object, known: Iterable[str]) -> str:
     """Return ``did you mean 'threshold'?``, or nothing if no known name is near."""
     near = get_close_matches(str(name).lower().replace("-", "_"), list(known), n=1)
     return f"did you mean {near[0]!r}?" if near else ""
+
+
+def suggest_value(value: object, known: Iterable[object]) -> str:
+    """Return the same behind a semicolon, for the end of a message; of texts alone."""
+    near = suggest_name(value, [one for one in known if isinstance(one, str)])
+    return f"; {near}" if near and isinstance(value, str) else ""
 
 
 def read_fields(name: str, kind: type[T], value: object) -> T:
@@ -331,4 +338,5 @@ def check_at_least(name: str, value: object, least: int) -> None:
 
 def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
     if not any(value is choice or value == choice for choice in choices):
-        raise SettingsError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+        known, hint = ", ".join(map(repr, choices)), suggest_value(value, choices)
+        raise SettingsError(f"{name} must be one of {known}, got {value!r}{hint}")

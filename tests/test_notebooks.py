@@ -6,13 +6,16 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
 def printed(notebook: nbformat.NotebookNode) -> list[str]:
-    """What the code cells print; kernels warn on stderr of what is no business of ours."""
-    outputs = [one for cell in notebook.cells for one in cell.get("outputs", [])]
-    return [one.text for one in outputs if one.get("name") == "stdout"]
+    """What each code cell prints; kernels warn on stderr of what is no business of ours."""
+    cells = (cell.get("outputs", []) for cell in notebook.cells)
+    return [
+        "".join(one.text for one in outputs if one.get("name") == "stdout") for outputs in cells
+    ]
 
 
 @pytest.mark.full
@@ -21,10 +24,13 @@ def printed(notebook: nbformat.NotebookNode) -> list[str]:
 def test_a_notebook_runs_and_prints_what_is_stored_in_it(path: Path) -> None:
     stored = nbformat.read(path, as_version=4)
     again = nbformat.read(path, as_version=4)
-    NotebookClient(again, timeout=60, kernel_name="python3").execute()
+    resources = {"metadata": {"path": str(path.parent)}}  # as Jupyter does; they read files
+    NotebookClient(again, timeout=120, kernel_name="python3", resources=resources).execute()
     assert printed(again) == printed(stored)
     assert any(printed(stored))
 
 
-def test_there_is_a_notebook() -> None:
+def test_the_index_of_the_docs_lists_every_notebook() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     assert NOTEBOOKS
+    assert [one.name for one in NOTEBOOKS if f"](../notebooks/{one.name})" not in index] == []

@@ -6,11 +6,14 @@ working directory; above it variables such as ``DEEPERA_MODEL``; above these the
 
 import os
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import NoneType
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+
+import typer
 
 from deepera_graph.cli import options
 from deepera_graph.errors import SettingsError
@@ -25,6 +28,14 @@ _KINDS = (
     options.StoreOptions, options.EngineOptions,
 )  # fmt: skip
 OPTIONS = {one.name: one for kind in _KINDS for one in fields(kind)}
+_TYPES: dict[str, Any] = {
+    name: hint for kind in _KINDS for name, hint in get_type_hints(kind).items()
+}
+_NUMBERS = {int: "a whole number", float: "a number"}
+_FLAGS = {
+    **dict.fromkeys(("1", "true", "t", "yes", "y", "on"), True),
+    **dict.fromkeys(("0", "false", "f", "no", "n", "off"), False),
+}
 _PATHS = frozenset({"cache", "curve", "path"})
 _OF_A_CHAT_MODEL = frozenset(
     one.name for one in fields(options.JudgeOptions) if one.name not in options.FOR_ALL_JUDGES
@@ -70,21 +81,35 @@ class ShowOptions:
 
 
 def show(*, output: ShowOptions) -> None:
-    """Show what every option is configured to be, and where."""
-    from rich.table import Table
-    from rich.text import Text
-
-    from deepera_graph.cli.console import output_console, write_json
+    """Show what every option is configured to be, and where; and what cannot be so."""
+    from deepera_graph.cli.console import OK, USAGE, say, write_json
 
     file, found = find_file(), read_config()
     rows = [(name, found.get(name), OPTIONS[name].metadata) for name in OPTIONS]
+    problems = {name: said for name, one in found.items() if (said := find_problem(name, one))}
     if output.as_json:
-        plain = {
+        plain: dict[str, dict[str, Any]] = {
             name: {"value": value and value.value, "from": value.origin if value else "default"}
             for name, value, _ in rows
         }
+        for name, problem in problems.items():
+            plain[name]["problem"] = problem
         write_json({"file": file and str(file), "values": plain})
-        return
+    else:
+        _show_table(rows, file, problems)
+    for name, problem in problems.items():
+        say(f"{found[name].origin}: {problem}")
+    raise typer.Exit(USAGE if problems else OK)
+
+
+def _show_table(
+    rows: Sequence[tuple[str, Value | None, Any]], file: Path | None, problems: Collection[str]
+) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from deepera_graph.cli.console import output_console
+
     table = Table(box=None, pad_edge=False)
     for column in ("option", "value", "from"):
         table.add_column(column, overflow="fold")
@@ -93,7 +118,10 @@ def show(*, output: ShowOptions) -> None:
         shown = default if isinstance(default, str) else "local" if name == "engine" else ""
         table.add_row(
             name,
-            Text(str(value.value) if value else shown, style="" if value else "dim"),
+            Text(
+                str(value.value) if value else shown,
+                style="bold red" if name in problems else "" if value else "dim",
+            ),
             Text(value.origin if value else "default", style="" if value else "dim"),
         )
     console = output_console()
@@ -112,6 +140,47 @@ def read_config() -> dict[str, Value]:
     """
     file = find_file()
     return {**(_read_file(file) if file else {}), **_read_environment()}
+
+
+def find_problem(name: str, one: Value) -> str:
+    """Return what is wrong with a value that is configured; nothing if it can be used."""
+    from deepera_graph.cli.opening import check_option
+
+    try:
+        check_option(name, _convert(name, one.value))
+    except SettingsError as error:
+        return str(error)
+    return ""
+
+
+def _convert(name: str, value: str | bool) -> Any:
+    """Return a value as the option has it, from the text that is configured."""
+    kind = next(one for one in get_args(_TYPES[name]) or (_TYPES[name],) if one is not NoneType)
+    choices = get_args(_TYPES[name]) if get_origin(_TYPES[name]) is Literal else get_args(kind)
+    if choices:
+        from deepera_graph.settings import suggest_value
+
+        if value not in choices:
+            known, hint = ", ".join(map(repr, choices)), suggest_value(value, choices)
+            raise SettingsError(f"{name} must be one of {known}, got {value!r}{hint}")
+        return value
+    if kind is bool:
+        if str(value).lower() not in _FLAGS:
+            raise SettingsError(f"{name} must be true or false, got {value!r}")
+        return _FLAGS[str(value).lower()]
+    if kind not in _NUMBERS:
+        return value
+    try:
+        return kind(value)
+    except ValueError as error:
+        raise SettingsError(f"{name} must be {_NUMBERS[kind]}, got {value!r}") from error
+
+
+def describe_origin(error: SettingsError) -> str:
+    """Return where the value is configured that an error is about; nothing if it was given."""
+    found = read_config() if taken else {}
+    origins = [found[one].origin for one in taken if find_problem(one, found[one]) == str(error)]
+    return f" (from {origins[0]})" if origins else ""
 
 
 def find_file() -> Path | None:

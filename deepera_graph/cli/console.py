@@ -30,6 +30,7 @@ UNREACHABLE = 3
 INTERRUPTED = 130
 WIDTH_WITHOUT_TERMINAL = 110
 WIDTH_OF_TEXT = 100
+SECONDS_A_LINE = 15
 MOST_TOLD = 5  # lines about bad records, one by one
 
 
@@ -53,19 +54,34 @@ def needing(command: str, extra: str) -> Iterator[None]:
 
 
 class Bar:
-    """A progress bar over a total that may not be known, with a count and its rate beside it."""
+    """A progress bar over a total that may not be known, with a count and its rate beside it.
 
-    def __init__(self, progress: Progress, what: str, total: float | None) -> None:
+    Where no bar can be shown, as stderr is a file, there is a *plain* line every 15 seconds.
+    """
+
+    def __init__(
+        self,
+        progress: Progress,
+        what: str,
+        total: float | None,
+        *,
+        plain: bool,
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
         self._progress, self._total = progress, total
         self._task = progress.add_task(what, total=total, count="")
-        self._started = perf_counter()
+        self._what, self._plain, self._clock = what, plain, clock
+        self._started = self._told = clock()
 
     def move(self, *, to: float | None = None, count: int, total: float | None = None) -> None:
         """Show how far things are: *to* of the total, and *count* things done."""
-        self._total = total or self._total
-        seconds = perf_counter() - self._started
+        self._total, now = total or self._total, self._clock()
+        seconds = now - self._started
         shown = describe_progress(count, to, self._total, seconds)
         self._progress.update(self._task, completed=to, total=self._total, count=shown)
+        if self._plain and now - self._told >= SECONDS_A_LINE:
+            self._told = now
+            say(f"{self._what}: {shown}{describe_rest(to, self._total, seconds)}")
 
 
 def describe_progress(count: int, done: float | None, total: float | None, seconds: float) -> str:
@@ -85,9 +101,25 @@ def describe_progress(count: int, done: float | None, total: float | None, secon
     return f"{count}{of}, {shown}"
 
 
+def describe_rest(done: float | None, total: float | None, seconds: float) -> str:
+    """Return how much is done and how long the rest may take: ``, 25 %, about 3 min left``."""
+    if not done or not total or done >= total:
+        return ""
+    left = seconds * (total - done) / done
+    units = ((3600, "h"), (60, "min"), (1, "s"))
+    size, unit = next(one for one in units if left >= 2 * one[0] or one[0] == 1)
+    return f", {100 * done / total:.0f} %, about {left / size:.0f} {unit} left"
+
+
 @contextmanager
-def progress_bar(what: str, *, total: float | None = None, hidden: bool) -> Iterator[Bar]:
-    """Show a bar on stderr; none if it is hidden or stderr is no terminal.
+def progress_bar(
+    what: str,
+    *,
+    total: float | None = None,
+    hidden: bool,
+    clock: Callable[[], float] = perf_counter,
+) -> Iterator[Bar]:
+    """Show a bar on stderr, or a line now and then where that is no terminal; none if hidden.
 
     Where the total is known, there are the share that is done and the time left, too.
     """
@@ -112,7 +144,7 @@ def progress_bar(what: str, *, total: float | None = None, hidden: bool) -> Iter
         TimeRemainingColumn(),
     )
     with _progress(columns, hidden=hidden) as progress:
-        yield Bar(progress, what, total)
+        yield Bar(progress, what, total, plain=progress.disable and not hidden, clock=clock)
 
 
 def go_on_command(*more: str, without: Iterable[str] = ()) -> str:

@@ -100,11 +100,13 @@ def demo(
 
 def _find_questions(ids: Sequence[str], *, hard: bool) -> list[DemoQuestion]:
     from deepera_graph.demo import read_questions
+    from deepera_graph.settings import suggest_value
 
     questions = {question.id: question for question in read_questions(hard=hard)}
     for name in ids:
         if name not in questions:
-            raise SettingsError(f"there is no question {name!r}; there are {', '.join(questions)}")
+            known, hint = ", ".join(questions), suggest_value(name, questions)
+            raise SettingsError(f"there is no question {name!r}; there are {known}{hint}")
     return [question for name, question in questions.items() if not ids or name in ids]
 
 
@@ -135,7 +137,7 @@ def _show_legend(console: Console, threshold: float, *, verbose: bool) -> None:
 def _overview(trials: Sequence[Trial]) -> Table:
     """Return a line a question: what is first as retrieved, and after, and what was kept."""
     table = Table(box=None, pad_edge=False, title="all questions", title_justify="left")
-    for name in ("", "first as retrieved", "first as evidence", "score", "outcome", "kept"):
+    for name in ("", "first before", "first after", "score", "outcome", "kept"):
         table.add_column(name, no_wrap=True, justify="right" if name == "score" else "left")
     for trial in trials:
         ranked = trial.result.passages[:1]
@@ -193,8 +195,8 @@ def _show_trial(console: Console, trial: Trial, *, verbose: bool) -> None:
 def _before_and_after(trial: Trial, n: int) -> Table:
     table = Table(box=None, expand=True, pad_edge=False)
     table.add_column("", style="dim", no_wrap=True)
-    table.add_column("before: as retrieved", ratio=1, no_wrap=True)
-    table.add_column("after: as evidence", ratio=1, no_wrap=True)
+    table.add_column("before: as retrieved", ratio=1)
+    table.add_column("after: as evidence", ratio=1)
     ranked = trial.result.passages[:n]
     for rank, (before, after) in enumerate(zip(trial.by_retrieval, ranked, strict=False), start=1):
         score = Text(f"{show_number(after.score)} ", style="bold" if after.kept else "dim")
@@ -206,18 +208,14 @@ def _entry(trial: Trial, passage: RankedPassage) -> Text:
     title = str(passage.metadata.get("title") or "")
     entry = Text.assemble((passage.id, "dim"), " ", _colour(_short_label(trial, passage)), " ")
     entry.append(title)
-    entry.no_wrap, entry.overflow = True, "ellipsis"
     return entry
 
 
 def _show_passage(console: Console, trial: Trial, passage: RankedPassage) -> None:
     near = trial.result.fallback is not None
-    head = ("below the threshold ", "bold red") if near else ("kept ", "bold green")
-    console.print(
-        Text.assemble(
-            head, (passage.id, "bold"), f" {show_number(passage.score)} ", _label(trial, passage)
-        )
-    )
+    head = ("below the threshold: ", "bold red") if near else ("kept ", "bold green")
+    score = f" score {show_number(passage.score)} "
+    console.print(Text.assemble(head, (passage.id, "bold"), score, _label(trial, passage)))
     words = passage.summary or passage.quote
     for text, style in ((words, "italic"), (passage.reason, "dim")):
         if text:
@@ -235,7 +233,7 @@ def _show_dropped(console: Console, trial: Trial) -> None:
         if place < N_SHOWN or trial.label(passage) == GOLDEN
     ]
     for passage in shown:
-        words = [f"{passage.id} {show_number(passage.score)}", trial.label(passage)]
+        words = [f"{passage.id} score {show_number(passage.score)}", trial.label(passage)]
         line = " ".join(filter(None, words))
         why = f": {passage.reason}" if passage.reason else ""
         console.print(Text.assemble(("dropped ", "red"), line + why))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from deepera_graph.cli.console import count, say, show_number
+from deepera_graph.errors import SettingsError
 from deepera_graph.export import (
     BELOW,
     N_NEAREST,
@@ -30,35 +31,43 @@ if TYPE_CHECKING:
 
 _SHOWN_CHARS = 300
 _MOST_NAMES = 12
-_LOOKED_AT = 200  # passages, to see what metadata there is
+_LOOKED_AT = 200  # passages, to see how many a condition leaves out
 
 
 def find_candidates(
     store: PassageStore, question: str, k: int, where: Mapping[str, Any]
 ) -> list[Document]:
-    """Search a store; if no passage meets the conditions, say why on stderr."""
+    """Search a store; if no passage meets the conditions, say why on stderr.
+
+    Raises:
+        SettingsError: No passage at all has a field that a condition names.
+    """
     found = store.search(question, k=k, where=where)
     if where and not found:
-        others = store.search(question, k=_LOOKED_AT)
-        say(_explain_conditions(where, [one.metadata for one in others]))
+        for name in where:
+            if not store.has_field(name):
+                raise SettingsError(_explain_field(name, store.field_names()))
+        others = len(store.search(question, k=_LOOKED_AT))
+        say(_explain_conditions(where, others))
     return found
 
 
-def _explain_conditions(where: Mapping[str, Any], metadata: list[dict[str, Any]]) -> str:
-    if not metadata:
+def _explain_field(name: str, known: Sequence[str]) -> str:
+    spelt = {one.casefold(): one for one in known}
+    close = get_close_matches(name.partition(".")[0].casefold(), spelt, n=1)
+    hint = f"did you mean {spelt[close[0]]!r}? " if close and "." not in name else ""
+    more = ", ..." if len(known) > _MOST_NAMES else ""
+    return (
+        f"--where: no passage has metadata {name!r}; {hint}"
+        f"known: {', '.join(known[:_MOST_NAMES]) or 'none'}{more}"
+    )
+
+
+def _explain_conditions(where: Mapping[str, Any], n_others: int) -> str:
+    if not n_others:
         return "no passage shares a word with the question, with or without --where"
-    ours = {"retrieval_rank", "retrieval_score"}
-    known = sorted({name for one in metadata for name in one} - ours)
-    for name in where:
-        field = name.partition(".")[0]
-        if field not in known:
-            close = get_close_matches(field, known, n=1)
-            hint = f"did you mean {close[0]!r}? " if close else ""
-            more = ", ..." if len(known) > _MOST_NAMES else ""
-            names = ", ".join(known[:_MOST_NAMES]) + more
-            return f"no passage has metadata {name!r}; {hint}known: {names}"
     shown = " and ".join(f"{name}={value}" for name, value in where.items())
-    n = f"{len(metadata)} or more" if len(metadata) == _LOOKED_AT else f"{len(metadata)}"
+    n = f"{n_others} or more" if n_others == _LOOKED_AT else f"{n_others}"
     return f"no passage meets --where {shown}, of {n} that the question would find without it"
 
 
@@ -105,7 +114,7 @@ def _closing_line(result: RerankResult) -> str:
     words = (
         f"{result.outcome}: {kept}, {len(result.dropped)} dropped, "
         f"{len(result.failed)} failed{unasked}; {count(result.total_usage.calls, 'call')}; "
-        f"{result.seconds['total']:.1f} s"
+        f"judged in {result.seconds['total']:.1f} s"
     )
     if said := describe_directions(result.direction_counts):
         words += f"; {said}"
@@ -132,15 +141,21 @@ def _show_answer(console: Console, result: RerankResult) -> None:
 def _show_passage(console: Console, result: RerankResult, passage: RankedPassage) -> None:
     """Show a passage that was kept, or one that is near: source, words, why, and where it was."""
     near = not is_evidence(result, passage)
+    said = name_direction(passage.direction)
     score = Text.assemble(
         (f"{passage.rank:>2}. ", "dim"),
+        ("score " if near else "", "red"),
         (show_number(passage.score), "bold red" if near else "bold green"),
-        (f" {BELOW}" if near else "", "red"),
-        f" {name_direction(passage.direction)}".rstrip(),
+        (f", {BELOW}" if near else "", "red"),
+        f"{',' if near else ''} {said}" if said else "",
     )
-    head = Table.grid(padding=(0, 2))
-    head.add_row(score, Text(str(passage.citation)))
-    console.print(head)
+    if near:
+        console.print(score)
+        console.print(_indent(Text(str(passage.citation))))
+    else:
+        head = Table.grid(padding=(0, 2))
+        head.add_row(score, Text(str(passage.citation)))
+        console.print(head)
     console.print(_indent(Text(passage.summary or _short(passage.text))))
     if passage.quote and passage.quote not in {passage.summary, _short(passage.text)}:
         console.print(_indent(Text(f"“{passage.quote}”", style="italic")))

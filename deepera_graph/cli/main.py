@@ -1,6 +1,7 @@
 """The command `deepera`: its commands, each found when it is called, its errors and its end."""
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Coroutine, Sequence
@@ -23,7 +24,7 @@ from deepera_graph.cli.console import (
     say,
     speak_any_encoding,
 )
-from deepera_graph.errors import BackendError, DeepEraError, StoreError
+from deepera_graph.errors import BackendError, DeepEraError, SettingsError, StoreError
 
 COMMANDS = {  # and the module that each is a function of
     "demo": "demo",
@@ -167,7 +168,7 @@ class _Commands(_Group):
             say(str(error))
             raise typer.Exit(UNREACHABLE) from error
         except DeepEraError as error:
-            say(str(error))
+            say(f"{error}{_origin_of(error)}")
             raise typer.Exit(USAGE) from error
         except BrokenPipeError:
             raise  # typer ends quietly when nobody reads on
@@ -176,6 +177,7 @@ class _Commands(_Group):
             raise typer.Exit(SOME_FAILED) from error
 
 
+_CHOICE, _QUOTED = re.compile(r"'([^']*)' is not one of (.*)"), re.compile(r"'([^']*)'")
 _PLAIN = {  # of the library that reads values
     "Value error, ": "",
     "Input should be a valid integer, unable to parse string as an integer": (
@@ -191,7 +193,14 @@ def _plain_message(error: typer.TyperException, given: Sequence[str]) -> str:
     for theirs, ours in _PLAIN.items():
         message = message.replace(theirs, ours)
     message, value = message.rstrip("."), _value(error, given)
-    return message if value.removeprefix(", got ") in message and value else message + value
+    hint = ""
+    if chosen := _CHOICE.search(message):
+        from deepera_graph.settings import suggest_value  # takes a quarter of a second
+
+        hint = suggest_value(chosen[1], _QUOTED.findall(chosen[2]))
+    if not value or value.removeprefix(", got ") not in message:
+        message += value
+    return message + hint
 
 
 def _value(error: typer.TyperException, given: Sequence[str]) -> str:
@@ -211,6 +220,12 @@ def _configured_value(parameter: Any) -> str:
     name = getattr(parameter, "name", "")
     found = read_config().get(name) if name else None
     return f", got {found.value!r} from {found.origin}" if found else ""
+
+
+def _origin_of(error: DeepEraError) -> str:
+    from deepera_graph.cli.config import describe_origin
+
+    return describe_origin(error) if isinstance(error, SettingsError) else ""
 
 
 def _help_of(error: typer.TyperException) -> str:

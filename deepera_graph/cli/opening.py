@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from difflib import get_close_matches
+from dataclasses import fields
 from functools import partial
 from importlib import import_module
 from itertools import chain
@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
+from deepera_graph.budget import Budget
 from deepera_graph.cli import config, options
 from deepera_graph.cli.console import MOST_TOLD, OK, SOME_FAILED, progress_bar, say
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.judges import NAMED, load_backend, parse_name
 from deepera_graph.packages import call_foreign
-from deepera_graph.settings import Preset, preset
+from deepera_graph.settings import Preset, Settings, check_at_least, preset, suggest_value
+from deepera_graph.thresholds import check_share
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from deepera_graph.jobs.ray import RayEngine
     from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.retrieval.collection import Mode
-    from deepera_graph.retrieval.sources import Skipped
+    from deepera_graph.retrieval.sources import Skipped, SkippedKind
     from deepera_graph.retrieval.store import PassageStore
     from deepera_graph.retrieval.word_index import WordIndex
     from deepera_graph.schema import Backend
@@ -66,11 +68,9 @@ def _parse_kind(name: str) -> str:
     try:
         kind = parse_name(name).kind
     except SettingsError as error:
-        close = get_close_matches(name, _NAMES, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
         raise SettingsError(
             f"--backend must be {', '.join(map(repr, _NAMES))} or "
-            f"'package.module:factory', got {name!r}{hint}"
+            f"'package.module:factory', got {name!r}{suggest_value(name, _NAMES)}"
         ) from error
     if kind == "llm":  # chat models are named by --model, so this is a module without a dot
         return "factory"
@@ -127,10 +127,13 @@ def check_server(chat: options.ServerOptions) -> None:
             f"no API key: set the environment variable {_KEY_VARIABLE}, or give --base-url for a "
             "server that needs none"
         )
-    if chat.base_url is not None and not re.match(r"https?://[^/]", chat.base_url):
-        raise SettingsError(
-            f"--base-url must start with http:// or https://, got {chat.base_url!r}"
-        )
+    if chat.base_url is not None:
+        _check_url(chat.base_url)
+
+
+def _check_url(url: str) -> None:
+    if not re.match(r"https?://[^/]", url):
+        raise SettingsError(f"--base-url must start with http:// or https://, got {url!r}")
 
 
 def _describe_missing_key(variable: str) -> str:
@@ -246,6 +249,27 @@ def _read_number(text: str, number: str) -> float:
         raise SettingsError(f"--threshold must be {_THRESHOLDS}, got {text!r}") from error
 
 
+def check_option(name: str, value: Any) -> None:
+    """Raise `SettingsError` if an option cannot have this value, whatever others have.
+
+    It is what the command says that works with it; packages, files and servers that a value names
+    are not looked for.
+    """
+    if check := _CHECKS.get(name):
+        check(value)
+    elif name in {one.name for one in fields(options.FilterOptions)} - {"curve"}:
+        kept = options.FilterOptions(**{name: value})
+        Settings.of(settings_of(options.JudgeOptions(), kept))
+    elif name in {one.name for one in fields(options.BudgetOptions)}:
+        prices = {"input_price": 0.0, "output_price": 0.0} if name == "max_cost" else {}
+        Budget(**{**prices, name: value})
+
+
+def _check_rate(name: str, value: float) -> None:
+    if not value > 0:
+        raise SettingsError(f"{name} must be > 0, got {value!r}")
+
+
 @contextmanager
 def judgements_of(backend: Backend, where: str | None) -> Iterator[JudgementCache | None]:
     """Open the cache that a backend is to use, and close it again.
@@ -342,11 +366,13 @@ class Source:
         skipped: Records and files that could not be used, the first 1000.
     """
 
-    def __init__(self, path: str, reading: options.ReadOptions) -> None:
+    def __init__(self, path: str, reading: options.ReadOptions, *, verbose: bool) -> None:
         from deepera_graph.retrieval.sources import read_passages
 
-        self._path = path
-        self._n_bad = 0
+        self._path, self._verbose = path, verbose
+        self._failed = False
+        self._kinds: dict[str, SkippedKind] = {}
+        self._n_skipped = 0
         self.skipped: list[Skipped] = []
         self.passages = read_passages(
             path,
@@ -359,8 +385,11 @@ class Source:
 
     @property
     def exit_code(self) -> int:
-        """What a command that was done otherwise ends with; files of other kinds are no failure."""
-        return SOME_FAILED if self._n_bad else OK
+        """What a command that was done otherwise ends with.
+
+        Files of other kinds are no failure, nor are papers without an abstract.
+        """
+        return SOME_FAILED if self._failed else OK
 
     def fill(self, store: PassageStore | WordIndex, *, quiet: bool, **how: Any) -> int:
         """Index all passages under a progress bar, as *how* says; return how many."""
@@ -375,17 +404,21 @@ class Source:
         self._n_read, self._n_bytes = n_read, n_bytes
 
     def tell(self) -> None:
-        """Say on stderr what was left out."""
+        """Say on stderr what was left out: a line a reason, or a line each."""
         from deepera_graph.retrieval.sources import describe_other_kinds
 
         others = [one for one in self.skipped if one.other_kind]
         bad = [one for one in self.skipped if not one.other_kind]
         if others:
-            say(describe_other_kinds(others))
-        for one in bad[:MOST_TOLD]:
+            say(describe_other_kinds(others, most=len(others) if self._verbose else MOST_TOLD))
+        told: list[Any] = bad if self._verbose else [*self._kinds.values()][:MOST_TOLD]
+        for one in told:
             say(f"skipped {one}")
-        if self._n_bad > MOST_TOLD:
-            say(f"skipped {self._n_bad - MOST_TOLD} more like these")
+        n_told = len(others) + (len(bad) if self._verbose else sum(one.n for one in told))
+        if self._n_skipped > n_told:
+            say(f"skipped {self._n_skipped - n_told} more that are not named")
+        if not self._verbose and any(one.n > len(one.first) for one in told):
+            say("-v names each of them, and why")
 
     def check(self) -> None:
         """Read the first passage, and put it back; if there is none, say why and leave."""
@@ -397,9 +430,17 @@ class Source:
         self.passages = chain([first], self.passages)
 
     def _note(self, skipped: Skipped) -> None:
-        self._n_bad += not skipped.other_kind
+        from deepera_graph.retrieval.sources import SkippedKind, kind_of
+
+        self._n_skipped += 1
         if len(self.skipped) < _MOST_KEPT:
             self.skipped.append(skipped)
+        if skipped.other_kind:
+            return
+        self._failed |= not skipped.without_text
+        kind = kind_of(skipped)
+        if kind in self._kinds or len(self._kinds) < _MOST_KEPT:
+            self._kinds.setdefault(kind, SkippedKind()).add(skipped)
 
 
 def _read_max_words(text: str | None) -> int | None:
@@ -418,13 +459,7 @@ def find_embeddings(embeddings: str | None) -> Embeddings | None:
     """Build the embeddings that `--embeddings` names; None if it was not given."""
     if embeddings is None:
         return None
-    name = _LOCAL_EMBEDDINGS if embeddings == "local" else embeddings
-    head, colon, tail = name.partition(":")
-    if not colon or not head or not tail:
-        raise SettingsError(
-            "--embeddings must be 'local', 'package.module:factory' or 'openai:model', "
-            f"got {embeddings!r}"
-        )
+    head, tail = _split_embeddings(embeddings)
     if head == "openai":
         return _openai_embeddings(tail)
     from langchain_core.embeddings import Embeddings
@@ -434,6 +469,17 @@ def find_embeddings(embeddings: str | None) -> Embeddings | None:
     if not isinstance(made, Embeddings):
         raise SettingsError(f"{what} must return LangChain Embeddings, got {made!r:.80}")
     return made
+
+
+def _split_embeddings(embeddings: str) -> tuple[str, str]:
+    name = _LOCAL_EMBEDDINGS if embeddings == "local" else embeddings
+    head, colon, tail = name.partition(":")
+    if not colon or not head or not tail:
+        raise SettingsError(
+            "--embeddings must be 'local', 'package.module:factory' or 'openai:model', "
+            f"got {embeddings!r}"
+        )
+    return head, tail
 
 
 def _call_factory(module: str, factory: str) -> Any:
@@ -477,3 +523,18 @@ def open_engine(
     work = JudgingWork.of(reranker, cache)
     n_workers = engine.workers or min(os.cpu_count() or 1, _MAX_WORKERS)
     return RayEngine(work, n_workers=n_workers, address=engine.ray_address)
+
+
+_CHECKS: Mapping[str, Callable[[Any], object]] = {
+    "backend": _parse_kind,
+    "base_url": _check_url,
+    "cascade": partial(check_at_least, "cascade", least=1),
+    "embeddings": _split_embeddings,
+    "group_size": partial(check_at_least, "group_size", least=2),
+    "max_concurrency": partial(check_at_least, "max_concurrency", least=1),
+    "preset": preset,
+    "probability": partial(check_share, "probability"),
+    "requests_per_minute": partial(_check_rate, "requests_per_minute"),
+    "tokens_per_minute": partial(_check_rate, "tokens_per_minute"),
+    "workers": partial(check_at_least, "workers", least=1),
+}

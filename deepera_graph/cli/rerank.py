@@ -102,8 +102,6 @@ def rerank(
     except InputError as error:
         say(f"{source!r}: {error}")
         raise typer.Exit(SOME_FAILED) from error
-    if not job.report.n_written and not job.report.n_bad:
-        say(f"{source!r} holds no line")
     raise typer.Exit(SOME_FAILED if job.report.n_bad or _all_degraded(job.report) else OK)
 
 
@@ -367,6 +365,8 @@ def _close(job: _Job, output: options.OutputOptions) -> None:
     data = json_bytes(report.to_dict())
     if job.report_path is not None:
         job.report_path.write_bytes(data)
+    if report.n_failed:
+        say(_describe_failures(report))
     if output.as_json and job.to_stdout:
         typer.echo(data.decode("utf-8", "replace"), err=True, nl=False)
     elif output.as_json:
@@ -374,6 +374,13 @@ def _close(job: _Job, output: options.OutputOptions) -> None:
     elif not output.quiet:
         tail = f"; report in {job.report_path}" if job.report_path else ""
         say(describe_report(report) + tail)
+
+
+def _describe_failures(report: JobReport) -> str:
+    """Say how many passages failed, and of what most of them did."""
+    cause, n = report.commonest_cause() or ("", 0)
+    which = count(n, "passage") if n == report.n_failed else f"{n} of {report.n_failed} passages"
+    return f"{which} could not be judged: {cause}"
 
 
 def describe_report(report: JobReport) -> str:
@@ -387,7 +394,7 @@ def describe_report(report: JobReport) -> str:
         f"{report.n_failed} failed{unasked}",
         _describe_outcomes(report),
         _describe_calls(report),
-        f"{report.to_dict()['seconds']['wall']:.1f} s",
+        f"{report.to_dict()['seconds']['wall']:.1f} s, not counting start-up",
     ]
     return "; ".join(words)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +18,7 @@ from deepera_graph.cli.console import (
     SOME_FAILED,
     count,
     progress_bar,
+    say,
     tell,
     text_console,
     write_bytes,
@@ -33,7 +35,8 @@ if TYPE_CHECKING:
 
 DAILY = {
     "index": (
-        "collection", "path", "qdrant_url", "mode", "embeddings", "max_words", "as_json", "quiet",
+        "collection", "path", "qdrant_url", "mode", "embeddings", "max_words", "verbose",
+        "as_json", "quiet",
     ),
     "ask": (
         "collection", "path", "retrieve", "where", "answer", "preset", "backend", "model",
@@ -41,6 +44,8 @@ DAILY = {
     ),
 }  # fmt: skip
 _BATCH_OF_EMBEDDINGS = 32
+_CONDITION = re.compile(r"\s*([^=<>]*[^=<>\s])\s*(=|>=|<=|>|<)\s*(.*)", re.DOTALL)
+_BOUNDS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 _store = partial(opt, panel="Store")
 
 
@@ -65,8 +70,8 @@ class SearchOptions:
 
     retrieve: int = _store("Candidates retrieved.", metavar="K", default=30, least=1)
     where: list[str] | None = _store(
-        'Only passages with this metadata; VALUE may be JSON: a list, or a range as {"gte": 2015}. '
-        "May be repeated.",
+        "Only passages with this metadata: FIELD=VALUE, or 'year>=2015' in quotes; VALUE may be "
+        'JSON: a list, or a range as {"gte": 2015}. May be repeated.',
         brief="Only passages with this metadata.",
         metavar="FIELD=VALUE",
     )
@@ -81,19 +86,34 @@ class SearchOptions:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class IndexOutputOptions(options.OutputOptions):
+    """What is told."""
+
+    verbose: bool = opt(
+        "Name every record and file that was skipped, and why.",
+        "--verbose",
+        "-v",
+        default=False,
+    )
+
+
 def index(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="A file or a folder.")],
     *,
     store: NewStoreOptions,
     reading: options.ReadOptions,
-    output: options.OutputOptions,
+    output: IndexOutputOptions,
 ) -> None:
     """Put the passages of a file or folder into a collection that `deepera ask` can search."""
     from deepera_graph.cli.opening import Source, open_collection
 
-    read = Source(source, reading)
+    read = Source(source, reading, verbose=output.verbose)
     read.check()
     with open_collection(store, mode=store.mode, must_exist=False) as opened:
+        if opened.embeddings_name and not opened.is_new and store.embeddings is None:
+            made_by = f"{store.collection!r} was made with embeddings ({opened.embeddings_name})"
+            say(f"{made_by}, so these passages are embedded with them, too")
         try:
             n_indexed = read.fill(opened, quiet=output.quiet, **_batches(store))
         except BaseException:
@@ -146,7 +166,7 @@ def ask(
     if source is not None and Path(question).is_file() and not Path(source).exists():
         raise InputError(f"the QUESTION comes first, then the SOURCE: {question!r} is a file")
     _check_one_place(source, store)
-    read = None if source is None else Source(source, reading)
+    read = None if source is None else Source(source, reading, verbose=output.verbose)
     backend = open_judge(judge)
     from deepera_graph.cli.evidence import show_result  # takes a second, so after all checks
     from deepera_graph.export import export_result
@@ -169,16 +189,28 @@ def ask(
 
 
 def _read_conditions(where: Sequence[str]) -> dict[str, Any]:
-    conditions = {}
+    """Read ``year=2015``, ``year={"gte": 2015}`` and ``year>=2015``; two bounds make a range."""
+    conditions: dict[str, Any] = {}
     for condition in where:
-        name, equals, value = condition.partition("=")
-        if not equals or not name:
-            raise SettingsError(f"--where must be FIELD=VALUE, got {condition!r}")
-        try:
-            conditions[name] = json.loads(value)
-        except ValueError:
-            conditions[name] = value
+        found = _CONDITION.fullmatch(condition)
+        if found is None:
+            raise SettingsError(
+                f"--where must be FIELD=VALUE or e.g. 'year>=2015', in quotes, got {condition!r}"
+            )
+        name, sign, text = found.groups()
+        value = _read_value(text)
+        if sign in _BOUNDS:
+            earlier = conditions.get(name)
+            value = {**(earlier if isinstance(earlier, dict) else {}), _BOUNDS[sign]: value}
+        conditions[name] = value
     return conditions
+
+
+def _read_value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _check_one_place(source: str | None, store: options.StoreOptions) -> None:

@@ -115,13 +115,13 @@ LineT = TypeVar("LineT", bound="QuestionLine | BadLine | DoneLine")
 
 
 def refuse_wrong_file(lines: Iterable[LineT]) -> Iterator[LineT]:
-    """Give the lines on, unless those at the beginning are all bad.
+    """Give the lines on, unless there are none, or those at the beginning are all bad.
 
     Raises:
-        InputError: The first 20 lines, or all there are, are bad.
+        InputError: There is no line; or the first 20 lines, or all there are, are bad.
     """
     held: list[LineT] = []
-    n_good = 0
+    n_good, line = 0, None
     for line in lines:
         held.append(line)
         n_good += not isinstance(line, BadLine)
@@ -132,6 +132,8 @@ def refuse_wrong_file(lines: Iterable[LineT]) -> Iterator[LineT]:
             raise _wrong_file(held, whole=False)
     if held:
         raise _wrong_file(held, whole=True)
+    if line is None:
+        raise InputError("holds no question, so there is nothing to rerank")
 
 
 def _wrong_file(lines: "Sequence[QuestionLine | BadLine | DoneLine]", *, whole: bool) -> InputError:

@@ -11,6 +11,7 @@ Source:
     Failure signatures FA-1 to FA-4 of the DeepEra study.
 """
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -33,6 +34,7 @@ MOST_CAUSES = 50
 MOST_ERRORS = 1000
 OTHER_CAUSE = "(other causes)"
 UNFINISHED = "unfinished"
+_QUOTED = re.compile(r": ['\"]")
 
 
 class Histogram:
@@ -228,6 +230,20 @@ class JobReport:
     def total_usage(self) -> Usage:
         """Calls and tokens of all stages."""
         return sum(self.usage.values(), Usage())
+
+    def commonest_cause(self) -> tuple[str, int] | None:
+        """Return what most passages failed of, and how many; None if none failed.
+
+        Causes that differ in what they quote, as replies that hold no JSON do, are counted as one,
+        and the first of them is returned.
+        """
+        counts, examples = Counter[str](), dict[str, str]()
+        for cause, n_failed in self.causes.items():
+            kind = _QUOTED.split(cause, maxsplit=1)[0]
+            counts[kind] += n_failed
+            examples.setdefault(kind, cause)
+        commonest = counts.most_common(1)
+        return (examples[commonest[0][0]], commonest[0][1]) if commonest else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data.

@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from deepera_graph.errors import SettingsError
+from deepera_graph.settings import suggest_value
 
 if TYPE_CHECKING:
     from deepera_graph.schema import Backend
@@ -51,7 +52,7 @@ def parse_name(name: str) -> JudgeName:
         return JudgeName("factory" if "." in head else "llm", name)
     raise SettingsError(
         f"backend must be {', '.join(map(repr, NAMED))}, 'encoder:MODEL', 'provider:model' or "
-        f"'package.module:factory', got {name!r}"
+        f"'package.module:factory', got {name!r}{suggest_value(name, NAMED)}"
     )
 
 
@@ -99,7 +100,8 @@ def _llm_spec(name: str, preset: "Preset | None") -> dict[str, Any]:
 def _load_spec(spec: dict[str, Any]) -> "Backend":
     kind = spec.pop("kind", None)
     if not isinstance(kind, str) or kind not in _BUILDERS:
-        raise SettingsError(f"backend kind must be one of {sorted(_BUILDERS)}, got {kind!r}")
+        hint = suggest_value(kind, _BUILDERS)
+        raise SettingsError(f"backend kind must be one of {sorted(_BUILDERS)}, got {kind!r}{hint}")
     return _BUILDERS[kind](spec)
 
 

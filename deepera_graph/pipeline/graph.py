@@ -8,7 +8,7 @@ Nothing left to judge, or enough found: plan -> select. Nothing kept: select -> 
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from langchain_core.runnables import Runnable
 from langgraph.graph import END, START, StateGraph
@@ -23,11 +23,11 @@ from deepera_graph.pipeline import answer, intent, score
 from deepera_graph.pipeline import select as summarize
 from deepera_graph.pipeline.call import CheckedRole, RoleNode, announced
 from deepera_graph.pipeline.edges import Edge, Planner, any_kept, any_passages, last_step
-from deepera_graph.pipeline.intent import receive
+from deepera_graph.pipeline.intent import check_keys, receive
 from deepera_graph.pipeline.select import collect, select
 from deepera_graph.pipeline.state import Output, Question, State
 from deepera_graph.schema import Answer, Backend, Batch, Intent, RoleAnswer, Summary, Verdicts
-from deepera_graph.settings import Settings
+from deepera_graph.settings import Settings, SettingsKwargs
 from deepera_graph.thresholds import check_share
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def build_graph(
     checkpointer: "BaseCheckpointSaver[Any] | bool | None" = None,
     cache: JudgementCache | None = None,
     limiter: Limiter | None = None,
+    **changes: Unpack[SettingsKwargs],
 ) -> "CompiledStateGraph[State, None, Question, Output]":
     """Compile the DeepEra state machine for one backend (DeepEra, algorithm 1).
 
@@ -59,6 +60,7 @@ def build_graph(
         cache: Where judgements are kept; none are if None.
         limiter: Shared with other graphs, to limit the calls of all of them together; one of its
             own, for `max_concurrency` calls, if None.
+        changes: Settings by name, which count more than *settings*.
 
     Raises:
         SettingsError: The backend cannot be built, a setting is unknown or out of range, an answer
@@ -68,6 +70,9 @@ def build_graph(
     backend = load_backend(backend)
     judge = as_judge(backend.judge)
     given = Settings.of(settings) if isinstance(settings, Mapping) else settings or Settings()
+    if changes:
+        Settings.check_names(changes, also=("settings", "checkpointer", "cache", "limiter"))
+        given = Settings.of({**given.to_dict(), **changes})
     settings = with_threshold(given, judge)
     if settings.answer and backend.answerer is None:
         raise SettingsError(f"answer is on, but backend {backend.name!r} has no answerer")
@@ -155,7 +160,9 @@ def build_graph(
         graph.add_node("abstain", announced("answer", answer.abstain))
         graph.add_edge("answer", END)
         graph.add_edge("abstain", END)
-    return graph.compile(checkpointer=checkpointer, name="DeepEra")
+    compiled = graph.compile(checkpointer=checkpointer, name="DeepEra")
+    compiled.nodes[START].mapper = check_keys
+    return compiled
 
 
 def with_threshold(settings: Settings, judge: Judge) -> Settings:

@@ -1,7 +1,7 @@
 """Intent node: what the question asks for, guarded against empty and off-topic readings."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
@@ -13,7 +13,8 @@ from deepera_graph.judges.base import window_key
 from deepera_graph.passages import check_question, judged_windows, read_passages, shown_text
 from deepera_graph.pipeline.state import State, Update
 from deepera_graph.schema import Intent, IntentFields, IntentTask, Window, intent_fields
-from deepera_graph.settings import Settings
+from deepera_graph.settings import Settings, suggest_name
+from deepera_graph.text.records import CANDIDATE_FIELDS, QUESTION_FIELDS
 from deepera_graph.text.words import STOP_WORDS
 from deepera_graph.usage import Usage
 
@@ -28,6 +29,7 @@ _PLACEHOLDERS = frozenset(
     | {"general", "various", "not specified", "entity_type", "kind: name"}
 )
 _STEM_LENGTH = 4
+_KEYS = {"question": QUESTION_FIELDS, "passages": CANDIDATE_FIELDS}  # and what others call them
 
 
 def ask(state: State) -> IntentTask:
@@ -120,6 +122,27 @@ def _beginnings(text: str) -> set[str]:
 
 def _words(text: str) -> set[str]:
     return set(re.findall(r"\w+", text.lower())) - STOP_WORDS
+
+
+def check_keys(given: Any) -> Any:
+    """Return the input of the graph; name a key that was meant to be one that is missing.
+
+    LangGraph drops unknown keys silently, and has to: a graph around this one has keys of its own.
+
+    Raises:
+        InputError: A key is missing, and another is near it, or another's name for it.
+    """
+    if isinstance(given, Mapping):
+        for key, others in _KEYS.items():
+            if key in given:
+                continue
+            for name in given:
+                if name not in _KEYS and (name in others or suggest_name(name, (key,))):
+                    raise InputError(
+                        f"the input has no {key!r}, but an unknown key {name!r}; "
+                        f"did you mean {key!r}?"
+                    )
+    return given
 
 
 def receive(

@@ -26,6 +26,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from deepera_graph.errors import PromptError, SettingsError
 from deepera_graph.schema import ANSWER_TYPES, INTENT_KINDS
+from deepera_graph.settings import suggest_value
 
 NAMES = ("finance", "law", "medicine")
 NODES = ("intent", "score", "summarize", "answer")
@@ -151,6 +152,7 @@ def load_domain(domain: Domain | Mapping[str, Any] | str | Path) -> Domain:
     if path.suffix != ".toml" or not path.is_file():
         raise SettingsError(
             f"domain must be one of {', '.join(NAMES)}, or a TOML file, got {str(domain)!r}"
+            f"{suggest_value(domain, NAMES)}"
         )
     return _parse_domain(path.stem, path.read_text("utf-8"))
 

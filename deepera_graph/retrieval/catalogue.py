@@ -173,6 +173,6 @@ class Catalogue:
     def _existing(self, name: str) -> Iterator[None]:
         with wrap_errors(self.place):
             if not name or not self._client.collection_exists(name):
-                others = describe_others(self._client)
+                others = describe_others(self._client, name)
                 raise StoreError(f"there is no collection {name!r}; {others}")
             yield

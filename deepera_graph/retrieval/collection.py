@@ -9,6 +9,7 @@ from qdrant_client import QdrantClient, models
 
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.retrieval.word_index import AVERAGE_LENGTH, K1, B, count_terms, weigh_terms
+from deepera_graph.settings import suggest_value
 
 # Changes whenever the same text would get other term numbers; part of the vector's name in a store.
 SPARSE_NAME = "hashed-stems-1"
@@ -69,7 +70,8 @@ def open_collection(
     hashed, and its metadata which embeddings made the dense one (Qdrant 1.16 or later).
     """
     if mode is not None and mode not in get_args(Mode):
-        raise SettingsError(f"mode must be one of {', '.join(get_args(Mode))}, got {mode!r}")
+        known, hint = ", ".join(get_args(Mode)), suggest_value(mode, get_args(Mode))
+        raise SettingsError(f"mode must be one of {known}, got {mode!r}{hint}")
     if not name:
         raise SettingsError("no collection can be named ''")
     if client.collection_exists(name):
@@ -77,7 +79,7 @@ def open_collection(
             embeddings = _find_recorded(client, name, find_embeddings)
         mode = _check_existing(client, name, mode, embeddings)
     elif must_exist:
-        raise StoreError(f"there is no collection {name!r}; {describe_others(client)}")
+        raise StoreError(f"there is no collection {name!r}; {describe_others(client, name)}")
     else:
         mode = _create_collection(client, name, mode, embeddings)
     return QdrantVectorStore(
@@ -209,7 +211,9 @@ def _measure(embeddings: Embeddings) -> int:
     return len(embeddings.embed_query("size"))
 
 
-def describe_others(client: QdrantClient) -> str:
-    """Say which collections there are."""
+def describe_others(client: QdrantClient, name: str) -> str:
+    """Say which collections there are, and which of them was probably meant by a name."""
     names = sorted(collection.name for collection in client.get_collections().collections)
-    return f"there are {', '.join(map(repr, names))}" if names else "there are none"
+    if not names:
+        return "there are none"
+    return f"there are {', '.join(map(repr, names))}{suggest_value(name, names)}"

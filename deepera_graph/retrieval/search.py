@@ -39,10 +39,11 @@ def build_filter(where: Mapping[str, Any] | None) -> models.Filter | None:
     """
     if not where:
         return None
-    return models.Filter(must=[_build_condition(name, value) for name, value in where.items()])
+    return models.Filter(must=[build_condition(name, value) for name, value in where.items()])
 
 
-def _build_condition(name: str, value: object) -> models.Condition:
+def build_condition(name: str, value: object) -> models.Condition:
+    """Turn one condition into a part of a filter; see `build_filter`."""
     if '"' in name or not all(name.split(".")):
         raise SettingsError(f"where: {name!r} names no metadata field")
     key = "metadata." + ".".join(map(_quote_step, name.split(".")))

@@ -17,13 +17,20 @@ from urllib.parse import urlsplit
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_qdrant import QdrantVectorStore
-from qdrant_client import QdrantClient
+from qdrant_client import QdrantClient, models
 from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
-from deepera_graph.retrieval.collection import FindEmbeddings, Mode, open_collection
+from deepera_graph.retrieval.collection import (
+    FindEmbeddings,
+    Mode,
+    name_embeddings,
+    open_collection,
+)
 from deepera_graph.retrieval.search import (
+    METADATA,
+    build_condition,
     build_filter,
     build_points,
     build_probes,
@@ -99,6 +106,7 @@ class PassageStore:
         vectorstore: The LangChain vector store on the same client and collection. Its own hybrid
             search fuses otherwise and keeps no scores; `search` is the one to rank by.
         mode: How the collection was indexed.
+        is_new: Whether it was made when this store was opened.
     """
 
     def __init__(
@@ -113,7 +121,7 @@ class PassageStore:
         self.mode: Mode = vectorstore.retrieval_mode.value
         self._place = place
         self._embedded = embedded
-        self._is_new = is_new
+        self.is_new = is_new
         self._closed = False
         # Qdrant's embedded mode is not made for threads, e.g. for searches while passages come in.
         self._lock = Lock()
@@ -202,9 +210,30 @@ class PassageStore:
         with self._open():
             return self.vectorstore.client.count(self.vectorstore.collection_name).count
 
+    @property
+    def embeddings_name(self) -> str | None:
+        """The class of the embeddings, and their model if they tell it; None if there are none."""
+        embeddings = self.vectorstore.embeddings
+        return None if embeddings is None else name_embeddings(embeddings)
+
+    def has_field(self, name: str) -> bool:
+        """Tell whether any passage has a metadata field, as conditions name it, with a value."""
+        given = models.Filter(must_not=[build_condition(name, None)])
+        with self._open():
+            client, collection = self.vectorstore.client, self.vectorstore.collection_name
+            return bool(client.count(collection, count_filter=given).count)
+
+    def field_names(self, n: int = 200) -> list[str]:
+        """Return which metadata the first *n* passages have, in alphabetical order."""
+        with self._open():
+            client, collection = self.vectorstore.client, self.vectorstore.collection_name
+            found, _ = client.scroll(collection, limit=n, with_payload=True)
+        names = {name for one in found for name in (one.payload or {}).get(METADATA) or {}}
+        return sorted(map(str, names))
+
     def drop_if_new(self) -> None:
         """Delete the collection if it was made when this store was opened, and holds nothing."""
-        if self._is_new and not self.count():
+        if self.is_new and not self.count():
             with self._open():
                 self.vectorstore.client.delete_collection(self.vectorstore.collection_name)
 

@@ -1,4 +1,4 @@
-"""Files of records: JSON lines, JSON, CSV, TSV and PubMed's, compressed by gzip or not."""
+"""Files of records: JSON lines, JSON, CSV, TSV, RIS and PubMed's, compressed by gzip or not."""
 
 import csv
 import io
@@ -18,8 +18,9 @@ from deepera_graph.text.jsonl import BOM, parse_object, parse_value, read_raw_li
 GZIP = ".gz"
 LINES = (".jsonl", ".ndjson")
 TABLES = {".csv": ",", ".tsv": "\t"}
-NBIB = ".nbib"
-SUFFIXES = (*LINES, ".json", *TABLES, NBIB)
+NBIB, RIS = ".nbib", ".ris"
+REFERENCES = (NBIB, RIS)
+SUFFIXES = (*LINES, ".json", *TABLES, *REFERENCES)
 QUESTION_FIELDS = ("question", "query")
 CANDIDATE_FIELDS = ("passages", "contexts", "documents", "candidates", "hits")
 MOST_BAD = 20  # so many bad ones at the beginning, and no good one, are the wrong file
@@ -28,11 +29,22 @@ _DELIMITERS = (",", ";", "\t")
 _WITHOUT_HEADER = ("id", "text")
 _NBIB_LINE = re.compile(r"(?=.{4}- )([A-Z]{2,4}) *- (.*)")
 _NBIB_DOI = re.compile(r"(\S+) \[doi\]")
+_RIS_LINE = re.compile(r"([A-Z][A-Z0-9])  - ?(.*)")
+_RIS_PREAMBLE = re.compile(r"(?:Provider|Database|Content) ?:")  # as some publishers begin a file
+_RIS_FIELDS = {
+    "key": ("ID",),
+    "title": ("TI", "T1", "BT", "CT"),
+    "journal": ("JF", "T2", "JO", "JA", "J2"),
+    "url": ("UR",),
+    "type": ("TY",),
+}
+_RIS_DOI = re.compile(r"(?:https?://(?:dx\.)?doi\.org/|doi: *)?(10\.\d{4,9}/\S+)", re.IGNORECASE)
+_YEAR = re.compile(r"\d{4}")
 _KNOWN = {field_key(one) for one in (*ID_FIELDS, *TEXT_FIELDS, *QUESTION_FIELDS, "title", "qid")}
 
 
 class RawRecord(NamedTuple):
-    """One record of a file: its fields, or what is wrong with it."""
+    """One record of a file: its fields, or what is wrong with it; of a reference maybe both."""
 
     number: int  # of the line it begins in, or its place in a JSON list; from 1
     fields: dict[str, Any]
@@ -81,14 +93,15 @@ def read_records(
 
     A ``.json`` file is a list of objects, an object that holds one such list, one object, or JSON
     lines under another name. A ``.nbib`` file is what PubMed calls its own format, or exports for
-    citation managers. A table has a header; its cells are separated by commas, or by
-    semicolons or tabs if the header is. A ``.tsv`` file of two columns without a known name is
-    read as `id` and `text`, without a header. Empty cells are left out.
+    citation managers; a ``.ris`` file is what citation managers and publishers export. A table has
+    a header; its cells are separated by commas, or by semicolons or tabs if the header is. A
+    ``.tsv`` file of two columns without a known name is read as `id` and `text`, without a header.
+    Empty cells are left out.
     """
     if suffix in TABLES:
         return _read_table(source, TABLES[suffix], to_value)
-    if suffix == NBIB:
-        return _read_nbib(source)
+    if suffix in REFERENCES:
+        return _read_nbib(source) if suffix == NBIB else _read_ris(source)
     return _read_json(source) if suffix == ".json" else _read_json_lines(source)
 
 
@@ -141,38 +154,103 @@ def _read_nbib(source: BinaryIO) -> Iterator[RawRecord]:
     Source:
         https://www.nlm.nih.gov/bsd/mms/medlineelements.html
     """
-    begun, lines = 1, list[str]()
-    for number, line in enumerate(_decode_lines(source), start=1):
-        if line.startswith("PMID") and lines:
-            yield _to_nbib_record(begun, lines)
-            lines = []
+    for number, lines in _group_records(_decode_lines(source), "PMID"):
+        values, strange = _read_tags(lines, _NBIB_LINE, "      ")
+        error = f"not a record of PubMed: {strange!r:.80}" if strange else ""
+        yield _to_reference(number, lines, error or _name_nbib_fields(values))
+
+
+def _read_ris(source: BinaryIO) -> Iterator[RawRecord]:
+    """Read references, each from ``TY`` to ``ER``; a line without a tag goes on with a value.
+
+    Which tag holds a title or a journal differs between programs; of several the fullest counts.
+
+    Source:
+        https://en.wikipedia.org/wiki/RIS_(file_format), and exports of Zotero, EndNote, Mendeley
+    """
+    lines = ("\n" if _RIS_PREAMBLE.match(line) else line for line in _decode_lines(source))
+    for number, group in _group_records(lines, "TY  -", "ER  -"):
+        values, strange = _read_tags(group, _RIS_LINE, "")
+        strange = strange or ("" if "TY" in values else group[0])
+        error = f"not a reference in RIS: {strange!r:.80}" if strange else ""
+        yield _to_reference(number, group, error or _name_ris_fields(values))
+
+
+def _group_records(
+    lines: Iterable[str], first: str, last: str | tuple[str, ...] = ()
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the lines of each record but blank ones, and the number of the line it begins in."""
+    begun, group = 1, list[str]()
+    for number, line in enumerate(lines, start=1):
+        if line.startswith(first) and group:
+            yield begun, group
+            group = []
         if line.strip():
-            begun = begun if lines else number
-            lines.append(line.rstrip())
-    if lines:
-        yield _to_nbib_record(begun, lines)
+            begun = begun if group else number
+            group.append(line.rstrip())
+        if line.startswith(last):
+            yield begun, group
+            group = []
+    if group:
+        yield begun, group
 
 
-def _to_nbib_record(number: int, lines: Sequence[str]) -> RawRecord:
+def _read_tags(
+    lines: Sequence[str], tagged: re.Pattern[str], indent: str
+) -> tuple[dict[str, list[str]], str]:
+    """Return the values of each tag, and the first line that is none and goes on with none."""
     values: dict[str, list[str]] = {}
     tag = ""
     for line in lines:
-        if found := _NBIB_LINE.match(line):
+        if found := tagged.fullmatch(line):
             tag = found[1]
-            values.setdefault(tag, []).append(found[2])
-        elif tag and line.startswith("      "):
-            values[tag][-1] += f" {line.strip()}"
+            values.setdefault(tag, []).append(found[2].strip())
+        elif tag and line.startswith(indent):
+            values[tag][-1] = f"{values[tag][-1]} {line.strip()}".lstrip()
         else:
-            return RawRecord(number, {}, f"not a record of PubMed: {line!r:.80}")
+            return values, line
+    return values, ""
+
+
+def _to_reference(number: int, lines: Sequence[str], found: dict[str, Any] | str) -> RawRecord:
+    """Return a record of the fields that were *found* and have a value, or of an error."""
+    if isinstance(found, str):
+        return RawRecord(number, {}, found)
     if _find_bad_byte(lines):
         return RawRecord(number, {}, "not UTF-8")
-    names = {"PMID": "pmid", "TI": "title", "AB": "abstract", "JT": "journal", "DP": "year"}
-    fields: dict[str, Any] = {name: values[tag][0] for tag, name in names.items() if tag in values}
-    fields["year"] = int(fields["year"][:4]) if fields.get("year", "")[:4].isdecimal() else None
-    fields["authors"] = "; ".join(values.get("FAU", values.get("AU", ())))
+    fields = {name: value for name, value in found.items() if value}
+    return RawRecord(number, fields, "" if "abstract" in fields else "has no abstract")
+
+
+def _name_nbib_fields(values: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    names = {"PMID": "pmid", "TI": "title", "AB": "abstract", "JT": "journal"}
     dois = map(_NBIB_DOI.fullmatch, [*values.get("LID", ()), *values.get("AID", ())])
-    fields["doi"] = next((doi[1] for doi in dois if doi), None)
-    return RawRecord(number, {name: value for name, value in fields.items() if value})
+    return {
+        **{name: values[tag][0] for tag, name in names.items() if tag in values},
+        "year": _find_year(values.get("DP", ())),
+        "authors": "; ".join(values.get("FAU", values.get("AU", ()))),
+        "doi": next((doi[1] for doi in dois if doi), None),
+    }
+
+
+def _name_ris_fields(values: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    def gather(*tags: str) -> list[str]:
+        return [value for tag in tags for value in values.get(tag, ()) if value]
+
+    dois = map(_RIS_DOI.fullmatch, gather("DO", "UR", "M3", "L3"))
+    return {
+        **{name: next(iter(gather(*tags)), None) for name, tags in _RIS_FIELDS.items()},
+        "abstract": " ".join(gather("AB") or gather("N2")),
+        "year": _find_year(gather("PY", "Y1", "DA")),
+        "authors": "; ".join(gather("AU") or gather("A1")),
+        "doi": next((doi[1] for doi in dois if doi), None),
+        "keywords": "; ".join(gather("KW")),
+    }
+
+
+def _find_year(dates: Iterable[str]) -> int | None:
+    years = map(_YEAR.match, dates)
+    return next((int(year[0]) for year in years if year), None)
 
 
 def _read_table(

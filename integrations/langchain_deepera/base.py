@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
@@ -44,8 +44,9 @@ class LlmRerankerKwargs(SettingsKwargs, LlmKwargs, total=False):
 class RerankerFields(BaseModel):
     """Who judges, and with which settings, as fields.
 
-    Fields may be changed later: the next call goes by what they say then. They serialise by
-    `model_dump`, from which the constructor builds the same again; clients are made anew.
+    Fields may be changed later: the next call goes by what they say then, and a value that cannot
+    be used is refused at once. They serialise by `model_dump`, from which the constructor builds
+    the same again; clients are made anew.
 
     Attributes:
         backend: Who judges, as for `EvidenceReranker`: a `Backend`, its name, or its plain form.
@@ -90,10 +91,32 @@ class RerankerFields(BaseModel):
 
     if not TYPE_CHECKING:  # a type checker makes the signature from the fields
 
+        def __new__(cls, *misplaced: Any, **values: Any) -> Self:
+            """Refuse what is not given by name."""
+            if misplaced:
+                raise SettingsError(
+                    f"{cls.__name__} takes its fields by name, {cls._example}; "
+                    f"got {misplaced[0]!r:.80}"
+                )
+            return super().__new__(cls)
+
         def __init__(self, **values: Any) -> None:
             self._check_names(values)
             super().__init__(**values)
             self._build()  # here, as an error of ours in a validator would become one of pydantic
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            self._check_change(name, value)
+            if name == "backend":
+                made = EvidenceReranker(value or "local", **self._settings())
+                self.__dict__.update(reranker=made, backend=made.backend.spec)
+                return
+            if name == "preset":
+                self.__dict__.update(preset(value).settings if value else {})
+                return
+            super().__setattr__(name, value)
+
+    _example: ClassVar[str] = ""
 
     @classmethod
     def _check_names(cls, names: Iterable[str], *, also: Iterable[str] = ()) -> None:
@@ -114,10 +137,20 @@ class RerankerFields(BaseModel):
         now = {name: getattr(made.settings, name) for name in SETTINGS}
         self.__dict__.update(now, reranker=made, backend=made.backend.spec, preset=None)
 
+    def _settings(self, **changes: Any) -> dict[str, Any]:
+        """Return the settings that the fields say now."""
+        return {**{name: getattr(self, name) for name in SETTINGS}, **changes}
+
+    def _check_change(self, name: str, value: Any) -> None:
+        """Raise `SettingsError` if there is no such field, or it cannot have this value."""
+        if name in SETTINGS:
+            Settings.of(self._settings(**{name: value}))
+        elif not name.startswith("_"):
+            self._check_names([name])
+
     def _current(self, **changes: Any) -> EvidenceReranker:
         """Return the reranker with the settings that the fields say now."""
-        now = {name: getattr(self, name) for name in SETTINGS}
-        settings = Settings.of({**now, **changes})
+        settings = Settings.of(self._settings(**changes))
         if settings == self.reranker.settings:
             return self.reranker
         return self.reranker.with_settings(**settings.to_dict())

@@ -1,14 +1,14 @@
 """A LangChain document compressor that keeps the documents that give evidence."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self, Unpack
+from typing import Any, ClassVar, Never, Self, Unpack
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
-from deepera_graph import Backend, EvidenceReranker, InputError, SettingsKwargs
+from deepera_graph import Backend, EvidenceReranker, InputError, SettingsError, SettingsKwargs
 from langchain_deepera.base import (
     LLM_OPTIONS,
     LlmRerankerKwargs,
@@ -36,6 +36,10 @@ class DeepEraCompressor(RerankerFields, BaseDocumentCompressor):
     Raises:
         SettingsError: A setting is out of range, or the backend cannot be built.
     """
+
+    _example: ClassVar[str] = (
+        "e.g. DeepEraCompressor(threshold=0.5); what is searched goes to DeepEraRetriever(source=)"
+    )
 
     @classmethod
     def from_llm(
@@ -81,12 +85,20 @@ class DeepEraCompressor(RerankerFields, BaseDocumentCompressor):
         return cls(reranker=EvidenceReranker(backend, preset=preset, **settings))
 
     @classmethod
-    def local(cls, *, preset: str | None = None, **settings: Unpack[SettingsKwargs]) -> Self:
+    def local(
+        cls, *misplaced: Never, preset: str | None = None, **settings: Unpack[SettingsKwargs]
+    ) -> Self:
         """Judge with the trained local judge: on this machine, no key, nothing to download.
 
         Raises:
-            SettingsError: A setting is unknown or out of range.
+            SettingsError: A setting is unknown or out of range, or something is not given by name:
+                what is to be searched goes to `DeepEraRetriever.local`.
         """
+        if misplaced:
+            raise SettingsError(
+                "DeepEraCompressor.local takes settings by name; what is searched goes to "
+                f"DeepEraRetriever.local, got {misplaced[0]!r:.80}"
+            )
         return cls.from_backend("local", preset=preset, **settings)
 
     def compress_documents(

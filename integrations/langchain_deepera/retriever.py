@@ -1,7 +1,7 @@
 """A LangChain retriever that fetches candidates and keeps those that give evidence."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Self, Unpack
+from typing import Any, ClassVar, Self, Unpack
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -24,6 +24,8 @@ from langchain_deepera.base import (
     kept_documents,
     rerank,
 )
+
+_OWN = ("source", "n_candidates", "k")
 
 
 class DeepEraRetriever(RerankerFields, BaseRetriever):
@@ -53,12 +55,16 @@ class DeepEraRetriever(RerankerFields, BaseRetriever):
     n_candidates: int = 30
     k: int | None = None
 
+    _example: ClassVar[str] = "e.g. DeepEraRetriever(source=store)"
+
     def _build(self) -> None:
         super()._build()
-        _check_source(self.source)
-        _check_at_least_one("n_candidates", self.n_candidates)
-        if self.k is not None:
-            _check_at_least_one("k", self.k)
+        for name in _OWN:
+            _check_own(name, getattr(self, name))
+
+    def _check_change(self, name: str, value: Any) -> None:
+        super()._check_change(name, value)
+        _check_own(name, value)
 
     @classmethod
     def from_llm(
@@ -169,16 +175,39 @@ class DeepEraRetriever(RerankerFields, BaseRetriever):
         )
 
     def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun,
+        k: int | None = None,
+        **unknown: Any,
     ) -> list[Document]:
+        self._refuse(unknown)
         return kept_documents(self.find(query, k=k, config={"callbacks": run_manager.get_child()}))
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
+        self,
+        query: str,
+        *,
+        run_manager: AsyncCallbackManagerForRetrieverRun,
+        k: int | None = None,
+        **unknown: Any,
     ) -> list[Document]:
+        self._refuse(unknown)
         return kept_documents(
             await self.afind(query, k=k, config={"callbacks": run_manager.get_child()})
         )
+
+    def _refuse(self, unknown: Iterable[str]) -> None:
+        """Raise `SettingsError` if a call was given more than `k`."""
+        for name in unknown:
+            call = f"{type(self).__name__}.invoke takes no {name!r}"
+            if name in type(self).model_fields:
+                raise SettingsError(f"{call}; it is a field: retriever.{name} = ...")
+            try:
+                self._check_names([name])
+            except SettingsError as error:
+                raise SettingsError(f"{call}: {error}") from error
 
     def _reranker(self, k: int | None) -> EvidenceReranker:
         most = self.k if k is None else k
@@ -186,6 +215,14 @@ class DeepEraRetriever(RerankerFields, BaseRetriever):
             return self._current()
         _check_at_least_one("k", most)
         return self._current(top_n=most)
+
+
+def _check_own(name: str, value: object) -> None:
+    """Raise `SettingsError` if a field of the retriever's own cannot have a value."""
+    if name == "source":
+        _check_source(value)
+    elif name == "n_candidates" or (name == "k" and value is not None):
+        _check_at_least_one(name, value)
 
 
 def _check_at_least_one(name: str, value: object) -> None:

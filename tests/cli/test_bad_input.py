@@ -64,12 +64,16 @@ def test_many_bad_lines_are_not_told_one_by_one(rerank, questions, tmp_path):
     assert len(json.loads((tmp_path / "out.report.json").read_text())["errors"]) == 300
 
 
-def test_an_empty_file_gives_an_empty_file_and_a_word(rerank, questions, tmp_path):
-    out = tmp_path / "out.jsonl"
-    result = rerank(questions(), "--backend", TEA, "-o", out)
-    assert result.exit_code == 0
-    assert out.read_bytes() == b""
-    assert "holds no line" in result.stderr
+@pytest.mark.parametrize("name", ["in.jsonl", "in.csv", "in.json"])
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_an_empty_file_leaves_code_1_and_no_files_as_other_empty_input_does(
+    rerank, questions, tmp_path, name, dry
+):
+    result = rerank(questions(name=name), "--backend", TEA, "-o", tmp_path / "out.jsonl", *dry)
+    assert result.exit_code == 1
+    told = f"deepera: '{tmp_path / name}': holds no question, so there is nothing to rerank\n"
+    assert (result.stdout, result.stderr) == ("", told)
+    assert [one.name for one in tmp_path.iterdir()] == [name]
 
 
 def test_a_very_long_passage_is_read_in_windows(rerank, questions):
@@ -87,6 +91,11 @@ def test_a_very_long_passage_is_read_in_windows(rerank, questions):
         (("--top-n", "0"), "top_n must be a whole number >= 1, got 0"),
         (("--max-concurrency", "0"), "max_concurrency must be a whole number >= 1, got 0"),
         (("--backend", "locl"), "got 'locl'; did you mean 'local'?"),
+        (("--preset", "carefull"), "got 'carefull'; did you mean 'careful'?"),
+        (
+            ("--mode", "group"),
+            "'group' is not one of 'separate', 'fused', 'grouped'; did you mean ",
+        ),
         (("--backend", "nowhere.judges:build"), "'nowhere.judges:build' cannot be imported"),
         (("--backend", "support.scripted:nobody"), "cannot be imported"),
         (("--backend", "json:dumps"), "--backend json:dumps cannot be built: TypeError"),

@@ -120,6 +120,62 @@ def test_a_value_of_the_wrong_kind_is_named_with_its_file(folder, deepera, paper
     assert f"got 'size' from {folder / 'deepera.toml'}" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("top_n", "0", "top_n must be a whole number >= 1, got 0"),
+        ("top_n", "many", "top_n must be a whole number, got 'many'"),
+        ("threshold", "80", "threshold must be in [0, 1], got 80.0; did you mean 0.8?"),
+        ("threshold", "gapp", "--threshold must be a number from 0 to 1, gap"),
+        ("preset", "carefull", "got 'carefull'; did you mean 'careful'?"),
+        ("backend", "rule", "got 'rule'; did you mean 'rules'?"),
+        ("mode", "group", "mode must be one of 'separate', 'fused', 'grouped', got 'group'; did"),
+        ("no_summaries", "maybe", "no_summaries must be true or false, got 'maybe'"),
+        ("base_url", "localhost:8000", "must start with http:// or https://, got 'localhost:8000'"),
+        ("max_cost", "-1", "max_cost must be > 0, got -1.0"),
+        ("max_tokens", "1.5", "max_tokens must be a whole number, got '1.5'"),
+        ("probability", "7", "probability must be in [0, 1], got 7.0"),
+        ("requests_per_minute", "0", "requests_per_minute must be > 0, got 0.0"),
+        ("cascade", "0", "cascade must be a whole number >= 1, got 0"),
+        ("embeddings", "words", "--embeddings must be 'local', "),
+        ("engine", "rays", "engine must be one of 'local', 'ray', got 'rays'; did you mean 'ray'?"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_named_with_its_place(
+    folder, deepera, monkeypatch, key, value, said
+):
+    (folder / "deepera.toml").write_text(f'order = "score"\n{key} = "{value}"')
+    result = deepera("config", "show")
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert result.stderr.startswith(f"deepera: {folder / 'deepera.toml'}: ")
+    assert said in result.stderr
+    assert "order " in result.stdout
+    monkeypatch.setenv("DEEPERA_CONFIG", "off")
+    monkeypatch.setenv(f"DEEPERA_{key.upper()}", value)
+    plain = deepera("config", "show", "--json")
+    assert plain.stderr.startswith(f"deepera: DEEPERA_{key.upper()}: ")
+    assert said in json.loads(plain.stdout)["values"][key]["problem"]
+
+
+def test_values_that_can_be_used_are_no_problem(folder, deepera):
+    (folder / "deepera.toml").write_text(
+        'threshold = "gap:0.4"\nmax_cost = 1\nno_summaries = true\nbackend = "a.b:c"\ntop_n = 3\n'
+        'require_evidence = true\nembeddings = "local"\ncurve = "curve.json"\nmodel = "m"'
+    )
+    result = deepera("config", "show")
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_a_command_names_the_place_of_a_value_that_it_cannot_use(folder, deepera, papers):
+    (folder / "deepera.toml").write_text("top_n = 0")
+    result = deepera("ask", "Tea?", papers)
+    assert result.exit_code == 2
+    place = folder / "deepera.toml"
+    assert result.stderr == (f"deepera: top_n must be a whole number >= 1, got 0 (from {place})\n")
+    given = deepera("ask", "Tea?", papers, "--top-n", "-1")
+    assert given.stderr == "deepera: top_n must be a whole number >= 1, got -1\n"
+
+
 def test_a_variable_that_is_nearly_ours_is_refused_and_others_are_not_ours(deepera, monkeypatch):
     monkeypatch.setenv("DEEPERA_HOUSE", "of another program")
     assert deepera("config", "show").exit_code == 0

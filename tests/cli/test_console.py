@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from cli.conftest import TEA, line
+from cli.conftest import QUESTION, TEA, line
 from cli.test_endings import HANGING, SLOW_JUDGE, finish, wait_for_lines
-from deepera_graph.cli.console import describe_progress, go_on_command
+from deepera_graph.cli.console import describe_progress, describe_rest, go_on_command, progress_bar
 
 ASCII = {
     "LC_ALL": "C",
@@ -30,6 +30,32 @@ ASCII = {
 )
 def test_progress_has_number_total_and_rate(given, shown):
     assert describe_progress(*given) == shown
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "seconds", "shown"),
+    [
+        (25, 100, 60.0, ", 25 %, about 3 min left"),
+        (1, 100, 200.0, ", 1 %, about 6 h left"),
+        (90, 100, 90.0, ", 90 %, about 10 s left"),
+        (100, 100, 90.0, ""),
+        (5, None, 90.0, ""),
+    ],
+)
+def test_the_rest_is_told_in_percent_and_time(done, total, seconds, shown):
+    assert describe_rest(done, total, seconds) == shown
+
+
+@pytest.mark.parametrize(("hidden", "n_lines"), [(False, 4), (True, 0)])
+def test_where_no_bar_is_shown_there_is_a_line_every_quarter_of_a_minute(capsys, hidden, n_lines):
+    ticks = iter(range(0, 1000, 10))
+    with progress_bar("indexing", hidden=hidden, clock=lambda: next(ticks)) as bar:
+        for n in range(1, 10):
+            bar.move(to=n, count=n, total=18)
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == n_lines
+    if told:
+        assert told[0] == "deepera: indexing: 2 of 18, 6.0/min, 11 %, about 3 min left"
 
 
 def test_a_terminal_is_shown_the_percentage_and_the_estimated_total(
@@ -81,12 +107,15 @@ def test_after_an_interrupt_the_command_that_goes_on_is_told(start, questions, t
 
 @pytest.mark.full
 @pytest.mark.parametrize("encoding", [{}, {"PYTHONIOENCODING": "ascii"}])
-def test_an_ascii_terminal_is_written_to_in_ascii(start, encoding):
+def test_an_ascii_terminal_is_written_to_in_ascii(start, questions, encoding):
     env = {**ASCII, "COLUMNS": "80", "PYTHONIOENCODING": "", **encoding}
     code, out, err = finish(start("demo", "--question", "q01", env=env), 60)
     assert (code, err) == (0, "")
     assert out.isascii()
-    assert "..." in out
+    paper = questions({"text": "Café au lait … lowered fasting glucose."}, name="p.jsonl")
+    code, out, err = finish(start("ask", QUESTION, paper, "--backend", TEA, env=env), 60)
+    assert (code, err) == (0, "")
+    assert "Cafe au lait ... lowered fasting glucose." in out
 
 
 @pytest.mark.full

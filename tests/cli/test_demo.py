@@ -141,6 +141,7 @@ def test_the_demonstration_fits_a_screen_of_80_columns_and_explains_its_labels(w
     lines = shown.splitlines()
     assert len(lines) <= 45
     assert max(map(len, lines)) <= 80
+    assert "…" not in shown, "a title is cut"
     assert [word for word in LEGEND if not any(one.startswith(word) for one in lines)] == []
     assert all(any(line.startswith(one["id"]) for line in lines) for one in trials)
 

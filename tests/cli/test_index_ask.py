@@ -101,7 +101,9 @@ def test_ask_takes_conditions(ask, indexed):
     args = ("--collection", "papers", "--path", indexed, "--json")
     after = json.loads(ask(*args, "--where", 'year={"gte": 2015}').stdout)
     exactly = json.loads(ask(*args, "--where", "year=2012").stdout)
+    shortly = json.loads(ask(*args, "--where", "year > 2012", "--where", "year<=2020").stdout)
     assert [one["id"] for one in after["ranking"]] == ["review"]
+    assert [one["id"] for one in shortly["ranking"]] == ["review"]
     assert [one["id"] for one in exactly["ranking"]] == ["trial"]
 
 
@@ -113,7 +115,7 @@ def test_ask_says_what_to_try_when_nothing_passes(ask, source):
     result = ask(source, "--threshold", "0.99")
     assert result.exit_code == 0
     assert "lower --threshold" in result.stdout
-    assert "0.93 below the threshold  A trial. 2012" in result.stdout
+    assert " 1. score 0.93, below the threshold\n    A trial. 2012" in result.stdout
     assert "No evidence: none of 2 passages reaches 0.99." in result.stdout
     assert "[trial] retrieved as number 1" in result.stdout
 
@@ -122,13 +124,23 @@ def test_ask_says_what_to_try_when_nothing_passes(ask, source):
     ("where", "reason"),
     [
         ('yaer={"gte": 2015}', "no passage has metadata 'yaer'; did you mean 'year'? known: "),
+        ("YEAR=2012", "no passage has metadata 'YEAR'; did you mean 'year'? known: "),
         ("journal.name=x", "no passage has metadata 'journal.name'; known: source, title, year"),
-        ("year=1990", "no passage meets --where year=1990, of 2 that the question would find"),
     ],
 )
-def test_ask_says_which_condition_no_passage_meets(ask, source, where, reason):
-    result = ask(source, "--where", where)
+@pytest.mark.parametrize("question", [QUESTION, "zzz"])
+def test_a_condition_on_a_field_that_no_passage_has_is_an_error(
+    deepera, source, question, where, reason
+):
+    result = deepera("ask", question, source, "--where", where)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert reason in result.stderr
+
+
+def test_ask_says_which_condition_no_passage_meets(ask, source):
+    result = ask(source, "--where", "year=1990")
     assert result.exit_code == 0
+    reason = "no passage meets --where year=1990, of 2 that the question would find"
     assert reason in result.stderr
     assert "Nothing was retrieved.\n" in result.stdout
 
@@ -137,7 +149,7 @@ def test_what_on_empty_keeps_is_loudly_below_the_threshold(ask, source):
     shown = " ".join(ask(source, "--threshold", "0.99", "--on-empty", "top1").stdout.split())
     assert "BELOW THE THRESHOLD: none of 2 passages reaches 0.99." in shown
     assert "It is not evidence." in shown
-    assert "0.93 below the threshold A trial" in shown
+    assert "score 0.93, below the threshold A trial" in shown
     assert "no_evidence: 0 kept, 1 shown by --on-empty top1, 1 dropped" in shown
 
 
@@ -238,7 +250,10 @@ def test_embeddings_of_a_factory_make_a_hybrid_collection(deepera, start, source
         ((), "neither was given"),
         (("source", "--collection", "papers"), "both were given"),
         (("source", "--path", "store"), "--path and --qdrant-url go with --collection"),
-        (("source", "--where", "year"), "--where must be FIELD=VALUE, got 'year'"),
+        (
+            ("source", "--where", "year"),
+            "must be FIELD=VALUE or e.g. 'year>=2015', in quotes, got 'year'",
+        ),
         (("source", "--embeddings", "words"), "--embeddings must be"),
         (("source", "--embeddings", "json:dumps"), "cannot be built"),
         (("source", "--embeddings", "builtins:dict"), "must return LangChain Embeddings"),
@@ -263,7 +278,9 @@ def test_a_blank_question_is_an_error(deepera, source):
 def test_a_missing_collection_leaves_code_3(ask, indexed):
     result = ask("--collection", "other", "--path", indexed)
     assert result.exit_code == 3
-    assert "there is no collection 'other'; there are 'papers'" in result.stderr
+    assert "there is no collection 'other'; there are 'papers'\n" in result.stderr
+    near = ask("--collection", "papres", "--path", indexed)
+    assert "there are 'papers'; did you mean 'papers'?" in near.stderr
 
 
 def test_a_missing_store_leaves_code_3(ask, tmp_path):
@@ -316,7 +333,7 @@ def mixed(tmp_path):
     lines = [json.dumps(one) for one in ABSTRACTS]
     (folder / "a.jsonl").write_text("\n".join([lines[0], *["{oops"] * 300, *lines[1:]]))
     (folder / "empty.txt").touch()
-    for name in ("lib.ris", "paper.pdf"):
+    for name in ("lib.bib", "paper.doc"):
         (folder / name).write_bytes(b"x")
     return folder
 
@@ -326,11 +343,52 @@ def test_what_cannot_be_indexed_costs_itself_alone_and_is_named(deepera, mixed, 
     assert result.exit_code == 1
     assert result.stdout.startswith("3 passages indexed in 'papers'")
     told = result.stderr.splitlines()
-    assert told[0].startswith("deepera: skipped 2 files (1 .pdf, 1 .ris): ")
-    assert "paper.pdf" in told[0]
+    assert told[0].startswith("deepera: skipped 2 files (1 .bib, 1 .doc): ")
+    assert "paper.doc" in told[0]
+    places = f"{mixed}/a.jsonl:2, 3, 4, 5, 6 and 295 more"
+    assert told[1].startswith("deepera: skipped 300 records (not JSON: ")
+    assert told[1].endswith(f": {places}")
+    assert told[2:] == [
+        f"deepera: skipped {mixed}/empty.txt: the file is empty",
+        "deepera: -v names each of them, and why",
+    ]
+
+
+def test_all_that_was_skipped_is_named_on_request(deepera, mixed, store):
+    result = deepera("index", mixed, "--collection", "papers", "--path", store, "-v")
+    told = result.stderr.splitlines()
     assert told[1].startswith(f"deepera: skipped {mixed}/a.jsonl:2: not JSON")
-    assert told[-1] == "deepera: skipped 296 more like these"
-    assert len(told) == 7
+    assert told[300].startswith(f"deepera: skipped {mixed}/a.jsonl:301: not JSON")
+    assert len(told) == 302
+
+
+LIBRARY = "Key,Title,Publication Year,Abstract Note\n"
+
+
+@pytest.mark.parametrize("n_before", [6, 25])
+@pytest.mark.parametrize("command", ["index", "ask"])
+def test_papers_without_abstract_are_told_in_one_line_and_are_no_failure(
+    deepera, ask, tmp_path, store, command, n_before
+):
+    library = tmp_path / "library.csv"
+    books = "".join(f"B{n},A book,1990,\n" for n in range(n_before))
+    library.write_text(f"{LIBRARY}{books}P1,A trial,2012,Green tea lowered fasting glucose.\n")
+    index = ("index", library, "--collection", "papers", "--path", store)
+    result = deepera(*index) if command == "index" else ask(library)
+    assert result.exit_code == 0
+    told = result.stderr.splitlines()
+    which = f"{library}:2, 3, 4, 5, 6 and {n_before - 5} more"
+    assert told[0] == f"deepera: skipped {n_before} records without text: {which}"
+    assert told[1:] == ["deepera: -v names each of them, and why"]
+
+
+def test_a_library_without_any_abstract_is_given_up(deepera, tmp_path, store):
+    library = tmp_path / "library.csv"
+    library.write_text(LIBRARY + "B,A book,1990,\n" * 30)
+    result = deepera("index", library, "--collection", "papers", "--path", store)
+    assert result.exit_code == 1
+    assert "none of its 30 lines can be used: line 2: has no text; expected one of" in result.stderr
+    assert not store.exists()
 
 
 def test_files_of_other_kinds_are_no_failure(deepera, mixed, store):
@@ -339,14 +397,14 @@ def test_files_of_other_kinds_are_no_failure(deepera, mixed, store):
     result = deepera("index", mixed, "--collection", "papers", "--path", store, "--json")
     assert result.exit_code == 0
     skipped = json.loads(result.stdout)["skipped"]
-    assert [one["place"].rpartition("/")[2] for one in skipped] == ["lib.ris", "paper.pdf"]
+    assert [one["place"].rpartition("/")[2] for one in skipped] == ["lib.bib", "paper.doc"]
     assert "skipped 2 files" in result.stderr
 
 
 def test_ask_answers_from_what_can_be_read_and_names_the_rest(ask, mixed):
     result = ask(mixed, "--json")
     assert len(json.loads(result.stdout)["ranking"]) == 2
-    assert "skipped 2 files (1 .pdf, 1 .ris)" in result.stderr
+    assert "skipped 2 files (1 .bib, 1 .doc)" in result.stderr
     assert result.exit_code == 1
 
 
@@ -429,6 +487,10 @@ def test_a_collection_made_with_our_embeddings_is_opened_with_them(deepera, sour
     assert ids[0] == ids[1]
     again = deepera("index", source, *place)
     assert (again.exit_code, "(hybrid)" in again.stdout) == (0, True)
+    assert again.stderr == (
+        "deepera: 'papers' was made with embeddings (EvidenceEmbeddings), so these passages are "
+        "embedded with them, too\n"
+    )
 
 
 def test_a_collection_made_with_other_embeddings_names_the_flag(

@@ -86,6 +86,14 @@ def test_a_run_whose_questions_are_all_degraded_leaves_code_1(deepera, questions
     assert "evidence for 0 of 2 questions, 2 degraded" in result.stderr
 
 
+def test_the_commonest_cause_of_failure_is_told_once_even_quietly(deepera, questions):
+    broken = ("--backend", "support.scripted:broken_backend")
+    result = deepera("rerank", questions(line("q1"), line("q2")), *broken, "--quiet")
+    assert result.stderr == (
+        "deepera: 6 passages could not be judged: RuntimeError: out of order\n"
+    )
+
+
 def test_a_run_with_some_degraded_questions_leaves_code_0(rerank, questions):
     other = line("q2", passages=[{"id": "x", "text": "Glucose was measured in the morning."}])
     source, backend = questions(line("q1"), other), "support.scripted:cracked_tea_backend"

@@ -66,6 +66,18 @@ def test_it_counts_failures_by_cause(make_file, make_line):
     }
 
 
+def test_causes_that_quote_different_replies_are_one_commonest_cause(make_file, make_line):
+    report = JobReport()
+    scores = {
+        "one": ValueError("no JSON object: 'hello'"), "two": ValueError("no JSON object: 'bye'"),
+        "three": ValueError('no JSON object: "it\'s"'), "4": OSError("off"), "5": OSError("off"),
+    }  # fmt: skip
+    source = make_file(make_line("q1", "one", "two", "three", "4", "5", "fine"))
+    rerank_lines(EvidenceReranker(Script(scores).backend()), source, io.BytesIO(), report=report)
+    assert report.commonest_cause() == ("ValueError: no JSON object: 'hello'", 3)
+    assert JobReport().commonest_cause() is None
+
+
 def test_it_lists_no_more_errors_than_fit():
     report = JobReport()
     for number in range(MOST_ERRORS + 5):

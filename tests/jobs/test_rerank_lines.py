@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 from langchain_core.runnables import RunnableLambda
 
-from deepera_graph import BackendError, CallError, EvidenceReranker, Judgement
+from deepera_graph import BackendError, CallError, EvidenceReranker, InputError, Judgement
 from deepera_graph.jobs.report import JobReport
 from deepera_graph.jobs.rerank import rerank_lines
 from support.scripted import TEA_SCORES, Script
@@ -109,9 +109,9 @@ def test_a_limit_counts_lines(make_file, make_line):
     assert [line["id"] for line in written] == ["q0", "q1"]
 
 
-def test_no_lines_are_no_error(make_file):
-    written, report = run(make_file())
-    assert (written, report.end) == ([], "complete")
+def test_no_lines_are_an_error(make_file):
+    with pytest.raises(InputError, match="holds no question, so there is nothing to rerank"):
+        run(make_file())
 
 
 def test_a_failed_passage_does_not_fail_its_line(make_file, make_line):

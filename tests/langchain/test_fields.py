@@ -1,5 +1,6 @@
 """Settings of the LangChain classes are fields: shown, changed, serialised."""
 
+import asyncio
 import json
 from dataclasses import fields
 from inspect import Parameter, signature
@@ -19,6 +20,7 @@ from deepera_graph import (
     Settings,
     SettingsError,
     SettingsKwargs,
+    build_graph,
     encoder_backend,
     llm_backend,
     load_backend,
@@ -57,7 +59,8 @@ def test_keyword_arguments_are_typed_by_name():
     assert set(SettingsKwargs.__annotations__) == {one.name for one in fields(Settings)}
     assert set(LlmKwargs.__annotations__) == set(LLM_OPTIONS)
     settings = Unpack[SettingsKwargs]
-    for function in (EvidenceReranker, EvidenceReranker.with_settings, EvidenceCrossEncoder):
+    changed = EvidenceReranker.with_settings
+    for function in (EvidenceReranker, changed, EvidenceCrossEncoder, build_graph):
         assert list(signature(function).parameters.values())[-1].annotation == settings
     for kind in (DeepEraCompressor, DeepEraRetriever):
         for function in (kind.local, kind.from_backend):
@@ -134,9 +137,63 @@ def test_a_field_that_is_changed_counts_from_the_next_call_on(documents, questio
     assert len(made.compress_documents(documents, question)) == 1
     assert len(made.model_copy(update={"top_n": 2}).compress_documents(documents, question)) == 2
     assert made.to_dict()["reranker"]["settings"]["top_n"] == 1
-    made.top_n = 0
-    with pytest.raises(SettingsError, match="top_n must be"):
-        made.compress_documents(documents, question)
+    made.backend = "rules"
+    assert made.reranker.backend.name == "rules"
+    assert made.to_dict()["reranker"]["settings"]["top_n"] == 1
+    made.preset = "careful"
+    assert (made.require_evidence, made.top_n) == (True, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("threshold", 80, r"threshold must be in \[0, 1\], got 80; did you mean 0.8\?"),
+        ("top_n", 0, "top_n must be a whole number >= 1, got 0"),
+        ("treshold", 0.5, "unknown setting 'treshold'; did you mean 'threshold'"),
+        ("n_candidates", 0, "n_candidates must be a whole number >= 1, got 0"),
+        ("k", 0, "k must be a whole number >= 1, got 0"),
+        ("source", 3, "source must be a retriever, .*, got 3"),
+        ("backend", "rule", "got 'rule'; did you mean 'rules'"),
+        ("preset", "carefull", "got 'carefull'; did you mean 'careful'"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_refused_when_it_is_assigned(name, value, message):
+    made = DeepEraRetriever(source=SOURCE, backend=FACTORY)
+    before = dict(made.__dict__)
+    with pytest.raises(SettingsError, match=message):
+        setattr(made, name, value)
+    assert made.__dict__ == before
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"kk": 3}, r"DeepEraRetriever\.invoke takes no 'kk': .*did you mean 'k'\?"),
+        ({"threshold": 0.5}, r"invoke takes no 'threshold'; it is a field: retriever\.threshold"),
+    ],
+)
+def test_a_call_names_what_it_does_not_take(store, question, given, message):
+    retriever = DeepEraRetriever(source=store, backend=FACTORY)
+    with pytest.raises(SettingsError, match=message):
+        retriever.invoke(question, **given)
+    with pytest.raises(SettingsError, match=message):
+        asyncio.run(retriever.ainvoke(question, **given))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (DeepEraRetriever, r"takes its fields by name, e\.g\. DeepEraRetriever\(source=store\)"),
+        (DeepEraCompressor, r"by name, .*what is searched goes to DeepEraRetriever\(source=\)"),
+        (
+            DeepEraCompressor.local,
+            r"what is searched goes to DeepEraRetriever\.local, got Runnable",
+        ),
+    ],
+)
+def test_a_source_that_is_misplaced_is_shown_its_place(make, message):
+    with pytest.raises(SettingsError, match=message):
+        make(SOURCE)
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,15 @@ def test_bibtex_has_one_entry_a_source_with_escaped_text(rerank):
     assert "score 0.93: Wax kept apples firm.; score 0.90: Firmness fell by 6\\%." in text
 
 
+def test_a_bibtex_entry_has_what_any_passage_knows_of_its_source():
+    bare = {"doi": LEE["doi"].upper(), "title": "Wax & apples"}
+    passages = [{**PASSAGES[0], "metadata": bare}, PASSAGES[1]]
+    backend = scripted_backend(lambda task: judged(SCORES[task["text"]]))
+    text = export_result(EvidenceReranker(backend).rerank(QUESTION, passages), "bibtex")
+    assert text.startswith("@article{lee2019apples,")
+    assert (text.count("@"), "journal = {Fruit Science}" in text) == (1, True)
+
+
 def test_bibtex_keys_are_distinct_and_a_source_without_metadata_is_named_by_its_id(rerank):
     text = export_result(rerank(threshold=0.05), "bibtex")
     assert "@misc{bare," in text

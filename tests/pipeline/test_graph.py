@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from pkgutil import iter_modules
 from typing import Any, TypedDict, get_type_hints
 
@@ -109,11 +110,26 @@ def test_passages_may_be_a_tuple_strings_dicts_or_documents(passages):
         ({"question": "q"}, "passages must be a list, got None"),
         ({"question": "q", "passages": "one text"}, "passages must be a list, got 'one text'"),
         ({"question": "q", "passages": [""]}, "passage 1 has no text"),
+        (
+            {"qestion": "q", "passages": ["a"]},
+            "no 'question', but an unknown key 'qestion'; did you mean 'question'?",
+        ),
+        ({"query": "q", "passages": ["a"]}, "unknown key 'query'; did you mean 'question'?"),
+        ({"question": "q", "pasages": ["a"]}, "unknown key 'pasages'; did you mean 'passages'?"),
+        ({"question": "q", "documents": ["a"]}, "key 'documents'; did you mean 'passages'?"),
     ],
 )
 def test_what_it_cannot_use_is_named(given, named):
-    with pytest.raises(InputError, match=named):
-        build_graph(scripted_backend(by_number)).invoke(given)
+    graph = build_graph(scripted_backend(by_number))
+    with pytest.raises(InputError, match=re.escape(named)):
+        graph.invoke(given)
+    with pytest.raises(InputError, match=re.escape(named)):
+        asyncio.run(graph.ainvoke(given))
+
+
+def test_keys_of_a_graph_around_this_one_are_no_concern_of_it():
+    given = {**asked(), "query": "other", "documents": [], "notes": 3}
+    assert build_graph(scripted_backend(by_number)).invoke(given)["outcome"] == "ok"
 
 
 def test_backend_and_settings_may_be_given_by_name():
@@ -121,6 +137,16 @@ def test_backend_and_settings_may_be_given_by_name():
     assert len(state["documents"]) == 1
     with pytest.raises(SettingsError, match=r"'treshold'; did you mean 'threshold'\?"):
         build_graph("rules", {"treshold": 0.5})
+
+
+def test_settings_may_be_given_one_by_one():
+    settings = {"threshold": 0.0, "top_n": 3}
+    state = build_graph("rules", settings, top_n=1).invoke(asked())
+    assert (state["threshold"], len(state["documents"])) == (0.0, 1)
+    with pytest.raises(SettingsError, match=r"'treshold'; did you mean 'threshold'\?"):
+        build_graph("rules", treshold=0.5)
+    with pytest.raises(SettingsError, match=r"'checkpoint'; did you mean 'checkpointer'\?"):
+        build_graph("rules", checkpoint=None)
 
 
 class Written(BaseCallbackHandler):

@@ -1,5 +1,7 @@
 """Presets: settings, and ways to ask a chat model, under one name."""
 
+import re
+
 import pytest
 
 from deepera_graph import EvidenceReranker, Settings, SettingsError, preset
@@ -23,6 +25,21 @@ def test_there_are_three_and_each_says_what_it_is_for():
 def test_an_unknown_preset_is_named_with_the_known_ones(name):
     with pytest.raises(SettingsError, match="preset must be one of fast, careful, cheap, got"):
         preset(name)
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ({"preset": "carefull"}, "did you mean 'careful'?"),
+        ({"backend": "rule"}, "did you mean 'rules'?"),
+        ({"backend": {"kind": "lokal"}}, "did you mean 'local'?"),
+        ({"backend": "rules", "order": "scores"}, "did you mean 'score'?"),
+        ({"backend": "rules", "on_error": "keep-last"}, "did you mean 'keep_last'?"),
+    ],
+)
+def test_a_name_that_is_nearly_right_is_suggested(given, hint):
+    with pytest.raises(SettingsError, match=re.escape(hint)):
+        EvidenceReranker(**given)
 
 
 def test_the_front_door_refuses_an_unknown_preset():

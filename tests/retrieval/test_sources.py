@@ -8,11 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from deepera_graph.citation import Citation
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.passages import ID_FIELDS, TEXT_FIELDS
-from deepera_graph.retrieval.sources import KNOWN_SUFFIXES, PAPER_ID_FIELDS, read_passages
+from deepera_graph.retrieval.sources import (
+    KNOWN_SUFFIXES,
+    PAPER_ID_FIELDS,
+    Skipped,
+    SkippedKind,
+    kind_of,
+    read_passages,
+)
 from deepera_graph.retrieval.store import open_store
-from deepera_graph.text.records import CANDIDATE_FIELDS
+from deepera_graph.text.records import CANDIDATE_FIELDS, MOST_BAD
 
 LONG = " ".join(f"In plot {number} the otters ate most of the urchins." for number in range(45))
 ABSTRACT = " ".join(f"In plot {number} the otters ate most of the urchins." for number in range(34))
@@ -48,6 +56,38 @@ JT  - Journal of the sea
 
 PMID- 31452106
 AB  - Otters ate.
+"""
+RIS = """Provider: A publisher
+Content: text/plain; charset="UTF-8"
+
+TY  - JOUR
+TI  - Kelp forests recover where
+  otters return
+AU  - Lee, Kim
+AU  - Roy, Ann
+PY  - 2019/08/28/
+J2  - J. sea
+T2  - Journal of the sea
+DO  - https://doi.org/10.1000/kelp
+UR  - https://example.org/kelp
+KW  - kelp
+KW  - otters
+AB  - Kelp cover grew
+by 40% (p < 0.01).
+
+AB  - In two years.
+ER  -
+
+TY  - BOOK
+ID  - 7
+T1  - A book.
+A1  - Lee, Kim
+ER  - \r
+TY  - JOUR
+ID  - 8
+N2  - Otters ate.
+Y1  - 2020//
+UR  - http://dx.doi.org/10.1000/otters
 """
 SCOPUS = (
     '"Authors","Title","Year","Source title","DOI","Link","Abstract","EID"\n'
@@ -230,6 +270,8 @@ def test_everything_read_can_be_indexed_and_found(write):
         ("a.json", " ", r"a\.json: the file is empty"),
         ("a.jsonl", '{"text": "a\\ud800"}', r"a\.jsonl:1: has half a character"),
         ("a.jsonl", '{"text": "a", "note": ["\\ud800"]}', r"a\.jsonl:1: has half a character"),
+        ("a.ris", "TI  - Kelp\nER  - ", r"a\.ris:1: not a reference in RIS: 'TI  - Kelp'"),
+        ("a.ris", "Kelp grew.", r"a\.ris:1: not a reference in RIS: 'Kelp grew\.'"),
         ("a.jsonl.gz", b"nope", r"a\.jsonl\.gz cannot be read: Not a gzipped file"),
         (
             "a.jsonl.gz",
@@ -256,11 +298,11 @@ def test_lines_before_a_bad_one_are_numbered_over_the_whole_folder(write):
     ("name", "message"),
     [
         ("missing.jsonl", "no file 'missing.jsonl'"),
-        ("a.pdf", "a.pdf: cannot read this kind .*; convert it"),
+        ("a.docx", r"a\.docx: cannot read this kind .*; save it as PDF"),
     ],
 )
 def test_a_path_that_cannot_be_read_is_refused_before_reading(write, name, message):
-    write("a.pdf", "%PDF")
+    write("a.docx", "x")
     with pytest.raises(InputError, match=message):
         read_passages(name)
 
@@ -268,7 +310,7 @@ def test_a_path_that_cannot_be_read_is_refused_before_reading(write, name, messa
 def test_a_folder_without_passages_is_an_error(write):
     write("f/image.png", "x")
     message = (
-        r"folder 'f' holds no \.jsonl, .*, \.md file; skipped 1 file \(1 \.png\): f/image\.png"
+        r"folder 'f' holds no \.jsonl, .*, \.pdf file; skipped 1 file \(1 \.png\): f/image\.png"
     )
     with pytest.raises(InputError, match=message):
         read_passages("f")
@@ -326,12 +368,58 @@ def test_what_is_no_record_of_pubmed_is_named(write):
     assert [one.reason for one in skipped] == reasons
 
 
+def test_references_in_ris_are_read_and_one_without_an_abstract_is_named(write):
+    skipped = []
+    one, other = read(write("a.ris", RIS), on_skip=skipped.append)
+    assert one == (
+        "10.1000/kelp",
+        "Kelp cover grew by 40% (p < 0.01). In two years.",
+        {
+            "source": "a.ris", "year": 2019, "journal": "Journal of the sea", "type": "JOUR",
+            "authors": "Lee, Kim; Roy, Ann", "doi": "10.1000/kelp", "keywords": "kelp; otters",
+            "url": "https://example.org/kelp", "title": "Kelp forests recover where otters return",
+        },
+    )  # fmt: skip
+    facts = {"source": "a.ris", "type": "JOUR", "year": 2020, "key": "8", "doi": "10.1000/otters"}
+    assert other == (
+        "10.1000/otters",
+        "Otters ate.",
+        {**facts, "url": "http://dx.doi.org/10.1000/otters"},
+    )
+    assert [str(one) for one in skipped] == ["a.ris:22: has no abstract"]
+
+
+def test_a_reference_in_ris_cites_its_source(write):
+    [document, _] = read_passages(write("a.ris", RIS), on_skip=list)
+    told = "Lee and Roy. Kelp forests recover where otters return. Journal of the sea, 2019. "
+    assert str(Citation.of(document.metadata, document.id)) == f"{told}doi:10.1000/kelp"
+
+
+def test_what_is_no_reference_in_ris_costs_itself_alone(write):
+    skipped = []
+    raw = RIS.encode().replace(b"A book", b"caf\xe9") + b"ER  -\nOtters.\nER  -\n"
+    found = [row[0] for row in read(write("a.ris", raw), on_skip=skipped.append)]
+    assert found == ["10.1000/kelp", "10.1000/otters"]
+    assert [str(one) for one in skipped] == [
+        "a.ris:22: not UTF-8",
+        "a.ris:33: not a reference in RIS: 'Otters.'",
+    ]
+
+
+def test_a_library_that_begins_with_many_books_is_read_all_the_same(write):
+    book = "TY  - BOOK\nTI  - A book\nER  - \n"
+    skipped = []
+    found = read(write("a.ris", book * (MOST_BAD + 5) + RIS), on_skip=skipped.append)
+    assert len(found) == 2
+    assert len(skipped) == MOST_BAD + 6
+
+
 def test_headers_of_scopus_are_known_and_a_missing_abstract_is_no_text(write):
     skipped = []
     [(name, text, metadata)] = read(write("a.csv", SCOPUS), on_skip=skipped.append)
     assert (name, text) == ("10.1/kelp", "Kelp grew.")
     assert (metadata["year"], metadata["journal"]) == (2019, "Sea")
-    assert [one.place for one in skipped] == ["a.csv:3"]
+    assert [(one.place, one.without_text) for one in skipped] == [("a.csv:3", True)]
 
 
 def test_several_texts_of_one_paper_are_told_apart_and_a_repeated_record_is_not_read_twice(write):
@@ -372,8 +460,8 @@ BAD_FOLDER = {
     "f/c.txt": b"caf\xe9",
     "f/d.csv": b'id,text\n1,one\n2,caf\xe9\n3\n4,"a"b\n5,five\n',
     "f/e.md": "Kelp.",
-    "f/lib.ris": "TY  - JOUR",
-    "f/paper.pdf": "%PDF",
+    "f/lib.bib": "@article{x}",
+    "f/paper.doc": "x",
 }
 
 
@@ -384,8 +472,8 @@ def test_what_cannot_be_read_costs_itself_alone_and_is_named(write):
     found = [row[0] for row in read("f", on_skip=skipped.append)]
     assert found == ["x", "f/a.jsonl:4", "1", "5", "f/e.md"]
     assert [(one.place, one.other_kind) for one in skipped] == [
-        ("f/lib.ris", ".ris"),
-        ("f/paper.pdf", ".pdf"),
+        ("f/lib.bib", ".bib"),
+        ("f/paper.doc", ".doc"),
         ("f/a.jsonl:2", ""),
         ("f/a.jsonl:3", ""),
         ("f/b.txt", ""),
@@ -397,11 +485,11 @@ def test_what_cannot_be_read_costs_itself_alone_and_is_named(write):
 
 
 def test_files_of_other_kinds_are_logged_when_nobody_asks_for_them(write, caplog):
-    for name in ("f/a.txt", "f/paper.pdf", "f/lib.ris"):
+    for name in ("f/a.txt", "f/paper.doc", "f/lib.bib"):
         write(name, "Kelp.")
     with caplog.at_level(logging.WARNING):
         assert len(read("f")) == 1
-    assert caplog.messages == ["skipped 2 files (1 .pdf, 1 .ris): f/lib.ris, f/paper.pdf"]
+    assert caplog.messages == ["skipped 2 files (1 .bib, 1 .doc): f/lib.bib, f/paper.doc"]
 
 
 def test_a_file_that_begins_with_bad_records_alone_is_given_up_early(write):
@@ -416,6 +504,29 @@ def test_a_file_that_begins_with_bad_records_alone_is_given_up_early(write):
         "found question, passages; and 19 more. "
         "This looks like a file of questions: see deepera rerank"
     )
+
+
+@pytest.mark.parametrize(
+    ("bad", "without_text"),
+    [('{"title": "Otters"}', True), ('{"text": " "}', True), ("{}", False), ("{oops", False)],
+)
+def test_a_record_that_merely_lacks_its_text_is_told_from_a_wrong_one(write, bad, without_text):
+    skipped = []
+    read(write("a.jsonl", f'{{"text": "one"}}\n{bad}'), on_skip=skipped.append)
+    assert [one.without_text for one in skipped] == [without_text]
+
+
+def test_what_is_skipped_for_one_reason_is_one_line():
+    kinds = {}
+    for place, reason in [
+        ("a.jsonl:2", "id '1' is used twice"),
+        ("b.jsonl:3", "id '2' is used twice"),
+    ]:
+        one = Skipped(place, reason)
+        kinds.setdefault(kind_of(one), SkippedKind()).add(one)
+    assert [str(one) for one in kinds.values()] == [
+        "2 records (e.g. id '1' is used twice): a.jsonl:2, b.jsonl:3"
+    ]
 
 
 def test_a_good_record_among_the_first_lets_the_file_be_read_on(write):

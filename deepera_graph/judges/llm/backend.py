@@ -33,7 +33,7 @@ from deepera_graph.judges.llm.roles import (
 )
 from deepera_graph.prompts import Domain, load_domain, prompts_hash
 from deepera_graph.schema import Backend
-from deepera_graph.settings import check_at_least, read_fields, warn_renamed
+from deepera_graph.settings import check_at_least, read_fields, suggest_value, warn_renamed
 
 Mode = Literal["separate", "fused", "grouped"]
 GROUP_SIZE = 10
@@ -165,7 +165,8 @@ def llm_backend_from_spec(spec: Mapping[str, Any]) -> Backend:
 def _group_size(mode: str, size: int | None) -> int | None:
     """Return the size of a group, None for a mode without."""
     if mode not in get_args(Mode):
-        raise SettingsError(f"mode must be one of {', '.join(get_args(Mode))}, got {mode!r}")
+        known, hint = ", ".join(get_args(Mode)), suggest_value(mode, get_args(Mode))
+        raise SettingsError(f"mode must be one of {known}, got {mode!r}{hint}")
     if mode != "grouped":
         if size is not None:
             raise SettingsError(f"group_size goes with mode 'grouped', not with {mode!r}")

@@ -251,7 +251,10 @@ def test_a_backend_is_known_by_its_mode_and_built_again():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"mode": "fusd"}, "mode must be one of separate, fused, grouped, got 'fusd'"),
+        (
+            {"mode": "fusd"},
+            "mode must be one of separate, fused, grouped, got 'fusd'; did you mean 'fused'?",
+        ),
         ({"mode": "grouped", "group_size": 1}, "whole number >= 2, got 1"),
         ({"mode": "grouped", "group_size": True}, "whole number >= 2, got True"),
         ({"mode": "grouped", "group_size": 2.5}, "whole number >= 2, got 2.5"),

@@ -1,0 +1,212 @@
+"""Passages read from PDF files."""
+
+import gzip
+import io
+import logging
+import sys
+
+import pypdf
+import pytest
+
+from deepera_graph.citation import Citation
+from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.retrieval.sources import read_passages
+from support.pdfs import write_pdf
+
+SENTENCES = [f"In plot {number} the otters ate most of the urchins." for number in range(60)]
+HEAD = "Lee and Roy: kelp and otters"
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def write(name, content):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+        return name
+
+    return write
+
+
+def read_one(name):
+    [document] = read_passages(name)
+    return document
+
+
+def encrypt(content, password, algorithm):
+    writer, out = pypdf.PdfWriter(clone_from=io.BytesIO(content)), io.BytesIO()
+    writer.encrypt(password, owner_password="owner", algorithm=algorithm)
+    writer.write(out)
+    return out.getvalue()
+
+
+def test_a_pdf_is_one_text_with_the_source_that_it_names(write):
+    info = {"Title": "Kelp and otters", "Author": "Kim Lee; Ann Roy", "Subject": "doi:10.1000/Kelp"}
+    name = write("f/a.pdf", write_pdf(["Kelp (40%) grew.", "Caf\xe9s closed."], info=info))
+    document = read_one(name)
+    assert (document.id, document.page_content) == ("f/a.pdf", "Kelp (40%) grew. Cafés closed.")
+    assert document.metadata == {
+        "source": "f/a.pdf",
+        "title": "Kelp and otters",
+        "authors": "Kim Lee; Ann Roy",
+        "doi": "10.1000/Kelp",
+        "page": 1,
+    }
+    cited = "Lee and Roy. Kelp and otters. doi:10.1000/Kelp"
+    assert str(Citation.of(document.metadata, document.id)) == cited
+
+
+def test_a_compressed_pdf_is_read(write):
+    name = write("a.pdf.gz", gzip.compress(write_pdf(["Kelp grew."])))
+    assert read_one(name).page_content == "Kelp grew."
+
+
+def test_a_passage_names_the_pages_it_stands_on(write):
+    name = write("a.pdf", write_pdf(SENTENCES[:15], SENTENCES[15:30], [], SENTENCES[30:]))
+    parts = list(read_passages(name, max_words=200))
+    assert [one.id for one in parts] == ["a.pdf#1", "a.pdf#2", "a.pdf#3"]
+    assert " ".join(one.page_content for one in parts) == " ".join(SENTENCES)
+    places = [(one.metadata["page"], one.metadata.get("last_page")) for one in parts]
+    assert places == [(1, 2), (2, 4), (4, None)]
+    assert {one.metadata["part"] for one in parts} == {1, 2, 3}
+
+
+def test_usual_headings_begin_a_section_unless_nothing_is_cut(write):
+    pages = [["Kelp", "1. Introduction", "Is it", "eaten?"], ["It is.", "RESULTS", "Otters ate."]]
+    name = write("a.pdf", write_pdf(*pages))
+    found = [(one.page_content, one.metadata) for one in read_passages(name)]
+    source = {"source": "a.pdf"}
+    assert found == [
+        ("Kelp", {**source, "part": 1, "page": 1}),
+        (
+            "Is it eaten? It is.",
+            {**source, "part": 2, "section": "Introduction", "page": 1, "last_page": 2},
+        ),
+        ("Otters ate.", {**source, "part": 3, "section": "Results", "page": 2}),
+    ]
+    [whole] = read_passages(name, max_words=None)
+    assert whole.page_content == "Kelp Is it eaten? It is. Otters ate."
+    assert whole.metadata == {**source, "page": 1, "last_page": 2}
+
+
+def test_columns_are_read_one_after_the_other(write):
+    columns = [["Kelp grew where", "otters lived."], ["Urchins died", "there."]]
+    name = write("a.pdf", write_pdf([], columns={0: columns}))
+    assert read_one(name).page_content == "Kelp grew where otters lived. Urchins died there."
+
+
+def test_broken_words_are_joined_and_hyphens_that_stand_elsewhere_stay(write):
+    lines = ["The recov-", "ery of kelp in a double-", "blind study. Double-blind it was."]
+    text = "The recovery of kelp in a double-blind study. Double-blind it was."
+    assert read_one(write("a.pdf", write_pdf(lines))).page_content == text
+
+
+def test_running_heads_and_page_numbers_are_left_out(write):
+    bodies = [[f"Kelp grew by {n}% here.", "It was", "a good", f"year {n}."] for n in "4567"]
+    pages = [[f"{HEAD} {n}", *body, str(n)] for n, body in enumerate(bodies, start=11)]
+    text = " ".join(" ".join(body) for body in bodies)
+    assert read_one(write("a.pdf", write_pdf(*pages))).page_content == text
+
+
+def test_a_list_of_references_is_left_out_and_an_appendix_is_not(write):
+    cited = ["References", "1. Roy A. Urchins. Sea 2001.", "2. Lee K. Kelp. Sea 2002."]
+    pages = [SENTENCES[:9], [*SENTENCES[9:12], *cited], ["3. Lee K.", "Appendix A", "Kelp died."]]
+    text = " ".join([*SENTENCES[:12], "Appendix A Kelp died."])
+    assert read_one(write("a.pdf", write_pdf(*pages))).page_content == text
+
+
+@pytest.mark.parametrize("title", ["", "untitled", "Microsoft Word - kelp final.doc", "kelp_v2"])
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("Lee - 2019 - Kelp and otters.pdf", {"title": "Kelp and otters", "year": 2019}),
+        ("kelp_eaten_by_urchins.pdf", {"title": "kelp eaten by urchins"}),
+        ("1-s2.0-S0003-main.pdf", {}),
+    ],
+)
+def test_without_a_title_of_its_own_a_pdf_is_titled_by_its_name(write, name, known, title):
+    write(name, write_pdf(["Kelp grew."], info={"Title": title}))
+    assert read_one(name).metadata == {"source": name, "page": 1, **known}
+
+
+def test_the_doi_is_that_of_the_first_page_if_there_is_but_one(write):
+    one = write("a.pdf", write_pdf(["doi:10.1000/a1.", "Kelp grew."], ["See 10.1000/b2"]))
+    assert read_one(one).metadata["doi"] == "10.1000/a1"
+    two = write("b.pdf", write_pdf(["doi:10.1000/a1. See doi:10.1000/b2."]))
+    assert "doi" not in read_one(two).metadata
+
+
+@pytest.mark.parametrize("algorithm", ["RC4-40", "AES-256"])
+def test_a_pdf_that_only_forbids_printing_is_read(write, algorithm):
+    name = write("a.pdf", encrypt(write_pdf(["Kelp grew."]), "", algorithm))
+    assert read_one(name).page_content == "Kelp grew."
+
+
+KELP = write_pdf(["Kelp grew."])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b"Kelp grew.", "broken, or not a PDF file: PdfStreamError: "),
+        (KELP[: len(KELP) // 2], "broken, or not a PDF file: PdfStreamError: "),
+        (KELP.replace(b"xref\n0", b"xrof\n0"), "broken, or not a PDF file: PdfReadError: "),
+        (write_pdf(), "has no pages"),
+        (encrypt(KELP, "secret", "RC4-128"), "protected by a password; save a copy without one"),
+        (encrypt(KELP, "secret", "AES-256"), "protected by a password; save a copy without one"),
+        (write_pdf(None, None), r"has no text on any of its 2 pages; if it was scanned, .*\(OCR\)"),
+        (write_pdf([]), "has no text on its only page; if it was scanned"),
+        (write_pdf(["1"], ["2"]), "has no text on any of its 2 pages"),
+    ],
+)
+def test_a_pdf_that_cannot_be_read_costs_itself_alone_and_is_named(write, content, message, caplog):
+    write("f/a.pdf", content)
+    write("f/b.pdf", KELP)
+    skipped = []
+    with caplog.at_level(logging.WARNING):
+        assert [one.id for one in read_passages("f", on_skip=skipped.append)] == ["f/b.pdf"]
+    assert caplog.messages == []
+    assert [(one.place, one.other_kind) for one in skipped] == [("f/a.pdf", "")]
+    with pytest.raises(InputError, match=rf"^f/a\.pdf: {message}"):
+        list(read_passages("f/a.pdf"))
+
+
+def test_pages_that_cannot_be_read_are_named_and_the_others_are_read(write, caplog):
+    name = write("a.pdf", write_pdf(["Kelp grew."], None, ["Otters ate."], None))
+    told = "a.pdf: pages 2, 4 of 4 left out: an image without text"
+    skipped = []
+    [document] = read_passages(name, on_skip=skipped.append)
+    assert (document.page_content, document.metadata["last_page"]) == ("Kelp grew. Otters ate.", 3)
+    assert [str(one) for one in skipped] == [told]
+    with caplog.at_level(logging.WARNING):
+        assert read_one(name) == document
+    assert caplog.messages == [told]
+
+
+def test_a_damaged_page_costs_itself_alone(write):
+    content = write_pdf(["Kelp grew."], ["Otters ate."])
+    name = write("a.pdf", content.replace(b"(Kelp grew.) Tj", b"(Kelp grew.  Tj"))
+    skipped = []
+    [document] = read_passages(name, on_skip=skipped.append)
+    assert document.page_content == "Otters ate."
+    assert [str(one)[:25] for one in skipped] == ["a.pdf: page 1 of 2 left o"]
+
+
+def test_without_pypdf_a_pdf_is_refused_before_reading_and_those_of_a_folder_are_named(
+    write, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "pypdf", None)
+    for name in ("f/a.pdf", "f/b.pdf", "f/c.png"):
+        write(name, KELP)
+    hint = r"reading PDF files needs pypdf: pip install '.*\[documents\]'"
+    with pytest.raises(SettingsError, match=hint):
+        read_passages("f/a.pdf")
+    with pytest.raises(InputError, match=rf"skipped 3 files \(2 \.pdf, 1 \.png\): .*; {hint}"):
+        read_passages("f")
+    write("f/d.txt", b"Kelp grew.")
+    skipped = []
+    assert [one.id for one in read_passages("f", on_skip=skipped.append)] == ["f/d.txt"]
+    assert [one.other_kind for one in skipped] == [".pdf", ".pdf", ".png"]
