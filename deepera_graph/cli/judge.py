@@ -202,13 +202,14 @@ def reader(
         from deepera_graph.training.weights import HEAD
 
     check_folder(chosen.out, (HEAD, READER, SUMS), overwrite=chosen.overwrite)
-    how = {"epochs": chosen.epochs, "minutes": chosen.minutes or math.inf, "seed": pools.seed}
     plan = ReaderTrainingPlan(
         **{**given(pools), "data": tuple(pools.data)},
         out=chosen.out,
         weights=chosen.weights,
         abstracts=() if chosen.abstracts is None else (chosen.abstracts,),
-        reader=ReaderPlan(**how),
+        reader=ReaderPlan(
+            epochs=chosen.epochs, minutes=chosen.minutes or math.inf, seed=pools.seed
+        ),
     )
     with _stages(hidden=output.quiet) as log:
         made = train_reader(plan, log)

@@ -26,6 +26,7 @@ from deepera_graph.judges.trained.pool_features import Trees, compute_context_fe
 from deepera_graph.judges.trained.scorer import (
     N_POOL,
     EvidenceScorer,
+    PoolScores,
     SameDocumentModel,
     list_same_document_inputs,
 )
@@ -324,13 +325,19 @@ def build_scorer(scorer: EvidenceScorer, extractor: FeatureExtractor) -> PoolSco
 
     def score(pool: Pool) -> list[float]:
         distinct = {_text_and_title(one): one for one in pool.passages}
-        [matched] = extractor.match([pool.with_passages(tuple(distinct.values()))])
-        features = extractor.compare(matched, scorer.counts, scorer.results)
-        found = np.round(scorer.score_pool(pool.question, features).evidence, DIGITS)
+        whole = pool.with_passages(tuple(distinct.values()))
+        found = np.round(score_pool(scorer, extractor, whole).evidence, DIGITS)
         scores = dict(zip(distinct, found.tolist(), strict=True))
         return [scores[_text_and_title(one)] for one in pool.passages]
 
     return score
+
+
+def score_pool(scorer: EvidenceScorer, extractor: FeatureExtractor, pool: Pool) -> PoolScores:
+    """Return what the trees say of the passages of a pool."""
+    [matched] = extractor.match([pool])
+    features = extractor.compare(matched, scorer.counts, scorer.results)
+    return scorer.score_pool(pool.question, features)
 
 
 def build_model_scorer(model: EvidenceModel) -> PoolScorer:

@@ -1,5 +1,6 @@
 """Fits what ranks the passages of a question, and turns ranks into probabilities."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial as partial_of
@@ -153,7 +154,8 @@ def fit_ranker(
         fit_answerability(rows, found, log),
     )
     scores = [ranker.combine(*one) for one in found[:n]]
-    return FittedRanker(ranker, find_operating_point(rows[:n], scores))
+    sets, labels = [row.pool.set for row in rows[:n]], [row.labels for row in rows[:n]]
+    return FittedRanker(ranker, find_operating_point(sets, labels, scores))
 
 
 class FittedRanker(NamedTuple):
@@ -163,22 +165,18 @@ class FittedRanker(NamedTuple):
     operating_point: float
 
 
-def find_operating_point(rows: Rows, scores: Sequence[Floats]) -> float:
+def find_operating_point(
+    sets: Sequence[str], labels: Sequence[Any], scores: Sequence[Floats]
+) -> float:
     """Return the probability from which on keeping has the best F1, the mean over the sets."""
-    sets = sorted({row.pool.set for row in rows})
 
     def measure(threshold: float) -> float:
-        found = []
-        for name in sets:
-            pairs = [
-                (row.labels, its >= threshold)
-                for row, its in zip(rows, scores, strict=True)
-                if row.pool.set == name
-            ]
-            n_right = sum(int((labels * kept).sum()) for labels, kept in pairs)
-            n_named = sum(int(labels.sum() + kept.sum()) for labels, kept in pairs)
-            found.append(2 * n_right / max(1, n_named))
-        return float(np.mean(found))
+        right, named = Counter[str](), Counter[str]()
+        for name, its, found in zip(sets, labels, scores, strict=True):
+            kept = found >= threshold
+            right[name] += int((its * kept).sum())
+            named[name] += int(its.sum() + kept.sum())
+        return float(np.mean([2 * right[name] / max(1, named[name]) for name in sorted(named)]))
 
     return max(_POINTS, key=measure)
 

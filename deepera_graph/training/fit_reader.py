@@ -256,7 +256,7 @@ def _build_network(torch: Any, source: Path) -> Any:
     body.embeddings.requires_grad_(requires_grad=False)  # words not trained on keep their meaning
     size = body.config.hidden_size
 
-    class Network(torch.nn.Module):  # type: ignore[name-defined,misc]  # torch is not installed here
+    class Network(torch.nn.Module):  # type: ignore[misc]  # torch is not installed here
         def __init__(self) -> None:
             super().__init__()
             self.model = body
@@ -278,7 +278,7 @@ def _build_network(torch: Any, source: Path) -> Any:
 
 
 def _trace(torch: Any, network: Any, target: Path) -> None:
-    class Outputs(torch.nn.Module):  # type: ignore[name-defined,misc]  # torch is not installed here
+    class Outputs(torch.nn.Module):  # type: ignore[misc]  # torch is not installed here
         def __init__(self) -> None:
             super().__init__()
             self.network = network

@@ -11,12 +11,13 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from deepera_graph.judges.trained.reader import READ_DIRECTIONS
+from deepera_graph.judges.trained.direction import DIRECTIONS
 from deepera_graph.schema import Direction
 from deepera_graph.training.abstracts import AskedAbstract, read_papers
 from deepera_graph.training.data import OTHER_PAPER, Pool, hash_question
 from deepera_graph.training.direction import LabelledDirection
 from deepera_graph.training.fit_sentences import MarkedText
+from deepera_graph.training.weights import import_package
 
 MAX_EVIDENCE, MAX_ALIKE, MAX_OTHER = 4, 8, 3  # passages of a group
 MAX_RUN = 4  # sentences of an abstract that are read as one passage
@@ -33,7 +34,7 @@ class Lesson(NamedTuple):
     question: str
     text: str
     label: int  # 1 for evidence
-    directions: tuple[int, ...] = ()  # places in `READ_DIRECTIONS` of which one is right
+    directions: tuple[int, ...] = ()  # places in `DIRECTIONS` of which one is right
     marks: Marks = ()
 
 
@@ -42,7 +43,7 @@ Group = tuple[Lesson, ...]
 
 def list_directions(known: Iterable[Direction]) -> tuple[int, ...]:
     """Return the places of directions that the reader tells apart."""
-    return tuple(READ_DIRECTIONS.index(one) for one in known if one in READ_DIRECTIONS)
+    return tuple(DIRECTIONS.index(one) for one in known if one in DIRECTIONS)
 
 
 def know_directions(rows: Iterable[LabelledDirection]) -> dict[tuple[str, str], tuple[int, ...]]:
@@ -92,7 +93,7 @@ def teach_abstracts(asked: Sequence[AskedAbstract | MarkedText], chance: Random)
 
 
 def _cut_runs(
-    question: str, sentences: Sequence[str], answering: Collection[int], chance: Random
+    question: str, sentences: Sequence[str], answering: frozenset[int], chance: Random
 ) -> Iterator[Lesson]:
     """Yield up to two runs that answer and three that do not."""
     wanted = {1: 2, 0: 3}
@@ -124,7 +125,7 @@ def teach_papers(data: Path, n_papers: int, chance: Random) -> Iterator[Group]:
     And the ends of the abstracts that share most words with it are of other papers. They prepare
     the reader for real labels; about three in ten are wrong.
     """
-    bm25s = __import__("bm25s")
+    bm25s = import_package("bm25s", "teaching the reader by papers")
     papers = [one for one in read_papers(data).values() if len(one[1]) > 5]
     chance.shuffle(papers)
     ends = [" ".join(sentences[-2:]) for _, sentences in papers]

@@ -6,7 +6,7 @@ The judge whose weights are written keeps its own trees.
 """
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -18,13 +18,20 @@ import numpy as np
 
 from deepera_graph.bench.metrics.statistics import fit_logistic
 from deepera_graph.errors import InputError
+from deepera_graph.judges.trained.features import sigmoid
 from deepera_graph.judges.trained.model import READER, SHIPPED
-from deepera_graph.judges.trained.scorer import SecondOpinion, choose_read, list_opinions
+from deepera_graph.judges.trained.scorer import (
+    PoolScores,
+    SecondOpinion,
+    choose_read,
+    list_opinions,
+)
 from deepera_graph.training.abstracts import read_abstracts
 from deepera_graph.training.data import DataPlan, Pool, hash_question, select_trainable
 from deepera_graph.training.direction import read_labelled
 from deepera_graph.training.features import open_extractor
-from deepera_graph.training.fit import build_scorer, fit_scorer
+from deepera_graph.training.fit import fit_scorer, score_pool
+from deepera_graph.training.fit_ranking import find_operating_point
 from deepera_graph.training.fit_reader import ReaderPlan, ReaderTraining
 from deepera_graph.training.fit_sentences import read_marked
 from deepera_graph.training.lessons import (
@@ -35,7 +42,7 @@ from deepera_graph.training.lessons import (
     teach_papers,
     teach_pools,
 )
-from deepera_graph.training.measure import PoolScorer, assign_folds
+from deepera_graph.training.measure import assign_folds
 from deepera_graph.training.weights import (
     HEAD,
     TRAINED_ON,
@@ -48,6 +55,7 @@ from deepera_graph.training.weights import (
     write_sums,
 )
 
+ScorePool = Callable[[Pool], PoolScores]
 N_FOLDS = 4  # one of which is held out
 PAPERS = 16_000  # whose titles teach before any label does
 WEAK_EPOCHS, WEAK_RATE = 1.0, 1e-4
@@ -99,11 +107,12 @@ def train_reader(plan: ReaderTrainingPlan, log: Log = log_nothing) -> ReaderOutc
     training.learn(groups, epochs=plan.reader.epochs, rate=plan.reader.rate)
     with open_extractor(find_encoder(source), plan.keep, log) as extractor:
         known = fit_scorer(taught, extractor, seed=plan.seed, log=log)
-        opinion = weigh_reader(held_out, build_scorer(known, extractor), training)
+        score = partial(score_pool, known, extractor)
+        opinion, point = weigh_reader(held_out, score, training)
     with replace_weights(plan.out) as fresh:
         copy_encoder(source, fresh)
         training.export(fresh / READER)
-        replace(judge, opinion=opinion).save(fresh / HEAD)
+        replace(judge, opinion=opinion, operating_point=point).save(fresh / HEAD)
         if (source / TRAINED_ON).is_file():
             shutil.copyfile(source / TRAINED_ON, fresh / TRAINED_ON)
         write_sums(fresh)
@@ -128,26 +137,39 @@ def list_lessons(
 
 
 def weigh_reader(
-    held_out: Sequence[Pool], trees: PoolScorer, training: ReaderTraining
-) -> SecondOpinion:
-    """Find how much trees and reader weigh, on questions neither knows, with and without evidence.
+    held_out: Sequence[Pool], trees: ScorePool, training: ReaderTraining
+) -> tuple[SecondOpinion, float]:
+    """Find what trees and reader weigh, on questions neither knows, and the operating point.
 
-    Without it, a question counts half.
+    Half of what is weighed is pools without their evidence. Only questions over passages of several
+    papers are read.
     """
-    bare = [_drop_evidence(pool) for pool in held_out]
-    rows, labels, weights = [], [], []
-    for pool, weight in [*((one, 1.0) for one in held_out), *((one, 0.5) for one in bare if one)]:
-        evidence = np.array(trees(pool))
-        read = np.full(len(evidence), np.nan)
-        places = choose_read(evidence)
+    bare = [one for pool in held_out if (one := _drop_evidence(pool)) is not None]
+    rows: list[Any] = []
+    used: list[Pool] = []
+    for pool in [*held_out, *bare]:
+        found = trees(pool)
+        if found.absolute is None:
+            continue
+        read = np.full(len(found.evidence), np.nan)
+        places = choose_read(found.evidence)
         read[places] = training.read([(pool.question, pool.passages[n].text) for n in places])
-        rows.append(list_opinions(evidence, read))
-        labels += pool.labels
-        weights += [weight] * len(evidence)
-    fitted = fit_logistic(np.concatenate(rows), np.array(labels), np.array(weights), C=10.0)
-    return SecondOpinion(fitted.weights.tolist(), fitted.intercept)
+        rows.append(list_opinions(found.evidence, found.absolute, read))
+        used.append(pool)
+    if not used:
+        raise InputError("no question that is held out has passages of several papers")
+    labels = [np.array(pool.labels) for pool in used]
+    fitted = fit_logistic(np.concatenate(rows), np.concatenate(labels), C=10.0)
+    opinion = SecondOpinion(fitted.weights.tolist(), fitted.intercept)
+    asked = [place for place, pool in enumerate(used) if any(pool.labels)]
+    point = find_operating_point(
+        [used[place].set for place in asked],
+        [labels[place] for place in asked],
+        [sigmoid(rows[place] @ fitted.weights + fitted.intercept) for place in asked],
+    )
+    return opinion, point
 
 
 def _drop_evidence(pool: Pool) -> Pool | None:
     rest = tuple(one for one in pool.passages if not one.label)
-    return pool.with_passages(rest) if rest else None
+    return pool.with_passages(rest) if 1 < len(rest) < len(pool.passages) else None

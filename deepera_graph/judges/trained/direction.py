@@ -621,11 +621,34 @@ class DirectionModel:
         parts = [math.exp(one - most) for one in sums]
         return {name: part / sum(parts) for name, part in zip(DIRECTIONS, parts, strict=True)}
 
-    def read(self, question: str, text: str, quote: str = "") -> Direction:
-        """Return the likeliest direction, or ``unclear`` if it is not likely enough."""
+    def read(
+        self, question: str, text: str, quote: str = "", reader: Sequence[float] | None = None
+    ) -> Direction:
+        """Return the likeliest direction, or ``unclear`` if it is not likely enough.
+
+        *reader* are the log odds, but for a constant, that the reader gives each of `DIRECTIONS`.
+        """
         found = self.probabilities(question, text, quote)
+        if reader is not None:
+            found = weigh_reader(found, reader)
         best = max(found, key=lambda name: found[name])
         return best if found[best] >= self.threshold else UNCLEAR
+
+
+READER_WEIGHT: Final = 0.3  # of what the reader says of a direction beside the wording
+
+
+def weigh_reader(
+    likely: Mapping[Direction, float], reader: Sequence[float]
+) -> dict[Direction, float]:
+    """Return how likely each direction is by wording and reader together; they add up to 1."""
+    most = max(reader)
+    total = sum(math.exp(one - most) for one in reader)
+    both = {
+        name: likely[name] ** (1 - READER_WEIGHT) * (math.exp(one - most) / total) ** READER_WEIGHT
+        for name, one in zip(DIRECTIONS, reader, strict=True)
+    }
+    return {name: one / sum(both.values()) for name, one in both.items()}
 
 
 @lru_cache(maxsize=1)
@@ -633,6 +656,8 @@ def _load_shipped() -> DirectionModel:
     return DirectionModel.load()
 
 
-def read_direction(question: str, text: str, quote: str = "") -> Direction | None:
+def read_direction(
+    question: str, text: str, quote: str = "", reader: Sequence[float] | None = None
+) -> Direction | None:
     """Say which way a passage points; None if yes or no does not answer the question."""
-    return _load_shipped().read(question, text, quote) if asks_yes_or_no(question) else None
+    return _load_shipped().read(question, text, quote, reader) if asks_yes_or_no(question) else None

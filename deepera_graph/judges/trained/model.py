@@ -19,11 +19,12 @@ from deepera_graph.judges.trained.features import (
     vectorize_passage,
 )
 from deepera_graph.judges.trained.reader import Reader, Reading
-from deepera_graph.judges.trained.scorer import EvidenceScorer, choose_read
+from deepera_graph.judges.trained.scorer import EvidenceScorer, PoolScores, choose_read
 from deepera_graph.judges.trained.sentences import choose_sentence
 from deepera_graph.schema import (
     AGAINST_IT,
     FOR_IT,
+    Direction,
     IntentFields,
     Judgement,
     Window,
@@ -50,6 +51,7 @@ class Signs(NamedTuple):
     # how likely it is of one study with another on topic, in [0, 1]; None if it is alone
     support: float | None
     quote: str  # the sentence that answers best
+    reading: Reading | None = None  # what the reader found, if it read the window
 
 
 def explain(signs: Signs, operating_point: float = _LIKELY) -> str:
@@ -170,40 +172,40 @@ class EvidenceModel:
         features = [complete_features(one, self.head.results) for one in matches]
         texts = [join_title(one["title"], one["text"]) for one in windows]
         found = self.head.score_passages(question, texts, features)
-        readings = self._read(question, texts, found.evidence)
-        evidence = self._weigh(found.evidence, readings)
-        quotes = [self._quote(question, *pair) for pair in zip(windows, matches, strict=True)]
+        evidence, readings = self._read(question, texts, found)
+        quotes = [
+            self._quote(question, window, match, readings.get(place))
+            for place, (window, match) in enumerate(zip(windows, matches, strict=True))
+        ]
         rows = zip(evidence, found.topic, found.results, found.support, quotes, strict=True)
         return [
             Signs(
-                evidence=round(float(evidence), DIGITS),
+                evidence=round(float(likely), DIGITS),
                 topic=round(float(topic), DIGITS),
                 results=round(float(results), DIGITS),
                 support=None if np.isnan(support) else round(float(support), DIGITS),
                 quote=quote,
+                reading=readings.get(place),
             )
-            for evidence, topic, results, support, quote in rows
+            for place, (likely, topic, results, support, quote) in enumerate(rows)
         ]
 
     def _read(
-        self, question: str, texts: Sequence[str], evidence: NDArray[np.float64]
-    ) -> dict[int, Reading]:
-        """Return what the reader finds in the passages that are best by then, by their places."""
-        if self.reader is None or self.head.opinion is None:
-            return {}
-        places = choose_read(evidence)
-        found = self.reader.read(question, [texts[place] for place in places])
-        return dict(zip(places, found, strict=True))
+        self, question: str, texts: Sequence[str], found: PoolScores
+    ) -> tuple[NDArray[np.float64], dict[int, Reading]]:
+        """Return the probabilities of evidence, and what the reader found in the likeliest.
 
-    def _weigh(
-        self, evidence: NDArray[np.float64], readings: Mapping[int, Reading]
-    ) -> NDArray[np.float64]:
-        if self.head.opinion is None or not readings:
-            return evidence
-        read = np.full(len(evidence), np.nan)
-        for place, one in readings.items():
-            read[place] = one.evidence
-        return self.head.opinion.probabilities(evidence, read)
+        It reads where passages of several papers are beside each other, for a question; for the
+        passages of one paper, for claims and for one passage alone, the trees are as good.
+        """
+        if self.reader is None or self.head.opinion is None or found.absolute is None:
+            return found.evidence, {}
+        places = choose_read(found.evidence)
+        readings = self.reader.read(question, [texts[place] for place in places])
+        read = np.full(len(texts), np.nan)
+        read[places] = [one.evidence for one in readings]
+        evidence = self.head.opinion.probabilities(found.evidence, found.absolute, read)
+        return evidence, dict(zip(places, readings, strict=True))
 
     def read_ahead(self, windows: Sequence[Window]) -> None:
         """Begin to encode windows that will be judged soon; return at once."""
@@ -217,7 +219,7 @@ class EvidenceModel:
 
     def _judge(self, question: str, window: Window, signs: Signs) -> Judgement:
         may_pass = signs.evidence >= LEAST_READ
-        direction = read_direction(question, window["text"], signs.quote) if may_pass else None
+        direction = self._direct(question, window, signs) if may_pass else None
         return Judgement(
             score=signs.evidence,
             reason=explain(signs, self.head.operating_point),
@@ -226,12 +228,22 @@ class EvidenceModel:
             usage=Usage(),
         )
 
-    def _quote(self, question: str, window: Window, match: PassageMatch) -> str:
-        sentences = [one.text for one in split_sentences(window["text"])]
+    def _direct(self, question: str, window: Window, signs: Signs) -> Direction | None:
+        read = None if signs.reading is None else signs.reading.directions.tolist()
+        return read_direction(question, window["text"], signs.quote, read)
+
+    def _quote(
+        self, question: str, window: Window, match: PassageMatch, reading: Reading | None
+    ) -> str:
+        found = split_sentences(window["text"])
+        sentences = [one.text for one in found]
         if not sentences:
             return ""
+        # the reader read the title, too, whose sentences come first
+        read = None if reading is None else reading.sentences[-len(sentences) :]
         head = self.head
-        return sentences[choose_sentence(question, sentences, match, head.results, head.sentence)]
+        place = choose_sentence(question, sentences, match, head.results, head.sentence, read=read)
+        return sentences[place]
 
     def _match(
         self, question: str, intent: IntentFields, windows: Sequence[Window]

@@ -8,22 +8,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from deepera_graph.judges.trained.direction import DIRECTIONS
 from deepera_graph.judges.trained.encoder import Encoder, Ids, Offsets, open_session
-from deepera_graph.schema import Direction
 from deepera_graph.text.words import split_sentences
 
 Doubles = NDArray[np.float64]
 MAX_TOKENS = 256  # question, passage and three marks
 MAX_QUESTION = 96  # tokens of a question that are read
-READ_DIRECTIONS: tuple[Direction, ...] = ("supports", "contradicts", "no_difference", "mixed")
-N_DIRECTIONS = len(READ_DIRECTIONS)
+N_DIRECTIONS = len(DIRECTIONS)
 
 
 class Reading(NamedTuple):
     """What the reader finds in one passage."""
 
     evidence: float  # log odds that it is evidence, but for a scale that training finds
-    directions: Doubles  # log odds but for a constant, shape (N_DIRECTIONS,)
+    directions: Doubles  # of each of `DIRECTIONS`, log odds but for a constant
     sentences: Doubles  # how likely each sentence answers, log odds; those of `split_sentences`
 
 

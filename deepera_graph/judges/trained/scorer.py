@@ -194,38 +194,47 @@ class SinglePassageScorer:
         return cls(Trees.from_dict(plain["trees"]), PlattScaling.from_dict(plain["scale"]))
 
 
-N_READ = 12  # passages of a question that the reader reads, the best by then
-_READ_INPUTS = 4
+N_READ = 12  # passages of a question that the reader reads, the best by the trees
+UNREAD = -6.0  # log odds that count for the others; few of them are evidence
+READER_WEIGHT = 0.36  # of the reader's log odds beside those of the trees
 
 
 @dataclass(frozen=True, slots=True)
 class SecondOpinion(LogitModel):
-    """Weighs what the trees say of a passage, and what the reader says that reads it anew."""
+    """Weighs what the trees say of the passages of a question, and what the reader says of them.
 
-    N_INPUTS = _READ_INPUTS
+    The order goes by the log odds of both; how likely evidence is goes by these, and by how good
+    the best passages of the pool are.
+    """
 
-    def probabilities(self, evidence: Floats, read: Floats) -> Floats:
-        """Return how likely each passage is evidence, in [0, 1], shape (n,).
+    N_INPUTS = 6
 
-        *evidence* are the probabilities by the trees, *read* the reader's log odds; NaN for a
-        passage that it has not read, which then counts as `UNREAD`.
-        """
-        return self._predict(list_opinions(evidence, read))
-
-
-UNREAD = -6.0  # log odds; of passages behind the twelfth, few are evidence
+    def probabilities(self, evidence: Floats, absolute: Floats, read: Floats) -> Floats:
+        """Return how likely each passage is evidence, shape (n,); see `list_opinions`."""
+        return self._predict(list_opinions(evidence, absolute, read))
 
 
-def list_opinions(evidence: Floats, read: Floats) -> Floats:
-    """Return what `SecondOpinion` takes of each passage, shape (n, 4)."""
-    trees = logit(evidence)
+def list_opinions(evidence: Floats, absolute: Floats, read: Floats) -> Floats:
+    """Return what `SecondOpinion` takes of each passage, shape (n, 6).
+
+    *evidence* are the probabilities by the trees, *absolute* the log odds of those for absolute
+    evidence, *read* those of the reader, NaN for a passage that it has not read. The columns are
+    the log odds of both, the best of these in the pool, and the two best of *absolute* and *read*.
+    """
     reader = np.where(np.isnan(read), UNREAD, read)
-    return np.column_stack([trees, reader, np.maximum(trees, -3), np.maximum(reader, 0)])
+    both = logit(evidence) + READER_WEIGHT * reader
+    pool = [both.max(), *_two_best(absolute), *_two_best(reader)]
+    return np.column_stack([both, np.tile(pool, (len(both), 1))])
+
+
+def _two_best(values: Floats) -> tuple[float, float]:
+    best = np.sort(values)[::-1]
+    return float(best[0]), float(best[min(1, len(best) - 1)])
 
 
 def choose_read(evidence: Floats) -> list[int]:
     """Return the places of the passages to be read, the best by the trees."""
-    return np.argsort(-evidence, kind="stable")[:N_READ].tolist()
+    return [int(place) for place in np.argsort(-evidence, kind="stable")[:N_READ]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +246,8 @@ class PoolScores:
     # how likely it is of one study with a passage on topic; NaN if there is no other
     support: Floats
     results: Floats  # probability that it reports results
+    # log odds of absolute evidence, where the reader may read passages anew; else None
+    absolute: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -270,25 +281,30 @@ class EvidenceScorer:
         topics = sigmoid(self.topic.predict(found.topic_features()))
         context = compute_context_features(found, topics, self.link)
         is_claim = looks_like_claim(question)
+        absolute = None
         if np.isnan(context).all():
             evidence = (self.claim_alone if is_claim else self.question_alone).score(found)
         else:
-            evidence = self._score_together(found, context, is_claim=is_claim)
-        return PoolScores(evidence, topics, context[:, _SUPPORT], found.results)
+            evidence, absolute = self._score_together(found, context, is_claim=is_claim)
+        return PoolScores(evidence, topics, context[:, _SUPPORT], found.results, absolute)
 
-    def _score_together(self, found: PoolFeatures, context: Floats, *, is_claim: bool) -> Floats:
+    def _score_together(
+        self, found: PoolFeatures, context: Floats, *, is_claim: bool
+    ) -> tuple[Floats, Floats | None]:
         """Score passages by the ranking for them; by both where it is not sure which.
 
         Their log odds are weighed, not their probabilities: a passage that both put low stays low.
+        The log odds of absolute evidence are those of a question over several papers.
         """
         features = compute_ranking_features(found.features, context)
         if is_claim:
-            return self.claim.score(features)
+            return self.claim.score(features), None
         of_one = self.same_document.probability(context)
         if of_one < _LEAST_PART:
-            return self.question.score(features)
+            absolute = self.question.absolute.predict(features)
+            return self.question.combine(absolute, self.question.order.predict(features)), absolute
         several, one = (logit(ranker.score(features)) for ranker in (self.question, self.article))
-        return sigmoid((1 - of_one) * several + of_one * one)
+        return sigmoid((1 - of_one) * several + of_one * one), None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the scorer as plain data."""

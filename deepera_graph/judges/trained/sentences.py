@@ -15,6 +15,7 @@ SENTENCE_FEATURES = (
     "results", "role_behind", "place", "last", "first", "length", "aim", "finding",
     "cosine_results", "match_results",
 )  # fmt: skip
+READER_WEIGHT = 0.5  # of the reader's log odds beside what the trees say
 _WORD = re.compile(r"[a-z0-9]+")
 _STEM = 6  # characters of a word that count
 # function words and forms of asking
@@ -67,12 +68,20 @@ def choose_sentence(
     match: PassageMatch,
     classifier: ResultsClassifier,
     trees: Trees,
+    *,
+    read: Doubles | None = None,
 ) -> int:
-    """Return the place of the sentence that answers best, from 0."""
+    """Return the place of the sentence that answers best, from 0.
+
+    *read* are the reader's log odds of each, if it has read the passage.
+    """
     if len(sentences) < 2 or len(sentences) != len(match.cosines):
         return 0
     features = compute_sentence_features(question, sentences, match, classifier)
-    return int(trees.predict(features).argmax())
+    found = trees.predict(features)
+    if read is not None and len(read) == len(sentences):
+        found = found + READER_WEIGHT * read
+    return int(found.argmax())
 
 
 def _stems(text: str) -> set[str]:
