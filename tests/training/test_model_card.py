@@ -29,8 +29,8 @@ def test_the_card_counts_numbers_as_the_code_does(card):
     assert f"{len(CONTEXT_FEATURES)} measures of its surroundings" in card
     assert f"of {len(COMPARED_FEATURES)} of these measures" in card
     assert f"The ranking goes by {len(RANKING_FEATURES)} numbers" in card
-    assert "Ten passages or fewer" in card
-    assert MIN_SAME_DOCUMENT == 10
+    assert "Twenty passages or fewer" in card
+    assert MIN_SAME_DOCUMENT == 20
 
 
 def test_the_card_tells_the_trees_and_questions_that_the_head_has(card):

@@ -29,10 +29,12 @@ from deepera_graph.text.questions import looks_like_claim
 
 Floats = NDArray[np.float64]
 
-# passages; of 320 articles trained on, three have fewer than 15
-MIN_SAME_DOCUMENT, SURE_SAME_DOCUMENT = 10, 20
+# passages; of 320 articles trained on, one in thirty has fewer than 21. Twenty passages of several
+# papers on one narrow subject look like one paper, too
+MIN_SAME_DOCUMENT, SURE_SAME_DOCUMENT = 20, 30
 MAX_COUNTED = 40  # passages; most questions trained on have 30 to 45
 ORDER_WEIGHT = 1.0
+_LIKELY_ONE = 0.5  # probability of one paper from which on the reader reads nothing
 _LEAST_PART = 0.01  # of the ranking for one paper, below which it is not asked
 _SUPPORT = CONTEXT_FEATURES.index("support")
 _POOL = [i for i, name in enumerate(CONTEXT_FEATURES) if name.startswith("pool_")]
@@ -300,11 +302,12 @@ class EvidenceScorer:
         if is_claim:
             return self.claim.score(features), None
         of_one = self.same_document.probability(context)
+        absolute = self.question.absolute.predict(features)
+        several = self.question.combine(absolute, self.question.order.predict(features))
         if of_one < _LEAST_PART:
-            absolute = self.question.absolute.predict(features)
-            return self.question.combine(absolute, self.question.order.predict(features)), absolute
-        several, one = (logit(ranker.score(features)) for ranker in (self.question, self.article))
-        return sigmoid((1 - of_one) * several + of_one * one), None
+            return several, absolute
+        both = (1 - of_one) * logit(several) + of_one * logit(self.article.score(features))
+        return sigmoid(both), absolute if of_one < _LIKELY_ONE else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the scorer as plain data."""
