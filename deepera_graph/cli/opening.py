@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,6 +24,7 @@ from deepera_graph.packages import call_foreign
 from deepera_graph.settings import Preset, preset
 
 if TYPE_CHECKING:
+    from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
 
     from deepera_graph.cache.store import JudgementCache
@@ -77,17 +78,20 @@ def _parse_kind(name: str) -> str:
     return "local" if kind == "rules" else kind
 
 
-def open_judge(judge: options.JudgeOptions) -> Backend:
-    """Build the backend."""
+def open_judge(judge: options.JudgeOptions, keep: Mapping[str, Any] | None = None) -> Backend:
+    """Build the backend; *keep* says where a local judge keeps vectors, see `keep_with`."""
+    local = {"kind": "local", **(keep or {})}
     kind, name = judge_kind(judge), judge.backend or "local"
     if kind == "llm":
-        keep = cascade_of(judge)
+        n_best = cascade_of(judge)
         backend = chat_backend(judge, domain=judge.domain, **call_options(judge))
-        if keep is None:
+        if n_best is None:
             return backend
         from deepera_graph.judges.cascade import cascade_backend
 
-        return cascade_backend(load_backend("local"), backend, keep)
+        return cascade_backend(load_backend(local), backend, n_best)
+    if name == "local":
+        return load_backend(local)
     if kind != "factory":
         return load_backend(name)
     return _load_foreign(
@@ -310,6 +314,24 @@ def open_collection(
     )
 
 
+def find_collection_folder(store: options.StoreOptions) -> Path | None:
+    """Return the folder of a local collection; None if there is none yet, or it is on a server."""
+    from deepera_graph.retrieval import find_folder
+
+    path = place_of(store)["path"]
+    return None if path is None or store.collection is None else find_folder(path, store.collection)
+
+
+def keep_with(folder: Path | None, keep: options.KeepOptions) -> dict[str, Any]:
+    """Return where the local judge keeps vectors, as `local_backend` takes it; nothing if off."""
+    given = keep.keep_vectors
+    if given is not None and given != "off" and not (given.isdecimal() and int(given) >= 1):
+        raise SettingsError(f"--keep-vectors must be a whole number >= 1 or 'off', got {given!r}")
+    if folder is None or given == "off":
+        return {}
+    return {"keep_in": str(folder), **({} if given is None else {"keep_mb": int(given)})}
+
+
 def place_of(store: options.PlaceOptions) -> dict[str, Any]:
     """Return folder, address and key of a store, as `open_store` takes them."""
     if store.path == ":memory:":
@@ -395,6 +417,21 @@ class Source:
             say(f"there is nothing to index in {self._path!r}")
             raise typer.Exit(SOME_FAILED)
         self.passages = chain([first], self.passages)
+
+    def keep_vectors(self, how: Mapping[str, Any], batch_size: int) -> None:
+        """Keep the vectors of passages as they are embedded by the local judge, in batches.
+
+        Those with a title are embedded together with it, and judged without: they are not at hand.
+        """
+        from deepera_graph.judges.trained.backend import local_model
+
+        def keep(passages: Iterator[Document]) -> Iterator[Document]:
+            while batch := list(islice(passages, batch_size)):
+                yield from batch
+                plain = [one.page_content for one in batch if not one.metadata.get("title")]
+                local_model(**how).encoder.keep_held(plain)
+
+        self.passages = keep(self.passages)
 
     def _note(self, skipped: Skipped) -> None:
         self._n_bad += not skipped.other_kind
