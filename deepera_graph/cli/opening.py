@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -332,6 +332,16 @@ def keep_with(folder: Path | None, keep: options.KeepOptions) -> dict[str, Any]:
     return {"keep_in": str(folder), **({} if given is None else {"keep_mb": int(given)})}
 
 
+def keep_embedded(opened: PassageStore, keep: options.KeepOptions) -> Callable[[list[str]], None]:
+    """Return what keeps vectors of texts that the local judge has just embedded for a store."""
+    how = keep_with(opened.folder, keep)
+    if not how or opened.embeddings != _LOCAL_EMBEDDINGS.partition(":")[2]:
+        return lambda _: None
+    from deepera_graph.judges.trained.backend import local_model
+
+    return local_model(**how).encoder.keep_held
+
+
 def place_of(store: options.PlaceOptions) -> dict[str, Any]:
     """Return folder, address and key of a store, as `open_store` takes them."""
     if store.path == ":memory:":
@@ -384,14 +394,30 @@ class Source:
         """What a command that was done otherwise ends with; files of other kinds are no failure."""
         return SOME_FAILED if self._n_bad else OK
 
-    def fill(self, store: PassageStore | WordIndex, *, quiet: bool, **how: Any) -> int:
-        """Index all passages under a progress bar, as *how* says; return how many."""
+    def fill(
+        self,
+        store: PassageStore | WordIndex,
+        *,
+        quiet: bool,
+        embedded: Callable[[list[str]], None] | None = None,
+        **how: Any,
+    ) -> int:
+        """Index all passages under a progress bar, as *how* says; return how many.
+
+        *embedded* is told of each batch the texts that were embedded as the local judge reads them:
+        those of passages without a title, with which they would be embedded together.
+        """
+        texts: list[str] = []
+        passages = self.passages if embedded is None else self._collect_plain(texts)
         with progress_bar("indexing", hidden=quiet) as bar:
 
             def watch(n: int) -> None:
                 bar.move(to=self._n_read, total=self._n_bytes, count=n)
+                if embedded is not None:
+                    embedded(texts)
+                    texts.clear()
 
-            return store.add(self.passages, on_progress=watch, **how)
+            return store.add(passages, on_progress=watch, **how)
 
     def _note_bytes(self, n_read: int, n_bytes: int) -> None:
         self._n_read, self._n_bytes = n_read, n_bytes
@@ -418,20 +444,11 @@ class Source:
             raise typer.Exit(SOME_FAILED)
         self.passages = chain([first], self.passages)
 
-    def keep_vectors(self, how: Mapping[str, Any], batch_size: int) -> None:
-        """Keep the vectors of passages as they are embedded by the local judge, in batches.
-
-        Those with a title are embedded together with it, and judged without: they are not at hand.
-        """
-        from deepera_graph.judges.trained.backend import local_model
-
-        def keep(passages: Iterator[Document]) -> Iterator[Document]:
-            while batch := list(islice(passages, batch_size)):
-                yield from batch
-                plain = [one.page_content for one in batch if not one.metadata.get("title")]
-                local_model(**how).encoder.keep_held(plain)
-
-        self.passages = keep(self.passages)
+    def _collect_plain(self, texts: list[str]) -> Iterator[Document]:
+        for passage in self.passages:
+            if not passage.metadata.get("title"):
+                texts.append(passage.page_content)
+            yield passage
 
     def _note(self, skipped: Skipped) -> None:
         self._n_bad += not skipped.other_kind

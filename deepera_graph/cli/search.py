@@ -90,17 +90,16 @@ def index(
     output: options.OutputOptions,
 ) -> None:
     """Put the passages of a file or folder into a collection that `deepera ask` can search."""
-    from deepera_graph.cli.opening import Source, keep_with, open_collection
+    from deepera_graph.cli.opening import Source, keep_embedded, keep_with, open_collection
 
     keep_with(None, keep)  # says what is wrong with it
     read = Source(source, reading)
     read.check()
     with open_collection(store, mode=store.mode, must_exist=False) as opened:
-        how = keep_with(opened.folder, keep)
-        if how and opened.embeddings == "EvidenceEmbeddings":
-            read.keep_vectors(how, _BATCH_OF_EMBEDDINGS)
+        embedded = keep_embedded(opened, keep)
         try:
-            n_indexed = read.fill(opened, quiet=output.quiet, **_batches(opened.embeddings))
+            how = _batches(opened.embeddings)
+            n_indexed = read.fill(opened, quiet=output.quiet, embedded=embedded, **how)
         except BaseException:
             opened.drop_if_new()
             raise

@@ -23,7 +23,12 @@ from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedR
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.retrieval import find_folder
-from deepera_graph.retrieval.collection import FindEmbeddings, Mode, name_embeddings, open_collection
+from deepera_graph.retrieval.collection import (
+    FindEmbeddings,
+    Mode,
+    name_embeddings,
+    open_collection,
+)
 from deepera_graph.retrieval.search import (
     build_filter,
     build_points,
