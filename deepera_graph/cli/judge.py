@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -96,6 +97,27 @@ class TrainOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReaderOptions:
+    """How a reader is trained, and where the judge with it goes."""
+
+    out: Path = opt("Where the weights go.", "--out", "-o", metavar="FOLDER", needed=True)
+    weights: Path | None = opt(
+        "The trained judge that the reader is added to.",
+        metavar="FOLDER",
+        shown="that of this package",
+    )
+    abstracts: Path | None = opt(
+        "Labels on abstracts that the first --data holds, as in benchmarks/judge/abstracts.jsonl.",
+        metavar="FILE",
+    )
+    epochs: float = opt("How often all is read.", metavar="N", default=2.2)
+    minutes: float | None = opt(
+        "End the reading of labels after so long.", metavar="N", shown="when all is read"
+    )
+    overwrite: bool = opt("Replace weights in FOLDER.", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class EvaluateOptions:
     """What is measured, and where the report goes."""
 
@@ -161,6 +183,43 @@ def _describe_made(made: TrainingOutcome) -> str:
         for name, value in made.found.items()
     ]
     return "\n".join(lines)
+
+
+def reader(
+    *, pools: TrainingPoolOptions, chosen: ReaderOptions, output: options.OutputOptions
+) -> None:
+    """Train a reader, which reads question and passage together, and add it to a judge."""
+    pools.check()
+    for name, value in {"--epochs": chosen.epochs, "--minutes": chosen.minutes}.items():
+        if value is not None and not value > 0:
+            raise SettingsError(f"{name} must be above 0, got {value}")
+    if chosen.abstracts is not None:
+        check_data([chosen.abstracts])
+    with needing("judge reader", "train"):
+        from deepera_graph.judges.trained.model import READER, SUMS
+        from deepera_graph.training.fit_reader import ReaderPlan
+        from deepera_graph.training.train_reader import ReaderTrainingPlan, train_reader
+        from deepera_graph.training.weights import HEAD
+
+    check_folder(chosen.out, (HEAD, READER, SUMS), overwrite=chosen.overwrite)
+    how = {"epochs": chosen.epochs, "minutes": chosen.minutes or math.inf, "seed": pools.seed}
+    plan = ReaderTrainingPlan(
+        **{**given(pools), "data": tuple(pools.data)},
+        out=chosen.out,
+        weights=chosen.weights,
+        abstracts=() if chosen.abstracts is None else (chosen.abstracts,),
+        reader=ReaderPlan(**how),
+    )
+    with _stages(hidden=output.quiet) as log:
+        made = train_reader(plan, log)
+    tell(
+        output,
+        made.to_dict(),
+        lambda: (
+            f"{made.out}: a reader taught by {count(made.n_questions, 'question')}, weighed by "
+            f"{made.n_held_out} others"
+        ),
+    )
 
 
 def evaluate(*, pools: PoolOptions, chosen: EvaluateOptions, output: options.OutputOptions) -> None:

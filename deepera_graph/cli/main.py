@@ -44,6 +44,7 @@ COMMANDS = {  # and the module that each is a function of
     "bench study": "study",
     "bench report": "study",
     "judge train": "judge",
+    "judge reader": "judge",
     "judge evaluate": "judge",
     "judge export": "judge",
     "cache stats": "cache",

@@ -79,14 +79,16 @@ def teach_pools(
 
 def teach_abstracts(asked: Sequence[AskedAbstract | MarkedText], chance: Random) -> Iterator[Group]:
     """Yield a group of each question on an abstract: runs of its sentences, and of others'."""
-    others = [" ".join(one.sentences[-2:]) for one in asked]
+    ends = {one.sentences: " ".join(one.sentences[-2:]) for one in asked}
     for one in asked:
         known = list_directions(one.directions) if isinstance(one, AskedAbstract) else ()
         found = [
             lesson._replace(directions=known if lesson.label else ())
             for lesson in _cut_runs(one.question, one.sentences, one.answering, chance)
         ]
-        yield (*found, *(Lesson(one.question, text, 0) for text in _draw(others, 2, chance)))
+        others = [ends[its] for its in chance.sample(list(ends), min(3, len(ends)))
+                  if its != one.sentences]  # fmt: skip
+        yield (*found, *(Lesson(one.question, text, 0) for text in others[:2]))
 
 
 def _cut_runs(

@@ -16,14 +16,14 @@ from typing import Any
 
 from deepera_graph import __version__
 from deepera_graph.errors import SettingsError
-from deepera_graph.judges.trained.model import FILES, SUMS, check, sha256_of
+from deepera_graph.judges.trained.model import FILES, READER, SUMS, check, sha256_of
 from deepera_graph.judges.trained.scorer import EvidenceScorer
 from deepera_graph.packages import import_extra
 from deepera_graph.training.data import Pool, hash_question
 
 ENCODER, TOKENIZER, HEAD = FILES
 TRAINED_ON = "trained_on.json"
-_SUMMED = (*FILES, TRAINED_ON)
+_SUMMED = (*FILES, READER, TRAINED_ON)
 _NOTES = ("MODEL_CARD.md", "NOTICE")
 _LIBRARIES = ("lightgbm", "scikit-learn", "numpy", "onnxruntime", "tokenizers")
 

@@ -20,7 +20,8 @@ from deepera_graph.judges.trained.features import (
     vectorize_passage,
 )
 from deepera_graph.judges.trained.kept import KeptVectors, name_weights
-from deepera_graph.judges.trained.scorer import EvidenceScorer
+from deepera_graph.judges.trained.reader import Reader, Reading
+from deepera_graph.judges.trained.scorer import EvidenceScorer, choose_read
 from deepera_graph.judges.trained.sentences import choose_sentence
 from deepera_graph.schema import (
     AGAINST_IT,
@@ -86,9 +87,11 @@ def _is_excused(name: str, found: Mapping[str, float | None]) -> bool:
 
 SHIPPED = Path(__file__).parent / "weights"
 FILES = ("encoder.onnx", "tokenizer.json", "head.json")
+READER = "reader.onnx"  # weights may do without
 SUMS = "SHA256SUMS"
 DIGITS = 4
 UsedT = TypeVar("UsedT")
+OpensT = TypeVar("OpensT", Encoder, Reader)
 
 
 class Encodes(Protocol):
@@ -121,8 +124,14 @@ def encode_once(encoder: Encodes, texts: Iterable[str]) -> dict[str, Encoded]:
 class EvidenceModel:
     """Tells how likely a passage is evidence; for threads at once, and for forked children."""
 
-    def __init__(self, encoder: Encodes, head: EvidenceScorer, version: str = "unsaved") -> None:
-        self.encoder, self.head, self.version = encoder, head, version
+    def __init__(
+        self,
+        encoder: Encodes,
+        head: EvidenceScorer,
+        version: str = "unsaved",
+        reader: Reader | None = None,
+    ) -> None:
+        self.encoder, self.head, self.version, self.reader = encoder, head, version, reader
 
     @classmethod
     def load(cls, folder: Path | None = None, *, threads: int | None = None) -> Self:
@@ -138,7 +147,11 @@ class EvidenceModel:
             trained = EvidenceScorer.load(head)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise SettingsError(f"{head} is no head of a judge of this version: {error}") from error
-        return cls(opened(Encoder(encoder, tokenizer, threads=threads), place), trained, version)
+        reads = opened(Encoder(encoder, tokenizer, threads=threads), place)
+        reader = None
+        if (place / READER).is_file():
+            reader = opened(Reader(place / READER, reads), place)
+        return cls(reads, trained, version, reader)
 
     def keeping(self, folder: Path, *, max_mb: float, weights: Path) -> Self:
         """Return this judge with an encoder that keeps vectors in a folder; they share all else.
@@ -175,8 +188,10 @@ class EvidenceModel:
         features = [complete_features(one, self.head.results) for one in matches]
         texts = [join_title(one["title"], one["text"]) for one in windows]
         found = self.head.score_passages(question, texts, features)
+        readings = self._read(question, texts, found.evidence)
+        evidence = self._weigh(found.evidence, readings)
         quotes = [self._quote(question, *pair) for pair in zip(windows, matches, strict=True)]
-        rows = zip(found.evidence, found.topic, found.results, found.support, quotes, strict=True)
+        rows = zip(evidence, found.topic, found.results, found.support, quotes, strict=True)
         return [
             Signs(
                 evidence=round(float(evidence), DIGITS),
@@ -187,6 +202,26 @@ class EvidenceModel:
             )
             for evidence, topic, results, support, quote in rows
         ]
+
+    def _read(
+        self, question: str, texts: Sequence[str], evidence: NDArray[np.float64]
+    ) -> dict[int, Reading]:
+        """Return what the reader finds in the passages that are best by then, by their places."""
+        if self.reader is None or self.head.opinion is None:
+            return {}
+        places = choose_read(evidence)
+        found = self.reader.read(question, [texts[place] for place in places])
+        return dict(zip(places, found, strict=True))
+
+    def _weigh(
+        self, evidence: NDArray[np.float64], readings: Mapping[int, Reading]
+    ) -> NDArray[np.float64]:
+        if self.head.opinion is None or not readings:
+            return evidence
+        read = np.full(len(evidence), np.nan)
+        for place, one in readings.items():
+            read[place] = one.evidence
+        return self.head.opinion.probabilities(evidence, read)
 
     def read_ahead(self, windows: Sequence[Window]) -> None:
         """Begin to encode windows that will be judged soon; return at once."""
@@ -244,8 +279,10 @@ def check(folder: Path) -> str:
     for name in FILES:
         if name not in told or not (folder / name).is_file():
             raise SettingsError(f"{folder} lacks {name}, or its checksum in {SUMS}")
+    if (folder / READER).is_file() and READER not in told:
+        raise SettingsError(f"{folder} holds {READER}, but not its checksum in {SUMS}")
     for name, digest in told.items():
-        if name in FILES and sha256_of(folder / name) != digest:
+        if name in (*FILES, READER) and sha256_of(folder / name) != digest:
             raise SettingsError(f"{folder / name} is damaged: it does not match {SUMS}")
     return sha256_of(sums)[:16]
 
@@ -256,8 +293,8 @@ def read_sums(folder: Path) -> dict[str, str]:
     return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
 
 
-def opened(encoder: Encoder, folder: Path) -> Encoder:
-    """Have an encoder read its files."""
+def opened(encoder: OpensT, folder: Path) -> OpensT:
+    """Have an encoder or a reader read its files."""
     try:
         encoder.open()
     except (ImportError, OSError):

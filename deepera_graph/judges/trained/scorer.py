@@ -256,6 +256,7 @@ class EvidenceScorer:
     sentence: Trees  # which sentence of a passage answers the question
     operating_point: float  # the probability from which on keeping passages has the best F1
     about: Mapping[str, Any]  # how it was trained; plain data
+    opinion: SecondOpinion | None = None  # what the reader counts beside the trees; None without
 
     def score_passages(
         self, question: str, texts: Sequence[str], readings: Sequence[PassageReading]
@@ -305,11 +306,13 @@ class EvidenceScorer:
             "one_paper": self.same_document.to_dict(),
             "sentence": self.sentence.to_dict(),
             "operating_point": self.operating_point,
+            "opinion": None if self.opinion is None else self.opinion.to_dict(),
         }
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Return the scorer that `to_dict` gave."""
+        opinion = plain.get("opinion")
         return cls(
             counts=TokenCounts(plain["counts"]["passages"], plain["counts"]["tokens"]),
             results=ResultsClassifier.from_dict(plain["role"]),
@@ -324,6 +327,7 @@ class EvidenceScorer:
             sentence=Trees.from_dict(plain["sentence"]),
             operating_point=float(plain["operating_point"]),
             about=plain["about"],
+            opinion=None if opinion is None else SecondOpinion.from_dict(opinion),
         )
 
     @classmethod

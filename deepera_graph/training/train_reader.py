@@ -1,0 +1,153 @@
+"""The work of `deepera judge reader`: adds a reader to a trained judge.
+
+One fold of the questions is held out. On the others the reader is trained, and the judge's trees
+are fitted anew; on the fold held out, which neither knows, is found what each of the two weighs.
+The judge whose weights are written keeps its own trees.
+"""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from deepera_graph.bench.metrics.statistics import fit_logistic
+from deepera_graph.errors import InputError
+from deepera_graph.judges.trained.model import READER, SHIPPED
+from deepera_graph.judges.trained.scorer import SecondOpinion, choose_read, list_opinions
+from deepera_graph.training.abstracts import read_abstracts
+from deepera_graph.training.data import DataPlan, Pool, hash_question, select_trainable
+from deepera_graph.training.direction import read_labelled
+from deepera_graph.training.features import open_extractor
+from deepera_graph.training.fit import build_scorer, fit_scorer
+from deepera_graph.training.fit_reader import ReaderPlan, ReaderTraining
+from deepera_graph.training.fit_sentences import read_marked
+from deepera_graph.training.lessons import (
+    Group,
+    know_directions,
+    leave_out,
+    teach_abstracts,
+    teach_papers,
+    teach_pools,
+)
+from deepera_graph.training.measure import PoolScorer, assign_folds
+from deepera_graph.training.weights import (
+    HEAD,
+    TRAINED_ON,
+    Log,
+    copy_encoder,
+    find_encoder,
+    load_scorer,
+    log_nothing,
+    replace_weights,
+    write_sums,
+)
+
+N_FOLDS = 4  # one of which is held out
+PAPERS = 16_000  # whose titles teach before any label does
+WEAK_EPOCHS, WEAK_RATE = 1.0, 1e-4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderTrainingPlan(DataPlan):
+    """What the reader learns from, and what judge it is added to."""
+
+    out: Path  # folder for the weights; it is made
+    weights: Path | None = None  # folder of a trained judge; the shipped one if None
+    abstracts: tuple[Path, ...] = ()  # labels on abstracts that the first path of *data* holds
+    reader: ReaderPlan = field(default_factory=ReaderPlan)
+
+
+class ReaderOutcome(NamedTuple):
+    """What came out of it."""
+
+    out: Path
+    n_questions: int  # taught
+    n_held_out: int  # questions by which it is weighed
+    weights: tuple[float, ...]  # of trees and reader, see `list_opinions`
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {**self._asdict(), "out": str(self.out)}
+
+
+def train_reader(plan: ReaderTrainingPlan, log: Log = log_nothing) -> ReaderOutcome:
+    """Train a reader, and write the judge with it into a folder that `EvidenceModel.load` reads.
+
+    An `InputError` says that the folder of weights holds no trained judge, or that there is nothing
+    to learn from; a `SettingsError` that a package is missing.
+    """
+    source = plan.weights or SHIPPED
+    judge = load_scorer(source)
+    if judge is None:
+        raise InputError(f"{str(source)!r} holds no trained judge to add a reader to")
+    pools = select_trainable(plan.read_pools(to_train=True))
+    folds = assign_folds(pools, n_folds=N_FOLDS, seed=plan.seed)
+    taught = [pool for pool, fold in zip(pools, folds, strict=True) if fold]
+    held_out = [pool for pool, fold in zip(pools, folds, strict=True) if not fold]
+    log({"step": "data", "taught": len(taught), "held out": len(held_out)})
+    groups = list_lessons(plan, taught, {hash_question(pool.question) for pool in held_out})
+    training = ReaderTraining(plan.reader, log)
+    if (plan.data[0] / "papers").is_dir():
+        weak = list(teach_papers(plan.data[0], PAPERS, Random(plan.seed)))
+        training.learn(weak, epochs=WEAK_EPOCHS, rate=WEAK_RATE)
+    training.learn(groups, epochs=plan.reader.epochs, rate=plan.reader.rate)
+    with open_extractor(find_encoder(source), plan.keep, log) as extractor:
+        known = fit_scorer(taught, extractor, seed=plan.seed, log=log)
+        opinion = weigh_reader(held_out, build_scorer(known, extractor), training)
+    with replace_weights(plan.out) as fresh:
+        copy_encoder(source, fresh)
+        training.export(fresh / READER)
+        replace(judge, opinion=opinion).save(fresh / HEAD)
+        if (source / TRAINED_ON).is_file():
+            shutil.copyfile(source / TRAINED_ON, fresh / TRAINED_ON)
+        write_sums(fresh)
+    return ReaderOutcome(plan.out, len(groups), len(held_out), tuple(opinion.weights))
+
+
+def list_lessons(
+    plan: ReaderTrainingPlan, pools: Sequence[Pool], held_out: set[str]
+) -> list[Group]:
+    """Return all that is taught: pools, labelled abstracts, marked sentences of claims and titles.
+
+    Whoever held out a question has held out the abstract that it is the title of, too.
+    """
+    chance, folder = Random(plan.seed), plan.data[0]
+    known = know_directions(read_labelled(folder)) if (folder / "pubmedqa_dev").exists() else {}
+    asked = [one for path in plan.abstracts for one in read_abstracts(path, folder)]
+    asked = [one for one in asked if hash_question(one.title) not in held_out]
+    marked = list(chain.from_iterable(map(partial(read_marked, claims="train"), plan.data)))
+    together = [pool for pool in pools if not pool.set.startswith("scifact")]
+    groups = [*teach_pools(together, known, chance), *teach_abstracts(asked, chance)]
+    return leave_out([*groups, *teach_abstracts(marked, chance)], held_out)
+
+
+def weigh_reader(
+    held_out: Sequence[Pool], trees: PoolScorer, training: ReaderTraining
+) -> SecondOpinion:
+    """Find how much trees and reader weigh, on questions neither knows, with and without evidence.
+
+    Without it, a question counts half.
+    """
+    bare = [_drop_evidence(pool) for pool in held_out]
+    rows, labels, weights = [], [], []
+    for pool, weight in [*((one, 1.0) for one in held_out), *((one, 0.5) for one in bare if one)]:
+        evidence = np.array(trees(pool))
+        read = np.full(len(evidence), np.nan)
+        places = choose_read(evidence)
+        read[places] = training.read([(pool.question, pool.passages[n].text) for n in places])
+        rows.append(list_opinions(evidence, read))
+        labels += pool.labels
+        weights += [weight] * len(evidence)
+    fitted = fit_logistic(np.concatenate(rows), np.array(labels), np.array(weights), C=10.0)
+    return SecondOpinion(fitted.weights.tolist(), fitted.intercept)
+
+
+def _drop_evidence(pool: Pool) -> Pool | None:
+    rest = tuple(one for one in pool.passages if not one.label)
+    return pool.with_passages(rest) if rest else None

@@ -1,0 +1,194 @@
+"""What the reader learns from."""
+
+import gzip
+import json
+from random import Random
+
+import pytest
+
+from deepera_graph.bench.data.instance import DatasetError
+from deepera_graph.training.abstracts import is_abstracts, read_abstracts, split_abstract
+from deepera_graph.training.data import LabelledPassage, Pool, hash_question
+from deepera_graph.training.fit_reader import _find_marks, _open_tokenizer, _plan_steps
+from deepera_graph.training.fit_sentences import MarkedText
+from deepera_graph.training.lessons import (
+    Lesson,
+    leave_out,
+    list_directions,
+    mark,
+    teach_abstracts,
+    teach_papers,
+    teach_pools,
+)
+from support.pools import write_lines
+from support.tiny_encoder import make_tokenizer
+
+ABSTRACT = (
+    "Copper roofs are common by the sea. We weighed crusts on forty roofs. Crusts grew faster "
+    "where rain was salt. Colour did not depend on age. Repairs are discussed."
+)
+ROW = {
+    "paper": "papers:p1",
+    "sentences": 5,
+    "labels": "BMRRO",
+    "questions": [
+        {"question": "Do crusts grow faster by the sea?", "answer": [2], "direction": "supports"},
+        {"question": "What does the colour of a roof depend on?", "answer": [3]},
+    ],
+    "unanswered": ["Do crusts protect the copper?"],
+}
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A folder of data sets that holds one paper."""
+    (tmp_path / "papers").mkdir()
+    papers = [
+        {"id": "p1", "title": "Crusts on roofs", "abstract": ABSTRACT},
+        {"id": "p2", "title": "A paper without an abstract", "abstract": ""},
+        *(
+            {
+                "id": f"q{n}",
+                "title": f"Lamp {n} of the harbour",
+                "abstract": " ".join(f"Lamp {n} was seen on day {day}." for day in range(8)),
+            }
+            for n in range(12)
+        ),
+    ]
+    with gzip.open(tmp_path / "papers/papers.jsonl.gz", "wt", encoding="utf-8") as file:
+        file.writelines(json.dumps(one) + "\n" for one in papers)
+    return tmp_path
+
+
+@pytest.fixture
+def labels(tmp_path):
+    """A file of labels on its abstract."""
+    return write_lines(tmp_path / "abstracts.jsonl", [ROW])
+
+
+def test_abstracts_give_their_questions_with_the_sentences_that_answer(labels, data):
+    assert is_abstracts(labels)
+    grown, coloured, unanswered = read_abstracts(labels, data)
+    assert grown.sentences == split_abstract(ABSTRACT)
+    assert [grown.sentences[place] for place in grown.answering] == [
+        "Crusts grew faster where rain was salt."
+    ]
+    assert grown.directions == ("supports",)
+    assert coloured.directions == ()
+    assert unanswered.answering == frozenset()
+
+
+def test_an_abstract_in_another_wording_is_refused_by_name(tmp_path, data):
+    other = write_lines(tmp_path / "other.jsonl", [{**ROW, "sentences": 6}])
+    with pytest.raises(DatasetError, match="papers:p1 has 6 sentences, but 5 in"):
+        list(read_abstracts(other, data))
+    missing = write_lines(tmp_path / "gone.jsonl", [{**ROW, "paper": "papers:p9"}])
+    with pytest.raises(DatasetError, match="papers:p9 has 5 sentences, but 0 in"):
+        list(read_abstracts(missing, data))
+
+
+def test_an_answer_that_is_no_sentence_is_refused(tmp_path, data):
+    wrong = {**ROW, "questions": [{"question": "Do crusts grow?", "answer": [7]}]}
+    path = write_lines(tmp_path / "wrong.jsonl", [wrong])
+    with pytest.raises(DatasetError, match=r"no sentence \[7\] for 'Do crusts grow\?'"):
+        list(read_abstracts(path, data))
+
+
+def test_a_run_is_evidence_if_and_only_if_a_sentence_of_it_answers(labels, data):
+    asked = list(read_abstracts(labels, data))
+    for seed in range(20):
+        for one, group in zip(asked, teach_abstracts(asked, Random(seed)), strict=True):
+            answers = [one.sentences[place] for place in one.answering]
+            own = [lesson for lesson in group if lesson.text in " ".join(one.sentences)]
+            assert own
+            for lesson in own:
+                assert lesson.label == any(text in lesson.text for text in answers)
+                assert bool(lesson.directions) == (lesson.label == 1 and bool(one.directions))
+                for start, end, label in lesson.marks:
+                    sentence = lesson.text[start:end]
+                    assert sentence in one.sentences
+                    assert label == (sentence in answers)
+
+
+def test_a_group_ends_with_runs_of_other_abstracts():
+    asked = [MarkedText("Do roofs turn green?", split_abstract(ABSTRACT), frozenset([2]))]
+    asked += [
+        MarkedText(f"Is lamp {n} on?", (f"Lamp {n} is on.", "It glows."), frozenset([0]))
+        for n in range(5)
+    ]
+    for seed in range(10):
+        for one, group in zip(asked, teach_abstracts(asked, Random(seed)), strict=True):
+            own = " ".join(one.sentences)
+            others = [lesson for lesson in group if lesson.text not in own]
+            assert len(others) == 2
+            assert not any(lesson.label for lesson in others)
+
+
+def test_marks_stand_where_sentences_do():
+    sentences = ["Roofs are green.", "Rain fell.", "Lamps glow."]
+    text = " ".join(sentences)
+    assert [text[start:end] for start, end, _ in mark(sentences, {1})] == sentences
+    assert [label for *_, label in mark(sentences, {1})] == [0, 1, 0]
+
+
+def pool(**changes):
+    passages = [
+        LabelledPassage(text=f"{kind} {n}", label=int(kind == "golden"), kind=kind)
+        for kind, count in (("golden", 6), ("sibling", 12), ("other paper", 20))
+        for n in range(count)
+    ]
+    given = {"id": "1", "question": "Do roofs turn green?", "set": "s", "group": "g"}
+    return Pool(**given, passages=tuple(passages), **changes)
+
+
+def test_a_group_holds_some_of_each_sort_and_the_nearest_of_other_papers():
+    known = {("Do roofs turn green?", "golden 2"): list_directions(["supports"])}
+    [group] = teach_pools([pool()], known, Random(0))
+    by_sort = [one.text.rpartition(" ")[0] for one in group]
+    assert [by_sort.count(one) for one in ("golden", "sibling", "other paper")] == [4, 8, 3]
+    assert all(one.label == (one.text.startswith("golden")) for one in group)
+    nearest = {f"other paper {n}" for n in range(10)}
+    assert {one.text for one in group if one.text.startswith("other")} <= nearest
+    assert {one.directions for one in group if one.text == "golden 2"} <= {(0,)}
+
+
+def test_questions_held_out_are_not_taught():
+    groups = list(teach_pools([pool()], {}, Random(0)))
+    assert leave_out(groups, {hash_question("something else")}) == groups
+    assert leave_out(groups, {hash_question("do roofs  turn GREEN?")}) == []
+
+
+def test_papers_teach_that_the_end_of_an_abstract_answers_its_title(data):
+    groups = list(teach_papers(data, 6, Random(1)))
+    assert len(groups) == 6
+    for group in groups:
+        assert next(one.label for one in group) == 1
+        assert {one.label for one in group[1:]} == {0}
+        assert len({one.question for one in group}) == 1
+
+
+def test_a_step_holds_whole_groups_and_every_group_is_read_each_epoch():
+    groups = [
+        tuple(Lesson(f"q{n}", "text " * (n % 7 + 1), int(k == 0)) for k in range(n % 5 + 2))
+        for n in range(300)
+    ]
+    steps = _plan_steps(groups, 2, Random(0))
+    read = [group for step in steps for group in step]
+    assert sorted(read) == sorted(groups * 2)
+    assert max(sum(map(len, step)) for step in steps) < 30 + 7
+    assert len(_plan_steps(groups, 0.5, Random(0))) < len(steps) / 3
+
+
+def test_marks_are_found_among_the_tokens_of_the_passage(tmp_path):
+    make_tokenizer().save(str(tmp_path / "tokenizer.json"))
+    read = _open_tokenizer(tmp_path)
+    sentences = ["Copper roofs turn green.", "The lamps were cleaned."]
+    lesson = Lesson("Do roofs turn green?", " ".join(sentences), 1, (), mark(sentences, {1}))
+    ids, parts, offsets = read(lesson)
+    assert len(ids) == len(parts) == len(offsets)
+    (first, middle, no), (begin, last, yes) = _find_marks(lesson, offsets)
+    assert (no, yes) == (0, 1)
+    assert middle <= begin
+    assert all(parts[place] for place in range(first, last))
+    start, end = offsets[begin][0], offsets[last - 1][1]
+    assert lesson.text[start:end] == sentences[1]
