@@ -7,6 +7,8 @@ import pytest
 
 from cli.conftest import QUESTION
 from deepera_graph import local_model
+from deepera_graph.cli.opening import open_judge
+from deepera_graph.cli.options import JudgeOptions
 from deepera_graph.judges.trained import encoder as encoder_module
 from deepera_graph.judges.trained.encoder import Encoder
 from deepera_graph.judges.trained.kept import FILE_NAME
@@ -91,6 +93,14 @@ def test_nothing_is_kept_if_it_is_off_or_not_needed(deepera, source, place, kept
     deepera("index", source, *place)
     assert deepera("ask", QUESTION, *place, *how).exit_code == 0
     assert not kept.exists()
+
+
+def test_the_local_judge_before_a_chat_model_keeps_them_too(tmp_path):
+    chosen = JudgeOptions(model="m", base_url="http://localhost:9/v1", cascade=3)
+    kept_in = {"keep_in": str(tmp_path)}
+    backend = open_judge(chosen, kept_in)
+    assert backend.spec["local"]["keep_in"] == str(tmp_path)
+    assert backend.fingerprint() == open_judge(chosen).fingerprint()
 
 
 def test_what_is_kept_goes_with_its_collection(deepera, source, place, kept):
