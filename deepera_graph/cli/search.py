@@ -118,7 +118,7 @@ def index(
     raise typer.Exit(read.exit_code)
 
 
-def _batches(embeddings: str | None) -> dict[str, int]:
+def _batches(embeddings: str | None) -> dict[str, Any]:
     """Return how passages are added: embedding them takes long, and the bar is to move on."""
     return {} if not embeddings else {"batch_size": _BATCH_OF_EMBEDDINGS}
 
