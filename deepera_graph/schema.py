@@ -202,7 +202,9 @@ def with_repair_note(words: str, answer: RoleAnswer) -> str:
 
 
 _OF_NO_EFFECT = frozenset(
-    {"api_key_env", "batch_size", "limits", "max_retries", "retry", "threads", "timeout"}
+    """
+    api_key_env batch_size keep_in keep_mb limits max_retries retry threads timeout
+    """.split()  # noqa: SIM905
 )
 
 

@@ -1,10 +1,11 @@
-"""The SQLite file of a judgement cache: made if missing, refused if it is something else."""
+"""SQLite files that processes share: made if missing, refused if they are something else."""
 
 import os
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import TypeVar
@@ -12,12 +13,31 @@ from weakref import WeakSet
 
 from deepera_graph.errors import StoreError
 
-FORMAT = 1
-_APPLICATION_ID = 0x44654572  # "DeEr", in the header of the file: tells ours from any other
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _RETRY_SECONDS = 0.01
 _SMALLEST_DATABASE = 512  # bytes: one page of the smallest size, sqlite.org/fileformat2.html
-_TABLE = """
+
+
+@dataclass(frozen=True, slots=True)
+class FileKind:
+    """What a file holds, and how messages call it."""
+
+    name: str  # e.g. "judgement cache"
+    place: str  # what a user may name instead, e.g. "another folder for the cache"
+    application_id: int  # in the header of the file: tells it from any other
+    form: int  # number of the format, likewise
+    tables: tuple[str, ...]  # statements that make them
+    setup: tuple[str, ...] = ()  # statements before the first table, e.g. about pages
+
+
+FORMAT = 1
+JUDGEMENTS = FileKind(
+    name="judgement cache",
+    place="another folder for the cache",
+    application_id=0x44654572,  # "DeEr"
+    form=FORMAT,
+    tables=(
+        """
 CREATE TABLE judgement (
     key TEXT PRIMARY KEY NOT NULL,
     role TEXT NOT NULL,
@@ -26,29 +46,34 @@ CREATE TABLE judgement (
     size INTEGER NOT NULL,
     value TEXT NOT NULL
 ) WITHOUT ROWID
-"""
+""",
+    ),
+)
 
 
-def connect(path: Path | None, *, timeout: float) -> sqlite3.Connection:
+def connect(
+    path: Path | None, *, timeout: float, kind: FileKind = JUDGEMENTS
+) -> sqlite3.Connection:
     """Open the file, readable and writable by its owner only; any thread may use the connection.
 
     A commit is written but not forced to the disk (WAL, ``synchronous=NORMAL``): a killed process
     loses nothing that was put; a power cut may lose the last entries, never the file.
 
     Raises:
-        StoreError: The file is no cache of this version, or cannot be opened for writing.
+        StoreError: The file is of another kind or version, or cannot be opened for writing.
         sqlite3.OperationalError: Another process locks the file for longer than *timeout*.
     """
     try:
         if path is not None:
-            _make_private(path)
-        return _until(time.monotonic() + timeout, path, timeout)
+            _make_private(path, kind)
+        return _until(time.monotonic() + timeout, path, timeout, kind)
     except OSError as error:
-        raise StoreError(cannot_use(path, error.strerror or str(error))) from error
+        why = error.strerror or str(error)
+        raise StoreError(cannot_use(path, why, kind)) from error
     except sqlite3.Error as error:
         if is_busy(error):
             raise
-        raise StoreError(cannot_use(path, str(error))) from error
+        raise StoreError(cannot_use(path, str(error), kind)) from error
 
 
 def is_busy(error: BaseException) -> bool:
@@ -57,21 +82,23 @@ def is_busy(error: BaseException) -> bool:
     return code is not None and code & 0xFF in _BUSY  # the low byte is the primary code
 
 
-def _make_private(path: Path) -> None:
+def _make_private(path: Path, kind: FileKind) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite gives -wal and -shm its mode
     if 0 < path.stat().st_size < _SMALLEST_DATABASE:  # SQLite would take it for empty
-        raise StoreError(cannot_use(path, "file is not a database"))
+        raise StoreError(cannot_use(path, "file is not a database", kind))
 
 
-def _until(deadline: float, path: Path | None, timeout: float) -> sqlite3.Connection:
+def _until(
+    deadline: float, path: Path | None, timeout: float, kind: FileKind
+) -> sqlite3.Connection:
     """Open; try again while others make the same file, where SQLite does not wait by itself."""
     while True:
         connection = sqlite3.connect(
             path or ":memory:", timeout=timeout, isolation_level=None, check_same_thread=False
         )
         try:
-            _prepare(connection, path)
+            _prepare(connection, path, kind)
         except BaseException as error:
             connection.close()
             if not is_busy(error) or time.monotonic() >= deadline:
@@ -81,23 +108,30 @@ def _until(deadline: float, path: Path | None, timeout: float) -> sqlite3.Connec
             return connection
 
 
-def _prepare(connection: sqlite3.Connection, path: Path | None) -> None:
+def _prepare(connection: sqlite3.Connection, path: Path | None, kind: FileKind) -> None:
     connection.execute("BEGIN")  # one look: another process may be making the file right now
     with connection:
-        new = _is_new(connection, path)  # nothing is written yet: it may be someone else's file
+        new = _is_new(connection, path, kind)  # nothing is written yet: it may be someone else's
+    if new:
+        _run_all(connection, kind.setup)
     connection.execute("PRAGMA journal_mode = WAL").fetchone()
     connection.execute("PRAGMA synchronous = NORMAL")
     if not new:
         return
     connection.execute("BEGIN IMMEDIATE")
     with connection:
-        if _is_new(connection, path):  # nobody was faster
-            connection.execute(_TABLE)
-            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {FORMAT}")
+        if _is_new(connection, path, kind):  # nobody was faster
+            _run_all(connection, kind.tables)
+            connection.execute(f"PRAGMA application_id = {kind.application_id}")
+            connection.execute(f"PRAGMA user_version = {kind.form}")
 
 
-def _is_new(connection: sqlite3.Connection, path: Path | None) -> bool:
+def _run_all(connection: sqlite3.Connection, statements: Iterable[str]) -> None:
+    for statement in statements:
+        connection.execute(statement)
+
+
+def _is_new(connection: sqlite3.Connection, path: Path | None, kind: FileKind) -> bool:
     """Tell whether the database is empty."""
     owner, form, n_tables = (
         _number(connection, query)
@@ -109,13 +143,12 @@ def _is_new(connection: sqlite3.Connection, path: Path | None) -> bool:
     )
     if (owner, form, n_tables) == (0, 0, 0):
         return True
-    if owner != _APPLICATION_ID:
-        raise StoreError(cannot_use(path, "it is a database of another program"))
-    if form != FORMAT:
+    if owner != kind.application_id:
+        raise StoreError(cannot_use(path, "it is a database of another program", kind))
+    if form != kind.form:
         raise StoreError(
-            f"the judgement cache {str(path)!r} has format {form}, and this version of "
-            f"deepera-graph reads format {FORMAT}: name another folder for the cache, or delete "
-            "the file"
+            f"the {kind.name} {str(path)!r} has format {form}, and this version of "
+            f"deepera-graph reads format {kind.form}: name {kind.place}, or delete the file"
         )
     return False
 
@@ -125,11 +158,11 @@ def _number(connection: sqlite3.Connection, query: str) -> int:
         return int(cursor.fetchone()[0])
 
 
-def cannot_use(path: Path | None, why: str) -> str:
+def cannot_use(path: Path | None, why: str, kind: FileKind = JUDGEMENTS) -> str:
     """Say what is wrong with the file, and what to do."""
     return (
-        f"the judgement cache {str(path)!r} cannot be used: {why}. Name another folder for the "
-        "cache, turn it off, or delete the file if nothing else needs it"
+        f"the {kind.name} {str(path)!r} cannot be used: {why}. Name {kind.place}, turn it off, or "
+        "delete the file if nothing else needs it"
     )
 
 
@@ -139,9 +172,9 @@ T = TypeVar("T")
 class Handle:
     """A connection that threads take in turns."""
 
-    def __init__(self, path: Path | None, timeout: float) -> None:
+    def __init__(self, path: Path | None, timeout: float, kind: FileKind = JUDGEMENTS) -> None:
         self._connection: sqlite3.Connection | None = None
-        self._path, self._timeout = path, timeout
+        self._path, self._timeout, self._kind = path, timeout, kind
         self._lock = Lock()
         with _registry:
             _handles.add(self)
@@ -150,7 +183,7 @@ class Handle:
         """Give what *work* gives; the connection is its own as long as it lasts."""
         with self._lock:
             if self._connection is None:
-                self._connection = connect(self._path, timeout=self._timeout)
+                self._connection = connect(self._path, timeout=self._timeout, kind=self._kind)
             return work(self._connection)
 
     def close(self) -> None:

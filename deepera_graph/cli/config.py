@@ -25,7 +25,7 @@ OFF = "off"
 NEVER = ("demo", "bench", "judge")  # what is shown and measured is the same for everybody
 _KINDS = (
     options.JudgeOptions, options.CacheOptions, options.BudgetOptions, options.FilterOptions,
-    options.StoreOptions, options.EngineOptions,
+    options.StoreOptions, options.KeepOptions, options.EngineOptions,
 )  # fmt: skip
 OPTIONS = {one.name: one for kind in _KINDS for one in fields(kind)}
 _TYPES: dict[str, Any] = {

@@ -26,6 +26,7 @@ from deepera_graph.settings import Preset, Settings, check_at_least, preset, sug
 from deepera_graph.thresholds import check_share
 
 if TYPE_CHECKING:
+    from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
 
     from deepera_graph.cache.store import JudgementCache
@@ -77,17 +78,20 @@ def _parse_kind(name: str) -> str:
     return "local" if kind == "rules" else kind
 
 
-def open_judge(judge: options.JudgeOptions) -> Backend:
-    """Build the backend."""
+def open_judge(judge: options.JudgeOptions, keep: Mapping[str, Any] | None = None) -> Backend:
+    """Build the backend; *keep* says where a local judge keeps vectors, see `keep_with`."""
+    local = {"kind": "local", **(keep or {})}
     kind, name = judge_kind(judge), judge.backend or "local"
     if kind == "llm":
-        keep = cascade_of(judge)
+        n_best = cascade_of(judge)
         backend = chat_backend(judge, domain=judge.domain, **call_options(judge))
-        if keep is None:
+        if n_best is None:
             return backend
         from deepera_graph.judges.cascade import cascade_backend
 
-        return cascade_backend(load_backend("local"), backend, keep)
+        return cascade_backend(load_backend(local), backend, n_best)
+    if name == "local":
+        return load_backend(local)
     if kind != "factory":
         return load_backend(name)
     return _load_foreign(
@@ -334,6 +338,34 @@ def open_collection(
     )
 
 
+def find_collection_folder(store: options.StoreOptions) -> Path | None:
+    """Return the folder of a local collection; None if there is none yet, or it is on a server."""
+    from deepera_graph.retrieval import find_folder
+
+    path = place_of(store)["path"]
+    return None if path is None or store.collection is None else find_folder(path, store.collection)
+
+
+def keep_with(folder: Path | None, keep: options.KeepOptions) -> dict[str, Any]:
+    """Return where the local judge keeps vectors, as `local_backend` takes it; nothing if off."""
+    given = keep.keep_vectors
+    if given is not None and given != "off" and not (given.isdecimal() and int(given) >= 1):
+        raise SettingsError(f"--keep-vectors must be a whole number >= 1 or 'off', got {given!r}")
+    if folder is None or given == "off":
+        return {}
+    return {"keep_in": str(folder), **({} if given is None else {"keep_mb": int(given)})}
+
+
+def keep_embedded(opened: PassageStore, keep: options.KeepOptions) -> Callable[[list[str]], None]:
+    """Return what keeps vectors of texts that the local judge has just embedded for a store."""
+    how = keep_with(opened.folder, keep)
+    if not how or opened.embeddings != _LOCAL_EMBEDDINGS.partition(":")[2]:
+        return lambda _: None
+    from deepera_graph.judges.trained.backend import local_model
+
+    return local_model(**how).encoder.keep_held
+
+
 def place_of(store: options.PlaceOptions) -> dict[str, Any]:
     """Return folder, address and key of a store, as `open_store` takes them."""
     if store.path == ":memory:":
@@ -391,14 +423,30 @@ class Source:
         """
         return SOME_FAILED if self._failed else OK
 
-    def fill(self, store: PassageStore | WordIndex, *, quiet: bool, **how: Any) -> int:
-        """Index all passages under a progress bar, as *how* says; return how many."""
+    def fill(
+        self,
+        store: PassageStore | WordIndex,
+        *,
+        quiet: bool,
+        embedded: Callable[[list[str]], None] | None = None,
+        **how: Any,
+    ) -> int:
+        """Index all passages under a progress bar, as *how* says; return how many.
+
+        *embedded* is told of each batch the texts that were embedded as the local judge reads them:
+        those of passages without a title, with which they would be embedded together.
+        """
+        texts: list[str] = []
+        passages = self.passages if embedded is None else self._collect_plain(texts)
         with progress_bar("indexing", hidden=quiet) as bar:
 
             def watch(n: int) -> None:
                 bar.move(to=self._n_read, total=self._n_bytes, count=n)
+                if embedded is not None:
+                    embedded(texts)
+                    texts.clear()
 
-            return store.add(self.passages, on_progress=watch, **how)
+            return store.add(passages, on_progress=watch, **how)
 
     def _note_bytes(self, n_read: int, n_bytes: int) -> None:
         self._n_read, self._n_bytes = n_read, n_bytes
@@ -428,6 +476,12 @@ class Source:
             say(f"there is nothing to index in {self._path!r}")
             raise typer.Exit(SOME_FAILED)
         self.passages = chain([first], self.passages)
+
+    def _collect_plain(self, texts: list[str]) -> Iterator[Document]:
+        for passage in self.passages:
+            if not passage.metadata.get("title"):
+                texts.append(passage.page_content)
+            yield passage
 
     def _note(self, skipped: Skipped) -> None:
         from deepera_graph.retrieval.sources import SkippedKind, kind_of

@@ -494,6 +494,19 @@ class StoreOptions(PlaceOptions, _CollectionOption):
 
 
 @dataclass(frozen=True, kw_only=True)
+class KeepOptions:
+    """What is kept with a collection."""
+
+    keep_vectors: str | None = _store(
+        "The most that the local judge may keep with a local collection, in MB: what it needs of a "
+        "passage whatever the question, so that none is encoded twice; what was used longest ago "
+        "gives way. [b]off[/b] keeps nothing.",
+        metavar="MB|off",
+        shown="256",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReadOptions:
     """How a file or folder is read."""
 

@@ -102,20 +102,24 @@ def index(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="A file or a folder.")],
     *,
     store: NewStoreOptions,
+    keep: options.KeepOptions,
     reading: options.ReadOptions,
     output: IndexOutputOptions,
 ) -> None:
     """Put the passages of a file or folder into a collection that `deepera ask` can search."""
-    from deepera_graph.cli.opening import Source, open_collection
+    from deepera_graph.cli.opening import Source, keep_embedded, keep_with, open_collection
 
+    keep_with(None, keep)  # says what is wrong with it
     read = Source(source, reading, verbose=output.verbose)
     read.check()
     with open_collection(store, mode=store.mode, must_exist=False) as opened:
         if opened.embeddings_name and not opened.is_new and store.embeddings is None:
             made_by = f"{store.collection!r} was made with embeddings ({opened.embeddings_name})"
             say(f"{made_by}, so these passages are embedded with them, too")
+        embedded = keep_embedded(opened, keep)
         try:
-            n_indexed = read.fill(opened, quiet=output.quiet, **_batches(store))
+            how = _batches(opened.embeddings)
+            n_indexed = read.fill(opened, quiet=output.quiet, embedded=embedded, **how)
         except BaseException:
             opened.drop_if_new()
             raise
@@ -134,9 +138,9 @@ def index(
     raise typer.Exit(read.exit_code)
 
 
-def _batches(place: options.StoreOptions) -> dict[str, int]:
+def _batches(embeddings: str | None) -> dict[str, Any]:
     """Return how passages are added: embedding them takes long, and the bar is to move on."""
-    return {} if place.embeddings is None else {"batch_size": _BATCH_OF_EMBEDDINGS}
+    return {} if not embeddings else {"batch_size": _BATCH_OF_EMBEDDINGS}
 
 
 def ask(
@@ -148,6 +152,7 @@ def ask(
     *,
     store: options.StoreOptions,
     search: SearchOptions,
+    keep: options.KeepOptions,
     reading: options.ReadOptions,
     judge: options.JudgeOptions,
     cache: options.CacheOptions,
@@ -156,7 +161,14 @@ def ask(
     output: options.ShowOptions,
 ) -> None:
     """Find the evidence for a question in a collection, a file or a folder."""
-    from deepera_graph.cli.opening import Source, judgements_of, open_judge, settings_of
+    from deepera_graph.cli.opening import (
+        Source,
+        find_collection_folder,
+        judgements_of,
+        keep_with,
+        open_judge,
+        settings_of,
+    )
     from deepera_graph.settings import Settings
 
     settings = Settings.of(settings_of(judge, kept, budget, answer=search.answer))
@@ -167,7 +179,7 @@ def ask(
         raise InputError(f"the QUESTION comes first, then the SOURCE: {question!r} is a file")
     _check_one_place(source, store)
     read = None if source is None else Source(source, reading, verbose=output.verbose)
-    backend = open_judge(judge)
+    backend = open_judge(judge, keep_with(find_collection_folder(store), keep))
     from deepera_graph.cli.evidence import show_result  # takes a second, so after all checks
     from deepera_graph.export import export_result
     from deepera_graph.reranker import EvidenceReranker
@@ -252,7 +264,7 @@ def _search(
 
     embeddings = find_embeddings(place.embeddings)
     with open_store("source", path=":memory:", embeddings=embeddings) as store:
-        read.fill(store, quiet=quiet, **_batches(place))
+        read.fill(store, quiet=quiet, **_batches(place.embeddings))
         read.tell()
         return find_candidates(store, question, search.retrieve, conditions)
 

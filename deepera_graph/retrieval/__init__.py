@@ -3,3 +3,14 @@
 Nothing else in the package imports this folder while it is being imported: Qdrant takes about a
 second to load.
 """
+
+from pathlib import Path
+
+
+def find_folder(store: str | Path, collection: str) -> Path | None:
+    """Return the folder that Qdrant's embedded mode gives a collection; None if there is none.
+
+    It goes when the collection is deleted, and so does what else is in it.
+    """
+    folder = Path(store, "collection", collection)
+    return folder.resolve() if collection and folder.is_dir() else None

@@ -22,6 +22,7 @@ from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
+from deepera_graph.retrieval import find_folder
 from deepera_graph.retrieval.collection import (
     FindEmbeddings,
     Mode,
@@ -96,7 +97,10 @@ def open_store(
     except BaseException:
         client.close()
         raise
-    return PassageStore(vectorstore, place=place, embedded=url is None, is_new=is_new)
+    folder = None if path in (None, IN_MEMORY) else find_folder(path, collection)
+    return PassageStore(
+        vectorstore, place=place, embedded=url is None, is_new=is_new, folder=folder
+    )
 
 
 class PassageStore:
@@ -107,6 +111,9 @@ class PassageStore:
             search fuses otherwise and keeps no scores; `search` is the one to rank by.
         mode: How the collection was indexed.
         is_new: Whether it was made when this store was opened.
+        embeddings: The name of what makes its vectors; empty if it has none.
+        folder: Where an embedded store has the files of this collection, and what else belongs to
+            it, which goes when the collection is deleted; None in memory and on a server.
     """
 
     def __init__(
@@ -116,8 +123,12 @@ class PassageStore:
         place: str,
         embedded: bool,
         is_new: bool = False,
+        folder: Path | None = None,
     ) -> None:
         self.vectorstore = vectorstore
+        self.folder = folder
+        given = vectorstore.embeddings
+        self.embeddings = "" if given is None else name_embeddings(given)
         self.mode: Mode = vectorstore.retrieval_mode.value
         self._place = place
         self._embedded = embedded

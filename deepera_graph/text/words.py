@@ -257,7 +257,7 @@ def split_sentences(text: str, *, longest: int = LONGEST) -> list[Sentence]:
     return list(_split_all(text, longest))
 
 
-@lru_cache(maxsize=64)  # a passage is read several times in turn
+@lru_cache(maxsize=256)  # all passages of a question are read several times
 def _split_all(text: str, longest: int) -> tuple[Sentence, ...]:
     sentences: list[Sentence] = []
     start = 0

@@ -59,7 +59,7 @@ _FIND = (
     "SELECT plain, cosines, tokens, vector, body, sentences FROM pairs, texts "
     "WHERE pairs.key = ? AND texts.key = ?"
 )
-_FORMAT = "5"  # to be raised whenever `match_passage` gives other numbers
+_FORMAT = "6"  # to be raised whenever `match_passage` gives other numbers
 _LOG_EVERY = 50  # pools
 _MAX_HELD = 2**30  # bytes of token vectors held, as questions of one set share passages
 

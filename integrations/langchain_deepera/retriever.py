@@ -43,6 +43,9 @@ class DeepEraRetriever(RerankerFields, BaseRetriever):
         k: Most documents returned, >= 1; overrides `top_n`, and is overridden by
             ``invoke(..., k=)``. None leaves it to `top_n`.
 
+    The local judge, if it is only named, keeps what it needs of a passage beside a passage store
+    in a folder, so that no passage is encoded twice; ``backend=local_backend()`` keeps nothing.
+
     Who judges, and the settings, are fields as well: `backend` or `reranker`, `preset`, and those
     of `deepera_graph.Settings`, e.g. ``DeepEraRetriever(source=store, threshold=0.7)``.
 
@@ -58,6 +61,8 @@ class DeepEraRetriever(RerankerFields, BaseRetriever):
     _example: ClassVar[str] = "e.g. DeepEraRetriever(source=store)"
 
     def _build(self) -> None:
+        if self.reranker is None:
+            self.__dict__["backend"] = _keep_beside(self.source, self.backend)
         super()._build()
         for name in _OWN:
             _check_own(name, getattr(self, name))
@@ -106,7 +111,8 @@ class DeepEraRetriever(RerankerFields, BaseRetriever):
             SettingsError: A setting is unknown or out of range, or the backend cannot be built.
         """
         cls._check_names(settings)
-        reranker = EvidenceReranker(backend, preset=preset, **settings)
+        judge = _keep_beside(source, backend)
+        reranker = EvidenceReranker(judge, preset=preset, **settings)
         return cls(source=source, reranker=reranker, n_candidates=n_candidates, k=k)
 
     @classmethod
@@ -156,8 +162,11 @@ class DeepEraRetriever(RerankerFields, BaseRetriever):
         Raises:
             SettingsError: The backend was made from live objects and cannot be written down.
         """
+        plain = self._current().to_dict()
+        if plain["backend"] == _keep_beside(self.source, _LOCAL):  # its folder is of this machine
+            plain["backend"] = _LOCAL
         return {
-            "reranker": self._current().to_dict(),
+            "reranker": plain,
             "n_candidates": self.n_candidates,
             "k": self.k,
         }
@@ -169,7 +178,8 @@ class DeepEraRetriever(RerankerFields, BaseRetriever):
         Raises:
             SettingsError: A setting or the backend cannot be read.
         """
-        reranker = EvidenceReranker.from_dict(plain["reranker"])
+        backend = _keep_beside(source, plain["reranker"]["backend"])
+        reranker = EvidenceReranker.from_dict({**plain["reranker"], "backend": backend})
         return cls(
             source=source, reranker=reranker, n_candidates=plain["n_candidates"], k=plain["k"]
         )
@@ -223,6 +233,17 @@ def _check_own(name: str, value: object) -> None:
         _check_source(value)
     elif name == "n_candidates" or (name == "k" and value is not None):
         _check_at_least_one(name, value)
+
+
+_LOCAL = {"kind": "local", "judge": "trained"}
+
+
+def _keep_beside(source: Any, backend: Any) -> Any:
+    """Return a judge that keeps vectors in the folder of a store, if it is just the local one."""
+    folder = getattr(source, "folder", None)
+    if folder is None or backend not in ("local", _LOCAL):
+        return backend
+    return {**_LOCAL, "keep_in": str(folder)}
 
 
 def _check_at_least_one(name: str, value: object) -> None:

@@ -10,7 +10,13 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import VectorStore
 
-from deepera_graph import BackendError, EvidenceReranker, InputError, SettingsError
+from deepera_graph import (
+    BackendError,
+    EvidenceReranker,
+    InputError,
+    SettingsError,
+    local_backend,
+)
 from deepera_graph.retrieval.store import open_store
 from langchain_deepera import DeepEraRetriever
 from langchain_deepera.testing import RunRecorder
@@ -93,6 +99,21 @@ def test_a_passage_store_is_a_source(documents, reranker, question):
         found = both(DeepEraRetriever(source=store, reranker=reranker), question)
     assert ids(found) == ["trial", "meal", "cohort", "null"]
     assert all(one.metadata["deepera"]["retrieval_score"] > 0 for one in found)
+
+
+def test_the_local_judge_keeps_vectors_beside_a_store_in_a_folder(documents, question, tmp_path):
+    with open_store("tea", path=tmp_path / "store") as store:
+        store.add(documents)
+        for retriever in (DeepEraRetriever(source=store), DeepEraRetriever.local(store)):
+            assert retriever.backend["keep_in"] == str(store.folder)
+            again = DeepEraRetriever.from_dict(json.loads(json.dumps(retriever.to_dict())), store)
+            assert again.backend == retriever.backend
+            assert "keep_in" not in retriever.to_dict()["reranker"]["backend"]
+        assert both(DeepEraRetriever.local(store, threshold=0), question)
+        assert (store.folder / "vectors.sqlite3").exists()
+        assert "keep_in" not in DeepEraRetriever(source=store, backend=local_backend()).backend
+    with open_store("tea") as store:
+        assert "keep_in" not in DeepEraRetriever(source=store).backend
 
 
 def test_n_candidates_limits_what_is_judged(documents, script, question):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from deepera_graph.judges.trained.model import EvidenceModel
 
 SUMS = "SHA256SUMS"
+KEEP_MB = 256
 _DIGITS = 16
 _POINT = re.compile(rb'"operating_point":\s*([0-9.]+)')
 
@@ -39,6 +40,8 @@ class Weights:
     folder: str | None = None  # of the weights, absolute; None for those that come with the package
     # texts read at once, >= 1; if None, those of OMP_NUM_THREADS, else one a core
     threads: int | None = None
+    keep_in: str | None = None  # folder where vectors are kept, absolute
+    keep_mb: float = KEEP_MB  # the most that they may take there
 
     def version(self) -> str:
         """Return what tells these weights from others: 16 digits of a hash of their checksums."""
@@ -65,35 +68,64 @@ class Weights:
         return OPERATING_POINT
 
     def model(self) -> "EvidenceModel":
-        """Return the model, which all that have equal weights and threads share."""
+        """Return the model, which all that have equal weights and threads share.
+
+        Those that keep vectors in different folders share all of it but that.
+        """
         return _SHARED.model(self)
 
 
 def local_model(
-    weights: str | Path | None = None, *, threads: int | None = None
+    weights: str | Path | None = None,
+    *,
+    threads: int | None = None,
+    keep_in: str | Path | None = None,
+    keep_mb: float | None = None,
 ) -> "EvidenceModel":
     """Return the model behind `local_backend`, the same one in all of the process.
 
     Args:
         weights: Folder of weights; those that come with the package if None.
         threads: Texts read at once, >= 1; if None, those of OMP_NUM_THREADS, else one a core.
+        keep_in, keep_mb: As for `local_backend`.
 
     Raises:
-        SettingsError: There are no weights, they are damaged, or *threads* is out of range.
+        SettingsError: There are no weights, they are damaged, or a number is out of range.
     """
-    return find_weights(weights, threads).model()
+    return find_weights(weights, threads, keep_in=keep_in, keep_mb=keep_mb).model()
 
 
-def find_weights(folder: str | Path | None, threads: int | None) -> Weights:
-    """Check where weights are said to be."""
+def find_weights(
+    folder: str | Path | None,
+    threads: int | None,
+    *,
+    keep_in: str | Path | None = None,
+    keep_mb: float | None = None,
+) -> Weights:
+    """Check where weights are said to be, and where vectors are to be kept."""
     if threads is not None:
         check_at_least("threads", threads, 1)
+    if keep_mb is not None and keep_in is None:
+        raise SettingsError("keep_mb goes with keep_in, the folder where vectors are kept")
+    if keep_mb is not None and not keep_mb > 0:
+        raise SettingsError(f"keep_mb must be > 0, got {keep_mb!r}")
+    if keep_in == "":
+        raise SettingsError("keep_in must be a folder, got ''")
+    how = Weights(
+        threads=threads,
+        keep_in=None if keep_in is None else str(_expand(keep_in).resolve()),
+        keep_mb=KEEP_MB if keep_mb is None else keep_mb,
+    )
     if folder is None:
-        return Weights(threads=threads)
-    place = Path(os.path.expanduser(folder))  # noqa: PTH111 - Path's own fails on a stranger's home
+        return how
+    place = _expand(folder)
     if not place.is_dir():
         raise SettingsError(f"weights must be a folder, got {str(folder)!r}")
-    return Weights(str(place.resolve()), threads)
+    return replace(how, folder=str(place.resolve()))
+
+
+def _expand(folder: str | Path) -> Path:
+    return Path(os.path.expanduser(folder))  # noqa: PTH111 - Path's own fails on a stranger's home
 
 
 class _Shared:
@@ -112,9 +144,19 @@ class _Shared:
 
     def model(self, weights: Weights) -> "EvidenceModel":
         with self._lock:
-            if weights not in self._models:
-                self._models[weights] = self._load(weights)
+            return self._find(weights)
+
+    def _find(self, weights: Weights) -> "EvidenceModel":
+        if weights in self._models:
             return self._models[weights]
+        if weights.keep_in is None:
+            made = self._load(weights)
+        else:
+            made = self._find(replace(weights, keep_in=None, keep_mb=KEEP_MB)).keeping(
+                Path(weights.keep_in), max_mb=weights.keep_mb, weights=weights.place()
+            )
+        self._models[weights] = made
+        return made
 
     def _load(self, weights: Weights) -> "EvidenceModel":
         stamp = _stamp(weights.place())
@@ -213,6 +255,8 @@ def local_backend(
     *,
     weights: str | Path | None = None,
     threads: int | None = None,
+    keep_in: str | Path | None = None,
+    keep_mb: float | None = None,
 ) -> Backend:
     """Return a backend that judges on this machine alone; intent, summary and answer go by rules.
 
@@ -222,6 +266,12 @@ def local_backend(
         weights: Folder of other weights for the trained judge, as ``deepera judge train`` writes.
         threads: Texts that the trained judge reads at once, >= 1; by default those of
             OMP_NUM_THREADS, else one a core. It changes no score.
+        keep_in: Folder where the trained judge keeps what it needs of a passage whatever the
+            question, so that no process encodes it twice, about 100 KB a passage of 128 tokens;
+            made if missing. None keeps it in memory alone, for the latest few hundred passages. It
+            changes no score.
+        keep_mb: The most that may take there, in 10^6 bytes, > 0; what was used longest ago gives
+            way. 256 if None.
 
     Raises:
         SettingsError: There is no such judge, there are no weights, or a number is out of range.
@@ -229,8 +279,9 @@ def local_backend(
     if judge not in get_args(LocalJudge):
         raise SettingsError(f"judge must be one of {list(get_args(LocalJudge))}, got {judge!r}")
     if judge == "trained":
-        return _trained(find_weights(weights, threads))
-    for name, value in {"weights": weights, "threads": threads}.items():
+        return _trained(find_weights(weights, threads, keep_in=keep_in, keep_mb=keep_mb))
+    given = {"weights": weights, "threads": threads, "keep_in": keep_in, "keep_mb": keep_mb}
+    for name, value in given.items():
         if value is not None:
             raise SettingsError(f"{name} goes with the trained judge, not with {judge!r}")
     return heuristic_backend()
@@ -245,7 +296,12 @@ def local_backend_from_spec(spec: Mapping[str, Any]) -> Backend:
 
 
 def _trained(weights: Weights) -> Backend:
-    options = {"weights": weights.folder, "threads": weights.threads}
+    options = {
+        "weights": weights.folder,
+        "threads": weights.threads,
+        "keep_in": weights.keep_in,
+        "keep_mb": None if weights.keep_mb == KEEP_MB else weights.keep_mb,
+    }
     return replace(
         heuristic_backend(),
         name="local",

@@ -5,6 +5,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -12,7 +13,7 @@ from itertools import accumulate
 from operator import itemgetter
 from pathlib import Path
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 from weakref import WeakSet
 
 import numpy as np
@@ -85,11 +86,59 @@ def normalize(vectors: Floats) -> Floats:
     return np.asarray(vectors / np.maximum(length, 1e-12), dtype=np.float32)
 
 
+class KeepsVectors(Protocol):
+    """What an encoder asks of a place where vectors are kept; see `kept.KeptVectors`."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether something can be added and nothing has to give way."""
+
+    def find(self, text: str) -> Encoded | None:
+        """Return what is kept of a text, or None."""
+
+    def add(self, text: str, encoded: Encoded) -> None:
+        """Keep a text, or note that it was used."""
+
+    def flush(self) -> None:
+        """Write what was added."""
+
+    def restart(self) -> None:
+        """Be as new in a forked child."""
+
+
+class _Memory:
+    """The texts encoded lately; those asked for longest ago give way."""
+
+    def __init__(self) -> None:
+        self._held, self._n_bytes = OrderedDict[str, Encoded](), 0
+
+    def __contains__(self, text: str) -> bool:
+        return text in self._held
+
+    def find(self, text: str) -> Encoded | None:
+        found = self._held.get(text)
+        if found is not None:
+            self._held.move_to_end(text)
+        return found
+
+    def add(self, text: str, encoded: Encoded) -> None:
+        size = _count_bytes(encoded)
+        if size > MAX_KEPT or text in self._held:
+            return
+        self._held[text] = encoded
+        self._n_bytes += size
+        while self._n_bytes > MAX_KEPT:
+            self._n_bytes -= _count_bytes(self._held.popitem(last=False)[1])
+
+
 class Encoder:
     """Encodes texts, each on its own and in full.
 
     The weights are quantized dynamically: in a batch, a text's vectors would depend on the others.
     Texts are therefore encoded one a call, and many calls at once keep the cores busy.
+
+    Vectors are rounded to 16 bits, which is how they are kept: a text has the same ones whether it
+    was kept or not.
 
     The ONNX model takes `input_ids`, `attention_mask` and `token_type_ids`, and gives one vector a
     token. A text beyond *max_tokens*, marks included, is encoded in pieces. The first of
@@ -108,8 +157,30 @@ class Encoder:
         self._model, self._tokenizer, self.max_tokens = model, tokenizer, max_tokens
         self._providers = list(providers)
         self._threads = threads or _count_cores()
+        self._store: KeepsVectors | None = None
         self.restart()
         _ALIVE.add(self)
+
+    def keeping(self, store: KeepsVectors) -> Self:
+        """Return an encoder that looks into a store before it encodes, and fills it.
+
+        It shares all else with this one: model, threads, and what is held in memory.
+        """
+        twin = copy(self)
+        twin._store = store
+        _ALIVE.add(twin)
+        return twin
+
+    def keep_held(self, texts: Sequence[str]) -> None:
+        """Keep those texts whose vectors are in memory, as long as nothing has to give way."""
+        if self._store is None:
+            return
+        for text in texts:
+            with self._lock:
+                held = self._memory.find(text)
+            if held is not None and self._store.has_room:
+                self._store.add(text, held)
+        self._store.flush()
 
     def open(self) -> None:
         """Read the files, which is otherwise done at first use."""
@@ -136,7 +207,11 @@ class Encoder:
         vectors are held longer than they are used. Long texts are encoded first, so that no thread
         waits long at the end.
         """
-        return self.run_each([len(text) for text in texts], lambda i: use(i, self._take(texts[i])))
+        sizes = [len(text) for text in texts]
+        found = self.run_each(sizes, lambda place: use(place, self._take(texts[place])))
+        if self._store is not None:
+            self._store.flush()
+        return found
 
     def run_each(self, sizes: Sequence[int], work: Callable[[int], UsedT]) -> list[UsedT]:
         """Return what *work* makes of each place, in order; in the threads, large ones first."""
@@ -155,9 +230,9 @@ class Encoder:
         sizes = accumulate(map(len, texts))
         with self._lock:
             for text, n_characters in zip(texts, sizes, strict=True):
-                is_new = text not in self._begun and text not in self._kept
+                is_new = text not in self._begun and text not in self._memory
                 if n_characters <= MAX_AHEAD and is_new:
-                    self._begun[text] = self._pool.submit(self._encode_one, text)
+                    self._begun[text] = self._pool.submit(self._obtain, text)
             n_waiting = sum(map(len, self._begun))
             while n_waiting > MAX_AHEAD:
                 oldest = next(iter(self._begun))
@@ -167,36 +242,33 @@ class Encoder:
     def restart(self) -> None:
         """Have threads of its own; a forked child has none of its parent's."""
         self._lock, self._begun = Lock(), dict[str, Future[Encoded]]()
-        self._kept, self._n_kept = OrderedDict[str, Encoded](), 0
+        self._memory = _Memory()
+        if self._store is not None:
+            self._store.restart()
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="deepera-encoder")
 
     def _take(self, text: str) -> Encoded:
         """Encode a text, or take what was begun ahead; wait only for what is being done."""
         with self._lock:
             begun = self._begun.pop(text, None)
-            kept = self._kept.get(text)
-            if kept is not None:
-                self._kept.move_to_end(text)
-        if kept is not None:
-            if begun is not None:
-                begun.cancel()
-            return kept
-        found = self._encode_one(text) if begun is None or begun.cancel() else begun.result()
-        self._keep(text, found)
+            found = self._memory.find(text)
+        is_new = begun is None or begun.cancel()
+        if found is None:
+            found = self._obtain(text) if begun is None or is_new else begun.result()
+            self._keep(text, found)
+        if self._store is not None:
+            self._store.add(text, found)
         return found
 
+    def _obtain(self, text: str) -> Encoded:
+        """Take a text from the store, or encode it."""
+        found = None if self._store is None else self._store.find(text)
+        return self._encode_one(text) if found is None else found
+
     def _keep(self, text: str, encoded: Encoded) -> None:
-        """Keep vectors for the next question; those asked for longest ago give way."""
-        size = _count_bytes(encoded)
-        if size > MAX_KEPT:
-            return
+        """Hold vectors for the next question."""
         with self._lock:
-            if text in self._kept:
-                return
-            self._kept[text] = encoded
-            self._n_kept += size
-            while self._n_kept > MAX_KEPT:
-                self._n_kept -= _count_bytes(self._kept.popitem(last=False)[1])
+            self._memory.add(text, encoded)
 
     def tokenize(self, text: str) -> tuple[Ids, Offsets]:
         """Return the numbers of a text's tokens, marks included, and where each stands."""
@@ -232,7 +304,8 @@ class Encoder:
             "attention_mask": np.ones_like(row),
             "token_type_ids": np.zeros_like(row),
         }
-        return np.asarray(self._session.run(None, given)[0][0], np.float32)
+        found = np.asarray(self._session.run(None, given)[0][0])
+        return found.astype(np.float16).astype(np.float32)
 
     @cached_property
     def _splitter(self) -> Any:

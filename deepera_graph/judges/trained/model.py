@@ -1,6 +1,7 @@
 """The trained judge: encoder and head, with the weights that this package ships."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from hashlib import file_digest
 from pathlib import Path
 from typing import NamedTuple, Protocol, Self, TypeVar
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.trained.direction import read_direction
-from deepera_graph.judges.trained.encoder import Encoded, Encoder
+from deepera_graph.judges.trained.encoder import Encoded, Encoder, KeepsVectors
 from deepera_graph.judges.trained.features import (
     PassageMatch,
     complete_features,
@@ -18,6 +19,7 @@ from deepera_graph.judges.trained.features import (
     match_passage,
     vectorize_passage,
 )
+from deepera_graph.judges.trained.kept import KeptVectors, name_weights
 from deepera_graph.judges.trained.reader import Reader, Reading
 from deepera_graph.judges.trained.scorer import EvidenceScorer, PoolScores, choose_read
 from deepera_graph.judges.trained.sentences import choose_sentence
@@ -108,6 +110,12 @@ class Encodes(Protocol):
     def read_ahead(self, texts: Sequence[str]) -> None:
         """Begin to encode texts; see `Encoder.read_ahead`."""
 
+    def keeping(self, store: KeepsVectors) -> Self:
+        """Return an encoder that keeps vectors; see `Encoder.keeping`."""
+
+    def keep_held(self, texts: Sequence[str]) -> None:
+        """Keep what is in memory; see `Encoder.keep_held`."""
+
 
 def encode_once(encoder: Encodes, texts: Iterable[str]) -> dict[str, Encoded]:
     """Return the vectors of each distinct text."""
@@ -146,6 +154,16 @@ class EvidenceModel:
         if (place / READER).is_file():
             reader = opened(Reader(place / READER, reads), place)
         return cls(reads, trained, version, reader)
+
+    def keeping(self, folder: Path, *, max_mb: float, weights: Path) -> Self:
+        """Return this judge with an encoder that keeps vectors in a folder; they share all else.
+
+        *weights* is the folder that this judge was read from.
+        """
+        version = name_weights(read_sums(weights), FILES[:2])
+        twin = copy(self)
+        twin.encoder = self.encoder.keeping(KeptVectors(folder, version, max_mb=max_mb))
+        return twin
 
     def judge(
         self, question: str, intent: IntentFields, windows: Sequence[Window]
@@ -269,8 +287,7 @@ def check(folder: Path) -> str:
     sums = folder / SUMS
     if not sums.is_file():
         raise SettingsError(f"{folder} holds no {SUMS}, so it is no folder of judge weights")
-    lines = sums.read_text(encoding="utf-8", errors="replace").splitlines()
-    told = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    told = read_sums(folder)
     for name in FILES:
         if name not in told or not (folder / name).is_file():
             raise SettingsError(f"{folder} lacks {name}, or its checksum in {SUMS}")
@@ -280,6 +297,12 @@ def check(folder: Path) -> str:
         if name in (*FILES, READER) and sha256_of(folder / name) != digest:
             raise SettingsError(f"{folder / name} is damaged: it does not match {SUMS}")
     return sha256_of(sums)[:16]
+
+
+def read_sums(folder: Path) -> dict[str, str]:
+    """Return the checksums that a folder of weights tells, by the names of its files."""
+    lines = (folder / SUMS).read_text(encoding="utf-8", errors="replace").splitlines()
+    return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
 
 
 def opened(encoder: OpensT, folder: Path) -> OpensT:
