@@ -51,7 +51,7 @@ class TestChatModel(CompressorTests):
 class TestLocal(CompressorTests):
     @property
     def compressor(self):
-        return DeepEraCompressor.local(threshold=0.3)
+        return DeepEraCompressor.local()
 
 
 class Longest(BaseDocumentCompressor):

@@ -197,8 +197,10 @@ class SinglePassageScorer:
 
 
 N_READ = 12  # passages of a question that the reader reads, the best by the trees
-UNREAD = -6.0  # log odds that count for the others; few of them are evidence
-READER_WEIGHT = 0.36  # of the reader's log odds beside those of the trees
+# The reader's lowest log odds that count, also for passages that it has not read: it can raise a
+# passage far, but lower it only a little, as it misses evidence in the question's own words.
+LEAST_READ = -2.0
+READER_WEIGHT = 0.4  # of the reader's log odds beside those of the trees
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +211,7 @@ class SecondOpinion(LogitModel):
     the best passages of the pool are.
     """
 
-    N_INPUTS = 6
+    N_INPUTS = 4
 
     def probabilities(self, evidence: Floats, absolute: Floats, read: Floats) -> Floats:
         """Return how likely each passage is evidence, shape (n,); see `list_opinions`."""
@@ -217,15 +219,15 @@ class SecondOpinion(LogitModel):
 
 
 def list_opinions(evidence: Floats, absolute: Floats, read: Floats) -> Floats:
-    """Return what `SecondOpinion` takes of each passage, shape (n, 6).
+    """Return what `SecondOpinion` takes of each passage, shape (n, 4).
 
     *evidence* are the probabilities by the trees, *absolute* the log odds of those for absolute
     evidence, *read* those of the reader, NaN for a passage that it has not read. The columns are
-    the log odds of both, the best of these in the pool, and the two best of *absolute* and *read*.
+    the log odds of both, the best of these in the pool, and the two best of *absolute*.
     """
-    reader = np.where(np.isnan(read), UNREAD, read)
+    reader = np.fmax(read, LEAST_READ)
     both = logit(evidence) + READER_WEIGHT * reader
-    pool = [both.max(), *_two_best(absolute), *_two_best(reader)]
+    pool = [both.max(), *_two_best(absolute)]
     return np.column_stack([both, np.tile(pool, (len(both), 1))])
 
 

@@ -30,7 +30,7 @@ def test_a_result_stands_before_its_look_alikes_and_quotes_itself(reranker, ques
     best = reranker.rerank(question, list(passages.values())).passages[0]
     assert best.text == passages["result"]
     assert best.quote in best.text
-    assert best.score > 0.5
+    assert best.score >= local_model().head.operating_point
 
 
 def test_scores_depend_on_the_pool_and_not_on_its_order(reranker, question, passages):
