@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from deepera_graph.judges.llm.backend import llm_backend as llm_backend
     from deepera_graph.judges.trained.backend import local_backend as local_backend
     from deepera_graph.judges.trained.backend import local_model as local_model
+    from deepera_graph.multihop.graph import NeighbourGraph as NeighbourGraph
+    from deepera_graph.multihop.retriever import AdaptiveRetriever as AdaptiveRetriever
     from deepera_graph.passages import Passage as Passage
     from deepera_graph.pipeline.graph import build_graph as build_graph
     from deepera_graph.prompts import Domain as Domain
@@ -95,6 +97,8 @@ _NAMES = {
     "judges.cross_encoder.backend": "encoder_backend",
     "judges.llm.backend": "LlmKwargs llm_backend",
     "judges.trained.backend": "local_backend local_model",
+    "multihop.graph": "NeighbourGraph",
+    "multihop.retriever": "AdaptiveRetriever",
     "passages": "Passage",
     "pipeline.graph": "build_graph",
     "prompts": "Domain",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from pydantic_core import CoreSchema, core_schema
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.multihop.nearest import (
@@ -74,6 +75,11 @@ class NeighbourGraph:
     _space: Space = field(repr=False)
     _nearest: Nearest = field(repr=False)
     _digests: Array = field(repr=False)  # of the texts, uint64
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
+        """Let a model of pydantic's hold a graph as it is, without reading its annotations."""
+        return core_schema.is_instance_schema(cls)
 
     @classmethod
     def build(
@@ -239,6 +245,15 @@ class NeighbourGraph:
     def __contains__(self, name: object) -> bool:
         return name in self._places
 
+    def holds(self, passage: Document) -> bool:
+        """Whether the graph has a passage with this id, title and text."""
+        place = self._places.get(name_passage(passage))
+        return place is not None and int(self._digests[place]) == _digest(join_title(passage))
+
+    def is_made_with(self, embeddings: Embeddings) -> bool:
+        """Whether the graph has vectors, and its embeddings have the name of these."""
+        return self.kind == "meaning" and self.made_with == _name_embeddings(embeddings)
+
     def neighbours(self, name: str) -> tuple[str, ...]:
         """Return the ids of the neighbours of a passage, nearest first.
 
@@ -336,6 +351,25 @@ class NeighbourGraph:
         else:
             nearest = self._without(gone, kept, space, ranks)
         return replace(self, ids=ids, _space=space, _nearest=nearest, _digests=self._digests[kept])
+
+    def update(
+        self,
+        store: "PassageStore",
+        embeddings: Embeddings | None = None,
+        *,
+        on_progress: Progress | None = None,
+    ) -> Self:
+        """Return the graph of what a store holds now: `add` what is new there, `remove` the rest.
+
+        Raises:
+            SettingsError: Embeddings are missing, or are others.
+            StoreError: The store cannot be reached.
+        """
+        passages = [one.passage for one in store.scan()]
+        held = {name_passage(one) for one in passages}
+        left = self.remove([name for name in self.ids if name not in held])
+        given = embeddings or store.vectorstore.embeddings
+        return left.add(passages, given, on_progress=on_progress)
 
     def _without(self, gone: Array, kept: Array, space: Space, ranks: Array) -> Nearest:
         """Renumber the neighbours that stay, and look anew for those of who lost one."""
