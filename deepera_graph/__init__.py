@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from deepera_graph.judges.llm.backend import llm_backend as llm_backend
     from deepera_graph.judges.trained.backend import local_backend as local_backend
     from deepera_graph.judges.trained.backend import local_model as local_model
+    from deepera_graph.multihop.expansion import HopPassage as HopPassage
+    from deepera_graph.multihop.expansion import HopResult as HopResult
+    from deepera_graph.multihop.expansion import aexpand_hops as aexpand_hops
+    from deepera_graph.multihop.expansion import expand_hops as expand_hops
     from deepera_graph.multihop.graph import NeighbourGraph as NeighbourGraph
     from deepera_graph.multihop.retriever import AdaptiveRetriever as AdaptiveRetriever
     from deepera_graph.passages import Passage as Passage
@@ -97,6 +101,7 @@ _NAMES = {
     "judges.cross_encoder.backend": "encoder_backend",
     "judges.llm.backend": "LlmKwargs llm_backend",
     "judges.trained.backend": "local_backend local_model",
+    "multihop.expansion": "HopPassage HopResult aexpand_hops expand_hops",
     "multihop.graph": "NeighbourGraph",
     "multihop.retriever": "AdaptiveRetriever",
     "passages": "Passage",
