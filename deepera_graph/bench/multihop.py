@@ -31,7 +31,7 @@ from deepera_graph.text.jsonl import read_objects
 
 CUTOFFS = (5, 10, 20, 50)
 BUDGET, BATCH_SIZE, NEIGHBOURS, N_FIRST = 50, 16, 16, 100
-_STEP_WIDTH = 2  # a step is a question of one hop, or of two where its passage has another name
+_STEP_WIDTH = 0  # a step is a question of one hop: its names are looked up, and nothing is followed
 _NUMBER = re.compile(r"#(\d+)")
 PASSAGES, QUESTIONS = "passages.jsonl", "questions.jsonl"
 
