@@ -21,7 +21,7 @@ from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import LlmKwargs, llm_backend
 from deepera_graph.judges.llm.roles import LlmRole, fill_messages, how
 from deepera_graph.prompts import prompts_hash
-from deepera_graph.schema import Backend, RoleAnswer
+from deepera_graph.schema import RoleAnswer, fingerprint_of
 from deepera_graph.text.words import Sentence, split_sentences
 
 SAMPLE_TEMPERATURE = 0.3  # of the authors' code, VenkteshV/SUNAR, `run_sunar.py`
@@ -181,15 +181,7 @@ class MultiHopBackend:
         Raises:
             SettingsError: They are live objects and cannot be told from others.
         """
-        plain = Backend(
-            name=self.name,
-            intent=None,
-            judge=None,
-            summarizer=None,
-            about=self.about,
-            spec=self.spec,
-        )  # type: ignore[arg-type]  # only what names it is looked at
-        return plain.fingerprint()
+        return fingerprint_of(self.name, self.about, self.spec)
 
 
 def multihop_backend(
