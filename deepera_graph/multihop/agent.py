@@ -37,7 +37,6 @@ from deepera_graph.errors import (
 )
 from deepera_graph.multihop import steps
 from deepera_graph.multihop.outcome import MultiHopResult
-from deepera_graph.multihop.retrieve import Retrieve, measuring
 from deepera_graph.multihop.roles import (
     Conclusion,
     MultiHopBackend,
@@ -51,13 +50,14 @@ from deepera_graph.multihop.state import (
     MultiHopSettings,
     MultiHopState,
 )
+from deepera_graph.multihop.step_search import Retrieve, measuring
 from deepera_graph.multihop.uncertainty import Uncertainty
 from deepera_graph.passages import check_question
 from deepera_graph.pipeline.call import CheckedRole, Event, RoleNode
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.retrieval.word_index import name_passage
 from deepera_graph.runner import MADE_BY, versions
-from deepera_graph.schema import RoleAnswer
+from deepera_graph.schema import Backend, RoleAnswer
 from deepera_graph.usage import Usage
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class MultiHopKwargs(TypedDict, total=False):
 
 
 def build_multihop_graph(
-    backend: MultiHopBackend | BaseChatModel | str,
+    backend: MultiHopBackend | Backend | BaseChatModel | str,
     retriever: Any,
     settings: MultiHopSettings | Mapping[str, Any] | None = None,
     *,
@@ -187,7 +187,9 @@ def build_multihop_graph(
     return graph.compile(checkpointer=checkpointer, name="DeepEra multihop")
 
 
-def as_multihop_backend(given: MultiHopBackend | BaseChatModel | str) -> MultiHopBackend:
+def as_multihop_backend(
+    given: MultiHopBackend | Backend | BaseChatModel | str,
+) -> MultiHopBackend:
     """Return roles as they are, and those of a chat model."""
     return given if isinstance(given, MultiHopBackend) else multihop_backend(given)
 
@@ -203,8 +205,8 @@ class MultiHopAgent:
     ``MultiHopAgent("openai:gpt-5-mini", store, max_steps=6).solve(question).text``
 
     Args:
-        backend: The roles, `multihop_backend`, or the chat model that is to play all of them, or
-            its name.
+        backend: The roles, `multihop_backend`; or the chat model that is to play all of them, its
+            name, or a backend of it.
         retriever: Where passages are looked for: an `AdaptiveRetriever`, any LangChain retriever or
             vector store, a passage store, or a function of the question.
         judge: Keeps of the passages of a step those that give evidence; it is told the earlier
@@ -220,7 +222,7 @@ class MultiHopAgent:
 
     def __init__(
         self,
-        backend: MultiHopBackend | BaseChatModel | str,
+        backend: MultiHopBackend | Backend | BaseChatModel | str,
         retriever: Any,
         *,
         judge: EvidenceReranker | None = None,

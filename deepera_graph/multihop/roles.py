@@ -21,7 +21,7 @@ from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import LlmKwargs, llm_backend
 from deepera_graph.judges.llm.roles import LlmRole, fill_messages, how
 from deepera_graph.prompts import prompts_hash
-from deepera_graph.schema import RoleAnswer, fingerprint_of
+from deepera_graph.schema import Backend, RoleAnswer, fingerprint_of
 from deepera_graph.text.words import Sentence, split_sentences
 
 SAMPLE_TEMPERATURE = 0.3  # of the authors' code, VenkteshV/SUNAR, `run_sunar.py`
@@ -185,7 +185,7 @@ class MultiHopBackend:
 
 
 def multihop_backend(
-    model: BaseChatModel | str,
+    model: Backend | BaseChatModel | str,
     *,
     sample_temperature: float = SAMPLE_TEMPERATURE,
     **how_to_ask: Unpack[LlmKwargs],
@@ -193,7 +193,8 @@ def multihop_backend(
     """Have a chat model plan, answer, sample, compare and conclude.
 
     Args:
-        model: A LangChain chat model, or its name, ``provider:model``.
+        model: A LangChain chat model, or its name, ``provider:model``; or the backend that
+            `llm_backend` made of one.
         sample_temperature: At which answers are sampled, > 0; a model that takes no temperature
             samples at its own.
         how_to_ask: `base_url`, `api_key_env`, `retry`, `limits` and `domain`, as for
@@ -204,9 +205,15 @@ def multihop_backend(
     """
     if not sample_temperature > 0:
         raise SettingsError(f"sample_temperature must be > 0, got {sample_temperature!r}")
-    backend = llm_backend(model, **how_to_ask)
+    if isinstance(model, Backend) and how_to_ask:
+        raise SettingsError(f"{', '.join(how_to_ask)} go with a model, not with a backend of one")
+    backend = model if isinstance(model, Backend) else llm_backend(model, **how_to_ask)
     intent = backend.intent
-    assert isinstance(intent, LlmRole)  # as `llm_backend` makes it
+    if not isinstance(intent, LlmRole):
+        raise SettingsError(
+            f"questions of several hops need a chat model, and backend {backend.name!r} has none; "
+            "without one, `expand_hops` finds the passages"
+        )
     chat, domain = intent.model, intent._domain
     spec = None if backend.spec is None else {**backend.spec, "sampled_at": sample_temperature}
     return MultiHopBackend(
