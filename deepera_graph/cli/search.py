@@ -21,6 +21,7 @@ from deepera_graph.cli.console import (
     text_console,
     write_bytes,
 )
+from deepera_graph.cli.multihop import HopOptions, ask_in_steps, check_options
 from deepera_graph.cli.options import opt
 from deepera_graph.errors import BackendError, InputError, SettingsError
 
@@ -36,8 +37,8 @@ DAILY = {
         "collection", "path", "qdrant_url", "mode", "embeddings", "max_words", "as_json", "quiet",
     ),
     "ask": (
-        "collection", "path", "retrieve", "where", "answer", "preset", "backend", "model",
-        "base_url", "threshold", "top_n", "format", "verbose", "as_json", "quiet",
+        "collection", "path", "retrieve", "where", "multihop", "answer", "preset", "backend",
+        "model", "base_url", "threshold", "top_n", "format", "verbose", "as_json", "quiet",
     ),
 }  # fmt: skip
 _BATCH_OF_EMBEDDINGS = 32
@@ -133,12 +134,14 @@ def ask(
     cache: options.CacheOptions,
     budget: options.BudgetOptions,
     kept: options.FilterOptions,
+    hops: HopOptions,
     output: options.ShowOptions,
 ) -> None:
     """Find the evidence for a question in a collection, a file or a folder."""
     from deepera_graph.cli.opening import Source, judgements_of, open_judge, settings_of
     from deepera_graph.settings import Settings
 
+    check_options(hops, judge, kept, search.format)
     settings = Settings.of(settings_of(judge, kept, budget, answer=search.answer))
     if not question.strip():
         raise InputError("the question is empty")
@@ -147,6 +150,22 @@ def ask(
         raise InputError(f"the QUESTION comes first, then the SOURCE: {question!r} is a file")
     _check_one_place(source, store)
     read = None if source is None else Source(source, reading)
+    if hops.multihop:
+        raise typer.Exit(
+            ask_in_steps(
+                question,
+                read,
+                place=store,
+                conditions=conditions,
+                hops=hops,
+                judge=judge,
+                cache=cache,
+                budget=budget,
+                k=kept.top_n,
+                as_json=output.as_json or search.format == "json",
+                quiet=output.quiet,
+            )
+        )
     backend = open_judge(judge)
     from deepera_graph.cli.evidence import show_result  # takes a second, so after all checks
     from deepera_graph.export import export_result
