@@ -2,9 +2,11 @@
 
 import json
 import random
+from dataclasses import replace
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
@@ -436,6 +438,17 @@ def test_the_graph_takes_and_gives_plain_state():
         state = graph.invoke({"question": TWO})
     assert state["answer"]["text"] == "Lund"
     assert [one["status"] for one in state["steps"]] == ["answered", "answered"]
+
+
+def test_a_planner_from_given_sub_questions_takes_a_line():
+    given = ["Who founded Versus Books?", "Where was #1 born?"]
+    with ChatServer(hops.play) as server:
+        planner = RunnableLambda(lambda task: {"questions": given[len(task["path"]) :][:1]})
+        backend = replace(backend_of(server), planner=planner)
+        result = MultiHopAgent(backend, Search()).solve(TWO)
+    assert [one["answer"] for one in result.steps] == ["Anna Berg", "Lund"]
+    assert (result.text, result.stopped) == ("Lund", "complete")
+    assert set(kinds(server)) == {"reply", "reason"}
 
 
 def test_bad_input_is_refused_with_its_value():
