@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from deepera_graph.judges.trained.backend import local_model as local_model
     from deepera_graph.multihop.agent import MultiHopAgent as MultiHopAgent
     from deepera_graph.multihop.agent import build_multihop_graph as build_multihop_graph
+    from deepera_graph.multihop.graph import NeighbourGraph as NeighbourGraph
     from deepera_graph.multihop.outcome import MultiHopResult as MultiHopResult
+    from deepera_graph.multihop.retriever import AdaptiveRetriever as AdaptiveRetriever
     from deepera_graph.multihop.roles import MultiHopBackend as MultiHopBackend
     from deepera_graph.multihop.roles import multihop_backend as multihop_backend
     from deepera_graph.multihop.state import MultiHopSettings as MultiHopSettings
@@ -105,7 +107,9 @@ _NAMES = {
     "judges.llm.backend": "LlmKwargs llm_backend",
     "judges.trained.backend": "local_backend local_model",
     "multihop.agent": "MultiHopAgent build_multihop_graph",
+    "multihop.graph": "NeighbourGraph",
     "multihop.outcome": "MultiHopResult",
+    "multihop.retriever": "AdaptiveRetriever",
     "multihop.roles": "MultiHopBackend multihop_backend",
     "multihop.state": "MultiHopSettings",
     "multihop.uncertainty": "Uncertainty nli_labels",

@@ -12,6 +12,7 @@ from langgraph.errors import GraphBubbleUp
 
 from deepera_graph.errors import BudgetError, DeepEraError, SettingsError, StoreError
 from deepera_graph.multihop import steps
+from deepera_graph.multihop.retriever import AdaptiveRetriever, AdaptiveRun
 from deepera_graph.multihop.roles import Entailment, MultiHopBackend, Sample
 from deepera_graph.multihop.state import MultiHopSettings, StepTask
 from deepera_graph.multihop.uncertainty import (
@@ -35,7 +36,7 @@ def measuring(
     wanted = settings.measure
     if wanted is None:
         return None
-    if not hasattr(retriever, "rescore"):
+    if not isinstance(retriever, AdaptiveRetriever):
         raise SettingsError(
             "uncertainty is measured for the batches of an AdaptiveRetriever, "
             f"got {type(retriever).__name__}"
@@ -70,7 +71,11 @@ class Retrieve(Runnable[StepTask, dict[str, Any]]):
         found = _Found(input)
         try:
             with _named("the search failed"):
-                found.passages = self._measured(found, config).invoke(found.question, config)
+                if isinstance(self._source, AdaptiveRetriever):
+                    source = self._revised(found, config)
+                    found.take_run(source.find(found.question, k=self._k, config=config))
+                else:
+                    found.passages = self._source.invoke(found.question, config)
             found.keep_distinct()
             if self._judge is not None and found.passages:
                 with _named("the judge failed"):
@@ -87,8 +92,11 @@ class Retrieve(Runnable[StepTask, dict[str, Any]]):
         found = _Found(input)
         try:
             with _named("the search failed"):
-                source = self._measured(found, config)
-                found.passages = await source.ainvoke(found.question, config)
+                if isinstance(self._source, AdaptiveRetriever):
+                    source = self._revised(found, config)
+                    found.take_run(await source.afind(found.question, k=self._k, config=config))
+                else:
+                    found.passages = await self._source.ainvoke(found.question, config)
             found.keep_distinct()
             if self._judge is not None and found.passages:
                 with _named("the judge failed"):
@@ -98,11 +106,16 @@ class Retrieve(Runnable[StepTask, dict[str, Any]]):
             return found.failed(error)
         return found.update(self._most)
 
-    def _measured(self, found: "_Found", config: RunnableConfig | None) -> Runnable[str, Any]:
-        """Return where to search; with uncertainty, one that revises the scores of each batch."""
+    @property
+    def _k(self) -> int:
+        return max(self._most, self._retriever.k)
+
+    def _revised(self, found: "_Found", config: RunnableConfig | None) -> AdaptiveRetriever:
+        """Return the retriever; with uncertainty, one that revises the scores of each batch."""
+        retriever: AdaptiveRetriever = self._retriever
         if self._uncertainty is None:
-            return self._source
-        return found.measuring(self._retriever, self._uncertainty, config)
+            return retriever
+        return found.revising(retriever, self._uncertainty, config)
 
 
 class _Found:
@@ -113,37 +126,53 @@ class _Found:
         self.question = task["step"]["question"]
         self.passages: list[Document] = []
         self._records: list[BatchUncertainty] = []
+        self._by_batch: dict[str, BatchUncertainty] = {}
         self._usage: dict[str, Usage] = {}
         self._cause = ""
         self._problems: list[str] = []
 
-    def measuring(
-        self, retriever: Any, measure: AnswerUncertainty, config: RunnableConfig | None
-    ) -> Runnable[str, Any]:
+    def revising(
+        self,
+        retriever: AdaptiveRetriever,
+        measure: AnswerUncertainty,
+        config: RunnableConfig | None,
+    ) -> AdaptiveRetriever:
         """Return a retriever whose batches are measured, and their scores divided."""
 
         def rescore(
             question: str, passages: Sequence[Document], scores: Sequence[float]
-        ) -> list[float | None]:
-            return self._divide(measure.measure(question, steps.texts_of(passages), config), scores)
+        ) -> list[float]:
+            measured = measure.measure(question, steps.texts_of(passages), config)
+            return self._divide(measured, passages, scores)
 
         async def arescore(
             question: str, passages: Sequence[Document], scores: Sequence[float]
-        ) -> list[float | None]:
+        ) -> list[float]:
             measured = await measure.ameasure(question, steps.texts_of(passages), config)
-            return self._divide(measured, scores)
+            return self._divide(measured, passages, scores)
 
-        changes = {"rescore": rescore, "arescore": arescore}
-        made: Runnable[str, Any] = retriever.model_copy(
-            update={**changes, "feedback": measure.settings.feedback}
-        )
-        return made
+        feedback = measure.settings.feedback
+        changes = {"rescore": rescore, "arescore": arescore, "feedback": feedback}
+        return retriever.model_copy(update=changes)
 
-    def _divide(self, measured: Measured, scores: Sequence[float]) -> list[float | None]:
-        self._records.append(measured.record)
+    def _divide(
+        self, measured: Measured, passages: Sequence[Document], scores: Sequence[float]
+    ) -> list[float]:
+        """Note what was measured of a batch, under its first passage, and divide its scores."""
+        self._by_batch[name_passage(passages[0])] = measured.record
         for name, usage in measured.usage.items():
             self._spend(name, usage)
-        return penalise(scores, measured.record["n_sets"])
+        divided = penalise(scores, measured.record["n_sets"])
+        return [one for one in divided if one is not None]
+
+    def take_run(self, run: AdaptiveRun) -> None:
+        """Take over what a search along neighbours found, and what went wrong in it."""
+        self.passages = run.documents
+        names = [name for batch in run.result.batches for name in batch]
+        self._records = [self._by_batch[one] for one in names if one in self._by_batch]
+        if run.causes:
+            n, cause = len(run.causes), next(iter(run.causes.values()))
+            self._problems.append(f"{n} passages could not be scored, the first: {cause}")
 
     def question_for_judge(self) -> str:
         """Return the sub-question with what is known."""

@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from itertools import islice
 from typing import Any, Self
@@ -138,6 +138,18 @@ class WordIndex:
         }
         best = sorted(scores, key=lambda name: (-scores[name], name))[:k]
         return [self._as_found(name, scores[name], rank) for rank, name in enumerate(best, start=1)]
+
+    def fetch(self, ids: Sequence[str]) -> list[Document]:
+        """Return passages by their ids, in this order; those that are not there are left out."""
+        return [
+            self._passages[name].model_copy(update={"id": name})
+            for name in dict.fromkeys(ids)
+            if name in self._passages
+        ]
+
+    def passages(self) -> list[Document]:
+        """Return all passages, in the order they came in."""
+        return self.fetch([*self._passages])
 
     def count(self) -> int:
         """Return how many passages there are."""

@@ -10,9 +10,17 @@ from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from deepera_graph import EvidenceReranker, InputError, SettingsError, open_cache
+from deepera_graph import (
+    AdaptiveRetriever,
+    EvidenceReranker,
+    InputError,
+    NeighbourGraph,
+    SettingsError,
+    Uncertainty,
+    open_cache,
+)
 from deepera_graph.multihop.agent import MultiHopAgent, build_multihop_graph
-from deepera_graph.multihop.roles import multihop_backend
+from deepera_graph.multihop.roles import Sample, multihop_backend
 from support import hops
 from support.hops import COMPARE, FOUR, NOWHERE, TWO, Search
 from support.openai_server import ChatServer, Reply
@@ -449,6 +457,62 @@ def test_a_planner_from_given_sub_questions_takes_a_line():
     assert [one["answer"] for one in result.steps] == ["Anna Berg", "Lund"]
     assert (result.text, result.stopped) == ("Lund", "complete")
     assert set(kinds(server)) == {"reply", "reason"}
+
+
+@pytest.fixture
+def adaptive(make_embeddings):
+    """A retriever whose first stage finds two passages, and whose graph knows them all."""
+
+    def make(**options):
+        embeddings = make_embeddings()
+        graph = NeighbourGraph.build(hops.DOCUMENTS, embeddings, 3)
+        first = RunnableLambda(Search(k=2))
+        return AdaptiveRetriever(
+            first_stage=first, graph=graph, judge=embeddings, passages=hops.DOCUMENTS,
+            **{"batch_size": 2, "budget": 6, **options},
+        )  # fmt: skip
+
+    return make
+
+
+async def test_the_uncertainty_of_every_batch_is_measured_and_told(adaptive):
+    measure = Uncertainty(samples=3, equivalence="exact")
+    with ChatServer(hops.play) as server:
+        agent = MultiHopAgent(backend_of(server), adaptive(), uncertainty=measure)
+        result = agent.solve(TWO)
+        other = await agent.asolve(TWO)
+    assert [one["answer"] for one in result.steps] == ["Anna Berg", "Lund"]
+    assert [len(one["uncertainty"]) for one in result.steps] == [3, 3]
+    assert {batch["n_sets"] for one in result.steps for batch in one["uncertainty"]} == {1}
+    assert result.usage["sample"].calls == 2 * 3 * 3
+    assert agent.most_calls() == {"plan": 6, "reply": 6, "reason": 1, "sample": 54, "entail": 0}
+    assert (other.steps, other.answer, other.usage) == (result.steps, result.answer, result.usage)
+    assert "meanings of sampled answers, by batch: 1, 1, 1" in result.to_text()
+
+
+@pytest.mark.parametrize("feedback", ["each", "after"])
+def test_an_ambiguous_batch_falls_behind(adaptive, feedback):
+    """Ambiguity planted on wrong passages raises the right ones; on right ones it lowers them."""
+    found = {}
+    for ambiguous in ("Tarn Press", "Versus Books"):
+
+        def draw(task, ambiguous=ambiguous):
+            is_odd = any(one["title"] == ambiguous for one in task["evidence"])
+            return Sample(text=f"answer {task['sample']}" if is_odd else "Anna Berg")
+
+        with ChatServer(hops.play) as server:
+            backend = replace(backend_of(server), sampler=RunnableLambda(draw))
+            measure = {"samples": 4, "equivalence": "exact", "feedback": feedback}
+            agent = MultiHopAgent(
+                backend, adaptive(batch_size=1, budget=8), uncertainty=measure, max_steps=1
+            )
+            [step] = agent.solve(TWO).steps
+        scores = {one.id: one.metadata["retrieval_score"] for one in step["passages"]}
+        found[ambiguous] = (scores, [one.id for one in step["passages"]])
+    (one, order), (other, lower) = found["Tarn Press"], found["Versus Books"]
+    assert one["versus"] == pytest.approx(4 * other["versus"])
+    assert order.index("versus") <= lower.index("versus")
+    assert lower.index("versus") > 0 == order.index("versus")
 
 
 def test_bad_input_is_refused_with_its_value():
