@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from deepera_graph.judges.trained.backend import local_model as local_model
     from deepera_graph.multihop.agent import MultiHopAgent as MultiHopAgent
     from deepera_graph.multihop.agent import build_multihop_graph as build_multihop_graph
+    from deepera_graph.multihop.expansion import HopPassage as HopPassage
+    from deepera_graph.multihop.expansion import HopResult as HopResult
+    from deepera_graph.multihop.expansion import aexpand_hops as aexpand_hops
+    from deepera_graph.multihop.expansion import expand_hops as expand_hops
     from deepera_graph.multihop.graph import NeighbourGraph as NeighbourGraph
     from deepera_graph.multihop.outcome import MultiHopResult as MultiHopResult
     from deepera_graph.multihop.retriever import AdaptiveRetriever as AdaptiveRetriever
@@ -107,6 +111,7 @@ _NAMES = {
     "judges.llm.backend": "LlmKwargs llm_backend",
     "judges.trained.backend": "local_backend local_model",
     "multihop.agent": "MultiHopAgent build_multihop_graph",
+    "multihop.expansion": "HopPassage HopResult aexpand_hops expand_hops",
     "multihop.graph": "NeighbourGraph",
     "multihop.outcome": "MultiHopResult",
     "multihop.retriever": "AdaptiveRetriever",

@@ -55,14 +55,23 @@ class HopOptions:
 
 
 def check_options(
-    hops: HopOptions, judge: options.JudgeOptions, kept: options.FilterOptions, form: str
+    hops: HopOptions,
+    judge: options.JudgeOptions,
+    kept: options.FilterOptions,
+    form: str,
+    *,
+    adaptive: bool,
+    answer: bool,
 ) -> None:
     """Raise `SettingsError` for an option that means nothing here; a file may well have it."""
     if hops.max_steps is not None and not (hops.multihop and judge.model):
         raise SettingsError("--max-steps goes with --multihop and --model")
     if not hops.multihop:
         return
-    given = [name for name in _OF_JUDGES if getattr(judge, name) is not None]
+    if answer and not judge.model:
+        raise SettingsError("--answer with --multihop needs --model")
+    given = ["adaptive"] if adaptive else []
+    given += [name for name in _OF_JUDGES if getattr(judge, name) is not None]
     given += [one.name for one in fields(kept) if getattr(kept, one.name) not in (None, False)]
     for name in given:
         if name not in config.taken and name != "top_n":
@@ -97,9 +106,12 @@ def ask_in_steps(
     from deepera_graph.multihop.agent import MultiHopAgent
 
     backend = chat_backend(judge, domain=judge.domain)
-    settings = {"max_steps": hops.max_steps, "max_concurrency": judge.max_concurrency}
-    settings["budget"] = options.given(budget) or None
-    chosen: dict[str, Any] = {name: one for name, one in settings.items() if one is not None}
+    settings: dict[str, Any] = {
+        "max_steps": hops.max_steps,
+        "max_concurrency": judge.max_concurrency,
+        "budget": options.given(budget) or None,
+    }
+    chosen = {name: one for name, one in settings.items() if one is not None}
     with (
         judgements_of(backend, cache.cache) as kept,
         _open_search(source, place, conditions, quiet=quiet) as find,

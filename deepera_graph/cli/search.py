@@ -206,7 +206,7 @@ def ask(
     from deepera_graph.cli.opening import Source, judgements_of, open_judge, settings_of
     from deepera_graph.settings import Settings
 
-    check_options(hops, judge, kept, search.format)
+    check_options(hops, judge, kept, search.format, adaptive=search.adaptive, answer=search.answer)
     settings = Settings.of(settings_of(judge, kept, budget, answer=search.answer))
     if not question.strip():
         raise InputError("the question is empty")

@@ -108,7 +108,8 @@ class Retrieve(Runnable[StepTask, dict[str, Any]]):
 
     @property
     def _k(self) -> int:
-        return max(self._most, self._retriever.k)
+        own: int = self._retriever.k
+        return max(self._most, own)
 
     def _revised(self, found: "_Found", config: RunnableConfig | None) -> AdaptiveRetriever:
         """Return the retriever; with uncertainty, one that revises the scores of each batch."""

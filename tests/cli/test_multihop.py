@@ -101,6 +101,7 @@ def test_a_model_that_says_nothing_usable_is_a_failure(ask):
         (["--threshold", "0.5"], "--threshold does not go with --multihop"),
         (["--mode", "fused"], "--mode does not go with --multihop"),
         (["--format", "csv"], "--format csv does not go with --multihop"),
+        (["--adaptive"], "--adaptive does not go with --multihop"),
     ],
 )
 def test_options_of_judging_alone_are_refused(ask, args, said):
@@ -108,6 +109,38 @@ def test_options_of_judging_alone_are_refused(ask, args, said):
     assert result.exit_code == 2
     assert said in result.stderr
     assert server.requests == []
+
+
+def test_without_a_chat_model_the_passages_on_the_way_are_found(deepera, notes):
+    result = deepera("ask", hops.TWO, notes, "--multihop", "--top-n", "3")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    heads = [one for one in lines if one[2:3] == "."]
+    found = {one.partition("[")[2].partition("]")[0] for one in heads}
+    assert len(heads) == 3
+    assert {"versus", "anna"} <= found
+    assert "led to by [versus]" in result.stdout
+    assert lines[-1].endswith("for an answer give --model")
+
+
+def test_the_passages_on_the_way_are_there_for_programs(deepera, notes):
+    said = json.loads(deepera("ask", hops.TWO, notes, "--multihop", "--json").stdout)
+    path = {one["id"]: one for one in said["passages"]}
+    assert path["versus"]["hop"] == 0
+    assert path["anna"]["via"] == "versus"
+    assert path["anna"]["text"] == hops.PASSAGES["anna"][1]
+
+
+def test_a_search_that_finds_nothing_is_told(deepera, notes):
+    result = deepera("ask", "Quokka?", notes, "--multihop")
+    assert result.exit_code == 0
+    assert "no passage shares a word with the question" in result.stderr
+
+
+def test_an_answer_needs_a_chat_model(deepera, notes):
+    result = deepera("ask", hops.TWO, notes, "--multihop", "--answer")
+    assert result.exit_code == 2
+    assert "--answer with --multihop needs --model" in result.stderr
 
 
 def test_steps_are_those_of_a_chat_model(deepera, notes):
