@@ -72,32 +72,49 @@ def ask_plan(state: MultiHopState, *, settings: MultiHopSettings) -> PlanTask:
 def record_plan(state: MultiHopState, plan: Plan, *, settings: MultiHopSettings) -> Update:
     """Open the steps that were asked for; none if the path is complete or begins to go round.
 
-    A question that was asked before is left out, as are those above `max_steps`. Where the first
-    plan asks nothing, the question itself is the only step.
+    A question that was asked before is left out, as are those above `max_steps`, and one that needs
+    the answer of a step that is not done yet: the planner is asked again when it is. Where the
+    first plan asks nothing, the question itself is the only step.
     """
     steps = state["steps"]
-    problems: list[str] = []
-    asked = {_plain(one["question"]) for one in steps}
-    wanted = dict.fromkeys(one.strip() for one in plan.questions if one.strip())
-    new = {_plain(one): one for one in wanted if _plain(one) not in asked}
-    if plan.is_complete and steps:
-        return _planned(plan, [], "complete", problems)
-    if not new and not steps:
-        problems.append("the planner asked nothing: the question itself is the only step")
-        new = {"": state["question"]}
-    if not new:
-        if not wanted:
-            return _planned(plan, [], "complete", problems)
-        problems.append(f"the planner asked again: {next(iter(wanted))!r:.80}")
+    wanted = [one.strip() for one in plan.questions if one.strip()]
+    if steps and (plan.is_complete or not wanted):
+        return _planned(plan, [], "complete", [])
+    questions, problems = _new_questions(wanted, steps)
+    if not questions and steps:
         return _planned(plan, [], "repetition", problems)
+    if not questions:
+        problems.append("the planner asked nothing: the question itself is the only step")
+        questions = [state["question"]]
     left = settings.max_steps - len(steps)
-    questions = list(new.values())
     if len(questions) > left:
         problems.append(f"{len(questions)} sub-questions at once, {left} left: the first are asked")
     opened = [
         _opened(number, one, steps) for number, one in enumerate(questions[:left], len(steps) + 1)
     ]
     return _planned(plan, opened, "", problems)
+
+
+def _new_questions(
+    wanted: Sequence[str], steps: Sequence[StepRecord]
+) -> tuple[list[str], list[str]]:
+    """Return those of the questions that can be asked now, and what is to be told of the others."""
+    asked = {_plain(one["question"]) for one in steps}
+    new: dict[str, str] = {}
+    for one in wanted:
+        if _plain(one) not in asked:
+            new.setdefault(_plain(one), one)
+    ready: list[str] = []
+    problems: list[str] = []
+    for one in new.values():
+        ahead = [n for n in map(int, _REFERENCE.findall(one)) if n > len(steps)]
+        if ahead:
+            problems.append(f"it needs the answer of step {ahead[0]} first: {one!r:.80}")
+        else:
+            ready.append(one)
+    if wanted and not new:
+        problems.append(f"the planner asked again: {wanted[0]!r:.80}")
+    return ready, problems
 
 
 def plan_failed(state: MultiHopState, error: RoleError) -> Update:

@@ -17,6 +17,8 @@ from deepera_graph import (
     NeighbourGraph,
     SettingsError,
     Uncertainty,
+    llm_backend,
+    load_backend,
     open_cache,
 )
 from deepera_graph.multihop.agent import MultiHopAgent, build_multihop_graph
@@ -169,6 +171,12 @@ def test_a_planner_that_asks_fifty_at_once_is_cut_and_that_is_told():
     assert result.problems[0] == "50 sub-questions at once, 5 left: the first are asked"
 
 
+def test_sub_questions_keep_their_order_and_are_asked_once():
+    play = planning({"questions": ["Who is A?", "Who is B?", "who is a"]})
+    result, _, _ = solved(TWO, play, max_steps=2)
+    assert [one["question"] for one in result.steps] == ["Who is A?", "Who is B?"]
+
+
 @pytest.mark.parametrize(
     "plan", [{"questions": []}, {"questions": [], "is_complete": True}, {"questions": [" "]}]
 )
@@ -193,6 +201,18 @@ def test_a_number_sign_stands_for_the_answer_of_that_step():
     result, _, search = solved(TWO, play)
     assert search.asked[1] == "Where was Anna Berg born?"
     assert result.text == "Lund"
+
+
+def test_a_chain_that_is_planned_at_once_is_asked_link_by_link():
+    play = planning(
+        {"questions": ["Who founded Versus Books?", "Where was #1 born?"]},
+        {"questions": ["Where was #1 born?"]},
+        {"questions": [], "is_complete": True},
+    )
+    result, _, search = solved(TWO, play)
+    assert search.asked == ["Who founded Versus Books?", "Where was Anna Berg born?"]
+    assert result.text == "Lund"
+    assert result.problems == ("it needs the answer of step 1 first: 'Where was #1 born?'",)
 
 
 def test_a_number_sign_of_a_step_without_an_answer_is_not_searched_for():
@@ -513,6 +533,33 @@ def test_an_ambiguous_batch_falls_behind(adaptive, feedback):
     assert one["versus"] == pytest.approx(4 * other["versus"])
     assert order.index("versus") <= lower.index("versus")
     assert lower.index("versus") > 0 == order.index("versus")
+
+
+def test_the_backend_of_a_chat_model_will_do_and_one_without_is_refused():
+    with ChatServer(hops.play) as server:
+        backend = llm_backend("openai:scripted", base_url=server.base_url)
+        assert MultiHopAgent(backend, Search()).solve(TWO).text == "Lund"
+    with pytest.raises(SettingsError, match="need a chat model, and backend 'rules' has none"):
+        MultiHopAgent(load_backend("rules"), Search())
+
+
+def test_calls_in_flight_are_limited_by_the_config():
+    with ChatServer(hops.play, latency=0.05) as server:
+        agent = MultiHopAgent(backend_of(server), Search())
+        agent.solve(COMPARE, config={"max_concurrency": 1})
+    assert server.max_in_flight == 1
+
+
+def test_a_budget_holds_for_samples_too(adaptive):
+    measure = Uncertainty(samples=3, equivalence="exact")
+    with ChatServer(hops.play) as server:
+        agent = MultiHopAgent(
+            backend_of(server), adaptive(), uncertainty=measure, budget={"max_calls": 5}
+        )
+        result = agent.solve(TWO)
+    assert len(server.requests) == 5
+    assert result.outcome == "budget_stop"
+    assert any("2 of 3 samples unusable, the first: budget" in one for one in result.problems)
 
 
 def test_bad_input_is_refused_with_its_value():
