@@ -66,12 +66,16 @@ class NewStoreOptions(options.StoreOptions):
     )
     neighbours: int | None = _store(
         "Also find the N nearest neighbours of every passage, e.g. 16, for `deepera ask "
-        "--adaptive`: by meaning, or by words where the collection is searched by meaning alone. "
-        "A collection that has neighbours has them brought up to date whenever passages are "
-        "added.",
+        "--adaptive`. A collection that has neighbours has them brought up to date whenever "
+        "passages are added.",
         brief="Also find the N nearest neighbours of every passage, for `ask --adaptive`.",
         metavar="N",
         least=1,
+    )
+    neighbours_by: Literal["meaning", "words"] | None = _store(
+        "With --neighbours: whether near is what means the same, or what has the same words.",
+        metavar="HOW",
+        shown="meaning if the collection is searched by words, else words",
     )
 
 
@@ -120,6 +124,8 @@ def index(
     """Put the passages of a file or folder into a collection that `deepera ask` can search."""
     from deepera_graph.cli.opening import Source, open_collection
 
+    if store.neighbours_by is not None and store.neighbours is None:
+        raise SettingsError("--neighbours-by goes with --neighbours")
     read = Source(source, reading)
     read.check()
     with open_collection(store, mode=store.mode, must_exist=False) as opened:
@@ -166,10 +172,11 @@ def _find_neighbours(
 
         using = None if own is not None else find_embeddings("local")
         k = store.neighbours or (known.k if known is not None else K)
-        if known is not None and k == known.k:
+        by = store.neighbours_by or (known.kind if known is not None else None)
+        if known is not None and (k, by) == (known.k, known.kind):
             graph = known.update(opened, using, on_progress=watch)
         else:
-            graph = NeighbourGraph.of_store(opened, k, embeddings=using, on_progress=watch)
+            graph = NeighbourGraph.of_store(opened, k, by=by, embeddings=using, on_progress=watch)
     graph.save(folder)
     return graph
 

@@ -1,13 +1,12 @@
 """The neighbours of every passage: built once, kept in a folder, looked up while searching."""
 
 import json
-from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from langchain_core.documents import Document
@@ -24,12 +23,22 @@ from deepera_graph.multihop.nearest import (
     Space,
     Words,
     merge,
-    order_rows,
     rank_ids,
-    stack,
+)
+from deepera_graph.multihop.reading import (
+    Progress,
+    ReadPassage,
+    ask_store,
+    check_k,
+    digest_text,
+    digests_of,
+    embed_passages,
+    name_made_with,
+    read_passages,
+    read_vectors,
 )
 from deepera_graph.retrieval.vectors import unit_rows
-from deepera_graph.retrieval.word_index import DECIMALS, join_title, name_passage
+from deepera_graph.retrieval.word_index import join_title, name_passage
 from deepera_graph.settings import check_at_least
 
 if TYPE_CHECKING:
@@ -37,11 +46,8 @@ if TYPE_CHECKING:
 
 K = 16
 Kind = Literal["meaning", "words"]
-Progress = Callable[[int], None]
 _FORMAT = 1
 _MANIFEST = "graph.json"
-_AT_ONCE = 256  # texts embedded in one call
-_ASKED_AT_ONCE = 64  # vectors a store is asked about in one call
 EXACT = 50_000  # passages, up to which a server's own search would save little
 _SPACES: Mapping[str, type[Meanings] | type[Words]] = {"meaning": Meanings, "words": Words}
 _ARRAYS = {"meaning": ("vectors",), "words": ("starts", "terms", "counts")}
@@ -58,7 +64,8 @@ class NeighbourGraph:
     fewer than *k*.
 
     Take the retriever that complements the first stage: a graph by meaning for a first stage by
-    words, and the other way round (SUNAR, section on the neighbourhood graph).
+    words, and the other way round (SUNAR, section on the neighbourhood graph). For one by both,
+    words reach more, see docs/multihop.md.
 
     Attributes:
         ids: The passages, as `deepera_graph.retrieval` names them: a passage without an id gets one
@@ -102,9 +109,9 @@ class NeighbourGraph:
             SettingsError: *k* is below 1, or not below the number of passages.
             InputError: A passage has no text, two have one id, or a vector is unusable.
         """
-        read = _read(passages)
-        _check_k(k, len(read))
-        return cls._of_vectors(read, _embed(read, embeddings, on_progress), embeddings, k)
+        read = read_passages(passages)
+        check_k(k, len(read))
+        return cls._of_vectors(read, embed_passages(read, embeddings, on_progress), embeddings, k)
 
     @classmethod
     def of_words(cls, passages: Iterable[Document], k: int = K) -> Self:
@@ -117,8 +124,8 @@ class NeighbourGraph:
         Source:
             The number of stems is that of Lucene's MoreLikeThis.
         """
-        read = _read(passages)
-        _check_k(k, len(read))
+        read = read_passages(passages)
+        check_k(k, len(read))
         return cls._of_space(read, Words.of([one.text for one in read.values()]), k)
 
     @classmethod
@@ -137,8 +144,8 @@ class NeighbourGraph:
         Args:
             store: Vectors that it has are taken from it; nothing is embedded again.
             k: Neighbours of a passage, >= 1.
-            by: ``meaning`` or ``words``; None takes what complements the store: words where it
-                searches by meaning alone, else meaning.
+            by: ``meaning`` or ``words``; None takes what complements the store: meaning where it
+                searches by words alone, else words.
             embeddings: For a graph by meaning of a store that has no vectors.
             own_search: Whether the store looks for the neighbours, which on a server is quick and
                 approximate. None asks a server that has more than 50 000 passages.
@@ -148,7 +155,7 @@ class NeighbourGraph:
             SettingsError: *k* or *by* is out of range, or embeddings are missing.
             StoreError: The store cannot be reached.
         """
-        by = by or ("words" if store.mode == "dense" else "meaning")
+        by = by or ("meaning" if store.mode == "sparse" else "words")
         if by not in _SPACES:
             raise SettingsError(f"by must be one of {list(_SPACES)}, got {by!r}")
         own = store.vectorstore.embeddings
@@ -159,11 +166,11 @@ class NeighbourGraph:
             if embeddings is None:
                 raise SettingsError("a store without vectors needs embeddings for its graph")
             return cls.build(passages, embeddings, k, on_progress=on_progress)
-        read, vectors = _read_vectors(store, on_progress)
-        _check_k(k, len(read))
+        read, vectors = read_vectors(store, on_progress)
+        check_k(k, len(read))
         if own_search is None:
             own_search = store.is_on_server and len(read) > EXACT
-        nearest = _ask_store(store, [*read], vectors, k) if own_search else None
+        nearest = ask_store(store, [*read], vectors, k) if own_search else None
         return cls._of_vectors(read, vectors, own, k, nearest)
 
     @classmethod
@@ -248,11 +255,11 @@ class NeighbourGraph:
     def holds(self, passage: Document) -> bool:
         """Whether the graph has a passage with this id, title and text."""
         place = self._places.get(name_passage(passage))
-        return place is not None and int(self._digests[place]) == _digest(join_title(passage))
+        return place is not None and int(self._digests[place]) == digest_text(join_title(passage))
 
     def is_made_with(self, embeddings: Embeddings) -> bool:
         """Whether the graph has vectors, and its embeddings have the name of these."""
-        return self.kind == "meaning" and self.made_with == _name_embeddings(embeddings)
+        return self.kind == "meaning" and self.made_with == name_made_with(embeddings)
 
     def neighbours(self, name: str) -> tuple[str, ...]:
         """Return the ids of the neighbours of a passage, nearest first.
@@ -323,14 +330,18 @@ class NeighbourGraph:
             InputError: A passage has no text, two have one id, or a vector is unusable.
         """
         known = dict(zip(self.ids, self._digests.tolist(), strict=True))
-        read = {name: one for name, one in _read(passages).items() if known.get(name) != one.digest}
+        read = {
+            name: one
+            for name, one in read_passages(passages).items()
+            if known.get(name) != one.digest
+        }
         if not read:
             return self
         replaced = [name for name in read if name in self]
         if isinstance(self._space, Words):
             return self.remove(replaced)._with_words(read)
         using = self._check_embeddings(embeddings)
-        vectors = _embed(read, using, on_progress)
+        vectors = embed_passages(read, using, on_progress)
         return self.remove(replaced)._with_vectors(read, vectors, using)
 
     def remove(self, names: Iterable[str]) -> Self:
@@ -383,7 +394,7 @@ class NeighbourGraph:
             found.places[bereft], found.scores[bereft] = anew
         return found
 
-    def _with_words(self, read: "dict[str, _Read]") -> Self:
+    def _with_words(self, read: dict[str, ReadPassage]) -> Self:
         more = Words.of([one.text for one in read.values()])
         space = self._space.join(more)
         ids = [*self.ids, *read]
@@ -392,11 +403,11 @@ class NeighbourGraph:
             ids=ids,
             _space=space,
             _nearest=space.nearest(np.arange(len(ids)), self.k, rank_ids(ids)),
-            _digests=np.concatenate([self._digests, _digests_of(read)]),
+            _digests=np.concatenate([self._digests, digests_of(read)]),
         )
 
     def _with_vectors(
-        self, read: "dict[str, _Read]", vectors: Floats, embeddings: Embeddings
+        self, read: dict[str, ReadPassage], vectors: Floats, embeddings: Embeddings
     ) -> Self:
         """Look for neighbours of what is new among all, and for new ones of what was there."""
         assert isinstance(self._space, Meanings)
@@ -416,16 +427,16 @@ class NeighbourGraph:
             embeddings=embeddings,
             _space=space,
             _nearest=Nearest(*(np.concatenate(pair) for pair in zip(both, new, strict=True))),
-            _digests=np.concatenate([self._digests, _digests_of(read)]),
+            _digests=np.concatenate([self._digests, digests_of(read)]),
         )
 
     def _check_embeddings(self, given: Embeddings | None) -> Embeddings:
         using = self.embeddings if given is None else given
         if using is None:
             raise SettingsError(f"the graph was built with {self.made_with}: give these embeddings")
-        if _name_embeddings(using) != self.made_with:
+        if name_made_with(using) != self.made_with:
             raise SettingsError(
-                f"the graph was built with {self.made_with}, got {_name_embeddings(using)}"
+                f"the graph was built with {self.made_with}, got {name_made_with(using)}"
             )
         return using
 
@@ -442,18 +453,18 @@ class NeighbourGraph:
     @classmethod
     def _of_vectors(
         cls,
-        read: "dict[str, _Read]",
+        read: dict[str, ReadPassage],
         vectors: Floats,
         embeddings: Embeddings,
         k: int,
         nearest: Nearest | None = None,
     ) -> Self:
         made = cls._of_space(read, Meanings(vectors), k, nearest)
-        return replace(made, made_with=_name_embeddings(embeddings), embeddings=embeddings)
+        return replace(made, made_with=name_made_with(embeddings), embeddings=embeddings)
 
     @classmethod
     def _of_space(
-        cls, read: "dict[str, _Read]", space: Space, k: int, nearest: Nearest | None = None
+        cls, read: dict[str, ReadPassage], space: Space, k: int, nearest: Nearest | None = None
     ) -> Self:
         ids = [*read]
         if nearest is None:
@@ -464,106 +475,11 @@ class NeighbourGraph:
             made_with="",
             _space=space,
             _nearest=nearest,
-            _digests=_digests_of(read),
+            _digests=digests_of(read),
         )
 
 
 _STAMP = 12  # characters of the fingerprint in names of files
-
-
-class _Read(NamedTuple):
-    """A passage as the graph sees it: the text that is compared, and its digest."""
-
-    text: str
-    digest: int
-
-
-def _read(passages: Iterable[Document]) -> dict[str, _Read]:
-    read: dict[str, _Read] = {}
-    for passage in passages:
-        name, text = name_passage(passage), join_title(passage)
-        if not passage.page_content.strip():
-            raise InputError(f"passage {name!r} has no text")
-        one = _Read(text, _digest(text))
-        if read.setdefault(name, one).digest != one.digest:
-            raise InputError(f"two passages with different texts have the id {name!r}")
-    return read
-
-
-def _digest(text: str) -> int:
-    plain = text.encode("utf-8", "surrogatepass")
-    return int.from_bytes(blake2b(plain, digest_size=8).digest(), "little")
-
-
-def _digests_of(read: Mapping[str, _Read]) -> Array:
-    return np.array([one.digest for one in read.values()], np.uint64)
-
-
-def _check_k(k: int, n_passages: int) -> None:
-    check_at_least("k", k, 1)
-    if k >= n_passages:
-        raise SettingsError(f"k must be below the number of passages, {n_passages}, got {k}")
-
-
-def _embed(
-    read: Mapping[str, _Read], embeddings: Embeddings, on_progress: Progress | None
-) -> Floats:
-    """Return the unit vectors of passages, shape (n_passages, n_dimensions)."""
-    names, parts = [*read], []
-    for start in range(0, len(names), _AT_ONCE):
-        some = names[start : start + _AT_ONCE]
-        parts.append(_check_vectors(some, embeddings.embed_documents([read[n].text for n in some])))
-        if on_progress is not None:
-            on_progress(start + len(some))
-    return np.concatenate(parts)
-
-
-def _check_vectors(names: Sequence[str], given: Sequence[Sequence[float]]) -> Floats:
-    if len(given) != len(names):
-        raise InputError(f"the embeddings made {len(given)} vectors of {len(names)} passages")
-    sizes = {len(one) for one in given}
-    if len(sizes) != 1:
-        raise InputError(f"the embeddings made vectors of different sizes: {sorted(sizes)}")
-    vectors = np.asarray(given, np.float32)
-    finite = np.isfinite(vectors).all(axis=1)
-    if not finite.all():
-        raise InputError(f"the vector of passage {names[int(np.argmin(finite))]!r} is not finite")
-    return unit_rows(vectors)
-
-
-def _read_vectors(
-    store: "PassageStore", on_progress: Progress | None
-) -> tuple[dict[str, _Read], Floats]:
-    read: dict[str, _Read] = {}
-    vectors = []
-    for one in store.scan(vectors=True):
-        read |= _read([one.passage])
-        vectors.append(array("f", one.vector or ()))
-        if on_progress is not None and len(vectors) % _AT_ONCE == 0:
-            on_progress(len(vectors))
-    return read, _check_vectors([*read], vectors)
-
-
-def _ask_store(store: "PassageStore", ids: Sequence[str], vectors: Floats, k: int) -> Nearest:
-    """Return what the store finds near each of its passages, in the order of cosines, then ids."""
-    known, ranks, found = {name: place for place, name in enumerate(ids)}, rank_ids(ids), []
-    for start in range(0, len(ids), _ASKED_AT_ONCE):
-        block = vectors[start : start + _ASKED_AT_ONCE]
-        asked = store.search_near(block.tolist(), k + 1)
-        places = np.full((len(block), k + 1), NOBODY, np.int32)
-        scores = np.full(places.shape, -np.inf)
-        for row, near in enumerate(asked):
-            others = [one for one in near if known.get(one.id, start + row) != start + row]
-            places[row, : len(others)] = [known[one.id] for one in others]
-            scores[row, : len(others)] = [round(one.cosine, DECIMALS) for one in others]
-        found.append(order_rows(places, scores, ranks).first(k))
-    return stack(found, k)
-
-
-def _name_embeddings(embeddings: Embeddings) -> str:
-    from deepera_graph.retrieval.collection import name_embeddings  # noqa: PLC0415 - Qdrant: 1 s
-
-    return name_embeddings(embeddings)
 
 
 def _read_manifest(place: Path) -> dict[str, Any]:

@@ -77,6 +77,16 @@ def test_neighbours_are_brought_up_to_date_when_passages_are_added(index, store,
     assert len(graph(store)) == 6
     index("--neighbours", 3)
     assert graph(store).k == 3
+    index("--neighbours", 3, "--neighbours-by", "words")
+    assert graph(store).kind == "words"
+    index()
+    assert graph(store).kind == "words"
+
+
+def test_how_neighbours_are_found_goes_with_finding_them(deepera, source, store):
+    result = deepera("index", source, "-c", "papers", "--path", store, "--neighbours-by", "words")
+    assert result.exit_code == 2
+    assert "--neighbours-by goes with --neighbours" in result.stderr
 
 
 def test_more_neighbours_than_passages_are_refused(deepera, source, store):

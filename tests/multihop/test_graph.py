@@ -314,6 +314,11 @@ def test_a_loaded_graph_grows_with_the_embeddings_it_was_built_with(
     assert edges(graph.add(passages, make_embeddings())) == edges(whole)
 
 
+def test_a_graph_of_which_all_was_replaced_is_the_other_one(build, passages):
+    changed = [Document(id=one.id, page_content=f"New: {one.page_content}") for one in passages]
+    assert edges(build(passages).add(changed)) == edges(build(changed))
+
+
 def test_fewer_passages_than_neighbours_are_all_neighbours(build, passages):
     left = build(passages, 4).remove([one.id for one in passages[3:]])
     assert all(len(left.neighbours(name)) <= 2 for name in left.ids)
@@ -342,9 +347,9 @@ def test_a_store_gives_what_its_passages_give(passages, make_embeddings):
     with open_store("graph", mode="hybrid", embeddings=embeddings) as store:
         store.add(passages)
         embeddings.texts.clear()
-        graph = NeighbourGraph.of_store(store, 3)
-        by_words = NeighbourGraph.of_store(store, 3, by="words")
-        asked = NeighbourGraph.of_store(store, 3, own_search=True)
+        graph = NeighbourGraph.of_store(store, 3, by="meaning")
+        by_words = NeighbourGraph.of_store(store, 3)
+        asked = NeighbourGraph.of_store(store, 3, by="meaning", own_search=True)
         assert embeddings.texts == []
     assert edges(graph) == edges(NeighbourGraph.build(passages, make_embeddings(), 3))
     assert edges(by_words) == edges(NeighbourGraph.of_words(passages, 3))
@@ -367,6 +372,18 @@ def test_a_store_is_complemented(passages, make_embeddings):
             NeighbourGraph.of_store(store, 3, by="colour")
         with pytest.raises(SettingsError, match="below the number of passages, 8, got 8"):
             NeighbourGraph.of_store(store, 8, embeddings=make_embeddings())
+
+
+@pytest.mark.parametrize("by", BUILDERS)
+def test_a_graph_is_brought_to_what_a_store_holds_now(passages, make_embeddings, by):
+    embeddings = make_embeddings()
+    with open_store("now", mode="hybrid", embeddings=embeddings) as store:
+        store.add(passages)
+        graph = NeighbourGraph.of_store(store, 3, by=by)
+        store.add([Document(id="ebb", page_content="The ebb of the sea turns the mill.")])
+        store.add([Document(id="mill", page_content="The mill grinds rye.")])
+        anew, updated = NeighbourGraph.of_store(store, 3, by=by), graph.update(store)
+    assert edges(updated) == edges(anew)
 
 
 def test_cosines_with_a_question(passages, make_embeddings):
