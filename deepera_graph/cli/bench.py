@@ -93,6 +93,44 @@ class RealismOptions:
     strict: bool = opt("End with code 1 if a data set is flagged.", default=False)
 
 
+@dataclass(frozen=True, kw_only=True)
+class MultihopOptions:
+    """What is compared on questions of several hops."""
+
+    methods: str | None = _measure(
+        "What to compare: bm25, dense, rrf, rerank, nar, nar-rrf, expansion, steps-bm25, "
+        "steps-rrf, steps-expansion.",
+        metavar="NAME,...",
+        shown="all; those of steps where the data has sub-questions",
+        many=str,
+    )
+    budget: int = _measure(
+        "Passages that a method may read for a question.", metavar="N", default=50, least=1
+    )
+    baseline: str = _measure(
+        "Method whose recall at 10 the others are compared with.", metavar="NAME", default="rrf"
+    )
+    embeddings: str = _measure(
+        "What finds passages by meaning, see `deepera index --help`.",
+        metavar="local|MODULE:FACTORY|openai:MODEL",
+        default="local",
+    )
+    limit: int | None = _measure("Only the first N questions.", metavar="N", least=1, shown="all")
+    resamples: int = _measure(
+        "Resamples for the intervals.",
+        metavar="N",
+        default=10_000,
+        least=1,
+        setting="n_resamples",
+    )
+    seed: int = _measure("Random seed of the resamples.", metavar="S", default=0, least=0)
+    keep: Path | None = opt(
+        "Keep vectors and neighbours here, and reuse those that are there already.",
+        metavar="FOLDER",
+        shown="keep none",
+    )
+
+
 def table(
     data: Annotated[list[Path], typer.Argument(metavar="DATA", help="Files and folders.")],
     *,
@@ -162,6 +200,46 @@ def _plain_row(row: ResultRow, metrics: tuple[str, ...]) -> dict[str, Any]:
         "failed": row.failed,
         "problem": row.problem,
     }
+
+
+def multihop(
+    data: Annotated[list[Path], typer.Argument(metavar="FOLDER", help="Data sets.")],
+    *,
+    chosen: MultihopOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Compare retrieval for questions whose evidence lies in several passages."""
+    with needing("bench multihop", "bench"):
+        from deepera_graph.bench import multihop as hops
+        from deepera_graph.cli.opening import find_embeddings, search_here
+
+    names = () if chosen.methods is None else split_names("--methods", chosen.methods)
+    bench = hops.HopBench(
+        methods=tuple(names),
+        budget=chosen.budget,
+        baseline=chosen.baseline,
+        n_resamples=chosen.resamples,
+        seed=chosen.seed,
+    )
+    sets = [hops.read_hop_data(folder, limit=chosen.limit) for folder in data]
+    search_here()
+    embeddings = find_embeddings(chosen.embeddings)
+    assert embeddings is not None  # as a name is given
+    rows = []
+    for one in sets:
+        with progress_bar(
+            f"{one.name}: vectors", total=len(one.passages), hidden=output.quiet
+        ) as bar:
+            search = hops.HopSearch(
+                one, embeddings, keep=chosen.keep, on_progress=partial(_move, bar)
+            )
+        with progress_bar(f"{one.name}: methods", hidden=output.quiet) as bar:
+            rows += bench.measure(one, search, on_progress=partial(_move, bar))
+    tell(output, hops.plain_rows(rows), lambda: hops.hop_table(rows).removesuffix("\n"))
+
+
+def _move(bar: Bar, done: int) -> None:
+    bar.move(to=done, count=done)
 
 
 def natural(

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from support import hops
+from support import hop_world as hops
 from support.openai_server import ChatServer, Reply
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from deepera_graph import MultiHopAgent, SettingsError, create_multihop_tool, multihop_backend
-from support import hops
+from support import hop_world as hops
 from support.openai_server import ChatServer, Reply
 
 

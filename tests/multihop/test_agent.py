@@ -23,8 +23,8 @@ from deepera_graph import (
 )
 from deepera_graph.multihop.agent import MultiHopAgent, build_multihop_graph
 from deepera_graph.multihop.roles import Sample, multihop_backend
-from support import hops
-from support.hops import COMPARE, FOUR, NOWHERE, TWO, Search
+from support import hop_world as hops
+from support.hop_world import COMPARE, FOUR, NOWHERE, TWO, Search
 from support.openai_server import ChatServer, Reply
 from support.scripted import Script
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from support import hops, kills
+from support import hop_world as hops
+from support import kills
 from support.hop_run import main
 from support.openai_server import ChatServer
 

@@ -6,7 +6,7 @@ import pytest
 
 from deepera_graph import multihop_backend, prompts
 from deepera_graph.multihop.roles import NODES, path_block
-from support import hops
+from support import hop_world as hops
 from support.openai_server import ChatServer
 
 # If one of these changes, the changelog says so in the same commit.

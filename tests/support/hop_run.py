@@ -10,7 +10,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from deepera_graph import MultiHopAgent, multihop_backend
-from support.hops import FOUR, Search
+from support.hop_world import FOUR, Search
 
 AT = {"configurable": {"thread_id": "1"}}
 

@@ -1,147 +1,69 @@
-"""A little world whose questions take several hops, and a chat model that knows how to answer them.
+"""Questions of two hops over a few passages, and embeddings without a model."""
 
-`play` answers every prompt of the agent as a careful model would: it plans by the path it is shown,
-and answers from the sentences it is shown, so that a passage that was not found is not known.
-"""
+import json
+import math
+from zlib import crc32
 
-import re
+from langchain_core.embeddings import Embeddings
 
-from langchain_core.documents import Document
-
-from deepera_graph.retrieval.word_index import WordIndex
-
-PASSAGES = {
-    "versus": (
-        "Versus Books",
-        "Versus Books is a publisher of strategy guides. It was founded in 1998 by Anna Berg.",
-    ),
-    "anna": (
-        "Anna Berg",
-        "Anna Berg is a publisher who was born in Lund. Her father, Nils Berg, kept a bakery.",
-    ),
-    "nils": ("Nils Berg", "Nils Berg was a baker. He was born in Falun in 1931."),
-    "falun": ("Falun", "Falun lies in Dalarna. The copper mine of Falun closed in 1992."),
-    "tarn": (
-        "Tarn Press",
-        "Tarn Press is a publisher of maps. It was founded in 2004 by Ole Dahl.",
-    ),
-    "ole": ("Ole Dahl", "Ole Dahl is a surveyor who was born in Bergen."),
-    "lund": ("Lund", "Lund is a town in Skåne. Its cathedral was built in the twelfth century."),
-    "mine": ("Copper mining", "A copper mine closes when its ore no longer pays for the work."),
+TEXTS = {
+    "salt": ("The Salt Road", "The Salt Road is a film of 1971, directed by Edda Quill."),
+    "edda": ("Edda Quill", "Edda Quill grew up in Tarrow, and later taught."),
+    "tarrow": ("Tarrow", "Tarrow lies at the mouth of the Ebbing."),
+    "harvest": ("Grey Harvest", "Grey Harvest is a film of 1975."),
+    "director": ("Film director", "A director of a film tells actors where to stand."),
+    "town": ("Settlement", "In which town a director was born is seldom told by a film."),
+    "born": ("Register", "A register tells in which town who was born."),
+    "roads": ("Road film", "Road films were directed where roads were long."),
+    "mines": ("Salt mine", "Salt is mined in a town of miners, born there."),
+    "sheep": ("Sheep", "Sheep graze on hills."),
+    "nets": ("Net", "Nets are made of rope."),
+    "boats": ("Boat", "A boat is built of oak."),
 }
-DOCUMENTS = [
-    Document(id=name, page_content=text, metadata={"title": title})
-    for name, (title, text) in PASSAGES.items()
+PASSAGES = [{"id": name, "title": title, "text": text} for name, (title, text) in TEXTS.items()]
+QUESTIONS = [
+    {
+        "id": "q1",
+        "question": "In which town was the director of the film The Salt Road born?",
+        "supporting": ["salt", "edda"],
+        "subquestions": [
+            {"question": "The Salt Road >> director", "answer": "Edda Quill"},
+            {"question": "Where did #1 grow up?", "answer": "Tarrow"},
+        ],
+    },
+    {
+        "id": "q2",
+        "question": "Which film is older, The Salt Road or Grey Harvest?",
+        "supporting": ["salt", "harvest"],
+        "subquestions": [
+            {"question": "When was The Salt Road made?", "answer": "1971"},
+            {"question": "When was Grey Harvest made?", "answer": "1975"},
+        ],
+    },
 ]
 
-TWO = "Where was the founder of Versus Books born?"
-FOUR = "When did the mine close in the birthplace of the father of the founder of Versus Books?"
-COMPARE = "Which was founded first, Versus Books or Tarn Press?"
-NOWHERE = "Who designed the logo of Tarn Press?"
 
-# The sub-questions of a question, those that do not depend on each other together.
-PLANS = {
-    TWO: [["Who founded Versus Books?"], ["Where was {1} born?"]],
-    FOUR: [
-        ["Who founded Versus Books?"],
-        ["Who is the father of {1}?"],
-        ["Where was {2} born?"],
-        ["When did the mine of {3} close?"],
-    ],
-    COMPARE: [["When was Versus Books founded?", "When was Tarn Press founded?"]],
-    NOWHERE: [["Who designed the logo of Tarn Press?"], ["Who drew the emblem of Tarn Press?"]],
-}
-# What answers a sub-question, and words of the sentence that says so.
-FACTS = {
-    "Who founded Versus Books?": ("Anna Berg", "founded in 1998 by Anna Berg"),
-    "Where was Anna Berg born?": ("Lund", "born in Lund"),
-    "Who is the father of Anna Berg?": ("Nils Berg", "father, Nils Berg"),
-    "Where was Nils Berg born?": ("Falun", "born in Falun"),
-    "When did the mine of Falun close?": ("1992", "closed in 1992"),
-    "When was Versus Books founded?": ("1998", "founded in 1998"),
-    "When was Tarn Press founded?": ("2004", "founded in 2004"),
-}
-# The answer of a question, and words of all sentences that carry it.
-ANSWERS = {
-    TWO: ("Lund", ["founded in 1998 by Anna Berg", "born in Lund"]),
-    FOUR: (
-        "1992",
-        ["founded in 1998 by Anna", "father, Nils Berg", "born in Falun", "closed in 1992"],
-    ),
-    COMPARE: ("Versus Books", ["founded in 1998", "founded in 2004"]),
-}
+def write_hops(folder, *, passages=PASSAGES, questions=QUESTIONS):
+    """Write a data set into a folder, and return the folder."""
+    folder.mkdir(exist_ok=True)
+    for name, records in (("passages", passages), ("questions", questions)):
+        lines = "".join(json.dumps(one) + "\n" for one in records)
+        (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+    return folder
 
 
-class Search:
-    """A search by words that keeps its questions."""
+class CountingEmbeddings(Embeddings):
+    """Hashed words; `texts` are those that were embedded as documents."""
 
-    def __init__(self, documents=DOCUMENTS, k=3):
-        self._index, self._k = WordIndex(), k
-        self._index.add(documents)
-        self.asked = []
+    def __init__(self):
+        self.texts = []
 
-    def __call__(self, question):
-        self.asked.append(question)
-        return self._index.search(question, k=self._k)
+    def embed_query(self, text):
+        vector = [0.01] * 32
+        for word in text.lower().split():
+            vector[crc32(word.encode()) % 32] += 1
+        return [value / math.hypot(*vector) for value in vector]
 
-
-def asked(request):
-    """What was asked, also where it is asked again after an unusable reply."""
-    return next(one["content"] for one in request.messages if one["role"] == "user")
-
-
-def play(request):
-    """Answer a prompt of the agent; *request* has its texts."""
-    user = asked(request)
-    if request.system.startswith("You plan"):
-        return play_plan(user)
-    if request.system.startswith("You answer one step"):
-        return play_step(user)
-    if request.system.startswith("You answer a question that took several steps"):
-        return play_reason(user)
-    if request.system.startswith("You compare two answers"):
-        return {"label": "entailment" if "Lund" in user else "neutral"}
-    assert request.system.startswith("You answer a question from passages")
-    return {"reason": "read", "answer": play_step(user)["answer"] or "unknown"}
-
-
-def play_plan(user):
-    question = question_in(user)
-    answers = re.findall(r"^Answer \d+: (.*?)(?: \(no sentence.*)?$", user, re.MULTILINE)
-    n_asked = len(answers)
-    for group in PLANS[question]:
-        if n_asked <= 0:
-            filled = [re.sub(r"\{(\d)\}", lambda m: answers[int(m[1]) - 1], one) for one in group]
-            return {"thought": "next", "questions": filled, "is_complete": False}
-        n_asked -= len(group)
-    return {"thought": "all known", "questions": [], "is_complete": True}
-
-
-def play_step(user):
-    answer, words = FACTS.get(question_in(user), ("", "no such words"))
-    numbers = sentences_with(user, words)
-    if not numbers:
-        return {"reason": "no sentence says it", "answer": "", "evidence": []}
-    return {"reason": "a sentence says it", "answer": answer, "evidence": numbers[:1]}
-
-
-def play_reason(user):
-    answer, needed = ANSWERS.get(question_in(user), ("", ["no such words"]))
-    numbers = [one for words in needed for one in sentences_with(user, words)[:1]]
-    is_sufficient = len(numbers) == len(needed)
-    return {
-        "check": "the path holds" if is_sufficient else "a step is not in the passages",
-        "corrections": [],
-        "answer": answer if is_sufficient else "",
-        "evidence": numbers if is_sufficient else [],
-        "is_sufficient": is_sufficient,
-    }
-
-
-def question_in(user):
-    return re.match(r"Question: (.*)", user)[1]
-
-
-def sentences_with(user, words):
-    """The numbers of the sentences that hold some words."""
-    return [int(n) for n, text in re.findall(r"^(\d+): (.*)$", user, re.MULTILINE) if words in text]
+    def embed_documents(self, texts):
+        self.texts += texts
+        return [self.embed_query(text) for text in texts]
