@@ -50,6 +50,8 @@ class AdaptiveRun:
         not_in_graph: Passages of the first stage that the graph does not know: scored, but without
             neighbours.
         gone: Neighbours that the graph knows and the store does not give: not scored.
+        n_repeated: How much of the budget went to passages whose text had been scored before,
+            under another id.
     """
 
     documents: list[Document]
@@ -57,6 +59,7 @@ class AdaptiveRun:
     causes: Mapping[str, str]
     not_in_graph: tuple[str, ...]
     gone: tuple[str, ...]
+    n_repeated: int = 0
 
 
 class AdaptiveRetriever(BaseRetriever):
@@ -282,6 +285,7 @@ class _Searched:
         if result.unscored and not result.passages:
             raise BackendError(f"no passage could be scored: {next(iter(self._causes.values()))}")
         unknown = tuple(name for name in self.first if name not in self._graph)
+        asked = [name for batch in result.batches for name in batch]
         self._warn("passages that could not be scored", self._causes)
         found = "passages of the first stage that the graph does not know"
         self._warn(found, dict.fromkeys(unknown, "update the graph"))
@@ -295,6 +299,7 @@ class _Searched:
             causes=self._causes,
             not_in_graph=unknown,
             gone=tuple(self._gone),
+            n_repeated=len(asked) - len({self._pool[name].page_content for name in asked}),
         )
 
     def _documents(self, result: AdaptiveResult) -> list[Document]:

@@ -70,6 +70,14 @@ def test_fx4_with_uncertain_answers():
     }
 
 
+def test_a_penalty_is_of_a_batch_so_that_the_right_passage_of_one_may_fall_below_a_mediocre_one():
+    """Property SU-N1: d3 is better than d2 and d6, but stands in the batch with four answers."""
+    plain = [name for name, _ in ranking(run(budget=6, batch_size=2))]
+    revised = [name for name, _ in ranking(run(budget=6, batch_size=2, rescore=divide_by(1, 2, 4)))]
+    assert plain.index("d3") < min(plain.index("d2"), plain.index("d6"))
+    assert revised.index("d3") > max(revised.index("d2"), revised.index("d6"))
+
+
 def test_fx4_a_the_budget_cuts_the_last_batch():
     result = run(budget=5, batch_size=3)
     assert trace(result) == ["R d1 d2 d3", "F d5 d6"]

@@ -16,6 +16,7 @@ from deepera_graph.multihop.graph import NeighbourGraph
 from deepera_graph.multihop.retriever import AdaptiveRetriever
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.retrieval.store import open_store
+from langchain_deepera import DeepEraRetriever
 from multihop.conftest import TEXTS, WordEmbeddings
 
 QUESTION = "Who was the keeper of the lighthouse?"
@@ -263,6 +264,24 @@ def test_it_stands_in_front_of_a_reranker(make):
     assert [one.retrieval_rank for one in result.all_passages if one.id == "keeper"] == [1]
     by_id = {one.id: one for one in result.all_passages}
     assert by_id["marrow"].metadata["via"] == "keeper"
+
+
+def test_it_is_a_source_of_the_retriever_that_keeps_evidence(make):
+    keeper = DeepEraRetriever(source=make(k=4), backend="rules", n_candidates=4)
+    result = keeper.find(QUESTION)
+    assert {one.id for one in result.all_passages} == set(ids(make(k=4).invoke(QUESTION)))
+
+
+def test_it_tells_how_much_of_the_budget_went_to_copies(passages, first):
+    copies = [Document(id=f"copy {n}", page_content=passages[1].page_content) for n in range(3)]
+    every = [*passages, *copies]
+    retriever = AdaptiveRetriever(
+        first_stage=first, graph=NeighbourGraph.of_words(every, 3), passages=every,
+        judge=like_the_chain, budget=6, batch_size=2,
+    )  # fmt: skip
+    run = retriever.find(QUESTION)
+    asked = [name for batch in run.result.batches for name in batch]
+    assert run.n_repeated == sum(name.startswith("copy") for name in asked) > 0
 
 
 def test_a_judge_that_is_changed_is_the_one_that_is_asked(make):
