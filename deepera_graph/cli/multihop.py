@@ -27,8 +27,12 @@ if TYPE_CHECKING:
     from deepera_graph.cli.opening import Source
     from deepera_graph.multihop.expansion import HopResult
     from deepera_graph.multihop.outcome import MultiHopResult
+    from deepera_graph.multihop.retriever import AdaptiveRetriever
+    from deepera_graph.retrieval.store import PassageStore
+    from deepera_graph.retrieval.word_index import WordIndex
 
     Find = Callable[[str, int], Sequence[Document]]
+    MakeAdaptive = Callable[[PassageStore | WordIndex], AdaptiveRetriever | None]
 
 _hops = partial(opt, panel="Several hops")
 _SHOWN_CHARS = 300
@@ -68,14 +72,14 @@ def check_options(
         raise SettingsError("--max-steps goes with --multihop and --model")
     if not hops.multihop:
         return
-    if answer and not judge.model:
-        raise SettingsError("--answer with --multihop needs --model")
-    given = ["adaptive"] if adaptive else []
-    given += [name for name in _OF_JUDGES if getattr(judge, name) is not None]
+    needing = [name for name, wanted in (("answer", answer), ("adaptive", adaptive)) if wanted]
+    if needing and not judge.model:
+        raise SettingsError(f"--{needing[0]} with --multihop needs --model")
+    given = [name for name in _OF_JUDGES if getattr(judge, name) is not None]
     given += [one.name for one in fields(kept) if getattr(kept, one.name) not in (None, False)]
-    for name in given:
-        if name not in config.taken and name != "top_n":
-            raise SettingsError(f"--{name.replace('_', '-')} does not go with --multihop")
+    unfit = [name for name in given if name not in config.taken and name != "top_n"]
+    if unfit:
+        raise SettingsError(f"--{unfit[0].replace('_', '-')} does not go with --multihop")
     if form not in ("text", "json"):
         raise SettingsError(f"--format {form} does not go with --multihop: it has text and json")
 
@@ -91,15 +95,20 @@ def ask_in_steps(
     cache: options.CacheOptions,
     budget: options.BudgetOptions,
     k: int | None,
+    make_adaptive: MakeAdaptive | None,
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Answer a question, or find its passages, and show that; return the exit code."""
+    """Answer a question, or find its passages, and show that; return the exit code.
+
+    *make_adaptive* makes of what was opened a retriever that follows neighbours; None if that is
+    not wanted.
+    """
     if judge.model is None:
-        with _open_search(source, place, conditions, quiet=quiet) as find:
+        with _open_source(source, place, conditions, quiet=quiet) as opened:
             from deepera_graph.multihop.expansion import expand_hops
 
-            found = expand_hops(question, find, k=k or _K)
+            found = expand_hops(question, _find_in(opened, conditions), k=k or _K)
         _write(_hops_as_dict(found) if as_json else _hops_as_text(found), as_json=as_json)
         return OK
     from deepera_graph.cli.opening import chat_backend, judgements_of
@@ -114,11 +123,12 @@ def ask_in_steps(
     chosen = {name: one for name, one in settings.items() if one is not None}
     with (
         judgements_of(backend, cache.cache) as kept,
-        _open_search(source, place, conditions, quiet=quiet) as find,
+        _open_source(source, place, conditions, quiet=quiet) as opened,
     ):
-        agent = MultiHopAgent(
-            backend, lambda asked: find(asked, _FIRST_STAGE), cache=kept, **chosen
-        )
+        find = _find_in(opened, conditions)
+        adaptive = None if make_adaptive is None else make_adaptive(opened)
+        retriever = adaptive or (lambda asked: find(asked, _FIRST_STAGE))
+        agent = MultiHopAgent(backend, retriever, cache=kept, **chosen)
         result = _follow(agent, question, quiet=quiet)
     if result.outcome == "failed" and not any(one["answer"] for one in result.steps):
         raise BackendError(result.problems[0] if result.problems else result.answer["cause"])
@@ -140,19 +150,19 @@ def _follow(agent: Any, question: str, *, quiet: bool) -> MultiHopResult:
 
 
 @contextmanager
-def _open_search(
+def _open_source(
     source: Source | None,
     place: options.StoreOptions,
     conditions: dict[str, Any],
     *,
     quiet: bool,
-) -> Iterator[Find]:
+) -> Iterator[PassageStore | WordIndex]:
     """Open what is searched, again and again, for one question."""
     from deepera_graph.cli.opening import find_embeddings, open_collection
 
     if source is None:
         with open_collection(place, must_exist=True) as store:
-            yield lambda asked, k: store.search(asked, k=k, where=conditions)
+            yield store
         return
     source.check()
     if place.embeddings is None and not conditions:
@@ -161,7 +171,7 @@ def _open_search(
         with WordIndex() as words:
             source.fill(words, quiet=quiet)
             source.tell()
-            yield words.search
+            yield words
         return
     from deepera_graph.retrieval.store import open_store
 
@@ -169,7 +179,15 @@ def _open_search(
     with open_store("source", path=":memory:", embeddings=embeddings) as store:
         source.fill(store, quiet=quiet)
         source.tell()
-        yield lambda asked, k: store.search(asked, k=k, where=conditions)
+        yield store
+
+
+def _find_in(opened: PassageStore | WordIndex, conditions: dict[str, Any]) -> Find:
+    """Return the search of a store, under the conditions on metadata."""
+    if not conditions:
+        return opened.search
+    search: Any = opened.search  # an index of words is opened where there are no conditions
+    return lambda asked, k: search(asked, k=k, where=conditions)
 
 
 def _write(found: Any, *, as_json: bool) -> None:

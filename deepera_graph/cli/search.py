@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from deepera_graph.cli.opening import Source
     from deepera_graph.multihop.graph import NeighbourGraph
+    from deepera_graph.multihop.retriever import AdaptiveRetriever
     from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.result import RerankResult
     from deepera_graph.retrieval.store import PassageStore
@@ -236,6 +237,11 @@ def ask(
                 cache=cache,
                 budget=budget,
                 k=kept.top_n,
+                make_adaptive=partial(
+                    _make_adaptive, place=store, search=search, conditions=conditions
+                )
+                if search.adaptive
+                else None,
                 as_json=output.as_json or search.format == "json",
                 quiet=output.quiet,
             )
@@ -346,11 +352,20 @@ def _search_adaptively(
     conditions: dict[str, Any],
 ) -> list[Document]:
     """Return the best of what a search finds and of its neighbours."""
+    return _retriever_on(source, graph, search, conditions).find(question).documents
+
+
+def _retriever_on(
+    source: PassageStore | WordIndex,
+    graph: NeighbourGraph,
+    search: SearchOptions,
+    conditions: dict[str, Any],
+) -> AdaptiveRetriever:
     from deepera_graph.multihop.adaptive import BUDGET
     from deepera_graph.multihop.retriever import AdaptiveRetriever
 
     vectorstore = getattr(source, "vectorstore", None)
-    retriever = AdaptiveRetriever(
+    return AdaptiveRetriever(
         first_stage=source,
         graph=graph,
         judge=None if vectorstore is None else vectorstore.embeddings,
@@ -358,7 +373,26 @@ def _search_adaptively(
         budget=search.explore or max(BUDGET, search.retrieve),
         k=search.retrieve,
     )
-    return retriever.find(question).documents
+
+
+def _make_adaptive(
+    source: PassageStore | WordIndex,
+    *,
+    place: options.StoreOptions,
+    search: SearchOptions,
+    conditions: dict[str, Any],
+) -> AdaptiveRetriever | None:
+    """Return a retriever for several questions; None where there is but one passage."""
+    from deepera_graph.cli.opening import find_embeddings, load_neighbours
+
+    if place.collection is not None:
+        return _retriever_on(source, load_neighbours(place), search, conditions)
+    if source.count() < 2:
+        return None
+    scan = getattr(source, "scan", None)
+    passages = source.passages() if scan is None else [one.passage for one in scan()]  # type: ignore[union-attr]  # an index of words has them
+    embeddings = find_embeddings(place.embeddings or "local")
+    return _retriever_on(source, _build_graph(passages, embeddings), search, conditions)
 
 
 def _rerank(

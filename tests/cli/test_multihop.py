@@ -101,7 +101,6 @@ def test_a_model_that_says_nothing_usable_is_a_failure(ask):
         (["--threshold", "0.5"], "--threshold does not go with --multihop"),
         (["--mode", "fused"], "--mode does not go with --multihop"),
         (["--format", "csv"], "--format csv does not go with --multihop"),
-        (["--adaptive"], "--adaptive does not go with --multihop"),
     ],
 )
 def test_options_of_judging_alone_are_refused(ask, args, said):
@@ -137,10 +136,32 @@ def test_a_search_that_finds_nothing_is_told(deepera, notes):
     assert "no passage shares a word with the question" in result.stderr
 
 
-def test_an_answer_needs_a_chat_model(deepera, notes):
-    result = deepera("ask", hops.TWO, notes, "--multihop", "--answer")
+@pytest.mark.parametrize("option", ["--answer", "--adaptive"])
+def test_an_answer_needs_a_chat_model(deepera, notes, option):
+    result = deepera("ask", hops.TWO, notes, "--multihop", option)
     assert result.exit_code == 2
-    assert "--answer with --multihop needs --model" in result.stderr
+    assert f"{option} with --multihop needs --model" in result.stderr
+
+
+def test_every_step_may_follow_neighbours(deepera, ask, notes, tmp_path):
+    place = ("--collection", "notes", "--path", tmp_path / "store")
+    assert deepera("index", notes, *place, "--neighbours", "3").exit_code == 0
+    for where in ((notes,), place):
+        result, _ = ask(hops.TWO, "--adaptive", "--json", where=where)
+        assert result.exit_code == 0, result.output
+        said = json.loads(result.stdout)
+        assert said["answer"]["text"] == "Lund"
+        metadata = [one["metadata"] for one in said["steps"][0]["passages"]]
+        assert {one["iteration"] % 2 for one in metadata} == {0, 1}
+
+
+def test_a_collection_without_neighbours_is_told_at_the_first_step(deepera, ask, notes, tmp_path):
+    place = ("--collection", "notes", "--path", tmp_path / "store")
+    assert deepera("index", notes, *place).exit_code == 0
+    result, server = ask(hops.TWO, "--adaptive", where=place)
+    assert result.exit_code == 3
+    assert "has no neighbours yet" in result.stderr
+    assert server.requests == []
 
 
 def test_steps_are_those_of_a_chat_model(deepera, notes):
