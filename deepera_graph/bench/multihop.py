@@ -51,6 +51,7 @@ class HopQuestion:
     text: str
     supporting: frozenset[str]  # ids of passages
     steps: tuple[SubQuestion, ...] = ()
+    answers: tuple[str, ...] = ()  # right ones, any of which will do
 
     def filled_steps(self) -> list[str]:
         """Return the steps, with the answers of earlier ones in the place of their numbers."""
@@ -77,7 +78,7 @@ def read_hop_data(folder: Path, *, limit: int | None = None) -> HopData:
     """Read ``passages.jsonl`` (`id`, `title`, `text`) and ``questions.jsonl``.
 
     A question has `id`, `question`, `supporting`, which are ids of passages, and may have
-    `subquestions` with `question` and `answer`.
+    `subquestions` with `question` and `answer`, and an `answer` with `aliases`.
 
     Raises:
         InputError: A file is missing, a line cannot be read, an id comes twice, or a supporting
@@ -134,7 +135,18 @@ def _read_question(line: dict[str, Any], where: str, passages: dict[str, Documen
         steps=tuple(
             SubQuestion(_text(one, "question", where), _text(one, "answer", where)) for one in steps
         ),
+        answers=_read_answers(line, where),
     )
+
+
+def _read_answers(line: dict[str, Any], where: str) -> tuple[str, ...]:
+    """Return the right answer and its other forms; none if the line has no answer."""
+    if line.get("answer") is None:
+        return ()
+    others = line.get("aliases") or []
+    if not isinstance(others, list) or not all(isinstance(one, str) for one in others):
+        raise InputError(f"{where}: 'aliases' must be a list of texts, got {others!r:.80}")
+    return (_text(line, "answer", where), *others)
 
 
 class HopSearch:
@@ -187,6 +199,11 @@ class HopSearch:
         if query not in self._asked:
             self._asked[query] = self._embeddings.embed_query(query)
         return self._asked[query]
+
+    @property
+    def embeddings(self) -> Embeddings:
+        """What passages and queries are embedded with."""
+        return self._embeddings
 
     def forget_queries(self) -> None:
         """Have each method pay for the queries that it embeds."""

@@ -32,6 +32,8 @@ from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
     from deepera_graph.bench.data.instance import Instance
+    from deepera_graph.bench.multihop import HopData, HopSearch
+    from deepera_graph.bench.multihop_answers import AnswerRow
     from deepera_graph.bench.table import ResultRow, Table
 
 _RESULTS = ("results.md", "results.csv", "differences.csv", "manifest.json")
@@ -103,6 +105,11 @@ class MultihopOptions:
         metavar="NAME,...",
         shown="all; those of steps where the data has sub-questions",
         many=str,
+    )
+    answers: str | None = _measure(
+        "With --model: ways to answer, of one-search, given-steps, agent, agent-nar.",
+        metavar="NAME,...",
+        shown="all; given-steps where the data has sub-questions",
     )
     budget: int = _measure(
         "Passages that a method may read for a question.", metavar="N", default=50, least=1
@@ -206,6 +213,9 @@ def multihop(
     data: Annotated[list[Path], typer.Argument(metavar="FOLDER", help="Data sets.")],
     *,
     chosen: MultihopOptions,
+    chat: options.ChatOptions,
+    cache: options.CacheOptions,
+    budget: options.BudgetOptions,
     output: options.OutputOptions,
 ) -> None:
     """Compare retrieval for questions whose evidence lies in several passages."""
@@ -222,10 +232,12 @@ def multihop(
         seed=chosen.seed,
     )
     sets = [hops.read_hop_data(folder, limit=chosen.limit) for folder in data]
+    if chosen.answers is not None and not chat.model:
+        raise SettingsError("--answers goes with --model")
     search_here()
     embeddings = find_embeddings(chosen.embeddings)
     assert embeddings is not None  # as a name is given
-    rows = []
+    rows, searches = [], []
     for one in sets:
         with progress_bar(
             f"{one.name}: vectors", total=len(one.passages), hidden=output.quiet
@@ -235,7 +247,59 @@ def multihop(
             )
         with progress_bar(f"{one.name}: methods", hidden=output.quiet) as bar:
             rows += bench.measure(one, search, on_progress=partial(_move, bar))
-    tell(output, hops.plain_rows(rows), lambda: hops.hop_table(rows).removesuffix("\n"))
+        searches.append(search)
+    if not chat.model:
+        tell(output, hops.plain_rows(rows), lambda: hops.hop_table(rows).removesuffix("\n"))
+        return
+    from deepera_graph.bench.multihop_answers import answer_table, plain_answers
+
+    answers = _answer_hops(
+        sets, searches, chosen=chosen, chat=chat, cache=cache, budget=budget, quiet=output.quiet
+    )
+    tell(
+        output,
+        {"retrieval": hops.plain_rows(rows), "answers": plain_answers(answers)},
+        lambda: f"{hops.hop_table(rows)}\n{answer_table(answers)}",
+    )
+
+
+def _answer_hops(
+    sets: list[HopData],
+    searches: list[HopSearch],
+    *,
+    chosen: MultihopOptions,
+    chat: options.ChatOptions,
+    cache: options.CacheOptions,
+    budget: options.BudgetOptions,
+    quiet: bool,
+) -> list[AnswerRow]:
+    """Have a chat model answer; what it may cost holds for all data sets together."""
+    from deepera_graph.bench.multihop_answers import METHODS, measure_answers
+    from deepera_graph.budget import Budget, Meter, with_meter
+    from deepera_graph.cli.opening import chat_backend, judgements_of
+    from deepera_graph.multihop.roles import multihop_backend
+
+    backend = chat_backend(chat)
+    limits = Budget(**given(budget)) if given(budget) else None
+    config = with_meter({}, Meter(limits))
+    names = () if chosen.answers is None else split_names("--answers", chosen.answers)
+    rows = []
+    with judgements_of(backend, cache.cache) as kept:
+        for one, search in zip(sets, searches, strict=True):
+            total = len(one.questions) * len(names or METHODS)
+            with progress_bar(f"{one.name}: answers", total=total, hidden=quiet) as bar:
+                rows += measure_answers(
+                    one,
+                    search,
+                    multihop_backend(backend),
+                    methods=names,
+                    n_resamples=chosen.resamples,
+                    seed=chosen.seed,
+                    cache=kept,
+                    config=config,
+                    on_progress=partial(_move, bar),
+                )
+    return rows
 
 
 def _move(bar: Bar, done: int) -> None:

@@ -21,6 +21,7 @@ from deepera_graph.cli.console import (
     text_console,
     write_bytes,
 )
+from deepera_graph.cli.multihop import HopOptions, ask_in_steps, check_options
 from deepera_graph.cli.options import opt
 from deepera_graph.errors import BackendError, InputError, SettingsError
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from deepera_graph.cli.opening import Source
     from deepera_graph.multihop.graph import NeighbourGraph
+    from deepera_graph.multihop.retriever import AdaptiveRetriever
     from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.result import RerankResult
     from deepera_graph.retrieval.store import PassageStore
@@ -41,8 +43,9 @@ DAILY = {
         "as_json", "quiet",
     ),
     "ask": (
-        "collection", "path", "retrieve", "adaptive", "where", "answer", "preset", "backend",
-        "model", "base_url", "threshold", "top_n", "format", "verbose", "as_json", "quiet",
+        "collection", "path", "retrieve", "adaptive", "multihop", "where", "answer", "preset",
+        "backend", "model", "base_url", "threshold", "top_n", "format", "verbose", "as_json",
+        "quiet",
     ),
 }  # fmt: skip
 _BATCH_OF_EMBEDDINGS = 32
@@ -204,12 +207,14 @@ def ask(
     cache: options.CacheOptions,
     budget: options.BudgetOptions,
     kept: options.FilterOptions,
+    hops: HopOptions,
     output: options.ShowOptions,
 ) -> None:
     """Find the evidence for a question in a collection, a file or a folder."""
     from deepera_graph.cli.opening import Source, judgements_of, open_judge, settings_of
     from deepera_graph.settings import Settings
 
+    check_options(hops, judge, kept, search.format, adaptive=search.adaptive, answer=search.answer)
     settings = Settings.of(settings_of(judge, kept, budget, answer=search.answer))
     if not question.strip():
         raise InputError("the question is empty")
@@ -220,6 +225,27 @@ def ask(
         raise InputError(f"the QUESTION comes first, then the SOURCE: {question!r} is a file")
     _check_one_place(source, store)
     read = None if source is None else Source(source, reading)
+    if hops.multihop:
+        raise typer.Exit(
+            ask_in_steps(
+                question,
+                read,
+                place=store,
+                conditions=conditions,
+                hops=hops,
+                judge=judge,
+                cache=cache,
+                budget=budget,
+                k=kept.top_n,
+                make_adaptive=partial(
+                    _make_adaptive, place=store, search=search, conditions=conditions
+                )
+                if search.adaptive
+                else None,
+                as_json=output.as_json or search.format == "json",
+                quiet=output.quiet,
+            )
+        )
     backend = open_judge(judge)
     from deepera_graph.cli.evidence import show_result  # takes a second, so after all checks
     from deepera_graph.export import export_result
@@ -326,11 +352,20 @@ def _search_adaptively(
     conditions: dict[str, Any],
 ) -> list[Document]:
     """Return the best of what a search finds and of its neighbours."""
+    return _retriever_on(source, graph, search, conditions).find(question).documents
+
+
+def _retriever_on(
+    source: PassageStore | WordIndex,
+    graph: NeighbourGraph,
+    search: SearchOptions,
+    conditions: dict[str, Any],
+) -> AdaptiveRetriever:
     from deepera_graph.multihop.adaptive import BUDGET
     from deepera_graph.multihop.retriever import AdaptiveRetriever
 
     vectorstore = getattr(source, "vectorstore", None)
-    retriever = AdaptiveRetriever(
+    return AdaptiveRetriever(
         first_stage=source,
         graph=graph,
         judge=None if vectorstore is None else vectorstore.embeddings,
@@ -338,7 +373,26 @@ def _search_adaptively(
         budget=search.explore or max(BUDGET, search.retrieve),
         k=search.retrieve,
     )
-    return retriever.find(question).documents
+
+
+def _make_adaptive(
+    source: PassageStore | WordIndex,
+    *,
+    place: options.StoreOptions,
+    search: SearchOptions,
+    conditions: dict[str, Any],
+) -> AdaptiveRetriever | None:
+    """Return a retriever for several questions; None where there is but one passage."""
+    from deepera_graph.cli.opening import find_embeddings, load_neighbours
+
+    if place.collection is not None:
+        return _retriever_on(source, load_neighbours(place), search, conditions)
+    if source.count() < 2:
+        return None
+    scan = getattr(source, "scan", None)
+    passages = source.passages() if scan is None else [one.passage for one in scan()]  # type: ignore[union-attr]  # an index of words has them
+    embeddings = find_embeddings(place.embeddings or "local")
+    return _retriever_on(source, _build_graph(passages, embeddings), search, conditions)
 
 
 def _rerank(
