@@ -329,11 +329,9 @@ def _search_adaptively(
     from deepera_graph.multihop.adaptive import BUDGET
     from deepera_graph.multihop.retriever import AdaptiveRetriever
 
-    vectorstore = getattr(source, "vectorstore", None)
     retriever = AdaptiveRetriever(
         first_stage=source,
         graph=graph,
-        judge=None if vectorstore is None else vectorstore.embeddings,
         where=conditions or None,
         budget=search.explore or max(BUDGET, search.retrieve),
         k=search.retrieve,
