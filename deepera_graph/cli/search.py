@@ -364,11 +364,9 @@ def _retriever_on(
     from deepera_graph.multihop.adaptive import BUDGET
     from deepera_graph.multihop.retriever import AdaptiveRetriever
 
-    vectorstore = getattr(source, "vectorstore", None)
     return AdaptiveRetriever(
         first_stage=source,
         graph=graph,
-        judge=None if vectorstore is None else vectorstore.embeddings,
         where=conditions or None,
         budget=search.explore or max(BUDGET, search.retrieve),
         k=search.retrieve,

@@ -38,7 +38,13 @@ from deepera_graph.multihop.reading import (
     read_vectors,
 )
 from deepera_graph.retrieval.vectors import unit_rows
-from deepera_graph.retrieval.word_index import join_title, name_passage
+from deepera_graph.retrieval.word_index import (
+    K1,
+    count_terms,
+    join_title,
+    name_passage,
+    weigh_terms,
+)
 from deepera_graph.settings import check_at_least
 
 if TYPE_CHECKING:
@@ -294,6 +300,26 @@ class NeighbourGraph:
             raise SettingsError(f"the graph holds vectors of size {size}, got one of {len(asked)}")
         rows = self._space.vectors[[self._place(name) for name in names]]
         return [float(one) for one in rows.astype(np.float64) @ asked]
+
+    def word_shares(self, question: str, texts: Sequence[str]) -> list[float]:
+        """Return how much of the most that BM25 can give for a question each text gets, in [0, 1].
+
+        How rare a word is comes from the passages of the graph.
+
+        Raises:
+            SettingsError: The graph is by meaning, and has no words.
+        """
+        if not isinstance(self._space, Words):
+            raise SettingsError("a graph by meaning has no words")
+        counts = count_terms(question)
+        rare = self._space.weigh_rare([*counts])
+        asked = {term: n * one for (term, n), one in zip(counts.items(), rare, strict=True)}
+        most = (K1 + 1) * sum(asked.values())
+        weights = [weigh_terms(text) for text in texts]
+        return [
+            sum(asked[term] * one[term] for term in asked.keys() & one) / most if most else 0.0
+            for one in weights
+        ]
 
     def limit(self, k: int) -> Self:
         """Return the graph of the nearest *k* neighbours alone.

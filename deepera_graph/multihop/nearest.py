@@ -4,7 +4,9 @@ Both are exact and by blocks: 100 000 passages need no matrix of all pairs. Scor
 decimals, and equal ones are ordered by id, so that the order passages came in changes nothing.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -211,6 +213,21 @@ class Words:
         index = _Postings(self)
         found = [self._nearest_of_row(index, int(row), k, ranks) for row in rows]
         return stack(found, k)
+
+    def weigh_rare(self, terms: Sequence[int]) -> list[float]:
+        """Return the inverse document frequency of stems, by their numbers; 0 if none has it."""
+        found, n_with = self._frequencies
+        n, weights = len(self), []
+        for term in terms:
+            place = int(np.searchsorted(found, term))
+            count = int(n_with[place]) if place < len(found) and found[place] == term else 0
+            weights.append(math.log((n - count + 0.5) / (count + 0.5) + 1) if count else 0.0)
+        return weights
+
+    @cached_property
+    def _frequencies(self) -> tuple[Array, Array]:
+        """The numbers of all stems, in rising order, and how many passages have each."""
+        return np.unique(self.terms, return_counts=True)
 
     def take(self, places: Array) -> "Words":
         """Return a space of some rows."""

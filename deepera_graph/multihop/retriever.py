@@ -76,8 +76,9 @@ class AdaptiveRetriever(BaseRetriever):
         first_stage: A passage store, a vector store, or any retriever.
         graph: The neighbours of all passages that the first stage may find.
         judge: Who scores, see `deepera_graph.multihop.scorers.as_scorer`: embeddings, a backend or
-            its name, a reranker, a cross-encoder, or a function of a question and texts. None takes
-            the embeddings of the graph. A judge whose scores depend on what it reads together, such
+            its name, a reranker, a cross-encoder, or a function of a question and texts. None
+            compares by the embeddings of the graph or the store, and for a graph by words by these,
+            too. A judge whose scores depend on what it reads together, such
             as ``local``, is refused.
         passages: Where neighbours are fetched from by their ids: documents, a mapping from ids to
             them, a store, or a function from ids to documents. None takes the first stage.
@@ -181,7 +182,9 @@ class AdaptiveRetriever(BaseRetriever):
 
     def _scorer(self) -> Scorer:
         if self._made is None or self._made[0] is not self.judge or self._made[1] is not self.graph:
-            self._made = self.judge, self.graph, as_scorer(self.judge, self.graph)
+            store = getattr(self.first_stage, "vectorstore", None)
+            own = getattr(store, "embeddings", None)
+            self._made = self.judge, self.graph, as_scorer(self.judge, self.graph, own)
         return self._made[2]
 
     def _begin(self, question: str, k: int | None, config: RunnableConfig | None) -> "_Searched":

@@ -28,6 +28,7 @@ from deepera_graph.schema import Backend, Intent, IntentTask, Window
 from deepera_graph.usage import Usage
 
 ScoreOrError = float | RoleError
+WORDS = 0.5  # weight of words beside meaning; 0.25 to 0.75 do about the same, docs/multihop.md
 _MOST_INTENTS = 64
 
 
@@ -53,20 +54,24 @@ class Scorer(ABC):
         return await asyncio.to_thread(self.score, question, passages, config)
 
 
-def as_scorer(judge: Any, graph: NeighbourGraph | None = None) -> Scorer:
+def as_scorer(
+    judge: Any, graph: NeighbourGraph | None = None, embeddings: Embeddings | None = None
+) -> Scorer:
     """Return what scores batches.
 
     Args:
         judge: A `Scorer`; embeddings; a `Backend`, its name or its plain form; an
             `EvidenceReranker`; a LangChain cross-encoder; or a function from a question and texts
-            to one score a text, None where it failed. None takes the embeddings of the graph.
+            to one score a text, None where it failed. None compares by embeddings: those of the
+            graph, and for a graph by words *embeddings*, and by words, too.
         graph: Whose vectors are used where they were made with the same embeddings.
+        embeddings: What the passages are otherwise searched by; `EvidenceEmbeddings` if None.
 
     Raises:
         SettingsError: It is none of these, or its scores depend on what else is in a batch.
     """
     if judge is None:
-        judge = _embeddings_of(graph)
+        judge = _by_default(graph, embeddings)
     if isinstance(judge, Scorer):
         return judge
     if isinstance(judge, Embeddings):
@@ -97,15 +102,24 @@ def _of_encoder(encoder: BaseCrossEncoder) -> Scorer:
     return PairScorer(encoder)
 
 
-def _embeddings_of(graph: NeighbourGraph | None) -> Embeddings:
-    if graph is not None and graph.embeddings is not None:
-        return graph.embeddings
-    if graph is None or graph.made_with in ("", "EvidenceEmbeddings"):
-        made: Embeddings = import_module("langchain_deepera").EvidenceEmbeddings()
-        return made
+def _by_default(graph: NeighbourGraph | None, embeddings: Embeddings | None) -> Embeddings | Scorer:
+    """Return the embeddings of a graph; for one by words a scorer that counts these, too."""
+    if graph is not None and graph.kind == "words":
+        return HybridScorer(embeddings or _own_embeddings(), graph)
+    if graph is None or graph.embeddings is not None:
+        return graph.embeddings if graph and graph.embeddings else embeddings or _own_embeddings()
+    if embeddings is not None and graph.is_made_with(embeddings):
+        return embeddings
+    if graph.made_with == "EvidenceEmbeddings":
+        return _own_embeddings()
     raise SettingsError(
         f"the graph was built with {graph.made_with}: give these embeddings, or another judge"
     )
+
+
+def _own_embeddings() -> Embeddings:
+    made: Embeddings = import_module("langchain_deepera").EvidenceEmbeddings()
+    return made
 
 
 class EmbeddingScorer(Scorer):
@@ -154,6 +168,38 @@ class EmbeddingScorer(Scorer):
         if len(vectors) != len(passages):
             raise ValueError(f"{len(vectors)} vectors of {len(passages)} texts")
         return [float(one) for one in cosines(unit_rows(vectors), asked)]
+
+
+class HybridScorer(Scorer):
+    """Scores passages by their meaning and by their words, in [0, 1].
+
+    The score is (cosine part + 0.5 x word part) / 1.5: (1 + cosine) / 2, and the share of the most
+    that BM25 can give for the question. With cosines alone the first ten hold fewer of the
+    supporting passages than plain hybrid search does, see docs/multihop.md.
+
+    Args:
+        embeddings: Any LangChain embeddings.
+        graph: A graph by words, which says how rare a word is.
+    """
+
+    def __init__(self, embeddings: Embeddings, graph: NeighbourGraph) -> None:
+        if graph.kind != "words":
+            raise SettingsError("a hybrid scorer needs a graph by words")
+        self._meaning, self._graph = EmbeddingScorer(embeddings), graph
+
+    def score(
+        self,
+        question: str,
+        passages: Sequence[Document],
+        config: RunnableConfig | None = None,
+    ) -> Sequence[ScoreOrError]:
+        """Return one score a passage; if the embeddings fail, the same error for each."""
+        cosines = self._meaning.score(question, passages, config)
+        shares = self._graph.word_shares(question, [join_title(one) for one in passages])
+        return [
+            near if isinstance(near, RoleError) else (near + WORDS * share) / (1 + WORDS)
+            for near, share in zip(cosines, shares, strict=True)
+        ]
 
 
 class PairScorer(Scorer):

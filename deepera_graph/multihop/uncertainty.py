@@ -67,7 +67,8 @@ def normal_form(answer: str) -> Form:
     words = [_NUMBER_WORDS.get(one, one) for one in numbers.split()]
     found = [part for word in words for part in _parts(word)]
     kept = [word for word in found if word not in _DROPPED] or found
-    if kept and kept[0] in {"yes", "no"}:
+    is_number = len(kept) > 1 and kept[1][:1].isdigit()  # "No. 5"
+    if kept and kept[0] in {"yes", "no"} and not is_number:
         return (kept[0],)
     if _MONTHS & set(kept) and any(word[:1].isdigit() for word in kept):
         return tuple(sorted(kept))

@@ -16,9 +16,11 @@ from deepera_graph import (
 )
 from deepera_graph.errors import CallError, RoleError, SettingsError
 from deepera_graph.multihop.graph import NeighbourGraph
-from deepera_graph.multihop.scorers import PairScorer, as_scorer
+from deepera_graph.multihop.scorers import EmbeddingScorer, HybridScorer, PairScorer, as_scorer
+from deepera_graph.retrieval.word_index import WordIndex
 from deepera_graph.schema import Intent
 from langchain_deepera import EvidenceCrossEncoder, EvidenceEmbeddings
+from multihop.conftest import WordEmbeddings
 from support.scripted import TEA_SCORES, Script
 
 QUESTION = "Does tea lower glucose?"
@@ -72,10 +74,44 @@ def test_without_a_judge_the_embeddings_of_the_graph_score(passages, make_embedd
         as_scorer(None, NeighbourGraph.load(tmp_path))
 
 
-def test_a_graph_by_words_is_scored_by_the_embeddings_of_the_package(passages):
+def test_with_a_graph_by_words_meaning_and_words_score_together(passages, make_embeddings):
     by_words = NeighbourGraph.of_words(passages, 3)
-    expected = as_scorer(EvidenceEmbeddings()).score(QUESTION, passages[:2])
-    assert as_scorer(None, by_words).score(QUESTION, passages[:2]) == expected
+    question = "Where does the river Ebb rise?"
+    near = EmbeddingScorer(make_embeddings()).score(question, passages)
+    shares = by_words.word_shares(question, [one.page_content for one in passages])
+    expected = [(one + 0.5 * share) / 1.5 for one, share in zip(near, shares, strict=True)]
+    assert as_scorer(None, by_words, make_embeddings()).score(question, passages) == expected
+    assert max(shares) < 1
+    with pytest.raises(SettingsError, match="needs a graph by words"):
+        HybridScorer(make_embeddings(), NeighbourGraph.build(passages, make_embeddings(), 3))
+
+
+def test_the_word_part_is_bm25_over_the_most_it_can_be(passages):
+    graph = NeighbourGraph.of_words(passages, 3)
+    question = "Where does the river Ebb rise?"
+    shares = graph.word_shares(question, [one.page_content for one in passages])
+    index = WordIndex()
+    index.add(passages)
+    scores = {one.id: one.metadata["retrieval_score"] for one in index.search(question)}
+    ratios = [
+        scores[one.id] / share
+        for one, share in zip(passages, shares, strict=True)
+        if one.id in scores
+    ]
+    assert ratios == pytest.approx([ratios[0]] * len(ratios), rel=1e-5)
+    assert all(
+        (share > 0) == (one.id in scores) for one, share in zip(passages, shares, strict=True)
+    )
+    assert graph.word_shares("Who?", ["Nobody."]) == [0.0]
+    with pytest.raises(SettingsError, match="by meaning has no words"):
+        NeighbourGraph.build(passages, WordEmbeddings(), 3).word_shares(question, ["Ebb."])
+
+
+def test_without_a_judge_the_embeddings_of_a_store_score(passages, make_embeddings, tmp_path):
+    NeighbourGraph.build(passages, make_embeddings(), 3).save(tmp_path)
+    loaded = NeighbourGraph.load(tmp_path)
+    found = scores(as_scorer(None, loaded, make_embeddings()), passages)
+    assert found == scores(EmbeddingScorer(make_embeddings(), loaded), passages)
 
 
 @pytest.mark.parametrize("given", ["backend", "reranker"])

@@ -61,7 +61,8 @@ def test_closed_answers_are_compared_by_what_they_say(one, other):
     ("one", "other"),
     [
         ("1912", "1913"), ("yes", "no"), ("1.5", "15"), ("Berg", "Anna Berg"), ("12 km", "12 m"),
-        ("-3", "3"), ("North Korea", "Korea"), ("Nora", "no"), ("12 March", "3 December"),
+        ("-3", "3"), ("North Korea", "Korea"), ("Nora", "no"),
+        ("No. 5", "no"), ("12 March", "3 December"),
     ],
 )  # fmt: skip
 def test_answers_that_differ_stay_apart(one, other):
