@@ -36,6 +36,20 @@ if TYPE_CHECKING:
     from deepera_graph.judges.llm.backend import llm_backend as llm_backend
     from deepera_graph.judges.trained.backend import local_backend as local_backend
     from deepera_graph.judges.trained.backend import local_model as local_model
+    from deepera_graph.multihop.agent import MultiHopAgent as MultiHopAgent
+    from deepera_graph.multihop.agent import build_multihop_graph as build_multihop_graph
+    from deepera_graph.multihop.expansion import HopPassage as HopPassage
+    from deepera_graph.multihop.expansion import HopResult as HopResult
+    from deepera_graph.multihop.expansion import aexpand_hops as aexpand_hops
+    from deepera_graph.multihop.expansion import expand_hops as expand_hops
+    from deepera_graph.multihop.graph import NeighbourGraph as NeighbourGraph
+    from deepera_graph.multihop.outcome import MultiHopResult as MultiHopResult
+    from deepera_graph.multihop.retriever import AdaptiveRetriever as AdaptiveRetriever
+    from deepera_graph.multihop.roles import MultiHopBackend as MultiHopBackend
+    from deepera_graph.multihop.roles import multihop_backend as multihop_backend
+    from deepera_graph.multihop.state import MultiHopSettings as MultiHopSettings
+    from deepera_graph.multihop.uncertainty import Uncertainty as Uncertainty
+    from deepera_graph.multihop.uncertainty import nli_labels as nli_labels
     from deepera_graph.passages import Passage as Passage
     from deepera_graph.pipeline.graph import build_graph as build_graph
     from deepera_graph.prompts import Domain as Domain
@@ -76,6 +90,7 @@ if TYPE_CHECKING:
     from langchain_deepera import EvidenceCrossEncoder as EvidenceCrossEncoder
     from langchain_deepera import EvidenceEmbeddings as EvidenceEmbeddings
     from langchain_deepera import create_evidence_tool as create_evidence_tool
+    from langchain_deepera import create_multihop_tool as create_multihop_tool
 
 __version__ = "0.6.0"
 
@@ -95,6 +110,14 @@ _NAMES = {
     "judges.cross_encoder.backend": "encoder_backend",
     "judges.llm.backend": "LlmKwargs llm_backend",
     "judges.trained.backend": "local_backend local_model",
+    "multihop.agent": "MultiHopAgent build_multihop_graph",
+    "multihop.expansion": "HopPassage HopResult aexpand_hops expand_hops",
+    "multihop.graph": "NeighbourGraph",
+    "multihop.outcome": "MultiHopResult",
+    "multihop.retriever": "AdaptiveRetriever",
+    "multihop.roles": "MultiHopBackend multihop_backend",
+    "multihop.state": "MultiHopSettings",
+    "multihop.uncertainty": "Uncertainty nli_labels",
     "passages": "Passage",
     "pipeline.graph": "build_graph",
     "prompts": "Domain",
@@ -116,6 +139,7 @@ _OF_LANGCHAIN = (
     "EvidenceCrossEncoder",
     "EvidenceEmbeddings",
     "create_evidence_tool",
+    "create_multihop_tool",
 )
 _HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
 _RENAMED = {"cascade_judge": "cascade_backend"}  # old names: they warn, and go with version 0.7

@@ -250,6 +250,16 @@ class EvidenceReranker:
             self.backend, settings, limiter, checkpointer=self._checkpointer, cache=self._cache
         )
 
+    def with_backend(self, backend: Backend) -> Self:
+        """Return a reranker of another backend, with these settings, cache and limits."""
+        return self._sibling(
+            backend,
+            self.settings,
+            self._limiter,
+            checkpointer=self._checkpointer,
+            cache=self._cache,
+        )
+
     @property
     def questions_at_once(self) -> int:
         """How many questions of a batch are worked on at the same time, >= 1."""

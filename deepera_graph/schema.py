@@ -370,12 +370,19 @@ class Backend:
         Raises:
             SettingsError: The backend was made from live objects and cannot be told from others.
         """
-        if self.spec is None:
-            raise SettingsError(
-                f"backend {self.name!r} was made from live objects, so its judgements cannot be "
-                "told from those of others; give it a spec, or name it 'package.module:factory'"
-            )
-        return {"name": self.name, "about": dict(self.about), "spec": _without(self.spec)}
+        return fingerprint_of(self.name, self.about, self.spec)
+
+
+def fingerprint_of(
+    name: str, about: Mapping[str, Any], spec: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return what the answers of some roles depend on; see `Backend.fingerprint`."""
+    if spec is None:
+        raise SettingsError(
+            f"backend {name!r} was made from live objects, so its judgements cannot be "
+            "told from those of others; give it a spec, or name it 'package.module:factory'"
+        )
+    return {"name": name, "about": dict(about), "spec": _without(spec)}
 
 
 def _without(value: Any) -> Any:

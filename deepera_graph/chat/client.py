@@ -5,8 +5,9 @@ import json
 import re
 import weakref
 from collections.abc import Awaitable, Mapping, Sequence
+from copy import copy
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
 from langchain_core.language_models import BaseChatModel
@@ -193,6 +194,17 @@ class ChatModel:
         binds_tools = type(model).bind_tools is not BaseChatModel.bind_tools
         others: tuple[OutputMode, ...] = ("tools", "text") if binds_tools else ("text",)
         self.output_modes = OutputModes(OPENAI_MODES if self._is_openai else others)
+
+    def with_temperature(self, temperature: float) -> Self:
+        """Return the same model at another temperature; as it is, if it has none to set.
+
+        Both share their limits, and what is known of the server.
+        """
+        if getattr(self.langchain, "temperature", None) is None:
+            return self
+        twin = copy(self)
+        twin.langchain = self.langchain.model_copy(update={"temperature": temperature})
+        return twin
 
     async def call(
         self,

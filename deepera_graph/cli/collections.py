@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from shutil import rmtree
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -58,6 +59,7 @@ def rename(
     """Give a collection another name."""
     with _open(place) as catalogue:
         n_passages = catalogue.rename(name, to)
+    _move_neighbours(place, name, to)
     tell(
         output,
         {"renamed": name, "to": to, "n_passages": n_passages},
@@ -78,7 +80,21 @@ def delete(
         if not asking.yes:
             typer.confirm(f"Delete {name!r} with its {held}?", abort=True, err=True)
         n_deleted = catalogue.delete(name)
+    _move_neighbours(place, name, None)
     tell(output, {"deleted": name, "n_passages": n_deleted}, lambda: f"{name!r} deleted ({held})")
+
+
+def _move_neighbours(place: options.PlaceOptions, name: str, to: str | None) -> None:
+    """Have the neighbours of a collection go where it went; away if that is nowhere."""
+    from deepera_graph.cli.opening import neighbours_of
+
+    folder = neighbours_of(place, name)
+    if not folder.is_dir():
+        return
+    if to is None:
+        rmtree(folder)
+    else:
+        folder.replace(neighbours_of(place, to))
 
 
 def _list(place: options.PlaceOptions) -> tuple[str, Sequence[CollectionInfo]]:

@@ -39,6 +39,7 @@ COMMANDS = {  # and the module that each is a function of
     "doctor": "doctor",
     "config show": "config",
     "bench table": "bench",
+    "bench multihop": "bench",
     "bench build": "build",
     "bench natural": "bench",
     "bench realism": "bench",

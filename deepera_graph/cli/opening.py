@@ -13,6 +13,7 @@ from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
 
 import typer
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from deepera_graph.cache.store import JudgementCache
     from deepera_graph.jobs.ray import RayEngine
+    from deepera_graph.multihop.graph import NeighbourGraph
     from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.retrieval.collection import Mode
     from deepera_graph.retrieval.sources import Skipped, SkippedKind
@@ -46,6 +48,7 @@ _PLAIN_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,39}")
 _KEY_VARIABLE = "OPENAI_API_KEY"
 _SERVER_KEY_VARIABLE = "QDRANT_API_KEY"
 _LOCAL_EMBEDDINGS = "langchain_deepera:EvidenceEmbeddings"
+_NEIGHBOURS = "neighbours"
 _MOST_KEPT = 1000  # records that could not be used
 _MAX_WORKERS = 16  # as many calls as are in flight by default
 _THRESHOLDS = "a number from 0 to 1, gap[:FLOOR], quantile:SHARE[:FLOOR] or KIND=T,...,default=T"
@@ -364,6 +367,28 @@ def keep_embedded(opened: PassageStore, keep: options.KeepOptions) -> Callable[[
     from deepera_graph.judges.trained.backend import local_model
 
     return local_model(**how).encoder.keep_held
+
+
+def neighbours_of(place: options.PlaceOptions, collection: str) -> Path:
+    """Return the folder of a collection's neighbours: beside it, or for a server's one here."""
+    name = quote(collection, safe="")
+    if place.qdrant_url is None:
+        return Path(place.path or options.data_folder()) / _NEIGHBOURS / name
+    server = re.split("//|@", place.qdrant_url)[-1].rstrip("/")  # without a login
+    return options.data_folder() / _NEIGHBOURS / quote(server, safe="") / name
+
+
+def load_neighbours(store: options.StoreOptions) -> NeighbourGraph:
+    """Open the neighbours of a collection."""
+    from deepera_graph.multihop.graph import NeighbourGraph
+
+    folder = neighbours_of(store, store.collection or "")
+    if not folder.is_dir():
+        raise StoreError(
+            f"collection {store.collection!r} has no neighbours yet: "
+            f"deepera index SOURCE --collection {store.collection} --neighbours 16"
+        )
+    return NeighbourGraph.load(folder)
 
 
 def place_of(store: options.PlaceOptions) -> dict[str, Any]:

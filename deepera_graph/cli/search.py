@@ -23,24 +23,32 @@ from deepera_graph.cli.console import (
     text_console,
     write_bytes,
 )
+from deepera_graph.cli.multihop import HopOptions, ask_in_steps, check_options
 from deepera_graph.cli.options import opt
 from deepera_graph.errors import BackendError, InputError, SettingsError
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
+    from langchain_core.embeddings import Embeddings
 
     from deepera_graph.cli.opening import Source
+    from deepera_graph.multihop.graph import NeighbourGraph
+    from deepera_graph.multihop.retriever import AdaptiveRetriever
     from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.result import RerankResult
+    from deepera_graph.retrieval.store import PassageStore
+    from deepera_graph.retrieval.word_index import WordIndex
 
 DAILY = {
     "index": (
-        "collection", "path", "qdrant_url", "mode", "embeddings", "max_words", "verbose",
+        "collection", "path", "qdrant_url", "mode", "embeddings", "neighbours", "max_words",
+        "verbose",
         "as_json", "quiet",
     ),
     "ask": (
-        "collection", "path", "retrieve", "where", "answer", "preset", "backend", "model",
-        "base_url", "threshold", "top_n", "format", "verbose", "as_json", "quiet",
+        "collection", "path", "retrieve", "adaptive", "multihop", "where", "answer", "preset",
+        "backend", "model", "base_url", "threshold", "top_n", "format", "verbose", "as_json",
+        "quiet",
     ),
 }  # fmt: skip
 _BATCH_OF_EMBEDDINGS = 32
@@ -62,6 +70,19 @@ class NewStoreOptions(options.StoreOptions):
         metavar="HOW",
         shown="hybrid with --embeddings, else sparse",
     )
+    neighbours: int | None = _store(
+        "Also find the N nearest neighbours of every passage, e.g. 16, for `deepera ask "
+        "--adaptive`. A collection that has neighbours has them brought up to date whenever "
+        "passages are added.",
+        brief="Also find the N nearest neighbours of every passage, for `ask --adaptive`.",
+        metavar="N",
+        least=1,
+    )
+    neighbours_by: Literal["meaning", "words"] | None = _store(
+        "With --neighbours: whether near is what means the same, or what has the same words.",
+        metavar="HOW",
+        shown="meaning if the collection is searched by words, else words",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +90,19 @@ class SearchOptions:
     """What is searched for."""
 
     retrieve: int = _store("Candidates retrieved.", metavar="K", default=30, least=1)
+    adaptive: bool = _store(
+        "Also look at the neighbours of passages that are close to the question, and at theirs: "
+        "for questions whose evidence no single search brings together. Needs a collection with "
+        "--neighbours; those of a SOURCE are found anew.",
+        brief="Also look at neighbours of what is found.",
+        default=False,
+    )
+    explore: int | None = _store(
+        "With --adaptive: most passages compared with the question.",
+        metavar="N",
+        least=1,
+        shown="50, at least as many as --retrieve",
+    )
     where: list[str] | None = _store(
         "Only passages with this metadata: FIELD=VALUE, or 'year>=2015' in quotes; VALUE may be "
         'JSON: a list, or a range as {"gte": 2015}. May be repeated.',
@@ -110,6 +144,8 @@ def index(
     from deepera_graph.cli.opening import Source, keep_embedded, keep_with, open_collection
 
     keep_with(None, keep)  # says what is wrong with it
+    if store.neighbours_by is not None and store.neighbours is None:
+        raise SettingsError("--neighbours-by goes with --neighbours")
     read = Source(source, reading, verbose=output.verbose)
     read.check()
     with open_collection(store, mode=store.mode, must_exist=False) as opened:
@@ -124,18 +160,56 @@ def index(
             opened.drop_if_new()
             raise
         n_in_all, mode = opened.count(), opened.mode
+        graph = _find_neighbours(opened, store, quiet=output.quiet)
     read.tell()
-    plain = {"mode": mode, "indexed": n_indexed, "in_collection": n_in_all}
+    plain: dict[str, Any] = {"mode": mode, "indexed": n_indexed, "in_collection": n_in_all}
+    if graph is not None:
+        plain["neighbours"] = {"k": graph.k, "by": graph.kind, "passages": len(graph)}
     skipped = [{"place": one.place, "reason": one.reason} for one in read.skipped]
     tell(
         output,
         {"collection": store.collection, **plain, "skipped": skipped},
         lambda: (
             f"{count(n_indexed, 'passage')} indexed in {store.collection!r} ({mode}); "
-            f"it holds {n_in_all} now"
+            f"it holds {n_in_all} now" + _describe_neighbours(graph)
         ),
     )
     raise typer.Exit(read.exit_code)
+
+
+def _find_neighbours(
+    opened: PassageStore, store: NewStoreOptions, *, quiet: bool
+) -> NeighbourGraph | None:
+    """Find the neighbours of what a collection holds, or update them; None if unwanted."""
+    from deepera_graph.cli.opening import find_embeddings, neighbours_of
+
+    folder = neighbours_of(store, store.collection or "")
+    if store.neighbours is None and not folder.is_dir():
+        return None
+    from deepera_graph.multihop.graph import K, NeighbourGraph
+
+    known = NeighbourGraph.load(folder) if folder.is_dir() else None
+    own = opened.vectorstore.embeddings
+    with progress_bar("finding neighbours", total=opened.count(), hidden=quiet) as bar:
+
+        def watch(n: int) -> None:
+            bar.move(to=n, count=n)
+
+        using = None if own is not None else find_embeddings("local")
+        k = store.neighbours or (known.k if known is not None else K)
+        by = store.neighbours_by or (known.kind if known is not None else None)
+        if known is not None and (k, by) == (known.k, known.kind):
+            graph = known.update(opened, using, on_progress=watch)
+        else:
+            graph = NeighbourGraph.of_store(opened, k, by=by, embeddings=using, on_progress=watch)
+    graph.save(folder)
+    return graph
+
+
+def _describe_neighbours(graph: NeighbourGraph | None) -> str:
+    if graph is None:
+        return ""
+    return f"; {count(graph.k, 'neighbour')} of each by {graph.kind}"
 
 
 def _batches(embeddings: str | None) -> dict[str, Any]:
@@ -158,6 +232,7 @@ def ask(
     cache: options.CacheOptions,
     budget: options.BudgetOptions,
     kept: options.FilterOptions,
+    hops: HopOptions,
     output: options.ShowOptions,
 ) -> None:
     """Find the evidence for a question in a collection, a file or a folder."""
@@ -171,14 +246,38 @@ def ask(
     )
     from deepera_graph.settings import Settings
 
+    check_options(hops, judge, kept, search.format, adaptive=search.adaptive, answer=search.answer)
     settings = Settings.of(settings_of(judge, kept, budget, answer=search.answer))
     if not question.strip():
         raise InputError("the question is empty")
     conditions = _read_conditions(search.where or [])
+    if search.explore is not None and not search.adaptive:
+        raise SettingsError("--explore goes with --adaptive")
     if source is not None and Path(question).is_file() and not Path(source).exists():
         raise InputError(f"the QUESTION comes first, then the SOURCE: {question!r} is a file")
     _check_one_place(source, store)
     read = None if source is None else Source(source, reading, verbose=output.verbose)
+    if hops.multihop:
+        raise typer.Exit(
+            ask_in_steps(
+                question,
+                read,
+                place=store,
+                conditions=conditions,
+                hops=hops,
+                judge=judge,
+                cache=cache,
+                budget=budget,
+                k=kept.top_n,
+                make_adaptive=partial(
+                    _make_adaptive, place=store, search=search, conditions=conditions
+                )
+                if search.adaptive
+                else None,
+                as_json=output.as_json or search.format == "json",
+                quiet=output.quiet,
+            )
+        )
     backend = open_judge(judge, keep_with(find_collection_folder(store), keep))
     from deepera_graph.cli.evidence import show_result  # takes a second, so after all checks
     from deepera_graph.export import export_result
@@ -247,10 +346,13 @@ def _search(
     Only a collection, embeddings and conditions on metadata need Qdrant, which takes a second.
     """
     from deepera_graph.cli.evidence import find_candidates
-    from deepera_graph.cli.opening import find_embeddings, open_collection
+    from deepera_graph.cli.opening import find_embeddings, load_neighbours, open_collection
 
     if read is None:
         with open_collection(place, must_exist=True) as opened:
+            if search.adaptive:
+                graph = load_neighbours(place)
+                return _search_adaptively(question, opened, graph, search, conditions)
             return find_candidates(opened, question, search.retrieve, conditions)
     read.check()
     if place.embeddings is None and not conditions:
@@ -259,6 +361,9 @@ def _search(
         with WordIndex() as words:
             read.fill(words, quiet=quiet)
             read.tell()
+            if search.adaptive and words.count() > 1:
+                graph = _build_graph(words.passages(), find_embeddings("local"))
+                return _search_adaptively(question, words, graph, search, {})
             return words.search(question, k=search.retrieve)
     from deepera_graph.retrieval.store import open_store
 
@@ -266,7 +371,70 @@ def _search(
     with open_store("source", path=":memory:", embeddings=embeddings) as store:
         read.fill(store, quiet=quiet, **_batches(place.embeddings))
         read.tell()
+        if search.adaptive and store.count() > 1:
+            passages = [one.passage for one in store.scan()]
+            graph = _build_graph(passages, embeddings or find_embeddings("local"))
+            return _search_adaptively(question, store, graph, search, conditions)
         return find_candidates(store, question, search.retrieve, conditions)
+
+
+def _build_graph(passages: list[Document], embeddings: Embeddings | None) -> NeighbourGraph:
+    """Find neighbours for one question; a few passages have fewer."""
+    from deepera_graph.multihop.graph import K, NeighbourGraph
+
+    k = min(K, len(passages) - 1)
+    if embeddings is None:
+        return NeighbourGraph.of_words(passages, k)
+    return NeighbourGraph.build(passages, embeddings, k)
+
+
+def _search_adaptively(
+    question: str,
+    source: PassageStore | WordIndex,
+    graph: NeighbourGraph,
+    search: SearchOptions,
+    conditions: dict[str, Any],
+) -> list[Document]:
+    """Return the best of what a search finds and of its neighbours."""
+    return _retriever_on(source, graph, search, conditions).find(question).documents
+
+
+def _retriever_on(
+    source: PassageStore | WordIndex,
+    graph: NeighbourGraph,
+    search: SearchOptions,
+    conditions: dict[str, Any],
+) -> AdaptiveRetriever:
+    from deepera_graph.multihop.adaptive import BUDGET
+    from deepera_graph.multihop.retriever import AdaptiveRetriever
+
+    return AdaptiveRetriever(
+        first_stage=source,
+        graph=graph,
+        where=conditions or None,
+        budget=search.explore or max(BUDGET, search.retrieve),
+        k=search.retrieve,
+    )
+
+
+def _make_adaptive(
+    source: PassageStore | WordIndex,
+    *,
+    place: options.StoreOptions,
+    search: SearchOptions,
+    conditions: dict[str, Any],
+) -> AdaptiveRetriever | None:
+    """Return a retriever for several questions; None where there is but one passage."""
+    from deepera_graph.cli.opening import find_embeddings, load_neighbours
+
+    if place.collection is not None:
+        return _retriever_on(source, load_neighbours(place), search, conditions)
+    if source.count() < 2:
+        return None
+    scan = getattr(source, "scan", None)
+    passages = source.passages() if scan is None else [one.passage for one in scan()]  # type: ignore[union-attr]  # an index of words has them
+    embeddings = find_embeddings(place.embeddings or "local")
+    return _retriever_on(source, _build_graph(passages, embeddings), search, conditions)
 
 
 def _rerank(

@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
-from uuid import NAMESPACE_URL, uuid5
+from uuid import NAMESPACE_URL, UUID, uuid5
 
 from langchain_core.documents import Document
 from langchain_qdrant import QdrantVectorStore, RetrievalMode
@@ -136,7 +136,7 @@ def build_points(
     vectors = _build_vectors(store, [join_title(passage) for passage in passages])
     return [
         models.PointStruct(
-            id=str(uuid5(NAMESPACE_URL, f"deepera:{name}")),
+            id=number_point(name),
             vector=vector,
             payload={ID: name, CONTENT: passage.page_content, METADATA: passage.metadata},
         )
@@ -144,7 +144,12 @@ def build_points(
     ]
 
 
-def point_id(point: models.ScoredPoint) -> str:
+def number_point(name: str) -> str:
+    """Return the number that the point of a passage has in Qdrant."""
+    return str(uuid5(NAMESPACE_URL, f"deepera:{name}"))
+
+
+def point_id(point: models.ScoredPoint | models.Record) -> str:
     """Return the passage's id; the point's own if another program stored it."""
     return str((point.payload or {}).get(ID) or point.id)
 
@@ -251,3 +256,82 @@ def _query_points(
 
 def _rank_key(found: FoundPoint) -> tuple[Any, ...]:
     return (-found.score, found.name)
+
+
+class StoredPassage(NamedTuple):
+    """A passage as it is in a store; its vector if that was asked for."""
+
+    passage: Document
+    vector: Sequence[float] | None
+
+
+class Near(NamedTuple):
+    """One passage near a vector."""
+
+    id: str
+    cosine: float
+
+
+def fetch_points(
+    store: QdrantVectorStore, names: Sequence[str], conditions: models.Filter | None
+) -> dict[str, Document]:
+    """Return passages by id; one that another program stored is known by its point's number."""
+    numbers = [number_point(name) for name in names] + [name for name in names if _is_uuid(name)]
+    if not numbers:
+        return {}
+    must: list[models.Condition] = [models.HasIdCondition(has_id=[*numbers])]
+    wanted = models.Filter(must=[*must, conditions] if conditions is not None else must)
+    found, _ = store.client.scroll(
+        store.collection_name, scroll_filter=wanted, limit=len(numbers), with_payload=True
+    )
+    return {point_id(point): _read_record(point) for point in found}
+
+
+def scroll_points(
+    store: QdrantVectorStore, n: int, offset: Any, *, with_vectors: bool
+) -> tuple[list[StoredPassage], Any]:
+    """Return the next *n* passages of a collection, and where to go on; None at the end."""
+    found, offset = store.client.scroll(
+        store.collection_name,
+        limit=n,
+        offset=offset,
+        with_payload=True,
+        with_vectors=[DENSE_NAME] if with_vectors else False,
+    )
+    return [StoredPassage(_read_record(one), _read_vector(one)) for one in found], offset
+
+
+def find_near(
+    store: QdrantVectorStore, vectors: Sequence[Sequence[float]], k: int
+) -> list[list[Near]]:
+    """Return for each vector the best *k* points by their dense vectors."""
+    requests = [
+        models.QueryRequest(
+            query=[float(one) for one in vector], using=DENSE_NAME, limit=k, with_payload=[ID]
+        )
+        for vector in vectors
+    ]
+    found = store.client.query_batch_points(store.collection_name, requests)
+    return [[Near(point_id(one), one.score) for one in each.points] for each in found]
+
+
+def _read_record(point: models.Record) -> Document:
+    payload = point.payload or {}
+    return Document(
+        id=point_id(point),
+        page_content=payload.get(CONTENT) or "",
+        metadata=dict(payload.get(METADATA) or {}),
+    )
+
+
+def _read_vector(point: models.Record) -> Sequence[float] | None:
+    vectors: Any = point.vector  # the dense one has no name: alone it is not in a dictionary
+    return vectors.get(DENSE_NAME) if isinstance(vectors, dict) else vectors
+
+
+def _is_uuid(name: str) -> bool:
+    try:
+        UUID(name)
+    except ValueError:
+        return False
+    return True

@@ -5,7 +5,7 @@ import logging
 import re
 import sqlite3
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import islice
 from json import JSONDecodeError
@@ -31,12 +31,17 @@ from deepera_graph.retrieval.collection import (
 )
 from deepera_graph.retrieval.search import (
     METADATA,
+    Near,
+    StoredPassage,
     build_condition,
     build_filter,
     build_points,
     build_probes,
+    fetch_points,
+    find_near,
     rank_points,
     read_point,
+    scroll_points,
 )
 from deepera_graph.settings import check_at_least
 
@@ -215,6 +220,66 @@ class PassageStore:
     ) -> list[Document]:
         """Return what `search` returns, from a thread."""
         return await asyncio.to_thread(self.search, question, k, where=where)
+
+    def fetch(
+        self, ids: Sequence[str], *, where: Mapping[str, Any] | None = None
+    ) -> list[Document]:
+        """Return passages by their ids, in this order; those that are not there are left out.
+
+        Args:
+            ids: As `search` returns them.
+            where: Conditions on metadata that they must meet, as for `search`.
+
+        Raises:
+            SettingsError: *where* is out of range.
+            StoreError: The store cannot be reached.
+        """
+        names = list(dict.fromkeys(ids))
+        conditions = build_filter(where)
+        with self._open():
+            found = fetch_points(self.vectorstore, names, conditions)
+        return [found[name] for name in names if name in found]
+
+    async def afetch(
+        self, ids: Sequence[str], *, where: Mapping[str, Any] | None = None
+    ) -> list[Document]:
+        """Return what `fetch` returns, from a thread."""
+        return await asyncio.to_thread(self.fetch, ids, where=where)
+
+    def scan(self, *, vectors: bool = False, batch_size: int = 256) -> Iterator[StoredPassage]:
+        """Yield all passages, and their dense vectors if *vectors*.
+
+        Raises:
+            SettingsError: Vectors are asked for, and the store has none.
+            StoreError: The store cannot be reached.
+        """
+        if vectors and self.mode == "sparse":
+            raise SettingsError("a sparse store has no vectors of meaning")
+        offset: Any = None
+        while True:
+            with self._open():
+                found, offset = scroll_points(
+                    self.vectorstore, batch_size, offset, with_vectors=vectors
+                )
+            yield from found
+            if offset is None:
+                return
+
+    def search_near(self, vectors: Sequence[Sequence[float]], k: int) -> list[list[Near]]:
+        """Return for each vector the best *k* passages by meaning, with their cosines.
+
+        On a server this is its own, approximate search.
+
+        Raises:
+            StoreError: The store cannot be reached.
+        """
+        with self._open():
+            return find_near(self.vectorstore, vectors, k)
+
+    @property
+    def is_on_server(self) -> bool:
+        """Whether a Qdrant server holds the passages, and not this process."""
+        return not self._embedded
 
     def count(self) -> int:
         """Return how many passages there are."""

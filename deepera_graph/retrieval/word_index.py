@@ -2,9 +2,10 @@
 
 import json
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
+from heapq import nsmallest
 from itertools import islice
 from typing import Any, Self
 from zlib import crc32
@@ -90,7 +91,8 @@ class WordIndex:
 
     def __init__(self) -> None:
         self._passages: dict[str, Document] = {}
-        self._weights: dict[str, dict[int, float]] = {}
+        self._terms: dict[str, list[int]] = {}
+        self._weights: dict[int, dict[str, float]] = {}  # of the passages that have a term
 
     def __enter__(self) -> Self:
         return self
@@ -112,7 +114,7 @@ class WordIndex:
                 name = name_passage(passage)
                 check_storable(name, passage)
                 self._passages[name] = passage
-                self._weights[name] = weigh_terms(join_title(passage))
+                self._put(name, weigh_terms(join_title(passage)))
             written += len(batch)
             if on_progress is not None:
                 on_progress(written)
@@ -128,16 +130,24 @@ class WordIndex:
         if not question.strip():
             raise InputError("the question is empty")
         check_at_least("k", k, 1)
-        asked = self._weigh_question(count_terms(question))
         scores = {
-            name: round(
-                sum(weights[term] * asked[term] for term in asked.keys() & weights), DECIMALS
-            )
-            for name, weights in self._weights.items()
-            if asked.keys() & weights
+            name: round(score, DECIMALS)
+            for name, score in self._score(count_terms(question)).items()
         }
-        best = sorted(scores, key=lambda name: (-scores[name], name))[:k]
+        best = nsmallest(k, scores, key=lambda name: (-scores[name], name))
         return [self._as_found(name, scores[name], rank) for rank, name in enumerate(best, start=1)]
+
+    def fetch(self, ids: Sequence[str]) -> list[Document]:
+        """Return passages by their ids, in this order; those that are not there are left out."""
+        return [
+            self._passages[name].model_copy(update={"id": name})
+            for name in dict.fromkeys(ids)
+            if name in self._passages
+        ]
+
+    def passages(self) -> list[Document]:
+        """Return all passages, in the order they came in."""
+        return self.fetch([*self._passages])
 
     def count(self) -> int:
         """Return how many passages there are."""
@@ -145,16 +155,25 @@ class WordIndex:
 
     def close(self) -> None:
         """Forget the passages."""
-        self._passages, self._weights = {}, {}
+        self._passages, self._terms, self._weights = {}, {}, {}
 
-    def _weigh_question(self, counts: Mapping[int, int]) -> dict[int, float]:
+    def _put(self, name: str, weights: Mapping[int, float]) -> None:
+        for term in self._terms.get(name, ()):
+            del self._weights[term][name]
+        self._terms[name] = [*weights]
+        for term, weight in weights.items():
+            self._weights.setdefault(term, {})[name] = weight
+
+    def _score(self, counts: Mapping[int, int]) -> dict[str, float]:
         """Multiply by the inverse document frequency, as Qdrant's IDF modifier does."""
-        n = len(self._weights)
-        asked = {}
+        n = len(self._passages)
+        scores: dict[str, float] = defaultdict(float)
         for term, count in counts.items():
-            n_with = sum(term in weights for weights in self._weights.values())
-            asked[term] = count * math.log((n - n_with + 0.5) / (n_with + 0.5) + 1)
-        return asked
+            having = self._weights.get(term, {})
+            asked = count * math.log((n - len(having) + 0.5) / (len(having) + 0.5) + 1)
+            for name, weight in having.items():
+                scores[name] += weight * asked
+        return scores
 
     def _as_found(self, name: str, score: float, rank: int) -> Document:
         passage = self._passages[name]

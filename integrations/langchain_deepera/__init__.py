@@ -1,4 +1,4 @@
-"""DeepEra in LangChain: compressor, retriever, cross-encoder, embeddings, a tool for evidence."""
+"""DeepEra in LangChain: compressor, retriever, cross-encoder, embeddings, tools for agents."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from langchain_deepera.compressor import DeepEraCompressor
     from langchain_deepera.models import EvidenceCrossEncoder, EvidenceEmbeddings
     from langchain_deepera.retriever import DeepEraRetriever
-    from langchain_deepera.tool import create_evidence_tool
+    from langchain_deepera.tool import create_evidence_tool, create_multihop_tool
 
 _HOME = {
     "DeepEraCompressor": "compressor",
@@ -15,6 +15,7 @@ _HOME = {
     "EvidenceCrossEncoder": "models",
     "EvidenceEmbeddings": "models",
     "create_evidence_tool": "tool",
+    "create_multihop_tool": "tool",
 }
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "EvidenceCrossEncoder",
     "EvidenceEmbeddings",
     "create_evidence_tool",
+    "create_multihop_tool",
 ]
 
 

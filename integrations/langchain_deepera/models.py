@@ -40,6 +40,11 @@ class EvidenceCrossEncoder(BaseCrossEncoder):
         asked: SettingsKwargs = {"content": "passage", **settings, "stop_after": None}
         self._reranker = EvidenceReranker(backend, **asked)
 
+    @property
+    def backend(self) -> Backend:
+        """Who judges."""
+        return self._reranker.backend
+
     def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
         """Return the score of each (question, text), in [0, 1], in the same order.
 

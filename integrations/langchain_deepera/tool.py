@@ -7,8 +7,11 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, Field
 
 from deepera_graph import (
+    BackendError,
     DeepEraError,
     EvidenceReranker,
+    MultiHopAgent,
+    MultiHopResult,
     RankedPassage,
     RerankResult,
     SettingsError,
@@ -22,6 +25,11 @@ from langchain_deepera.retriever import DeepEraRetriever
 _DESCRIPTION = (
     "Find passages that give direct evidence for a scientific question. Returns short numbered "
     "pieces of evidence with their sources, or says that there is none."
+)
+_OF_HOPS = (
+    "Answer a question that takes several steps, such as one about the birthplace of the author of "
+    "a book. Returns the sub-questions, their answers with the sentences that prove them, and the "
+    "answer, or says that the evidence does not suffice."
 )
 _JUDGES = {DeepEraCompressor: "compressor.reranker", EvidenceReranker: "reranker"}
 _NOTHING = "Say that no evidence was found; do not answer from other knowledge."
@@ -80,6 +88,61 @@ def create_evidence_tool(
         response_format="content_and_artifact",
         handle_tool_error=True,
     )
+
+
+class MultiHopQuestion(BaseModel):
+    """What the tool for several hops is asked."""
+
+    question: str = Field(description="One complete question, with full names.")
+
+
+def create_multihop_tool(
+    agent: MultiHopAgent, *, name: str = "answer_in_steps", description: str = _OF_HOPS
+) -> BaseTool:
+    """Return a tool that answers questions of several hops: the path as text, its passages beside.
+
+    The artifact is the list of passages that steps or the answer cite, each with the numbers of its
+    steps under ``deepera_path``. That the evidence does not suffice is an answer; an error of ours
+    becomes a message of status ``error``, as with `create_evidence_tool`.
+
+    Args:
+        agent: Who answers, and where it looks.
+        name: What the calling agent names it.
+        description: Tells the calling agent when to call it.
+
+    Raises:
+        SettingsError: It is no `MultiHopAgent`.
+    """
+    if not isinstance(agent, MultiHopAgent):
+        raise SettingsError(f"the tool needs a MultiHopAgent, got {agent!r:.80}")
+
+    def solve(question: str) -> tuple[str, list[Document]]:
+        try:
+            return _with_path(agent.solve(question))
+        except DeepEraError as error:
+            raise _tool_error(error) from error
+
+    async def asolve(question: str) -> tuple[str, list[Document]]:
+        try:
+            return _with_path(await agent.asolve(question))
+        except DeepEraError as error:
+            raise _tool_error(error) from error
+
+    return StructuredTool.from_function(
+        solve,
+        asolve,
+        name=name,
+        description=description,
+        args_schema=MultiHopQuestion,
+        response_format="content_and_artifact",
+        handle_tool_error=True,
+    )
+
+
+def _with_path(result: MultiHopResult) -> tuple[str, list[Document]]:
+    if result.outcome == "failed":
+        raise BackendError(result.answer["cause"])
+    return result.to_text(), result.to_documents()
 
 
 def _to_retriever(given: Any) -> DeepEraRetriever:

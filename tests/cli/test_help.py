@@ -31,6 +31,7 @@ WITH_JSON = (
     "calibrate",
     "bench table",
     "bench natural",
+    "bench multihop",
     "bench realism",
     "bench study",
     "bench build",

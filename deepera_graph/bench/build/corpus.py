@@ -25,11 +25,11 @@ from sklearn.neighbors import NearestNeighbors  # type: ignore[import-untyped]  
 
 from deepera_graph.bench.build.plan import BuildPlan, DropRecord
 from deepera_graph.bench.data.instance import DatasetError
-from deepera_graph.bench.rankers.retrieval import unit_rows
 from deepera_graph.cache.role import cache_key
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError
 from deepera_graph.retrieval.store import open_store
+from deepera_graph.retrieval.vectors import unit_rows
 from deepera_graph.text.words import split_sentences
 
 STAGE = "documents"

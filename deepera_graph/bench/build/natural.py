@@ -12,8 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from deepera_graph.bench.build.corpus import Document
 from deepera_graph.bench.build.gates import containment
 from deepera_graph.bench.data.instance import Context, DatasetError, Instance
-from deepera_graph.bench.rankers.retrieval import BM25Index, cosines, unit_rows
+from deepera_graph.bench.rankers.retrieval import BM25Index
 from deepera_graph.errors import SettingsError
+from deepera_graph.retrieval.vectors import cosines, unit_rows
 
 N_CANDIDATES = 30
 UNLABELLED = "unlabelled"

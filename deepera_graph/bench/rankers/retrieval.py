@@ -13,7 +13,7 @@ import bm25s  # type: ignore[import-untyped]  # has no stubs
 import numpy as np
 import Stemmer  # type: ignore[import-not-found]  # a C extension without stubs
 from langchain_core.embeddings import Embeddings
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from deepera_graph.bench.data.instance import UnavailableError
 from deepera_graph.bench.rankers.base import (
@@ -33,6 +33,7 @@ from deepera_graph.chat.client import find_key_variable
 from deepera_graph.chat.errors import NO_KEY
 from deepera_graph.judges.cross_encoder.models import weights
 from deepera_graph.packages import call_foreign, check_extra
+from deepera_graph.retrieval.vectors import unit_rows
 
 STEMMER = "english"
 STOP_WORDS = "en"
@@ -221,15 +222,3 @@ def dense_sentences(model: str) -> Dense:
     embeddings = SentenceEmbeddings(model)
     about = {"kind": "dense sentence-transformers", **embeddings.about, **sentence_versions()}
     return Dense(embeddings, name=f"dense {model}", fingerprint=about)
-
-
-def unit_rows(vectors: ArrayLike) -> NDArray[np.float32]:
-    """Return rows of length 1, or 0 where a row is zero; shape (n, n_dimensions)."""
-    rows = np.atleast_2d(np.asarray(vectors, dtype=np.float32))
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float32)
-
-
-def cosines(units: NDArray[np.float32], vector: Sequence[float]) -> NDArray[np.float64]:
-    """Return the cosine of each unit row with a vector, in [-1, 1]; shape (n,)."""
-    return np.asarray(units @ unit_rows(vector)[0], dtype=np.float64)

@@ -12,7 +12,7 @@ from deepera_graph.bench.build.corpus import DIMENSIONS, CachedEmbeddings, LsaEm
 from deepera_graph.bench.data.instance import Dataset, DatasetError
 from deepera_graph.bench.figures import CurveFigure, CurvePoints
 from deepera_graph.bench.metrics.ranking import JudgedRanking, compute
-from deepera_graph.bench.rankers.retrieval import BM25Index, unit_rows
+from deepera_graph.bench.rankers.retrieval import BM25Index
 from deepera_graph.bench.studies.base import (
     BM25,
     LSA,
@@ -24,6 +24,7 @@ from deepera_graph.bench.studies.base import (
 from deepera_graph.bench.studies.results import Cell, Column, Grid, StudyResult
 from deepera_graph.bench.table import MetricEstimate
 from deepera_graph.cache.store import JudgementCache
+from deepera_graph.retrieval.vectors import unit_rows
 
 CUTS = (1, 3, 5, 10, 30)
 Scores = NDArray[np.float64]

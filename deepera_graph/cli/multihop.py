@@ -1,0 +1,243 @@
+"""`deepera ask --multihop`: the steps of a question of several hops, or the passages on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from deepera_graph.cli import config, options
+from deepera_graph.cli.console import (
+    OK,
+    SOME_FAILED,
+    count,
+    progress_bar,
+    say,
+    write_bytes,
+    write_json,
+)
+from deepera_graph.cli.options import opt
+from deepera_graph.errors import BackendError, SettingsError
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+    from deepera_graph.cli.opening import Source
+    from deepera_graph.multihop.expansion import HopResult
+    from deepera_graph.multihop.outcome import MultiHopResult
+    from deepera_graph.multihop.retriever import AdaptiveRetriever
+    from deepera_graph.retrieval.store import PassageStore
+    from deepera_graph.retrieval.word_index import WordIndex
+
+    Find = Callable[[str, int], Sequence[Document]]
+    MakeAdaptive = Callable[[PassageStore | WordIndex], AdaptiveRetriever | None]
+
+_hops = partial(opt, panel="Several hops")
+_SHOWN_CHARS = 300
+_FIRST_STAGE = 10  # passages a sub-question is answered from
+_K = 10
+_OF_JUDGES = ("preset", "backend", "mode", "group_size", "cascade")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HopOptions:
+    """Whether a question is answered in several steps."""
+
+    multihop: bool = _hops(
+        "For a question whose evidence lies in several passages that no single search brings "
+        "together. With a chat model (--model): ask sub-questions, answer each from its own "
+        "search, then answer the question, with the sentences that prove every step. Without one: "
+        "find the passages on the way, in their order.",
+        brief="Answer in several steps (--model), or find the passages on the way.",
+        default=False,
+    )
+    max_steps: int | None = _hops(
+        "With --multihop and a chat model: most sub-questions.", metavar="N", least=1, shown="6"
+    )
+
+
+def check_options(
+    hops: HopOptions,
+    judge: options.JudgeOptions,
+    kept: options.FilterOptions,
+    form: str,
+    *,
+    adaptive: bool,
+    answer: bool,
+) -> None:
+    """Raise `SettingsError` for an option that means nothing here; a file may well have it."""
+    if hops.max_steps is not None and not (hops.multihop and judge.model):
+        raise SettingsError("--max-steps goes with --multihop and --model")
+    if not hops.multihop:
+        return
+    needing = [name for name, wanted in (("answer", answer), ("adaptive", adaptive)) if wanted]
+    if needing and not judge.model:
+        raise SettingsError(f"--{needing[0]} with --multihop needs --model")
+    given = [name for name in _OF_JUDGES if getattr(judge, name) is not None]
+    given += [one.name for one in fields(kept) if getattr(kept, one.name) not in (None, False)]
+    unfit = [name for name in given if name not in config.taken and name != "top_n"]
+    if unfit:
+        raise SettingsError(f"--{unfit[0].replace('_', '-')} does not go with --multihop")
+    if form not in ("text", "json"):
+        raise SettingsError(f"--format {form} does not go with --multihop: it has text and json")
+
+
+def ask_in_steps(
+    question: str,
+    source: Source | None,
+    *,
+    place: options.StoreOptions,
+    conditions: dict[str, Any],
+    hops: HopOptions,
+    judge: options.JudgeOptions,
+    cache: options.CacheOptions,
+    budget: options.BudgetOptions,
+    k: int | None,
+    make_adaptive: MakeAdaptive | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Answer a question, or find its passages, and show that; return the exit code.
+
+    *make_adaptive* makes of what was opened a retriever that follows neighbours; None if that is
+    not wanted.
+    """
+    if judge.model is None:
+        with _open_source(source, place, conditions, quiet=quiet) as opened:
+            from deepera_graph.multihop.expansion import expand_hops
+
+            found = expand_hops(question, _find_in(opened, conditions), k=k or _K)
+        _write(_hops_as_dict(found) if as_json else _hops_as_text(found), as_json=as_json)
+        return OK
+    from deepera_graph.cli.opening import chat_backend, judgements_of
+    from deepera_graph.multihop.agent import MultiHopAgent
+
+    backend = chat_backend(judge, domain=judge.domain)
+    settings: dict[str, Any] = {
+        "max_steps": hops.max_steps,
+        "max_concurrency": judge.max_concurrency,
+        "budget": options.given(budget) or None,
+    }
+    chosen = {name: one for name, one in settings.items() if one is not None}
+    with (
+        judgements_of(backend, cache.cache) as kept,
+        _open_source(source, place, conditions, quiet=quiet) as opened,
+    ):
+        find = _find_in(opened, conditions)
+        adaptive = None if make_adaptive is None else make_adaptive(opened)
+        retriever = adaptive or (lambda asked: find(asked, _FIRST_STAGE))
+        agent = MultiHopAgent(backend, retriever, cache=kept, **chosen)
+        result = _follow(agent, question, quiet=quiet)
+    if result.outcome == "failed" and not any(one["answer"] for one in result.steps):
+        raise BackendError(result.problems[0] if result.problems else result.answer["cause"])
+    _write(result.to_dict() if as_json else result.to_text(), as_json=as_json)
+    return OK if result.outcome in ("answered", "insufficient_evidence") else SOME_FAILED
+
+
+def _follow(agent: Any, question: str, *, quiet: bool) -> MultiHopResult:
+    """Go the path under a bar that moves with every step."""
+    n_done = 0
+    with progress_bar("answering", hidden=quiet) as bar:
+        for event in agent.stream(question):
+            if event["event"] == "step":
+                n_done += 1
+                bar.move(count=n_done)
+            if event["event"] == "result":
+                result: MultiHopResult = event["result"]
+    return result
+
+
+@contextmanager
+def _open_source(
+    source: Source | None,
+    place: options.StoreOptions,
+    conditions: dict[str, Any],
+    *,
+    quiet: bool,
+) -> Iterator[PassageStore | WordIndex]:
+    """Open what is searched, again and again, for one question."""
+    from deepera_graph.cli.opening import find_embeddings, open_collection
+
+    if source is None:
+        with open_collection(place, must_exist=True) as store:
+            yield store
+        return
+    source.check()
+    if place.embeddings is None and not conditions:
+        from deepera_graph.retrieval.word_index import WordIndex
+
+        with WordIndex() as words:
+            source.fill(words, quiet=quiet)
+            source.tell()
+            yield words
+        return
+    from deepera_graph.retrieval.store import open_store
+
+    embeddings = find_embeddings(place.embeddings)
+    with open_store("source", path=":memory:", embeddings=embeddings) as store:
+        source.fill(store, quiet=quiet)
+        source.tell()
+        yield store
+
+
+def _find_in(opened: PassageStore | WordIndex, conditions: dict[str, Any]) -> Find:
+    """Return the search of a store, under the conditions on metadata."""
+    if not conditions:
+        return opened.search
+    search: Any = opened.search  # an index of words is opened where there are no conditions
+    return lambda asked, k: search(asked, k=k, where=conditions)
+
+
+def _write(found: Any, *, as_json: bool) -> None:
+    if as_json:
+        write_json(found)
+    else:
+        write_bytes(f"{found}\n".encode("utf-8", "backslashreplace"))
+
+
+def _hops_as_dict(found: HopResult) -> dict[str, Any]:
+    return {
+        "question": found.question,
+        "passages": [
+            {
+                "id": one.id,
+                "title": one.passage.metadata.get("title"),
+                "text": one.passage.page_content,
+                "score": one.score,
+                "hop": one.hop,
+                "query": one.query,
+                "via": one.via,
+            }
+            for one in found.passages
+        ],
+        "n_read": len(found.ranked),
+        "n_searches": found.n_searches,
+    }
+
+
+def _hops_as_text(found: HopResult) -> str:
+    """Return the passages in path order, each with what led to it."""
+    if not found.passages:
+        say("no passage shares a word with the question")
+    lines = [" ".join(found.question.split()), ""]
+    for number, one in enumerate(found.passages, start=1):
+        title = str(one.passage.metadata.get("title") or "")
+        led = f"led to by [{one.via}], " if one.via else ""
+        lines += [
+            f"{number:>2}. hop {one.hop}  {one.score:.2f}  [{one.id}] {title}".rstrip(),
+            f"    {_short(one.passage.page_content)}",
+            f"    {led}found by “{' '.join(one.query.split())}”",
+        ]
+    lines += [
+        "",
+        f"{count(len(found.passages), 'passage')} of {len(found.ranked)} that were read, in path "
+        f"order, after {found.n_searches} searches; for an answer give --model",
+    ]
+    return "\n".join(lines)
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN_CHARS else f"{line[:_SHOWN_CHARS].rstrip()} ..."

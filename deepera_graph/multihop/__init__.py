@@ -1,0 +1,1 @@
+"""Questions whose evidence lies in several passages that no single search brings together."""

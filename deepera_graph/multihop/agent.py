@@ -1,0 +1,441 @@
+"""The agent for questions of several hops, as a LangGraph state machine.
+
+receive -> plan -> retrieve (one branch a sub-question) -> gather -> reply (one branch a
+sub-question with passages) -> gather -> plan ... -> reason. Nothing found at all: -> abstain.
+
+Source:
+    SUNAR (Venktesh, Rathee and Anand): decomposition, neighbourhood-aware retrieval for each
+    sub-question, answers on the way, and a meta evidence reasoner at the end.
+"""
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from hashlib import sha256
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+
+from langchain_core.documents import Document
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
+from langgraph.graph import END, START, StateGraph
+
+from deepera_graph.budget import (
+    Budget,
+    Limiter,
+    Meter,
+    has_limit,
+    has_meter,
+    with_limit,
+    with_meter,
+)
+from deepera_graph.cache.role import CachedRole
+from deepera_graph.cache.store import JudgementCache
+from deepera_graph.errors import (
+    InputError,
+    SettingsError,
+)
+from deepera_graph.multihop import steps
+from deepera_graph.multihop.outcome import MultiHopResult
+from deepera_graph.multihop.roles import (
+    Conclusion,
+    MultiHopBackend,
+    Plan,
+    StepAnswer,
+    multihop_backend,
+)
+from deepera_graph.multihop.state import (
+    MultiHopInput,
+    MultiHopOutput,
+    MultiHopSettings,
+    MultiHopState,
+)
+from deepera_graph.multihop.step_search import Retrieve, measuring
+from deepera_graph.multihop.uncertainty import Uncertainty
+from deepera_graph.passages import check_question
+from deepera_graph.pipeline.call import CheckedRole, Event, RoleNode
+from deepera_graph.reranker import EvidenceReranker
+from deepera_graph.retrieval.word_index import name_passage
+from deepera_graph.runner import MADE_BY, versions
+from deepera_graph.schema import Backend, RoleAnswer
+from deepera_graph.usage import Usage
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.graph.state import CompiledStateGraph
+    from langgraph.types import Durability, StateSnapshot
+
+AnswerT = TypeVar("AnswerT", bound=RoleAnswer)
+Find = Callable[[str], Sequence[Document]]
+_STEPS_A_ROUND = 5  # plan, retrieve, gather, reply, gather
+_STEPS_APART = 8  # receive, the last plan, reason, the end, and some to spare
+_MODES: list[Any] = ["updates", "values"]
+
+
+class MultiHopKwargs(TypedDict, total=False):
+    """The settings as keyword arguments; see `MultiHopSettings`."""
+
+    max_steps: int
+    step_passages: int
+    final_passages: int
+    passages_a_step: int
+    max_concurrency: int
+    budget: Budget | Mapping[str, Any] | None
+    uncertainty: Uncertainty | Mapping[str, Any] | None
+
+
+def build_multihop_graph(
+    backend: MultiHopBackend | Backend | BaseChatModel | str,
+    retriever: Any,
+    settings: MultiHopSettings | Mapping[str, Any] | None = None,
+    *,
+    judge: EvidenceReranker | None = None,
+    checkpointer: "BaseCheckpointSaver[Any] | bool | None" = None,
+    cache: JudgementCache | None = None,
+) -> "CompiledStateGraph[MultiHopState, None, MultiHopInput, MultiHopOutput]":
+    """Compile the agent for one backend and one retriever.
+
+    In goes a `question`; out come the `steps` of the path, the `answer`, the `evidence` that it was
+    drawn from, and why the path `stopped`.
+
+    Args:
+        backend: The roles, or the chat model that plays all of them.
+        retriever: Where the passages of a sub-question are looked for: a LangChain retriever or
+            vector store, a passage store, or a function of the sub-question.
+        settings: How far the agent goes: `MultiHopSettings`, or some of them by name.
+        judge: Keeps of the passages of a step those that give evidence, told the earlier answers of
+            the path; None keeps what the retriever found, in its order.
+        checkpointer: As for `StateGraph.compile`.
+        cache: Where replies are kept; none are if None.
+
+    Raises:
+        SettingsError: The backend cannot be built, the retriever cannot be searched, a setting is
+            out of range, or uncertainty is wanted and cannot be measured.
+    """
+    roles = as_multihop_backend(backend)
+    chosen = read_settings(settings)
+    limiter = Limiter(chosen.max_concurrency)
+
+    def checked(name: str, role: Runnable[Any, Any], schema: type[AnswerT]) -> Any:
+        made: Runnable[Any, AnswerT] = CheckedRole(role, schema, limiter)
+        if cache is None:
+            return made
+        return CachedRole(
+            made, name=name, schema=schema, cache=cache, fingerprint=roles.fingerprint()
+        )
+
+    graph = StateGraph(MultiHopState, input_schema=MultiHopInput, output_schema=MultiHopOutput)
+    graph.add_node("receive", steps.receive)
+    graph.add_node(
+        "plan",
+        RoleNode(
+            "plan",
+            ask=partial(steps.ask_plan, settings=chosen),
+            role=checked("planner", roles.planner, Plan),
+            record=partial(steps.record_plan, settings=chosen),
+            on_failure=steps.plan_failed,
+            run_name=lambda state: f"plan from step {len(state['steps']) + 1}",
+        ),
+    )
+    graph.add_node(
+        "retrieve",
+        Retrieve(
+            retriever,
+            judge=judge,
+            settings=chosen,
+            uncertainty=measuring(roles, chosen, checked, retriever),
+        ),
+    )
+    graph.add_node("gather", steps.gather)
+    graph.add_node(
+        "reply",
+        RoleNode(
+            "reply",
+            ask=steps.ask_reply,
+            role=checked("replier", roles.replier, StepAnswer),
+            record=steps.record_reply,
+            on_failure=steps.reply_failed,
+            run_name=lambda task: f"answer step {task['step']['number']}",
+        ),
+    )
+    graph.add_node(
+        "reason",
+        RoleNode(
+            "reason",
+            ask=partial(steps.ask_reason, settings=chosen),
+            role=checked("reasoner", roles.reasoner, Conclusion),
+            record=partial(steps.record_conclusion, settings=chosen),
+            on_failure=partial(steps.reason_failed, settings=chosen),
+            run_name=lambda state: "answer from the path",
+        ),
+    )
+    graph.add_node("abstain", steps.abstain)
+
+    onward = partial(steps.next_steps, settings=chosen)
+    graph.add_edge(START, "receive")
+    graph.add_edge("receive", "plan")
+    graph.add_conditional_edges("plan", onward, ["retrieve", "plan", "reason", "abstain"])
+    graph.add_edge("retrieve", "gather")  # waits for every branch
+    graph.add_conditional_edges(
+        "gather",
+        partial(steps.next_replies, settings=chosen),
+        ["reply", "retrieve", "plan", "reason", "abstain"],
+    )
+    graph.add_edge("reply", "gather")
+    graph.add_edge("reason", END)
+    graph.add_edge("abstain", END)
+    return graph.compile(checkpointer=checkpointer, name="DeepEra multihop")
+
+
+def as_multihop_backend(
+    given: MultiHopBackend | Backend | BaseChatModel | str,
+) -> MultiHopBackend:
+    """Return roles as they are, and those of a chat model."""
+    return given if isinstance(given, MultiHopBackend) else multihop_backend(given)
+
+
+def read_settings(given: MultiHopSettings | Mapping[str, Any] | None) -> MultiHopSettings:
+    """Return settings, or raise `SettingsError` for one that is unknown or out of range."""
+    return given if isinstance(given, MultiHopSettings) else MultiHopSettings.of(given or {})
+
+
+class MultiHopAgent:
+    """Answers questions whose evidence lies in several passages that no single search finds.
+
+    ``MultiHopAgent("openai:gpt-5-mini", store, max_steps=6).solve(question).text``
+
+    Args:
+        backend: The roles, `multihop_backend`; or the chat model that is to play all of them, its
+            name, or a backend of it.
+        retriever: Where passages are looked for: an `AdaptiveRetriever`, any LangChain retriever or
+            vector store, a passage store, or a function of the question.
+        judge: Keeps of the passages of a step those that give evidence; it is told the earlier
+            answers. None keeps all that were found.
+        checkpointer: A LangGraph saver that keeps the state after every step; needs a
+            ``thread_id`` in the config.
+        cache: Where replies are kept, so that an equal one is not paid for twice.
+        settings: See `MultiHopSettings`: `max_steps`, `budget`, `uncertainty` and others.
+
+    Raises:
+        SettingsError: As `build_multihop_graph`.
+    """
+
+    def __init__(
+        self,
+        backend: MultiHopBackend | Backend | BaseChatModel | str,
+        retriever: Any,
+        *,
+        judge: EvidenceReranker | None = None,
+        checkpointer: "BaseCheckpointSaver[Any] | None" = None,
+        cache: JudgementCache | None = None,
+        **settings: Unpack[MultiHopKwargs],
+    ) -> None:
+        self.backend = as_multihop_backend(backend)
+        self.settings = read_settings(settings)
+        self._retriever, self._judge = retriever, judge
+        self._has_saver = checkpointer is not None
+        self.graph = build_multihop_graph(
+            self.backend,
+            retriever,
+            self.settings,
+            judge=judge,
+            checkpointer=checkpointer,
+            cache=cache,
+        )
+
+    def solve(
+        self, question: str, *, config: RunnableConfig | None = None, resume: bool = False
+    ) -> MultiHopResult:
+        """Answer one question.
+
+        Args:
+            question: What is asked; not blank.
+            config: A LangChain config: callbacks, tags, metadata, `max_concurrency`; with a
+                checkpointer the ``thread_id``.
+            resume: Whether to go on with what the checkpointer has of this thread: no call of a
+                step that was finished is made again.
+
+        Raises:
+            InputError: The question is blank, or the thread to resume is of another one.
+            SettingsError: There is no checkpointer to resume from, or the thread was begun by other
+                roles or with other settings.
+        """
+        *_, last = self.stream(question, config=config, resume=resume)
+        result: MultiHopResult = last["result"]
+        return result
+
+    async def asolve(
+        self, question: str, *, config: RunnableConfig | None = None, resume: bool = False
+    ) -> MultiHopResult:
+        """Do what `solve` does, in the running loop."""
+        async for event in self.astream(question, config=config, resume=resume):
+            last = event
+        result: MultiHopResult = last["result"]
+        return result
+
+    def stream(
+        self, question: str, *, config: RunnableConfig | None = None, resume: bool = False
+    ) -> Iterator[Event]:
+        """Yield an event for every step that gets done; the last one holds the result.
+
+        ``planned`` (the sub-questions), ``searched`` (a step and the ids of its passages), ``step``
+        (the record of a step that was answered, or not), ``answered`` (the final record) and
+        ``result``.
+        """
+        run = _Run(self, question, config)
+        if resume:
+            self._check_saver()
+            run.go_on(self.graph.get_state(run.config))
+        if not run.is_over:
+            for mode, chunk in self.graph.stream(
+                run.given, run.config, stream_mode=_MODES, durability=self._durability
+            ):
+                yield from run.take(mode, chunk)
+        yield {"event": "result", "result": run.result()}
+
+    async def astream(
+        self, question: str, *, config: RunnableConfig | None = None, resume: bool = False
+    ) -> AsyncIterator[Event]:
+        """Do what `stream` does, in the running loop."""
+        run = _Run(self, question, config)
+        if resume:
+            self._check_saver()
+            run.go_on(await self.graph.aget_state(run.config))
+        if not run.is_over:
+            async for mode, chunk in self.graph.astream(
+                run.given, run.config, stream_mode=_MODES, durability=self._durability
+            ):
+                for event in run.take(mode, chunk):
+                    yield event
+        yield {"event": "result", "result": run.result()}
+
+    def most_calls(self) -> dict[str, int]:
+        """Return the most model calls a question can take by role, if every reply is usable.
+
+        With `uncertainty` every batch that the retriever scores takes m samples and, if the chat
+        model compares them, up to m (m - 1) comparisons. What a judge or the scorer of the
+        retriever asks is not counted here.
+        """
+        n, measure = self.settings.max_steps, self.settings.measure
+        most = {"plan": n, "reply": n, "reason": 1}
+        if measure is not None:
+            n_batches = -(-self._retriever.budget // self._retriever.batch_size)
+            most |= measure.most_calls(n * n_batches)
+        return most
+
+    def made_by(self) -> str:
+        """Return 16 hex digits that name the roles and how far they go, without any secret."""
+        about: Any = {"name": self.backend.name, "about": dict(self.backend.about)}
+        if self.backend.spec is not None:
+            about = self.backend.fingerprint()
+        plain = self.settings.to_dict()
+        rest = {name: plain[name] for name in plain if name not in ("budget", "max_concurrency")}
+        whole = json.dumps([about, rest], sort_keys=True, default=str)
+        return sha256(whole.encode()).hexdigest()[:16]
+
+    @property
+    def _durability(self) -> "Durability | None":
+        return "sync" if self._has_saver else None
+
+    def _check_saver(self) -> None:
+        if not self._has_saver:
+            raise SettingsError("resume=True needs a checkpointer, and this agent has none")
+
+
+class _Run:
+    """One question on its way through the graph."""
+
+    def __init__(self, agent: MultiHopAgent, question: str, config: RunnableConfig | None) -> None:
+        check_question(question, ())
+        self._agent, self._question = agent, question
+        self._started = perf_counter()
+        self._state: Mapping[str, Any] = {}
+        self.is_over = False
+        self.given: MultiHopInput | None = {"question": question}
+        self.config = self._configured(config)
+
+    def _configured(self, config: RunnableConfig | None) -> RunnableConfig:
+        """Return the config of the run: its budget, its limits, and room for all its steps."""
+        settings = self._agent.settings
+        given = ensure_config(config)
+        asked = given.pop("max_concurrency", None)
+        if asked and asked < settings.max_concurrency and not has_limit(given):
+            given = with_limit(given, asked)
+        if not has_meter(given):
+            given = with_meter(given, Meter(settings.limits))
+        given["run_name"] = given.get("run_name") or "DeepEra multihop"
+        most = _STEPS_A_ROUND * settings.max_steps + _STEPS_APART
+        given["recursion_limit"] = max(given["recursion_limit"], most)
+        if self._agent._has_saver:
+            given["metadata"] = {**(given.get("metadata") or {}), MADE_BY: self._agent.made_by()}
+        return given
+
+    def go_on(self, saved: "StateSnapshot") -> None:
+        """Take up what a thread holds; nothing is begun anew."""
+        if "steps" not in saved.values:
+            return
+        before = saved.values.get("question")
+        if before != self._question:
+            raise InputError(
+                f"the thread to resume is of another question: {before!r:.80}, "
+                f"not {self._question!r:.80}"
+            )
+        by = self._agent.made_by()
+        if (saved.metadata or {}).get(MADE_BY, by) != by:
+            raise SettingsError(
+                "the thread to resume was begun by other roles or with other settings; take "
+                "another thread_id, or the agent as it was"
+            )
+        self.given, self._state = None, saved.values
+        self.is_over = not saved.next
+
+    def take(self, mode: str, chunk: Any) -> Iterable[Event]:
+        """Note a chunk of the stream, and yield what it has to say."""
+        if mode == "values":
+            self._state = chunk
+            return
+        for node, update in chunk.items():
+            yield from _events(node, update or {})
+
+    def result(self) -> MultiHopResult:
+        """Return the result, once the stream has ended."""
+        state, agent = self._state, self._agent
+        if not state.get("answer"):
+            raise RuntimeError("the graph ended without an answer")
+        return MultiHopResult(
+            question=state["question"],
+            answer=state["answer"],
+            steps=tuple(state["steps"]),
+            evidence=tuple(state["evidence"]),
+            stopped=state["stopped"],
+            problems=tuple(state["problems"]),
+            usage={name: Usage.of(used) for name, used in state["usage"].items()},
+            seconds=perf_counter() - self._started,
+            manifest={
+                "backend": agent.backend.name,
+                **agent.backend.about,
+                "settings": agent.settings.to_dict(),
+                "versions": dict(versions()),
+            },
+        )
+
+
+def _events(node: str, update: Mapping[str, Any]) -> Iterator[Event]:
+    """Yield what a node has to say."""
+    opened = update.get("steps") or []
+    if node == "plan":
+        yield {
+            "event": "planned",
+            "questions": [one["question"] for one in opened],
+            "thought": update.get("thought", ""),
+            "stopped": update.get("stopped", ""),
+        }
+    if node == "retrieve":
+        for one in opened:
+            found = [name_passage(passage) for passage in one.get("passages", ())]
+            yield {"event": "searched", "step": one["number"], "passages": found}
+    for one in opened:
+        if one.get("status") not in ("open", "found", None):
+            yield {"event": "step", **{name: one[name] for name in one if name != "passages"}}
+    if answer := update.get("answer"):
+        yield {"event": "answered", **answer}

@@ -1,0 +1,346 @@
+"""Nearest neighbours of passages, by their meaning (cosines) or by their words (BM25).
+
+Both are exact and by blocks: 100 000 passages need no matrix of all pairs. Scores are rounded to 6
+decimals, and equal ones are ordered by id, so that the order passages came in changes nothing.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepera_graph.retrieval.word_index import AVERAGE_LENGTH, DECIMALS, K1, B, count_terms
+
+Places = NDArray[np.int32]
+Floats = NDArray[np.float32]
+Array = NDArray[Any]
+NOBODY = -1  # pads a row that has fewer neighbours
+MOST_TERMS = 25  # of a passage, as in Lucene's MoreLikeThis (setMaxQueryTerms)
+_MARGIN = 16  # more candidates than asked for, as some tie
+_ROWS, _COLUMNS = 1024, 4096  # of a block: 16 MB of cosines
+_EXACT_ROWS = 256
+
+
+class Nearest(NamedTuple):
+    """Neighbours of some passages, nearest first; both of shape (n_rows, k)."""
+
+    places: Places  # `NOBODY` where there are no more
+    scores: Floats  # 0 there
+
+    def first(self, k: int) -> "Nearest":
+        """Return the nearest *k* of each."""
+        return Nearest(self.places[:, :k], self.scores[:, :k])
+
+
+class Space(Protocol):
+    """What passages are compared in: one row a passage."""
+
+    kind: ClassVar[str]
+
+    def __len__(self) -> int: ...
+
+    def nearest(self, rows: Array, k: int, ranks: Array) -> Nearest:
+        """Return the nearest *k* of some rows among all others.
+
+        Args:
+            rows: Places, shape (n_rows,).
+            k: Most neighbours, >= 1.
+            ranks: Place to the rank of its id, which orders equal scores; shape (n,).
+        """
+        ...
+
+    def take(self, places: Array) -> Self:
+        """Return a space of some rows."""
+        ...
+
+    def join(self, other: Self) -> Self:
+        """Return a space with the rows of another below."""
+        ...
+
+    def arrays(self) -> Mapping[str, Array]:
+        """Return what it is made of, by the names its constructor has for it."""
+        ...
+
+
+class Meanings:
+    """Passages by their vectors: near is what has a high cosine."""
+
+    kind: ClassVar[str] = "meaning"
+
+    def __init__(self, vectors: Floats) -> None:
+        self.vectors = vectors  # rows of length 1, shape (n, n_dimensions)
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def nearest(self, rows: Array, k: int, ranks: Array, *, since: int = 0) -> Nearest:
+        """Return the nearest *k* by cosine, in [-1, 1], among those from the place *since* on."""
+        found = [
+            self._nearest_of_block(rows[start : start + _ROWS], k, ranks, since)
+            for start in range(0, len(rows), _ROWS)
+        ]
+        return stack(found, k)
+
+    def take(self, places: Array) -> "Meanings":
+        """Return a space of some rows."""
+        return Meanings(self.vectors[places])
+
+    def join(self, other: "Meanings") -> "Meanings":
+        """Return a space with the rows of another below."""
+        return Meanings(np.concatenate([self.vectors, other.vectors]))
+
+    def arrays(self) -> Mapping[str, Array]:
+        """Return the vectors."""
+        return {"vectors": self.vectors}
+
+    def _nearest_of_block(self, rows: Array, k: int, ranks: Array, since: int) -> Nearest:
+        most = k + _MARGIN
+        best = _Best(len(rows), most)
+        own = np.asarray(self.vectors[rows])
+        for start in range(since, len(self), _COLUMNS):
+            tile = own @ self.vectors[start : start + _COLUMNS].T
+            inside = np.flatnonzero((rows >= start) & (rows < start + tile.shape[1]))
+            tile[inside, rows[inside] - start] = -np.inf
+            best.add(tile, start)
+        places = best.places()
+        scores = self._exact(rows, places)
+        found = order_rows(places, scores, ranks)
+        for row in _find_cut_ties(found, k):
+            whole = self._whole_row(rows[row], ranks, since).first(k)
+            found.places[row, :k], found.scores[row, :k] = whole.places[0], whole.scores[0]
+        return found.first(k)
+
+    def _exact(self, rows: Array, places: Array) -> Array:
+        """Return rounded cosines in double precision, which no block and no order changes."""
+        scores = np.empty(places.shape)
+        for start in range(0, len(rows), _EXACT_ROWS):
+            block = slice(start, start + _EXACT_ROWS)
+            own = np.asarray(self.vectors[rows[block]], np.float64)
+            others = np.asarray(self.vectors[places[block]], np.float64)
+            scores[block] = np.einsum("rcd,rd->rc", others, own)
+        return np.where(places == NOBODY, -np.inf, scores.round(DECIMALS))
+
+    def _whole_row(self, row: int, ranks: Array, since: int) -> Nearest:
+        """Return all others of one row, in order: where more tie at the end than there is room."""
+        others = np.arange(since, len(self))
+        others = others[others != row]
+        parts = np.array_split(others, max(1, len(others) // _COLUMNS))
+        one = np.array([row])
+        scores = np.concatenate([self._exact(one, part[None])[0] for part in parts])
+        return order_rows(others[None], scores[None], ranks)
+
+
+class _Best:
+    """The best columns of each row of a block, while tiles of columns come in."""
+
+    def __init__(self, n_rows: int, most: int) -> None:
+        self._n_rows, self._most = n_rows, most
+        self._rows = np.zeros(0, np.int64)
+        self._columns = np.zeros(0, np.int64)
+        self._scores = np.zeros(0, np.float32)
+        self._least = np.full(n_rows, -np.inf, np.float32)
+
+    def add(self, tile: Floats, start: int) -> None:
+        """Take what beats the worst of the best; most tiles have little that does."""
+        beats = tile > self._least[:, None]
+        if tile.shape[1] > self._most and beats.sum() > 2 * self._most * len(tile):
+            columns = np.argpartition(-tile, self._most - 1, axis=1)[:, : self._most].ravel()
+            rows = np.repeat(np.arange(len(tile)), self._most)
+            chosen = beats[rows, columns]
+            rows, columns = rows[chosen], columns[chosen]
+        else:
+            rows, columns = np.nonzero(beats)
+        self._rows = np.concatenate([self._rows, rows])
+        self._columns = np.concatenate([self._columns, columns + start])
+        self._scores = np.concatenate([self._scores, tile[rows, columns]])
+        self._cut()
+
+    def places(self) -> Places:
+        """Return the best columns, shape (n_rows, most), padded with `NOBODY`."""
+        places = np.full((self._n_rows, self._most), NOBODY, np.int32)
+        places[self._rows, self._ranks()] = self._columns
+        return places
+
+    def _cut(self) -> None:
+        order = np.lexsort((self._columns, -self._scores, self._rows))
+        self._rows, self._columns = self._rows[order], self._columns[order]
+        self._scores = self._scores[order]
+        ranks = self._ranks()
+        last = ranks == self._most - 1
+        self._least[self._rows[last]] = self._scores[last]
+        kept = ranks < self._most
+        self._rows, self._columns = self._rows[kept], self._columns[kept]
+        self._scores = self._scores[kept]
+
+    def _ranks(self) -> Array:
+        """Return the rank of each within its row, from 0; they are sorted by row."""
+        starts = np.searchsorted(self._rows, np.arange(self._n_rows))
+        return np.arange(len(self._rows)) - starts[self._rows]
+
+
+class Words:
+    """Passages by their stems: near is what a search for a passage's own words finds.
+
+    A passage asks with the 25 of its stems that say most, by count times inverse document
+    frequency; a score is BM25, as in `deepera_graph.retrieval.word_index`. What shares no stem is
+    no neighbour.
+    """
+
+    kind: ClassVar[str] = "words"
+
+    def __init__(self, starts: Array, terms: Array, counts: Array) -> None:
+        self.starts = starts  # where the stems of each passage begin, shape (n + 1,)
+        self.terms = terms  # numbers of stems, in rising order within a passage
+        self.counts = counts  # how often each occurs in its passage, >= 1
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> "Words":
+        """Count the stems of texts."""
+        counted = [count_terms(text) for text in texts]
+        starts = np.cumsum([0, *map(len, counted)])
+        terms = np.fromiter((term for one in counted for term in one), np.uint32, starts[-1])
+        counts = np.fromiter((n for one in counted for n in one.values()), np.uint32, starts[-1])
+        return cls(starts, terms, counts)
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def nearest(self, rows: Array, k: int, ranks: Array) -> Nearest:
+        """Return the nearest *k* by BM25, > 0."""
+        index = _Postings(self)
+        found = [self._nearest_of_row(index, int(row), k, ranks) for row in rows]
+        return stack(found, k)
+
+    def weigh_rare(self, terms: Sequence[int]) -> list[float]:
+        """Return the inverse document frequency of stems, by their numbers; 0 if none has it."""
+        found, n_with = self._frequencies
+        n, weights = len(self), []
+        for term in terms:
+            place = int(np.searchsorted(found, term))
+            count = int(n_with[place]) if place < len(found) and found[place] == term else 0
+            weights.append(math.log((n - count + 0.5) / (count + 0.5) + 1) if count else 0.0)
+        return weights
+
+    @cached_property
+    def _frequencies(self) -> tuple[Array, Array]:
+        """The numbers of all stems, in rising order, and how many passages have each."""
+        return np.unique(self.terms, return_counts=True)
+
+    def take(self, places: Array) -> "Words":
+        """Return a space of some rows."""
+        lengths = np.diff(self.starts)[places]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        where = np.repeat(self.starts[places] - starts[:-1], lengths) + np.arange(starts[-1])
+        return Words(starts, self.terms[where], self.counts[where])
+
+    def join(self, other: "Words") -> "Words":
+        """Return a space with the rows of another below."""
+        starts = np.concatenate([self.starts, other.starts[1:] + self.starts[-1]])
+        return Words(
+            starts,
+            np.concatenate([self.terms, other.terms]),
+            np.concatenate([self.counts, other.counts]),
+        )
+
+    def arrays(self) -> Mapping[str, Array]:
+        """Return where stems begin, the stems, and their counts."""
+        return {"starts": self.starts, "terms": self.terms, "counts": self.counts}
+
+    @staticmethod
+    def _nearest_of_row(index: "_Postings", row: int, k: int, ranks: Array) -> Nearest:
+        scores = index.search(row)
+        scores[row] = 0
+        if np.count_nonzero(scores) > k:
+            least = np.partition(scores, len(scores) - k)[len(scores) - k]
+            others = np.flatnonzero((scores >= least) & (scores > 0))
+        else:
+            others = np.flatnonzero(scores)
+        return order_rows(others[None], scores[others][None], ranks).first(k)
+
+
+class _Postings:
+    """An inverted index: of each stem the passages that have it, with its BM25 weight there."""
+
+    def __init__(self, words: Words) -> None:
+        n = len(words)
+        lengths = np.diff(words.starts)
+        self._starts, counts = words.starts, words.counts.astype(np.float64)
+        found, self._numbers, n_with = np.unique(
+            words.terms, return_inverse=True, return_counts=True
+        )
+        weigh_rare = np.log((n - n_with + 0.5) / (n_with + 0.5) + 1)
+        self._asked = counts * weigh_rare[self._numbers]
+        self._n_with = n_with
+        owners = np.repeat(np.arange(n), lengths)
+        totals = np.bincount(owners, counts, minlength=n)[owners]
+        held_back = K1 * (1 - B + B * totals / AVERAGE_LENGTH)
+        order = np.argsort(self._numbers, kind="stable")
+        self._owners = owners[order]
+        self._weights = (counts * (K1 + 1) / (counts + held_back))[order]
+        self._ends = np.concatenate([[0], np.cumsum(np.bincount(self._numbers, None, len(found)))])
+        self._n = n
+
+    def search(self, row: int) -> Array:
+        """Return the BM25 score of all passages for the best stems of one; shape (n,)."""
+        scores = np.zeros(self._n)
+        for number, asked in self._choose(row):
+            own = slice(self._ends[number], self._ends[number + 1])
+            scores[self._owners[own]] += asked * self._weights[own]
+        return scores.round(DECIMALS)
+
+    def _choose(self, row: int) -> Iterator[tuple[int, float]]:
+        own = slice(self._starts[row], self._starts[row + 1])
+        numbers, asked = self._numbers[own], self._asked[own]
+        shared = self._n_with[numbers] > 1  # a stem that nobody else has finds nobody
+        numbers, asked = numbers[shared], asked[shared]
+        for place in np.lexsort((numbers, -asked))[:MOST_TERMS]:
+            yield int(numbers[place]), float(asked[place])
+
+
+def order_rows(places: Array, scores: Array, ranks: Array) -> Nearest:
+    """Sort each row by falling score, equal ones by id; padding comes last."""
+    tie = np.where(places == NOBODY, len(ranks), ranks[places]) if places.size else places
+    order = np.lexsort((tie, -scores))
+    places, scores = (np.take_along_axis(one, order, axis=1) for one in (places, scores))
+    scores = np.where(places == NOBODY, 0, scores)
+    return Nearest(places.astype(np.int32), scores.astype(np.float32))
+
+
+def _find_cut_ties(found: Nearest, k: int) -> Array:
+    """Return the rows that may have more which tie with the k-th than there are candidates."""
+    last = found.scores[:, -1] >= found.scores[:, k - 1]
+    return np.flatnonzero(last & (found.places[:, -1] != NOBODY))
+
+
+def stack(found: Sequence[Nearest], k: int) -> Nearest:
+    """Join blocks of rows, each padded to *k* columns."""
+    if not found:
+        return Nearest(np.full((0, k), NOBODY, np.int32), np.zeros((0, k), np.float32))
+    padded = [_pad(one, k) for one in found]
+    return Nearest(*(np.concatenate(parts) for parts in zip(*padded, strict=True)))
+
+
+def _pad(found: Nearest, k: int) -> Nearest:
+    n_rows, n = found.places.shape
+    places = np.full((n_rows, k), NOBODY, np.int32)
+    scores = np.zeros((n_rows, k), np.float32)
+    places[:, :n], scores[:, :n] = found
+    return Nearest(places, scores)
+
+
+def merge(one: Nearest, other: Nearest, k: int, ranks: Array) -> Nearest:
+    """Return the nearest *k* of both, for the same rows and with no neighbour in both."""
+    places = np.concatenate([one.places, other.places], axis=1)
+    scores = np.concatenate([one.scores, other.scores], axis=1)
+    known = np.where(places == NOBODY, -np.inf, scores)
+    return order_rows(places, known, ranks).first(k)
+
+
+def rank_ids(ids: Sequence[str]) -> Array:
+    """Return the rank of each id in the order of ids, from 0."""
+    ranks = np.empty(len(ids), np.int64)
+    ranks[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids))
+    return ranks

@@ -1,0 +1,445 @@
+"""Adaptive retrieval as a LangChain retriever: a first stage, a graph, a judge and a budget."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForRetrieverRun,
+    CallbackManagerForRetrieverRun,
+)
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
+from pydantic import ConfigDict, Field, PrivateAttr
+
+from deepera_graph.errors import BackendError, InputError, RoleError, SettingsError
+from deepera_graph.multihop.adaptive import (
+    BATCH_SIZE,
+    BUDGET,
+    AdaptiveResult,
+    Feedback,
+    Score,
+    asearch_adaptively,
+    search_adaptively,
+)
+from deepera_graph.multihop.graph import NeighbourGraph
+from deepera_graph.multihop.scorers import ScoreOrError, Scorer, as_scorer
+from deepera_graph.retrieval.word_index import name_passage
+from deepera_graph.settings import check_at_least
+
+K = 10
+N_FIRST = 100
+FILLED_UP = -1
+Revise = Callable[[str, Sequence[Document], Sequence[float]], Sequence[float]]
+ARevise = Callable[[str, Sequence[Document], Sequence[float]], Awaitable[Sequence[float]]]
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdaptiveRun:
+    """What adaptive retrieval found for a question, and what went wrong.
+
+    Attributes:
+        documents: Best first, at most k.
+        result: Everything that was scored, in which turn, and by way of what.
+        causes: Id to the reason why a passage could not be scored.
+        not_in_graph: Passages of the first stage that the graph does not know: scored, but without
+            neighbours.
+        gone: Neighbours that the graph knows and the store does not give: not scored.
+        n_repeated: How much of the budget went to passages whose text had been scored before,
+            under another id.
+    """
+
+    documents: list[Document]
+    result: AdaptiveResult
+    causes: Mapping[str, str]
+    not_in_graph: tuple[str, ...]
+    gone: tuple[str, ...]
+    n_repeated: int = 0
+
+
+class AdaptiveRetriever(BaseRetriever):
+    """Scores what a first stage found and, in turns with it, the neighbours of what scored well.
+
+    ``AdaptiveRetriever(first_stage=store, graph=NeighbourGraph.of_store(store), k=10)``
+
+    A document's metadata has `retrieval_score`, the score of the judge; `retrieval_rank`, from 1;
+    `iteration`, the turn it was scored in: even for the first stage, odd for the graph, -1 for one
+    of the first stage that was not scored and fills up the list; and `via`, the passage whose
+    neighbour it is, for those from the graph.
+
+    Attributes:
+        first_stage: A passage store, a vector store, or any retriever.
+        graph: The neighbours of all passages that the first stage may find.
+        judge: Who scores, see `deepera_graph.multihop.scorers.as_scorer`: embeddings, a backend or
+            its name, a reranker, a cross-encoder, or a function of a question and texts. None
+            compares by the embeddings of the graph or the store, and for a graph by words by these,
+            too. A judge whose scores depend on what it reads together, such
+            as ``local``, is refused.
+        passages: Where neighbours are fetched from by their ids: documents, a mapping from ids to
+            them, a store, or a function from ids to documents. None takes the first stage.
+        where: Conditions on metadata, for passage stores alone.
+        budget: Most passages scored for a question, >= 1.
+        batch_size: Passages scored at once, >= 1.
+        k: Most documents returned, >= 1; overridden by ``invoke(..., k=)``.
+        n_first: Most passages of the first stage, >= 1.
+        rescore: From the question, the passages of a batch and their scores, in [0, 1], to those
+            that count; e.g. divided by the uncertainty of answers. None leaves them.
+        arescore: The same for async calls; *rescore* in a thread if None.
+        feedback: When scores are revised: ``each`` batch before the next, or ``after`` all.
+
+    Raises:
+        SettingsError: A number is out of range, something cannot be searched, or the judge is
+            refused.
+    """
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+    first_stage: Any = Field(exclude=True)
+    graph: NeighbourGraph = Field(exclude=True, repr=False)
+    judge: Any = Field(default=None, exclude=True)
+    passages: Any = Field(default=None, exclude=True, repr=False)
+    where: Mapping[str, Any] | None = None
+    budget: int = BUDGET
+    batch_size: int = BATCH_SIZE
+    k: int = K
+    n_first: int = N_FIRST
+    rescore: Revise | None = Field(default=None, exclude=True)
+    arescore: ARevise | None = Field(default=None, exclude=True)
+    feedback: Feedback = "each"
+    _made: tuple[Any, Any, Scorer] | None = PrivateAttr(default=None)
+
+    if not TYPE_CHECKING:  # a type checker makes the signature from the fields
+
+        def __init__(self, **values: Any) -> None:
+            super().__init__(**values)
+            self._check()  # here, as an error of ours in a validator would become one of pydantic
+
+    def find(
+        self, question: str, *, k: int | None = None, config: RunnableConfig | None = None
+    ) -> AdaptiveRun:
+        """Search, and return everything found out, not only the documents.
+
+        Raises:
+            InputError: The question is blank, or the graph is of other passages.
+            SettingsError: A number is out of range.
+            BackendError: Nothing could be scored.
+        """
+        search = self._begin(question, k, config)
+        search.take_first(_First(self).search(question, config))
+        result = search_adaptively(
+            question,
+            search.first,
+            search.neighbours,
+            search.score,
+            rescore=None if self.rescore is None else search.revise,
+            budget=self.budget,
+            batch_size=self.batch_size,
+            feedback=self.feedback,
+        )
+        return search.finish(result)
+
+    async def afind(
+        self, question: str, *, k: int | None = None, config: RunnableConfig | None = None
+    ) -> AdaptiveRun:
+        """Do what `find` does, in the running loop."""
+        search = self._begin(question, k, config)
+        search.take_first(await _First(self).asearch(question, config))
+        revises = self.rescore is not None or self.arescore is not None
+        result = await asearch_adaptively(
+            question,
+            search.first,
+            search.neighbours,
+            search.ascore,
+            rescore=search.arevise if revises else None,
+            budget=self.budget,
+            batch_size=self.batch_size,
+            feedback=self.feedback,
+        )
+        return search.finish(result)
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
+    ) -> list[Document]:
+        return self.find(query, k=k, config={"callbacks": run_manager.get_child()}).documents
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
+    ) -> list[Document]:
+        run = await self.afind(query, k=k, config={"callbacks": run_manager.get_child()})
+        return run.documents
+
+    def _check(self) -> None:
+        for name in ("budget", "batch_size", "k", "n_first"):
+            check_at_least(name, getattr(self, name), 1)
+        _First(self).check()
+        _Fetcher(self)
+        self._scorer()
+
+    def _scorer(self) -> Scorer:
+        if self._made is None or self._made[0] is not self.judge or self._made[1] is not self.graph:
+            store = getattr(self.first_stage, "vectorstore", None)
+            own = getattr(store, "embeddings", None)
+            self._made = self.judge, self.graph, as_scorer(self.judge, self.graph, own)
+        return self._made[2]
+
+    def _begin(self, question: str, k: int | None, config: RunnableConfig | None) -> "_Searched":
+        if not question.strip():
+            raise InputError("the question is empty")
+        most = self.k if k is None else k
+        check_at_least("k", most, 1)
+        return _Searched(self, question, most, config, self._scorer())
+
+
+class _Searched:
+    """What is known while a question is searched for: the passages that were fetched so far."""
+
+    def __init__(
+        self,
+        retriever: AdaptiveRetriever,
+        question: str,
+        k: int,
+        config: RunnableConfig | None,
+        scorer: Scorer,
+    ) -> None:
+        self._retriever, self._question, self._k, self._config = retriever, question, k, config
+        self._scorer, self._graph = scorer, retriever.graph
+        self.fetcher = _Fetcher(retriever)
+        self.first: list[str] = []
+        self._pool: dict[str, Document] = {}
+        self._ranks: dict[str, int] = {}
+        self._gone: dict[str, None] = {}
+        self._causes: dict[str, str] = {}
+        self._sources: list[str] = []  # whose neighbours are to be fetched
+
+    def take_first(self, found: Sequence[Document]) -> None:
+        """Note what the first stage found; a graph that knows none of it is of other passages."""
+        for one in found[: self._retriever.n_first]:
+            name = name_passage(one)
+            if name not in self._pool and one.page_content.strip():
+                self._pool[name] = one
+                self._ranks[name] = len(self._ranks) + 1
+        self.first = [*self._pool]
+        if self.first and not any(name in self._graph for name in self.first):
+            raise InputError(
+                f"the graph is of other passages: it has none of the {len(self.first)} that the "
+                f"first stage found, e.g. {self.first[0]!r}; it has e.g. {self._graph.ids[0]!r}"
+            )
+
+    def wanted(self) -> list[str]:
+        """Return the ids of neighbours that are not here yet."""
+        near = [
+            name
+            for source in self._sources
+            if source in self._graph
+            for name in self._graph.neighbours(source)
+        ]
+        return [name for name in dict.fromkeys(near) if name not in self._pool | self._gone.keys()]
+
+    def load(self, fetched: tuple[Sequence[str], Sequence[Document]]) -> None:
+        """Add passages that were fetched; what was wanted and is not among them is gone."""
+        wanted, found = fetched
+        named = {name_passage(one): one for one in found if one.page_content.strip()}
+        for name in wanted:
+            if name in named:
+                self._pool[name] = named[name]
+            else:
+                self._gone[name] = None
+
+    def neighbours(self, name: str) -> list[str]:
+        """Return those neighbours of a passage that are here."""
+        if name not in self._graph:
+            return []
+        return [near for near in self._graph.neighbours(name) if near in self._pool]
+
+    def score(self, question: str, ids: Sequence[str]) -> list[Score]:
+        """Score a batch, and fetch the neighbours of what has a score."""
+        scores = self._note(ids, self._scorer.score(question, self._take(ids), self._config))
+        self.load(self.fetcher.fetch(self.wanted()))
+        return scores
+
+    async def ascore(self, question: str, ids: Sequence[str]) -> list[Score]:
+        """Do what `score` does, in the running loop."""
+        found = await self._scorer.ascore(question, self._take(ids), self._config)
+        scores = self._note(ids, found)
+        self.load(await self.fetcher.afetch(self.wanted()))
+        return scores
+
+    def revise(self, question: str, ids: Sequence[str], scores: Sequence[float]) -> Sequence[float]:
+        """Have the scores of a batch revised."""
+        if self._retriever.rescore is None:
+            raise SettingsError("rescore= is missing: arescore= is for async calls alone")
+        return self._retriever.rescore(question, self._take(ids), scores)
+
+    async def arevise(
+        self, question: str, ids: Sequence[str], scores: Sequence[float]
+    ) -> Sequence[float]:
+        """Do what `revise` does, in the running loop."""
+        if self._retriever.arescore is not None:
+            return await self._retriever.arescore(question, self._take(ids), scores)
+        return await asyncio.to_thread(self.revise, question, ids, scores)
+
+    def finish(self, result: AdaptiveResult) -> AdaptiveRun:
+        """Return the documents, and say in the log what went wrong."""
+        if result.unscored and not result.passages:
+            raise BackendError(f"no passage could be scored: {next(iter(self._causes.values()))}")
+        unknown = tuple(name for name in self.first if name not in self._graph)
+        asked = [name for batch in result.batches for name in batch]
+        self._warn("passages that could not be scored", self._causes)
+        found = "passages of the first stage that the graph does not know"
+        self._warn(found, dict.fromkeys(unknown, "update the graph"))
+        if self._retriever.where is None:
+            cause = "deleted since the graph was built"
+            near = "neighbours that the store does not have"
+            self._warn(near, dict.fromkeys(self._gone, cause))
+        return AdaptiveRun(
+            documents=self._documents(result),
+            result=result,
+            causes=self._causes,
+            not_in_graph=unknown,
+            gone=tuple(self._gone),
+            n_repeated=len(asked) - len({self._pool[name].page_content for name in asked}),
+        )
+
+    def _documents(self, result: AdaptiveResult) -> list[Document]:
+        made = [
+            self._document(
+                one.id, {"retrieval_score": one.score, "iteration": one.iteration, "via": one.via}
+            )
+            for one in result.passages[: self._k]
+        ]
+        rest = result.rest[: self._k - len(made)]
+        made += [self._document(name, {"iteration": FILLED_UP}) for name in rest]
+        return [
+            one.model_copy(update={"metadata": {**one.metadata, "retrieval_rank": rank}})
+            for rank, one in enumerate(made, start=1)
+        ]
+
+    def _document(self, name: str, found: Mapping[str, Any]) -> Document:
+        """Return a copy with what was found out; the score of a first stage is on another scale."""
+        known = self._pool[name]
+        metadata = {key: one for key, one in known.metadata.items() if key != "retrieval_score"}
+        first = {"first_rank": self._ranks[name]} if name in self._ranks else {}
+        told = {key: one for key, one in found.items() if one is not None}
+        return known.model_copy(update={"id": name, "metadata": {**metadata, **first, **told}})
+
+    def _take(self, ids: Sequence[str]) -> list[Document]:
+        return [self._pool[name] for name in ids]
+
+    def _note(self, ids: Sequence[str], given: Sequence[ScoreOrError]) -> list[Score]:
+        if len(given) != len(ids):
+            raise ValueError(f"{len(given)} scores for {len(ids)} passages")
+        scores: list[Score] = []
+        for name, one in zip(ids, given, strict=True):
+            if isinstance(one, RoleError):
+                self._causes[name] = str(one)
+            scores.append(None if isinstance(one, RoleError) else float(one))
+        self._sources = [name for name in ids if name not in self._causes]
+        return scores
+
+    def _warn(self, what: str, causes: Mapping[str, str]) -> None:
+        if causes:
+            name, cause = next(iter(causes.items()))
+            _logger.warning("%s: %d, e.g. %r: %s", what, len(causes), name, cause)
+
+
+class _First:
+    """Searches the first stage, whatever it is."""
+
+    def __init__(self, retriever: AdaptiveRetriever) -> None:
+        self._source, self._n, self._where = (
+            retriever.first_stage, retriever.n_first, retriever.where,
+        )  # fmt: skip
+
+    def check(self) -> None:
+        """Raise `SettingsError` unless it can be searched."""
+        if not isinstance(self._source, VectorStore | Runnable) and not _is_store(self._source):
+            raise SettingsError(
+                "first_stage must be a passage store, a vector store or a retriever, got "
+                f"{self._source!r:.80}"
+            )
+        if self._where is not None and not _is_store(self._source):
+            raise SettingsError("where= is for passage stores: give it to your first stage")
+
+    def search(self, question: str, config: RunnableConfig | None) -> Sequence[Document]:
+        """Return what it finds, best first."""
+        if isinstance(self._source, Runnable):
+            found: list[Document] = self._as_runnable().invoke(question, config)
+            return found
+        if isinstance(self._source, VectorStore):
+            return self._source.similarity_search(question, k=self._n)
+        stored: list[Document] = self._source.search(question, self._n, **self._conditions())
+        return stored
+
+    async def asearch(self, question: str, config: RunnableConfig | None) -> Sequence[Document]:
+        """Do what `search` does, in the running loop."""
+        if isinstance(self._source, Runnable):
+            found: list[Document] = await self._as_runnable().ainvoke(question, config)
+            return found
+        if isinstance(self._source, VectorStore):
+            return await self._source.asimilarity_search(question, k=self._n)
+        return await asyncio.to_thread(self.search, question, config)
+
+    def _conditions(self) -> dict[str, Any]:
+        return {} if self._where is None else {"where": self._where}
+
+    def _as_runnable(self) -> Runnable[str, list[Document]]:
+        source: Any = self._source
+        if isinstance(source, VectorStoreRetriever) and "k" not in source.search_kwargs:
+            return source.bind(k=self._n)  # it would fetch 4
+        made: Runnable[str, list[Document]] = source
+        return made
+
+
+class _Fetcher:
+    """Fetches passages by their ids."""
+
+    def __init__(self, retriever: AdaptiveRetriever) -> None:
+        source = retriever.first_stage if retriever.passages is None else retriever.passages
+        if isinstance(source, VectorStoreRetriever):
+            source = source.vectorstore
+        if isinstance(source, Sequence):
+            source = {name_passage(one): one for one in source}
+        self._source, self._where = source, retriever.where
+        if not isinstance(source, VectorStore | Mapping) and not (
+            _fetches(source) or (retriever.passages is not None and callable(source))
+        ):
+            raise SettingsError(
+                "neighbours cannot be fetched from the first stage by their ids: give passages=, "
+                "e.g. the documents that the graph was built from"
+            )
+
+    def fetch(self, names: Sequence[str]) -> tuple[Sequence[str], Sequence[Document]]:
+        """Return the ids asked for, and the documents that are there."""
+        if not names:
+            return names, ()
+        if isinstance(self._source, Mapping):
+            return names, [self._source[name] for name in names if name in self._source]
+        if isinstance(self._source, VectorStore):
+            return names, self._source.get_by_ids(names)
+        if _fetches(self._source):
+            conditions = {} if self._where is None else {"where": self._where}
+            return names, self._source.fetch(names, **conditions)
+        return names, list(self._source(names))
+
+    async def afetch(self, names: Sequence[str]) -> tuple[Sequence[str], Sequence[Document]]:
+        """Do what `fetch` does, in the running loop."""
+        if not names or isinstance(self._source, Mapping):
+            return self.fetch(names)
+        if isinstance(self._source, VectorStore):
+            return names, await self._source.aget_by_ids(names)
+        return await asyncio.to_thread(self.fetch, names)
+
+
+def _is_store(source: object) -> bool:
+    return not isinstance(source, VectorStore | Runnable) and callable(
+        getattr(source, "search", None)
+    )
+
+
+def _fetches(source: object) -> bool:
+    return callable(getattr(source, "fetch", None))

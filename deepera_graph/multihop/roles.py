@@ -1,0 +1,450 @@
+"""Who plans, answers, samples, compares and concludes: the roles of the agent, played by a model.
+
+Every role is a LangChain `Runnable`, given plain data and giving a `RoleAnswer`, so that a function
+can stand in for any of them. None sees an id, a score or the place of a passage.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Unpack
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
+
+from deepera_graph.chat.parsing import Number, ReplyModel, sanitize_line, schemas_hash
+from deepera_graph.chat.structured import request_reply
+from deepera_graph.errors import SettingsError
+from deepera_graph.judges.llm import prompt as show
+from deepera_graph.judges.llm.backend import LlmKwargs, llm_backend
+from deepera_graph.judges.llm.roles import LlmRole, fill_messages, how
+from deepera_graph.prompts import prompts_hash
+from deepera_graph.schema import Backend, RoleAnswer, fingerprint_of
+from deepera_graph.text.words import Sentence, split_sentences
+
+SAMPLE_TEMPERATURE = 0.3  # of the authors' code, VenkteshV/SUNAR, `run_sunar.py`
+LONGEST_PASSAGE = 6000  # characters shown of one; about 1500 tokens
+NODES = ("decompose", "reply", "sample", "entail", "reason")
+_NOT_FOUND = "(not found)"
+_EMPTY_PATH = "(nothing was asked yet)"
+_STATED: Mapping[str, str] = {
+    "not_found": _NOT_FOUND,
+    "failed": "(not known: this step failed)",
+    "skipped_budget": "(not known: the budget was spent)",
+}
+
+StepStatus = Literal["answered", "uncited", "not_found", "failed", "skipped_budget"]
+Label = Literal["entailment", "neutral", "contradiction"]
+
+
+class PathStep(TypedDict):
+    """A step of the path as a role sees it; `answer` is empty unless the step was answered."""
+
+    question: str
+    answer: str
+    status: StepStatus
+
+
+class EvidenceText(TypedDict):
+    """A passage as a role sees it; the title may be empty."""
+
+    title: str
+    text: str
+
+
+class PlanTask(TypedDict):
+    """What the planner is given; `steps_left` >= 1 is how many may still be asked."""
+
+    question: str
+    path: list[PathStep]
+    steps_left: int
+
+
+class Plan(RoleAnswer):
+    """What to ask next (SUNAR, section on decomposition)."""
+
+    questions: list[str] = Field(
+        description="Sub-questions to ask now, none of which needs the answer of another."
+    )
+    is_complete: bool = Field(default=False, description="Whether nothing more is to be asked.")
+    thought: str = Field(default="", description="What is known, and what is still open.")
+
+
+class ReplyTask(TypedDict):
+    """What answers a step: its question and the passages found for it, best first, at least one."""
+
+    question: str
+    evidence: list[EvidenceText]
+
+
+class CitedText(BaseModel):
+    """Words of a passage that carry an answer."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    passage: int = Field(ge=1, description="Which passage, counted from 1.")
+    text: str = Field(description="Its words.")
+
+
+class StepAnswer(RoleAnswer):
+    """The answer of one step; empty when the passages do not have it."""
+
+    text: str = Field(description="As short as the question allows; empty if there is none.")
+    cited: list[CitedText] = Field(default_factory=list, description="What carries it.")
+    reason: str = Field(default="", description="Why, in a few words.")
+
+
+class SampleTask(ReplyTask):
+    """What one of several sampled answers is drawn from; `sample` is its number from 1."""
+
+    sample: int
+
+
+class Sample(RoleAnswer):
+    """One sampled answer."""
+
+    text: str = Field(description="The short answer alone.")
+
+
+class EntailTask(TypedDict):
+    """Two answers to a question."""
+
+    question: str
+    premise: str
+    hypothesis: str
+
+
+class Entailment(RoleAnswer):
+    """What the first of two answers says about the second."""
+
+    label: Label = Field(description="What follows for the second, if the first is right.")
+
+
+class ReasonTask(TypedDict):
+    """What the question is answered from in the end (SUNAR, meta evidence reasoner)."""
+
+    question: str
+    path: list[PathStep]
+    evidence: list[EvidenceText]
+
+
+class Correction(BaseModel):
+    """Another answer for a step of the path."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    step: int = Field(ge=1, description="Which step, counted from 1.")
+    answer: str = Field(description="What it should be.")
+
+
+class Conclusion(RoleAnswer):
+    """The answer to the question itself; empty if the evidence does not suffice."""
+
+    text: str = Field(description="As short as the question allows; empty if there is none.")
+    cited: list[CitedText] = Field(default_factory=list, description="What carries it.")
+    corrections: list[Correction] = Field(default_factory=list, description="Steps that err.")
+    check: str = Field(default="", description="What of the path holds, and what does not.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiHopBackend:
+    """The roles of the agent.
+
+    `dataclasses.replace` puts a function in the place of any of them:
+    ``replace(multihop_backend("openai:gpt-5-mini"), planner=RunnableLambda(my_planner))``.
+
+    Attributes:
+        name: Short name for people.
+        planner: Says what to ask next.
+        replier: Answers one step from its passages.
+        reasoner: Answers the question from the path and all evidence.
+        sampler: Draws one answer, at a temperature above 0; None if uncertainty is not measured.
+        entailer: Compares two answers; None if only normalised answers are compared.
+        about: What the manifest records: model, prompt hash.
+        spec: Plain data that tells these roles from all others; None if they are live objects.
+    """
+
+    name: str
+    planner: Runnable[PlanTask, Plan]
+    replier: Runnable[ReplyTask, StepAnswer]
+    reasoner: Runnable[ReasonTask, Conclusion]
+    sampler: Runnable[SampleTask, Sample] | None = None
+    entailer: Runnable[EntailTask, Entailment] | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
+    spec: Mapping[str, Any] | None = None
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return what answers of these roles depend on, as plain data.
+
+        Raises:
+            SettingsError: They are live objects and cannot be told from others.
+        """
+        return fingerprint_of(self.name, self.about, self.spec)
+
+
+def multihop_backend(
+    model: Backend | BaseChatModel | str,
+    *,
+    sample_temperature: float = SAMPLE_TEMPERATURE,
+    **how_to_ask: Unpack[LlmKwargs],
+) -> MultiHopBackend:
+    """Have a chat model plan, answer, sample, compare and conclude.
+
+    Args:
+        model: A LangChain chat model, or its name, ``provider:model``; or the backend that
+            `llm_backend` made of one.
+        sample_temperature: At which answers are sampled, > 0; a model that takes no temperature
+            samples at its own.
+        how_to_ask: `base_url`, `api_key_env`, `retry`, `limits` and `domain`, as for
+            `llm_backend`; the rules of a domain for answers are those of the steps, too.
+
+    Raises:
+        SettingsError: The model cannot be made, or the temperature is not above 0.
+    """
+    if not sample_temperature > 0:
+        raise SettingsError(f"sample_temperature must be > 0, got {sample_temperature!r}")
+    if isinstance(model, Backend) and how_to_ask:
+        raise SettingsError(f"{', '.join(how_to_ask)} go with a model, not with a backend of one")
+    backend = model if isinstance(model, Backend) else llm_backend(model, **how_to_ask)
+    intent = backend.intent
+    if not isinstance(intent, LlmRole):
+        raise SettingsError(
+            f"questions of several hops need a chat model, and backend {backend.name!r} has none; "
+            "without one, `expand_hops` finds the passages"
+        )
+    chat, domain = intent.model, intent._domain
+    spec = None if backend.spec is None else {**backend.spec, "sampled_at": sample_temperature}
+    return MultiHopBackend(
+        name="llm",
+        planner=LlmPlanner(chat, domain),
+        replier=LlmReplier(chat, domain),
+        reasoner=LlmReasoner(chat, domain),
+        sampler=LlmSampler(chat.with_temperature(sample_temperature), domain),
+        entailer=LlmEntailer(chat, domain),
+        about={
+            "model": chat.name,
+            "prompts": prompts_hash(*NODES),
+            "schemas": schemas_hash(_FILLED),
+        },
+        spec=spec,
+    )
+
+
+class PlanReply(ReplyModel):
+    """What to ask next; the thought comes first, so that the questions follow from it."""
+
+    thought: str = Field(description="What is known and what is open, in at most 40 words.")
+    questions: list[str] = Field(description="The next sub-questions; empty if complete.")
+    is_complete: bool = Field(description="Whether nothing more is to be asked.")
+
+
+class StepReply(ReplyModel):
+    """The answer of a step."""
+
+    reason: str = Field(description="Why, in at most 25 words.")
+    answer: str = Field(description="The answer alone; empty if the passages do not have it.")
+    evidence: list[Number] = Field(description="Numbers of the sentences that carry the answer.")
+
+
+class SampleReply(ReplyModel):
+    """A sampled answer."""
+
+    reason: str = Field(description="Reasoning, in at most 40 words.")
+    answer: str = Field(description='The answer alone, or "unknown".')
+
+
+class EntailReply(ReplyModel):
+    """What one answer says about another."""
+
+    label: Label = Field(description="What the first says about the second.")
+
+
+class CorrectionReply(ReplyModel):
+    """Another answer for a step."""
+
+    step: Number = Field(description="The number of the step.")
+    answer: str = Field(description="The right answer.")
+
+
+class ReasonReply(ReplyModel):
+    """The answer to the whole question; what was checked comes first."""
+
+    check: str = Field(description="What of the path holds, in at most 60 words.")
+    corrections: list[CorrectionReply] = Field(description="Steps that are wrong.")
+    answer: str = Field(description="The answer alone; empty if the evidence does not suffice.")
+    evidence: list[Number] = Field(description="Numbers of the sentences that carry the answer.")
+    is_sufficient: bool = Field(description="Whether the evidence carries the whole answer.")
+
+
+_FILLED = (PlanReply, StepReply, SampleReply, EntailReply, ReasonReply)
+
+
+class LlmPlanner(LlmRole[PlanTask, Plan]):
+    """Says what to ask next."""
+
+    async def _play(self, task: PlanTask, config: RunnableConfig | None) -> Plan:
+        question, path = show.one_line(task["question"]), path_block(task["path"])
+        messages = self._filled(
+            "decompose",
+            question=question,
+            steps_left=str(task["steps_left"]),
+            marker=show.marker(path, question),
+            path=path,
+        )
+        filled = await request_reply(self.model, messages, PlanReply, config)
+        said = filled.answer
+        return Plan(
+            questions=[sanitize_line(one) for one in said.questions if one.strip()],
+            is_complete=said.is_complete,
+            thought=sanitize_line(said.thought),
+            **how(filled),
+        )
+
+    def _filled(self, node: str, **values: str) -> list[BaseMessage]:
+        return fill_messages(None, node, (), **values)
+
+
+class _ReadsEvidence:
+    """Shows numbered sentences, and turns their numbers into words of the passages."""
+
+    def __init__(self, task: Mapping[str, Any], path: str = "") -> None:
+        self.block, self._places, self._texts = _number_sentences(task["evidence"])
+        self.question = show.one_line(task["question"])
+        self.marker = show.marker(f"{path}\n{self.block}", self.question)
+
+    def cited(self, numbers: Sequence[int]) -> list[CitedText]:
+        """Return the words of sentences, a run of neighbours for each passage."""
+        found: dict[int, list[int]] = {}
+        for number in numbers:
+            if 1 <= number <= len(self._places):
+                passage, own = self._places[number - 1]
+                found.setdefault(passage, []).append(own)
+        return [
+            CitedText(passage=passage + 1, text=show.quoted(text, sentences, own))
+            for passage, own in found.items()
+            for text, sentences in [self._texts[passage]]
+        ]
+
+
+class LlmReplier(LlmRole[ReplyTask, StepAnswer]):
+    """Answers one step."""
+
+    async def _play(self, task: ReplyTask, config: RunnableConfig | None) -> StepAnswer:
+        shown = _ReadsEvidence(task)
+        messages = fill_messages(
+            self._domain,
+            "reply",
+            ("answer",),
+            question=shown.question,
+            marker=shown.marker,
+            evidence=shown.block,
+        )
+        filled = await request_reply(self.model, messages, StepReply, config)
+        said = filled.answer
+        return StepAnswer(
+            text=sanitize_line(said.answer),
+            cited=shown.cited(said.evidence),
+            reason=sanitize_line(said.reason),
+            **how(filled),
+        )
+
+
+class LlmSampler(LlmRole[SampleTask, Sample]):
+    """Draws one answer."""
+
+    async def _play(self, task: SampleTask, config: RunnableConfig | None) -> Sample:
+        shown = _ReadsEvidence(task)
+        messages = fill_messages(
+            self._domain,
+            "sample",
+            ("answer",),
+            question=shown.question,
+            marker=shown.marker,
+            evidence=shown.block,
+        )
+        filled = await request_reply(self.model, messages, SampleReply, config)
+        return Sample(text=sanitize_line(filled.answer.answer), **how(filled))
+
+
+class LlmEntailer(LlmRole[EntailTask, Entailment]):
+    """Compares two answers."""
+
+    async def _play(self, task: EntailTask, config: RunnableConfig | None) -> Entailment:
+        shown = {name: show.one_line(str(value)) for name, value in task.items()}
+        marker = show.marker("\n".join(shown.values()))
+        messages = fill_messages(None, "entail", (), **shown, marker=marker)
+        filled = await request_reply(self.model, messages, EntailReply, config)
+        return Entailment(label=filled.answer.label, **how(filled))
+
+
+class LlmReasoner(LlmRole[ReasonTask, Conclusion]):
+    """Answers the question from the path and all evidence."""
+
+    async def _play(self, task: ReasonTask, config: RunnableConfig | None) -> Conclusion:
+        path = path_block(task["path"])
+        shown = _ReadsEvidence(task, path)
+        messages = fill_messages(
+            self._domain,
+            "reason",
+            ("answer",),
+            question=shown.question,
+            path=path,
+            marker=shown.marker,
+            evidence=shown.block,
+        )
+        filled = await request_reply(self.model, messages, ReasonReply, config)
+        said, n_steps = filled.answer, len(task["path"])
+        return Conclusion(
+            text=sanitize_line(said.answer) if said.is_sufficient else "",
+            cited=shown.cited(said.evidence),
+            corrections=[
+                Correction(step=one.step, answer=sanitize_line(one.answer))
+                for one in said.corrections
+                if 1 <= one.step <= n_steps
+            ],
+            check=sanitize_line(said.check),
+            **how(filled),
+        )
+
+
+def path_block(path: Sequence[PathStep]) -> str:
+    """Write the steps of a path, numbered from 1, each with its answer or why it has none."""
+    if not path:
+        return _EMPTY_PATH
+    return "\n".join(
+        f"Step {number}: {show.one_line(step['question'])}\nAnswer {number}: {_stated(step)}"
+        for number, step in enumerate(path, start=1)
+    )
+
+
+def _stated(step: PathStep) -> str:
+    said = _STATED.get(step["status"]) or show.one_line(step["answer"])
+    return f"{said} (no sentence was named for it)" if step["status"] == "uncited" else said
+
+
+_Text = tuple[str, list[Sentence]]
+
+
+def _number_sentences(
+    items: Sequence[EvidenceText],
+) -> tuple[str, list[tuple[int, int]], list[_Text]]:
+    """Write passages with their sentences numbered through; where each number belongs; the texts.
+
+    A line of a passage begins with a number, so that none can begin another passage. Of a passage
+    above `LONGEST_PASSAGE` characters the beginning is shown.
+    """
+    lines: list[str] = []
+    places: list[tuple[int, int]] = []
+    texts: list[_Text] = []
+    for place, item in enumerate(items):
+        text = item["text"][:LONGEST_PASSAGE]
+        sentences = split_sentences(text)
+        texts.append((text, sentences))
+        lines.append(f"[{place + 1}] {show.one_line(item['title'])}")
+        for own, sentence in enumerate(sentences, start=1):
+            places.append((place, own))
+            lines.append(f"{len(places)}: {sanitize_line(sentence.text)}")
+        lines.append("")
+    return "\n".join(lines).strip(), places, texts

@@ -1,0 +1,171 @@
+"""Retrieval for questions of several hops, compared at one budget."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from deepera_graph.bench.multihop import (
+    METHODS,
+    OF_STEPS,
+    HopBench,
+    HopQuestion,
+    HopSearch,
+    SubQuestion,
+    hop_table,
+    plain_rows,
+    read_hop_data,
+)
+from deepera_graph.errors import InputError, SettingsError
+from support.hops import PASSAGES, QUESTIONS, CountingEmbeddings, write_hops
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write_hops(tmp_path / "lamps")
+
+
+@pytest.fixture
+def data(folder):
+    return read_hop_data(folder)
+
+
+def measure(data, **how):
+    bench = HopBench(n_resamples=50, **how)
+    return bench.measure(data, HopSearch(data, CountingEmbeddings()))
+
+
+def test_every_method_reads_at_most_the_budget_and_each_passage_once(data):
+    search = HopSearch(data, CountingEmbeddings())
+    for name, method in METHODS.items():
+        for budget in (1, 4, 50):
+            for question in data.questions:
+                found = method(search, question, budget)
+                assert len(found) == len(set(found)) <= budget, name
+                assert set(found) <= data.passages.keys()
+
+
+def test_expansion_finds_what_one_search_misses(data):
+    rows = {row.method: row for row in measure(data, methods=("bm25", "expansion"), budget=5)}
+    assert rows["bm25"].complete[5].mean == 0.5
+    assert rows["expansion"].complete[5].mean == 1.0
+
+
+def test_recall_and_complete_are_those_counted_by_hand(data):
+    (row,) = measure(data, methods=("bm25",), budget=5)
+    search = HopSearch(data, CountingEmbeddings())
+    hits = [
+        len(one.supporting & set(search.by_words(one.text, 5))) / len(one.supporting)
+        for one in data.questions
+    ]
+    assert row.recall[5].mean == pytest.approx(sum(hits) / len(hits))
+    assert row.complete[5].mean == pytest.approx(sum(hit == 1 for hit in hits) / len(hits))
+
+
+def test_a_baseline_is_compared_with_on_the_same_questions(data):
+    rows = measure(data, methods=("bm25", "rrf"), baseline="bm25")
+    by_name = {row.method: row for row in rows}
+    assert by_name["bm25"].difference is None
+    difference = by_name["rrf"].difference
+    means = {name: row.recall[10].mean for name, row in by_name.items()}
+    assert difference.mean == pytest.approx(means["rrf"] - means["bm25"])
+
+
+def test_methods_of_steps_are_left_out_where_the_data_has_none(tmp_path):
+    plain = [{**one, "subquestions": []} for one in QUESTIONS]
+    data = read_hop_data(write_hops(tmp_path / "plain", questions=plain))
+    assert {row.method for row in measure(data)} == METHODS.keys() - set(OF_STEPS)
+    with pytest.raises(SettingsError, match="steps-rrf needs sub-questions, and plain has none"):
+        measure(data, methods=("steps-rrf",))
+
+
+def test_the_answer_of_an_earlier_step_takes_the_place_of_its_number():
+    steps = (
+        SubQuestion("Lamp >> maker", "Orr"),
+        *(SubQuestion("x", f"n{n}") for n in range(2, 11)),
+        SubQuestion("Who met #1 and #10 at #11?", "nobody"),
+    )
+    question = HopQuestion("q", "?", frozenset("a"), steps)
+    assert question.filled_steps()[0] == "Lamp maker"
+    assert question.filled_steps()[-1] == "Who met Orr and n10 at #11?"
+
+
+def test_vectors_are_kept_and_made_anew_for_other_passages(data, folder, tmp_path):
+    first, again, other = CountingEmbeddings(), CountingEmbeddings(), CountingEmbeddings()
+    keep = tmp_path / "keep"
+    made = HopSearch(data, first, keep=keep)
+    assert HopSearch(data, again, keep=keep).by_both("lamp", 5) == made.by_both("lamp", 5)
+    assert (len(first.texts), again.texts) == (len(PASSAGES), [])
+    changed = [{**PASSAGES[0], "text": "Another text."}, *PASSAGES[1:]]
+    HopSearch(read_hop_data(write_hops(folder, passages=changed)), other, keep=keep)
+    assert len(other.texts) == len(PASSAGES)
+
+
+def test_a_damaged_graph_is_made_anew(data, tmp_path):
+    HopSearch(data, CountingEmbeddings(), keep=tmp_path)
+    (tmp_path / "lamps.graph" / "graph.json").write_text("{", encoding="utf-8")
+    again = CountingEmbeddings()
+    HopSearch(data, again, keep=tmp_path)
+    assert len(again.texts) == len(PASSAGES)
+
+
+def test_the_table_and_the_plain_rows_say_the_same(data):
+    rows = measure(data, methods=("rrf", "expansion"))
+    text, plain = hop_table(rows), plain_rows(rows)
+    assert "### lamps: 2 questions" in text
+    for row in plain:
+        assert f"| {row['method']} | {100 * row['recall']['5']['mean']:.1f} |" in text
+    assert json.loads(json.dumps(plain)) == plain
+
+
+def test_a_limit_takes_the_first_questions(folder):
+    assert [one.id for one in read_hop_data(folder, limit=1).questions] == ["q1"]
+
+
+@pytest.mark.parametrize(
+    ("file", "lines", "message"),
+    [
+        pytest.param("passages.jsonl", ['{"id": "a"}'], "record 1: 'text' must be", id="no text"),
+        pytest.param("passages.jsonl", ["[]"], "record 1: must be a JSON object", id="list"),
+        pytest.param("passages.jsonl", [], "there are no passages", id="empty"),
+        pytest.param("questions.jsonl", [], "there are no questions", id="no questions"),
+        pytest.param(
+            "questions.jsonl",
+            ['{"id": "q", "question": "Who?", "supporting": ["gone"]}'],
+            "record 1: there is no passage 'gone'",
+            id="no such passage",
+        ),
+        pytest.param(
+            "questions.jsonl",
+            ['{"id": "q", "question": "Who?", "supporting": []}'],
+            "record 1: 'supporting' must be a list of ids",
+            id="nothing supports",
+        ),
+    ],
+)
+def test_data_that_cannot_be_used_is_named(folder, file, lines, message):
+    (folder / file).write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        read_hop_data(folder)
+
+
+def test_an_id_that_comes_twice_is_refused(tmp_path):
+    folder = write_hops(tmp_path, passages=[*PASSAGES, PASSAGES[0]])
+    with pytest.raises(InputError, match="'salt' comes twice"):
+        read_hop_data(folder)
+
+
+def test_a_folder_without_the_files_is_refused():
+    with pytest.raises(InputError, match="there is no such file"):
+        read_hop_data(Path("nowhere"))
+
+
+@pytest.mark.parametrize("how", [{"methods": ("bm26",)}, {"baseline": "bm26"}])
+def test_an_unknown_method_is_refused(how):
+    with pytest.raises(SettingsError, match="got 'bm26'"):
+        HopBench(**how)
+
+
+def test_a_budget_of_zero_is_refused():
+    with pytest.raises(SettingsError, match="budget"):
+        HopBench(budget=0)

@@ -1,0 +1,144 @@
+"""Ways to answer questions of several hops, compared on one scripted chat model."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from deepera_graph import SettingsError, multihop_backend
+from deepera_graph.bench.multihop import HopSearch, read_hop_data
+from deepera_graph.bench.multihop_answers import (
+    answer_table,
+    cover_match,
+    measure_answers,
+    plain_answers,
+)
+from deepera_graph.cli.main import app
+from support import hop_world as world
+from support.hops import CountingEmbeddings, write_hops
+from support.openai_server import ChatServer, Reply
+
+SUPPORTING = {
+    world.TWO: ["versus", "anna"],
+    world.FOUR: ["versus", "anna", "nils", "falun"],
+    world.COMPARE: ["versus", "tarn"],
+}
+
+
+def line(question):
+    groups = [
+        [one.replace("{1}", "#1").replace("{2}", "#2").replace("{3}", "#3") for one in group]
+        for group in world.PLANS[question]
+    ]
+    return {
+        "id": question,
+        "question": question,
+        "supporting": SUPPORTING[question],
+        "answer": world.ANSWERS[question][0],
+        "aliases": ["no other name"],
+        "subquestions": [
+            {"question": one, "answer": "not looked at"} for group in groups for one in group
+        ],
+    }
+
+
+@pytest.fixture
+def folder(tmp_path):
+    passages = [
+        {"id": name, "title": title, "text": text} for name, (title, text) in world.PASSAGES.items()
+    ]
+    return write_hops(
+        tmp_path / "world", passages=passages, questions=[line(one) for one in SUPPORTING]
+    )
+
+
+def measure(folder, play=world.play, **options):
+    data = read_hop_data(folder)
+    search = HopSearch(data, CountingEmbeddings())
+    with ChatServer(play) as server:
+        backend = multihop_backend("openai:scripted", base_url=server.base_url)
+        rows = measure_answers(data, search, backend, n_resamples=50, **options)
+    return {row.method: row for row in rows}, server
+
+
+def test_every_way_is_measured_with_what_it_cost(folder):
+    rows, server = measure(folder)
+    assert list(rows) == ["one-search", "given-steps", "agent", "agent-nar"]
+    assert rows["agent"].cover_em.mean == rows["given-steps"].cover_em.mean == 1.0
+    assert rows["agent"].recall.mean == 1.0
+    assert rows["one-search"].calls == 2  # a reply and the last answer
+    assert rows["given-steps"].calls == pytest.approx((3 + 5 + 3) / 3)
+    assert rows["agent"].calls == pytest.approx((6 + 10 + 5) / 3)
+    assert sum(row.calls for row in rows.values()) * 3 == pytest.approx(len(server.requests))
+    table = answer_table(list(rows.values()))
+    assert "| world | agent | 100.0 [100.0, 100.0] | 100.0" in table
+
+
+def test_a_question_that_failed_is_counted_and_not_judged(folder):
+    def play(request):
+        is_last = "several steps" in request.system
+        broken = is_last and world.COMPARE in world.asked(request)
+        return Reply(content="nonsense") if broken else world.play(request)
+
+    rows, _ = measure(folder, play, methods=["agent"])
+    assert rows["agent"].n_failed == 1
+    assert rows["agent"].cover_em.mean == 1.0
+
+
+def test_without_any_answer_there_is_no_share(folder):
+    rows, _ = measure(folder, lambda request: Reply(content="nonsense"), methods=["agent"])
+    [plain] = plain_answers(list(rows.values()))
+    assert plain["failed"] == 3
+    assert plain["cover_em"] is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "is_right"),
+    [
+        ("It was Lund.", ["Lund"], True),
+        ("the Lund cathedral", ["A Lund"], True),
+        ("Lundby", ["Lund"], False),
+        ("insufficient evidence", ["Lund"], False),
+        ("Oslo", ["Kristiania", "Oslo"], True),
+        ("Oslo", ["the"], False),
+    ],
+)
+def test_an_answer_is_right_if_it_contains_a_right_one_in_whole_words(answer, gold, is_right):
+    assert cover_match(answer, gold) is is_right
+
+
+def test_what_cannot_be_compared_is_named(folder, tmp_path):
+    with pytest.raises(SettingsError, match="got 'magic'"):
+        measure(folder, methods=["magic"])
+    bare = [{**line(world.TWO), "answer": None, "subquestions": []}]
+    other = write_hops(tmp_path / "bare", questions=bare, passages=[
+        {"id": name, "text": "Text."} for name in SUPPORTING[world.TWO]
+    ])  # fmt: skip
+    with pytest.raises(SettingsError, match=r"question 'Where was .* has no answer to compare"):
+        measure(other)
+    with pytest.raises(SettingsError, match="given-steps needs sub-questions, and bare has none"):
+        measure(other, methods=["given-steps"])
+
+
+def test_the_command_shows_both_tables(folder):
+    quick = [
+        "--embeddings",
+        "support.hops:CountingEmbeddings",
+        "--resamples",
+        "50",
+        "--cache",
+        "off",
+    ]
+    with ChatServer(world.play) as server:
+        model = ["--model", "scripted", "--base-url", server.base_url, "--answers", "agent"]
+        args = ["bench", "multihop", str(folder), "--methods", "rrf", *quick]
+        said = json.loads(CliRunner().invoke(app, [*args, *model, "--json"]).stdout)
+        shown = CliRunner().invoke(app, [*args, *model]).stdout
+        capped = CliRunner().invoke(app, [*args, *model, "--json", "--max-calls", "4"]).stdout
+    assert [row["method"] for row in said["answers"]] == ["agent"]
+    assert [row["method"] for row in said["retrieval"]] == ["rrf"]
+    assert "| world | agent | 100.0" in shown
+    assert json.loads(capped)["answers"][0]["failed"] == 3
+    alone = CliRunner().invoke(app, [*args, "--answers", "agent"])
+    assert alone.exit_code == 2
+    assert "--answers goes with --model" in alone.stderr

@@ -1,0 +1,63 @@
+"""`deepera bench multihop`."""
+
+import json
+
+import pytest
+
+from support.hops import QUESTIONS, write_hops
+
+QUICK = ("--embeddings", "support.hops:CountingEmbeddings", "--resamples", "50")
+
+
+@pytest.fixture
+def multihop(deepera, tmp_path):
+    folder = write_hops(tmp_path / "lamps")
+
+    def run(*args, folder=folder):
+        return deepera("bench", "multihop", folder, *QUICK, *args)
+
+    return run
+
+
+def test_the_table_has_a_row_a_method(multihop):
+    result = multihop()
+    assert result.exit_code == 0, result.output
+    assert "### lamps: 2 questions" in result.stdout
+    for method in ("bm25", "nar-rrf", "expansion", "steps-expansion"):
+        assert f"| {method} |" in result.stdout
+
+
+def test_json_has_the_numbers(multihop):
+    rows = json.loads(multihop("--methods", "bm25,expansion", "--budget", "5", "--json").stdout)
+    assert [row["method"] for row in rows] == ["bm25", "expansion"]
+    assert all(row["passages"] <= 5 and row["questions"] == 2 for row in rows)
+    assert rows[1]["complete"]["5"]["mean"] == 1.0
+
+
+def test_steps_that_the_data_has_not_are_told(multihop, tmp_path):
+    plain = write_hops(
+        tmp_path / "plain", questions=[{**one, "subquestions": []} for one in QUESTIONS]
+    )
+    result = multihop("--methods", "steps-rrf", folder=plain)
+    assert result.exit_code == 2
+    assert "steps-rrf needs sub-questions, and plain has none" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("--methods", "bm26"), "got 'bm26'"),
+        (("--baseline", "best"), "got 'best'"),
+        (("--budget", "0"), "--budget"),
+    ],
+)
+def test_values_out_of_range_are_usage_errors(multihop, args, message):
+    result = multihop(*args)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_a_folder_without_data_is_named(multihop, tmp_path):
+    result = multihop(folder=tmp_path / "nowhere")
+    assert result.exit_code == 2
+    assert "passages.jsonl: there is no such file" in result.stderr

@@ -1,0 +1,170 @@
+"""`deepera ask --multihop`: with a chat model the path and the answer, without one the passages."""
+
+import json
+
+import pytest
+
+from support import hop_world as hops
+from support.openai_server import ChatServer, Reply
+
+
+@pytest.fixture
+def notes(questions):
+    lines = [
+        {"id": name, "title": title, "text": text} for name, (title, text) in hops.PASSAGES.items()
+    ]
+    return questions(*lines, name="notes.jsonl")
+
+
+@pytest.fixture
+def ask(deepera, notes):
+    """Asks a question of several hops of the server; the result of the command, and the server."""
+
+    def run(question, *args, play=hops.play, where=(notes,)):
+        with ChatServer(play) as server:
+            model = ("--model", "scripted", "--base-url", server.base_url)
+            result = deepera("ask", question, *where, "--multihop", *model, *args)
+            return result, server
+
+    return run
+
+
+def test_the_path_and_the_answer_are_shown(ask):
+    result, _ = ask(hops.TWO)
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[2:5] == [
+        "step 1  Who founded Versus Books?",
+        "        Anna Berg",
+        "        [versus] Versus Books: “It was founded in 1998 by Anna Berg.”",
+    ]
+    assert "answer  Lund" in lines
+    assert lines[-1].startswith("answered: 2 steps (complete), 6 calls")
+
+
+def test_json_has_the_whole_path(ask):
+    result, _ = ask(hops.FOUR, "--json")
+    said = json.loads(result.stdout)
+    assert said["answer"]["text"] == "1992"
+    assert [one["answer"] for one in said["steps"]] == ["Anna Berg", "Nils Berg", "Falun", "1992"]
+    assert said["steps"][0]["passages"][0]["id"] == "versus"
+    assert said["manifest"]["model"] == "scripted"
+
+
+def test_a_collection_is_searched_once_a_step(deepera, ask, notes, tmp_path):
+    place = ("--collection", "notes", "--path", tmp_path / "store")
+    assert deepera("index", notes, *place).exit_code == 0
+    result, _ = ask(hops.TWO, where=place)
+    assert result.exit_code == 0, result.output
+    assert "answer  Lund" in result.stdout
+
+
+def test_what_was_asked_before_is_not_asked_again(deepera, notes, tmp_path):
+    with ChatServer(hops.play) as server:
+        model = ("--model", "scripted", "--base-url", server.base_url, "--cache", tmp_path / "c")
+        shown = [
+            deepera("ask", hops.TWO, notes, "--multihop", *model).stdout.splitlines()[:-1]
+            for _ in range(2)
+        ]
+    assert shown[0] == shown[1]
+    assert len(server.requests) == 6
+
+
+def test_too_little_evidence_is_no_failure(ask):
+    result, _ = ask(hops.NOWHERE)
+    assert result.exit_code == 0
+    assert "answer  none (insufficient evidence:" in result.stdout
+
+
+def test_a_spent_budget_is_told_and_some_failed(ask):
+    result, server = ask(hops.TWO, "--max-calls", "3")
+    assert result.exit_code == 1
+    assert len(server.requests) == 3
+    assert "note: " in result.stdout
+    assert "budget reached: 3 calls" in result.stdout
+
+
+def test_the_steps_can_be_capped(ask):
+    result, _ = ask(hops.FOUR, "--max-steps", "1")
+    assert "1 step (max_steps)" in result.stdout
+
+
+def test_a_model_that_says_nothing_usable_is_a_failure(ask):
+    result, _ = ask(hops.TWO, play=lambda request: Reply(content="nonsense"))
+    assert result.exit_code == 3
+    assert "planning failed" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--threshold", "0.5"], "--threshold does not go with --multihop"),
+        (["--mode", "fused"], "--mode does not go with --multihop"),
+        (["--format", "csv"], "--format csv does not go with --multihop"),
+    ],
+)
+def test_options_of_judging_alone_are_refused(ask, args, said):
+    result, server = ask(hops.TWO, *args)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert server.requests == []
+
+
+def test_without_a_chat_model_the_passages_on_the_way_are_found(deepera, notes):
+    result = deepera("ask", hops.TWO, notes, "--multihop", "--top-n", "3")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    heads = [one for one in lines if one[2:3] == "."]
+    found = {one.partition("[")[2].partition("]")[0] for one in heads}
+    assert len(heads) == 3
+    assert {"versus", "anna"} <= found
+    assert "led to by [versus]" in result.stdout
+    assert lines[-1].endswith("for an answer give --model")
+
+
+def test_the_passages_on_the_way_are_there_for_programs(deepera, notes):
+    said = json.loads(deepera("ask", hops.TWO, notes, "--multihop", "--json").stdout)
+    path = {one["id"]: one for one in said["passages"]}
+    assert path["versus"]["hop"] == 0
+    assert path["anna"]["via"] == "versus"
+    assert path["anna"]["text"] == hops.PASSAGES["anna"][1]
+
+
+def test_a_search_that_finds_nothing_is_told(deepera, notes):
+    result = deepera("ask", "Quokka?", notes, "--multihop")
+    assert result.exit_code == 0
+    assert "no passage shares a word with the question" in result.stderr
+
+
+@pytest.mark.parametrize("option", ["--answer", "--adaptive"])
+def test_an_answer_needs_a_chat_model(deepera, notes, option):
+    result = deepera("ask", hops.TWO, notes, "--multihop", option)
+    assert result.exit_code == 2
+    assert f"{option} with --multihop needs --model" in result.stderr
+
+
+def test_every_step_may_follow_neighbours(deepera, ask, notes, tmp_path):
+    place = ("--collection", "notes", "--path", tmp_path / "store")
+    assert deepera("index", notes, *place, "--neighbours", "3").exit_code == 0
+    for where in ((notes,), place):
+        result, _ = ask(hops.TWO, "--adaptive", "--json", where=where)
+        assert result.exit_code == 0, result.output
+        said = json.loads(result.stdout)
+        assert said["answer"]["text"] == "Lund"
+        metadata = [one["metadata"] for one in said["steps"][0]["passages"]]
+        assert {one["iteration"] % 2 for one in metadata} == {0, 1}
+
+
+def test_a_collection_without_neighbours_is_told_at_the_first_step(deepera, ask, notes, tmp_path):
+    place = ("--collection", "notes", "--path", tmp_path / "store")
+    assert deepera("index", notes, *place).exit_code == 0
+    result, server = ask(hops.TWO, "--adaptive", where=place)
+    assert result.exit_code == 3
+    assert "has no neighbours yet" in result.stderr
+    assert server.requests == []
+
+
+def test_steps_are_those_of_a_chat_model(deepera, notes):
+    result = deepera("ask", hops.TWO, notes, "--multihop", "--max-steps", "3")
+    assert result.exit_code == 2
+    assert "--max-steps goes with --multihop and --model" in result.stderr
