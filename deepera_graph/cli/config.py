@@ -178,8 +178,10 @@ def _convert(name: str, value: str | bool) -> Any:
 
 def describe_origin(error: SettingsError) -> str:
     """Return where the value is configured that an error is about; nothing if it was given."""
-    found = read_config() if taken else {}
-    origins = [found[one].origin for one in taken if find_problem(one, found[one]) == str(error)]
+    found = read_config() if options.taken else {}
+    origins = [
+        found[one].origin for one in options.taken if find_problem(one, found[one]) == str(error)
+    ]
     return f" (from {origins[0]})" if origins else ""
 
 
@@ -257,12 +259,9 @@ def _read_environment() -> dict[str, Value]:
     return found
 
 
-taken: set[str] = set()  # what the command that runs has from here
-
-
 def defaults_of(command: str, names: Collection[str]) -> dict[str, str | bool]:
     """Return what is configured for the options of a command: it stands in for their defaults."""
-    taken.clear()
+    options.taken.clear()
     if command.split(maxsplit=1)[0] in NEVER or not names:
         return {}
     return {name: one.value for name, one in read_config().items() if name in names}
@@ -276,10 +275,10 @@ def settle(values: dict[str, Any], sources: Mapping[str, str]) -> None:
         sources: Where each is from, in typer's words.
     """
     given = {name for name, source in sources.items() if source.endswith("COMMANDLINE")}
-    taken.update(name for name, source in sources.items() if source.endswith("DEFAULT_MAP"))
-    if not taken:
+    options.taken.update(name for name, source in sources.items() if source.endswith("DEFAULT_MAP"))
+    if not options.taken:
         return
-    found = {name: one for name, one in read_config().items() if name in taken}
+    found = {name: one for name, one in read_config().items() if name in options.taken}
     level = {name: one.level for name, one in found.items()} | dict.fromkeys(given, _GIVEN)
     as_given = dict(values)
     for name, one in found.items():
@@ -287,7 +286,7 @@ def settle(values: dict[str, Any], sources: Mapping[str, str]) -> None:
         nearer = {other for other in others if level.get(other, -1) > one.level}
         if any(_overrules(name, other, as_given[other]) for other in nearer):
             values[name] = OPTIONS[name].default
-            taken.remove(name)
+            options.taken.remove(name)
 
 
 def _overrules(name: str, other: str, value: Any) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from deepera_graph.cli import config, options
+from deepera_graph.cli import options
 from deepera_graph.cli.console import (
     OK,
     SOME_FAILED,
@@ -77,7 +77,7 @@ def check_options(
         raise SettingsError(f"--{needing[0]} with --multihop needs --model")
     given = [name for name in _OF_JUDGES if getattr(judge, name) is not None]
     given += [one.name for one in fields(kept) if getattr(kept, one.name) not in (None, False)]
-    unfit = [name for name in given if name not in config.taken and name != "top_n"]
+    unfit = [name for name in given if name not in options.taken and name != "top_n"]
     if unfit:
         raise SettingsError(f"--{unfit[0].replace('_', '-')} does not go with --multihop")
     if form not in ("text", "json"):

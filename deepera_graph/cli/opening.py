@@ -18,7 +18,7 @@ from urllib.parse import quote
 import typer
 
 from deepera_graph.budget import Budget
-from deepera_graph.cli import config, options
+from deepera_graph.cli import options
 from deepera_graph.cli.console import MOST_TOLD, OK, SOME_FAILED, progress_bar, say
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.judges import NAMED, load_backend, parse_name
@@ -330,7 +330,7 @@ def open_collection(
     place = place_of(store)
     from deepera_graph.retrieval.store import open_store
 
-    by_default = must_exist and "embeddings" in config.taken
+    by_default = must_exist and "embeddings" in options.taken
     return open_store(
         store.collection,
         **place,

@@ -18,6 +18,7 @@ import typer
 from deepera_graph.errors import SettingsError
 
 Command = Callable[..., None]
+taken: set[str] = set()  # options of the command that runs whose values are configured
 FOR_ALL_JUDGES = ("preset", "backend", "max_concurrency")  # also of one that is no chat model
 
 
