@@ -184,8 +184,8 @@ def _show_trial(console: Console, trial: Trial, *, verbose: bool) -> None:
     if verbose or result.manifest["backend"] not in READS_BY_RULES:
         console.print(describe_reading(result))
     console.print(_before_and_after(trial, N_SHOWN_IN_FULL if verbose else N_SHOWN))
-    for passage in result.kept:
-        _show_passage(console, trial, passage)
+    for place, passage in enumerate(result.kept):
+        _show_passage(console, trial, passage, whole=verbose or not place)
     if not result.kept or result.fallback is not None:
         console.print(f"[b]{result.outcome}[/b]: no passage reaches {result.threshold:g}")
     if verbose or not result.kept:
@@ -211,14 +211,16 @@ def _entry(trial: Trial, passage: RankedPassage) -> Text:
     return entry
 
 
-def _show_passage(console: Console, trial: Trial, passage: RankedPassage) -> None:
+def _show_passage(
+    console: Console, trial: Trial, passage: RankedPassage, *, whole: bool = True
+) -> None:
     near = trial.result.fallback is not None
     head = ("below the threshold: ", "bold red") if near else ("kept ", "bold green")
     score = f" score {show_number(passage.score)} "
     console.print(Text.assemble(head, (passage.id, "bold"), score, _label(trial, passage)))
     words = passage.summary or passage.quote
     for text, style in ((words, "italic"), (passage.reason, "dim")):
-        if text:
+        if text and whole:
             console.print(Padding(Text(text, style=style), (0, 0, 0, 5), expand=False))
 
 

@@ -110,10 +110,12 @@ class Trial:
 
     def mistakes(self) -> list[str]:
         """Say what went wrong, in a line each; nothing if all is well."""
-        found = [
-            f"kept {one.id}, {self.label(one) or 'no evidence'}, {_show(one)}"
-            for one in self.wrongly_kept
-        ]
+        found = []
+        if self.wrongly_kept:
+            first, *others = self.wrongly_kept
+            also = f"; and {', '.join(one.id for one in others)}" if others else ""
+            label = self.label(first) or "no evidence"
+            found.append(f"kept {first.id}, {label}, {_show(first)}{also}")
         if self.missed:
             best = self.missed[0]
             found.append(f"missed the evidence {best.id}, {_show(best)}")

@@ -248,7 +248,7 @@ def judge_sample(name: str, backend: "Backend", *, beside: "Sequence[Window]" = 
         f"a passage that is plain evidence scores {judgement.score:g}, "
         f"in {time.monotonic() - started:.1f} s"
     )
-    if judgement.score < _LOW:
+    if judgement.score < min(_LOW, judge.operating_point):
         advice = "the answer has the right form but is wrong: the model may be too small to judge"
         return Finding(name, "warn", found, advice)
     if not judgement.quote:

@@ -183,8 +183,9 @@ def test_a_file_with_a_good_line_among_the_first_is_read_on():
     assert [line.number for line in lines] == list(range(1, 51))
 
 
-def test_an_empty_file_is_not_refused():
-    assert refuse(b"") == []
+def test_an_empty_file_is_refused():
+    with pytest.raises(InputError, match="holds no question"):
+        refuse(b"")
 
 
 def test_a_good_line_is_given_on_before_the_next_one_is_read():

@@ -628,14 +628,15 @@ class DirectionModel:
 
         *reader* are the log odds, but for a constant, that the reader gives each of `DIRECTIONS`.
         """
-        found = self.probabilities(question, text, quote)
+        found, threshold = self.probabilities(question, text, quote), self.threshold
         if reader is not None:
-            found = weigh_reader(found, reader)
+            found, threshold = weigh_reader(found, reader), WITH_READER
         best = max(found, key=lambda name: found[name])
-        return best if found[best] >= self.threshold else UNCLEAR
+        return best if found[best] >= threshold else UNCLEAR
 
 
 READER_WEIGHT: Final = 0.3  # of what the reader says of a direction beside the wording
+WITH_READER: Final = 0.5  # the least probability of both: three in four above it are right
 
 
 def weigh_reader(
