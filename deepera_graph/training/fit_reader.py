@@ -87,7 +87,7 @@ class ReaderTraining:
             n_read += sum(map(len, step))
             if place % _LOG_EVERY == 0:
                 speed = n_read / (perf_counter() - began)
-                self._log({"step": "reader", "of": len(steps), "at": place, "loss": float(loss),
+                self._log({"step": "reader", "of": len(steps), "at": place, "loss": float(loss.detach()),
                            "pairs a second": speed})  # fmt: skip
         network.eval()
 
