@@ -173,7 +173,7 @@ class _Found:
         self._records = [self._by_batch[one] for one in names if one in self._by_batch]
         if run.causes:
             n, cause = len(run.causes), next(iter(run.causes.values()))
-            self._problems.append(f"{n} passages could not be scored, the first: {cause}")
+            self._problems.append(f"not scored: {n}, the first: {cause}")
 
     def question_for_judge(self) -> str:
         """Return the sub-question with what is known."""
@@ -194,7 +194,7 @@ class _Found:
             raise StoreError(result.backend_failure)
         if result.failed:
             n, first = len(result.failed), result.failed[0].reason
-            self._problems.append(f"{n} passages could not be judged, the first: {first}")
+            self._problems.append(f"not judged: {n}, the first: {first}")
         by_id = {one.id: one for one in self.passages}
         if not result.kept:
             n = len(self.passages)

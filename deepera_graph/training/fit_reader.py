@@ -87,8 +87,8 @@ class ReaderTraining:
             n_read += sum(map(len, step))
             if place % _LOG_EVERY == 0:
                 speed = n_read / (perf_counter() - began)
-                self._log({"step": "reader", "of": len(steps), "at": place, "loss": float(loss.detach()),
-                           "pairs a second": speed})  # fmt: skip
+                told = {"of": len(steps), "at": place, "loss": float(loss.detach())}
+                self._log({"step": "reader", **told, "pairs a second": speed})
         network.eval()
 
     def read(self, pairs: Sequence[tuple[str, str]]) -> list[float]:

@@ -210,7 +210,7 @@ def test_pubmedqas_json_is_a_data_set_with_natural_look_alikes(tmp_path, caplog)
     (instance,) = dataset
     assert list(dataset) == [instance]
     assert (dataset.name, instance.id, instance.dataset) == ("pike", "1", "pike")
-    assert caplog.text.count("1 questions have no natural look-alikes and are left out") == 1
+    assert caplog.text.count("left out for want of natural look-alikes: 1") == 1
 
 
 @pytest.mark.full

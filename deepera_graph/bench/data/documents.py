@@ -443,4 +443,4 @@ def read_natural(path: Path) -> Iterator[Instance]:
 
 @cache
 def _tell(path: Path, n: int) -> None:
-    _log.warning("%s: %d questions have no natural look-alikes and are left out", path, n)
+    _log.warning("%s: left out for want of natural look-alikes: %d", path, n)

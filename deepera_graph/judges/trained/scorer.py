@@ -35,6 +35,7 @@ MIN_SAME_DOCUMENT, SURE_SAME_DOCUMENT = 20, 30
 MAX_COUNTED = 40  # passages; most questions trained on have 30 to 45
 ORDER_WEIGHT = 1.0
 _LIKELY_ONE = 0.5  # probability of one paper from which on the reader reads nothing
+_FOUND = 0.2  # a paper that is searched for an answer holds a passage of this score or more
 _LEAST_PART = 0.01  # of the ranking for one paper, below which it is not asked
 _SUPPORT = CONTEXT_FEATURES.index("support")
 _POOL = [i for i, name in enumerate(CONTEXT_FEATURES) if name.startswith("pool_")]
@@ -308,7 +309,10 @@ class EvidenceScorer:
         several = self.question.combine(absolute, self.question.order.predict(features))
         if of_one < _LEAST_PART:
             return several, absolute
-        both = (1 - of_one) * logit(several) + of_one * logit(self.article.score(features))
+        one = self.article.score(features)
+        if one.max() < _FOUND < several.max():
+            return several, absolute
+        both = (1 - of_one) * logit(several) + of_one * logit(one)
         return sigmoid(both), absolute if of_one < _LIKELY_ONE else None
 
     def to_dict(self) -> dict[str, Any]:

@@ -64,6 +64,28 @@ def test_the_version_is_known_before_the_weights_are_loaded(reranker):
     assert reranker.backend.about["judge_version"] == local_model().version
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who won the 1998 world cup?",
+        "How tall is the Eiffel tower?",
+        "What is the capital of Peru?",
+    ],
+)
+def test_nothing_far_from_the_question_comes_near_the_operating_point(reranker, question):
+    found = reranker.rerank(question, ["Wax keeps apples firm.", "Apples fell by 6% in weight."])
+    assert not found.kept
+    assert max(one.score for one in found.passages) < local_model().head.operating_point / 2
+
+
+def test_thirty_findings_on_one_subject_are_not_taken_for_one_paper(reranker):
+    texts = [
+        f"In {40 + n} adults yoga lowered blood pressure by {3 + n % 9} mmHg (p = 0.0{n % 5})."
+        for n in range(30)
+    ]
+    assert reranker.rerank("Does yoga lower blood pressure?", texts).kept
+
+
 def test_the_doctor_tries_them_in_less_than_a_second():
     started = time.monotonic()
     [found] = check_local()
