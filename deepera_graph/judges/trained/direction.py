@@ -636,7 +636,7 @@ class DirectionModel:
 
 
 READER_WEIGHT: Final = 0.3  # of what the reader says of a direction beside the wording
-WITH_READER: Final = 0.5  # the least probability of both: three in four above it are right
+WITH_READER: Final = 0.55  # the least probability of both: three in four above it are right
 
 
 def weigh_reader(
