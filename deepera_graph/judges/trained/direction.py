@@ -626,17 +626,19 @@ class DirectionModel:
     ) -> Direction:
         """Return the likeliest direction, or ``unclear`` if it is not likely enough.
 
-        *reader* are the log odds, but for a constant, that the reader gives each of `DIRECTIONS`.
+        *reader* are the log odds, but for a constant, that the reader gives each of `DIRECTIONS`;
+        it makes a direction surer or less sure, and names no other one than the wording does.
         """
         found, threshold = self.probabilities(question, text, quote), self.threshold
+        best = max(found, key=lambda name: found[name])
         if reader is not None:
             found, threshold = weigh_reader(found, reader), WITH_READER
-        best = max(found, key=lambda name: found[name])
-        return best if found[best] >= threshold else UNCLEAR
+        is_likely = found[best] == max(found.values()) and found[best] >= threshold
+        return best if is_likely else UNCLEAR
 
 
 READER_WEIGHT: Final = 0.3  # of what the reader says of a direction beside the wording
-WITH_READER: Final = 0.55  # the least probability of both: three in four above it are right
+WITH_READER: Final = 0.5  # the least probability of both: three in four above it are right
 
 
 def weigh_reader(

@@ -11,6 +11,7 @@ from deepera_graph.judges.trained.direction import (
     DirectionModel,
     describe,
     read_direction,
+    weigh_reader,
 )
 from deepera_graph.text.questions import asks_yes_or_no
 
@@ -102,3 +103,16 @@ def test_a_file_that_holds_no_weights_is_refused_by_name(tmp_path: Path) -> None
 )
 def test_questions_with_an_auxiliary_and_claims_ask_for_yes_or_no(question: str) -> None:
     assert asks_yes_or_no(question)
+
+
+def test_the_reader_makes_a_direction_surer_and_names_no_other():
+    model = DirectionModel.load()
+    question, text = "Does shade reduce leaf rust?", "Shade reduced leaf rust by half (p = 0.01)."
+    by_wording = model.read(question, text, text)
+    assert by_wording == "supports"
+    agreeing, opposing = ([4.0, 0.0, 0.0, 0.0], [-9.0, 9.0, -9.0, -9.0])
+    assert model.read(question, text, text, agreeing) == "supports"
+    assert model.read(question, text, text, opposing) in ("supports", "unclear")
+    both = weigh_reader(model.probabilities(question, text, text), opposing)
+    assert sum(both.values()) == pytest.approx(1)
+    assert both["contradicts"] > model.probabilities(question, text, text)["contradicts"]
