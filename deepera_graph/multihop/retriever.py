@@ -225,10 +225,22 @@ class _Searched:
                 self._ranks[name] = len(self._ranks) + 1
         self.first = [*self._pool]
         if self.first and not any(name in self._graph for name in self.first):
-            raise InputError(
-                f"the graph is of other passages: it has none of the {len(self.first)} that the "
-                f"first stage found, e.g. {self.first[0]!r}; it has e.g. {self._graph.ids[0]!r}"
-            )
+            raise InputError(self._explain_strangers())
+
+    def _explain_strangers(self) -> str:
+        """Say why the graph has none of what the first stage found."""
+        known = {name: self._graph.find_text(self._pool[name]) for name in self.first}
+        for name, other in known.items():
+            if other is not None:
+                return (
+                    f"the graph has the passages under other ids: {name!r} of the first stage is "
+                    f"{other!r} there; give each one an id, Document(id=...), before it goes into "
+                    "the store and into the graph"
+                )
+        return (
+            f"the graph is of other passages: it has none of the {len(self.first)} that the "
+            f"first stage found, e.g. {self.first[0]!r}; it has e.g. {self._graph.ids[0]!r}"
+        )
 
     def wanted(self) -> list[str]:
         """Return the ids of neighbours that are not here yet."""

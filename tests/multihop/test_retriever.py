@@ -163,6 +163,15 @@ def test_a_graph_of_other_passages_is_an_error(make):
         make(graph=other).invoke(QUESTION)
 
 
+def test_passages_that_have_other_ids_in_the_graph_are_told_what_helps(passages):
+    nameless = [Document(page_content=one.page_content) for one in passages]
+    vectors = InMemoryVectorStore(WordEmbeddings())
+    vectors.add_documents(nameless)
+    retriever = AdaptiveRetriever(first_stage=vectors, graph=NeighbourGraph.of_words(nameless, 3))
+    with pytest.raises(InputError, match=r"under other ids: .* give each one an id, Document\(id="):
+        retriever.invoke(QUESTION)
+
+
 def test_a_passage_the_graph_does_not_know_is_scored_and_told(make, passages, caplog):
     smaller = NeighbourGraph.of_words(passages, 3).remove(["lamp"])
     with caplog.at_level(logging.WARNING):
