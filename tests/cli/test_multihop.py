@@ -136,6 +136,41 @@ def test_a_search_that_finds_nothing_is_told(deepera, notes):
     assert "no passage shares a word with the question" in result.stderr
 
 
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_passages_that_have_few_words_of_the_question_are_told_to(deepera, notes, form):
+    poor = ("ask", "Which surveyor measured basalt columns of Iceland?", notes, "--multihop")
+    result = deepera(*poor, "--format", form)
+    assert result.exit_code == 0
+    assert "few words of the question; none has measured, basalt, columns" in result.stderr
+    assert "few words" not in deepera("ask", hops.TWO, notes, "--multihop").stderr
+
+
+def test_passages_on_the_way_are_cited(deepera, questions):
+    metadata = {"title": "Rye", "authors": ["Lee"], "year": 2019, "doi": "10.1000/rye.1"}
+    notes = questions(
+        {"id": "rye", "text": "Rye needs cold.", **metadata}, {"id": "oat", "text": "Oats need it."}
+    )
+    shown = ("ask", "What does Rye need?", notes, "--multihop")
+    assert "[rye] Lee. Rye. 2019. doi:10.1000/rye.1\n" in deepera(*shown).stdout
+    said = {one["id"]: one for one in json.loads(deepera(*shown, "--json").stdout)["passages"]}
+    assert said["rye"]["citation"]["doi"] == "10.1000/rye.1"
+    assert said["rye"]["metadata"]["year"] == 2019
+
+
+@pytest.mark.parametrize(
+    ("condition", "code", "said"),
+    [
+        ("title=Rye", 0, "no passage meets --where title=Rye, of"),
+        ("titel=Lund", 2, "no passage has metadata 'titel'; did you mean 'title'?"),
+    ],
+)
+def test_a_condition_that_leaves_nothing_is_told(deepera, notes, condition, code, said):
+    result = deepera("ask", hops.TWO, notes, "--multihop", "--where", condition)
+    assert result.exit_code == code
+    assert said in result.stderr
+    assert "no passage shares a word" not in result.stderr
+
+
 @pytest.mark.parametrize("option", ["--answer", "--adaptive"])
 def test_an_answer_needs_a_chat_model(deepera, notes, option):
     result = deepera("ask", hops.TWO, notes, "--multihop", option)
