@@ -39,6 +39,7 @@ _hops = partial(opt, panel="Several hops")
 _SHOWN_CHARS = 300
 _FIRST_STAGE = 10  # passages a sub-question is answered from
 _K = 10
+_NO_CHAT = ("local", "rules")  # leaves out a configured model, and nobody judges
 _OF_JUDGES = ("preset", "backend", "mode", "group_size", "cascade")
 
 
@@ -76,7 +77,12 @@ def check_options(
     needing = [name for name, wanted in (("answer", answer), ("adaptive", adaptive)) if wanted]
     if needing and not judge.model:
         raise SettingsError(f"--{needing[0]} with --multihop needs --model")
-    given = [name for name in _OF_JUDGES if getattr(judge, name) is not None]
+    without_chat = not judge.model and judge.backend in _NO_CHAT
+    given = [
+        name
+        for name in _OF_JUDGES
+        if getattr(judge, name) is not None and not (name == "backend" and without_chat)
+    ]
     given += [one.name for one in fields(kept) if getattr(kept, one.name) not in (None, False)]
     unfit = [name for name in given if name not in options.taken and name != "top_n"]
     if unfit:

@@ -130,6 +130,23 @@ def test_the_passages_on_the_way_are_there_for_programs(deepera, notes):
     assert path["anna"]["text"] == hops.PASSAGES["anna"][1]
 
 
+def test_a_backend_without_a_chat_model_leaves_a_configured_model_out(
+    deepera, notes, tmp_path, monkeypatch
+):
+    (tmp_path / "deepera.toml").write_text('model = "openai:gpt-5-mini"\n')
+    monkeypatch.setenv("DEEPERA_CONFIG", str(tmp_path / "deepera.toml"))
+    result = deepera("ask", hops.TWO, notes, "--multihop", "--backend", "local")
+    assert result.exit_code == 0, result.output
+    assert "led to by [versus]" in result.stdout
+
+
+def test_a_backend_is_not_both_without_and_with_a_chat_model(ask):
+    result, server = ask(hops.TWO, "--backend", "local")
+    assert result.exit_code == 2
+    assert "--backend does not go with --multihop" in result.stderr
+    assert server.requests == []
+
+
 def test_a_search_that_finds_nothing_is_told(deepera, notes):
     result = deepera("ask", "Quokka?", notes, "--multihop")
     assert result.exit_code == 0
