@@ -297,6 +297,18 @@ METHODS: dict[str, Method] = {
         question, n, lambda step, share: _expand(search, step, share, _STEP_WIDTH)
     ),
 }
+MEANINGS = {
+    "bm25": "a search by words",
+    "dense": "a search by meaning, with embeddings",
+    "rrf": "both searches, fused by rank",
+    "rerank": "what bm25 finds, in the order of dense",
+    "nar": "bm25, and the neighbours of what scores well",
+    "nar-rrf": "rrf, and the neighbours of what scores well",
+    "expansion": "names followed from passage to passage",
+    "steps-bm25": "bm25 for each sub-question of the data",
+    "steps-rrf": "rrf for each sub-question of the data",
+    "steps-expansion": "expansion for each sub-question of the data",
+}
 OF_STEPS = tuple(name for name in METHODS if name.startswith("steps-"))
 
 
@@ -423,6 +435,15 @@ def hop_table(rows: Sequence[HopRow]) -> str:
         own = [row for row in rows if row.dataset == dataset]
         tables.append(_one_table(dataset, own))
     return "\n".join(tables)
+
+
+def describe_methods(rows: Sequence[HopRow]) -> str:
+    """Return what the methods of a table do, as a Markdown list."""
+    names = dict.fromkeys(row.method for row in rows)
+    lines = [f"- {name}: {MEANINGS[name]}" for name in names]
+    if any(name in OF_STEPS for name in names):
+        lines += ["", "Sub-questions are given with the right answers of those before them."]
+    return "\n".join(lines)
 
 
 def _one_table(dataset: str, rows: Sequence[HopRow]) -> str:

@@ -249,7 +249,11 @@ def multihop(
             rows += bench.measure(one, search, on_progress=partial(_move, bar))
         searches.append(search)
     if not chat.model:
-        tell(output, hops.plain_rows(rows), lambda: hops.hop_table(rows).removesuffix("\n"))
+        tell(
+            output,
+            hops.plain_rows(rows),
+            lambda: f"{hops.hop_table(rows)}\n{hops.describe_methods(rows)}",
+        )
         return
     from deepera_graph.bench.multihop_answers import answer_table, plain_answers
 
@@ -259,7 +263,7 @@ def multihop(
     tell(
         output,
         {"retrieval": hops.plain_rows(rows), "answers": plain_answers(answers)},
-        lambda: f"{hops.hop_table(rows)}\n{answer_table(answers)}",
+        lambda: f"{hops.hop_table(rows)}\n{hops.describe_methods(rows)}\n\n{answer_table(answers)}",
     )
 
 

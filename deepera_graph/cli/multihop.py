@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from deepera_graph.citation import Citation
 from deepera_graph.cli import options
 from deepera_graph.cli.console import (
     OK,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from deepera_graph.cli.opening import Source
-    from deepera_graph.multihop.expansion import HopResult
+    from deepera_graph.multihop.expansion import HopPassage, HopResult
     from deepera_graph.multihop.outcome import MultiHopResult
     from deepera_graph.multihop.retriever import AdaptiveRetriever
     from deepera_graph.retrieval.store import PassageStore
@@ -38,6 +39,7 @@ _hops = partial(opt, panel="Several hops")
 _SHOWN_CHARS = 300
 _FIRST_STAGE = 10  # passages a sub-question is answered from
 _K = 10
+_NO_CHAT = ("local", "rules")  # leaves out a configured model, and nobody judges
 _OF_JUDGES = ("preset", "backend", "mode", "group_size", "cascade")
 
 
@@ -75,7 +77,12 @@ def check_options(
     needing = [name for name, wanted in (("answer", answer), ("adaptive", adaptive)) if wanted]
     if needing and not judge.model:
         raise SettingsError(f"--{needing[0]} with --multihop needs --model")
-    given = [name for name in _OF_JUDGES if getattr(judge, name) is not None]
+    without_chat = not judge.model and judge.backend in _NO_CHAT
+    given = [
+        name
+        for name in _OF_JUDGES
+        if getattr(judge, name) is not None and not (name == "backend" and without_chat)
+    ]
     given += [one.name for one in fields(kept) if getattr(kept, one.name) not in (None, False)]
     unfit = [name for name in given if name not in options.taken and name != "top_n"]
     if unfit:
@@ -109,6 +116,7 @@ def ask_in_steps(
             from deepera_graph.multihop.expansion import expand_hops
 
             found = expand_hops(question, _find_in(opened, conditions), k=k or _K)
+            _tell_what_lacks(found, opened, conditions)
         _write(_hops_as_dict(found) if as_json else _hops_as_text(found), as_json=as_json)
         return OK
     from deepera_graph.cli.opening import chat_backend, judgements_of
@@ -197,6 +205,40 @@ def _write(found: Any, *, as_json: bool) -> None:
         write_bytes(f"{found}\n".encode("utf-8", "backslashreplace"))
 
 
+def _tell_what_lacks(
+    found: HopResult, opened: PassageStore | WordIndex, conditions: dict[str, Any]
+) -> None:
+    """Say on stderr why nothing was found, or that what was found has little of the question.
+
+    Raises:
+        SettingsError: No passage at all has a field that a condition names.
+    """
+    if found.passages:
+        from deepera_graph.retrieval.word_index import join_title
+        from deepera_graph.text.words import content_words, stem, stems
+
+        asked = {stem(word): word for word in content_words(found.question)}
+        shared = {one for each in found.passages for one in stems(join_title(each.passage))}
+        missing = [word for name, word in asked.items() if name not in shared]
+        if 2 * len(missing) > len(asked):
+            say(f"note: the passages have few words of the question; none has {', '.join(missing)}")
+    elif conditions:
+        from deepera_graph.cli.evidence import find_candidates
+
+        find_candidates(cast("PassageStore", opened), found.question, 1, conditions)
+    else:
+        say("no passage shares a word with the question")
+
+
+def _citation(one: HopPassage) -> Citation:
+    return Citation.of(one.passage.metadata, one.id)
+
+
+def _describe_citation(one: Citation) -> dict[str, Any]:
+    """Return a citation as `deepera ask --json` writes it."""
+    return {"text": str(one), **{name: value for name, value in asdict(one).items() if value}}
+
+
 def _hops_as_dict(found: HopResult) -> dict[str, Any]:
     return {
         "question": found.question,
@@ -209,6 +251,8 @@ def _hops_as_dict(found: HopResult) -> dict[str, Any]:
                 "hop": one.hop,
                 "query": one.query,
                 "via": one.via,
+                "metadata": one.passage.metadata,
+                "citation": _describe_citation(_citation(one)),
             }
             for one in found.passages
         ],
@@ -219,21 +263,21 @@ def _hops_as_dict(found: HopResult) -> dict[str, Any]:
 
 def _hops_as_text(found: HopResult) -> str:
     """Return the passages in path order, each with what led to it."""
-    if not found.passages:
-        say("no passage shares a word with the question")
     lines = [" ".join(found.question.split()), ""]
     for number, one in enumerate(found.passages, start=1):
-        title = str(one.passage.metadata.get("title") or "")
+        source = _citation(one)
+        cited = str(source) if source.is_known else ""
         led = f"led to by [{one.via}], " if one.via else ""
         lines += [
-            f"{number:>2}. hop {one.hop}  {one.score:.2f}  [{one.id}] {title}".rstrip(),
+            f"{number:>2}. hop {one.hop}  {one.score:.2f}  [{one.id}] {cited}".rstrip(),
             f"    {_short(one.passage.page_content)}",
             f"    {led}found by “{' '.join(one.query.split())}”",
         ]
     lines += [
         "",
         f"{count(len(found.passages), 'passage')} of {len(found.ranked)} that were read, in path "
-        f"order, after {found.n_searches} searches; for an answer give --model",
+        f"order, after {found.n_searches} searches; no judge has read them: for an answer give "
+        "--model",
     ]
     return "\n".join(lines)
 

@@ -158,9 +158,11 @@ class NeighbourGraph:
             on_progress: Called with the passages read or embedded so far.
 
         Raises:
-            SettingsError: *k* or *by* is out of range, or embeddings are missing.
+            SettingsError: *k* or *by* is out of range, embeddings are missing, or *store* is no
+                passage store.
             StoreError: The store cannot be reached.
         """
+        _check_store(store)
         by = by or ("meaning" if store.mode == "sparse" else "words")
         if by not in _SPACES:
             raise SettingsError(f"by must be one of {list(_SPACES)}, got {by!r}")
@@ -251,6 +253,11 @@ class NeighbourGraph:
     def kind(self) -> Kind:
         """Whether neighbours are near by ``meaning`` or by ``words``."""
         return "words" if isinstance(self._space, Words) else "meaning"
+
+    def find_text(self, passage: Document) -> str | None:
+        """Return the id of a passage with this title and text; None if there is none."""
+        same = np.flatnonzero(self._digests == digest_text(join_title(passage)))
+        return self.ids[int(same[0])] if len(same) else None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -399,9 +406,10 @@ class NeighbourGraph:
         """Return the graph of what a store holds now: `add` what is new there, `remove` the rest.
 
         Raises:
-            SettingsError: Embeddings are missing, or are others.
+            SettingsError: Embeddings are missing, or are others, or *store* is no passage store.
             StoreError: The store cannot be reached.
         """
+        _check_store(store)
         passages = [one.passage for one in store.scan()]
         held = {name_passage(one) for one in passages}
         left = self.remove([name for name in self.ids if name not in held])
@@ -506,6 +514,15 @@ class NeighbourGraph:
 
 
 _STAMP = 12  # characters of the fingerprint in names of files
+
+
+def _check_store(store: object) -> None:
+    """Raise `SettingsError` unless all passages of a store can be read."""
+    if not callable(getattr(store, "scan", None)):
+        raise SettingsError(
+            "a passage store is needed, which open_store(...) opens, got "
+            f"{type(store).__name__}; use NeighbourGraph.build(documents, embeddings)"
+        )
 
 
 def _read_manifest(place: Path) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
-from pydantic import ConfigDict, Field, PrivateAttr
+from pydantic import ConfigDict, Field, PrivateAttr, ValidationError
 
 from deepera_graph.errors import BackendError, InputError, RoleError, SettingsError
 from deepera_graph.multihop.adaptive import (
@@ -29,7 +29,7 @@ from deepera_graph.multihop.adaptive import (
 from deepera_graph.multihop.graph import NeighbourGraph
 from deepera_graph.multihop.scorers import ScoreOrError, Scorer, as_scorer
 from deepera_graph.retrieval.word_index import name_passage
-from deepera_graph.settings import check_at_least
+from deepera_graph.settings import check_at_least, suggest_name
 
 K = 10
 N_FIRST = 100
@@ -93,8 +93,8 @@ class AdaptiveRetriever(BaseRetriever):
         feedback: When scores are revised: ``each`` batch before the next, or ``after`` all.
 
     Raises:
-        SettingsError: A number is out of range, something cannot be searched, or the judge is
-            refused.
+        SettingsError: A field is unknown, missing or of another type, a number is out of range,
+            something cannot be searched, or the judge is refused.
     """
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
@@ -116,7 +116,11 @@ class AdaptiveRetriever(BaseRetriever):
     if not TYPE_CHECKING:  # a type checker makes the signature from the fields
 
         def __init__(self, **values: Any) -> None:
-            super().__init__(**values)
+            _check_names(values, type(self).model_fields)
+            try:
+                super().__init__(**values)
+            except ValidationError as error:
+                raise SettingsError(_describe_first(error)) from error
             self._check()  # here, as an error of ours in a validator would become one of pydantic
 
     def find(
@@ -195,6 +199,22 @@ class AdaptiveRetriever(BaseRetriever):
         return _Searched(self, question, most, config, self._scorer())
 
 
+def _check_names(names: Iterable[str], known: Collection[str]) -> None:
+    """Raise `SettingsError` for a name that is no field."""
+    for name in names:
+        if name not in known:
+            hint = suggest_name(name, known) or f"fields are {', '.join(known)}"
+            raise SettingsError(f"unknown field {name!r}; {hint}")
+
+
+def _describe_first(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    name = ".".join(map(str, first["loc"]))
+    if first["type"] == "missing":
+        return f"{name}= is missing"
+    return f"{name}: {first['msg']}, got {first['input']!r:.80}"
+
+
 class _Searched:
     """What is known while a question is searched for: the passages that were fetched so far."""
 
@@ -225,10 +245,22 @@ class _Searched:
                 self._ranks[name] = len(self._ranks) + 1
         self.first = [*self._pool]
         if self.first and not any(name in self._graph for name in self.first):
-            raise InputError(
-                f"the graph is of other passages: it has none of the {len(self.first)} that the "
-                f"first stage found, e.g. {self.first[0]!r}; it has e.g. {self._graph.ids[0]!r}"
-            )
+            raise InputError(self._explain_strangers())
+
+    def _explain_strangers(self) -> str:
+        """Say why the graph has none of what the first stage found."""
+        known = {name: self._graph.find_text(self._pool[name]) for name in self.first}
+        for name, other in known.items():
+            if other is not None:
+                return (
+                    f"the graph has the passages under other ids: {name!r} of the first stage is "
+                    f"{other!r} there; give each one an id, Document(id=...), before it goes into "
+                    "the store and into the graph"
+                )
+        return (
+            f"the graph is of other passages: it has none of the {len(self.first)} that the "
+            f"first stage found, e.g. {self.first[0]!r}; it has e.g. {self._graph.ids[0]!r}"
+        )
 
     def wanted(self) -> list[str]:
         """Return the ids of neighbours that are not here yet."""

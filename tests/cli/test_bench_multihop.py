@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from deepera_graph.bench.multihop import MEANINGS, METHODS
 from support.hops import QUESTIONS, write_hops
 
 QUICK = ("--embeddings", "support.hops:CountingEmbeddings", "--resamples", "50")
@@ -25,6 +26,17 @@ def test_the_table_has_a_row_a_method(multihop):
     assert "### lamps: 2 questions" in result.stdout
     for method in ("bm25", "nar-rrf", "expansion", "steps-expansion"):
         assert f"| {method} |" in result.stdout
+
+
+def test_methods_are_explained_below_the_table(multihop):
+    result = multihop("--methods", "rrf,steps-bm25")
+    assert "\n- rrf: both searches, fused by rank\n- steps-bm25: bm25 for" in result.stdout
+    assert "right answers of those before them" in result.stdout
+    assert "right answers" not in multihop("--methods", "rrf").stdout
+
+
+def test_every_method_has_an_explanation():
+    assert list(MEANINGS) == list(METHODS)
 
 
 def test_json_has_the_numbers(multihop):

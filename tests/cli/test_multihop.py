@@ -130,10 +130,62 @@ def test_the_passages_on_the_way_are_there_for_programs(deepera, notes):
     assert path["anna"]["text"] == hops.PASSAGES["anna"][1]
 
 
+def test_a_backend_without_a_chat_model_leaves_a_configured_model_out(
+    deepera, notes, tmp_path, monkeypatch
+):
+    (tmp_path / "deepera.toml").write_text('model = "openai:gpt-5-mini"\n')
+    monkeypatch.setenv("DEEPERA_CONFIG", str(tmp_path / "deepera.toml"))
+    result = deepera("ask", hops.TWO, notes, "--multihop", "--backend", "local")
+    assert result.exit_code == 0, result.output
+    assert "led to by [versus]" in result.stdout
+
+
+def test_a_backend_is_not_both_without_and_with_a_chat_model(ask):
+    result, server = ask(hops.TWO, "--backend", "local")
+    assert result.exit_code == 2
+    assert "--backend does not go with --multihop" in result.stderr
+    assert server.requests == []
+
+
 def test_a_search_that_finds_nothing_is_told(deepera, notes):
     result = deepera("ask", "Quokka?", notes, "--multihop")
     assert result.exit_code == 0
     assert "no passage shares a word with the question" in result.stderr
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_passages_that_have_few_words_of_the_question_are_told_to(deepera, notes, form):
+    poor = ("ask", "Which surveyor measured basalt columns of Iceland?", notes, "--multihop")
+    result = deepera(*poor, "--format", form)
+    assert result.exit_code == 0
+    assert "few words of the question; none has measured, basalt, columns" in result.stderr
+    assert "few words" not in deepera("ask", hops.TWO, notes, "--multihop").stderr
+
+
+def test_passages_on_the_way_are_cited(deepera, questions):
+    metadata = {"title": "Rye", "authors": ["Lee"], "year": 2019, "doi": "10.1000/rye.1"}
+    notes = questions(
+        {"id": "rye", "text": "Rye needs cold.", **metadata}, {"id": "oat", "text": "Oats need it."}
+    )
+    shown = ("ask", "What does Rye need?", notes, "--multihop")
+    assert "[rye] Lee. Rye. 2019. doi:10.1000/rye.1\n" in deepera(*shown).stdout
+    said = {one["id"]: one for one in json.loads(deepera(*shown, "--json").stdout)["passages"]}
+    assert said["rye"]["citation"]["doi"] == "10.1000/rye.1"
+    assert said["rye"]["metadata"]["year"] == 2019
+
+
+@pytest.mark.parametrize(
+    ("condition", "code", "said"),
+    [
+        ("title=Rye", 0, "no passage meets --where title=Rye, of"),
+        ("titel=Lund", 2, "no passage has metadata 'titel'; did you mean 'title'?"),
+    ],
+)
+def test_a_condition_that_leaves_nothing_is_told(deepera, notes, condition, code, said):
+    result = deepera("ask", hops.TWO, notes, "--multihop", "--where", condition)
+    assert result.exit_code == code
+    assert said in result.stderr
+    assert "no passage shares a word" not in result.stderr
 
 
 @pytest.mark.parametrize("option", ["--answer", "--adaptive"])

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import InMemoryVectorStore
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.multihop import nearest as nearest_module
@@ -372,6 +373,14 @@ def test_a_store_is_complemented(passages, make_embeddings):
             NeighbourGraph.of_store(store, 3, by="colour")
         with pytest.raises(SettingsError, match="below the number of passages, 8, got 8"):
             NeighbourGraph.of_store(store, 8, embeddings=make_embeddings())
+
+
+def test_a_store_whose_passages_cannot_all_be_read_is_refused(passages, make_embeddings):
+    vectors = InMemoryVectorStore(make_embeddings())
+    graph = NeighbourGraph.of_words(passages, 3)
+    for ask in (NeighbourGraph.of_store, graph.update):
+        with pytest.raises(SettingsError, match=r"got InMemoryVectorStore; use .*\.build\(docu"):
+            ask(vectors)
 
 
 @pytest.mark.parametrize("by", BUILDERS)

@@ -163,6 +163,15 @@ def test_a_graph_of_other_passages_is_an_error(make):
         make(graph=other).invoke(QUESTION)
 
 
+def test_passages_that_have_other_ids_in_the_graph_are_told_what_helps(passages):
+    nameless = [Document(page_content=one.page_content) for one in passages]
+    vectors = InMemoryVectorStore(WordEmbeddings())
+    vectors.add_documents(nameless)
+    retriever = AdaptiveRetriever(first_stage=vectors, graph=NeighbourGraph.of_words(nameless, 3))
+    with pytest.raises(InputError, match=r"under other ids: .* give each one an id, Document\(id="):
+        retriever.invoke(QUESTION)
+
+
 def test_a_passage_the_graph_does_not_know_is_scored_and_told(make, passages, caplog):
     smaller = NeighbourGraph.of_words(passages, 3).remove(["lamp"])
     with caplog.at_level(logging.WARNING):
@@ -228,6 +237,8 @@ def test_if_nothing_can_be_scored_it_says_why(make):
         ({"first_stage": 3}, r"first_stage must be .*, got 3"),
         ({"passages": None}, r"fetched from the first stage .*: give passages="),
         ({"where": {"n": 1}}, r"where= is for passage stores"),
+        ({"buget": 4}, r"unknown field 'buget'; did you mean 'budget'\?"),
+        ({"graph": 7}, r"graph: .* got 7"),
         ({"judge": 7}, r"judge must be .*, got 7"),
         ({"judge": "local"}, r"'local' cannot score batches .* depend on the passages"),
     ],
@@ -235,6 +246,11 @@ def test_if_nothing_can_be_scored_it_says_why(make):
 def test_settings_that_cannot_work_are_refused_at_once(make, options, message):
     with pytest.raises(SettingsError, match=message):
         make(**options)
+
+
+def test_a_graph_that_is_missing_is_named(first):
+    with pytest.raises(SettingsError, match="graph= is missing"):
+        AdaptiveRetriever(first_stage=first)
 
 
 def test_scores_can_be_revised_batch_by_batch(make):
