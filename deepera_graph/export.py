@@ -12,7 +12,7 @@ from unicodedata import normalize
 
 from deepera_graph.citation import Citation
 from deepera_graph.errors import SettingsError
-from deepera_graph.result import RankedPassage, RerankResult, result_html
+from deepera_graph.result import RankedPassage, RerankResult, describe_failures, result_html
 from deepera_graph.schema import describe_directions, name_direction
 from deepera_graph.settings import suggest_value
 
@@ -33,13 +33,14 @@ def export_result(result: RerankResult, format: ExportFormat, *, whole: bool = F
 
     Tables have a row a kept passage: score, source (title, year, venue, DOI as far as the metadata
     has them), quote and summary. Where nothing passed, they have the three best passages instead,
-    marked as below the threshold; BibTeX then has none.
+    marked as below the threshold, and those that could not be judged, with the reason; BibTeX then
+    has none.
 
     Args:
         result: Of a rerank.
         format: ``"markdown"``, ``"html"`` (a page of its own), ``"csv"``, ``"json"`` (which
             `RerankResult.from_json` reads) or ``"bibtex"``.
-        whole: Whether ``markdown`` and ``csv`` also have all passages that were dropped.
+        whole: Whether ``markdown`` and ``csv`` have all passages.
 
     Raises:
         SettingsError: There is no such format.
@@ -60,8 +61,10 @@ def export_result(result: RerankResult, format: ExportFormat, *, whole: bool = F
 
 
 def list_shown(result: RerankResult) -> tuple[RankedPassage, ...]:
-    """Return the kept passages; if there are none, the best three of those dropped."""
-    return result.kept or result.dropped[:N_NEAREST]
+    """Return the passages that passed; if there are none, the nearest, and those that failed."""
+    if result.kept and result.fallback is None:
+        return result.kept
+    return (*(result.kept or result.dropped[:N_NEAREST]), *result.failed)
 
 
 def is_evidence(result: RerankResult, passage: RankedPassage) -> bool:
@@ -177,8 +180,10 @@ def _decision(result: RerankResult, passage: RankedPassage) -> str:
 
 
 def _decide_and_side(result: RerankResult, passage: RankedPassage) -> str:
-    side = name_direction(passage.direction)
-    return ", ".join(filter(None, (_decision(result, passage), side)))
+    decision, side = _decision(result, passage), name_direction(passage.direction)
+    if passage.score is None:
+        decision = _cell(f"{decision}: {passage.reason}")
+    return ", ".join(filter(None, (decision, side)))
 
 
 def _to_markdown(result: RerankResult, passages: Iterable[RankedPassage]) -> str:
@@ -207,14 +212,28 @@ def describe_outcome(result: RerankResult) -> str:
     """Say in a sentence or two what was found, and how to read what is shown of it."""
     n, threshold = len(result.all_passages), f"{result.threshold:g}"
     passages = f"{n} passage{'' if n == 1 else 's'}"
+    failures = describe_failures(result)
     if result.outcome == "nothing_retrieved":
         return "Nothing was retrieved."
     if result.fallback is not None or not result.kept:
-        nearest = "The nearest are shown; they are not evidence." if list_shown(result) else ""
-        return f"No evidence: none of {passages} reaches {threshold}. {nearest}".rstrip()
+        found = f"No evidence: none of {passages} reaches {threshold}."
+        if failures:
+            found = " ".join(filter(None, (failures, _describe_others(result))))
+        is_near = result.kept or result.dropped
+        return found + (" The nearest are shown; they are not evidence." if is_near else "")
     said = describe_directions(result.direction_counts)
     sides = f" ({said})" if said else ""
-    return f"Evidence: {len(result.kept)} of {passages} reached {threshold}{sides}."
+    found = f"Evidence: {len(result.kept)} of {passages} reached {threshold}{sides}."
+    return f"{found} {failures}".rstrip()
+
+
+def _describe_others(result: RerankResult) -> str:
+    """Say that what could be judged passed no threshold; empty if nothing could be."""
+    n = sum(one.score is not None for one in result.passages)
+    if not n:
+        return ""
+    others = "The other does not reach" if n == 1 else f"None of the other {n} reaches"
+    return f"{others} {result.threshold:g}."
 
 
 def _cite_markdown(passage: RankedPassage) -> str:

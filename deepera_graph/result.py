@@ -1,6 +1,7 @@
 """What a rerank gives back: every passage in rank order, and how the run went."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
@@ -45,14 +46,15 @@ def result_html(result: "RerankResult") -> str:
         intent = f"intent: {escape(fields['intent'])} · {escape(fields['entity_type'])} · "
     said = describe_directions(result.direction_counts)
     unasked = f", not needed {len(result.not_needed)}" if result.not_needed else ""
-    n_calls = result.total_usage.calls
+    failures = describe_failures(result)
     head = (
         f"<p><b>{escape(result.question)}</b><br>{intent}"
         f"outcome: <b>{result.outcome}</b> · "
         f"kept {len(result.kept)}, dropped {len(dropped)}, "
         f"failed {len(failed)}{unasked} at threshold {result.threshold:g} · "
-        f"{n_calls} call{'' if n_calls == 1 else 's'}, {result.seconds.get('total', 0):.2f} s"
+        f"{describe_calls(result.total_usage)}, {result.seconds.get('total', 0):.2f} s"
         f"{f' · {said}' if said else ''}"
+        f"{f'<br><b>{escape(failures)}</b>' if failures else ''}"
         f"{''.join(f'<br><b>note:</b> {escape(one)}' for one in result.warnings)}</p>"
     )
     if result.fallback is not None:
@@ -68,6 +70,34 @@ def result_html(result: "RerankResult") -> str:
     )
     body = f"<thead><tr>{titles}</tr></thead><tbody>{''.join(rows)}</tbody>"
     return f"<div>{head}<table>{body}</table></div>"
+
+
+def describe_failures(result: "RerankResult") -> str:
+    """Say in a sentence or two what could not be judged, and why; empty if all passages were."""
+    n, said = len(result.all_passages), []
+    undone = [one for one in result.failed if one.status == "skipped_budget"]
+    broken = [one for one in result.failed if one.status != "skipped_budget"]
+    if broken:
+        part = f"{len(broken)} of {n} passage{'' if n == 1 else 's'} could not be judged"
+        what = "Nothing could be judged" if len(broken) == n else part
+        said.append(f"{what}: {_main_reason(broken)}.")
+    if undone:
+        part = f"{len(undone)} of {n} passage{'' if n == 1 else 's'} not judged"
+        what = "nothing judged" if len(undone) == n else part
+        said.append(f"The budget stopped the run with {what} ({_main_reason(undone)}).")
+    return " ".join(said)
+
+
+def _main_reason(passages: "Sequence[RankedPassage]") -> str:
+    """Return the reason that most passages have; of several, the first."""
+    (reason, _), *_ = Counter(one.reason for one in passages).most_common(1)
+    return " ".join(reason.split()).rstrip(".") or "no reason was given"
+
+
+def describe_calls(usage: Usage) -> str:
+    """Return how many calls there were, and how many more failed: ``3 calls, 1 more failed``."""
+    calls = f"{usage.calls} call{'' if usage.calls == 1 else 's'}"
+    return calls + (f", {usage.failed_calls} more failed" if usage.failed_calls else "")
 
 
 def _rows(passages: "Sequence[RankedPassage]") -> list[str]:

@@ -19,7 +19,7 @@ from deepera_graph.export import (
     describe_outcome,
     is_evidence,
 )
-from deepera_graph.result import READS_BY_RULES
+from deepera_graph.result import READS_BY_RULES, describe_calls, describe_failures
 from deepera_graph.schema import describe_directions, name_direction
 
 if TYPE_CHECKING:
@@ -82,17 +82,17 @@ def show_result(console: Console, result: RerankResult, *, verbose: bool = False
         words = f"--on-empty {result.fallback} shows the nearest all the same. It is not evidence."
         console.print(Text(f"BELOW THE THRESHOLD: {_none_of(result)}. {words}", style="bold red"))
     _show_answer(console, result)
-    for passage in result.kept:
-        _show_passage(console, result, passage)
-    if not result.kept:
-        _show_nearest(console, result)
+    _show_passages(console, result)
     if verbose:
         _show_rest(console, result)
     console.print(Text(_closing_line(result), style="dim"))
 
 
 def describe_reading(result: RerankResult) -> Text:
-    """Return how the question was read, in a line."""
+    """Return how the question was read, in a line; or why it could not be."""
+    if result.intent["status"] == "fallback":
+        cause = result.intent["cause"] or "no reason was given"
+        return Text(f"the question could not be read: {cause}", style="yellow")
     fields = result.intent["fields"]
     words = (
         f"{fields['intent']}; {fields['topic']}; {fields['entity_type']}; "
@@ -102,23 +102,27 @@ def describe_reading(result: RerankResult) -> Text:
 
 
 def _none_of(result: RerankResult) -> str:
-    n = count(len(result.all_passages), "passage")
-    return f"none of {n} reaches {result.threshold:g}"
+    n = len(result.all_passages) - len(result.failed)
+    judged = " that could be judged" if result.failed else ""
+    return f"none of {count(n, 'passage')}{judged} reaches {result.threshold:g}"
 
 
 def _closing_line(result: RerankResult) -> str:
+    n_undone = sum(one.status == "skipped_budget" for one in result.failed)
+    undone = f", {n_undone} not judged" if n_undone else ""
     unasked = f", {len(result.not_needed)} not needed" if result.not_needed else ""
     kept = f"{len(result.kept)} kept"
     if result.fallback is not None:
         kept = f"0 kept, {len(result.kept)} shown by --on-empty {result.fallback}"
     words = (
         f"{result.outcome}: {kept}, {len(result.dropped)} dropped, "
-        f"{len(result.failed)} failed{unasked}; {count(result.total_usage.calls, 'call')}; "
+        f"{len(result.failed) - n_undone} failed{undone}{unasked}; "
+        f"{describe_calls(result.total_usage)}; "
         f"judged in {result.seconds['total']:.1f} s"
     )
     if said := describe_directions(result.direction_counts):
         words += f"; {said}"
-    return words + (f"; first failure: {result.failed[0].reason}" if result.failed else "")
+    return words
 
 
 def _show_answer(console: Console, result: RerankResult) -> None:
@@ -136,6 +140,17 @@ def _show_answer(console: Console, result: RerankResult) -> None:
     cited = ", ".join(ranks.get(name, name) for name in answer["citations"])
     console.print(Text(f"cited: {cited or 'nothing'}", style="dim"))
     console.print()
+
+
+def _show_passages(console: Console, result: RerankResult) -> None:
+    """Show what was kept, and say what could not be judged beside it; or show the nearest."""
+    if not result.kept:
+        _show_nearest(console, result)
+        return
+    for passage in result.kept:
+        _show_passage(console, result, passage)
+    if result.failed:
+        console.print(Text(describe_failures(result), style="bold yellow"))
 
 
 def _show_passage(console: Console, result: RerankResult, passage: RankedPassage) -> None:
@@ -173,7 +188,8 @@ def _show_nearest(console: Console, result: RerankResult) -> None:
     console.print(Text(describe_outcome(result), style="bold"))
     for passage in result.dropped[:N_NEAREST]:
         _show_passage(console, result, passage)
-    if result.dropped:
+    _show_in_lines(console, result.failed[:N_NEAREST])
+    if result.dropped and not result.failed:
         console.print(
             "To see more: lower --threshold, raise --retrieve, or keep the best with "
             "--on-empty top1."
@@ -182,8 +198,12 @@ def _show_nearest(console: Console, result: RerankResult) -> None:
 
 def _show_rest(console: Console, result: RerankResult) -> None:
     """Show every passage that is not shown yet, in a line each."""
-    dropped = result.dropped if result.kept else result.dropped[N_NEAREST:]
-    for passage in (*dropped, *result.failed):
+    n_shown = 0 if result.kept else N_NEAREST
+    _show_in_lines(console, (*result.dropped[n_shown:], *result.failed[n_shown:]))
+
+
+def _show_in_lines(console: Console, passages: Sequence[RankedPassage]) -> None:
+    for passage in passages:
         score = show_number(passage.score)
         line = f"{passage.rank:>2}. {score}  [{passage.id}] {passage.citation}: {passage.reason}"
         console.print(Text(line.removesuffix(": "), style="dim"))

@@ -287,16 +287,26 @@ def ask(
         reranker = EvidenceReranker(backend, cache=judgements, **settings.to_dict())
         candidates = _search(question, read, store, search, conditions, quiet=output.quiet)
         result = _rerank(reranker, question, candidates, quiet=output.quiet)
-    if result.backend_failure is not None:
-        raise BackendError(result.backend_failure)
+    failed = _tell_failures(result)
     form = "json" if output.as_json else search.format
     if form == "text":
         show_result(text_console(), result, verbose=output.verbose)
     else:
         written = export_result(result, form, whole=output.verbose)
         write_bytes(written.encode("utf-8", "backslashreplace"))
-    failed = SOME_FAILED if result.outcome == "degraded" else OK
     raise typer.Exit(failed or (OK if read is None else read.exit_code))
+
+
+def _tell_failures(result: RerankResult) -> int:
+    """Say on stderr what could not be judged, if anything; return the exit code."""
+    from deepera_graph.result import describe_failures
+
+    if result.backend_failure is not None:
+        raise BackendError(result.backend_failure)
+    if failures := describe_failures(result):
+        say(failures)
+    nothing_judged = len(result.failed) == len(result.all_passages) > 0
+    return SOME_FAILED if nothing_judged or result.outcome == "degraded" else OK
 
 
 def _read_conditions(where: Sequence[str]) -> dict[str, Any]:

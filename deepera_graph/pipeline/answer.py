@@ -76,8 +76,15 @@ def on_failure(state: State, error: RoleError) -> Update:
 
 
 def abstain(state: State) -> Update:
-    """Say that the evidence does not suffice."""
-    return _answered(INSUFFICIENT, [], "insufficient_evidence", "no passage was kept")
+    """Say that the evidence does not suffice; or, where nothing was judged, that none is known."""
+    records = [*state["ranking"], *state.get("left_out", ())]
+    unjudged = [one for one in records if one["score"] is None]
+    if unjudged and len(unjudged) == len(records):
+        return _answered("", [], "failed", f"no passage was judged: {unjudged[0]['reason']}")
+    cause = "no passage was kept"
+    if unjudged:
+        cause += f", and {len(unjudged)} of {len(records)} could not be judged"
+    return _answered(INSUFFICIENT, [], "insufficient_evidence", cause)
 
 
 def _texts(state: State) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ import pytest
 
 from cli.conftest import QUESTION, TEA, line
 from deepera_graph import RerankResult
+from support.openai_server import ChatServer, Reply
 
 ABSTRACTS = [
     {
@@ -208,6 +209,57 @@ def test_a_degraded_run_leaves_code_1(deepera, source):
     result = deepera("ask", QUESTION, source, "--backend", "support.scripted:broken_backend")
     assert result.exit_code == 1
     assert "degraded: 0 kept" in result.stdout
+
+
+MESSES = {
+    "prose": Reply(content="I would rather talk about tea."),
+    "empty": Reply(content=""),
+    "html": Reply(raw=b"<html>Log in</html>"),
+}
+
+
+@pytest.mark.parametrize("mess", MESSES)
+@pytest.mark.parametrize("form", ["text", "markdown", "csv"])
+def test_a_server_that_answers_nonsense_is_never_a_lack_of_evidence(deepera, source, form, mess):
+    with ChatServer(lambda _: MESSES[mess]) as server:
+        args = ("--base-url", server.base_url, "--model", "m", "--format", form, "--answer")
+        result = deepera("ask", QUESTION, source, *args)
+    shown = " ".join(result.stdout.split())
+    assert result.exit_code == 1
+    assert "evidence" not in shown.replace("evidence:", "")
+    assert "Nothing could be judged: " in result.stderr
+    if form == "csv":
+        assert shown.count("failed") >= 2
+    else:
+        assert "Nothing could be judged: " in shown
+    if form == "text":
+        assert "the question could not be read: " in shown
+        assert "read as" not in shown
+        assert "; 0 calls;" not in shown
+
+
+def test_what_the_model_of_a_cascade_failed_on_is_shown_with_its_reason(deepera, source):
+    with ChatServer(lambda _: MESSES["prose"]) as server:
+        args = ("--base-url", server.base_url, "--model", "m", "--cascade", "1")
+        result = deepera("ask", QUESTION, source, *args)
+    shown = " ".join(result.stdout.split())
+    assert "1 of 2 passages could not be judged: " in shown
+    assert "The other does not reach 0." in shown
+    assert "No evidence" not in shown
+    assert "[trial] A trial" in shown
+
+
+def test_a_budget_stop_is_told_as_one_and_leaves_code_1_if_nothing_was_judged(deepera, source):
+    with ChatServer(lambda _: MESSES["prose"]) as server:
+        args = ("--base-url", server.base_url, "--model", "m", "--max-calls", "1")
+        result = deepera("ask", QUESTION, source, *args)
+    shown = " ".join(result.stdout.split())
+    stop = "The budget stopped the run with nothing judged (budget reached: 1 calls"
+    assert stop in shown
+    assert stop in result.stderr
+    assert "0 failed, 2 not judged" in shown
+    assert "No evidence" not in shown
+    assert result.exit_code == 1
 
 
 def test_ask_says_so_when_nothing_is_found(deepera, source):

@@ -152,3 +152,58 @@ def test_an_unknown_format_is_an_error(rerank):
     with pytest.raises(SettingsError, match=r"format must be one of .*got 'docx'"):
         export_result(rerank(), "docx")
     assert json.loads(export_result(rerank(), "json"))["outcome"] == "ok"
+
+
+@pytest.fixture
+def fail():
+    def run(*texts, **settings):
+        def judge(task):
+            if not texts or task["text"] in texts:
+                raise RuntimeError("out of order")
+            return judged(SCORES.get(task["text"], 0.1))
+
+        return EvidenceReranker(scripted_backend(judge), **settings).rerank(QUESTION, PASSAGES)
+
+    return run
+
+
+def test_where_every_call_failed_nothing_is_called_evidence_or_a_lack_of_it(fail):
+    result = fail(answer=True)
+    for form in ("markdown", "html", "bibtex"):
+        text = export_result(result, form)
+        assert "othing could be judged: RuntimeError: out of order" in text
+        assert "o evidence" not in text
+        assert "nsufficient evidence" not in text
+    table = rows(export_result(result, "csv"))
+    assert [one["decision"] for one in table] == ["failed"] * 4
+    assert all("out of order" in one["reason"] for one in table)
+
+
+def test_markdown_names_the_reason_of_every_failure(fail):
+    table = export_result(fail(), "markdown")
+    assert table.count("| failed: RuntimeError: out of order |") == 4
+
+
+def test_what_failed_stands_beside_the_nearest_and_both_are_told(fail):
+    result = fail("Wax kept apples firm.", "Firmness fell by 6%.")
+    text = export_result(result, "markdown")
+    assert "2 of 4 passages could not be judged: RuntimeError: out of order." in text
+    assert "None of the other 2 reaches 0.8." in text
+    assert "No evidence" not in text
+    decisions = [one["decision"] for one in rows(export_result(result, "csv"))]
+    assert decisions == ["below the threshold"] * 2 + ["failed"] * 2
+
+
+def test_evidence_with_a_failure_beside_it_tells_of_both(fail):
+    text = export_result(fail("Wax is shiny."), "markdown")
+    assert "Evidence: 2 of 4 passages reached 0.8" in text
+    assert "1 of 4 passages could not be judged: RuntimeError: out of order." in text
+
+
+def test_a_budget_that_left_all_undone_is_said_to_have_stopped_the_run(fail):
+    result = fail(budget={"max_calls": 1}, max_concurrency=1, threshold=0.5)
+    text = export_result(result, "markdown")
+    assert result.outcome == "budget_stop"
+    assert "stopped" in text
+    assert "budget reached: 1 calls" in text
+    assert "No evidence" not in text
