@@ -9,10 +9,13 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from io import TextIOWrapper
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from unicodedata import normalize
 
 import typer
@@ -32,6 +35,9 @@ WIDTH_WITHOUT_TERMINAL = 110
 WIDTH_OF_TEXT = 100
 SECONDS_A_LINE = 15
 MOST_TOLD = 5  # lines about bad records, one by one
+
+
+ItemT = TypeVar("ItemT")
 
 
 def say(message: str) -> None:
@@ -145,6 +151,29 @@ def progress_bar(
     )
     with _progress(columns, hidden=hidden) as progress:
         yield Bar(progress, what, total, plain=progress.disable and not hidden, clock=clock)
+
+
+def from_thread(items: Iterator[ItemT]) -> Iterator[ItemT]:
+    """Yield items that a thread of their own makes, so that Ctrl-C waits for no call in flight.
+
+    An error in the thread is raised here. The thread does not keep the process from ending.
+    """
+    made: SimpleQueue[tuple[ItemT] | BaseException | None] = SimpleQueue()
+
+    def make() -> None:
+        try:
+            for item in items:
+                made.put((item,))
+        except BaseException as error:  # noqa: BLE001 -- raised again where the items are taken
+            made.put(error)
+        else:
+            made.put(None)
+
+    Thread(target=copy_context().run, args=(make,), name="deepera-ask", daemon=True).start()
+    while (got := made.get()) is not None:
+        if isinstance(got, BaseException):
+            raise got
+        yield got[0]
 
 
 def go_on_command(*more: str, without: Iterable[str] = ()) -> str:

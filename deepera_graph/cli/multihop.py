@@ -14,6 +14,7 @@ from deepera_graph.cli.console import (
     OK,
     SOME_FAILED,
     count,
+    from_thread,
     progress_bar,
     say,
     write_bytes,
@@ -148,7 +149,7 @@ def _follow(agent: Any, question: str, *, quiet: bool) -> MultiHopResult:
     """Go the path under a bar that moves with every step."""
     n_done = 0
     with progress_bar("answering", hidden=quiet) as bar:
-        for event in agent.stream(question):
+        for event in from_thread(agent.stream(question)):
             if event["event"] == "step":
                 n_done += 1
                 bar.move(count=n_done)

@@ -17,6 +17,7 @@ from deepera_graph.cli.console import (
     OK,
     SOME_FAILED,
     count,
+    from_thread,
     progress_bar,
     say,
     tell,
@@ -453,7 +454,7 @@ def _rerank(
     """Rerank with a bar that moves with every passage that is judged."""
     n_judged = 0
     with progress_bar("judging", total=len(candidates) or None, hidden=quiet) as bar:
-        for event in reranker.stream(question, candidates):
+        for event in from_thread(reranker.stream(question, candidates)):
             if event["event"] == "scored":
                 n_judged += 1
                 bar.move(to=n_judged, count=n_judged)

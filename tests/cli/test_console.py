@@ -1,14 +1,22 @@
 """How commands speak: progress, plain ASCII, and the command that goes on."""
 
 import json
+import os
 import signal
 import sys
+from threading import Event
 
 import pytest
 
 from cli.conftest import QUESTION, TEA, line
 from cli.test_endings import HANGING, SLOW_JUDGE, finish, wait_for_lines
-from deepera_graph.cli.console import describe_progress, describe_rest, go_on_command, progress_bar
+from deepera_graph.cli.console import (
+    describe_progress,
+    describe_rest,
+    from_thread,
+    go_on_command,
+    progress_bar,
+)
 
 ASCII = {
     "LC_ALL": "C",
@@ -124,3 +132,31 @@ def test_json_is_utf_8_whatever_the_terminal_knows(start, questions):
     code, out, err = finish(start("rerank", questions(umlaut), "--backend", TEA, env=ASCII), 60)
     assert code == 0, err
     assert json.loads(out)["question"] == "Does Käse help?"
+
+
+def test_what_comes_from_a_thread_is_the_same_and_so_is_its_error():
+    def count_to_two():
+        yield 1
+        yield 2
+        raise ValueError("no three")
+
+    seen = []
+    with pytest.raises(ValueError, match="no three"):
+        seen.extend(from_thread(count_to_two()))
+    assert seen == [1, 2]
+    assert list(from_thread(iter("ab"))) == ["a", "b"]
+
+
+def test_an_interrupt_does_not_wait_for_a_thread_that_hangs():
+    released, ended = Event(), Event()
+
+    def hang():
+        yield 1
+        os.kill(os.getpid(), signal.SIGINT)
+        released.wait(60)
+        ended.set()
+
+    with pytest.raises(KeyboardInterrupt):
+        list(from_thread(hang()))
+    assert not ended.is_set()
+    released.set()

@@ -83,6 +83,22 @@ def test_an_interrupt_keeps_finished_lines_and_waits_for_nothing(
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("more", [(), ("--multihop",)])
+def test_an_interrupt_of_ask_waits_for_no_server(start, questions, more):
+    source = questions(*PASSAGES, name="papers.jsonl")
+    with ChatServer(lambda _: Reply(fault="hang")) as server:
+        args = ("--base-url", server.base_url, "--model", "m", *more)
+        process = start("ask", "Does green tea lower glucose?", source, *args)
+        limit = time.monotonic() + 30
+        while not server.calls and time.monotonic() < limit:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        code, out, err = finish(process)
+    assert (code, out) == (130, "")
+    assert err == "deepera: interrupted\n"
+
+
+@pytest.mark.full
 def test_an_interrupt_while_waiting_for_stdin_ends_at_once(start):
     process = start("rerank", "-", "--backend", TEA, stdin=subprocess.PIPE)
     process.stdin.write(json.dumps(line("q1")).encode() + b"\n")

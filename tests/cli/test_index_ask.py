@@ -249,12 +249,18 @@ def test_what_the_model_of_a_cascade_failed_on_is_shown_with_its_reason(deepera,
     assert "[trial] A trial" in shown
 
 
-def test_a_budget_stop_is_told_as_one_and_leaves_code_1_if_nothing_was_judged(deepera, source):
-    with ChatServer(lambda _: MESSES["prose"]) as server:
-        args = ("--base-url", server.base_url, "--model", "m", "--max-calls", "1")
+@pytest.mark.parametrize(
+    ("limit", "reached"),
+    [(("--max-calls", "1"), "1 calls"), (("--max-seconds", "0.2"), "0.2 seconds")],
+)
+def test_a_budget_stop_is_told_as_one_and_leaves_code_1_if_nothing_was_judged(
+    deepera, source, limit, reached
+):
+    with ChatServer(lambda _: MESSES["prose"], latency=0.3) as server:
+        args = ("--base-url", server.base_url, "--model", "m", *limit)
         result = deepera("ask", QUESTION, source, *args)
     shown = " ".join(result.stdout.split())
-    stop = "The budget stopped the run with nothing judged (budget reached: 1 calls"
+    stop = f"The budget stopped the run with nothing judged (budget reached: {reached}"
     assert stop in shown
     assert stop in result.stderr
     assert "0 failed, 2 not judged" in shown
