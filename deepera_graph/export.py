@@ -104,7 +104,7 @@ def _describe_whole(result: RerankResult) -> dict[str, Any]:
         **plain,
         "intent": _describe_intent(result),
         "ranking": [
-            {**one, "citation": _describe_source(passage.citation)} for passage, one in ranking
+            {**one, "citation": describe_source(passage.citation)} for passage, one in ranking
         ],
         "usage": {**result.total_usage.record(), "stages": plain["usage"]},
     }
@@ -137,7 +137,8 @@ def _describe_passage(passage: RankedPassage) -> dict[str, Any]:
     return fields
 
 
-def _describe_source(source: Citation) -> dict[str, Any]:
+def describe_source(source: Citation) -> dict[str, Any]:
+    """Return a source as JSON values: how it is cited, and those of its parts that are known."""
     known = {name: value for name, value in asdict(source).items() if value}
     return {"text": str(source), **known}
 
@@ -146,7 +147,7 @@ def _list_sources(result: RerankResult) -> list[dict[str, Any]]:
     """Return the sources of the passages that an answer cites, in the order of its citations."""
     sources = {one.id: one.citation for one in result.kept}
     cited = result.answer["citations"] if result.answer else []
-    return [_describe_source(sources[name]) for name in cited if name in sources]
+    return [describe_source(sources[name]) for name in cited if name in sources]
 
 
 def answer_with_numbers(result: RerankResult) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -235,12 +235,9 @@ def _citation(one: HopPassage) -> Citation:
     return Citation.of(one.passage.metadata, one.id)
 
 
-def _describe_citation(one: Citation) -> dict[str, Any]:
-    """Return a citation as `deepera ask --json` writes it."""
-    return {"text": str(one), **{name: value for name, value in asdict(one).items() if value}}
-
-
 def _hops_as_dict(found: HopResult) -> dict[str, Any]:
+    from deepera_graph.export import describe_source
+
     return {
         "question": found.question,
         "passages": [
@@ -253,7 +250,7 @@ def _hops_as_dict(found: HopResult) -> dict[str, Any]:
                 "query": one.query,
                 "via": one.via,
                 "metadata": one.passage.metadata,
-                "citation": _describe_citation(_citation(one)),
+                "citation": describe_source(_citation(one)),
             }
             for one in found.passages
         ],

@@ -362,7 +362,7 @@ def keep_with(folder: Path | None, keep: options.KeepOptions) -> dict[str, Any]:
 def keep_embedded(opened: PassageStore, keep: options.KeepOptions) -> Callable[[list[str]], None]:
     """Return what keeps vectors of texts that the local judge has just embedded for a store."""
     how = keep_with(opened.folder, keep)
-    if not how or opened.embeddings != _LOCAL_EMBEDDINGS.partition(":")[2]:
+    if not how or opened.embeddings_name != _LOCAL_EMBEDDINGS.partition(":")[2]:
         return lambda _: None
     from deepera_graph.judges.trained.backend import local_model
 

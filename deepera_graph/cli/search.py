@@ -155,7 +155,7 @@ def index(
             say(f"{made_by}, so these passages are embedded with them, too")
         embedded = keep_embedded(opened, keep)
         try:
-            how = _batches(opened.embeddings)
+            how = _batches(opened.embeddings_name)
             n_indexed = read.fill(opened, quiet=output.quiet, embedded=embedded, **how)
         except BaseException:
             opened.drop_if_new()

@@ -116,7 +116,6 @@ class PassageStore:
             search fuses otherwise and keeps no scores; `search` is the one to rank by.
         mode: How the collection was indexed.
         is_new: Whether it was made when this store was opened.
-        embeddings: The name of what makes its vectors; empty if it has none.
         folder: Where an embedded store has the files of this collection, and what else belongs to
             it, which goes when the collection is deleted; None in memory and on a server.
     """
@@ -132,8 +131,6 @@ class PassageStore:
     ) -> None:
         self.vectorstore = vectorstore
         self.folder = folder
-        given = vectorstore.embeddings
-        self.embeddings = "" if given is None else name_embeddings(given)
         self.mode: Mode = vectorstore.retrieval_mode.value
         self._place = place
         self._embedded = embedded

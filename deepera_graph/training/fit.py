@@ -132,7 +132,7 @@ def fit_scorer(
         merged=beside[len(own) :],
         truncated=extract(truncated),
         partial=extract(list(keep_one_golden(own, seed))),
-        bare=extract([*_drop_evidence([*own, *truncated]), *exchange_passages(own, seed)]),
+        bare=extract([*drop_evidence([*own, *truncated]), *exchange_passages(own, seed)]),
         seed=seed,
         log=log,
         without=without,
@@ -176,7 +176,7 @@ def _add_context(
     return found
 
 
-def _drop_evidence(pools: Sequence[Pool]) -> list[Pool]:
+def drop_evidence(pools: Sequence[Pool]) -> list[Pool]:
     """Return the pools that have evidence and two other passages or more, without the evidence."""
     kept = [(pool, tuple(one for one in pool.passages if not one.label)) for pool in pools]
     return [pool.with_passages(rest) for pool, rest in kept if 1 < len(rest) < len(pool.passages)]

@@ -30,7 +30,7 @@ from deepera_graph.training.abstracts import read_abstracts
 from deepera_graph.training.data import DataPlan, Pool, hash_question, select_trainable
 from deepera_graph.training.direction import read_labelled
 from deepera_graph.training.features import open_extractor
-from deepera_graph.training.fit import fit_scorer, score_pool
+from deepera_graph.training.fit import drop_evidence, fit_scorer, score_pool
 from deepera_graph.training.fit_ranking import find_operating_point
 from deepera_graph.training.fit_reader import ReaderPlan, ReaderTraining
 from deepera_graph.training.fit_sentences import read_marked
@@ -144,10 +144,9 @@ def weigh_reader(
     Half of what is weighed is pools without their evidence. Only questions over passages of several
     papers are read.
     """
-    bare = [one for pool in held_out if (one := _drop_evidence(pool)) is not None]
     rows: list[Any] = []
     used: list[Pool] = []
-    for pool in [*held_out, *bare]:
+    for pool in [*held_out, *drop_evidence(held_out)]:
         found = trees(pool)
         if found.absolute is None:
             continue
@@ -168,8 +167,3 @@ def weigh_reader(
         [sigmoid(rows[place] @ fitted.weights + fitted.intercept) for place in asked],
     )
     return opinion, point
-
-
-def _drop_evidence(pool: Pool) -> Pool | None:
-    rest = tuple(one for one in pool.passages if not one.label)
-    return pool.with_passages(rest) if 1 < len(rest) < len(pool.passages) else None
