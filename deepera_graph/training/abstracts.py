@@ -53,18 +53,6 @@ class AskedAbstract(NamedTuple):
     title: str
 
 
-def is_abstracts(path: Path) -> bool:
-    """Tell whether a file holds labelled abstracts: its first line names a paper."""
-    if not path.is_file() or path.suffix != ".jsonl":
-        return False
-    try:
-        with path.open("rb") as file:
-            first = next(iter(read_raw_lines(file)), None)
-            return first is not None and {"paper", "sentences"} <= parse_object(first.text).keys()
-    except InputError:
-        return False
-
-
 def read_abstracts(path: Path, data: Path) -> Iterator[AskedAbstract]:
     """Yield the questions of a file of labels on the abstracts that a folder of data sets holds.
 

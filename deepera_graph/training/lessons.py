@@ -3,7 +3,6 @@
 A group is compared within itself: evidence, look-alikes of its question, and a few other passages.
 """
 
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -146,12 +145,6 @@ def teach_papers(data: Path, n_papers: int, chance: Random) -> Iterator[Group]:
 def leave_out(groups: Iterable[Group], held_out: Collection[str]) -> list[Group]:
     """Return the groups of other questions than those, which are named by `hash_question`."""
     return [one for one in groups if one and hash_question(one[0].question) not in held_out]
-
-
-def describe_groups(groups: Sequence[Group]) -> str:
-    """Say how much there is to learn from, as JSON."""
-    lessons = [one for group in groups for one in group]
-    return json.dumps({"questions": len(groups), "pairs": len(lessons)})
 
 
 def _draw(texts: Sequence[str], most: int, chance: Random) -> list[str]:

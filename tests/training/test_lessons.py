@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from deepera_graph.bench.data.instance import DatasetError
-from deepera_graph.training.abstracts import is_abstracts, read_abstracts, split_abstract
+from deepera_graph.training.abstracts import read_abstracts, split_abstract
 from deepera_graph.training.data import LabelledPassage, Pool, hash_question
 from deepera_graph.training.fit_reader import _find_marks, _open_tokenizer, _plan_steps
 from deepera_graph.training.fit_sentences import MarkedText
@@ -67,7 +67,6 @@ def labels(tmp_path):
 
 
 def test_abstracts_give_their_questions_with_the_sentences_that_answer(labels, data):
-    assert is_abstracts(labels)
     grown, coloured, unanswered = read_abstracts(labels, data)
     assert grown.sentences == split_abstract(ABSTRACT)
     assert [grown.sentences[place] for place in grown.answering] == [
