@@ -24,7 +24,13 @@ from deepera_graph.cli.console import (
     say,
     speak_any_encoding,
 )
-from deepera_graph.errors import BackendError, DeepEraError, SettingsError, StoreError
+from deepera_graph.errors import (
+    BackendError,
+    DeepEraError,
+    FailedShareError,
+    SettingsError,
+    StoreError,
+)
 
 COMMANDS = {  # and the module that each is a function of
     "demo": "demo",
@@ -168,6 +174,9 @@ class _Commands(_Group):
         except (BackendError, StoreError) as error:
             say(str(error))
             raise typer.Exit(UNREACHABLE) from error
+        except FailedShareError as error:
+            say(str(error))
+            raise typer.Exit(SOME_FAILED) from error
         except DeepEraError as error:
             say(f"{error}{_origin_of(error)}")
             raise typer.Exit(USAGE) from error
