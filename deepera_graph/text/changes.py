@@ -21,6 +21,17 @@ _NEGATIONS = frozenset(
     {"not", "no", "never", "neither", "nor", "without", "cannot", "unable", "hardly"}
     | {"fail", "fails", "failed", "failing"}
 )
+_FORMS = (  # of a rise, and of a fall
+    ("increase", "decrease"), ("increases", "decreases"), ("increased", "decreased"),
+    ("increasing", "decreasing"), ("rise", "fall"), ("rises", "falls"), ("rose", "fell"),
+    ("risen", "fallen"), ("rising", "falling"), ("raises", "lowers"),
+    ("raised", "lowered"), ("raising", "lowering"), ("doubled", "halved"), ("grew", "shrank"),
+    ("grows", "shrinks"), ("elevated", "diminished"), ("climbed", "dropped"),
+)  # fmt: skip
+_OPPOSITES = dict(_FORMS) | {down: up for up, down in _FORMS}
+_OPPOSITES |= {"reduce": "increase", "reduces": "increases", "reduced": "increased"}
+_OPPOSITES |= {"reducing": "increasing", "reduction": "increase", "reductions": "increases"}
+_OPPOSITES |= {"decline": "rise", "declines": "rises", "declined": "rose", "declining": "rising"}
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _CLAUSE = re.compile(r"[,;:]|\b(?:and|but|whereas|while|although|though|yet)\b", re.IGNORECASE)
 _NEAR = 5  # words between a negation and what it negates
@@ -56,6 +67,24 @@ def turned_changes(summary: str, passage: str) -> list[str]:
         if same and not any(change.says_as(one) for one in same):
             found[f"{_show(change)}, where the passage has {_show(same[0])}"] = None
     return list(found)
+
+
+def turn_changes(text: str) -> list[str]:
+    """Return a text with one change turned around, a version for each, and with all of them.
+
+    A verb becomes its opposite: ``rose`` for ``fell``, ``increases`` for ``reduces``.
+    """
+    places = [one for one in _WORD.finditer(text) if one.group().lower() in _OPPOSITES]
+    turned = [_turn(text, [one]) for one in places]
+    return [*turned, _turn(text, places)] if len(turned) > 1 else turned
+
+
+def _turn(text: str, places: Sequence[re.Match[str]]) -> str:
+    for one in reversed(places):
+        word = _OPPOSITES[one.group().lower()]
+        word = word.capitalize() if one.group()[0].isupper() else word
+        text = f"{text[: one.start()]}{word}{text[one.end() :]}"
+    return text
 
 
 def _about_the_same(change: _Change, known: Sequence[_Change]) -> list[_Change]:
