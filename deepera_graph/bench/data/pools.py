@@ -83,7 +83,8 @@ def mix_pools(
     """Yield every question with a pool mixed by a recipe: evidence, noise, then the base.
 
     Golden passages stay; the rest of the pool are the best of the question's own plain passages.
-    Noise goes to random places. The same seed gives the same pools. What is missing is counted in *shortage*.
+    Noise goes to random places. The same seed gives the same pools. What is missing is counted in
+    *shortage*.
 
     Raises:
         DatasetError: No pool holds any of the noise that was asked for.

@@ -55,7 +55,7 @@ class DeepEra(Ranker):
         self._usage = Usage()
         self.name = name or f"DeepEra {reranker.backend.name}{', kept' if kept_only else ''}"
         self.fingerprint = self._identify()
-        self.asks_model = _asks_model(reranker.backend.spec)
+        self.asks_model = asks_model(reranker.backend.spec)
         threshold = reranker.effective_settings.threshold
         self.operating_point = OPERATING_POINT if threshold is None else threshold
 
@@ -178,13 +178,13 @@ class DeepEra(Ranker):
         return result.kept if self.kept_only else result.all_passages
 
 
-def _asks_model(spec: Mapping[str, Any] | None) -> bool:
+def asks_model(spec: Mapping[str, Any] | None) -> bool:
     """Whether a backend may answer differently in the next run; of one not known it is said."""
     if spec is None:
         return True
     kind = spec.get("kind")
     if kind in _JOINT:
-        return any(_asks_model(part) for part in spec.values() if isinstance(part, Mapping))
+        return any(asks_model(part) for part in spec.values() if isinstance(part, Mapping))
     return kind not in _OWN_JUDGES
 
 
