@@ -4,7 +4,7 @@ The bootstrap is our own, as its columns share one resample of the questions: sc
 weights and resamples one statistic at a time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -111,6 +111,38 @@ def bootstrap_ratios(
     drawn = _resample_ratios(above, below, n_resamples, seed)
     return [
         _interval(float(one), column, level) for one, column in zip(ratios, drawn.T, strict=True)
+    ]
+
+
+def bootstrap_sums(
+    columns: Sequence[tuple[Floats, Callable[[Floats], Floats]]],
+    *,
+    n_resamples: int = N_RESAMPLES,
+    level: float = LEVEL,
+    seed: int = 0,
+) -> list[Interval]:
+    """Return statistics that are made of sums over questions, with their percentile intervals.
+
+    Each is a table of shape (n_questions, n) and what makes the statistic of its sums, from shape
+    (..., n) to shape (...). All are computed on the same resampled questions; resamples in which
+    one is no number are left out of its interval.
+    """
+    if not columns:
+        return []
+    tables = [table for table, _ in columns]
+    n_questions = len(tables[0])
+    if not n_questions or any(len(one) != n_questions for one in tables):
+        raise MetricError(f"all must have the same questions, got {sorted({*map(len, tables)})}")
+    rng = np.random.default_rng(seed)
+    drawn: list[list[Floats]] = [[] for _ in columns]
+    for n in _chunks(n_resamples, n_questions):
+        times = _times_drawn(rng, n, n_questions)
+        for found, (table, combine) in zip(drawn, columns, strict=True):
+            with np.errstate(invalid="ignore"):
+                found.append(combine(times @ table))
+    return [
+        _interval(float(combine(table.sum(axis=0))), np.concatenate(found), level)
+        for found, (table, combine) in zip(drawn, columns, strict=True)
     ]
 
 
