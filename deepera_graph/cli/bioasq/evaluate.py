@@ -164,7 +164,7 @@ def _intervals(evaluations: Sequence[Evaluation], chosen: EvaluateOptions) -> di
     """Return an interval for every measure of at least one question."""
     from deepera_graph.bench.metrics.statistics import bootstrap_sums
 
-    found = {}
+    found: dict[str, Interval] = {}
     measures = {name: one for each in evaluations for name, one in each.measures.items()}
     for questions in dict.fromkeys(one.questions for one in measures.values() if one.questions):
         same = {name: one for name, one in measures.items() if one.questions == questions}
