@@ -51,7 +51,7 @@ def nominate(
     for name in _all_names([first, second]):
         one, other = _pmids(first.get(name, ())), _pmids(second.get(name, ()))
         chosen = dict.fromkeys([*one[:n_first], *other, *one])
-        made[name] = _by_place([*chosen][:n])
+        made[name] = rank_places([*chosen][:n])
     return made
 
 
@@ -210,7 +210,7 @@ def _precisions(
     values = np.array([[one.get(pmid, 0.0) for pmid in pmids] for one in scores])  # (2, n)
     sums = np.round(weights[:1].T * values[:1] + weights[1:].T * values[1:], _DECIMALS)
     order = np.argsort(-sums, axis=1, kind="stable")[:, :N_DOCUMENTS]
-    hits = np.array([pmid in golden for pmid in pmids], np.float64)[order]
+    hits = np.array([read_pmid(pmid) in golden for pmid in pmids], np.float64)[order]
     ranks = np.arange(1, order.shape[1] + 1)
     precision = (hits * hits.cumsum(axis=1) / ranks).sum(axis=1)
     return np.asarray(precision / min(len(golden), N_DOCUMENTS), np.float64)
@@ -245,6 +245,7 @@ def _pmids(ranking: Ranking) -> list[str]:
     return list(dict.fromkeys(one.pmid for one in ranking))
 
 
-def _by_place(pmids: Sequence[str]) -> list[RankedDocument]:
+def rank_places(pmids: Sequence[str]) -> list[RankedDocument]:
+    """Return documents in this order, with scores from 1 down to 1 / n."""
     n = len(pmids)
     return [RankedDocument(pmid, (n - place) / n) for place, pmid in enumerate(pmids)]

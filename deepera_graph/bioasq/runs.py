@@ -18,7 +18,7 @@ N_DOCUMENTS = 10  # that a submission has for each question (BioASQ 13b)
 class RankedDocument(NamedTuple):
     """A document of a run."""
 
-    pmid: str  # as `read_pmid` writes it
+    pmid: str  # or the document's id in another corpus, see `name_document`
     score: float  # finite; higher is better, comparable within one question alone
 
 
@@ -29,8 +29,8 @@ Run = Mapping[str, Ranking]  # by the id of the question
 def read_run(path: Path) -> dict[str, list[RankedDocument]]:
     """Read a run, best first: JSON lines as `write_run` writes them, or the lines of a TREC run.
 
-    A document is read as `read_pmid` does, so that its spelling makes no difference. The order is
-    that of the file; of a TREC run, that of its scores.
+    The spelling of a document makes no difference, see `name_document`. The order is that of the
+    file; of a TREC run, that of its scores.
 
     Raises:
         InputError: The file is no run, or names a question or a document twice; it names the file,
@@ -83,6 +83,11 @@ def write_trec(path: Path, run: Run, *, tag: str = TREC_TAG) -> None:
                 out.write(f"{' '.join(words)} {rank} {above:.6f} {tag}\n")
 
 
+def name_document(document: str) -> str:
+    """Return how a run names a document: a URL's PMID, or the id of another corpus as it is."""
+    return read_pmid(document) if "://" in document else document.strip()
+
+
 def rank_scores(scores: Mapping[str, float]) -> list[RankedDocument]:
     """Return documents with their scores, best first; equal scores stay in the order given."""
     order = sorted(scores, key=lambda pmid: -scores[pmid])
@@ -93,7 +98,7 @@ def run_of(questions: Iterable[Question]) -> dict[str, list[RankedDocument]]:
     """Return the documents of a submission as a run; the score is the reciprocal of the rank."""
     run = {}
     for question in questions:
-        pmids = dict.fromkeys(map(read_pmid, question.documents))
+        pmids = dict.fromkeys(map(name_document, question.documents))
         run[question.id] = [
             RankedDocument(pmid, 1 / rank) for rank, pmid in enumerate(pmids, start=1)
         ]
@@ -130,7 +135,7 @@ def _check(ranked: Iterable[tuple[str, float]], place: str) -> list[RankedDocume
     """Return a ranking in which every document stands once, with a finite score."""
     found: dict[str, RankedDocument] = {}
     for document, score in ranked:
-        pmid = read_pmid(document)
+        pmid = name_document(document)
         if pmid in found:
             raise InputError(f"{place}: document {document!r} stands there twice")
         if not math.isfinite(score):

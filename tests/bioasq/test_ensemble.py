@@ -178,3 +178,9 @@ def test_what_cannot_be_searched_is_refused():
         search_weights(run, run, [golden("r", "a")])
     with pytest.raises(SettingsError, match="empty"):
         search_weights(run, run, [golden("q", "a")], grid=())
+
+
+def test_golden_documents_are_found_however_they_are_spelled():
+    run = {"q": [RankedDocument("scifact/3", 1.0)]}
+    for spelling in ("scifact/3", "http://www.ncbi.nlm.nih.gov/pubmed/3", "3/"):
+        assert search_weights(run, run, [golden("q", spelling)]).best.map == 1.0

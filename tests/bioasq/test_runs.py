@@ -112,3 +112,9 @@ def test_the_documents_of_a_submission_are_a_run():
         id="q", type="list", body="?", documents=("http://x/3", "https://x/3/", "http://x/1")
     )
     assert run_of([one]) == {"q": [("3", 1.0), ("1", 0.5)]}
+
+
+def test_ids_of_another_corpus_are_left_as_they_are(tmp_path):
+    path = tmp_path / "run.jsonl"
+    path.write_text('{"id": "q", "ranked": [["scifact/12", 1], ["12", 0]]}\n')
+    assert [one.pmid for one in read_run(path)["q"]] == ["scifact/12", "12"]
