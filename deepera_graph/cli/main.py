@@ -40,6 +40,7 @@ COMMANDS = {  # and the module that each is a function of
     "config show": "config",
     "bench table": "bench",
     "bench multihop": "bench",
+    "bench bioasq": "bioasq.study",
     "bench build": "build",
     "bench natural": "bench",
     "bench realism": "bench",

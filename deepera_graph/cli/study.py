@@ -205,7 +205,7 @@ def study(
     _tell_missing(runner)
     tell(
         output,
-        [_plain(*one) for one in done],
+        [plain_result(one.name, result) for one, result in done],
         lambda: "\n".join(format_study(*one, figures=False) for one in done),
     )
 
@@ -366,9 +366,10 @@ def _files(chosen: Sequence[Study], *, nested: bool) -> list[str]:
     return [f"{chosen[0].name}.md", MANIFEST]
 
 
-def _plain(study: Study, result: StudyResult) -> dict[str, Any]:
+def plain_result(name: str, result: StudyResult) -> dict[str, Any]:
+    """Return what a study found, for JSON."""
     return {
-        "experiment": study.name,
+        "experiment": name,
         "findings": list(result.findings),
         "tables": [
             {

@@ -32,6 +32,7 @@ WITH_JSON = (
     "bench table",
     "bench natural",
     "bench multihop",
+    "bench bioasq",
     "bench realism",
     "bench study",
     "bench build",
