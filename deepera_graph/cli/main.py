@@ -46,6 +46,7 @@ COMMANDS = {  # and the module that each is a function of
     "bench realism": "bench",
     "bench study": "study",
     "bench report": "study",
+    "bioasq answer": "bioasq.answer",
     "bioasq check": "bioasq.evaluate",
     "bioasq evaluate": "bioasq.evaluate",
     "judge train": "judge",
