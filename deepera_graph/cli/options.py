@@ -343,7 +343,9 @@ class BudgetOptions:
         shown="no limit",
     )
     max_seconds: float | None = _cost(
-        "Start no call after this many seconds.", metavar="S", shown="no limit"
+        "Longest time, in seconds: then no call starts, and those in flight are abandoned.",
+        metavar="S",
+        shown="no limit",
     )
     max_cost: float | None = _cost(
         "Upper bound of the cost, in the currency of the prices; needs both prices.",
