@@ -57,8 +57,13 @@ class Budget:
             is_price = one.name.endswith("price")
             if value is not None and not (value >= 0 if is_price else value > 0):
                 raise SettingsError(f"{one.name} must be > 0, got {value!r}")
-        if self.max_cost is not None and None in (self.input_price, self.output_price):
+        if self.max_cost is not None and not self.has_prices:
             raise SettingsError("max_cost needs input_price and output_price")
+
+    @property
+    def has_prices(self) -> bool:
+        """Whether both prices are known."""
+        return None not in (self.input_price, self.output_price)
 
     def cost(self, usage: Usage) -> float:
         """Return what tokens cost, in the currency of the prices; without prices 0."""
