@@ -71,10 +71,15 @@ def _explain_conditions(where: Mapping[str, Any], n_others: int) -> str:
     return f"no passage meets --where {shown}, of {n} that the question would find without it"
 
 
-def show_result(console: Console, result: RerankResult, *, verbose: bool = False) -> None:
-    """Show the answer if one was asked for, and the evidence; or the nearest, marked as such."""
+def show_result(
+    console: Console, result: RerankResult, *, verbose: bool = False, quiet: bool = False
+) -> None:
+    """Show the answer if one was asked for, and the evidence; or the nearest, marked as such.
+
+    *quiet* leaves out what is a remark: notes, hints and the closing line.
+    """
     console.print(Text(result.question, style="bold"))
-    for warning in result.warnings:
+    for warning in () if quiet else result.warnings:
         console.print(Text(f"note: {warning}", style="yellow"))
     if verbose or result.manifest.get("backend") not in READS_BY_RULES:
         console.print(describe_reading(result))
@@ -82,10 +87,11 @@ def show_result(console: Console, result: RerankResult, *, verbose: bool = False
         words = f"--on-empty {result.fallback} shows the nearest all the same. It is not evidence."
         console.print(Text(f"BELOW THE THRESHOLD: {_none_of(result)}. {words}", style="bold red"))
     _show_answer(console, result)
-    _show_passages(console, result)
+    _show_passages(console, result, quiet=quiet)
     if verbose:
         _show_rest(console, result)
-    console.print(Text(_closing_line(result), style="dim"))
+    if not quiet:
+        console.print(Text(_closing_line(result), style="dim"))
 
 
 def describe_reading(result: RerankResult) -> Text:
@@ -142,10 +148,10 @@ def _show_answer(console: Console, result: RerankResult) -> None:
     console.print()
 
 
-def _show_passages(console: Console, result: RerankResult) -> None:
+def _show_passages(console: Console, result: RerankResult, *, quiet: bool) -> None:
     """Show what was kept, and say what could not be judged beside it; or show the nearest."""
     if not result.kept:
-        _show_nearest(console, result)
+        _show_nearest(console, result, quiet=quiet)
         return
     for passage in result.kept:
         _show_passage(console, result, passage)
@@ -181,7 +187,7 @@ def _show_passage(console: Console, result: RerankResult, passage: RankedPassage
     console.print(_indent(Text(why, style="dim")))
 
 
-def _show_nearest(console: Console, result: RerankResult) -> None:
+def _show_nearest(console: Console, result: RerankResult, *, quiet: bool) -> None:
     if result.outcome == "nothing_retrieved":
         console.print("Nothing was retrieved.")
         return
@@ -189,7 +195,7 @@ def _show_nearest(console: Console, result: RerankResult) -> None:
     for passage in result.dropped[:N_NEAREST]:
         _show_passage(console, result, passage)
     _show_in_lines(console, result.failed[:N_NEAREST])
-    if result.dropped and not result.failed:
+    if result.dropped and not result.failed and not quiet:
         console.print(
             "To see more: lower --threshold, raise --retrieve, or keep the best with "
             "--on-empty top1."

@@ -199,7 +199,12 @@ class OutputOptions:
     """What is shown."""
 
     as_json: bool = opt("Write JSON, for programs.", "--json", default=False)
-    quiet: bool = opt("No progress bar and no closing line.", "--quiet", "-q", default=False)
+    quiet: bool = opt(
+        "No progress bar, no remarks, no closing line.",
+        "--quiet",
+        "-q",
+        default=False,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

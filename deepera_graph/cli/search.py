@@ -291,7 +291,7 @@ def ask(
     failed = _tell_failures(result)
     form = "json" if output.as_json else search.format
     if form == "text":
-        show_result(text_console(), result, verbose=output.verbose)
+        show_result(text_console(), result, verbose=output.verbose, quiet=output.quiet)
     else:
         written = export_result(result, form, whole=output.verbose)
         write_bytes(written.encode("utf-8", "backslashreplace"))

@@ -268,6 +268,25 @@ def test_a_budget_stop_is_told_as_one_and_leaves_code_1_if_nothing_was_judged(
     assert result.exit_code == 1
 
 
+@pytest.mark.parametrize("threshold", ["0", "1"])
+def test_quiet_shows_the_result_and_no_remark(deepera, source, threshold):
+    args = ("ask", QUESTION, source, "--threshold", threshold)
+    loud, quiet = deepera(*args), deepera(*args, "-q")
+    assert "judged in" in loud.stdout
+    assert loud.stdout.startswith(quiet.stdout)
+    for remark in ("judged in", "To see more", "note: "):
+        assert remark not in quiet.stdout
+    assert quiet.stderr == ""
+
+
+def test_what_failed_is_told_quietly_too(deepera, source):
+    with ChatServer(lambda _: MESSES["prose"]) as server:
+        args = ("--base-url", server.base_url, "--model", "m", "-q")
+        result = deepera("ask", QUESTION, source, *args)
+    assert "Nothing could be judged: " in result.stdout
+    assert "Nothing could be judged: " in result.stderr
+
+
 def test_ask_says_so_when_nothing_is_found(deepera, source):
     result = deepera("ask", "zzz", source)
     assert result.exit_code == 0
