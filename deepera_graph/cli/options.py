@@ -203,6 +203,7 @@ class OutputOptions:
         "No progress bar, no remarks, no closing line.",
         "--quiet",
         "-q",
+        brief="Show the result alone.",
         default=False,
     )
 
@@ -373,7 +374,7 @@ class FilterOptions:
         "between scores, [b]quantile:0.1[/b] keeps the best tenth (neither goes below 0.5, or "
         "below FLOOR: gap:FLOOR, quantile:SHARE:FLOOR), [b]mechanism=0.7,default=0.8[/b] depends "
         "on the kind of question.",
-        brief="Lowest score that is kept, from 0 to 1, or a rule. [the judge's own]",
+        brief="Lowest score that is kept, from 0 to 1, or a rule. \\[the judge's own]",
         metavar="T|RULE",
         shown="the judge's own: 0.8 for a chat model",
     )
