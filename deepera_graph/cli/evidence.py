@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from deepera_graph.cli.console import count, say, show_number
+from deepera_graph.cli.console import count, say
 from deepera_graph.errors import SettingsError
 from deepera_graph.export import (
     BELOW,
@@ -166,7 +166,7 @@ def _show_passage(console: Console, result: RerankResult, passage: RankedPassage
     score = Text.assemble(
         (f"{passage.rank:>2}. ", "dim"),
         ("score " if near else "", "red"),
-        (show_number(passage.score), "bold red" if near else "bold green"),
+        (result.show_score(passage.score), "bold red" if near else "bold green"),
         (f", {BELOW}" if near else "", "red"),
         f"{',' if near else ''} {said}" if said else "",
     )
@@ -194,7 +194,7 @@ def _show_nearest(console: Console, result: RerankResult, *, quiet: bool) -> Non
     console.print(Text(describe_outcome(result), style="bold"))
     for passage in result.dropped[:N_NEAREST]:
         _show_passage(console, result, passage)
-    _show_in_lines(console, result.failed[:N_NEAREST])
+    _show_in_lines(console, result, result.failed[:N_NEAREST])
     if result.dropped and not result.failed and not quiet:
         console.print(
             "To see more: lower --threshold, raise --retrieve, or keep the best with "
@@ -205,12 +205,14 @@ def _show_nearest(console: Console, result: RerankResult, *, quiet: bool) -> Non
 def _show_rest(console: Console, result: RerankResult) -> None:
     """Show every passage that is not shown yet, in a line each."""
     n_shown = 0 if result.kept else N_NEAREST
-    _show_in_lines(console, (*result.dropped[n_shown:], *result.failed[n_shown:]))
+    _show_in_lines(console, result, (*result.dropped[n_shown:], *result.failed[n_shown:]))
 
 
-def _show_in_lines(console: Console, passages: Sequence[RankedPassage]) -> None:
+def _show_in_lines(
+    console: Console, result: RerankResult, passages: Sequence[RankedPassage]
+) -> None:
     for passage in passages:
-        score = show_number(passage.score)
+        score = result.show_score(passage.score)
         line = f"{passage.rank:>2}. {score}  [{passage.id}] {passage.citation}: {passage.reason}"
         console.print(Text(line.removesuffix(": "), style="dim"))
 
