@@ -10,7 +10,8 @@ DeepEraError
 │   └── BudgetError  the role was not called, as the budget is spent
 ├── WorkerError      a worker of an engine was lost over a task, again and again
 ├── BackendError     nothing could be judged: the backend is unreachable or refuses the key
-└── StoreError       a passage store is missing, locked or unreachable
+└── StoreError       a passage store is locked or unreachable
+    └── MissingStoreError  there is none of that name, or no neighbours of it
 """
 
 from deepera_graph.usage import Usage
@@ -93,3 +94,7 @@ class BackendError(DeepEraError):
 
 class StoreError(DeepEraError):
     """A passage store is missing, locked or unreachable."""
+
+
+class MissingStoreError(StoreError):
+    """There is no collection of that name, or no store in that folder: it may be mistyped."""

@@ -24,7 +24,13 @@ from deepera_graph.cli.console import (
     say,
     speak_any_encoding,
 )
-from deepera_graph.errors import BackendError, DeepEraError, SettingsError, StoreError
+from deepera_graph.errors import (
+    BackendError,
+    DeepEraError,
+    MissingStoreError,
+    SettingsError,
+    StoreError,
+)
 
 COMMANDS = {  # and the module that each is a function of
     "demo": "demo",
@@ -165,6 +171,9 @@ class _Commands(_Group):
         except KeyboardInterrupt as error:
             say("interrupted")
             raise typer.Exit(INTERRUPTED) from error
+        except MissingStoreError as error:
+            say(str(error))
+            raise typer.Exit(USAGE) from error
         except (BackendError, StoreError) as error:
             say(str(error))
             raise typer.Exit(UNREACHABLE) from error

@@ -20,7 +20,7 @@ import typer
 from deepera_graph.budget import Budget
 from deepera_graph.cli import options
 from deepera_graph.cli.console import MOST_TOLD, OK, SOME_FAILED, progress_bar, say
-from deepera_graph.errors import SettingsError, StoreError
+from deepera_graph.errors import MissingStoreError, SettingsError, StoreError
 from deepera_graph.judges import NAMED, load_backend, parse_name
 from deepera_graph.packages import call_foreign
 from deepera_graph.settings import Preset, Settings, check_at_least, preset, suggest_value
@@ -384,7 +384,7 @@ def load_neighbours(store: options.StoreOptions) -> NeighbourGraph:
 
     folder = neighbours_of(store, store.collection or "")
     if not folder.is_dir():
-        raise StoreError(
+        raise MissingStoreError(
             f"collection {store.collection!r} has no neighbours yet: "
             f"deepera index SOURCE --collection {store.collection} --neighbours 16"
         )

@@ -21,7 +21,7 @@ from qdrant_client import QdrantClient, models
 from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
-from deepera_graph.errors import InputError, SettingsError, StoreError
+from deepera_graph.errors import InputError, MissingStoreError, SettingsError, StoreError
 from deepera_graph.retrieval import find_folder
 from deepera_graph.retrieval.collection import (
     FindEmbeddings,
@@ -407,7 +407,9 @@ def _read_host(url: str) -> str | None:
 
 def _open_folder(folder: Path, *, must_exist: bool) -> QdrantClient:
     if must_exist and not (folder / "meta.json").is_file():
-        raise StoreError(f"there is no passage store in the folder {str(folder)!r}")
+        raise MissingStoreError(
+            f"there is no passage store in the folder {str(folder)!r}; deepera index makes one"
+        )
     try:
         _refuse_if_locked(folder)
         return QdrantClient(path=str(folder))

@@ -352,17 +352,17 @@ def test_a_blank_question_is_an_error(deepera, source):
     assert "the question is empty" in result.stderr
 
 
-def test_a_missing_collection_leaves_code_3(ask, indexed):
+def test_a_missing_collection_is_a_usage_error(ask, indexed):
     result = ask("--collection", "other", "--path", indexed)
-    assert result.exit_code == 3
+    assert result.exit_code == 2
     assert "there is no collection 'other'; there are 'papers'\n" in result.stderr
     near = ask("--collection", "papres", "--path", indexed)
     assert "there are 'papers'; did you mean 'papers'?" in near.stderr
 
 
-def test_a_missing_store_leaves_code_3(ask, tmp_path):
+def test_a_missing_store_is_a_usage_error(ask, tmp_path):
     result = ask("--collection", "papers", "--path", tmp_path / "nowhere")
-    assert result.exit_code == 3
+    assert result.exit_code == 2
     assert "there is no passage store" in result.stderr
 
 

@@ -211,7 +211,7 @@ def test_a_collection_without_neighbours_is_told_at_the_first_step(deepera, ask,
     place = ("--collection", "notes", "--path", tmp_path / "store")
     assert deepera("index", notes, *place).exit_code == 0
     result, server = ask(hops.TWO, "--adaptive", where=place)
-    assert result.exit_code == 3
+    assert result.exit_code == 2
     assert "has no neighbours yet" in result.stderr
     assert server.requests == []
 
