@@ -256,7 +256,7 @@ def ask(
         raise SettingsError("--explore goes with --adaptive")
     if source is not None and Path(question).is_file() and not Path(source).exists():
         raise InputError(f"the QUESTION comes first, then the SOURCE: {question!r} is a file")
-    _check_one_place(source, store)
+    _check_one_place(question, source, store)
     read = None if source is None else Source(source, reading, verbose=output.verbose)
     if hops.multihop:
         raise typer.Exit(
@@ -335,10 +335,15 @@ def _read_value(text: str) -> Any:
         return text
 
 
-def _check_one_place(source: str | None, store: options.StoreOptions) -> None:
+def _check_one_place(question: str, source: str | None, store: options.StoreOptions) -> None:
+    are_words = source is not None and f"{question}{source}".isalpha()
+    unquoted = are_words and not Path(source or "").exists()
+    hint = f'; put the question in quotes: deepera ask "{question} {source} ..."'
     if (source is None) == (store.collection is None):
         given = "both were given" if source is not None else "neither was given"
-        raise SettingsError(f"give a SOURCE or --collection: {given}")
+        raise SettingsError(f"give a SOURCE or --collection: {given}{hint if unquoted else ''}")
+    if unquoted:
+        raise SettingsError(f"there is no file or folder {source!r}{hint}")
     if source is not None and (store.path or store.qdrant_url):
         raise SettingsError("--path and --qdrant-url go with --collection; a SOURCE is in memory")
 
