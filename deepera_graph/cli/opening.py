@@ -126,8 +126,12 @@ def chat_backend(chat: options.ChatOptions, **how: Any) -> Backend:
 def check_server(chat: options.ServerOptions) -> None:
     """Raise `SettingsError` unless the address is one, and the variable holds a key."""
     variable = chat.api_key_env
-    if variable is not None and not os.environ.get(variable):
-        raise SettingsError(_describe_missing_key(variable))
+    if variable is not None:
+        _check_variable(variable)
+        if not os.environ.get(variable):
+            raise SettingsError(
+                f"no API key: the environment variable {variable} (--api-key-env) is not set"
+            )
     of_openai = (chat.model or "").startswith("openai:") and chat.base_url is None
     if of_openai and variable is None and not os.environ.get(_KEY_VARIABLE):
         raise SettingsError(
@@ -143,14 +147,16 @@ def _check_url(url: str) -> None:
         raise SettingsError(f"--base-url must start with http:// or https://, got {url!r}")
 
 
-def _describe_missing_key(variable: str) -> str:
-    """Name the variable, unless the key itself was given in its place."""
-    if _PLAIN_VARIABLE.fullmatch(variable):
-        return f"no API key: the environment variable {variable} (--api-key-env) is not set"
-    return (
-        "no API key: --api-key-env takes the name of an environment variable that is set, "
-        "not the key itself"
-    )
+def _check_variable(name: str) -> None:
+    """Raise `SettingsError`, without the name, if the key itself may have been given in its place.
+
+    A name that is not written like one, as `MY_KEY` is, counts if there is such a variable.
+    """
+    if not _PLAIN_VARIABLE.fullmatch(name) and not os.environ.get(name):
+        raise SettingsError(
+            "no API key: --api-key-env takes the name of an environment variable that is set, "
+            "not the key itself"
+        )
 
 
 def rates_of(chat: options.ChatOptions) -> dict[str, float]:
@@ -605,6 +611,7 @@ def open_engine(
 
 
 _CHECKS: Mapping[str, Callable[[Any], object]] = {
+    "api_key_env": _check_variable,
     "backend": _parse_kind,
     "base_url": _check_url,
     "cascade": partial(check_at_least, "cascade", least=1),
