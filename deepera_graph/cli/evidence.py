@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from deepera_graph.retrieval.store import PassageStore
 
 _SHOWN_CHARS = 300
+_SIGNS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 _MOST_NAMES = 12
 _LOOKED_AT = 200  # passages, to see how many a condition leaves out
 
@@ -63,10 +65,20 @@ def _explain_field(name: str, known: Sequence[str]) -> str:
     )
 
 
+def _describe_condition(name: str, value: Any) -> list[str]:
+    """Return a condition as it is written: ``year>2015``, or a range as two of them."""
+    if isinstance(value, dict) and value and value.keys() <= _SIGNS.keys():
+        return [f"{name}{_SIGNS[bound]}{value[bound]}" for bound in value]
+    shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return [f"{name}={shown}"]
+
+
 def _explain_conditions(where: Mapping[str, Any], n_others: int) -> str:
     if not n_others:
         return "no passage shares a word with the question, with or without --where"
-    shown = " and ".join(f"{name}={value}" for name, value in where.items())
+    shown = " and ".join(
+        part for name, value in where.items() for part in _describe_condition(name, value)
+    )
     n = f"{n_others} or more" if n_others == _LOOKED_AT else f"{n_others}"
     return f"no passage meets --where {shown}, of {n} that the question would find without it"
 

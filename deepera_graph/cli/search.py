@@ -189,15 +189,24 @@ def _find_neighbours(
         return None
     from deepera_graph.multihop.graph import K, NeighbourGraph
 
-    known = NeighbourGraph.load(folder) if folder.is_dir() else None
+    known, n = NeighbourGraph.load(folder) if folder.is_dir() else None, opened.count()
     own = opened.vectorstore.embeddings
-    with progress_bar("finding neighbours", total=opened.count(), hidden=quiet) as bar:
+    k = store.neighbours or (known.k if known is not None else K)
+    if k >= n:
+        has = f"{store.collection!r} has {count(n, 'passage')}"
+        again = f"give --neighbours {k} again when there are more"
+        if n < 2:
+            say(f"note: {has}, so there are no neighbours to find; {again}")
+            return None
+        if not quiet:
+            say(f"note: {has}, so each gets {count(n - 1, 'neighbour')}, not {k}; {again}")
+        k = n - 1
+    with progress_bar("finding neighbours", total=n, hidden=quiet) as bar:
 
         def watch(n: int) -> None:
             bar.move(to=n, count=n)
 
         using = None if own is not None else find_embeddings("local")
-        k = store.neighbours or (known.k if known is not None else K)
         by = store.neighbours_by or (known.kind if known is not None else None)
         if known is not None and (k, by) == (known.k, known.kind):
             graph = known.update(opened, using, on_progress=watch)

@@ -268,6 +268,24 @@ def test_a_budget_stop_is_told_as_one_and_leaves_code_1_if_nothing_was_judged(
     assert result.exit_code == 1
 
 
+@pytest.mark.parametrize(
+    ("where", "shown"),
+    [
+        (["year>2030"], "year>2030"),
+        (["year >= 2030", "year<2040"], "year>=2030 and year<2040"),
+        (['year={"gt": 2030}'], "year>2030"),
+        (["year=[2030, 2031]"], "year=[2030, 2031]"),
+        (["journal=Tea Letters"], "journal=Tea Letters"),
+        (["open=true"], "open=true"),
+    ],
+)
+def test_conditions_that_nothing_meets_are_told_as_they_were_written(ask, questions, where, shown):
+    fields = {"year": 2001, "journal": "Tea", "open": False}
+    source = questions({"text": "Green tea lowered fasting glucose.", **fields}, name="one.jsonl")
+    result = ask(source, *(part for one in where for part in ("--where", one)))
+    assert f"no passage meets --where {shown}, of 1 that" in result.stderr
+
+
 @pytest.mark.parametrize("threshold", ["0", "1"])
 def test_quiet_shows_the_result_and_no_remark(deepera, source, threshold):
     args = ("ask", QUESTION, source, "--threshold", threshold)
