@@ -93,7 +93,8 @@ def show_result(
     console.print(Text(result.question, style="bold"))
     for warning in () if quiet else result.warnings:
         console.print(Text(f"note: {warning}", style="yellow"))
-    if verbose or result.manifest.get("backend") not in READS_BY_RULES:
+    reads_by_rules = result.manifest.get("backend") in READS_BY_RULES
+    if result.all_passages and (verbose or not reads_by_rules):  # without any nobody reads it
         console.print(describe_reading(result))
     if result.fallback is not None:
         words = f"--on-empty {result.fallback} shows the nearest all the same. It is not evidence."

@@ -306,9 +306,11 @@ def test_what_failed_is_told_quietly_too(deepera, source):
 
 
 def test_ask_says_so_when_nothing_is_found(deepera, source):
-    result = deepera("ask", "zzz", source)
-    assert result.exit_code == 0
-    assert "Nothing was retrieved" in result.stdout
+    for more in ((), ("--model", "m", "--base-url", "http://127.0.0.1:9/v1")):
+        result = deepera("ask", "zzz", source, *more)
+        assert result.exit_code == 0
+        assert "Nothing was retrieved" in result.stdout
+        assert "could not be read" not in result.stdout
 
 
 def test_an_answer_of_the_local_backend_cites_its_evidence(deepera, source):
