@@ -52,6 +52,8 @@ COMMANDS = {  # and the module that each is a function of
     "bench realism": "bench",
     "bench study": "study",
     "bench report": "study",
+    "bioasq check": "bioasq.evaluate",
+    "bioasq evaluate": "bioasq.evaluate",
     "judge train": "judge",
     "judge reader": "judge",
     "judge evaluate": "judge",

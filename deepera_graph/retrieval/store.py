@@ -30,7 +30,9 @@ from deepera_graph.retrieval.collection import (
     open_collection,
 )
 from deepera_graph.retrieval.search import (
+    FUSIONS,
     METADATA,
+    Fusion,
     Near,
     StoredPassage,
     build_condition,
@@ -182,7 +184,12 @@ class PassageStore:
         return written
 
     def search(
-        self, question: str, k: int = 30, *, where: Mapping[str, Any] | None = None
+        self,
+        question: str,
+        k: int = 30,
+        *,
+        where: Mapping[str, Any] | None = None,
+        fusion: Fusion = "ranks",
     ) -> list[Document]:
         """Return the best *k* passages with their ids, metadata, and first-stage score and rank.
 
@@ -194,29 +201,39 @@ class PassageStore:
             question: Any text; it is never parsed as a query language.
             k: Most passages returned, >= 1.
             where: Conditions on metadata, see `deepera_graph.retrieval.search.build_filter`.
+            fusion: How a hybrid store joins both rankings: by ``ranks``, which keeps what one of
+                them puts first (see `fuse`), or by ``scores``, which orders better where every
+                place counts (see `fuse_scores`).
 
         Raises:
             InputError: The question is blank.
-            SettingsError: *k* or *where* is out of range.
+            SettingsError: *k*, *where* or *fusion* is out of range.
             StoreError: The store cannot be reached.
         """
         if not question.strip():
             raise InputError("the question is empty")
         check_at_least("k", k, 1)
+        if fusion not in FUSIONS:
+            raise SettingsError(f"fusion must be one of {', '.join(FUSIONS)}, got {fusion!r}")
         conditions = build_filter(where)
         probes = build_probes(self.vectorstore, question)
         with self._open():
-            ranked = rank_points(self.vectorstore, probes, k, conditions)
+            ranked = rank_points(self.vectorstore, probes, k, conditions, fusion)
         return [
             read_point(found.point, score=found.score, rank=rank)
             for rank, found in enumerate(ranked, start=1)
         ]
 
     async def asearch(
-        self, question: str, k: int = 30, *, where: Mapping[str, Any] | None = None
+        self,
+        question: str,
+        k: int = 30,
+        *,
+        where: Mapping[str, Any] | None = None,
+        fusion: Fusion = "ranks",
     ) -> list[Document]:
         """Return what `search` returns, from a thread."""
-        return await asyncio.to_thread(self.search, question, k, where=where)
+        return await asyncio.to_thread(self.search, question, k, where=where, fusion=fusion)
 
     def fetch(
         self, ids: Sequence[str], *, where: Mapping[str, Any] | None = None
