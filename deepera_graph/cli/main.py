@@ -45,6 +45,7 @@ COMMANDS = {  # and the module that each is a function of
     "bench realism": "bench",
     "bench study": "study",
     "bench report": "study",
+    "bioasq read": "bioasq.corpus",
     "judge train": "judge",
     "judge reader": "judge",
     "judge evaluate": "judge",
