@@ -46,6 +46,7 @@ COMMANDS = {  # and the module that each is a function of
     "bench study": "study",
     "bench report": "study",
     "bioasq read": "bioasq.corpus",
+    "bioasq index": "bioasq.corpus",
     "judge train": "judge",
     "judge reader": "judge",
     "judge evaluate": "judge",

@@ -600,8 +600,12 @@ def open_engine(
     from deepera_graph.jobs.ray import JudgingWork, RayEngine
 
     work = JudgingWork.of(reranker, cache)
-    n_workers = engine.workers or min(os.cpu_count() or 1, _MAX_WORKERS)
-    return RayEngine(work, n_workers=n_workers, address=engine.ray_address)
+    return RayEngine(work, n_workers=count_workers(engine), address=engine.ray_address)
+
+
+def count_workers(engine: options.EngineOptions) -> int:
+    """Return how many workers there are to be."""
+    return engine.workers or min(os.cpu_count() or 1, _MAX_WORKERS)
 
 
 _CHECKS: Mapping[str, Callable[[Any], object]] = {
