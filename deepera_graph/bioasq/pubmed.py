@@ -38,6 +38,7 @@ _TAIL = 32  # bytes that may be the beginning of a tag
 _TOP = re.compile(
     rb"<(PubmedArticle|PubmedBookArticle|DeleteCitation)(?=[\s/>])|(<!--)|(<!DOCTYPE)"
 )
+_STARTS = (b"<PubmedArticle", b"<PubmedBookArticle", b"<DeleteCitation")
 _DOCTYPE = re.compile(rb"<!DOCTYPE[^\[>]*(?:\[.*?\]\s*)?>", re.DOTALL)
 _SET = re.compile(rb"<PubmedArticleSet\b[^>]*>")
 _FRAME = re.compile(rb"<\?.*?\?>|</?PubmedArticleSet\b[^>]*>|\xef\xbb\xbf", re.DOTALL)
@@ -252,7 +253,7 @@ class _FileReader:
         self._path, self._problems = path, problems
         self._n_before, self._on_read = n_before, on_read
         self._n, self._broken_off = 0, ""
-        self._head = b""
+        self._head, self._encoding = b"", None
 
     def read(self, raw: BinaryIO) -> Iterator[Record | Deleted]:
         """Yield what the file holds."""
@@ -265,7 +266,7 @@ class _FileReader:
                 continue
             self._n += 1
             try:
-                yield from _parse_piece(piece, cutter.set_tag, self._encoding())
+                yield from _parse_piece(piece, cutter.set_tag, self._encoding)
             except _RecordError as error:
                 found = _PMID.search(piece.xml) if error.fault == "ill-formed" else None
                 self._add(error.fault, str(error), self._n, found[1].decode() if found else None)
@@ -283,6 +284,7 @@ class _FileReader:
             while block := stream.read1(_BLOCK):
                 if not self._head:
                     self._head = block[:_SHOWN]
+                    self._encoding = _read_encoding(self._head)
                 yield block
                 if self._on_read is not None:
                     self._on_read(self._n_before + source.n_read)
@@ -291,28 +293,22 @@ class _FileReader:
                 raise
             self._broken_off = str(error)
 
-    def _encoding(self) -> str | None:
-        found = _ENCODING.search(self._head)
-        return found[1].decode() if found else None
-
     def _check_end(self, source: _Hashed, cutter: "_Cutter", strays: list[bytes]) -> None:
         while source.read(_BLOCK):  # what decompression left
             pass
         if not source.n_read or (not self._head and not self._broken_off):
             self._add("empty", "there is nothing in it")
-        elif not self._n and not cutter.is_closed:
-            self._add("not PubMed", self._describe_other())
-        elif self._broken_off or not cutter.is_closed:
+        elif self._broken_off or (cutter.is_pubmed and not cutter.is_closed):
             why = self._broken_off or "it has no </PubmedArticleSet>"
-            self._add("cut off", f"{why}; {self._n} records before")
+            self._add("cut off", f"{why}; {self._n} record{'s' * (self._n != 1)} before")
+        elif not cutter.is_pubmed:
+            self._add("not PubMed", self._describe_other())
         if self._n:
             for stray in strays:
                 self._add("stray text", f"{stray[:60].decode('utf-8', 'replace')!r}")
         self._check_md5(source.md5.hexdigest())
 
     def _describe_other(self) -> str:
-        if self._broken_off:
-            return self._broken_off
         if _HTML.match(self._head):
             return "it is an HTML page; was the download refused?"
         return f"it has no record of PubMed, it begins with {self._head[:40]!r}"
@@ -336,6 +332,11 @@ class _FileReader:
         if self._problems is None:
             raise InputError(str(problem))
         self._problems.add(problem)
+
+
+def _read_encoding(head: bytes) -> str | None:
+    found = _ENCODING.search(head)
+    return found[1].decode() if found else None
 
 
 class _Rest:
@@ -366,6 +367,7 @@ class _Cutter:
 
     Attributes:
         set_tag: Start tag of the set if it has attributes (namespaces, say); else empty.
+        is_pubmed: Whether there was the beginning of a set, or of an element of one.
         is_closed: Whether the end of the set was seen.
     """
 
@@ -374,7 +376,7 @@ class _Cutter:
         self._held, self._at = b"", 0  # what is in memory, and how far it is used
         self._gap = b""
         self.set_tag = b""
-        self.is_closed = False
+        self.is_pubmed = self.is_closed = False
 
     def pieces(self) -> Iterator[_Piece]:
         """Yield the elements in order."""
@@ -385,6 +387,7 @@ class _Cutter:
             if found is None:
                 return
             if found[1]:
+                self.is_pubmed = True
                 yield from self._cut_element(found[1])
             else:
                 self._skip(found)
@@ -419,8 +422,9 @@ class _Cutter:
         gap, self._gap = self._gap, b""
         if not gap:
             return b""
-        if (found := _SET.search(gap)) and b"=" in found[0]:
-            self.set_tag = found[0]
+        if found := _SET.search(gap):
+            self.is_pubmed = True
+            self.set_tag = found[0] if b"=" in found[0] else b""
         return _FRAME.sub(b"", gap).strip()
 
     def _skip(self, found: re.Match[bytes]) -> None:
@@ -443,7 +447,7 @@ class _Cutter:
         end += len(end_tag)
         xml = self._held[self._at : end]
         self._at = end
-        if xml.find(b"<Pubmed", 1) < 0 and xml.find(b"<DeleteCitation", 1) < 0:
+        if all(xml.find(one, 1) < 0 for one in _STARTS):  # faster than a pattern
             yield _Piece(name, xml)
             return
         starts = [one for one in _TOP.finditer(xml) if one[1]]
