@@ -129,11 +129,11 @@ def write_corpus(
     """Read PubMed's files and write the records that are left, one JSON object a line, by PMID.
 
     A line has `id`, `title`, `text` (the abstract), `year`, `journal`, `mesh`,
-    `publication_types`, `language`, `retracted` and `parts`, each with `label`, `start` and `end`;
-    see `deepera_graph.bioasq.pubmed.Record`. What is known of all records is in a file beside it,
-    ``OUT.sqlite``, about as large as the corpus: from it a reading that was stopped goes on, and
-    with *resume* files that come after those read are added. The corpus is the same as if all
-    files had been read in one go. A damaged file that was mended since is read again.
+    `publication_types`, `language`, `retracted`, `pmid`, and `parts`, each with `label`, `start`
+    and `end`; see `deepera_graph.bioasq.pubmed.Record`. What is known of all records is in a file
+    beside it, ``OUT.sqlite``, about as large as the corpus: from it a reading that was stopped goes
+    on, and with *resume* files that come after those read are added. The corpus is the same as if
+    all files had been read in one go. A damaged file that was mended since is read again.
 
     Args:
         paths: Files and folders, see `deepera_graph.bioasq.pubmed.find_files` for their order.
@@ -375,4 +375,5 @@ def to_line(record: Record) -> dict[str, Any]:
         "language": record.language,
         "retracted": record.retracted,
         "parts": [{"label": a, "start": b, "end": c} for a, b, c in record.parts],
+        "pmid": record.pmid,  # by which a citation of the passage names it
     }

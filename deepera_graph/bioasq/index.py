@@ -39,7 +39,9 @@ Embed = Callable[[list[str]], "Future[Vectors]"]
 class Truncates(Protocol):
     """Embeddings that say what they do not read: tokens of a text beyond a limit."""
 
-    max_tokens: int | None
+    @property
+    def max_tokens(self) -> int | None:
+        """Most tokens that are read, marks included; None if there is no limit."""
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return how many tokens each text has, marks included."""
@@ -248,11 +250,11 @@ class _Batch:
 class _Indexer:
     """Finds out what of a batch is new, and writes it."""
 
-    def __init__(
-        self, store: PassageStore, embeddings: Embeddings | None, embed: Embed | None
-    ) -> None:
+    def __init__(self, store: PassageStore, embeddings: Any, embed: Embed | None) -> None:
         self._store, self._embed = store, embed
-        self._truncates = embeddings if isinstance(embeddings, Truncates) else None
+        self._truncates: Truncates | None = None
+        if isinstance(embeddings, Truncates):
+            self._truncates = embeddings
         self._n_indexed = self._n_updated = self._n_unchanged = 0
         self._n_truncated = self._n_cut = 0
 

@@ -253,7 +253,8 @@ class _FileReader:
         self._path, self._problems = path, problems
         self._n_before, self._on_read = n_before, on_read
         self._n, self._broken_off = 0, ""
-        self._head, self._encoding = b"", None
+        self._head = b""
+        self._encoding: str | None = None
 
     def read(self, raw: BinaryIO) -> Iterator[Record | Deleted]:
         """Yield what the file holds."""

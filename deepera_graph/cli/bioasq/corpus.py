@@ -141,7 +141,9 @@ class CorpusStoreOptions(options.StoreOptions):
         "whole ones on the server's disk, from which the best are scored again.",
         default=False,
     )
-    batch_size: int = opt("Records embedded and written at once.", metavar="N", default=256, least=1)
+    batch_size: int = opt(
+        "Records embedded and written at once.", metavar="N", default=256, least=1
+    )
     prune: bool = opt("Remove passages that CORPUS does not have.", default=False)
 
 
