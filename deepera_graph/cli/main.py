@@ -54,6 +54,8 @@ COMMANDS = {  # and the module that each is a function of
     "bench report": "study",
     "bioasq check": "bioasq.evaluate",
     "bioasq evaluate": "bioasq.evaluate",
+    "bioasq read": "bioasq.corpus",
+    "bioasq index": "bioasq.corpus",
     "judge train": "judge",
     "judge reader": "judge",
     "judge evaluate": "judge",
