@@ -8,7 +8,9 @@ Source:
     cross-encoder, sorted by a chat model in one prompt, and a weighted ensemble of both rankings.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -342,6 +344,22 @@ class DocumentSearch:
         return await ado_many(
             lambda one: self.asearch(one, config=shared), questions, _QUESTIONS_AT_ONCE
         )
+
+    def stream(
+        self, questions: Sequence[Question | str], *, config: RunnableConfig | None = None
+    ) -> Iterator[DocumentResult]:
+        """Do what `batch` does, and yield each result, in order, as soon as it is there."""
+        shared = self.share(config)
+        with ThreadPoolExecutor(_QUESTIONS_AT_ONCE) as pool:
+            left = [
+                pool.submit(copy_context().run, partial(self.search, one, config=shared))
+                for one in questions
+            ]
+            try:
+                for future in left:
+                    yield future.result()
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
 
     def share(self, config: RunnableConfig | None = None) -> RunnableConfig:
         """Return a config that several questions can share: one budget, one limit for them all."""

@@ -1,0 +1,1 @@
+"""`deepera bioasq`: biomedical questions as in BioASQ."""
