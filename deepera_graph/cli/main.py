@@ -60,6 +60,8 @@ COMMANDS = {  # and the module that each is a function of
     "judge reader": "judge",
     "judge evaluate": "judge",
     "judge export": "judge",
+    "bioasq search": "bioasq.search",
+    "bioasq ensemble": "bioasq.search",
     "cache stats": "cache",
     "cache clear": "cache",
     "cache prune": "cache",
