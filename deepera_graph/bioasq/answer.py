@@ -46,13 +46,13 @@ from deepera_graph.budget import (
 )
 from deepera_graph.cache.role import CachedRole
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.errors import AnswerError, BudgetError, RoleError
+from deepera_graph.errors import AnswerError, BudgetError, CallError, RoleError
 from deepera_graph.pipeline.call import CheckedRole, RoleNode
-from deepera_graph.pipeline.state import append, merge_usage
+from deepera_graph.pipeline.state import append
 from deepera_graph.runner import versions
 from deepera_graph.schema import Backend, RoleAnswer, with_repair_note
 from deepera_graph.settings import check_at_least, read_fields
-from deepera_graph.usage import Usage, UsageRecord
+from deepera_graph.usage import Usage, UsageRecord, merge_usage
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
@@ -74,7 +74,8 @@ class TypedSettings:
         max_snippets: Most snippets of a question that are read, >= 1, the first ones.
         max_characters: Most characters of them, >= 1000; at least one snippet is read.
         fallback: Whether an answer that failed, or that the budget did not allow, is put together
-            from the snippets by rules instead, and called ``extracted``.
+            from the snippets by rules instead, and called ``extracted``; never where the model
+            cannot be reached at all, or refuses the key.
         max_concurrency: Most model calls in flight, >= 1.
         budget: What all questions of a batch may cost; None is no limit.
 
@@ -168,6 +169,7 @@ class TypedAnswer:
         usage: What each role cost.
         seconds: How long it took.
         manifest: Backend, style, prompts, settings, versions.
+        stands_in: Whether rules answered for a role that failed or that the budget did not allow.
     """
 
     question: Question
@@ -179,11 +181,17 @@ class TypedAnswer:
     usage: Mapping[str, Usage]
     seconds: float
     manifest: Mapping[str, Any] = field(default_factory=dict)
+    stands_in: bool = False
 
     @property
     def is_complete(self) -> bool:
         """Whether a submission may have it: with an ideal answer, and the exact one if any."""
         return self.exact_status in _USABLE and self.ideal_status in _USABLE
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether asking again would change nothing: complete, and by the roles themselves."""
+        return self.is_complete and not self.stands_in
 
     @property
     def outcome(self) -> Outcome:
@@ -390,7 +398,7 @@ def _exact_failed(
     state: TypedState, error: RoleError, *, settings: TypedSettings
 ) -> dict[str, Any]:
     """Put an exact answer together from the snippets, or say that there is none, and why."""
-    if settings.fallback:
+    if settings.fallback and not _is_unreachable(error):
         found = extract_exact(_ask(state))
         names, notes = _fit_exact(state["type"], found.names)
         if names:
@@ -402,11 +410,16 @@ def _ideal_failed(
     state: TypedState, error: RoleError, *, settings: TypedSettings
 ) -> dict[str, Any]:
     """Put an ideal answer together from the snippets, or say that there is none, and why."""
-    if settings.fallback:
+    if settings.fallback and not _is_unreachable(error):
         text, notes = fit_ideal(extract_ideal(_ask(state)).text)
         if text:
             return _instead("ideal", [text], error, notes)
     return _missed("ideal", error)
+
+
+def _is_unreachable(error: RoleError) -> bool:
+    """Whether no question can succeed: rules do not stand in for a model that is not there."""
+    return isinstance(error, CallError) and error.unusable
 
 
 def _instead(
@@ -592,9 +605,7 @@ class TypedAnswerer:
         given["run_name"] = given.get("run_name") or "DeepEra typed answer"
         return given
 
-    def _result(
-        self, question: Question, state: Mapping[str, Any], started: float
-    ) -> TypedAnswer:
+    def _result(self, question: Question, state: Mapping[str, Any], started: float) -> TypedAnswer:
         exact, ideal = state["exact"], state["ideal"]
         return TypedAnswer(
             question=question,
@@ -606,6 +617,7 @@ class TypedAnswerer:
             usage={name: Usage.of(used) for name, used in state["usage"].items()},
             seconds=perf_counter() - started,
             manifest=self.manifest(),
+            stands_in=any(one["status"] == "extracted" and one["cause"] for one in (exact, ideal)),
         )
 
 

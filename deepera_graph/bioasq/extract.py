@@ -56,7 +56,8 @@ def _choose_sentences(task: AnswerTask) -> list[str]:
     names = [one.lower() for one in task["exact"] or () if task["type"] != "yesno"]
     naming = [one for one in ranked if any(name in one[2].lower() for name in names)]
     rest = [one for one in ranked if one not in naming]
-    chosen, n_words = [], 0
+    chosen: list[tuple[int, str]] = []
+    n_words = 0
     for _, place, text in [*naming, *rest][: _SENTENCES[task["type"]]]:
         n_words += len(text.split())
         if chosen and n_words > MOST_WORDS:

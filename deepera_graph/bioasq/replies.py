@@ -17,7 +17,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from deepera_graph.chat.parsing import ReplyModel, sanitize_line
-from deepera_graph.text.words import split_sentences
+from deepera_graph.text.words import STOP_WORDS, split_sentences
 
 MOST_CANDIDATES = 5  # of a factoid
 MOST_ENTITIES = 100  # of a list
@@ -25,7 +25,11 @@ LONGEST_ENTITY = 100  # characters of an entity of a list
 MOST_WORDS = 200  # of an ideal answer
 _YES = re.compile(r"\byes\b", re.IGNORECASE)
 _NO = re.compile(r"\bno\b", re.IGNORECASE)
-_OPENING = re.compile(r"\W*(?P<said>yes|no)\b(?!\s+(?:evidence|data|information|snippets?)\b)", re.I)
+_OPENING = re.compile(
+    r"\W*(?P<said>yes|no)\b(?!\s+(?:evidence|data|information|snippets?)\b)"
+    r"(?!\s*(?:and|or|/|,|but)\s*(?:yes|no)\b)",
+    re.IGNORECASE,
+)
 _STATED = re.compile(
     r"\b(?:answer|conclusion|verdict)\b(?:\s+(?:is|would be|must be|to .{1,40} is))?\s*[:=]?\s*"
     r"[\"'*“]*(?P<said>yes|no)\b",
@@ -33,20 +37,24 @@ _STATED = re.compile(
 )
 _BULLET = re.compile(r"^\s*(?:[-*•–·]|\(?\d{1,3}[.):]|\(?[a-z][.)])\s+", re.IGNORECASE)
 _BRACKETS = re.compile(r"\s+[(\[](?P<inside>[^()\[\]]{1,80})[)\]]$")
-_QUOTES = "\"'`“”‘’«»*_"
-_NO_NAME = frozenset(
-    "none unknown n/a na null not-known nil unclear unspecified not-specified not-mentioned "
-    "not-stated not-found not-available no-answer insufficient-evidence".split()
-)
+_QUOTES = "\"'`“”‘’«»*"
+_NO_NAME_TEXT = """
+    none unknown n/a na null not-known nil unclear unspecified not-specified not-mentioned
+    not-stated not-found not-available no-answer insufficient-evidence
+    """
+_NO_NAME = frozenset(_NO_NAME_TEXT.split())
 _REFUSING = re.compile(
-    r"^(?:i(?:['’]m| am)\s+(?:sorry|unable|not able)|(?:sorry|unfortunately|apologies)\b|as an ai\b|"
+    r"^(?:i(?:['’]m| am)\s+(?:sorry|unable|not able)|(?:sorry|unfortunately|apologies)\b|"
+    r"as an ai\b|"
     r"i\s+(?:cannot|can['’]t|could not|do not|don['’]t)\b|"
     r"(?:the|these)\s+(?:provided\s+)?snippets\s+(?:do|does)\s+not\b)",
     re.IGNORECASE,
 )
 _IN_TEXT = re.compile(r"\s*(?:;|\n|\|)\s*")
 _BY_COMMA = re.compile(r"\s*,\s*(?:and\s+|or\s+)?|\s+(?:and|or)\s+")
-_LEAD = re.compile(r"^[^:\n]{0,80}\b(?:answers?|list|entities|candidates|names|are|is)\s*:\s*", re.I)
+_LEAD = re.compile(
+    r"^[^:\n]{0,80}\b(?:answers?|list|entities|candidates|names|are|is)\s*:\s*", re.I
+)
 
 YES_NO_FIELDS = ("answer", "exact_answer", "exactanswer", "yesno", "yes_no", "yes/no", "decision")
 NAMES_FIELDS = (
@@ -220,35 +228,47 @@ def _list_in(text: str) -> list[Any]:
     """Return the items of a list written as text: JSON, bullets, lines, semicolons or commas.
 
     Raises:
-        ValueError: It is prose.
+        ValueError: It is prose, or a refusal.
     """
     written = text.strip()
     found = re.search(r"\[.*\]", written, re.DOTALL)
-    if found:
-        try:
-            value = json.loads(found.group())
-        except (ValueError, RecursionError):
-            value = None
-        if isinstance(value, list):
-            return value
-        inside = found.group()[1:-1]
-        if written.startswith("["):
-            return [one for one in _BY_COMMA.split(inside) if one.strip()]
+    as_json = _read_json_list(found.group()) if found else None
+    if as_json is not None:
+        return as_json
+    if found and written.startswith("["):
+        return [one for one in _BY_COMMA.split(found.group()[1:-1]) if one.strip()]
     if _REFUSING.match(written):
         raise ValueError("this refuses an answer")
-    lines = [one for one in written.splitlines() if one.strip()]
-    bullets = [one for one in lines if _BULLET.match(one)]
-    if bullets:
-        return [*bullets]
-    bare = _LEAD.sub("", written)
-    items = [one for one in _IN_TEXT.split(bare) if one.strip()]
-    if len(items) < 2:  # noqa: PLR2004 -- commas within names are no ends where others are given
-        items = [one for one in _BY_COMMA.split(bare) if one.strip()]
-    if any(len(one.split()) > _LONGEST_NAME for one in items) or len(split_sentences(bare)) > 1:
+    bullets = [one for one in written.splitlines() if _BULLET.match(one)]
+    return [*bullets] if bullets else _split_list(_LEAD.sub("", written))
+
+
+def _read_json_list(text: str) -> list[Any] | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, list) else None
+
+
+def _split_list(text: str) -> list[Any]:
+    """Cut at semicolons and lines or, where there are none, at commas; prose is refused."""
+    items = [one for one in _IN_TEXT.split(text) if one.strip()]
+    if len(items) == 1:
+        items = [one for one in _BY_COMMA.split(text) if one.strip()]
+    is_sentence = text.rstrip().endswith(".") and len(items) == 1 and len(text.split()) > _IN_NAME
+    is_long = any(
+        len(one.split()) > _LONGEST_NAME
+        or sum(word in STOP_WORDS for word in one.lower().split()) > _STOP_WORDS_IN_NAME
+        for one in items
+    )
+    if is_sentence or is_long or len(split_sentences(text)) > 1:
         raise ValueError("this is prose, not a list of names")
     return [*items]
 
 
+_IN_NAME = 2  # words of one item with a full stop; with more it is a sentence
+_STOP_WORDS_IN_NAME = 2
 _LONGEST_NAME = 12  # words of an item of a list in text; what is longer is a sentence
 
 
@@ -263,8 +283,10 @@ def read_ideal(said: Any) -> str:
     if not isinstance(said, str):
         raise ValueError("this is not a text")
     lines = [_BULLET.sub("", one).strip() for one in said.splitlines()]
-    text = sanitize_line(" ".join(one for one in lines if one)).strip().strip("\"“”`")
-    text = re.sub(r"^(?:\*\*)?(?:ideal answer|answer|summary)(?:\*\*)?\s*:\s*", "", text, flags=re.I)
+    text = sanitize_line(" ".join(one for one in lines if one)).strip().strip('"“”`')
+    text = re.sub(
+        r"^(?:\*\*)?(?:ideal answer|answer|summary)(?:\*\*)?\s*:\s*", "", text, flags=re.I
+    )
     if not re.search(r"\w\W+\w", text):
         raise ValueError("an answer must have words")
     if _REFUSING.match(text):
@@ -278,28 +300,20 @@ def fit_names(names: Iterable[str], *, factoid: bool) -> tuple[list[str], list[s
     A synonym in brackets is left out, for the measures compare the whole text; so is what is given
     twice, and what is more or longer than BioASQ takes.
     """
+    cleaned = [split_synonym(clean_name(one)) for one in names]
+    notes = [f"left out the synonym in brackets: {one!r:.60}" for _, one in cleaned if one]
+    short = [name for name, _ in cleaned if 0 < len(name) <= LONGEST_ENTITY]
+    n_long = sum(len(name) > LONGEST_ENTITY for name, _ in cleaned)
     kept: dict[str, str] = {}
-    notes: list[str] = []
-    n_twice = n_long = 0
-    for one in names:
-        name, synonym = split_synonym(clean_name(one))
-        if synonym:
-            notes.append(f"left out the synonym in brackets: {synonym!r:.60}")
-        if len(name) > LONGEST_ENTITY:
-            n_long += 1
-            continue
-        if not name:
-            continue
-        n_twice += name.lower() in kept
+    for name in short:
         kept.setdefault(name.lower(), name)
-    if n_long:
-        notes.append(f"left out {n_long} above {LONGEST_ENTITY} characters")
-    if n_twice:
-        notes.append(f"left out {n_twice} given twice")
     most = MOST_CANDIDATES if factoid else MOST_ENTITIES
-    if len(kept) > most:
-        notes.append(f"{len(kept)} names: the first {most} are kept")
-    return [*kept.values()][:most], notes
+    told = {
+        f"left out {n_long} above {LONGEST_ENTITY} characters": n_long > 0,
+        f"left out {len(short) - len(kept)} given twice": len(short) > len(kept),
+        f"{len(kept)} names: the first {most} are kept": len(kept) > most,
+    }
+    return [*kept.values()][:most], [*notes, *(one for one, holds in told.items() if holds)]
 
 
 def fit_ideal(text: str) -> tuple[str, list[str]]:

@@ -9,89 +9,93 @@ import re
 from typing import Literal
 
 YesNo = Literal["yes", "no"]
-_AUXILIARIES = (
+_AUXILIARY_TEXT = (
     "is are was were do does did can could should would will may might must has have had"
-).split()
-_ASKS = re.compile(rf"\b(?:{'|'.join(_AUXILIARIES)})\b", re.IGNORECASE)
+)
+_AUXILIARIES = _AUXILIARY_TEXT.split()
 _HEAD = re.compile(
     rf"^(?P<topic>.{{3,}}?)(?::|\.|;|\?|,|\s-|--|–|—)\s*"
     rf"(?P<asked>(?:{'|'.join(_AUXILIARIES)})\s.+)$",
     re.IGNORECASE | re.DOTALL,
 )
-_PRONOUNS = frozenset("it they this these that those".split())
-_DETERMINERS = frozenset(
-    "a an the this that these those its their his her our your any some all each every no both "
-    "either neither".split()
-)
-_PREPOSITIONS = frozenset(
-    "of in on at by for with without from to into during after before between among against "
-    "through under over via within per versus vs than as about".split()
-)
-_LINKS = frozenset("and or nor but".split())
-_NO_PREDICATE_AFTER = (
-    _DETERMINERS
-    | _PREPOSITIONS
-    | _LINKS
-    | frozenset(
-        "that which who whose more most less very highly well newly early late high low new current "
-        "increased decreased reduced elevated".split()
-    )
-)
-_VERBS = frozenset(
+_PRONOUNS_TEXT = """
+    it they this these that those
     """
-    accelerate accept achieve activate act add address adhere affect aggravate aid allow alleviate
-    alter ameliorate antagonize appear assist attenuate augment avoid be become begin benefit bind
-    block bring broaden cause change cleave coincide compare complicate comply compromise confer
-    confirm constitute contain continue contribute control convey correlate correspond cross cure
-    deactivate decline decrease define delay deliver depend detect deteriorate determine develop
-    diagnose differ differentiate diminish direct discriminate display disrupt distinguish do
-    eliminate elevate enable encode encourage endanger enhance ensure eradicate escape exacerbate
-    exhibit exist experience explain expose express extend face facilitate fail favor favour follow form
-    generalise generalize generate get give guarantee guide happen harm have help hinder
-    identify impact impair impede imply improve include increase induce influence inhibit initiate
-    interact interfere involve justify know lead learn lessen limit rely attend agree account counteract damage underprescribe lose lower maintain make
-    manage matter mean measure mediate meet mirror mitigate mobilise mobilize modify modulate need
-    obtain occur offer outperform outweigh overcome participate penetrate perceive perform permit
-    persist play pose possess potentiate practice precede preclude predict predispose prefer
-    present preserve prevent produce prognosticate progress prolong promote protect provide push
-    raise reach receive recognise recognize recover recur reduce reflect regenerate regulate relate
-    relieve remain remove replace represent require resemble respond restore restrict result retain
-    reveal reverse rise save screen secrete seek sensitise sensitize serve shorten show simplify
-    slow solve spare stabilise stabilize stimulate stop strengthen substitute succeed suffer
-    suppress support survive sustain take target teach tend threaten tolerate transmit treat trigger
-    undergo understand use vary want warrant weaken withstand work worsen yield
-    """.split()
-)
-_ALSO_NOUNS = frozenset(
+_PRONOUNS = frozenset(_PRONOUNS_TEXT.split())
+_DETERMINERS_TEXT = """
+    a an the this that these those its their his her our your any some all each every no both
+    either neither
     """
-    act aid benefit block bring cause change control correlate cross cure decline decrease delay
-    display do experience express form guide harm help impact increase influence limit
-    matter measure mean meet need play practice present progress raise reach result rise screen
-    show support target treat trigger use want work yield
-    """.split()
-)
-_PREDICATES = frozenset(
+_DETERMINERS = frozenset(_DETERMINERS_TEXT.split())
+_PREPOSITIONS_TEXT = """
+    of in on at by for with without from to into during after before between among against
+    through under over via within per versus vs than as about
     """
+_PREPOSITIONS = frozenset(_PREPOSITIONS_TEXT.split())
+_LINKS_TEXT = """
+    and or nor but
+    """
+_LINKS = frozenset(_LINKS_TEXT.split())
+_ATTRIBUTES_TEXT = """
+    that which who whose more most less very highly well newly early late high low new current
+    increased decreased reduced elevated
+    """
+_NO_PREDICATE_AFTER = _DETERMINERS | _PREPOSITIONS | _LINKS | frozenset(_ATTRIBUTES_TEXT.split())
+_VERBS_TEXT = """
+    accelerate accept achieve activate act add address adhere affect aggravate aid allow
+    alleviate alter ameliorate antagonize appear assist attenuate augment avoid be become
+    begin benefit bind block bring broaden cause change cleave coincide compare complicate
+    comply compromise confer confirm constitute contain continue contribute control convey
+    correlate correspond cross cure deactivate decline decrease define delay deliver depend
+    detect deteriorate determine develop diagnose differ differentiate diminish direct
+    discriminate display disrupt distinguish do eliminate elevate enable encode encourage
+    endanger enhance ensure eradicate escape exacerbate exhibit exist experience explain
+    expose express extend face facilitate fail favor favour follow form generalise generalize
+    generate get give guarantee guide happen harm have help hinder identify impact impair
+    impede imply improve include increase induce influence inhibit initiate interact interfere
+    involve justify know lead learn lessen limit rely attend agree account counteract damage
+    underprescribe lose lower maintain make manage matter mean measure mediate meet mirror
+    mitigate mobilise mobilize modify modulate need obtain occur offer outperform outweigh
+    overcome participate penetrate perceive perform permit persist play pose possess
+    potentiate practice precede preclude predict predispose prefer present preserve prevent
+    produce prognosticate progress prolong promote protect provide push raise reach receive
+    recognise recognize recover recur reduce reflect regenerate regulate relate relieve remain
+    remove replace represent require resemble respond restore restrict result retain reveal
+    reverse rise save screen secrete seek sensitise sensitize serve shorten show simplify slow
+    solve spare stabilise stabilize stimulate stop strengthen substitute succeed suffer
+    suppress support survive sustain take target teach tend threaten tolerate transmit treat
+    trigger undergo understand use vary want warrant weaken withstand work worsen yield
+    """
+_VERBS = frozenset(_VERBS_TEXT.split())
+_ALSO_NOUNS_TEXT = """
+    act aid benefit block bring cause change control correlate cross cure decline decrease
+    delay display do experience express form guide harm help impact increase influence limit
+    matter measure mean meet need play practice present progress raise reach result rise
+    screen show support target treat trigger use want work yield
+    """
+_ALSO_NOUNS = frozenset(_ALSO_NOUNS_TEXT.split())
+_PREDICATES_TEXT = """
     able absent acceptable accurate adequate advantageous affected altered always applicable
     appropriate associated available aware beneficial better caused changed characterized
     comparable consistent correlated cost-effective dangerous decreased dependent detectable
     detrimental different due effective efficacious efficient elevated enough equal equally
-    equivalent essential expressed false feasible generalizable good harmful helpful high higher
-    identical important impaired improved inadequate increased independent independently indicated
-    indispensable ineffective inferior influenced inherited involved justified known less likely linked low
-    lower mandatory meaningful mutated necessary needed normal obligatory obsolete optimal part
-    possible predictive prevalent present protective proven rare really reasonable recommended
-    reduced related relevant reliable representative required responsible robust safe satisfactory
-    secreted sensitive significant significantly similar specific sufficient suitable superior
-    sustainable toxic true truly unlikely under-recognised underestimated unnecessary unsafe useful valid
-    valuable viable warranted wise worse worth worthwhile
-    """.split()
-)
-_ADVERBS = frozenset(
-    "also still always really truly actually currently often routinely usually ever even just only "
-    "ultimately necessarily commonly equally already clinically more less as too".split()
-)
-_VERB_AFTER = {"do": "{0}", "does": "{0}", "did": "{0}"}
+    equivalent essential expressed false feasible generalizable good harmful helpful high
+    higher identical important impaired improved inadequate increased independent
+    independently indicated indispensable ineffective inferior influenced inherited involved
+    justified known less likely linked low lower mandatory meaningful mutated necessary needed
+    normal obligatory obsolete optimal part possible predictive prevalent present protective
+    proven rare really reasonable recommended reduced related relevant reliable representative
+    required responsible robust safe satisfactory secreted sensitive significant significantly
+    similar specific sufficient suitable superior sustainable toxic true truly unlikely under-
+    recognised underestimated unnecessary unsafe useful valid valuable viable warranted wise
+    worse worth worthwhile
+    """
+_PREDICATES = frozenset(_PREDICATES_TEXT.split())
+_ADVERBS_TEXT = """
+    also still always really truly actually currently often routinely usually ever even just
+    only ultimately necessarily commonly equally already clinically more less as too
+    """
+_ADVERBS = frozenset(_ADVERBS_TEXT.split())
 _SURE = 1.0
 
 
@@ -180,14 +184,17 @@ def _find_predicate(auxiliary: str, words: list[str]) -> int | None:
     return place
 
 
-_BEING = frozenset("is are was were".split())
+_BEING_TEXT = """
+    is are was were
+    """
+_BEING = frozenset(_BEING_TEXT.split())
 
 
 def _weigh_verb(plain: list[str], place: int) -> float:
     word, before = plain[place], plain[place - 1]
     after = plain[place + 1] if place + 1 < len(plain) else ""
     if word not in _VERBS or before in _NO_PREDICATE_AFTER:
-        return -9.0
+        return _NEVER
     if word in _ALSO_NOUNS:
         if after in ("of", "and", "or") or after in _VERBS - _ALSO_NOUNS:
             return -1.0
@@ -198,19 +205,23 @@ def _weigh_verb(plain: list[str], place: int) -> float:
 def _weigh_adjective(plain: list[str], place: int) -> float:
     word, before = plain[place], plain[place - 1]
     after = plain[place + 1] if place + 1 < len(plain) else ""
-    if before in _NO_PREDICATE_AFTER - {"more", "most", "less", "very", "highly", "well"}:
-        return -9.0
-    ends = not after or after in _PREPOSITIONS | _LINKS | {"when", "if", "whether", "enough"}
+    if before in _NO_PREDICATE_AFTER - _DEGREES:
+        return _NEVER
+    ends = not after or after in _BEFORE_WHAT_FOLLOWS
     if word in _PREDICATES:
         return 2.2 if ends else 1.4
-    if word in _ADVERBS:
-        return 1.3
-    if word in ("a", "an"):
-        return 1.8
-    if word == "the":
-        return 1.5
-    if re.search(r"(?:ed|able|ible)$", word) and ends:
-        return 1.6
-    if re.search(r"(?:ing|ive|ous|ful|ant|ent|ic|al)$", word) and ends:
-        return 0.9
-    return -9.0
+    if word in _WEIGHTS:
+        return _WEIGHTS[word]
+    if not ends:
+        return _NEVER
+    return next((weight for form, weight in _FORMS if form.search(word)), _NEVER)
+
+
+_NEVER = -9.0
+_DEGREES = frozenset(["more", "most", "less", "very", "highly", "well"])
+_BEFORE_WHAT_FOLLOWS = _PREPOSITIONS | _LINKS | frozenset(["when", "if", "whether", "enough"])
+_WEIGHTS = {**dict.fromkeys(_ADVERBS, 1.3), "a": 1.8, "an": 1.8, "the": 1.5}
+_FORMS = (
+    (re.compile(r"(?:ed|able|ible)$"), 1.6),
+    (re.compile(r"(?:ing|ive|ous|ful|ant|ent|ic|al)$"), 0.9),
+)

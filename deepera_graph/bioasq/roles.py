@@ -243,9 +243,7 @@ def _hint(exact: str) -> str:
     return f"Exact answer, which yours must agree with: {exact}\n"
 
 
-def _messages(
-    task: AnswerTask, rules: str, shots: Sequence[str], hint: str
-) -> list[BaseMessage]:
+def _messages(task: AnswerTask, rules: str, shots: Sequence[str], hint: str) -> list[BaseMessage]:
     question, kind = show.one_line(task["question"]), TYPE_NAMES[task["type"]]
     block = _numbered(task["snippets"])
     values = {

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Final
 
 from deepera_graph.bioasq.yes_no import WEIGHTS
@@ -144,9 +143,7 @@ def _share_of_numbers(tokens: Sequence[str]) -> float:
 def _pairs(tokens: Sequence[str]) -> set[tuple[str, str]]:
     """Return pairs of words with at most four between, as ROUGE-SU4 counts them."""
     return {
-        (one, other)
-        for place, one in enumerate(tokens)
-        for other in tokens[place + 1 : place + 6]
+        (one, other) for place, one in enumerate(tokens) for other in tokens[place + 1 : place + 6]
     }
 
 

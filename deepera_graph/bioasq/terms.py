@@ -74,18 +74,19 @@ _FORMS: Final = {  # of what a question asks for, how names of it look
     ),
 }  # fmt: skip
 _GENERAL_TEXT = """
-    patient patients study studies result results analysis group groups effect effects case cases
-    trial trials data finding findings use role type types number level levels expression treatment
-    evidence number method methods conclusion conclusions background objective aim assay assays
-    control controls subject subjects participant participants adult adults child children woman
-    women man men mouse mice rat rats cell cells year years month months week weeks day days time
-    change changes difference differences increase decrease rate rates risk report reports review
-    literature author authors association model models development disease gene protein enzyme drug
-    addition present total significant human humans people individual individuals volunteers sample
-    samples presence absence function functions process activity form forms part parts example
-    examples approach use outcome outcomes response mechanism mechanisms factor factors most many
-    several various different new novel other such further first second third important common
-    possible major main high higher low lower
+    patient patients study studies result results analysis group groups effect effects case
+    cases trial trials data finding findings use role type types number level levels
+    expression treatment evidence number method methods conclusion conclusions background
+    objective aim assay assays control controls subject subjects participant participants
+    adult adults child children woman women man men mouse mice rat rats cell cells year years
+    month months week weeks day days hour hours minute minutes time change changes difference
+    differences increase decrease rate rates risk report reports review literature author
+    authors association model models development disease gene protein enzyme drug addition
+    present total significant human humans people individual individuals volunteers sample
+    samples presence absence adolescents infants elderly species function functions process
+    activity form forms part parts example examples approach use outcome outcomes response
+    mechanism mechanisms factor factors most many several various different new novel other
+    such further first second third important common possible major main high higher low lower
     """
 _GENERAL = frozenset(stem(one) for one in _GENERAL_TEXT.split()) | frozenset(_GENERAL_TEXT.split())
 _BREAKERS_TEXT = """
@@ -96,13 +97,15 @@ _BREAKERS_TEXT = """
     """
 _BREAKERS = STOP_WORDS | frozenset(_BREAKERS_TEXT.split())
 _VERB: Final = re.compile(r"^[a-z]{3,}(?:ed|izes?|ises?|ates?|fies|ify)$")
-_NOT_VERBS = frozenset(
-    "seed speed feed bleed need breed deed weed red bed fed substrate phosphate sulfate nitrate "
-    "acetate citrate lactate glutamate aspartate pyruvate prostate carbonate methotrexate "
-    "mycophenolate bisphosphonate rate state climate chocolate nucleate conjugate".split()
-)
+_NOT_VERBS_TEXT = """
+    seed speed feed bleed need breed deed weed red bed fed substrate phosphate sulfate nitrate
+    acetate citrate lactate glutamate aspartate pyruvate prostate carbonate methotrexate
+    mycophenolate bisphosphonate rate state climate chocolate nucleate conjugate
+    """
+_NOT_VERBS = frozenset(_NOT_VERBS_TEXT.split())
 _LONGEST = 6  # tokens of a name
 _LEAST = 2  # letters of a name
+_ALIKE = 0.6  # what a word in common with the best term, before it, is worth
 _NEAR = 8  # tokens within which a word of the question counts
 
 
@@ -116,6 +119,7 @@ class Term(NamedTuple):
 class _Seen(NamedTuple):
     text: str
     snippet: int
+    before: str  # the word before it, in lower case
     nearness: float
     sentence_share: float
 
@@ -135,7 +139,22 @@ def find_terms(question: str, snippets: Sequence[str]) -> list[Term]:
     form = _form_asked(question)
     terms = [_weigh(found, form, len(snippets)) for found in seen.values()]
     ranked = sorted(terms, key=lambda one: (-one.score, one.text.lower()))
+    if ranked:
+        ranked = _favour_alike(ranked, seen)
     return _without_parts(ranked)
+
+
+def _favour_alike(ranked: Sequence[Term], seen: Mapping[str, Sequence[_Seen]]) -> list[Term]:
+    """Raise terms that stand after the same word as the best: what is listed is told alike."""
+    after = {one.before for one in seen[ranked[0].text.lower()]} - {"", ",", "and", "or"}
+    raised = [
+        Term(
+            one.score + _ALIKE * any(each.before in after for each in seen[one.text.lower()]),
+            one.text,
+        )
+        for one in ranked
+    ]
+    return sorted(raised, key=lambda one: (-one.score, one.text.lower()))
 
 
 def _form_asked(question: str) -> re.Pattern[str] | None:
@@ -159,7 +178,7 @@ def _find_matches(
                 around = sentence.text[max(0, found.start() - 60) : found.end() + 60]
                 near = len(asked.intersection(stems(around))) / (len(asked) or 1)
                 has_unit = bool(re.search(r"[A-Za-z%]", text)) or pattern is _YEAR
-                yield _Seen(text, number, near + 0.3 * has_unit, share)
+                yield _Seen(text, number, "", near + 0.3 * has_unit, share)
 
 
 def _find_phrases(asked: set[str], snippets: Sequence[str]) -> Iterator[_Seen]:
@@ -174,7 +193,8 @@ def _find_phrases(asked: set[str], snippets: Sequence[str]) -> Iterator[_Seen]:
                     (max(begin - place, place - end + 1, 1) for place in places), default=_NEAR
                 )
                 text = sentence.text[tokens[begin].start() : tokens[end - 1].end()]
-                yield _Seen(text, number, 1 / min(near, _NEAR), share)
+                before = tokens[begin - 1].group().lower() if begin else ""
+                yield _Seen(text, number, before, 1 / min(near, _NEAR), share)
 
 
 def _runs(
@@ -202,7 +222,7 @@ def _is_in_name(word: str, place: int) -> bool:
         return False
     if _VERB.match(plain) and plain not in _NOT_VERBS:
         return False
-    return not (place > 0 and plain.endswith("ly") and len(plain) > 4)  # noqa: PLR2004 -- adverbs
+    return not (place > 0 and plain.endswith("ly") and len(plain) > 4)
 
 
 def _as_name(

@@ -128,8 +128,8 @@ def _describe_directions(
     for name, text in (("last", last), ("all", whole)):
         likely = directions.probabilities(question, text)
         found |= {f"{name} {one}": value for one, value in likely.items()}
-        yes = likely["supports"]
-        found[f"{name}, log odds"] = math.log((yes + 0.02) / (1 - yes + 0.02))
+        odds = (likely["supports"] + 0.02) / (1 - likely["supports"] + 0.02)
+        found[f"{name}, log odds"] = math.log(odds)
     texts = [one.text for one in split_sentences(last)][:MOST_SENTENCES] or [last]
     read = [directions.probabilities(question, one) for one in texts]
     asked = set(stems(question))
@@ -140,9 +140,9 @@ def _describe_directions(
     found["sentences support, least"] = min(yes)
     found["first sentence supports"], found["last sentence supports"] = yes[0], yes[-1]
     found["no difference, most"] = max(one["no_difference"] for one in read)
-    for one in ("supports", "no_difference", "contradicts"):
-        weighed = sum(share * row[one] for share, row in zip(shares, read, strict=True))  # type: ignore[literal-required]
-        found[f"sentences near the question {one}"] = weighed / sum(shares)
+    for way in ("supports", "no_difference", "contradicts"):
+        weighed = sum(share * row[way] for share, row in zip(shares, read, strict=True))
+        found[f"sentences near the question {way}"] = weighed / sum(shares)
     return found
 
 

@@ -11,7 +11,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from deepera_graph.bioasq import sentences
 from deepera_graph.bioasq.questions import Question
+from deepera_graph.bioasq.restate import restate
+from deepera_graph.bioasq.rouge import rouge
 from deepera_graph.bioasq.yes_no import YesNoModel, describe
 from deepera_graph.judges.trained.direction import DirectionModel
 from deepera_graph.judges.trained.direction import describe as describe_direction
@@ -21,6 +24,7 @@ from deepera_graph.training.weights import import_package
 
 N_FOLDS: Final = 10
 L2 = 40.0  # on features of unit variance
+SENTENCE_L2 = 30.0
 FEWEST: Final = 5  # questions that must have a feature
 DIGITS: Final = 3
 _LEFT_OUT: Final = "pubmedqa"  # the set whose questions are the ones measured here
@@ -93,9 +97,7 @@ def macro_f1(is_yes: Sequence[bool], said_yes: Sequence[bool]) -> float:
     """Return the mean of F1 of yes and of no, as BioASQ measures yes/no questions."""
     both = []
     for wanted in (True, False):
-        n_right = sum(
-            one == other == wanted for one, other in zip(is_yes, said_yes, strict=True)
-        )
+        n_right = sum(one == other == wanted for one, other in zip(is_yes, said_yes, strict=True))
         n_named = sum(one == wanted for one in is_yes) + sum(one == wanted for one in said_yes)
         both.append(2 * n_right / n_named if n_named else 0.0)
     return sum(both) / 2
@@ -121,6 +123,56 @@ def train_yes_no(
         "always_yes": round(macro_f1(is_yes, [True] * len(asked)), 3),
     }
     return fit_yes_no(described, is_yes), measured
+
+
+def _su4(answer: str, question: Question) -> float:
+    return rouge(answer, question.ideal_answers)["rouge-su4_f1"]
+
+
+def _claim(question: Question) -> str:
+    """Return the opening of an ideal answer, which the sentence is to add to."""
+    return restate(question.body, "no" if question.exact_answer == "no" else "yes")
+
+
+def fit_sentences(tables: Sequence[Doubles], gains: Sequence[Doubles]) -> tuple[Doubles, Doubles]:
+    """Fit a ridge regression of gains; return weights, and the spread of the features."""
+    table, gain = np.vstack(tables), np.concatenate(gains)
+    spread = table.std(axis=0) + 1e-9
+    unit = (table - table.mean(axis=0)) / spread
+    gram = unit.T @ unit + SENTENCE_L2 * np.eye(unit.shape[1])
+    return np.linalg.solve(gram, unit.T @ (gain - gain.mean())) / spread, spread
+
+
+def train_sentences(questions: Sequence[Question]) -> tuple[dict[str, float], dict[str, Any]]:
+    """Return weights of sentences fitted on all questions, and what was measured without them."""
+    asked = [one for one in questions if one.ideal_answers and one.snippets]
+    told = [sentences.describe(one.body, [s.text for s in one.snippets]) for one in asked]
+    pairs = [(one, found) for one, found in zip(asked, told, strict=True) if found]
+    names = sorted({name for _, found in pairs for each in found for name in each.features})
+    tables = [np.array([[one.features[n] for n in names] for one in found]) for _, found in pairs]
+    alone = [_su4(_claim(one), one) for one, _ in pairs]
+    added = [
+        np.array([_su4(f"{_claim(one)} {each.text}", one) for each in found])
+        for one, found in pairs
+    ]
+    gains = [each - base for each, base in zip(added, alone, strict=True)]
+    folds = np.array([fold_of(one) for one, _ in pairs])
+    reached: list[float] = []
+    for fold in range(N_FOLDS):
+        others = np.flatnonzero(folds != fold).tolist()
+        weights, _ = fit_sentences([tables[n] for n in others], [gains[n] for n in others])
+        for place in np.flatnonzero(folds == fold).tolist():
+            reached.append(float(added[place][int((tables[place] @ weights).argmax())]))
+    weights, _ = fit_sentences(tables, gains)
+    kept = {name: round(float(one), 5) for name, one in zip(names, weights, strict=True)}
+    measured = {
+        "questions": len(pairs),
+        "folds": N_FOLDS,
+        "rouge_su4_f1": round(float(np.mean(reached)), 4),
+        "claim_alone": round(float(np.mean(alone)), 4),
+        "best_sentence": round(float(np.mean([each.max() for each in added])), 4),
+    }
+    return kept, measured
 
 
 def write_weights(path: Path, parts: Mapping[str, Mapping[str, Any]]) -> None:
