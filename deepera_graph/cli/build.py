@@ -56,6 +56,10 @@ class PlanOptions:
         "Look-alikes in a pool.", metavar="N", default=3, setting="n_distractors"
     )
     attempts: int = _make("Upper bound of attempts at one look-alike.", metavar="N", default=3)
+    verify: bool = _make(
+        "Let the model check each look-alike against the answer: one call more for each.",
+        default=True,
+    )
     golden: Literal["insert", "record"] = _make(
         "When retrieval misses the passage that answers: put it in, or name it beside the pool.",
         default="insert",

@@ -30,6 +30,7 @@ from deepera_graph.bench.build.distractors import (
     WRITE_STEP,
     DistractorWriter,
 )
+from deepera_graph.bench.build.entailment import VERIFY_STEP
 from deepera_graph.bench.build.plan import (
     PACKAGE,
     BuilderModel,
@@ -61,7 +62,7 @@ from deepera_graph.usage import Usage
 
 CALLS_AT_ONCE = MAX_CONCURRENCY
 MAX_BATCH = 256
-_QUESTION, _NOTES, _PAIRS, _GUIDE = 150, 600, 400, 350  # usual lengths in characters
+_QUESTION, _NOTES, _PAIRS, _GUIDE, _CHECK = 150, 600, 400, 350, 150  # usual lengths in characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,6 +329,7 @@ def estimate_build(corpus: Corpus, plan: BuildPlan, generators: Sequence[str]) -
         (guided, guided in generators, n_asked, chunk + _NOTES, _PAIRS),
         (GUIDANCE_STEP, n_written > 0, n_questions, shown, _GUIDE * plan.n_distractors),
         (WRITE_STEP, n_written > 0, n_written, shown + _GUIDE, chunk),
+        (VERIFY_STEP, n_written > 0 and plan.verify, n_written, _QUESTION + chunk, _CHECK),
     )
     usage = {step: _estimate_step(step, *numbers) for step, taken, *numbers in steps if taken}
     n_calls = sum(one.calls for one in usage.values())
@@ -335,7 +337,7 @@ def estimate_build(corpus: Corpus, plan: BuildPlan, generators: Sequence[str]) -
         n_documents=len(corpus.documents),
         n_questions=n_questions,
         usage=usage,
-        most_calls=n_calls + n_written * (plan.attempts - 1),
+        most_calls=n_calls + n_written * (plan.attempts - 1) * (1 + plan.verify),
     )
 
 

@@ -347,6 +347,10 @@ class ChunkSearch:
         """Return the cosine of a question with a text that need not be in the corpus, [-1, 1]."""
         return (await asyncio.to_thread(self._cosines, question, [text]))[0]
 
+    def sample(self) -> Iterable[Chunk]:
+        """Return the chunks of the corpus, in order."""
+        return self._chunks.values()
+
     def close(self) -> None:
         """Let go of the store."""
         self._store.close()

@@ -11,9 +11,10 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from deepera_graph.bench.build.answers import contains_answer
 from deepera_graph.bench.build.corpus import Chunk, ChunkSearch, Corpus, Document, PoolChunk
 from deepera_graph.bench.build.distractors import DistractorWriter, Draft, QAPair
-from deepera_graph.bench.build.gates import containment, contains_answer
+from deepera_graph.bench.build.overlap import containment
 from deepera_graph.bench.build.plan import (
     PACKAGE,
     BuilderModel,

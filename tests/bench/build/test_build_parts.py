@@ -124,7 +124,7 @@ def test_the_estimate_counts_the_calls_of_a_build_that_goes_well(server, build_l
     build_lakes(server, generators=("lmqg", "guided"), min_group=1)
     plan = BuildPlan(n_questions=6, n_contexts=8, max_tokens=120)
     found = estimate_build(read_corpus(lake_abstracts(), 120, []), plan, ("lmqg", "guided"))
-    assert found.total_usage.calls == 3 * 6 + 2 * (6 + 18)
+    assert found.total_usage.calls == 3 * 6 + 2 * (6 + 18 + 18)
     assert found.total_usage.calls <= server.calls <= found.most_calls + 20
     assert found.n_questions == 12
 
