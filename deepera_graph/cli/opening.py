@@ -399,7 +399,7 @@ def place_of(store: options.PlaceOptions) -> dict[str, Any]:
     return {
         "path": store.path if on_server else store.path or options.data_folder(),
         "url": store.qdrant_url,
-        "api_key": os.environ.get(_SERVER_KEY_VARIABLE) if on_server else None,
+        "api_key": server_key() if on_server else None,
     }
 
 
@@ -600,8 +600,17 @@ def open_engine(
     from deepera_graph.jobs.ray import JudgingWork, RayEngine
 
     work = JudgingWork.of(reranker, cache)
-    n_workers = engine.workers or min(os.cpu_count() or 1, _MAX_WORKERS)
-    return RayEngine(work, n_workers=n_workers, address=engine.ray_address)
+    return RayEngine(work, n_workers=count_workers(engine), address=engine.ray_address)
+
+
+def count_workers(engine: options.EngineOptions) -> int:
+    """Return how many workers there are to be on Ray."""
+    return engine.workers or min(os.cpu_count() or 1, _MAX_WORKERS)
+
+
+def server_key() -> str | None:
+    """Return the key of a Qdrant server, from the environment."""
+    return os.environ.get(_SERVER_KEY_VARIABLE)
 
 
 _CHECKS: Mapping[str, Callable[[Any], object]] = {

@@ -127,13 +127,18 @@ CONTENT, METADATA, ID = "page_content", "metadata", "id"
 
 
 def build_points(
-    store: QdrantVectorStore, passages: Sequence[Document]
+    store: QdrantVectorStore,
+    passages: Sequence[Document],
+    dense: Sequence[Sequence[float]] | None = None,
 ) -> list[models.PointStruct]:
-    """Return the points of passages; a point's number is made from the passage's id alone."""
+    """Return the points of passages; a point's number is made from the passage's id alone.
+
+    Passages are embedded here, unless their *dense* vectors are given.
+    """
     ids = [name_passage(passage) for passage in passages]
     for name, passage in zip(ids, passages, strict=True):
         check_storable(name, passage)
-    vectors = _build_vectors(store, [join_title(passage) for passage in passages])
+    vectors = _build_vectors(store, [join_title(passage) for passage in passages], dense)
     return [
         models.PointStruct(
             id=number_point(name),
@@ -161,11 +166,14 @@ def read_point(point: models.ScoredPoint, *, score: float, rank: int) -> Documen
     return as_found(point_id(point), text, payload.get(METADATA), score=score, rank=rank)
 
 
-def _build_vectors(store: QdrantVectorStore, texts: list[str]) -> list[dict[str, Any]]:
+def _build_vectors(
+    store: QdrantVectorStore, texts: list[str], dense: Sequence[Sequence[float]] | None
+) -> list[dict[str, Any]]:
     vectors: list[dict[str, Any]] = [{} for _ in texts]
     if store.embeddings is not None:
-        for vector, dense in zip(vectors, store.embeddings.embed_documents(texts), strict=True):
-            vector[DENSE_NAME] = dense
+        meanings = store.embeddings.embed_documents(texts) if dense is None else dense
+        for vector, meaning in zip(vectors, meanings, strict=True):
+            vector[DENSE_NAME] = list(meaning)
     if is_sparse(store):
         sparse = store.sparse_embeddings.embed_documents(texts)
         for vector, terms in zip(vectors, sparse, strict=True):

@@ -151,6 +151,7 @@ class PassageStore:
         self,
         passages: Iterable[Document],
         *,
+        vectors: Iterable[Sequence[float]] | None = None,
         batch_size: int = 256,
         on_progress: Callable[[int], None] | None = None,
     ) -> int:
@@ -162,6 +163,7 @@ class PassageStore:
 
         Args:
             passages: Read one batch at a time.
+            vectors: Their dense vectors, where the store's embeddings have made them before.
             batch_size: Passages written at once, >= 1.
             on_progress: Called after each batch with the passages written so far.
 
@@ -171,8 +173,10 @@ class PassageStore:
         """
         check_at_least("batch_size", batch_size, 1)
         written, rest = 0, iter(passages)
+        known = None if vectors is None else iter(vectors)
         while batch := list(islice(rest, batch_size)):
-            points = build_points(self.vectorstore, batch)
+            dense = None if known is None else list(islice(known, len(batch)))
+            points = build_points(self.vectorstore, batch, dense)
             with self._open(), hide_hints():
                 self.vectorstore.client.upsert(self.vectorstore.collection_name, points=points)
             written += len(points)

@@ -9,9 +9,9 @@ from typing import get_args
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from deepera_graph.bench.build.answers import contains_answer
-from deepera_graph.bench.build.corpus import Chunk, ChunkSearch, PoolChunk
+from deepera_graph.bench.build.corpus import Chunk
 from deepera_graph.bench.build.entailment import EvidenceCheck, verify
-from deepera_graph.bench.build.fluency import ProseModel
+from deepera_graph.bench.build.fluency import MOST_TEXTS, ProseModel
 from deepera_graph.bench.build.gates import (
     CandidateDistractor,
     explain,
@@ -27,6 +27,7 @@ from deepera_graph.bench.build.plan import (
     FilledPassage,
     RejectedDistractor,
 )
+from deepera_graph.bench.build.search import ChunkSearch, PoolChunk
 from deepera_graph.errors import AnswerError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.prompts import messages_of, text_of
@@ -99,7 +100,7 @@ class DistractorWriter:
 
     def __init__(self, model: BuilderModel, search: ChunkSearch, plan: BuildPlan) -> None:
         self._model, self._search, self._plan = model, search, plan
-        self._prose = ProseModel.fit(chunk.text for chunk in search.sample())
+        self._prose = ProseModel.fit(search.sample_texts(MOST_TEXTS))
         self._evidence = EvidenceCheck()
 
     async def write(self, draft: Draft) -> tuple[list[Distractor], list[RejectedDistractor]]:

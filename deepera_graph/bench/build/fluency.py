@@ -18,7 +18,7 @@ _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
 _N_COMMON = 300  # words that stand for themselves
 _N_ENDINGS = 80  # of two letters, for all others
 _SHARES = (0.7, 0.25, 0.05)  # of the pair, of its second class alone, of any class
-_MOST_TEXTS = 2_000
+MOST_TEXTS = 2_000
 _FEWEST_WORDS = 1_000  # of the corpus; below this nothing is known of its language
 _LEAST_WORDS = 12  # of a text; below this any order is as good
 _N_SHUFFLES = 100
@@ -45,7 +45,7 @@ class ProseModel:
     @classmethod
     def fit(cls, texts: Iterable[str]) -> Self | None:
         """Return a model of the first 2 000 texts; None if they have fewer than 1 000 words."""
-        chosen = list(islice(texts, _MOST_TEXTS))
+        chosen = list(islice(texts, MOST_TEXTS))
         n_words = sum(len(_read_words(text)) for text in chosen)
         return cls(chosen) if n_words >= _FEWEST_WORDS else None
 

@@ -47,9 +47,8 @@ class BuildPlan:
     # one that was missed replaces the last passage, or goes to `golden_outside`
     golden: Golden = "insert"
     attempts: int = 3  # most tries at writing one distractor, >= 1
-    # Least cosine that connects two documents, in [-1, 1]; None takes the cosine that 19 of 20
-    # documents reach with their nearest neighbour, as what is near differs from embedder to
-    # embedder.
+    # Least cosine that connects two documents, in [-1, 1]; None takes `find_fence` of the corpus,
+    # as what is near differs from embedder to embedder.
     min_similarity: float | None = None
     min_group: int = 2  # connected documents that are kept together, >= 1; 1 keeps all
     gates: Gates = field(default_factory=Gates)
