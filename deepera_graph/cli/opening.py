@@ -406,7 +406,7 @@ def place_of(store: options.PlaceOptions) -> dict[str, Any]:
     return {
         "path": store.path if on_server else store.path or options.data_folder(),
         "url": store.qdrant_url,
-        "api_key": os.environ.get(_SERVER_KEY_VARIABLE) if on_server else None,
+        "api_key": server_key() if on_server else None,
     }
 
 
@@ -620,8 +620,13 @@ def open_engine(
 
 
 def count_workers(engine: options.EngineOptions) -> int:
-    """Return how many workers there are to be."""
+    """Return how many workers there are to be on Ray."""
     return engine.workers or min(os.cpu_count() or 1, _MAX_WORKERS)
+
+
+def server_key() -> str | None:
+    """Return the key of a Qdrant server, from the environment."""
+    return os.environ.get(_SERVER_KEY_VARIABLE)
 
 
 _CHECKS: Mapping[str, Callable[[Any], object]] = {

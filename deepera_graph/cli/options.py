@@ -547,8 +547,8 @@ class EngineOptions:
         default="local",
     )
     workers: int | None = _engine(
-        "With --engine ray: number of worker processes, one CPU each. Limits are divided among "
-        "them.",
+        "With --engine ray: number of worker processes, one CPU each. `rerank` divides its limits "
+        "among them.",
         metavar="N",
         least=1,
         shown="one a CPU, at most 16",

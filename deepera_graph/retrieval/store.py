@@ -159,6 +159,7 @@ class PassageStore:
         self,
         passages: Iterable[Document],
         *,
+        vectors: Iterable[Sequence[float]] | None = None,
         batch_size: int = 256,
         on_progress: Callable[[int], None] | None = None,
     ) -> int:
@@ -170,6 +171,7 @@ class PassageStore:
 
         Args:
             passages: Read one batch at a time.
+            vectors: Their dense vectors, where the store's embeddings have made them before.
             batch_size: Passages written at once, >= 1.
             on_progress: Called after each batch with the passages written so far.
 
@@ -179,8 +181,9 @@ class PassageStore:
         """
         check_at_least("batch_size", batch_size, 1)
         written, rest = 0, iter(passages)
+        known = None if vectors is None else iter(vectors)
         while batch := list(islice(rest, batch_size)):
-            self.put(batch)
+            self.put(batch, None if known is None else list(islice(known, len(batch))))
             written += len(batch)
             if on_progress is not None:
                 on_progress(written)
