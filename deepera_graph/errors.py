@@ -10,6 +10,7 @@ DeepEraError
 │   └── BudgetError  the role was not called, as the budget is spent
 ├── WorkerError      a worker of an engine was lost over a task, again and again
 ├── BackendError     nothing could be judged: the backend is unreachable or refuses the key
+├── FailedShareError more calls of a measurement failed than it may leave out
 └── StoreError       a passage store is locked or unreachable
     └── MissingStoreError  there is none of that name, or no neighbours of it
 """
@@ -90,6 +91,10 @@ class WorkerError(DeepEraError):
 
 class BackendError(DeepEraError):
     """Nothing could be judged: the backend is unreachable or refuses the key."""
+
+
+class FailedShareError(DeepEraError):
+    """More calls of a measurement failed than its figures could bear; the message has the share."""
 
 
 class StoreError(DeepEraError):

@@ -28,6 +28,7 @@ from deepera_graph.cli.console import (
 from deepera_graph.errors import (
     BackendError,
     DeepEraError,
+    FailedShareError,
     MissingStoreError,
     SettingsError,
     StoreError,
@@ -185,6 +186,9 @@ class _Commands(_Group):
         except (BackendError, StoreError) as error:
             say(str(error))
             raise typer.Exit(UNREACHABLE) from error
+        except FailedShareError as error:
+            say(str(error))
+            raise typer.Exit(SOME_FAILED) from error
         except DeepEraError as error:
             say(f"{error}{_origin_of(error)}")
             raise typer.Exit(USAGE) from error
