@@ -47,6 +47,7 @@ _NAMES = (*NAMED, "llm", "encoder:MODEL")
 _PLAIN_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,39}")
 _KEY_VARIABLE = "OPENAI_API_KEY"
 _SERVER_KEY_VARIABLE = "QDRANT_API_KEY"
+_SENTENCES = "sentence-transformers"
 _LOCAL_EMBEDDINGS = "langchain_deepera:EvidenceEmbeddings"
 _NEIGHBOURS = "neighbours"
 _MOST_KEPT = 1000  # records that could not be used
@@ -413,8 +414,9 @@ def _find_recorded(store: options.StoreOptions, recorded: str) -> Embeddings | N
     """Return the embeddings that a collection was made with: ours, or those that are configured."""
     if store.embeddings is None and recorded != _LOCAL_EMBEDDINGS.partition(":")[2]:
         kind, _, model = recorded.partition(":")
-        of_openai = kind == "OpenAIEmbeddings" and model
-        name = f"openai:{model}" if of_openai else "MODULE:FACTORY, a function that makes them"
+        known = {"OpenAIEmbeddings": "openai", "SentenceEmbeddings": _SENTENCES}
+        of_known = f"{known[kind]}:{model}" if kind in known and model else ""
+        name = of_known or "MODULE:FACTORY, a function that makes them"
         raise SettingsError(
             f"collection {store.collection!r} was made with {recorded}: give --embeddings {name}"
         )
@@ -547,6 +549,10 @@ def find_embeddings(embeddings: str | None) -> Embeddings | None:
     head, tail = _split_embeddings(embeddings)
     if head == "openai":
         return _openai_embeddings(tail)
+    if head == _SENTENCES:
+        from deepera_graph.retrieval.sentence_embeddings import SentenceEmbeddings
+
+        return SentenceEmbeddings(tail)
     from langchain_core.embeddings import Embeddings
 
     what = f"--embeddings {embeddings}"
@@ -557,12 +563,16 @@ def find_embeddings(embeddings: str | None) -> Embeddings | None:
 
 
 def _split_embeddings(embeddings: str) -> tuple[str, str]:
+    from deepera_graph.retrieval import SHORT_NAMES
+
     name = _LOCAL_EMBEDDINGS if embeddings == "local" else embeddings
+    if name in SHORT_NAMES:
+        name = f"{_SENTENCES}:{name}"
     head, colon, tail = name.partition(":")
     if not colon or not head or not tail:
         raise SettingsError(
-            "--embeddings must be 'local', 'package.module:factory' or 'openai:model', "
-            f"got {embeddings!r}"
+            "--embeddings must be 'local', 'package.module:factory', 'openai:model', "
+            f"'{_SENTENCES}:model' or {', '.join(map(repr, SHORT_NAMES))}, got {embeddings!r}"
         )
     return head, tail
 
@@ -606,8 +616,12 @@ def open_engine(
     from deepera_graph.jobs.ray import JudgingWork, RayEngine
 
     work = JudgingWork.of(reranker, cache)
-    n_workers = engine.workers or min(os.cpu_count() or 1, _MAX_WORKERS)
-    return RayEngine(work, n_workers=n_workers, address=engine.ray_address)
+    return RayEngine(work, n_workers=count_workers(engine), address=engine.ray_address)
+
+
+def count_workers(engine: options.EngineOptions) -> int:
+    """Return how many workers there are to be."""
+    return engine.workers or min(os.cpu_count() or 1, _MAX_WORKERS)
 
 
 _CHECKS: Mapping[str, Callable[[Any], object]] = {

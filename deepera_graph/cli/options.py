@@ -494,10 +494,11 @@ class StoreOptions(PlaceOptions, _CollectionOption):
     """Where passages are."""
 
     embeddings: str | None = _store(
-        "[b]local[/b]: those of the local judge, no key. [b]openai:MODEL[/b], or "
+        "[b]local[/b]: those of the local judge, no key. [b]openai:MODEL[/b]. [b]bge-large-en[/b] "
+        "or [b]sentence-transformers:MODEL[/b] (extra sentence-transformers). "
         "[b]MODULE:FACTORY[/b], a function that returns LangChain Embeddings. A collection made "
         "with embeddings is searched with the same ones.",
-        brief="[b]local[/b], [b]openai:MODEL[/b] or a function of yours.",
+        brief="[b]local[/b], [b]openai:MODEL[/b], [b]bge-large-en[/b] or a function of yours.",
         metavar="NAME",
     )
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Self
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -24,25 +25,32 @@ from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedR
 from deepera_graph.errors import InputError, MissingStoreError, SettingsError, StoreError
 from deepera_graph.retrieval import find_folder
 from deepera_graph.retrieval.collection import (
+    DENSE_NAME,
     FindEmbeddings,
     Mode,
     name_embeddings,
     open_collection,
 )
 from deepera_graph.retrieval.search import (
+    FUSIONS,
     METADATA,
+    Fusion,
     Near,
     StoredPassage,
+    Vectors,
     build_condition,
     build_filter,
+    build_payload,
     build_points,
     build_probes,
     fetch_points,
     find_near,
+    number_point,
     rank_points,
     read_point,
     scroll_points,
 )
+from deepera_graph.retrieval.word_index import name_passage
 from deepera_graph.settings import check_at_least
 
 IN_MEMORY = ":memory:"
@@ -138,7 +146,7 @@ class PassageStore:
         self._closed = False
         # Qdrant's embedded mode is not made for threads, e.g. for searches while passages come in.
         self._lock = Lock()
-        self._hinted = False
+        self._hinted = self._has_journal = False
         self._hint_if_large()
 
     def __enter__(self) -> Self:
@@ -172,17 +180,95 @@ class PassageStore:
         check_at_least("batch_size", batch_size, 1)
         written, rest = 0, iter(passages)
         while batch := list(islice(rest, batch_size)):
-            points = build_points(self.vectorstore, batch)
-            with self._open(), hide_hints():
-                self.vectorstore.client.upsert(self.vectorstore.collection_name, points=points)
-            written += len(points)
+            self.put(batch)
+            written += len(batch)
             if on_progress is not None:
                 on_progress(written)
         self._hint_if_large()
         return written
 
+    def put(self, passages: Sequence[Document], vectors: Vectors | None = None) -> None:
+        """Index one batch as `add` does, with dense *vectors* if they were made before.
+
+        Raises:
+            InputError: A passage has no text, or metadata that is no JSON.
+            StoreError: The store cannot be reached.
+        """
+        points = build_points(self.vectorstore, passages, vectors)
+        self._set_journal("WAL")
+        with self._open(), hide_hints():
+            self.vectorstore.client.upsert(self.vectorstore.collection_name, points=points)
+
+    def put_metadata(self, passages: Sequence[Document]) -> None:
+        """Write the metadata of passages that are there; their vectors stay.
+
+        Raises:
+            StoreError: The store cannot be reached.
+        """
+        changes = [
+            models.OverwritePayloadOperation(
+                overwrite_payload=models.SetPayload(
+                    payload=build_payload(name, one), points=[number_point(name)]
+                )
+            )
+            for one in passages
+            for name in [name_passage(one)]
+        ]
+        if changes:
+            with self._open():
+                name = self.vectorstore.collection_name
+                self.vectorstore.client.batch_update_points(name, changes)
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Delete passages by their ids; those that are not there are no matter.
+
+        Raises:
+            StoreError: The store cannot be reached.
+        """
+        numbers: list[int | str | UUID] = [number_point(one) for one in ids]
+        if numbers:
+            with self._open():
+                name = self.vectorstore.collection_name
+                self.vectorstore.client.delete(name, points_selector=numbers)
+
+    def tune_server(self, *, links: int | None = None, int8: bool = False) -> None:
+        """Say how a server keeps the dense vectors of this collection.
+
+        Args:
+            links: Links of a point in the graph by which it searches (HNSW's m); 0 makes none,
+                for loading many passages, and 16 is Qdrant's default. None leaves it.
+            int8: Keep vectors of one byte a dimension in memory, and the whole ones on the disk,
+                from which the best are scored again.
+
+        Raises:
+            SettingsError: The store is embedded: it compares all vectors.
+            StoreError: The server cannot be reached.
+
+        Source:
+            https://qdrant.tech/documentation/database-tutorials/bulk-upload/ and
+            https://qdrant.tech/documentation/guides/quantization/
+        """
+        if self._embedded:
+            raise SettingsError("only a Qdrant server has an index of vectors that can be tuned")
+        if self.mode == "sparse":
+            return
+        how: dict[str, Any] = {}
+        if links is not None:
+            how["hnsw_config"] = models.HnswConfigDiff(m=links)
+        if int8:
+            scalar = models.ScalarQuantizationConfig(type=models.ScalarType.INT8, always_ram=True)
+            how["quantization_config"] = models.ScalarQuantization(scalar=scalar)
+            how["vectors_config"] = {DENSE_NAME: models.VectorParamsDiff(on_disk=True)}
+        with self._open():
+            self.vectorstore.client.update_collection(self.vectorstore.collection_name, **how)
+
     def search(
-        self, question: str, k: int = 30, *, where: Mapping[str, Any] | None = None
+        self,
+        question: str,
+        k: int = 30,
+        *,
+        where: Mapping[str, Any] | None = None,
+        fusion: Fusion = "ranks",
     ) -> list[Document]:
         """Return the best *k* passages with their ids, metadata, and first-stage score and rank.
 
@@ -194,29 +280,39 @@ class PassageStore:
             question: Any text; it is never parsed as a query language.
             k: Most passages returned, >= 1.
             where: Conditions on metadata, see `deepera_graph.retrieval.search.build_filter`.
+            fusion: How a hybrid store joins both rankings: by ``ranks``, which keeps what one of
+                them puts first (see `fuse`), or by ``scores``, which orders better where every
+                place counts (see `fuse_scores`).
 
         Raises:
             InputError: The question is blank.
-            SettingsError: *k* or *where* is out of range.
+            SettingsError: *k*, *where* or *fusion* is out of range.
             StoreError: The store cannot be reached.
         """
         if not question.strip():
             raise InputError("the question is empty")
         check_at_least("k", k, 1)
+        if fusion not in FUSIONS:
+            raise SettingsError(f"fusion must be one of {', '.join(FUSIONS)}, got {fusion!r}")
         conditions = build_filter(where)
         probes = build_probes(self.vectorstore, question)
         with self._open():
-            ranked = rank_points(self.vectorstore, probes, k, conditions)
+            ranked = rank_points(self.vectorstore, probes, k, conditions, fusion)
         return [
             read_point(found.point, score=found.score, rank=rank)
             for rank, found in enumerate(ranked, start=1)
         ]
 
     async def asearch(
-        self, question: str, k: int = 30, *, where: Mapping[str, Any] | None = None
+        self,
+        question: str,
+        k: int = 30,
+        *,
+        where: Mapping[str, Any] | None = None,
+        fusion: Fusion = "ranks",
     ) -> list[Document]:
         """Return what `search` returns, from a thread."""
-        return await asyncio.to_thread(self.search, question, k, where=where)
+        return await asyncio.to_thread(self.search, question, k, where=where, fusion=fusion)
 
     def fetch(
         self, ids: Sequence[str], *, where: Mapping[str, Any] | None = None
@@ -312,8 +408,28 @@ class PassageStore:
 
     def close(self) -> None:
         """Let go of the folder or the connection; passages in memory are gone."""
+        if not self._closed and self._has_journal:
+            self._set_journal(
+                "DELETE"
+            )  # the other kind cannot be read where nothing can be written
         self._closed = True
         self.vectorstore.client.close()
+
+    def _set_journal(self, mode: str) -> None:
+        """Have an embedded store write without waiting for the disk after each passage.
+
+        Its SQLite commits them one by one; in a write-ahead log that costs a tenth of the time, and
+        a crash leaves the file whole. Qdrant's client has no option for it.
+        """
+        if self.folder is None or self._has_journal == (mode == "WAL"):
+            return
+        collections = getattr(self.vectorstore.client._client, "collections", {})
+        held = getattr(collections.get(self.vectorstore.collection_name), "storage", None)
+        if held is not None and isinstance(getattr(held, "storage", None), sqlite3.Connection):
+            with self._lock, wrap_errors(self._place):
+                held.storage.execute("PRAGMA synchronous = NORMAL")
+                held.storage.execute(f"PRAGMA journal_mode = {mode}")
+            self._has_journal = mode == "WAL"
 
     def _hint_if_large(self) -> None:
         if self._embedded and not self._hinted and self.count() > LARGE:
