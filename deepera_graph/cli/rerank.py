@@ -375,8 +375,11 @@ def _close(job: _Job, output: options.OutputOptions) -> None:
 
 
 def _describe_failures(report: JobReport) -> str:
-    """Say how many passages failed, and of what most of them did."""
+    """Say how many passages failed, and of what most of them did; or that a budget left them."""
     cause, n = report.commonest_cause() or ("", 0)
+    undone = report.statuses["skipped_budget"]
+    if undone == report.n_failed:
+        return f"The budget stopped the run with {count(undone, 'passage')} not judged ({cause})."
     which = count(n, "passage") if n == report.n_failed else f"{n} of {report.n_failed} passages"
     return f"{which} could not be judged: {cause}"
 
@@ -386,10 +389,12 @@ def describe_report(report: JobReport) -> str:
     earlier = f" ({report.n_earlier} of them earlier)" if report.n_earlier else ""
     not_needed = report.statuses["not_needed"]
     unasked = f", {not_needed} not needed" if not_needed else ""
+    undone = report.statuses["skipped_budget"]
+    unjudged = f", {undone} not judged" if undone else ""
     words = [
         f"{count(report.n_written, 'line')} written{earlier}, {report.n_bad} bad",
         f"{count(report.n_passages, 'passage')}, {report.n_kept} kept, "
-        f"{report.n_failed} failed{unasked}",
+        f"{report.n_failed - undone} failed{unjudged}{unasked}",
         _describe_outcomes(report),
         _describe_calls(report),
         f"{report.to_dict()['seconds']['wall']:.1f} s, not counting start-up",

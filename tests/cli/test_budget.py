@@ -196,3 +196,13 @@ def test_a_dry_run_with_prices_tells_the_cost_and_without_them_how_to_see_it(
 
 def test_a_dry_run_of_a_judge_that_makes_no_calls_speaks_of_no_price(deepera, questions):
     assert "price" not in deepera("rerank", questions(line()), "--dry-run").stdout
+
+
+def test_what_the_budget_left_is_not_told_as_failed(rerank):
+    result, lines = rerank("--max-calls", "9")
+    n = statuses(lines).count("skipped_budget")
+    assert n > 1
+    told = f"The budget stopped the run with {n} passages not judged (budget reached: 9 calls)."
+    assert told in result.stderr
+    assert f", 0 failed, {n} not judged; " in result.stderr
+    assert "could not be judged" not in result.stderr
