@@ -59,6 +59,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _LOGIN = re.compile(r"(?<=//)[^/]*@|^[^/]*@")
 _REFUSED = (401, 403)
 LARGE = 20_000
+LINKS = 16  # of a vector to others in HNSW, Qdrant's default m
 _SLOW = "%d passages in an embedded store: every search reads all of them, a Qdrant server does not"
 _logger = logging.getLogger(__name__)
 
@@ -234,36 +235,58 @@ class PassageStore:
                 name = self.vectorstore.collection_name
                 self.vectorstore.client.delete(name, points_selector=numbers)
 
-    def tune_server(self, *, links: int | None = None, int8: bool = False) -> None:
-        """Say how a server keeps the dense vectors of this collection.
+    def defer_links(self) -> None:
+        """Have a server take passages without linking their vectors, until `build_links`.
 
-        Args:
-            links: Links of a point in the graph by which it searches (HNSW's m); 0 makes none,
-                for loading many passages, and 16 is Qdrant's default. None leaves it.
-            int8: Keep vectors of one byte a dimension in memory, and the whole ones on the disk,
-                from which the best are scored again.
+        Loading millions is several times as fast so; searches compare all vectors meanwhile.
 
         Raises:
             SettingsError: The store is embedded: it compares all vectors.
             StoreError: The server cannot be reached.
 
         Source:
-            https://qdrant.tech/documentation/database-tutorials/bulk-upload/ and
+            https://qdrant.tech/documentation/database-tutorials/bulk-upload/
+        """
+        self._tune_server(hnsw_config=models.HnswConfigDiff(m=0))
+
+    def build_links(self) -> None:
+        """Have a server link the vectors (HNSW), if that was deferred; it does so by itself then.
+
+        Raises:
+            SettingsError: The store is embedded.
+            StoreError: The server cannot be reached.
+        """
+        with self._open():
+            name = self.vectorstore.collection_name
+            links = self.vectorstore.client.get_collection(name).config.hnsw_config.m
+        if not links:
+            self._tune_server(hnsw_config=models.HnswConfigDiff(m=LINKS))
+
+    def compress(self) -> None:
+        """Have a server keep vectors of one byte a dimension in memory, the whole ones on disk.
+
+        The best of a search are scored again by the whole ones.
+
+        Raises:
+            SettingsError: The store is embedded.
+            StoreError: The server cannot be reached.
+
+        Source:
             https://qdrant.tech/documentation/guides/quantization/
         """
+        scalar = models.ScalarQuantizationConfig(type=models.ScalarType.INT8, always_ram=True)
+        self._tune_server(
+            quantization_config=models.ScalarQuantization(scalar=scalar),
+            vectors_config={DENSE_NAME: models.VectorParamsDiff(on_disk=True)},
+        )
+
+    def _tune_server(self, **how: Any) -> None:
         if self._embedded:
             raise SettingsError("only a Qdrant server has an index of vectors that can be tuned")
-        if self.mode == "sparse":
-            return
-        how: dict[str, Any] = {}
-        if links is not None:
-            how["hnsw_config"] = models.HnswConfigDiff(m=links)
-        if int8:
-            scalar = models.ScalarQuantizationConfig(type=models.ScalarType.INT8, always_ram=True)
-            how["quantization_config"] = models.ScalarQuantization(scalar=scalar)
-            how["vectors_config"] = {DENSE_NAME: models.VectorParamsDiff(on_disk=True)}
-        with self._open():
-            self.vectorstore.client.update_collection(self.vectorstore.collection_name, **how)
+        if self.mode != "sparse":
+            with self._open():
+                name = self.vectorstore.collection_name
+                self.vectorstore.client.update_collection(name, **how)
 
     def search(
         self,

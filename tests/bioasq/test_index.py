@@ -12,6 +12,7 @@ from deepera_graph.bioasq.index import EmbeddingWork, index_corpus
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.retrieval.store import open_store
 from support.pubmed_xml import article, deletion, write
+from support.qdrant_server import QdrantServer
 
 
 class Counting(Embeddings):
@@ -250,7 +251,26 @@ def test_without_its_package_a_model_by_name_says_how_to_install_it(deepera, cor
 
 def test_an_embedded_store_has_no_index_to_tune(opened):
     with pytest.raises(SettingsError, match="only a Qdrant server"):
-        opened(Counting()).tune_server(links=0)
+        opened(Counting()).defer_links()
+
+
+def test_a_server_links_vectors_once_all_are_there_and_may_keep_small_ones(deepera, corpus):
+    path = corpus(record(1), record(2))
+    with QdrantServer() as server:
+        args = ("bioasq", "index", path, "-c", "moss", "--qdrant-url", server.url)
+        result = deepera(*args, "--int8")
+        assert result.exit_code == 0, result.output
+        asked = server.changes()
+        again = deepera(*args)
+        assert again.exit_code == 0, again.output
+    assert [kind for kind, _ in asked] == ["create", "update", "update", "points", "update"]
+    made, small, deferred, points, built = (body for _, body in asked)
+    assert made["vectors"][""]["distance"] == "Cosine"
+    assert small["quantization_config"]["scalar"]["type"] == "int8"
+    assert small["vectors"][""]["on_disk"] is True
+    assert (deferred["hnsw_config"]["m"], built["hnsw_config"]["m"]) == (0, 16)
+    assert [one["payload"]["id"] for one in points["points"]] == ["1", "2"]
+    assert server.changes()[len(asked) :] == []
 
 
 def test_a_folder_is_left_as_qdrant_keeps_it(corpus, opened, tmp_path):

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from deepera_graph.bioasq.index import IndexReport
     from deepera_graph.retrieval.store import PassageStore
 
-_LINKS = 16  # of a point in HNSW, Qdrant's default m
 _BATCHES_A_WORKER = 3
 _store = partial(opt, panel="Store")
 
@@ -219,8 +218,10 @@ def _fill(
     """Index the corpus; a server builds its graph of vectors once, when all are there."""
     from deepera_graph.bioasq.index import index_corpus
 
+    if store.int8:
+        opened.compress()
     if opened.is_on_server and opened.is_new:
-        opened.tune_server(links=0, int8=store.int8)
+        opened.defer_links()
     with _embedding(engine, opened) as how, progress_bar("indexing", hidden=quiet) as bar:
 
         def watch(n: int, n_bytes: int, n_bytes_in_all: int) -> None:
@@ -235,7 +236,7 @@ def _fill(
             **how,
         )
     if opened.is_on_server:
-        opened.tune_server(links=_LINKS, int8=store.int8)
+        opened.build_links()
     return report
 
 
