@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deepera_graph.bioasq.questions import Question, read_pmid
+from deepera_graph.bioasq.questions import Question, document_url, read_pmid
 from deepera_graph.errors import InputError
 from deepera_graph.jobs.forms import TREC_STEP, TREC_TAG
 from deepera_graph.jobs.forms import read_run as read_trec
@@ -103,6 +103,27 @@ def run_of(questions: Iterable[Question]) -> dict[str, list[RankedDocument]]:
             RankedDocument(pmid, 1 / rank) for rank, pmid in enumerate(pmids, start=1)
         ]
     return run
+
+
+def submit_run(run: Run, questions: Iterable[Question]) -> list[Question]:
+    """Return questions with the documents of a run, as a submission has them.
+
+    Snippets that a question has are kept where their document is among them; answers are not.
+    """
+    made = []
+    for one in questions:
+        pmids = {name_document(ranked.pmid): ranked.pmid for ranked in run.get(one.id, ())}
+        kept = tuple(piece for piece in one.snippets if name_document(piece.document) in pmids)
+        made.append(
+            Question(
+                id=one.id,
+                type=one.type,
+                body=one.body,
+                documents=tuple(document_url(pmid) for pmid in pmids),
+                snippets=kept,
+            )
+        )
+    return made
 
 
 def _is_trec(path: Path) -> bool:

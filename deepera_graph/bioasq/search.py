@@ -8,7 +8,9 @@ Source:
     cross-encoder, sorted by a chat model in one prompt, and a weighted ensemble of both rankings.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -28,6 +30,7 @@ from deepera_graph.bioasq.listwise import (
     SortTask,
     search_roles,
 )
+from deepera_graph.bioasq.local_order import find_local_judge, weigh_with
 from deepera_graph.bioasq.questions import Question, Snippet, document_url
 from deepera_graph.bioasq.runs import RankedDocument
 from deepera_graph.bioasq.search_steps import (
@@ -144,7 +147,7 @@ def build_search_graph(
     roles: SearchRoles | None = None,
     sort: bool = True,
     rewrite: bool = False,
-    weigh_sentences: WeighSentences = weigh_locally,
+    weigh_sentences: WeighSentences | None = None,
     cache: JudgementCache | None = None,
 ) -> "CompiledStateGraph[SearchState, None, SearchInput, SearchOutput]":
     """Compile the search for one source of documents.
@@ -160,7 +163,8 @@ def build_search_graph(
         roles: Who sorts and rewrites; needed if *sort* or *rewrite*. None does neither.
         sort: Whether the best documents are sorted in one prompt, if there are *roles*.
         rewrite: Whether a query is searched for beside the question.
-        weigh_sentences: Says how well sentences answer.
+        weigh_sentences: Says how well sentences answer; None is the local judge, with the weights
+            of *judge* if that is one.
         cache: Where replies of *roles* are kept; none are if None.
 
     Raises:
@@ -182,9 +186,15 @@ def build_search_graph(
         *([("score", steps.Score(judge, chosen))] if judge is not None else []),
         *([("sort", made.sorting(sorter, chosen))] if sorter is not None else []),
         ("combine", partial(steps.combine, settings=chosen)),
-        ("snippets", steps.FindSnippets(weigh_sentences, chosen)),
+        ("snippets", steps.FindSnippets(weigh_sentences or _weigh_as(judge), chosen)),
     ]
     return _connect(before, after)
+
+
+def _weigh_as(judge: EvidenceReranker | None) -> WeighSentences:
+    """Weigh sentences as a local judge does; as the package's own if another judges."""
+    local = None if judge is None else find_local_judge(judge)
+    return weigh_locally if local is None else weigh_with(local)
 
 
 def _connect(
@@ -279,7 +289,7 @@ class DocumentSearch:
         model: SearchRoles | Backend | BaseChatModel | str | None = None,
         sort: bool = True,
         rewrite: bool = False,
-        weigh_sentences: WeighSentences = weigh_locally,
+        weigh_sentences: WeighSentences | None = None,
         cache: JudgementCache | None = None,
         **settings: Unpack[SearchKwargs],
     ) -> None:
@@ -342,6 +352,22 @@ class DocumentSearch:
         return await ado_many(
             lambda one: self.asearch(one, config=shared), questions, _QUESTIONS_AT_ONCE
         )
+
+    def stream(
+        self, questions: Sequence[Question | str], *, config: RunnableConfig | None = None
+    ) -> Iterator[DocumentResult]:
+        """Do what `batch` does, and yield each result, in order, as soon as it is there."""
+        shared = self.share(config)
+        with ThreadPoolExecutor(_QUESTIONS_AT_ONCE) as pool:
+            left = [
+                pool.submit(copy_context().run, partial(self.search, one, config=shared))
+                for one in questions
+            ]
+            try:
+                for future in left:
+                    yield future.result()
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
 
     def share(self, config: RunnableConfig | None = None) -> RunnableConfig:
         """Return a config that several questions can share: one budget, one limit for them all."""

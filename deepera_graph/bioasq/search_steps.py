@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 
 from deepera_graph.bioasq.ensemble import FIRST, SECOND, nominate, rank_places, weigh
 from deepera_graph.bioasq.listwise import Order, Query, RewriteTask, SortTask
+from deepera_graph.bioasq.local_order import align_with, find_local_judge, logit, value_of
 from deepera_graph.bioasq.runs import N_DOCUMENTS, RankedDocument, name_document
 from deepera_graph.bioasq.snippets import (
     FoundDocument,
@@ -35,10 +36,6 @@ from deepera_graph.usage import UsageRecord, merge_usage
 Ensemble = Literal["weighted", "nominate", "last"]
 ENSEMBLES: tuple[Ensemble, ...] = get_args(Ensemble)
 WEIGHTS = (1.0, 7.0)  # of the judge's and the chat model's ranking: BioASQ 13b, on validation
-# Of the first stage's score, the best of a question being 1, beside the log odds of the local
-# judge. Fitted on the 505 claims of SciFact train by `python benchmarks/bioasq/fit.py`.
-LOCAL_FIRST_WEIGHT = 20.0
-_LEAST = 1e-4  # of a probability: scores have four digits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +47,9 @@ class SearchSettings:
         fusion: How a hybrid collection joins its two rankings; see `PassageStore.search`.
         judged: Documents that the judge scores, the best of the first stage, >= 1.
         first_weight: Of the first stage's score, whose best is 1, beside the log odds of the
-            judge's; >= 0. None is what was fitted for the local judge, and 0 for others: what is
-            judged is then ordered by its score alone.
+            judge's; >= 0, and with 0 the judge's score alone counts. None is 0, but for the local
+            judge, which is joined with the first stage and with how closely a document follows the
+            question (`local_order.value_of`).
         listed: Documents that a chat model sorts in one prompt, the best so far, >= 2.
         ensemble: How its ranking joins that of the judge: ``weighted`` by places (`weigh`),
             ``nominate``, or ``last``: the chat model's ranking alone.
@@ -289,7 +287,10 @@ class Score(Runnable[SearchState, Update]):
 
     def __init__(self, judge: EvidenceReranker, settings: SearchSettings) -> None:
         self._judge, self._n = judge, settings.judged
-        self._first_weight = first_weight_of(judge, settings)
+        self._first_weight = settings.first_weight or 0.0
+        local = find_local_judge(judge)
+        own = local is None or settings.first_weight is not None
+        self._align = None if own or local is None else align_with(local)
 
     def invoke(
         self, input: SearchState, config: RunnableConfig | None = None, **kwargs: Any
@@ -299,9 +300,9 @@ class Score(Runnable[SearchState, Update]):
         try:
             with named_errors("the judge failed"):
                 result = self._judge.rerank(input["question"], passages, config=config)
+                return self._update(input, result)
         except DeepEraError as error:
             return _fell_back("score", "the first stage's order is kept", error)
-        return self._update(input, result)
 
     async def ainvoke(
         self, input: SearchState, config: RunnableConfig | None = None, **kwargs: Any
@@ -311,9 +312,9 @@ class Score(Runnable[SearchState, Update]):
         try:
             with named_errors("the judge failed"):
                 result = await self._judge.arerank(input["question"], passages, config=config)
+                return await asyncio.to_thread(self._update, input, result)
         except DeepEraError as error:
             return _fell_back("score", "the first stage's order is kept", error)
-        return self._update(input, result)
 
     def _update(self, state: SearchState, result: RerankResult) -> Update:
         # by the place in the first stage, as a part and its document have different ids
@@ -322,51 +323,49 @@ class Score(Runnable[SearchState, Update]):
             for one in result.all_passages
             if one.score is not None
         }
-        failures = describe_failures(result)
         return {
-            "judged": order_by(state["retrieved"], scores, first_weight=self._first_weight),
-            "problems": _told("score", failures),
+            "judged": order_by(state["retrieved"], self._values(state, scores)),
+            "problems": _told("score", describe_failures(result)),
             "degraded": ["score"] if result.outcome == "degraded" or not scores else [],
             "unusable": result.backend_failure or "",
             **({"stopped": "budget"} if result.outcome == "budget_stop" else {}),
             "usage": {name: used.record() for name, used in result.usage.items()},
         }
 
+    def _values(self, state: SearchState, scores: Mapping[int, float]) -> Mapping[int, float]:
+        """Return what documents are ordered by, by place."""
+        first = [score for _, score in state["retrieved"]]
+        if self._align is not None and scores:
+            places = [*scores]
+            windows = [_window(state["passages"][place]) for place in places]
+            found = self._align(state["question"], windows)
+            return {
+                place: value_of(scores[place], first[place], one)
+                for place, one in zip(places, found, strict=True)
+            }
+        if not self._first_weight:
+            return scores
+        return {
+            place: logit(score) + self._first_weight * first[place]
+            for place, score in scores.items()
+        }
 
-def first_weight_of(judge: EvidenceReranker, settings: SearchSettings) -> float:
-    """Return the weight of the first stage beside a judge; see `SearchSettings`."""
-    if settings.first_weight is not None:
-        return settings.first_weight
-    return LOCAL_FIRST_WEIGHT if judge.backend.about.get("judge") == "trained" else 0.0
 
+def order_by(retrieved: Sequence[Sequence[Any]], values: Mapping[int, float]) -> Pairs:
+    """Order documents by their values; of equal ones the first stage's better one comes first.
 
-def order_by(
-    retrieved: Sequence[Sequence[Any]], scores: Mapping[int, float], *, first_weight: float
-) -> Pairs:
-    """Order documents by what a judge gave them, and by the first stage's score.
-
-    Those that were not judged, or could not be, follow in the order they came in, with lower
-    scores: a failed call is no score of 0.
+    Those that have none, as they were not judged or could not be, follow in the order they came in,
+    with lower scores: a failed call is no score of 0.
 
     Args:
         retrieved: [pmid, first score], best first.
-        scores: Of the judge, in [0, 1], by place.
-        first_weight: See `SearchSettings`; with 0 the order is that of *scores*.
+        values: By place.
     """
-    values = {
-        place: _logit(score) + first_weight * retrieved[place][1] if first_weight else score
-        for place, score in scores.items()
-    }
     order = sorted(sorted(values), key=lambda place: -values[place])
     rest = [place for place in range(len(retrieved)) if place not in values]
     lowest, n = min(values.values(), default=1.0), len(rest)
     below = {place: lowest - (number + 1) / n for number, place in enumerate(rest)}
     return [[retrieved[place][0], {**values, **below}[place]] for place in [*order, *rest]]
-
-
-def _logit(probability: float) -> float:
-    held = min(max(probability, _LEAST), 1 - _LEAST)
-    return math.log(held / (1 - held))
 
 
 def ask_sort(state: SearchState, *, settings: SearchSettings) -> SortTask:
@@ -453,10 +452,11 @@ def _found(passages: Sequence[Document]) -> list[FoundDocument]:
 
 
 def _windows(state: SearchState) -> dict[str, Window]:
-    return {
-        document_id(one): {"text": one.page_content, "title": _title(one), "section": ""}
-        for one in state["passages"]
-    }
+    return {document_id(one): _window(one) for one in state["passages"]}
+
+
+def _window(passage: Document) -> Window:
+    return {"text": passage.page_content, "title": _title(passage), "section": ""}
 
 
 def _title(passage: Document) -> str:

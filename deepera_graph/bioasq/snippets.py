@@ -8,21 +8,16 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from deepera_graph.bioasq.local_order import weigh_with
 from deepera_graph.bioasq.questions import Snippet, document_url
 from deepera_graph.errors import SettingsError
-from deepera_graph.judges.trained.backend import local_model
-from deepera_graph.schema import IntentFields, Window
+from deepera_graph.judges.trained.backend import TrainedJudge, Weights
+from deepera_graph.schema import Window
 from deepera_graph.settings import check_at_least
 from deepera_graph.text.words import split_sentences
 
 MOST = 10  # that BioASQ takes for a question
 TITLE, ABSTRACT = "title", "abstract"
-_NO_INTENT: IntentFields = {
-    "topic": "",
-    "entity_type": "",
-    "intent": "other",
-    "expected_answer_type": "other",
-}
 
 
 class FoundDocument(NamedTuple):
@@ -50,8 +45,8 @@ WeighSentences = Callable[[str, Sequence[Window]], Sequence[Sequence[float]]]
 
 
 def weigh_locally(question: str, windows: Sequence[Window]) -> list[list[float]]:
-    """Weigh sentences with the local judge: its trees for sentences, and its reader."""
-    return local_model().weigh_sentences(question, _NO_INTENT, windows)
+    """Weigh sentences with the local judge that comes with the package."""
+    return weigh_with(TrainedJudge(Weights()))(question, windows)
 
 
 # A logistic regression: of a sentence's weight, and of the logarithm of its document's rank. Fitted

@@ -17,6 +17,7 @@ from deepera_graph.packages import import_extra
 Floats = NDArray[np.float64]
 N_RESAMPLES = 10_000
 LEVEL = 0.95
+MAX_FAILED_SHARE = 0.2  # of what is measured, in [0, 1]; our choice, as that of a run's settings
 _CELLS_AT_ONCE = 2_000_000
 _ROUNDING = 1e-9
 N_BINS = 10
@@ -57,6 +58,16 @@ class Values:
     def to_means(self, means: Floats) -> Floats:
         """Return the means that means of the terms stand for."""
         return np.exp(means) if self.added else means
+
+    def std(self) -> float:
+        """Return the standard deviation (n - 1) over what counts; 0 for fewer than two."""
+        counted = self.values[self.weights > 0]
+        return float(np.std(counted, ddof=1)) if len(counted) > 1 else 0.0
+
+    def of_places(self, places: Sequence[int]) -> Self:
+        """Return the values of some questions."""
+        chosen = np.asarray(places, dtype=np.int64)
+        return type(self)(self.values[chosen], self.weights[chosen])
 
 
 class Interval(NamedTuple):
@@ -266,6 +277,13 @@ def average(repeats: Sequence[Values]) -> Values:
         raise MetricError("all repeats must have the same questions and weights")
     values = np.mean([one.values for one in repeats], axis=0)
     return Values.of(values, weights, added=repeats[0].added)
+
+
+def pool_runs(repeats: Sequence[Values]) -> Values:
+    """Return the mean over repeats of each question, where weights may differ from run to run."""
+    weights = np.mean([one.weights for one in repeats], axis=0)
+    products = np.mean([one.values * one.weights for one in repeats], axis=0)
+    return Values.of(products / np.where(weights > 0, weights, 1.0), weights)
 
 
 class LogisticModel(NamedTuple):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.errors import SettingsError
+from deepera_graph.judges.trained.alignment import Alignment, align_passage
 from deepera_graph.judges.trained.direction import read_direction
 from deepera_graph.judges.trained.encoder import Encoded, Encoder, KeepsVectors
 from deepera_graph.judges.trained.features import (
@@ -248,6 +249,24 @@ class EvidenceModel:
             found = self._weigh(question, sentences, match, reading)
             weighed[place] = [float(one) for one in found]
         return weighed
+
+    def align(self, question: str, windows: Sequence[Window]) -> list[Alignment]:
+        """Return how closely each window follows a question; all 0 for one without a text.
+
+        What was judged before is not encoded again while it is held.
+        """
+        filled = [one for one in windows if one["text"].strip()]
+        titles = (one["title"] for one in filled if one["title"])
+        encoded = encode_once(self.encoder, [question, *titles])
+
+        def compare(place: int, body: Encoded) -> Alignment:
+            one = filled[place]
+            title = encoded[one["title"]] if one["title"] else None
+            return align_passage(encoded[question], one["text"], body, title)
+
+        found = iter(self.encoder.encode_each([one["text"] for one in filled], compare))
+        nothing = Alignment(0.0, 0.0, 0.0)
+        return [next(found) if one["text"].strip() else nothing for one in windows]
 
     def read_ahead(self, windows: Sequence[Window]) -> None:
         """Begin to encode windows that will be judged soon; return at once."""
