@@ -589,6 +589,11 @@ def split_questions(bench: BioasqBench, share: float) -> tuple[BioasqBench, Bioa
     return first, second
 
 
+def describe_collection(store: PassageStore) -> dict[str, Any]:
+    """Return what a manifest says of a collection."""
+    return {"passages": store.count(), "mode": store.mode, "embeddings": store.embeddings_name}
+
+
 def describe_setup(golden: Path, n_questions: int, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return all that an experiment depends on, as plain data: no date, no folder."""
     return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -18,8 +18,8 @@ from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
     from deepera_graph.bench.bioasq import BioasqBench, TimedRun
-    from deepera_graph.bioasq.answer import TypedAnswer
     from deepera_graph.bench.studies.results import StudyResult
+    from deepera_graph.bioasq.answer import TypedAnswer
     from deepera_graph.bioasq.questions import Question
     from deepera_graph.retrieval.store import PassageStore
 
@@ -194,26 +194,36 @@ def _run(
 
     others = _read_runs(chosen.runs)
     with _open(store) as opened:
+        about = None if opened is None else experiments.describe_collection(opened)
         if name == "depth":
             depths = given(chosen).get("depths", experiments.DEPTHS)
             runs = _retrieve(opened, bench, chosen, max(depths), quiet=quiet)
             fitting = _fit_depths(depths, opened)
-            return experiments.study_depth(bench, {**runs, **others}, depths=fitting)
-        both = name == "ensembles" and len(others) == 2
-        runs = {} if both else _rerank(opened, bench, chosen, asking, quiet=quiet)
+            result = experiments.study_depth(bench, {**runs, **others}, depths=fitting)
+        else:
+            both = name == "ensembles" and len(others) == 2
+            runs = {} if both else _rerank(opened, bench, chosen, asking, quiet=quiet)
+            result = _compare(name, bench, {**runs, **others}, chosen)
+    return replace(result, facts={**result.facts, "collection": about})
+
+
+def _compare(
+    name: StudyName, bench: BioasqBench, runs: Mapping[str, TimedRun], chosen: StudyOptions
+) -> StudyResult:
+    from deepera_graph.bench import bioasq as experiments
+
     if name == "rerankers":
-        baseline = chosen.baseline or ""
-        return experiments.study_rerankers(bench, {**runs, **others}, baseline=baseline)
-    return experiments.study_ensembles(
-        bench, _pair({**runs, **others}), validation=chosen.validation
-    )
+        return experiments.study_rerankers(bench, runs, baseline=chosen.baseline or "")
+    return experiments.study_ensembles(bench, _pair(runs), validation=chosen.validation)
 
 
 def _pair(runs: Mapping[str, TimedRun]) -> dict[str, TimedRun]:
     """Return the two runs that are joined: the first reranker's, and the last one there is."""
-    names = [one for one in runs if one != "first stage"]
+    from deepera_graph.bench.bioasq import FIRST_STAGE
+
+    names = [one for one in runs if one != FIRST_STAGE]
     if len(names) == 1:
-        names = [*names, "first stage"]
+        names = [*names, FIRST_STAGE]
     return {name: runs[name] for name in (names[0], names[-1])}
 
 
