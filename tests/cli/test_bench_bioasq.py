@@ -73,7 +73,7 @@ def test_two_runs_are_joined_without_a_collection(deepera, golden, tmp_path):
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "| nominated 6 + 4 |" in result.stdout
-    assert {"weights-rank.png", "weights-rank.svg", "weights.csv"} <= {
+    assert {"weights-rank.png", "weights-rank.svg", "weights-rank.csv"} <= {
         one.name for one in out.iterdir()
     }
 
