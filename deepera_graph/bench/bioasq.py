@@ -543,7 +543,7 @@ def _tried_table(
     first: str, second: str, grid: Sequence[float], how: str, found: WeightSearch
 ) -> Grid:
     tried = {one.weights: one.map for one in found.tried}
-    rows = [
+    rows: list[tuple[Cell, ...]] = [
         (f"{first} {one:g}", *(tried[float(one), float(other)] for other in grid)) for one in grid
     ]
     return Grid(
