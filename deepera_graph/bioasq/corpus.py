@@ -31,6 +31,7 @@ from deepera_graph.bioasq.pubmed import (
     read_file,
 )
 from deepera_graph.errors import SettingsError
+from deepera_graph.packages import check_extra
 
 STATE = ".sqlite"  # added to the name of the output
 _FORMAT = 1
@@ -150,6 +151,7 @@ def write_corpus(
     out = Path(out)
     files = find_files(paths)
     _check_out(out, resume=resume, overwrite=overwrite)
+    check_extra("lxml", extra="bioasq", what="reading PubMed")
     with _State.open(_state_of(out), anew=overwrite) as state:
         todo = state.plan(files)
         _read_all(state, todo, on_progress)
