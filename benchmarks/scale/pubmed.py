@@ -18,6 +18,8 @@ from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from processes import busy, resident
+
 from deepera_graph.retrieval.collection import HashedTermEmbeddings
 from langchain_deepera import EvidenceEmbeddings
 
@@ -25,6 +27,7 @@ _HEAD = '<?xml version="1.0" encoding="utf-8"?>\n<PubmedArticleSet>\n'
 _WORDS = ["moss", "wall", "roof", "stone", "rain", "shade", "spore", "light", "water", "growth"]
 _RECORDS = 34_000_000  # of PubMed with an abstract, in 2025
 _READ = 39_000_000  # of them all
+_PAUSE = 0.05  # seconds between two looks at the process
 _MB, _GB = 1e6, 1e9
 _LINKS = 2 * 16 * 4  # bytes of a vector's links in HNSW at m = 16: 2 m in the lowest layer
 _KINDS = {"EvidenceEmbeddings": 384, "bge-large-en": 1024}
@@ -83,13 +86,16 @@ def _records(n: int) -> Iterator[str]:
 def _measure_reading(source: Path, out: Path) -> float:
     """Read into a corpus in a process of its own; return records a second of CPU time."""
     command = [sys.executable, "-m", "deepera_graph", "bioasq", "read", str(source), "-o", str(out)]
-    start = time.perf_counter()
-    process = subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE)
-    told, _ = process.communicate()
-    usage = _usage_of_children()
-    report = json.loads(told)
+    start, peak, seconds = time.perf_counter(), 0, 0.0
+    with out.with_suffix(".told").open("w+b") as told:
+        process = subprocess.Popen([*command, "--json"], stdout=told)
+        while process.poll() is None:
+            peak, [now] = max(peak, resident(process.pid)), busy([process.pid]) or [0.0]
+            seconds = max(seconds, now)
+            time.sleep(_PAUSE)
+        told.seek(0)
+        report = json.load(told)
     n_bytes = sum(map(_size, sorted(source.glob("*.xml.gz")) if source.is_dir() else [source]))
-    seconds, peak = usage
     sys.stdout.write(
         f"{report['read']} records, {n_bytes / _MB:.0f} MB of XML, {report['kept']} kept: "
         f"{seconds:.1f} s of CPU ({time.perf_counter() - start:.0f} s wall), "
@@ -97,15 +103,6 @@ def _measure_reading(source: Path, out: Path) -> float:
         f"most memory {peak / _MB:.0f} MB\n"
     )
     return float(report["read"]) / seconds
-
-
-def _usage_of_children() -> tuple[float, float]:
-    """Return CPU seconds and most bytes of memory of the process that ended."""
-    import resource  # noqa: PLC0415 - not on Windows
-
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    unit = 1 if sys.platform == "darwin" else 1024
-    return used.ru_utime + used.ru_stime, float(used.ru_maxrss * unit)
 
 
 def _size(path: Path) -> int:

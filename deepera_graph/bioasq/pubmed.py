@@ -122,7 +122,7 @@ class Problem:
 
 
 class Problems:
-    """What could not be used: all of it counted by its fault, the first of it kept."""
+    """What could not be used: all counted by fault; files and the first records are kept."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -131,7 +131,7 @@ class Problems:
     def add(self, problem: Problem) -> None:
         """Count a problem, and keep it unless there are many."""
         self.counts[problem.fault] += 1
-        if len(self.first) < MOST_KEPT:
+        if len(self.first) < MOST_KEPT or problem.number is None:
             self.first.append(problem)
 
     @property
@@ -506,27 +506,32 @@ def _parse_piece(piece: _Piece, set_tag: bytes, encoding: str | None) -> Iterato
 
 
 def _read_article(element: Any) -> Record:
-    citation = element.find("MedlineCitation")
-    pmid, version = _read_pmid(None if citation is None else citation.find("PMID"))
-    article = citation.find("Article")
-    if article is None:
+    citation = _children(element.find("MedlineCitation"))
+    pmid, version = _read_pmid(citation.get("PMID"))
+    if "Article" not in citation:
         raise _RecordError("no article", f"PMID {pmid} has no Article")
-    abstract, parts = _read_abstract(article.find("Abstract"))
-    journal = article.find("Journal")
-    types = _read_texts(article.find("PublicationTypeList"))
+    article = _children(citation["Article"])
+    journal = _children(article.get("Journal"))
+    abstract, parts = _read_abstract(article.get("Abstract"))
+    types = _read_texts(article.get("PublicationTypeList"))
     return Record(
         pmid=pmid,
         version=version,
-        title=_flatten(article.find("ArticleTitle")),
+        title=_flatten(article.get("ArticleTitle")),
         abstract=abstract,
         parts=parts,
-        year=_read_year(article, journal),
-        journal="" if journal is None else _flatten(journal.find("Title")),
-        mesh=_read_mesh(citation.find("MeshHeadingList")),
+        year=_read_year(journal.get("JournalIssue"), article.get("ArticleDate")),
+        journal=_flatten(journal.get("Title")),
+        mesh=_read_mesh(citation.get("MeshHeadingList")),
         publication_types=types,
-        language=_flatten(article.find("Language")),
-        retracted=_RETRACTED in types or _is_retracted(citation.find("CommentsCorrectionsList")),
+        language=_flatten(article.get("Language")),
+        retracted=_RETRACTED in types or _is_retracted(citation.get("CommentsCorrectionsList")),
     )
+
+
+def _children(element: Any) -> dict[Any, Any]:
+    """Return the first child of each name; none if there is no element."""
+    return {} if element is None else {one.tag: one for one in element.iterchildren(reversed=True)}
 
 
 def _read_book(element: Any) -> Record:
@@ -576,10 +581,12 @@ def _read_abstract(element: Any) -> tuple[str, tuple[Part, ...]]:
     return " ".join(texts), tuple(parts)
 
 
-def _read_year(article: Any, journal: Any) -> int | None:
-    date = None if journal is None else journal.find("JournalIssue/PubDate")
-    dates = [] if date is None else [date.findtext("Year"), date.findtext("MedlineDate")]
-    years = (_YEAR.search(one or "") for one in (*dates, article.findtext("ArticleDate/Year")))
+def _read_year(issue: Any, date: Any) -> int | None:
+    printed = None if issue is None else issue.find("PubDate")
+    dates = [one.findtext("Year") for one in (printed, date) if one is not None]
+    if printed is not None:
+        dates.insert(1, printed.findtext("MedlineDate"))
+    years = (_YEAR.search(one) for one in dates if one)
     return next((int(one[0]) for one in years if one), None)
 
 

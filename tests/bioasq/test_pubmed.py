@@ -266,6 +266,13 @@ def test_a_damaged_file_is_named(read, raw, fault, reason):
     assert problems.has_bad_file
 
 
+def test_a_damaged_file_is_named_however_many_records_are_broken(read, monkeypatch):
+    monkeypatch.setattr(pubmed, "MOST_KEPT", 2)
+    _, problems = read(raw=document(article(1), *[article("x")] * 5)[:-20])
+    assert [one.fault for one in problems.first] == ["PMID is no number"] * 2 + ["cut off"]
+    assert problems.counts["PMID is no number"] == 5
+
+
 def test_what_a_file_is_counts_and_not_its_name(read):
     assert read(article(1), name="moss.xml.gz")[0]
     assert read(raw=gzip.compress(document(article(1))), name="moss.xml")[0]
