@@ -22,7 +22,7 @@ from qdrant_client import QdrantClient, models
 from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
-from deepera_graph.errors import InputError, SettingsError, StoreError
+from deepera_graph.errors import InputError, MissingStoreError, SettingsError, StoreError
 from deepera_graph.retrieval import find_folder
 from deepera_graph.retrieval.collection import (
     DENSE_NAME,
@@ -32,7 +32,9 @@ from deepera_graph.retrieval.collection import (
     open_collection,
 )
 from deepera_graph.retrieval.search import (
+    FUSIONS,
     METADATA,
+    Fusion,
     Near,
     StoredPassage,
     Vectors,
@@ -158,6 +160,7 @@ class PassageStore:
         self,
         passages: Iterable[Document],
         *,
+        vectors: Iterable[Sequence[float]] | None = None,
         batch_size: int = 256,
         on_progress: Callable[[int], None] | None = None,
     ) -> int:
@@ -169,6 +172,7 @@ class PassageStore:
 
         Args:
             passages: Read one batch at a time.
+            vectors: Their dense vectors, where the store's embeddings have made them before.
             batch_size: Passages written at once, >= 1.
             on_progress: Called after each batch with the passages written so far.
 
@@ -178,8 +182,9 @@ class PassageStore:
         """
         check_at_least("batch_size", batch_size, 1)
         written, rest = 0, iter(passages)
+        known = None if vectors is None else iter(vectors)
         while batch := list(islice(rest, batch_size)):
-            self.put(batch)
+            self.put(batch, None if known is None else list(islice(known, len(batch))))
             written += len(batch)
             if on_progress is not None:
                 on_progress(written)
@@ -284,7 +289,12 @@ class PassageStore:
                 self.vectorstore.client.update_collection(name, **how)
 
     def search(
-        self, question: str, k: int = 30, *, where: Mapping[str, Any] | None = None
+        self,
+        question: str,
+        k: int = 30,
+        *,
+        where: Mapping[str, Any] | None = None,
+        fusion: Fusion = "ranks",
     ) -> list[Document]:
         """Return the best *k* passages with their ids, metadata, and first-stage score and rank.
 
@@ -296,29 +306,39 @@ class PassageStore:
             question: Any text; it is never parsed as a query language.
             k: Most passages returned, >= 1.
             where: Conditions on metadata, see `deepera_graph.retrieval.search.build_filter`.
+            fusion: How a hybrid store joins both rankings: by ``ranks``, which keeps what one of
+                them puts first (see `fuse`), or by ``scores``, which orders better where every
+                place counts (see `fuse_scores`).
 
         Raises:
             InputError: The question is blank.
-            SettingsError: *k* or *where* is out of range.
+            SettingsError: *k*, *where* or *fusion* is out of range.
             StoreError: The store cannot be reached.
         """
         if not question.strip():
             raise InputError("the question is empty")
         check_at_least("k", k, 1)
+        if fusion not in FUSIONS:
+            raise SettingsError(f"fusion must be one of {', '.join(FUSIONS)}, got {fusion!r}")
         conditions = build_filter(where)
         probes = build_probes(self.vectorstore, question)
         with self._open():
-            ranked = rank_points(self.vectorstore, probes, k, conditions)
+            ranked = rank_points(self.vectorstore, probes, k, conditions, fusion)
         return [
             read_point(found.point, score=found.score, rank=rank)
             for rank, found in enumerate(ranked, start=1)
         ]
 
     async def asearch(
-        self, question: str, k: int = 30, *, where: Mapping[str, Any] | None = None
+        self,
+        question: str,
+        k: int = 30,
+        *,
+        where: Mapping[str, Any] | None = None,
+        fusion: Fusion = "ranks",
     ) -> list[Document]:
         """Return what `search` returns, from a thread."""
-        return await asyncio.to_thread(self.search, question, k, where=where)
+        return await asyncio.to_thread(self.search, question, k, where=where, fusion=fusion)
 
     def fetch(
         self, ids: Sequence[str], *, where: Mapping[str, Any] | None = None
@@ -529,7 +549,9 @@ def _read_host(url: str) -> str | None:
 
 def _open_folder(folder: Path, *, must_exist: bool) -> QdrantClient:
     if must_exist and not (folder / "meta.json").is_file():
-        raise StoreError(f"there is no passage store in the folder {str(folder)!r}")
+        raise MissingStoreError(
+            f"there is no passage store in the folder {str(folder)!r}; deepera index makes one"
+        )
     try:
         _refuse_if_locked(folder)
         return QdrantClient(path=str(folder))

@@ -37,6 +37,8 @@ WITH_JSON = (
     "bench build",
     "bioasq read",
     "bioasq index",
+    "bioasq check",
+    "bioasq evaluate",
     "cache stats",
     "collections list",
     "collections delete",
