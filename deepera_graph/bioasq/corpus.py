@@ -122,7 +122,7 @@ class Progress(NamedTuple):
 
 
 def write_corpus(
-    paths: Iterable[str | Path],
+    paths: str | Path | Iterable[str | Path],
     out: str | Path,
     *,
     resume: bool = False,

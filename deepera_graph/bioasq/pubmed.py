@@ -151,7 +151,7 @@ class _RecordError(Exception):
 OnRead = Callable[[int], None]
 
 
-def find_files(paths: Iterable[str | Path]) -> list[Path]:
+def find_files(paths: str | Path | Iterable[str | Path]) -> list[Path]:
     """Return the files to read, in the order in which later ones win.
 
     A folder stands for its ``.xml`` and ``.xml.gz`` files, nested ones too, by name. Where all
@@ -163,7 +163,8 @@ def find_files(paths: Iterable[str | Path]) -> list[Path]:
             files have one name.
     """
     files: dict[Path, None] = {}
-    for path in map(Path, paths):
+    given = [paths] if isinstance(paths, str | Path) else paths
+    for path in map(Path, given):
         files |= dict.fromkeys(_find_below(path))
     found = [*files]
     if all(_OFFICIAL.fullmatch(one.name) for one in found):
@@ -188,7 +189,7 @@ def _find_below(path: Path) -> list[Path]:
 
 
 def read_pubmed(
-    paths: Iterable[str | Path],
+    paths: str | Path | Iterable[str | Path],
     *,
     problems: Problems | None = None,
     on_read: OnRead | None = None,

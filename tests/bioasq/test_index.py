@@ -203,6 +203,17 @@ def test_the_commands_lead_from_pubmed_to_a_collection(deepera, tmp_path):
     assert json.loads(found.stdout)["ranking"][0]["id"] == "1"
 
 
+def test_the_plain_index_reads_a_corpus_too(deepera, tmp_path):
+    path = write(tmp_path, 1, article(7, abstract=[("AIM", "To see moss.")]))
+    out = tmp_path / "corpus.jsonl"
+    deepera("bioasq", "read", path, "-o", out)
+    assert deepera("index", out, "-c", "plain").exit_code == 0
+    with open_store("plain", path=tmp_path / "data" / "deepera", must_exist=True) as store:
+        [passage] = store.fetch(["7"])
+    assert passage.page_content == "AIM: To see moss."
+    assert (passage.metadata["pmid"], passage.metadata["year"]) == ("7", 2019)
+
+
 def test_a_collection_of_words_is_one_by_option(deepera, corpus):
     path = corpus(record(1))
     sparse = deepera("bioasq", "index", path, "-c", "moss", "--mode", "sparse")

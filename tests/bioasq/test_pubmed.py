@@ -303,6 +303,7 @@ def test_official_names_give_the_order_and_others_the_order_given(tmp_path):
         tmp_path / "base/a.xml",
     )
     assert find_files([later, first]) == [first, later]
+    assert find_files(str(later)) == [later]
     assert find_files([later, tmp_path / "base"]) == [later, plain, first]
 
 
