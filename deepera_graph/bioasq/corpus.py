@@ -103,7 +103,12 @@ class CorpusReport:
     @property
     def bad_files(self) -> list[Problem]:
         """What is wrong with whole files."""
-        return [one for one in self.problems if one.number is None and one.fault in OF_FILES]
+        return [one for one in self.problems if one.fault in OF_FILES]
+
+    @property
+    def bad_records(self) -> list[Problem]:
+        """What is wrong with records, the first of each file."""
+        return [one for one in self.problems if one.fault not in OF_FILES]
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""

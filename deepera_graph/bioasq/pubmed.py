@@ -27,7 +27,7 @@ RecordFault = Literal["ill-formed", "no PMID", "PMID is no number", "no article"
 FileFault = Literal["empty", "not PubMed", "cut off", "wrong MD5"]
 Fault = RecordFault | FileFault
 OF_FILES: tuple[FileFault, ...] = get_args(FileFault)
-MOST_KEPT = 1000  # faults told one by one; all are counted
+MOST_KEPT = 100  # broken records that are told one by one; all are counted
 SUFFIXES = (".xml", ".xml.gz")
 _OFFICIAL = re.compile(r"pubmed\d\dn\d+\.xml(?:\.gz)?")
 _BLOCK = 1 << 18  # bytes read at once
@@ -131,7 +131,7 @@ class Problems:
     def add(self, problem: Problem) -> None:
         """Count a problem, and keep it unless there are many."""
         self.counts[problem.fault] += 1
-        if len(self.first) < MOST_KEPT or problem.number is None:
+        if len(self.first) < MOST_KEPT or problem.fault in OF_FILES:
             self.first.append(problem)
 
     @property
@@ -261,18 +261,22 @@ class _FileReader:
         """Yield what the file holds."""
         source = _Hashed(raw)
         cutter = _Cutter(self._blocks(source))
-        strays: list[bytes] = []
+        first: bytes | None = None  # stray text, which may be that of a file of another kind
         for piece in cutter.pieces():
             if not piece.name:
-                strays.append(piece.xml)
+                if self._n:
+                    self._add_stray(piece.xml)
+                first = first or piece.xml
                 continue
+            if not self._n and first is not None:
+                self._add_stray(first)
             self._n += 1
             try:
                 yield from _parse_piece(piece, cutter.set_tag, self._encoding)
             except _RecordError as error:
                 found = _PMID.search(piece.xml) if error.fault == "ill-formed" else None
                 self._add(error.fault, str(error), self._n, found[1].decode() if found else None)
-        self._check_end(source, cutter, strays)
+        self._check_end(source, cutter)
 
     def _blocks(self, source: _Hashed) -> Iterator[bytes]:
         """Yield the file's bytes, decompressed if they are compressed, whatever its name says."""
@@ -295,7 +299,7 @@ class _FileReader:
                 raise
             self._broken_off = str(error)
 
-    def _check_end(self, source: _Hashed, cutter: "_Cutter", strays: list[bytes]) -> None:
+    def _check_end(self, source: _Hashed, cutter: "_Cutter") -> None:
         while source.read(_BLOCK):  # what decompression left
             pass
         if not source.n_read or (not self._head and not self._broken_off):
@@ -305,9 +309,6 @@ class _FileReader:
             self._add("cut off", f"{why}; {self._n} record{'s' * (self._n != 1)} before")
         elif not cutter.is_pubmed:
             self._add("not PubMed", self._describe_other())
-        if self._n:
-            for stray in strays:
-                self._add("stray text", f"{stray[:60].decode('utf-8', 'replace')!r}")
         self._check_md5(source.md5.hexdigest())
 
     def _describe_other(self) -> str:
@@ -324,6 +325,9 @@ class _FileReader:
             self._add("wrong MD5", f"{beside.name} holds no MD5")
         elif found[0].lower() != digest:
             self._add("wrong MD5", f"{beside.name} has {found[0]}, the file {digest}")
+
+    def _add_stray(self, text: bytes) -> None:
+        self._add("stray text", f"{text[:60].decode('utf-8', 'replace')!r}")
 
     def _add(
         self, fault: Fault, reason: str, number: int | None = None, pmid: str | None = None
@@ -496,7 +500,7 @@ def _parse_piece(piece: _Piece, set_tag: bytes, encoding: str | None) -> Iterato
     try:
         root = _etree().fromstring(xml, _parser(encoding))
     except (_etree().XMLSyntaxError, LookupError) as error:
-        raise _RecordError("ill-formed", str(error)) from error
+        raise _RecordError("ill-formed", str(getattr(error, "msg", error))) from error
     element = root[0] if set_tag else root
     if piece.name == b"PubmedArticle":
         yield _read_article(element)

@@ -273,6 +273,13 @@ def test_a_damaged_file_is_named_however_many_records_are_broken(read, monkeypat
     assert problems.counts["PMID is no number"] == 5
 
 
+def test_text_between_records_is_told_wherever_it_stands(read):
+    found, problems = read("moss", article(1), "kelp", article(2), "<x/>")
+    assert numbers(found) == ["1", "2"]
+    assert [one.reason for one in problems.first] == ["'moss'", "'kelp'", "'<x/>'"]
+    assert problems.counts == {"stray text": 3}
+
+
 def test_what_a_file_is_counts_and_not_its_name(read):
     assert read(article(1), name="moss.xml.gz")[0]
     assert read(raw=gzip.compress(document(article(1))), name="moss.xml")[0]
