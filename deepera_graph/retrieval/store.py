@@ -435,9 +435,7 @@ class PassageStore:
     def close(self) -> None:
         """Let go of the folder or the connection; passages in memory are gone."""
         if not self._closed and self._has_journal:
-            self._set_journal(
-                "DELETE"
-            )  # the other kind cannot be read where nothing can be written
+            self._set_journal("DELETE")  # a log cannot be read where nothing can be written
         self._closed = True
         self.vectorstore.client.close()
 
