@@ -51,7 +51,7 @@ def weigh_locally(question: str, windows: Sequence[Window]) -> list[list[float]]
 
 # A logistic regression: of a sentence's weight, and of the logarithm of its document's rank. Fitted
 # on the 505 claims of SciFact train by `python benchmarks/bioasq/fit.py`.
-WEIGHT, RANK, START = 1.0, -1.0, -1.0
+WEIGHT, RANK, START = 1.0, -1.8, -2.0
 
 
 def list_pieces(
