@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -150,8 +151,9 @@ def search(
     from deepera_graph.cli.opening import judgements_of, open_collection
 
     scorer, sorter = _open_models(judge, store, keep)
+    asked_of = scorer if sorter is None else sorter
     with (
-        judgements_of(scorer if sorter is None else sorter, cache.cache) as judgements,
+        nullcontext() if asked_of is None else judgements_of(asked_of, cache.cache) as judgements,
         open_collection(store, must_exist=True) as opened,
     ):
         from deepera_graph.bioasq.search import DocumentSearch
