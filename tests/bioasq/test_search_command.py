@@ -82,7 +82,7 @@ def test_a_submission_and_its_runs_are_written(search, files):
 
 def test_what_failed_is_told_and_searched_for_again(search, files):
     def fail(request):
-        return Reply(status=400) if "peptides" in request.user else play(request)
+        return Reply(status=400) if "and do rats" in request.user else play(request)
 
     with served(fail) as (model, _):
         done = search(*model)
