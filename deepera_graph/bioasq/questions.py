@@ -24,6 +24,7 @@ _SNIPPET = {  # our name to theirs
     "begin": "offsetInBeginSection",
     "end": "offsetInEndSection",
 }
+SNIPPET_KEYS = tuple(_SNIPPET.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +115,36 @@ def read_questions(path: Path) -> list[Question]:
             form; it names the file, the question and the field.
         OSError: The file cannot be read.
     """
+    return _parse_all(path, read_raw(path))
+
+
+def read_submission(path: Path, asked: Iterable[Question]) -> list[Question]:
+    """Read answers to questions, whose types and bodies hold, also where the file has others.
+
+    Answers to questions that were not asked are left out.
+
+    Raises:
+        InputError: As of `read_questions`.
+        OSError: The file cannot be read.
+    """
+    known = {one.id: {"type": one.type, "body": one.body} for one in asked}
+    answers = []
+    for one in read_raw(path):
+        name = one.get("id") if isinstance(one, Mapping) else None
+        if not isinstance(name, str):
+            answers.append(one)  # which is an error with its place
+        elif name in known:
+            answers.append({**one, **known[name]})
+    return _parse_all(path, answers)
+
+
+def read_raw(path: Path) -> list[Any]:
+    """Return the questions of a file as they stand in it.
+
+    Raises:
+        InputError: It is no JSON, or has no questions.
+        OSError: It cannot be read.
+    """
     try:
         whole = json.loads(path.read_bytes())
     except ValueError as error:  # no JSON, or no UTF-8
@@ -121,6 +152,10 @@ def read_questions(path: Path) -> list[Question]:
     asked = whole.get("questions") if isinstance(whole, dict) else None
     if not isinstance(asked, list):
         raise InputError(f'{path}: expected {{"questions": [...]}}, as BioASQ task B has it')
+    return asked
+
+
+def _parse_all(path: Path, asked: Iterable[Any]) -> list[Question]:
     questions: dict[str, Question] = {}
     for number, fields in enumerate(asked, start=1):
         try:

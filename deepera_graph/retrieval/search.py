@@ -159,25 +159,32 @@ def fuse_scores(
     return total
 
 
+Vectors = Sequence[Sequence[float]]  # one a text, shape (n_texts, n_dimensions)
 CONTENT, METADATA, ID = "page_content", "metadata", "id"
 
 
 def build_points(
-    store: QdrantVectorStore, passages: Sequence[Document]
+    store: QdrantVectorStore, passages: Sequence[Document], dense: Vectors | None = None
 ) -> list[models.PointStruct]:
-    """Return the points of passages; a point's number is made from the passage's id alone."""
+    """Return the points of passages; a point's number is made from the passage's id alone.
+
+    *dense* are their vectors, if they were made before.
+    """
     ids = [name_passage(passage) for passage in passages]
     for name, passage in zip(ids, passages, strict=True):
         check_storable(name, passage)
-    vectors = _build_vectors(store, [join_title(passage) for passage in passages])
+    vectors = _build_vectors(store, [join_title(passage) for passage in passages], dense)
     return [
         models.PointStruct(
-            id=number_point(name),
-            vector=vector,
-            payload={ID: name, CONTENT: passage.page_content, METADATA: passage.metadata},
+            id=number_point(name), vector=vector, payload=build_payload(name, passage)
         )
         for name, passage, vector in zip(ids, passages, vectors, strict=True)
     ]
+
+
+def build_payload(name: str, passage: Document) -> dict[str, Any]:
+    """Return what is stored of a passage beside its vectors."""
+    return {ID: name, CONTENT: passage.page_content, METADATA: passage.metadata}
 
 
 def number_point(name: str) -> str:
@@ -197,11 +204,14 @@ def read_point(point: models.ScoredPoint, *, score: float, rank: int) -> Documen
     return as_found(point_id(point), text, payload.get(METADATA), score=score, rank=rank)
 
 
-def _build_vectors(store: QdrantVectorStore, texts: list[str]) -> list[dict[str, Any]]:
+def _build_vectors(
+    store: QdrantVectorStore, texts: list[str], dense: Vectors | None
+) -> list[dict[str, Any]]:
     vectors: list[dict[str, Any]] = [{} for _ in texts]
     if store.embeddings is not None:
-        for vector, dense in zip(vectors, store.embeddings.embed_documents(texts), strict=True):
-            vector[DENSE_NAME] = dense
+        made = store.embeddings.embed_documents(texts) if dense is None else dense
+        for vector, one in zip(vectors, made, strict=True):
+            vector[DENSE_NAME] = one
     if is_sparse(store):
         sparse = store.sparse_embeddings.embed_documents(texts)
         for vector, terms in zip(vectors, sparse, strict=True):
@@ -326,8 +336,11 @@ def fetch_points(
     numbers = [number_point(name) for name in names] + [name for name in names if _is_uuid(name)]
     if not numbers:
         return {}
+    if conditions is None:  # by number, which an embedded store finds without reading all
+        held = store.client.retrieve(store.collection_name, ids=[*numbers], with_payload=True)
+        return {point_id(point): _read_record(point) for point in held}
     must: list[models.Condition] = [models.HasIdCondition(has_id=[*numbers])]
-    wanted = models.Filter(must=[*must, conditions] if conditions is not None else must)
+    wanted = models.Filter(must=[*must, conditions])
     found, _ = store.client.scroll(
         store.collection_name, scroll_filter=wanted, limit=len(numbers), with_payload=True
     )

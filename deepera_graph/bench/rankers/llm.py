@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from typing import Any, Generic, Self, TypedDict, TypeVar
 
 from langchain_core.language_models import BaseChatModel
@@ -75,7 +77,8 @@ class Chat:
         self.usage = Usage()
         self._model: ChatModel = backend.judge.model
         self._cache, self._limiter = cache, limiter or Limiter(MAX_CONCURRENCY)
-        self._config = with_meter({}, meter or Meter(None))
+        self._meter = meter or Meter(None)
+        self._config = with_meter({}, self._meter)
         self._roles: dict[tuple[str, type[ReplyModel]], Runnable[_ChatTask, _ChatReply]] = {}
 
     @classmethod
@@ -84,6 +87,13 @@ class Chat:
     ) -> Self:
         """Make one from a LangChain chat model, or its name with the options of `llm_backend`."""
         return cls(llm_backend(model, **options), cache=cache)
+
+    def repeat(self, number: int) -> Self:
+        """Return the model of one run: cache, limits and budget are shared, answers are not."""
+        if not number:
+            return self
+        backend = of_run(self.backend, number)
+        return type(self)(backend, cache=self._cache, limiter=self._limiter, meter=self._meter)
 
     @property
     def name(self) -> str:
@@ -134,6 +144,13 @@ class Chat:
         )
 
 
+def of_run(backend: Backend, number: int) -> Backend:
+    """Return a backend whose answers a cache keeps apart from those of other runs."""
+    if not number or backend.spec is None:
+        return backend
+    return replace(backend, spec={**backend.spec, "run": number})
+
+
 def run_together(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Run works in the loop of the model calls, and return what they give, in order."""
     # The first error ends them all; but where the budget is spent, calls in flight are finished, so
@@ -180,9 +197,22 @@ def fill_prompt(node: str, /, **values: str) -> list[BaseMessage]:
 class ChatRanker(Ranker):
     """Ranks with a chat model, many questions at once; what fails is noted in `problems`."""
 
+    asks_model = True
+
     def __init__(self, chat: Chat, name: str) -> None:
         self.name = name
         self._chat = chat
+
+    def repeat(self, number: int) -> Self:
+        """Return this ranker with the model of one run."""
+        if not number:
+            return self
+        made = copy(self)
+        made.__dict__.pop("problems", None)
+        made._chat = self._chat.repeat(number)
+        if self.fingerprint is not None:
+            made.fingerprint = {**self.fingerprint, "model": made._chat.fingerprint}
+        return made
 
     @property
     def usage(self) -> Usage:
@@ -210,6 +240,8 @@ def format_block(passage: CandidatePassage) -> str:
 
 class PerPassage(ChatRanker, Generic[FilledT]):
     """Ranks by what a chat model says of each passage; one it cannot rate has -1, and counts."""
+
+    marks_failures = True
 
     def __init__(
         self,

@@ -1,1 +1,1 @@
-"""`deepera bioasq`: biomedical questions as in BioASQ."""
+"""The commands of `deepera bioasq`: a file a step."""
