@@ -25,11 +25,17 @@ from deepera_graph.bioasq.search_steps import Retrieve, SearchSettings, document
 from deepera_graph.cli.options import data_folder
 from deepera_graph.judges.trained.alignment import Alignment
 from deepera_graph.retrieval.store import PassageStore, open_store
-from deepera_graph.schema import Window
+from deepera_graph.schema import IntentFields, Window
 from deepera_graph.text.words import split_sentences
 from langchain_deepera import EvidenceEmbeddings
 
 JUDGED, READ, SHOWN = 30, 10, 10
+NO_INTENT: IntentFields = {
+    "topic": "",
+    "entity_type": "",
+    "intent": "other",
+    "expected_answer_type": "other",
+}
 Row = dict[str, Any]
 
 
@@ -73,7 +79,8 @@ def find(question: Question, search: Retrieve, reranker: EvidenceReranker, judge
         for place in range(len(passages))
     ]
     best = sorted(range(len(passages)), key=lambda place: -values[place])[:READ]
-    weights = local_order.weigh_with(judge)(question.body, [windows[place] for place in best])
+    shown = [windows[place] for place in best]
+    weights = judge.model.weigh_sentences(question.body, NO_INTENT, shown)
     golden = {read_pmid(one) for one in question.documents}
     return {
         "id": question.id,
@@ -149,24 +156,27 @@ def mean_precision(rows: Sequence[Row]) -> float:
     )
 
 
-def sentences(row: Row) -> list[tuple[float, int, bool, tuple[str, int, int]]]:
-    """Return weight, rank, whether it is golden, and place of each sentence."""
-    found = []
-    for rank, one in enumerate(row["sentences"], 1):
-        name = read_pmid(row["documents"][one["place"]]["id"])
+def list_sentences(row: Row) -> list[tuple[float, float, bool]]:
+    """Return of each sentence its weight, what its document lacks in closeness, and the label."""
+    found, documents = [], row["documents"]
+    close = [local_order.closeness_of(Alignment(*one["aligned"])) for one in documents]
+    best = max((close[one["place"]] for one in row["sentences"]), default=0.0)
+    for one in row["sentences"]:
+        name = read_pmid(documents[one["place"]]["id"])
         golden = [(begin, end) for document, begin, end in row["golden"] if document == name]
         for (begin, end), weight in zip(one["spans"], one["weights"], strict=True):
             overlap = max((min(end, e) - max(begin, b) for b, e in golden), default=0)
-            found.append((weight, rank, 2 * overlap > end - begin, (name, begin, end)))
+            found.append((weight, best - close[one["place"]], 2 * overlap > end - begin))
     return found
 
 
-def fit_sentences(rows: Sequence[Row]) -> tuple[np.ndarray, float]:
-    """Fit the probability of a snippet to the weight of a sentence and its document's rank."""
-    found = [one for row in rows for one in sentences(row)]
-    x = np.array([[weight, np.log(rank)] for weight, rank, _, _ in found])
-    model = LogisticRegression(max_iter=3000).fit(x, [golden for _, _, golden, _ in found])
-    return model.coef_[0], float(model.intercept_[0])
+def fit_sentences(rows: Sequence[Row]) -> tuple[float, float, float]:
+    """Fit how likely a sentence is golden; return weight, what is behind beside it, and start."""
+    found = [one for row in rows for one in list_sentences(row)]
+    x = np.array([[weight, lack / 100] for weight, lack, _ in found])
+    model = LogisticRegression(max_iter=3000, C=100).fit(x, [golden for _, _, golden in found])
+    weight, lack = model.coef_[0]
+    return float(weight), float(-lack / weight / 100), float(model.intercept_[0])
 
 
 def main() -> None:
@@ -190,8 +200,9 @@ def main() -> None:
         }
     train = parts["train"]
     print("first, passage, sentences, title:", np.round(fit_order(train), 2))  # noqa: T201
-    print("sentence weight, log rank; start:", fit_sentences(train))  # noqa: T201
-    print("in use:", local_order.WEIGHTS, snippets.WEIGHT, snippets.RANK, snippets.START)  # noqa: T201
+    print("sentences: weight, behind, start:", np.round(fit_sentences(train), 3))  # noqa: T201
+    used = local_order.WEIGHTS, snippets.WEIGHT, local_order.BEHIND, snippets.START
+    print("in use:", *used)  # noqa: T201
     for name, rows in parts.items():
         print(name, "MAP of the best", JUDGED, round(mean_precision(rows), 4))  # noqa: T201
 

@@ -34,6 +34,8 @@ class Weights(NamedTuple):
 # same claims. `python benchmarks/bioasq/fit.py` fits them.
 WEIGHTS = Weights(first=57.0, passage=100.0, sentences=25.0, title=28.0)
 
+BEHIND = 0.31  # of the closeness that a document lacks, beside the weights of sentences; as above
+
 
 def value_of(probability: float, first: float, found: Alignment) -> float:
     """Return what a document is ordered by; comparable within one question.
@@ -43,10 +45,13 @@ def value_of(probability: float, first: float, found: Alignment) -> float:
         first: The first stage's score, whose best is 1.
         found: How closely it follows the question.
     """
+    return logit(probability) + WEIGHTS.first * first + closeness_of(found)
+
+
+def closeness_of(found: Alignment) -> float:
+    """Return how closely a document follows a question, as it counts beside log odds."""
     return (
-        logit(probability)
-        + WEIGHTS.first * first
-        + WEIGHTS.passage * found.passage
+        WEIGHTS.passage * found.passage
         + WEIGHTS.sentences * found.sentences
         + WEIGHTS.title * found.title
     )
@@ -77,12 +82,23 @@ def align_with(judge: TrainedJudge) -> Align:
 
 
 def weigh_with(judge: TrainedJudge) -> Callable[[str, Sequence[Window]], list[list[float]]]:
-    """Return what weighs sentences with a judge's trees for sentences, and its reader."""
+    """Return what weighs sentences with a judge: its trees for sentences, its reader, alignment.
+
+    How far a document is behind the one that follows the question best counts against its
+    sentences, whoever ordered the documents.
+    """
 
     def weigh(question: str, windows: Sequence[Window]) -> list[list[float]]:
         try:
-            return judge.model.weigh_sentences(question, _NO_INTENT, windows)
+            found = judge.model.weigh_sentences(question, _NO_INTENT, windows)
+            aligned = judge.model.align(question, windows)
         except (DeepEraError, ImportError, OSError) as error:
             raise CallError(f"the local judge cannot be loaded: {error}") from error
+        close = [closeness_of(one) for one in aligned]
+        best = max(close, default=0.0)
+        return [
+            [weight - BEHIND * (best - own) for weight in weights]
+            for weights, own in zip(found, close, strict=True)
+        ]
 
     return weigh
