@@ -199,7 +199,8 @@ def main() -> None:
             for name, path in (("dev", given.dev), ("train", given.train))
         }
     train = parts["train"]
-    print("first, passage, sentences, title:", np.round(fit_order(train), 2))  # noqa: T201
+    order = fit_order(train)
+    print("first, passage, sentences, title:", np.round(100 * order / order[1], 1))  # noqa: T201
     print("sentences: weight, behind, start:", np.round(fit_sentences(train), 3))  # noqa: T201
     used = local_order.WEIGHTS, snippets.WEIGHT, local_order.BEHIND, snippets.START
     print("in use:", *used)  # noqa: T201
