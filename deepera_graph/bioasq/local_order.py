@@ -29,10 +29,10 @@ class Weights(NamedTuple):
     title: float
 
 
-# What `python benchmarks/bioasq/fit.py` fits on the 505 claims of SciFact train, rounded: pairwise
-# logistic regression over first stage and alignment gives 60, 100, 25 and 21. They are scaled so
-# that log odds count little beside them, as the judge was trained on some of the same claims; half
-# or twice as much changes the MAP by less than 0.002.
+# What `python benchmarks/bioasq/phase_a.py` fits on the 505 claims of SciFact train, rounded: a
+# pairwise logistic regression over first stage and alignment gives 60, 100, 25 and 21. They are
+# scaled so that log odds count little beside them, as the judge was trained on some of the same
+# claims; half or twice as much changes the MAP by less than 0.002.
 WEIGHTS = Weights(first=60.0, passage=100.0, sentences=30.0, title=30.0)
 BEHIND = (
     0.3  # of the closeness that a document lacks, beside the weights of sentences; fitted there

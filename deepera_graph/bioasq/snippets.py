@@ -50,7 +50,7 @@ def weigh_locally(question: str, windows: Sequence[Window]) -> list[list[float]]
 
 
 # A logistic regression, fitted on the 505 claims of SciFact train, which have 2 golden sentences
-# each, by `python benchmarks/bioasq/fit.py`.
+# each, by `python benchmarks/bioasq/phase_a.py`.
 WEIGHT, START = 0.86, -1.5
 
 

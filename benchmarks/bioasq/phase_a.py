@@ -1,7 +1,7 @@
 """Fit how the local judge orders documents, and how likely a sentence is a snippet.
 
     deepera index corpus.jsonl --collection scifact --embeddings local --max-words off
-    python benchmarks/bioasq/fit.py train.json dev.json --collection scifact --keep rows/
+    python benchmarks/bioasq/phase_a.py train.json dev.json --collection scifact --keep rows/
 
 TRAIN and DEV are golden questions of BioASQ over the collection. Weights are fitted on TRAIN; both
 are then measured with them. What is found for a question is kept in a folder, so that fitting again
