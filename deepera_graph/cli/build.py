@@ -316,8 +316,7 @@ class _Earlier:
 def _tell_estimate(found: BuildEstimate, budget: Budget, output: options.OutputOptions) -> None:
     """Write what a build would ask of the model, and what that costs where prices are known."""
     total = found.total_usage
-    priced = None not in (budget.input_price, budget.output_price)
-    cost = budget.cost(total) if priced else None
+    cost = budget.cost(total) if budget.has_prices else None
     steps = {step: used.calls for step, used in found.usage.items()}
     plain = {
         "documents": found.n_documents,

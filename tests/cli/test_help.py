@@ -35,6 +35,8 @@ WITH_JSON = (
     "bench realism",
     "bench study",
     "bench build",
+    "bioasq check",
+    "bioasq evaluate",
     "cache stats",
     "collections list",
     "collections delete",

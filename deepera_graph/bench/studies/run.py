@@ -23,7 +23,13 @@ from deepera_graph.bench.studies.ranking import (
     study_main_table,
     study_ranks,
 )
-from deepera_graph.bench.studies.results import StudyResult, format_csv, format_table
+from deepera_graph.bench.studies.results import (
+    Column,
+    Grid,
+    StudyResult,
+    format_csv,
+    format_table,
+)
 from deepera_graph.bench.studies.retrieval import study_embeddings
 from deepera_graph.bench.studies.robustness import study_drift, study_stability
 from deepera_graph.errors import SettingsError
@@ -150,11 +156,44 @@ def run_studies(
             if len(studies) == 1:
                 raise
             result = StudyResult(grids=(), findings=(f"Left out: {error}.",))
+        result = _with_failures(runner, result)
         place = folder(study)
         if place is not None:
             write_study(study, result, manifest(runner), place)
         done.append((study, result))
     return done
+
+
+def _with_failures(runner: StudyRunner, result: StudyResult) -> StudyResult:
+    """Add a table of what failed, and a line for every ranker that is left out."""
+    failed = (*result.failures, *runner.failures)
+    left_out = [
+        f"{ranker} on {data} is left out: {reason}"
+        for (data, ranker), reason in runner.missing.items()
+    ]
+    grid = Grid(
+        name="failures",
+        title="What failed",
+        columns=(
+            *Column.several("text", "data set", "row", "what"),
+            Column("share", "percent"),
+            Column("the last reason"),
+        ),
+        rows=tuple((one.data, one.who, one.what, one.share, one.problem) for one in failed),
+        note=(
+            "Of the worst run. Passages without a judgement stand behind all others, in "
+            "first-stage order; answers that failed count as empty ones, and answers that could "
+            "not be judged have the lowest score."
+        ),
+    )
+    facts = {"failures": [one._asdict() for one in failed]}
+    return replace(
+        result,
+        grids=(*result.grids, grid) if failed else result.grids,
+        findings=(*result.findings, *left_out),
+        facts={**result.facts, **facts},
+        failures=failed,
+    )
 
 
 def manifest(runner: StudyRunner) -> dict[str, Any]:
@@ -171,6 +210,11 @@ def manifest(runner: StudyRunner) -> dict[str, Any]:
         | {
             "rules": {name: threshold_to_plain(rule) for name, rule in config.rules.items()},
             "embeddings": list(config.embeddings),
+            "thresholds_kept_from": {
+                one.name: threshold_to_plain(runner.threshold_of(one))
+                for one in runner.rankers
+                if one.says_why
+            },
         },
         "datasets": describe_datasets(one.summary for one in runner.data()),
         "rankers": {one.name: one.fingerprint for one in runner.rankers},
