@@ -6,6 +6,7 @@
 import argparse
 import asyncio
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -71,7 +72,7 @@ def _measure(n: int, folder: Path, workers: Workers) -> None:
     asyncio.run(_search(search, [text[:150] for text in corpus.sample_texts(_N_QUESTIONS)]))
     clock.tell(f"find the pools of {_N_QUESTIONS} questions")
     for file in sorted(folder.iterdir()):
-        print(f"{file.name}: {file.stat().st_size / _MIB:.0f} MiB")  # noqa: T201
+        _say(f"{file.name}: {file.stat().st_size / _MIB:.0f} MiB")
     corpus.close()
 
 
@@ -91,14 +92,17 @@ class _Clock:
         own = resident(os.getpid()) / _MIB
         others = sum(map(resident, tree(os.getpid())[1:])) / _MIB
         elsewhere = f", other processes {others:.0f} MiB" if others else ""
-        print(  # noqa: T201
-            f"{step}: {seconds:.1f} s, CPU {spent:.1f} s, {own:.0f} MiB{elsewhere}", flush=True
-        )
+        _say(f"{step}: {seconds:.1f} s, CPU {spent:.1f} s, {own:.0f} MiB{elsewhere}")
         self._since, self._spent = time.perf_counter(), self._busy()
 
     @staticmethod
     def _busy() -> float:
         return sum(busy(tree(os.getpid())))
+
+
+def _say(line: str) -> None:
+    """Write to stderr: what is on stdout while Ray runs is dropped."""
+    print(line, file=sys.stderr, flush=True)  # noqa: T201
 
 
 def _open_workers(n: int | None) -> AbstractContextManager[Workers]:
