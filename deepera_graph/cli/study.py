@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from deepera_graph.cli import options
-from deepera_graph.cli.console import check_file, check_folder, needing, ranking_bars, say, tell
+from deepera_graph.cli.console import (
+    check_file,
+    check_folder,
+    needing,
+    ranking_bars,
+    say,
+    tell,
+    write_json,
+)
 from deepera_graph.cli.options import given, opt, split_names
 from deepera_graph.errors import SettingsError
 
@@ -245,7 +253,9 @@ def report(
         text = render_report(chosen, runner, fresh=fresh, n_worst=page.worst)
     page.out.write_text(text, encoding="utf-8", newline="\n")
     _tell_missing(runner)
-    if not output.quiet:
+    if output.as_json:
+        write_json({"page": str(page.out), "studies": [one.name for one in chosen]})
+    elif not output.quiet:
         say(f"wrote {page.out}")
 
 
