@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from deepera_graph.bench.studies.run import Study
 
 StudyName = Literal[
-    "main", "ranks", "look-alikes", "threshold", "cutoff", "ablations", "embeddings", "stability",
-    "drift", "cost", "all",
+    "main", "ranks", "look-alikes", "counts", "threshold", "cutoff", "ablations", "embeddings",
+    "stability", "drift", "cost", "all",
 ]  # fmt: skip
 _data = partial(opt, panel="Data")
 _measure = partial(opt, panel="Measure")
@@ -121,6 +121,12 @@ class SetupOptions(MeasureOptions):
     )
     cutoffs: str | None = _measure(
         "What [b]cutoff[/b] tries.", metavar="N,...", shown="1,2,3,5,10,15,20,30", many=int
+    )
+    counts: str | None = _measure(
+        "Numbers of look-alikes that [b]counts[/b] puts into the pool.",
+        metavar="N,...",
+        shown="1,3,5,10",
+        many=int,
     )
     shares: str | None = _measure(
         "Shares of the look-alikes that [b]embeddings[/b] puts into the store.",
