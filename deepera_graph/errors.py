@@ -10,7 +10,9 @@ DeepEraError
 │   └── BudgetError  the role was not called, as the budget is spent
 ├── WorkerError      a worker of an engine was lost over a task, again and again
 ├── BackendError     nothing could be judged: the backend is unreachable or refuses the key
-└── StoreError       a passage store is missing, locked or unreachable
+├── FailedShareError more calls of a measurement failed than it may leave out
+└── StoreError       a passage store is locked or unreachable
+    └── MissingStoreError  there is none of that name, or no neighbours of it
 """
 
 from deepera_graph.usage import Usage
@@ -91,5 +93,13 @@ class BackendError(DeepEraError):
     """Nothing could be judged: the backend is unreachable or refuses the key."""
 
 
+class FailedShareError(DeepEraError):
+    """More calls of a measurement failed than its figures could bear; the message has the share."""
+
+
 class StoreError(DeepEraError):
     """A passage store is missing, locked or unreachable."""
+
+
+class MissingStoreError(StoreError):
+    """There is no collection of that name, or no store in that folder: it may be mistyped."""

@@ -291,7 +291,8 @@ def _join_labels(line: Mapping[str, Any], labels: Mapping[str, Labels]) -> Judge
         raise InputError("not an output line: it needs an id and a ranking")
     if id not in labels:
         raise InputError(f"question {id!r} is not labelled")
-    scores = [_read_score(item, labels[id]) for item in ranking]
+    left_out = line.get("left_out") or []  # passages that failed, and are not ranked
+    scores = [_read_score(item, labels[id]) for item in (*ranking, *left_out)]
     if len({name for name, _ in scores}) != len(scores):
         raise InputError("a passage id is used twice")
     return JudgedQuestion.of(id, scores, labels[id])

@@ -25,13 +25,14 @@ from deepera_graph.bench.calibrate import (
 from deepera_graph.bench.data.labelled import Labels, read_labels
 from deepera_graph.bench.metrics.statistics import (
     LEVEL,
+    MAX_FAILED_SHARE,
     Floats,
     Interval,
     bootstrap_ratios,
     brier_score,
     calibration_error,
 )
-from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.errors import FailedShareError, InputError, SettingsError
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.thresholds import Curve, Method, check_share, judge_identity
 
@@ -185,6 +186,8 @@ def _describe(report: Mapping[str, Any]) -> list[str]:
     judge = ", ".join(f"{key} {value}" for key, value in curve["judge"].items()) or "unknown"
     brier, error = quality["brier"], quality["calibration_error"]
     failed = f"; {data['failed']} could not be judged" if data["failed"] else ""
+    if data.get("not_ranked"):
+        failed += f"; {data['not_ranked']} labelled questions have no scores"
     return [
         f"judge               {judge}",
         f"data                {data['questions']} questions, {data['judged']} passages, "
@@ -315,6 +318,7 @@ def calibrate(
     seed: int = 0,
     limit: int | None = None,
     overwrite: bool = False,
+    max_failed_share: float = MAX_FAILED_SHARE,
     watch: Watch = lambda question: None,
 ) -> dict[str, Any]:
     """Fit a curve, write it, and report what thresholds on it would keep.
@@ -331,6 +335,8 @@ def calibrate(
         seed: The same seed gives the same report.
         limit: Only the first so many questions, >= 1; all if None.
         overwrite: Replace *out* if it exists.
+        max_failed_share: Share of passages that could not be judged, in [0, 1], above which there
+            is no curve.
         watch: Called with every question that was judged.
 
     Returns:
@@ -341,10 +347,12 @@ def calibrate(
             little of either label.
         SettingsError: An option is out of range, *out* exists, or scikit-learn is not installed.
         BackendError: The backend cannot be reached or refuses the key.
+        FailedShareError: Too many passages could not be judged.
     """
     labelled, out = Path(labelled), None if out is None else Path(out)
     check_method(method)
     check_share("precision", precision)
+    check_share("max_failed_share", max_failed_share)
     if n_resamples < 1:
         raise SettingsError(f"n_resamples must be >= 1, got {n_resamples}")
     _check_out(out, labelled, overwrite=overwrite)
@@ -355,6 +363,7 @@ def calibrate(
     check_classes(sum(each), len(each) - sum(each))
     identity, questions = _read_scores(scores, labelled, labels, limit, watch)
     questions = [one for one in questions if one.scores or one.n_failed]
+    _check_failures(questions, max_failed_share)
     curve = fit_curve(
         list(chain.from_iterable(one.scores for one in questions)),
         list(chain.from_iterable(one.labels for one in questions)),
@@ -363,9 +372,20 @@ def calibrate(
         n_questions=len(questions),
     )
     report = build_report(questions, curve, precision=precision, n_resamples=n_resamples, seed=seed)
+    report["data"]["not_ranked"] = len(labels) - len(questions)
     if out is not None:
         curve.save(out)
     return report
+
+
+def _check_failures(questions: Sequence[JudgedQuestion], most: float) -> None:
+    n_failed = sum(one.n_failed for one in questions)
+    n_passages = n_failed + sum(len(one.scores) for one in questions)
+    if n_failed > most * n_passages:
+        raise FailedShareError(
+            f"{n_failed} of {n_passages} passages could not be judged, more than {100 * most:g} %: "
+            "a curve on the rest would say little about them"
+        )
 
 
 def _read_scores(

@@ -15,7 +15,12 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 
 from deepera_graph.bench.metrics.answers import answer_tokens, token_overlap
-from deepera_graph.bench.metrics.statistics import Interval, Values, bootstraps
+from deepera_graph.bench.metrics.statistics import (
+    MAX_FAILED_SHARE,
+    Interval,
+    Values,
+    bootstraps,
+)
 from deepera_graph.bench.multihop import (
     BATCH_SIZE,
     BUDGET,
@@ -25,12 +30,13 @@ from deepera_graph.bench.multihop import (
     HopSearch,
 )
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.errors import SettingsError
+from deepera_graph.errors import FailedShareError, SettingsError
 from deepera_graph.multihop.agent import MultiHopAgent
 from deepera_graph.multihop.outcome import MultiHopResult
 from deepera_graph.multihop.retriever import AdaptiveRetriever
 from deepera_graph.multihop.roles import MultiHopBackend, Plan, PlanTask
 from deepera_graph.retrieval.word_index import name_passage
+from deepera_graph.thresholds import check_share
 from deepera_graph.usage import Usage
 
 METHODS = ("one-search", "given-steps", "agent", "agent-nar")
@@ -43,9 +49,9 @@ class AnswerRow:
     """One way to answer on one data set.
 
     Attributes:
-        cover_em: Share of questions whose answer contains a right one, word for word. Answers that
-            failed are left out; "insufficient evidence" counts as wrong.
-        f1: Overlap of words with the nearest right answer, over the same questions.
+        cover_em: Share of questions whose answer contains a right one, word for word. A question
+            that failed has no answer, which counts as wrong, as does "insufficient evidence".
+        f1: Overlap of words with the nearest right answer; 0 where there is none.
         recall: Share of supporting passages among the first 10 that were read.
         insufficient: Share of questions with "insufficient evidence".
         n_failed: Questions that have no answer as calls failed or the budget was spent.
@@ -87,6 +93,7 @@ def measure_answers(
     seed: int = 0,
     cache: JudgementCache | None = None,
     config: RunnableConfig | None = None,
+    max_failed_share: float = MAX_FAILED_SHARE,
     on_progress: Callable[[int], None] | None = None,
 ) -> list[AnswerRow]:
     """Have questions answered in several ways, and return a row for each.
@@ -101,11 +108,15 @@ def measure_answers(
         seed: Of the resampling.
         cache: Where replies are kept.
         config: A LangChain config; a budget in it holds for all questions together.
+        max_failed_share: Share of questions without an answer, as calls failed or the budget was
+            spent, in [0, 1], above which there are no figures.
         on_progress: Called with the questions answered so far, over all methods.
 
     Raises:
+        FailedShareError: Too many questions of one way to answer failed.
         SettingsError: A method is unknown or needs sub-questions, or a question has no answer.
     """
+    check_share("max_failed_share", max_failed_share)
     chosen = _choose(data, methods)
     rows, n_done = [], 0
     for name in chosen:
@@ -126,6 +137,7 @@ def measure_answers(
             n_done += 1
             if on_progress is not None:
                 on_progress(n_done)
+        _check_failures(data, name, results, max_failed_share)
         rows.append(_row(data, name, results, n_resamples, seed))
     return rows
 
@@ -187,17 +199,30 @@ def _next(given: Sequence[str], task: PlanTask) -> Plan:
 _Answered = tuple[HopQuestion, MultiHopResult, float]
 
 
+def _check_failures(data: HopData, name: str, results: Sequence[_Answered], most: float) -> None:
+    failed = [result for _, result, _ in results if result.outcome in _NOT_JUDGED]
+    if len(failed) > most * len(results):
+        raise FailedShareError(
+            f"{name} on {data.name}: {len(failed)} of {len(results)} questions have no answer, "
+            f"more than {100 * most:g} %: {failed[-1].answer['cause'] or failed[-1].outcome}"
+        )
+
+
 def _row(
     data: HopData, name: str, results: Sequence[_Answered], n_resamples: int, seed: int
 ) -> AnswerRow:
-    judged = [float(result.outcome not in _NOT_JUDGED) for _, result, _ in results]
-    matches = [float(cover_match(result.text, one.answers)) for one, result, _ in results]
+    judged = [result.outcome not in _NOT_JUDGED for _, result, _ in results]
+    texts = [result.text if ok else "" for ok, (_, result, _) in zip(judged, results, strict=True)]
+    asked = [one for one, _, _ in results]
+    matches = [
+        float(cover_match(text, one.answers)) for text, one in zip(texts, asked, strict=True)
+    ]
     overlaps = [
-        max(token_overlap(result.text, gold).f1 for gold in one.answers)
-        for one, result, _ in results
+        max(token_overlap(text, gold).f1 for gold in one.answers)
+        for text, one in zip(texts, asked, strict=True)
     ]
     recalls = [_recall(one, result) for one, result, _ in results]
-    columns = [Values.of(matches, judged), Values.of(overlaps, judged), Values.of(recalls)]
+    columns = [Values.of(matches), Values.of(overlaps), Values.of(recalls)]
     cover_em, f1, recall = bootstraps(columns, n_resamples=n_resamples, seed=seed)
     used = [result.total_usage for _, result, _ in results]
     return AnswerRow(
@@ -210,7 +235,7 @@ def _row(
         insufficient=float(
             np.mean([result.outcome == "insufficient_evidence" for _, result, _ in results])
         ),
-        n_failed=judged.count(0.0),
+        n_failed=judged.count(False),
         calls=float(np.mean([one.calls for one in used])),
         tokens=float(np.mean([one.tokens for one in used])),
         seconds=float(np.mean([seconds for _, _, seconds in results])),
@@ -246,7 +271,7 @@ def _shown(one: Interval) -> str:
 
 
 def plain_answers(rows: Sequence[AnswerRow]) -> list[Mapping[str, Any]]:
-    """Return rows as plain data, shares in [0, 1]; None where nothing could be judged."""
+    """Return rows as plain data, shares in [0, 1]."""
     return [
         {
             "dataset": one.dataset,

@@ -22,7 +22,7 @@ from deepera_graph.bench.rankers.base import (
 )
 
 QUESTIONS_AT_ONCE = 16
-_FORMAT = 2  # of cached rankings
+_FORMAT = 3  # of cached rankings
 
 
 # Time, calls, tokens and failures are means over the questions that were ranked together.
@@ -43,6 +43,8 @@ class QuestionRanking(BaseModel):
     reasons: list[str] = []  # of a ranker that says why; in the order of `places`
     quotes: list[str] = []
     unproven: list[int] = []  # places that no filter may pass
+    summaries: list[str] = []  # that a judge gave along with its scores
+    intent: dict[str, str] = {}  # what the question asks for, where the ranker read it
 
 
 def rank_dataset(ranker: Ranker, dataset: Dataset, *, skip: int = 0) -> Iterator[QuestionRanking]:
@@ -64,8 +66,9 @@ def _rank_chunk(ranker: Ranker, instances: Sequence[Instance]) -> Iterator[Quest
     after = ranker.usage
     failed = (ranker.problems.n_failed - failed_before) * share
     notes = ranker.notes if ranker.says_why else [{}] * len(instances)
-    for instance, (_, passages), ranking, noted in zip(
-        instances, jobs, rankings, notes, strict=True
+    intents = ranker.intents or [{}] * len(instances)
+    for instance, (_, passages), ranking, noted, intent in zip(
+        instances, jobs, rankings, notes, intents, strict=True
     ):
         check_ranking(ranker.name, passages, ranking)
         yield QuestionRanking(
@@ -78,6 +81,7 @@ def _rank_chunk(ranker: Ranker, instances: Sequence[Instance]) -> Iterator[Quest
             output_tokens=(after.output_tokens - before.output_tokens) * share,
             failed=failed,
             problem=ranker.problems.reason if failed else "",
+            intent=dict(intent),
             **_read_notes(ranking, noted),
         )
 
@@ -90,6 +94,7 @@ def _read_notes(ranking: Ranking, notes: Mapping[str, Note]) -> dict[str, Any]:
         "reasons": [note.reason for note in in_order],
         "quotes": [note.quote for note in in_order],
         "unproven": [int(id) for id, _ in ranking if not notes[id].proven],
+        "summaries": summaries if any(summaries := [one.summary for one in in_order]) else [],
     }
 
 

@@ -93,7 +93,9 @@ class BenchConfig(DataConfig):
     rankers: tuple[str, ...] = field(default_factory=default_rankers)
     metrics: tuple[str, ...] = METRICS  # names, see `deepera_graph.bench.metrics.ranking`
     baseline: str = ""  # whom the others are compared with; empty compares none
-    n_repeats: int = 3  # runs of each ranker that differs from run to run, >= 1
+    # runs of each ranker that is random or asks a model, >= 1; None is `N_SHUFFLES` of a random
+    # one, and one of those that ask a model
+    n_repeats: int | None = None
     n_resamples: int = N_RESAMPLES  # bootstrap resamples and permutations, >= 1
     seed: int = 0  # of the random order, bootstrap and permutation test
     keep: Path | None = None  # folder in which rankings are cached; None caches none
@@ -107,8 +109,8 @@ class BenchConfig(DataConfig):
         for metric in self.metrics:
             check_metric(metric)
         for name in ("n_repeats", "n_resamples"):
-            if getattr(self, name) < 1:
-                raise MetricError(f"{name} must be >= 1, got {getattr(self, name)}")
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise MetricError(f"{name} must be >= 1, got {value}")
 
 
 class Step(NamedTuple):
@@ -262,11 +264,11 @@ def _measure_all(
 def _measure(
     ranker: Ranker, dataset: Dataset, summary: DatasetSummary, config: BenchConfig, watch: Watch
 ) -> _Measured:
-    n_repeats = config.n_repeats if ranker.is_random else 1
+    repeats = ranker.runs(config.n_repeats)
     runs: list[list[QuestionRanking]] = []
-    n_done, n_questions = 0, n_repeats * summary.n_questions
+    n_done, n_questions = 0, len(repeats) * summary.n_questions
     watch(Step(summary.name, ranker.name, n_done, n_questions))
-    for one in map(ranker.repeat, range(n_repeats)):
+    for one in repeats:
         runs.append([])
         for ranked in cached_rankings(
             one, dataset, summary, config.keep, retry_failed=config.retry_failed
@@ -284,7 +286,7 @@ def _measure(
     )
     return _Measured(
         ranker=ranker.name,
-        n_repeats=n_repeats,
+        n_repeats=len(repeats),
         values=[average(values) for values in by_metric],
         stds=[mean_std([one.mean() for one in values]).std for values in by_metric],
         costs=_mean_costs(everything),
@@ -384,4 +386,14 @@ def _manifest(table: Table, rankers: list[Ranker], config: BenchConfig) -> dict[
         "datasets": describe_datasets(table.summaries),
         "rankers": {one.name: one.fingerprint for one in rankers},
         "not_available": [one._asdict() for one in table.missing],
+        "failures": [
+            {
+                "dataset": row.dataset,
+                "ranker": row.ranker,
+                "passages_a_question": row.failed,
+                "problem": row.problem,
+            }
+            for row in table.rows
+            if row.failed
+        ],
     }

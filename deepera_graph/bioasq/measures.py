@@ -27,6 +27,10 @@ Phase = Literal["a", "b"]
 MAX_DOCUMENTS = MAX_SNIPPETS = 10
 MAX_CANDIDATES, MAX_ENTITIES = 5, 100
 EPSILON = 1e-5  # what GMAP adds before the logarithm, so that one miss is not the end of it
+RANKING = (  # measures by which BioASQ ranks systems
+    *("documents_map", "snippets_f1", "yesno_macro_f1", "factoid_mrr", "list_f1"),
+    *("ideal_rouge-2_f1", "ideal_rouge-su4_f1"),
+)
 _SIDES = ("yes", "no")
 
 
@@ -308,6 +312,31 @@ def evaluate_ideal(
         found = " ".join(answers[one.id].ideal_answers)
         rows[one.id] = tuple(rouge(found, one.ideal_answers, stemmed=stemmed).values())
     return Evaluation("corrected", mean_measures("ideal", rows, names=ROUGE), missing)
+
+
+def evaluate_phase(
+    golden: Iterable[Question], given: Iterable[Question], phase: Phase, *, stemmed: bool = False
+) -> Evaluation:
+    """Measure all that a phase asks for: ``a`` documents and snippets, ``b`` answers of both kinds.
+
+    Args:
+        golden: Questions with golden answers; one without any is left out of what needs them.
+        given: The submission, of any order.
+        phase: ``a`` or ``b``.
+        stemmed: Whether ROUGE stems words.
+
+    Raises:
+        SettingsError: There are ideal answers, and the extra bioasq is not installed.
+    """
+    asked, answers = [*golden], [*given]
+    if phase == "a":
+        parts = [evaluate_documents(asked, answers), evaluate_snippets(asked, answers)]
+    else:
+        ideal = evaluate_ideal(asked, answers, stemmed=stemmed)
+        parts = [evaluate_answers(asked, answers), ideal]
+    measures = {name: one for part in parts for name, one in part.measures.items()}
+    missing = distinct(name for part in parts for name in part.missing)
+    return Evaluation("corrected", measures, tuple(missing))
 
 
 def precision_recall_f1(n_hits: int, n_found: int, n_right: int) -> tuple[float, float, float]:

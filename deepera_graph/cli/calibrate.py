@@ -44,6 +44,11 @@ class FitOptions:
     )
     resamples: int = _fit("Resamples for the intervals.", metavar="N", default=2000)
     seed: int = _fit("Random seed of the resamples.", metavar="S", default=0, least=0)
+    max_failed_share: float = _fit(
+        "Share of passages that could not be judged above which there is no curve, from 0 to 1.",
+        metavar="S",
+        default=0.2,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +103,7 @@ def calibrate(
             seed=fit.seed,
             limit=fit.limit,
             overwrite=fit.overwrite,
+            max_failed_share=fit.max_failed_share,
             watch=watch,
         )
     tell(output, found, lambda: "\n".join(report.report_lines(found)))

@@ -284,11 +284,6 @@ def count(n: int, what: str) -> str:
     return f"{n} {what}{'' if n == 1 else 's'}"
 
 
-def show_number(value: float | None) -> str:
-    """Return a score as tables show it; a dash if there is none."""
-    return "–" if value is None else f"{value:.2f}"
-
-
 def tell(output: Any, plain: Any, words: Callable[[], str]) -> None:
     """Write what came out to stdout: as JSON with --json, else in words unless --quiet is given."""
     if output.as_json:

@@ -54,10 +54,11 @@ class MeasureOptions:
     """How rankers are measured."""
 
     repeats: int | None = _measure(
-        "Runs of a ranker that differs from run to run, and of [b]stability[/b].",
+        "Runs of everything that may differ from run to run: random order, rankers that ask a "
+        "chat model, those who answer and judge answers, and [b]stability[/b].",
         metavar="N",
         least=1,
-        shown="3",
+        shown="3, but 1 for what asks a model",
         setting="n_repeats",
     )
     resamples: int | None = _measure(
@@ -92,15 +93,23 @@ class SetupOptions(MeasureOptions):
         "Metrics of the main table.", metavar="NAME,...", shown="HitRate@1,HitRate@3,MRR", many=str
     )
     threshold: float | None = _measure(
-        "Lowest score kept, from 0 to 1, where it is not what is studied.", metavar="T", shown="0.8"
+        "Lowest score kept, from 0 to 1, where it is not what is studied.",
+        metavar="T",
+        shown="the ranker's own, 0.8 for chat models",
     )
     top_n: int | None = _measure(
         "Upper bound of passages kept, where it is not what is studied.", metavar="N", shown="10"
     )
     thresholds: str | None = _measure(
-        "What [b]threshold[/b] tries: numbers from 0 to 1, gap[:FLOOR] and quantile:SHARE[:FLOOR].",
+        "What [b]threshold[/b] tries: numbers from 0 to 1, gap[:FLOOR], quantile:SHARE[:FLOOR], "
+        "calibrated:CURVE[:PROBABILITY] and by intent, e.g. mechanism=0.7+default=0.8.",
         metavar="T,...",
         shown="0.3,0.4,0.5,0.6,0.7,0.8,0.9,gap,quantile:0.1",
+    )
+    tune_share: float | None = _measure(
+        "Share of the questions on which [b]threshold[/b] chooses one, which the others measure.",
+        metavar="S",
+        shown="0.5",
     )
     cutoffs: str | None = _measure(
         "What [b]cutoff[/b] tries.", metavar="N,...", shown="1,2,3,5,10,15,20,30", many=int
@@ -136,9 +145,16 @@ class SetupOptions(MeasureOptions):
         shown="no answers",
     )
     answer_judge: str | None = _answers(
-        "Who scores the answers, from 1 to 5; adds LFS. Not the one that answers.",
+        "Who scores the answers, from 1 to 5; adds LFS. Best another model than the one that "
+        "answers: a warning says so.",
         metavar="llm|PROVIDER:MODEL",
         shown="no LFS",
+    )
+    max_failed_share: float | None = _answers(
+        "Share of failed answers, or of passages that a ranker could not judge, from 0 to 1, above "
+        "which there are no figures.",
+        metavar="S",
+        shown="0.2",
     )
 
 
@@ -205,7 +221,7 @@ def study(
     _tell_missing(runner)
     tell(
         output,
-        [_plain(*one) for one in done],
+        [plain_result(one.name, result) for one, result in done],
         lambda: "\n".join(format_study(*one, figures=False) for one in done),
     )
 
@@ -274,6 +290,7 @@ def _open_runners(
 
 
 def _read_setup(chosen: dict[str, Any], models: Models) -> dict[str, Any]:
+    from deepera_graph.bench.studies.answers import warn_of_one_model
     from deepera_graph.bench.studies.base import SEARCHERS
     from deepera_graph.bench.studies.run import find_answer_judge, find_embeddings, find_generator
 
@@ -283,6 +300,8 @@ def _read_setup(chosen: dict[str, Any], models: Models) -> dict[str, Any]:
     chosen["embeddings"] = find_embeddings(names)
     chosen["generator"] = find_generator(chosen.pop("generator", ""), models)
     chosen["answer_judge"] = find_answer_judge(chosen.pop("answer_judge", ""), models)
+    if (warning := warn_of_one_model(chosen["generator"], chosen["answer_judge"])) is not None:
+        say(f"warning: {warning}")
     return chosen
 
 
@@ -298,19 +317,22 @@ def _read_thresholds(text: str | None) -> dict[str, Any]:
 
 def _read_threshold(text: str) -> Any:
     from deepera_graph.cli.opening import read_threshold
-    from deepera_graph.thresholds import Gap, Quantile
+    from deepera_graph.thresholds import Calibrated, Curve
 
-    problem = (
-        "--thresholds must be numbers from 0 to 1, gap[:FLOOR] and quantile:SHARE[:FLOOR] with "
-        f"commas between them, got {text!r}"
-    )
+    name, _, rest = text.partition(":")
+    if name == "calibrated" and rest:
+        path, _, probability = rest.rpartition(":")
+        if not path or not probability.replace(".", "", 1).isdigit():
+            return Calibrated(curve=Curve.load(rest))
+        return Calibrated(curve=Curve.load(path), probability=float(probability))
     try:
-        found = read_threshold(text)
+        return read_threshold(text.replace("+", ","))
     except SettingsError as error:
-        raise SettingsError(problem) from error
-    if not isinstance(found, float | Gap | Quantile):
-        raise SettingsError(problem)
-    return found
+        raise SettingsError(
+            "--thresholds must be numbers from 0 to 1, gap[:FLOOR], quantile:SHARE[:FLOOR], "
+            "calibrated:CURVE[:PROBABILITY] and thresholds by intent with + between them, e.g. "
+            f"mechanism=0.7+default=0.8; with commas between all of them; got {text!r}: {error}"
+        ) from error
 
 
 @contextmanager
@@ -366,9 +388,10 @@ def _files(chosen: Sequence[Study], *, nested: bool) -> list[str]:
     return [f"{chosen[0].name}.md", MANIFEST]
 
 
-def _plain(study: Study, result: StudyResult) -> dict[str, Any]:
+def plain_result(name: str, result: StudyResult) -> dict[str, Any]:
+    """Return what a study found, for JSON."""
     return {
-        "experiment": study.name,
+        "experiment": name,
         "findings": list(result.findings),
         "tables": [
             {

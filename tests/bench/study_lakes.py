@@ -2,6 +2,7 @@
 
 from bench.lakes import make_instance
 from deepera_graph.bench.data.instance import Dataset
+from deepera_graph.bench.metrics.answers import Produced, Verdict
 from deepera_graph.bench.rankers.base import Note, Ranker, rank_by_score
 from deepera_graph.bench.studies.base import StudyConfig, StudyRunner
 
@@ -31,6 +32,44 @@ class Judge(Ranker):
                 for one in passages
             })  # fmt: skip
         return rankings
+
+
+class Writer:
+    """A generator; `answer` gives the answer to a question from passages, or raises."""
+
+    name = "writer"
+
+    def __init__(self, answer):
+        self.answer, self.asked = answer, []
+
+    def answer_many(self, tasks):
+        self.asked += tasks
+        return [self._produce(*task) for task in tasks]
+
+    def _produce(self, question, passages):
+        try:
+            return Produced(self.answer(question, passages))
+        except ValueError as error:
+            return Produced("", str(error))
+
+
+class Marker:
+    """A judge of answers; `score` gives the score of an answer, None where judging fails."""
+
+    name, low, high = "marker", 1, 5
+
+    def __init__(self, score):
+        self.score = score
+
+    def judge_many(self, tasks):
+        scores = (self.low if not one.answer else self.score(one) for one in tasks)
+        return [Verdict(one, "no verdict" if one is None else "") for one in scores]
+
+
+def answered(data, gold):
+    """The same questions with answers; `gold` gives that of an instance."""
+    found = [one.model_copy(update={"gold_answer": gold(one)}) for one in data]
+    return Dataset(data.name, lambda: found, data.first_stage)
 
 
 def fixed(*scores):

@@ -74,11 +74,11 @@ def scored(score, reason="scripted"):
     ("scores", "mean", "std", "n_failed"),
     [
         pytest.param([1, 5, 3], 3, 2, 0, id="mean-and-spread"),
-        pytest.param([4, None, 2], 3, 2**0.5, 1, id="failures-are-in-no-mean"),
+        pytest.param([4, None, 4], 3, 3**0.5, 1, id="what-failed-counts-as-the-lowest"),
         pytest.param([4], 4, 0, 0, id="one"),
     ],
 )
-def test_lfs_is_mean_and_spread_of_what_was_judged(scores, mean, std, n_failed):
+def test_lfs_is_mean_and_spread_of_all_answers(scores, mean, std, n_failed):
     found = lfs(scores, low=1, high=5)
     assert (found.mean, found.std, found.n_failed) == (mean, pytest.approx(std), n_failed)
 
@@ -149,12 +149,12 @@ def test_the_scale_of_the_judge_can_be_changed(chat_with):
 
 
 @pytest.mark.parametrize("bad", ["Well.", {"reason": "r", "score": 4.5}, {"reason": "r"}])
-def test_a_verdict_that_failed_is_no_score(chat_with, bad):
+def test_a_verdict_that_failed_counts_as_the_lowest(chat_with, bad):
     chat, _ = chat_with(lambda request: bad if "lake 2" in first_user(request) else scored(5)(0))
     verdicts = LfsJudge(chat).judge_many(to_judge(3))
     assert [one.score for one in verdicts] == [5, None, 5]
     found = lfs([one.score for one in verdicts], low=1, high=5)
-    assert (found.mean, found.n_failed) == (5, 1)
+    assert (found.mean, found.n_failed) == ((5 + 1 + 5) / 3, 1)
     assert verdicts[1].reason
 
 

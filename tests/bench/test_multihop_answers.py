@@ -14,6 +14,7 @@ from deepera_graph.bench.multihop_answers import (
     plain_answers,
 )
 from deepera_graph.cli.main import app
+from deepera_graph.errors import FailedShareError
 from support import hop_world as world
 from support.hops import CountingEmbeddings, write_hops
 from support.openai_server import ChatServer, Reply
@@ -74,22 +75,30 @@ def test_every_way_is_measured_with_what_it_cost(folder):
     assert "| world | agent | 100.0 [100.0, 100.0] | 100.0" in table
 
 
-def test_a_question_that_failed_is_counted_and_not_judged(folder):
+def test_a_question_that_failed_counts_as_wrong(folder):
     def play(request):
         is_last = "several steps" in request.system
         broken = is_last and world.COMPARE in world.asked(request)
         return Reply(content="nonsense") if broken else world.play(request)
 
-    rows, _ = measure(folder, play, methods=["agent"])
+    rows, _ = measure(folder, play, methods=["agent"], max_failed_share=0.5)
     assert rows["agent"].n_failed == 1
-    assert rows["agent"].cover_em.mean == 1.0
+    assert rows["agent"].cover_em.mean == pytest.approx(2 / 3)
+    assert rows["agent"].f1.mean <= 2 / 3
+    with pytest.raises(FailedShareError, match=r"agent on world: 1 of 3 questions .* than 20 %"):
+        measure(folder, play, methods=["agent"])
 
 
-def test_without_any_answer_there_is_no_share(folder):
-    rows, _ = measure(folder, lambda request: Reply(content="nonsense"), methods=["agent"])
+def test_without_any_answer_nothing_is_right(folder):
+    rows, _ = measure(
+        folder,
+        lambda request: Reply(content="nonsense"),
+        methods=["agent"],
+        max_failed_share=1.0,
+    )
     [plain] = plain_answers(list(rows.values()))
     assert plain["failed"] == 3
-    assert plain["cover_em"] is None
+    assert plain["cover_em"]["mean"] == plain["f1"]["mean"] == 0
 
 
 @pytest.mark.parametrize(
@@ -134,11 +143,13 @@ def test_the_command_shows_both_tables(folder):
         args = ["bench", "multihop", str(folder), "--methods", "rrf", *quick]
         said = json.loads(CliRunner().invoke(app, [*args, *model, "--json"]).stdout)
         shown = CliRunner().invoke(app, [*args, *model]).stdout
-        capped = CliRunner().invoke(app, [*args, *model, "--json", "--max-calls", "4"]).stdout
+        capped = CliRunner().invoke(app, [*args, *model, "--json", "--max-calls", "4"])
     assert [row["method"] for row in said["answers"]] == ["agent"]
     assert [row["method"] for row in said["retrieval"]] == ["rrf"]
     assert "| world | agent | 100.0" in shown
-    assert json.loads(capped)["answers"][0]["failed"] == 3
+    assert capped.exit_code == 1
+    assert "3 of 3 questions have no answer" in capped.stderr
+    assert "4 calls" in capped.stderr
     alone = CliRunner().invoke(app, [*args, "--answers", "agent"])
     assert alone.exit_code == 2
     assert "--answers goes with --model" in alone.stderr

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
-import numpy as np
 from langchain_core.messages import BaseMessage
 from pydantic import Field, create_model
 
@@ -32,6 +31,14 @@ class Produced(NamedTuple):
 
     text: str
     problem: str = ""
+
+
+@runtime_checkable
+class Repeatable(Protocol):
+    """What may differ from run to run: a generator, or a judge of answers."""
+
+    def repeat(self, number: int) -> Self:
+        """Return the one of a run; number 0 is this one."""
 
 
 class Generator(Protocol):
@@ -76,6 +83,10 @@ class ChatGenerator:
     def __init__(self, chat: Chat) -> None:
         self._chat = chat
         self.name = chat.name
+
+    def repeat(self, number: int) -> Self:
+        """Return the generator of one run, which a cache answers with nothing of other runs."""
+        return type(self)(self._chat.repeat(number))
 
     def answer_many(self, tasks: Sequence[Task]) -> list[Produced]:
         """Return the answers of the model."""
@@ -127,6 +138,10 @@ class LfsJudge:
         self.low, self.high = low, high
         self.name = chat.name
         self._chat = chat
+
+    def repeat(self, number: int) -> Self:
+        """Return the judge of one run, which a cache answers with nothing of other runs."""
+        return type(self)(self._chat.repeat(number), low=self.low, high=self.high)
 
     def judge_many(self, tasks: Sequence[ToJudge]) -> list[Verdict]:
         """Return a verdict on each answer, in the same order."""
@@ -213,17 +228,17 @@ def answer_overlaps(
 
 @dataclass(frozen=True, slots=True)
 class Lfs:
-    """Scores of judged answers."""
+    """Scores of answers; one that could not be judged counts as the lowest."""
 
     values: Values
-    std: float
-    n_failed: int
+    std: float  # over answers
+    n_failed: int  # answers that could not be judged
     low: int
     high: int
 
     @property
     def mean(self) -> float:
-        """The mean score, from `low` to `high`; not a number if no answer has one."""
+        """The mean score, from `low` to `high`; not a number without any answer."""
         return self.values.mean()
 
     def __str__(self) -> str:
@@ -233,14 +248,17 @@ class Lfs:
 
 
 def lfs(scores: Sequence[int | None], *, low: int, high: int) -> Lfs:
-    """Return mean and spread of the scores of a judge."""
+    """Return mean and spread of the scores of a judge; None, for no verdict, counts as *low*."""
     # Source: DeepEra, section on metrics: a judge's score of factual correctness, logical
     # consistency and contextual adequacy, as mean and standard deviation. The scale is not printed.
+    # What could not be judged counts as the lowest: left out, it would make the mean look better
+    # wherever judging fails on bad answers. Where nothing was judged there is no mean.
     judged = [one for one in scores if one is not None]
     for one in judged:
         if not low <= one <= high:
             raise MetricError(f"score must be from {low} to {high}, got {one}")
-    values = [float(low if one is None else one) for one in scores]
-    weights = [float(one is not None) for one in scores]
-    std = float(np.std(judged, ddof=1)) if len(judged) > 1 else 0.0
-    return Lfs(Values.of(values, weights), std, len(scores) - len(judged), low, high)
+    values = Values.of(
+        [float(low if one is None else one) for one in scores],
+        [1.0 if judged else 0.0] * len(scores),
+    )
+    return Lfs(values, values.std(), len(scores) - len(judged), low, high)

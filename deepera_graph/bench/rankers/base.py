@@ -12,8 +12,10 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 
 from deepera_graph.bench.data.instance import Instance, RankingError, UnavailableError
+from deepera_graph.thresholds import OPERATING_POINT, Threshold
 from deepera_graph.usage import Usage
 
+N_SHUFFLES = 3  # runs of a random ranker, where nothing else is said
 Ranking = list[tuple[str, float]]
 
 
@@ -35,6 +37,7 @@ class Note(NamedTuple):
     reason: str
     quote: str
     proven: bool
+    summary: str = ""  # that the judge gave along with the score
 
 
 class Problems:
@@ -59,8 +62,12 @@ class Ranker:
     # all that rankings depend on; None: made anew each time
     fingerprint: Mapping[str, Any] | None = None
     is_random: bool = False  # then `repeat` gives each run's
+    asks_model: bool = False  # may differ from run to run, and each call of `repeat` asks anew
     says_why: bool = False  # leaves `notes`, and scores in [0, 1] say what to keep
+    marks_failures: bool = False  # a passage that could not be judged has a score below 0
+    operating_point: Threshold = OPERATING_POINT  # what it keeps where nothing else is said
     notes: Sequence[Mapping[str, Note]] = ()  # a question of the last `rank_many`
+    intents: Sequence[Mapping[str, str]] = ()  # what each of them asks for; empty if not known
 
     def prepare(self) -> None:
         """Load what it needs, unless that is done: it is not to count as time of a question."""
@@ -76,6 +83,18 @@ class Ranker:
     def repeat(self, number: int) -> "Ranker":
         """Return the ranker of one run; number 0 is this one."""
         return self
+
+    def runs(self, n_repeats: int | None) -> list["Ranker"]:
+        """Return the ranker of each run: *n_repeats* of one that may differ from run to run.
+
+        None is `N_SHUFFLES` of a random one, and a single run of one that asks a model.
+        """
+        n_runs = 1
+        if self.is_random:
+            n_runs = n_repeats or N_SHUFFLES
+        elif self.asks_model:
+            n_runs = n_repeats or 1
+        return [self.repeat(number) for number in range(n_runs)]
 
     @property
     def usage(self) -> Usage:
@@ -105,6 +124,8 @@ class RepeatedRun(Ranker):
     def __init__(self, ranker: Ranker, number: int) -> None:
         self._ranker = ranker
         self.name, self.says_why = ranker.name, ranker.says_why
+        self.marks_failures = ranker.marks_failures
+        self.operating_point = ranker.operating_point
         if ranker.fingerprint is not None:
             self.fingerprint = {**ranker.fingerprint, "run": number}
 
@@ -117,7 +138,7 @@ class RepeatedRun(Ranker):
         """Ask the ranker."""
         self.problems = self._ranker.problems
         rankings = self._ranker.rank_many(jobs)
-        self.notes = self._ranker.notes
+        self.notes, self.intents = self._ranker.notes, self._ranker.intents
         return rankings
 
 

@@ -22,6 +22,7 @@ from deepera_graph.bench.rankers.base import (
     Job,
     Ranker,
     Ranking,
+    RepeatedRun,
     rank_by_score,
     same_logging,
     texts_of,
@@ -166,10 +167,15 @@ class Compressor(Ranker):
         name: str,
         fingerprint: Mapping[str, Any] | None = None,
         at_once: int = 1,
+        asks_model: bool = False,
     ) -> None:
-        self.name, self.fingerprint = name, fingerprint
+        self.name, self.fingerprint, self.asks_model = name, fingerprint, asks_model
         self._compressor, self._at_once = compressor, at_once
         self._counter = _Counter()
+
+    def repeat(self, number: int) -> Ranker:
+        """Return one more run of a compressor that asks a model; it has no cache."""
+        return RepeatedRun(self, number) if number and self.asks_model else self
 
     @property
     def usage(self) -> Usage:
@@ -266,4 +272,4 @@ def langchain_listwise(chat: Chat) -> Compressor:
         **package_versions("langchain-classic"),
     }
     name = f"LLMListwiseRerank {chat.name}"
-    return Compressor(made, name=name, fingerprint=about, at_once=MAX_CONCURRENCY)
+    return Compressor(made, name=name, fingerprint=about, at_once=MAX_CONCURRENCY, asks_model=True)

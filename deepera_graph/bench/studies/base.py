@@ -6,46 +6,61 @@ each ranking once, keeps it, and hands it to every study that asks.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from langchain_core.embeddings import Embeddings
 
 from deepera_graph.bench.data.instance import Dataset, Instance, MetricError, UnavailableError
 from deepera_graph.bench.figures import CurvePoints
-from deepera_graph.bench.metrics.answers import Generator, LfsJudge, ToJudge, answer_overlaps, lfs
+from deepera_graph.bench.metrics.answers import Generator, LfsJudge
 from deepera_graph.bench.metrics.ranking import (
     DatasetSummary,
     JudgedRanking,
     check_metric,
     summarize_dataset,
 )
-from deepera_graph.bench.metrics.statistics import N_RESAMPLES, Values, bootstraps
-from deepera_graph.bench.rank import QUESTIONS_AT_ONCE, QuestionRanking, cached_rankings
-from deepera_graph.bench.rankers.base import Ranker, RepeatedRun, candidates_of, texts_of
+from deepera_graph.bench.metrics.statistics import (
+    MAX_FAILED_SHARE,
+    N_RESAMPLES,
+    Values,
+    bootstraps,
+)
+from deepera_graph.bench.rank import QuestionRanking, cached_rankings
+from deepera_graph.bench.rankers.base import N_SHUFFLES, Note, Ranker, RepeatedRun
 from deepera_graph.bench.run import METRICS, DataConfig, Step, Watch
-from deepera_graph.bench.studies.results import Column
+from deepera_graph.bench.studies.results import Failures, Unit
 from deepera_graph.bench.table import MetricEstimate
 from deepera_graph.errors import BackendError, SettingsError
-from deepera_graph.thresholds import Gap, Quantile
+from deepera_graph.schema import IntentKind
+from deepera_graph.thresholds import (
+    Calibrated,
+    Gap,
+    PerIntent,
+    Quantile,
+    Threshold,
+    ThresholdRule,
+    check_share,
+)
 
 BM25, LSA = SEARCHERS = ("bm25", "lsa")
 
 
-# Source: Threshold 0.8: DeepEra, section 3; cut-off 10: its figure 7; thresholds from 0.6 to 0.9:
-# its follow-up study, those below are ours.
+# Source: Cut-off 10: figure 7 of DeepEra; thresholds from 0.6 to 0.9: its follow-up study, those
+# below are ours.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyConfig(DataConfig):
     """What is studied, and how it is measured; a `StudyRunner` looks at the measuring only."""
 
     rankers: tuple[str, ...] = ("first-stage", "random", "bm25", "deepera:local")
     metrics: tuple[str, ...] = METRICS  # of the main table
-    threshold: float = 0.8  # lowest score kept, in [0, 1], where not what is studied
+    # lowest score kept, in [0, 1], where not what is studied; None is that of each ranker: 0.8 for
+    # chat models (DeepEra, section 3), the operating point of a judge that has one
+    threshold: float | None = None
     top_n: int = 10  # most passages kept, >= 1, likewise
     thresholds: tuple[float, ...] = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # each in [0, 1], rising
-    # set a threshold from each question's scores
-    rules: Mapping[str, Gap | Quantile] = field(
+    # set a threshold from each question's scores or intent
+    rules: Mapping[str, Gap | Quantile | PerIntent | Calibrated] = field(
         default_factory=lambda: {"gap": Gap(), "quantile:0.1": Quantile(share=0.1)}
     )
     cutoffs: tuple[int, ...] = (1, 2, 3, 5, 10, 15, 20, 30)  # each >= 1, rising
@@ -56,7 +71,13 @@ class StudyConfig(DataConfig):
     base: str = ""  # data set without look-alikes; if empty found by its setting, ``base``
     generator: Generator | None = None  # None leaves the columns of answers out
     answer_judge: LfsJudge | None = None  # scores answers for LFS; None leaves LFS out
-    n_repeats: int = 3  # of a random ranker, and of the stability study, >= 1
+    # runs of rankers that are random or ask a model, of generator and answer judge, >= 1; None is
+    # `N_SHUFFLES` of a random ranker and of the stability study, and one of what asks a model
+    n_repeats: int | None = None
+    # share of failed answers, of answers not judged, or of a ranker's passages, in [0, 1], above
+    # which there are no figures
+    max_failed_share: float = MAX_FAILED_SHARE
+    tune_share: float = 0.5  # of the questions, in (0, 1): a threshold is chosen on them
     n_sampled: int = 50  # questions a data set of the stability study, >= 1
     n_resamples: int = N_RESAMPLES
     seed: int = 0
@@ -70,14 +91,31 @@ class StudyConfig(DataConfig):
         for name in self.searchers:
             if name not in SEARCHERS:
                 raise SettingsError(f"searchers must be of {SEARCHERS}, got {name!r}")
+        self._check_ranges()
+
+    def _check_ranges(self) -> None:
         for name in ("top_n", "n_repeats", "n_sampled", "n_resamples"):
-            if getattr(self, name) < 1:
-                raise SettingsError(f"{name} must be >= 1, got {getattr(self, name)}")
-        _check_rising("threshold", (self.threshold,), 0, 1)
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise SettingsError(f"{name} must be >= 1, got {value}")
+        check_share("max_failed_share", self.max_failed_share)
+        if not 0 < self.tune_share < 1:
+            raise SettingsError(f"tune_share must be between 0 and 1, got {self.tune_share}")
+        if self.threshold is not None:
+            _check_rising("threshold", (self.threshold,), 0, 1)
         if self.thresholds or not self.rules:
             _check_rising("thresholds", self.thresholds, 0, 1)
         _check_rising("cutoffs", self.cutoffs, 1, float("inf"))
         _check_rising("shares", self.shares, 0, 1)
+
+    @property
+    def n_fresh_runs(self) -> int:
+        """How often the stability study asks, >= 1."""
+        return self.n_repeats or N_SHUFFLES
+
+    @property
+    def n_answer_runs(self) -> int:
+        """How often generator and answer judge are asked, >= 1."""
+        return self.n_repeats or 1
 
 
 def _check_rising(name: str, values: tuple[float, ...], low: float, high: float) -> None:
@@ -129,14 +167,25 @@ class RankedQuestion:
         """Passage to score, best first; a negative one of DeepEra's means it failed."""
         return dict(zip(self.judged.ranked, self.ranked.scores, strict=True))
 
-    def threshold_of(self, rule: Gap | Quantile) -> float:
+    @property
+    def intent(self) -> IntentKind:
+        """What kind of relation the question asks about; ``other`` where the ranker said none."""
+        kind = self.ranked.intent.get("intent")
+        return next((one for one in get_args(IntentKind) if one == kind), "other")
+
+    def threshold_of(self, rule: ThresholdRule) -> float:
         """Return the threshold that a rule sets for this question, in [0, 1]."""
-        return rule.cut([score for score in self.ranked.scores if score >= 0], "other")
+        scores = [score for score in self.ranked.scores if score >= 0]
+        return rule.cut(scores, self.intent)
+
+    def lowest_kept(self, threshold: Threshold) -> float:
+        """Return the lowest score that passes, in [0, 1]."""
+        return self.threshold_of(threshold) if isinstance(threshold, ThresholdRule) else threshold
 
     def keep(
         self,
         *,
-        threshold: float | None,
+        threshold: Threshold | None,
         n: int | None = None,
         order: Literal["score", "retrieval"] = "score",
     ) -> JudgedRanking:
@@ -147,11 +196,18 @@ class RankedQuestion:
         place = {id: number for number, id in enumerate(self.first)}
         chosen = sorted(scores, key=lambda id: (-scores[id], place[id]))
         if threshold is not None:
-            chosen = [id for id in chosen if scores[id] >= threshold and id not in unproven]
+            lowest = self.lowest_kept(threshold)
+            chosen = [id for id in chosen if scores[id] >= lowest and id not in unproven]
         chosen = chosen[:n]
         if order == "retrieval":
             chosen.sort(key=place.__getitem__)
         return replace(self.judged, ranked=tuple(chosen))
+
+    def note(self, passage: str) -> Note:
+        """Return what the ranker said of a passage."""
+        reason, quote = self.why(passage)
+        summaries, place = self.ranked.summaries, self.judged.ranked.index(passage)
+        return Note(reason, quote, proven=True, summary=summaries[place] if summaries else "")
 
     def why(self, passage: str) -> tuple[str, str]:
         """Return the reason and the quote for a passage; empty where the ranker gave none."""
@@ -225,8 +281,9 @@ class StudyRunner:
         self.config = config or StudyConfig()
         self.missing: dict[tuple[str, str], str] = {}
         self._watch = watch
+        self._failures: dict[tuple[str, str], Failures] = {}
         self._data: dict[str, StudyData] = {}
-        self._runs: dict[tuple[str, str, str], RankerRun] = {}
+        self._runs: dict[tuple[str, str, str, str], RankerRun] = {}
 
     def data(self) -> Iterator[StudyData]:
         """Yield the data sets; each is read once."""
@@ -237,42 +294,53 @@ class StudyRunner:
 
     def runs(self) -> Iterator[RankerRun]:
         """Yield one run a data set and ranker, those that are available."""
-        return (repeats[0] for repeats in self.repeated_runs())
+        return (run for run, *_ in self._over(self.data(), self.rankers, lambda one: [one]))
 
     def repeated_runs(self) -> Iterator[list[RankerRun]]:
         """Yield all runs of each ranker over each data set: several if it differs by the run."""
-        return self._over(self.data(), self.rankers, self._repeats)
+        n_repeats = self.config.n_repeats
+        return self._over(self.data(), self.rankers, lambda one: one.runs(n_repeats))
 
     def fresh_runs(self) -> Iterator[list[RankerRun]]:
         """Yield runs over the first questions of each data set, every one judged anew."""
         sampled = (StudyData.read(one.first(self.config.n_sampled)) for one in self.datasets)
         return self._over(sampled, self.rankers, self._repeats_anew)
 
-    def filter_runs(self) -> Iterator[RankerRun]:
-        """Yield the runs of the rankers whose scores in [0, 1] say what to keep."""
+    def filter_runs(self) -> Iterator[list[RankerRun]]:
+        """Yield all runs of the rankers whose scores in [0, 1] say what to keep."""
         rankers = [one for one in self.rankers if one.says_why]
         if not rankers:
             raise NoFilterError(
                 "this experiment needs a ranker that filters, e.g. deepera:local; got "
                 f"{', '.join(one.name for one in self.rankers) or 'none'}"
             )
-        for run, *_ in self._over(self.data(), rankers, self._repeats):
-            if any(len(one.judged.ranked) < len(one.first) for one in run.questions):
+        n_repeats = self.config.n_repeats
+        for runs in self._over(self.data(), rankers, lambda one: one.runs(n_repeats)):
+            if any(len(one.judged.ranked) < len(one.first) for one in runs[0].questions):
                 raise SettingsError(
-                    f"{run.ranker.name!r} drops passages itself; this experiment filters on its "
-                    "own and needs the ranker that keeps them all, e.g. deepera:local instead of "
-                    "deepera-kept:local"
+                    f"{runs[0].ranker.name!r} drops passages itself; this experiment filters on "
+                    "its own and needs the ranker that keeps them all, e.g. deepera:local instead "
+                    "of deepera-kept:local"
                 )
-            yield run
+            yield runs
 
     def run_once(self, ranker: Ranker, data: StudyData) -> RankerRun:
         """Return a run, from what is kept if it is there."""
         told = ranker.fingerprint
         what = str(id(ranker)) if told is None else repr(told)  # the run keeps the ranker alive
-        key = (data.summary.fingerprint, ranker.name, what)
+        key = (data.name, data.summary.fingerprint, ranker.name, what)
         if key not in self._runs:
             self._runs[key] = self._run(ranker, data)
         return self._runs[key]
+
+    def threshold_of(self, ranker: Ranker) -> Threshold:
+        """Return what a ranker keeps from on, where that is not what is studied."""
+        return ranker.operating_point if self.config.threshold is None else self.config.threshold
+
+    @property
+    def failures(self) -> tuple[Failures, ...]:
+        """What rankers could not judge, of those that were run so far."""
+        return tuple(self._failures.values())
 
     def estimate(self, columns: Sequence[Values]) -> list[MetricEstimate]:
         """Return mean and 95 % interval of each column, all over the same questions."""
@@ -309,102 +377,49 @@ class StudyRunner:
         for one in cached_rankings(ranker, data.dataset, found, self.config.keep):
             ranked.append(one)
             self._watch(Step(found.name, ranker.name, len(ranked), found.n_questions))
-        if all(one.failed >= found.n_candidates - 1e-9 for one in ranked):
-            raise UnavailableError(f"no passage could be judged: {ranked[-1].problem}")
+        self._check_failures(ranker, found, ranked)
         questions = map(RankedQuestion.of, found.labels, data.labels, ranked)
         return RankerRun(ranker, data, tuple(questions))
 
-    def _repeats(self, ranker: Ranker) -> list[Ranker]:
-        if ranker.is_random:
-            return [ranker.repeat(number) for number in range(self.config.n_repeats)]
-        return [ranker]
+    def _check_failures(
+        self, ranker: Ranker, data: DatasetSummary, ranked: Sequence[QuestionRanking]
+    ) -> None:
+        """Note what could not be judged; too much of it is no ranking."""
+        share = sum(one.failed for one in ranked) / (data.n_candidates * data.n_questions)
+        if not share:
+            return
+        problem = next(one.problem for one in reversed(ranked) if one.problem or one is ranked[0])
+        if share > 1 - 1e-9:
+            raise UnavailableError(f"no passage could be judged: {problem}")
+        if share > self.config.max_failed_share:
+            raise UnavailableError(
+                f"{100 * share:.1f} % of the passages could not be judged, more than "
+                f"{100 * self.config.max_failed_share:g} %: {problem}"
+            )
+        found = Failures(data.name, ranker.name, "passages not judged", share, problem)
+        self._failures[found.data, found.who] = found
 
     def _repeats_anew(self, ranker: Ranker) -> list[Ranker]:
+        n_runs = self.config.n_fresh_runs
         if ranker.is_random:
-            return self._repeats(ranker)
-        return [RepeatedRun(ranker, number) for number in range(self.config.n_repeats)]
-
-
-def answer_columns(config: StudyConfig) -> tuple[Column, ...]:
-    """Return F1, precision and recall of the answers, and LFS if there is a judge of answers."""
-    if config.generator is None:
-        return ()
-    scored = (Column("LFS", "number"),) if config.answer_judge else ()
-    return (*(Column(name, "percent") for name in ("F1", "P", "R")), *scored)
-
-
-def measure_answers(
-    config: StudyConfig, given: Iterable[tuple[Instance, Sequence[str]]]
-) -> list[Values]:
-    """Answer each question from the texts it comes with; a value a column of `answer_columns`."""
-    # A question without a reference, or whose generator failed, has weight 0.
-    generator, judge = config.generator, config.answer_judge
-    if generator is None:
-        return []
-    rows: list[_Answer] = []
-    rest = iter(given)
-    while chunk := list(islice(rest, QUESTIONS_AT_ONCE)):
-        rows += _answer(generator, judge, chunk)
-    overlaps = answer_overlaps(
-        [(row.text, row.gold) for row in rows], [float(row.counts) for row in rows]
-    )
-    found = [overlaps.f1, overlaps.precision, overlaps.recall]
-    if judge is not None:
-        found.append(lfs([row.mark for row in rows], low=judge.low, high=judge.high).values)
-    return found
-
-
-class _Answer(NamedTuple):
-    text: str
-    gold: str
-    counts: bool
-    mark: int | None
-
-
-def _answer(
-    generator: Generator, judge: LfsJudge | None, given: list[tuple[Instance, Sequence[str]]]
-) -> list[_Answer]:
-    produced = generator.answer_many([(one.question, texts) for one, texts in given])
-    rows = [
-        _Answer(
-            answer.text, one.gold_answer, bool(one.gold_answer.strip() and not answer.problem), None
-        )
-        for (one, _), answer in zip(given, produced, strict=True)
-    ]
-    if judge is None:
-        return rows
-    places = [place for place, row in enumerate(rows) if row.counts]
-    tasks = [ToJudge(given[at][0].question, rows[at].gold, rows[at].text) for at in places]
-    for place, verdict in zip(places, judge.judge_many(tasks), strict=True):
-        rows[place] = rows[place]._replace(mark=verdict.score)
-    return rows
-
-
-def measure_answers_from(
-    config: StudyConfig, data: StudyData, kept: Sequence[JudgedRanking]
-) -> list[Values]:
-    """Answer every question from its kept passages; see `measure_answers`."""
-    return measure_answers(config, _texts_of_kept(data, kept)) if config.generator else []
-
-
-def _texts_of_kept(
-    data: StudyData, kept: Sequence[JudgedRanking]
-) -> Iterator[tuple[Instance, Sequence[str]]]:
-    for instance, one in zip(data.dataset, kept, strict=True):
-        texts = texts_of(candidates_of(instance))
-        of = {context.id: text for context, text in zip(instance.contexts, texts, strict=True)}
-        yield instance, [of[id] for id in one.ranked]
+            return ranker.runs(n_runs)
+        return [RepeatedRun(ranker, number) for number in range(n_runs)]
 
 
 def draw_curve(
-    x: Sequence[float], means: Sequence[MetricEstimate], *, dashed: bool = False
+    x: Sequence[float],
+    means: Sequence[MetricEstimate],
+    *,
+    dashed: bool = False,
+    unit: Unit = "percent",
 ) -> CurvePoints:
-    """Return a curve in percent, without the points that have nothing to measure."""
+    """Return a curve, without the points that have nothing to measure."""
     points = [(at, one) for at, one in zip(x, means, strict=True) if one.mean == one.mean]
+    factor = 100 if unit == "percent" else 1
     return CurvePoints(
         x=[at for at, _ in points],
-        y=[100 * one.mean for _, one in points],
-        low=[100 * one.low for _, one in points],
-        high=[100 * one.high for _, one in points],
+        y=[factor * one.mean for _, one in points],
+        low=[factor * one.low for _, one in points],
+        high=[factor * one.high for _, one in points],
         dashed=dashed,
     )

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import isnan
 from typing import NamedTuple
 
@@ -20,19 +21,33 @@ from deepera_graph.bench.figures import (
 )
 from deepera_graph.bench.metrics.ranking import JudgedRanking, compute
 from deepera_graph.bench.metrics.statistics import Values, average, mean_std, paired_bootstraps
+from deepera_graph.bench.rankers.deepera import DeepEra
+from deepera_graph.bench.studies.answers import (
+    LFS_STD,
+    NO_ANSWER,
+    NOT_JUDGED,
+    AnswerStudy,
+    Source,
+)
 from deepera_graph.bench.studies.base import (
     RankedQuestion,
     RankerRun,
     StudyConfig,
     StudyData,
     StudyRunner,
-    answer_columns,
-    measure_answers_from,
 )
 from deepera_graph.bench.studies.results import Cell, Column, Drawing, Grid, StudyResult, Unit
+from deepera_graph.bench.studies.variants import (
+    PASSAGES,
+    SUMMARIES,
+    Keep,
+    forms_of,
+    keep_from,
+)
 from deepera_graph.bench.table import MetricEstimate
 
 _BASE = "base"
+_N_LABELS = 4  # columns of the main table before the first number that is measured
 Row = tuple[Cell, ...]
 Bars = dict[str, dict[str, dict[str, MetricEstimate]]]
 N_RANKS = 30
@@ -48,12 +63,21 @@ _MOVES = (  # columns of `_moves`
 
 
 class ColumnValues(NamedTuple):
-    """A ranker on a data set: values a column, and their standard deviations over runs."""
+    """A row: values a column, and the standard deviations of their means over runs."""
 
     data: StudyData
-    ranker: str
-    values: list[Values]
-    stds: list[float]
+    row: str
+    n_runs: int
+    values: Mapping[str, Values]
+    stds: Mapping[str, float]
+
+
+class _Row(NamedTuple):
+    """How a ranker is shown: the lists that are measured, and what a generator is given of them."""
+
+    name: str
+    keep: Keep | None  # None is the whole ranking, of which the best are handed on
+    form: str
 
 
 AllValues = dict[tuple[str, str], ColumnValues]
@@ -61,71 +85,136 @@ AllValues = dict[tuple[str, str], ColumnValues]
 
 def study_main_table(runner: StudyRunner) -> StudyResult:
     """Measure every ranker on every data set, and what changes from base to look-alikes."""
-    measured = {
-        repeats[0].key: _measure(runner.config, repeats) for repeats in runner.repeated_runs()
-    }
+    answers = AnswerStudy(runner)
+    measured: AllValues = {}
+    for repeats in runner.repeated_runs():
+        for row in _rows_of(runner, answers, repeats):
+            measured[repeats[0].data.name, row.name] = _measure(runner, answers, repeats, row)
     grid = Grid(
         name="main",
         title="Main table",
         columns=(
             *Column.several("text", "data set", "setting", "ranker"),
-            *_metric_columns(runner.config),
+            Column("runs", "count"),
+            *_metric_columns(runner.config, answers),
         ),
-        rows=tuple(_main_rows(runner, measured)),
+        rows=tuple(_main_rows(runner, answers, measured)),
         note=(
             "Percent, with 95 % intervals over questions; ± is the standard deviation over runs "
-            "of a ranker that differs from run to run."
+            f"of what differs from run to run.{_explain_rows(runner, answers)}"
         ),
     )
     units: tuple[Unit, ...] = ("percent", "number")
-    changes = [_compare_with_base(runner, measured, unit) for unit in units]
+    changes = [_compare_with_base(runner, answers, measured, unit) for unit in units]
     return StudyResult(
-        grids=(grid, *(one for one in changes if one.rows), *_side_by_side(runner, grid)),
+        grids=(grid, *(one for one in changes if one.rows), *_side_by_side(grid)),
         drawings=_draw_main_table(grid),
-        findings=tuple(
-            f"{one.name}: {one.summary.n_questions} questions, {one.summary.n_candidates:.1f} "
-            f"candidates each ({one.summary.n_distractors:.1f} labelled distractors), golden among "
-            f"them for {100 * one.summary.ceiling:.1f} %; first stage: {one.summary.first_stage}."
-            for one in runner.data()
+        findings=(
+            *answers.findings(),
+            *map(_describe_data, runner.data()),
         ),
+        facts=answers.facts(),
+        failures=answers.failures,
     )
 
 
-def _metric_columns(config: StudyConfig) -> tuple[Column, ...]:
-    return *answer_columns(config), *(Column(metric, "percent") for metric in config.metrics)
+def _describe_data(data: StudyData) -> str:
+    one = data.summary
+    return (
+        f"{one.name}: {one.n_questions} questions, {one.n_candidates:.1f} candidates each "
+        f"({one.n_distractors:.1f} labelled distractors), golden among them for "
+        f"{100 * one.ceiling:.1f} %; first stage: {one.first_stage}."
+    )
 
 
-def _measure(config: StudyConfig, repeats: Sequence[RankerRun]) -> ColumnValues:
-    """Measure the answers from the best passages, and the ranks, over all runs of a ranker."""
-    columns = []
+def _metric_columns(config: StudyConfig, answers: AnswerStudy) -> tuple[Column, ...]:
+    return *answers.columns, *(Column(metric, "percent") for metric in config.metrics)
+
+
+def _rows_of(runner: StudyRunner, answers: AnswerStudy, repeats: Sequence[RankerRun]) -> list[_Row]:
+    """Return DeepEra filtered and summarized, and without either; of others the ranking."""
+    ranker, n = repeats[0].ranker, runner.config.top_n
+    if not isinstance(ranker, DeepEra):
+        return [_Row(ranker.name, None, PASSAGES)]
+    whole = forms_of(repeats, answers)[0]
+    if ranker.kept_only:
+        return [_Row(ranker.name, None, whole)]
+    keep = keep_from(runner.threshold_of(ranker), n)
+    rows = [
+        _Row(ranker.name, keep, whole),
+        _Row(f"{ranker.name}, without filter", None, whole),
+    ]
+    if answers.is_on:
+        rows.append(_Row(f"{ranker.name}, without summaries", keep, PASSAGES))
+    return rows
+
+
+def _explain_rows(runner: StudyRunner, answers: AnswerStudy) -> str:
+    """Say, for the note of the table, what the rows of DeepEra are and how failures count."""
+    parts = []
+    if any(isinstance(one, DeepEra) for one in runner.rankers):
+        made = ", answers from their summaries in rank order" if answers.is_on else ""
+        parts.append(
+            " A row of DeepEra holds what passes its filter, at most "
+            f"{runner.config.top_n} passages{made}; a golden passage that does not pass is a miss."
+        )
+    if answers.is_on:
+        parts.append(
+            f" Other rankers hand on their best {runner.config.top_n} passages. A question whose "
+            "generator failed counts as an empty answer, and an answer that could not be judged "
+            "has the lowest LFS; their shares are in the table."
+        )
+    return "".join(parts)
+
+
+def _measure(
+    runner: StudyRunner, answers: AnswerStudy, repeats: Sequence[RankerRun], row: _Row
+) -> ColumnValues:
+    """Measure the answers and the ranks of a row, over all runs of its ranker."""
+    config, data = runner.config, repeats[0].data
+    found: list[dict[str, Values]] = []
+    sources: list[Source] = []
     for run in repeats:
-        judged = [question.judged for question in run.questions]
+        judged = [
+            question.judged if row.keep is None else row.keep(question)
+            for question in run.questions
+        ]
+        found.append({metric: compute(metric, judged) for metric in config.metrics})
         best = [replace(one, ranked=one.ranked[: config.top_n]) for one in judged]
-        answers = measure_answers_from(config, run.data, best)
-        columns.append([*answers, *(compute(metric, judged) for metric in config.metrics)])
-    by_column = list(zip(*columns, strict=True))
-    return ColumnValues(
-        repeats[0].data,
-        repeats[0].ranker.name,
-        [average(runs) for runs in by_column],
-        [mean_std([one.mean() for one in runs]).std for runs in by_column],
-    )
+        if row.form == SUMMARIES:
+            sources.append(partial(answers.summaries, run, best, row=row.name))
+        else:
+            sources.append(partial(answers.passages, data, best))
+    values, stds = {}, {}
+    n_runs = len(repeats)
+    if answers.is_on:
+        scores = answers.measure(data.name, row.name, sources)
+        values, stds = dict(scores.values), dict(scores.stds)
+        n_runs = max(n_runs, answers.n_runs)
+    for metric in config.metrics:
+        runs = [one[metric] for one in found]
+        values[metric] = average(runs)
+        stds[metric] = mean_std([one.mean() for one in runs]).std
+    return ColumnValues(data, row.name, n_runs, values, stds)
 
 
-def _main_rows(runner: StudyRunner, measured: AllValues) -> Iterator[Row]:
+def _main_rows(runner: StudyRunner, answers: AnswerStudy, measured: AllValues) -> Iterator[Row]:
+    names = [one.name for one in _metric_columns(runner.config, answers)]
     for data in runner.data():
         mine = [one for one in measured.values() if one.data.name == data.name]
-        found = iter(runner.estimate([values for one in mine for values in one.values]))
+        found = iter(runner.estimate([values for one in mine for values in one.values.values()]))
         for one in mine:
-            cells = [next(found)._replace(std=std) for std in one.stds]
-            yield data.name, data.labels[0].setting, one.ranker, *cells
+            cells = {name: next(found)._replace(std=one.stds[name]) for name in one.values}
+            cells |= answers.spread(one.values)
+            shown = (cells[name] for name in names)
+            yield data.name, data.labels[0].setting, one.row, one.n_runs, *shown
 
 
 def _draw_main_table(grid: Grid) -> tuple[BarFigure, ...]:
     panels: Bars = {}
-    for place, column in list(enumerate(grid.columns))[3:]:
+    for place, column in list(enumerate(grid.columns))[_N_LABELS:]:
         for row in grid.rows:
-            if column.unit == "percent":
+            if column.unit == "percent" and column.name not in (NO_ANSWER, NOT_JUDGED):
                 _add_bar(panels, column.name, str(row[0]), str(row[2]), row[place])
     return _draw_bars("rankers", "Every ranker on every data set", panels)
 
@@ -142,14 +231,13 @@ def _draw_bars(name: str, title: str, panels: Bars) -> tuple[BarFigure, ...]:
     return (BarFigure(name=name, title=title, x_label="percent", panels=panels),)
 
 
-def _side_by_side(runner: StudyRunner, grid: Grid) -> Iterator[Grid]:
+def _side_by_side(grid: Grid) -> Iterator[Grid]:
     """Yield, for a setting that several data sets have, a table as the paper prints it."""
     for setting in dict.fromkeys(str(row[1]) for row in grid.rows):
-        rows = {(row[0], row[2]): row[3:] for row in grid.rows if row[1] == setting}
+        rows = {(row[0], row[2]): row[_N_LABELS:] for row in grid.rows if row[1] == setting}
         names = list(dict.fromkeys(str(name) for name, _ in rows))
-        rankers = [
-            one.name for one in runner.rankers if all((name, one.name) in rows for name in names)
-        ]
+        shown = dict.fromkeys(str(ranker) for _, ranker in rows)
+        rankers = [one for one in shown if all((name, one) in rows for name in names)]
         if len(names) > 1 and setting:
             yield Grid(
                 name=f"setting-{re.sub(r'[^a-z0-9]+', '-', setting.lower())}",
@@ -157,9 +245,9 @@ def _side_by_side(runner: StudyRunner, grid: Grid) -> Iterator[Grid]:
                 columns=(
                     Column("ranker"),
                     *(
-                        Column(f"{name} {column.name}", column.unit)
+                        replace(column, name=f"{name} {column.name}")
                         for name in names
-                        for column in grid.columns[3:]
+                        for column in grid.columns[_N_LABELS:]
                     ),
                 ),
                 rows=tuple(
@@ -169,13 +257,16 @@ def _side_by_side(runner: StudyRunner, grid: Grid) -> Iterator[Grid]:
             )
 
 
-def _compare_with_base(runner: StudyRunner, measured: AllValues, unit: Unit) -> Grid:
+def _compare_with_base(
+    runner: StudyRunner, answers: AnswerStudy, measured: AllValues, unit: Unit
+) -> Grid:
     """Return the change of every ranker and metric with that unit."""
-    rows = [
-        row
-        for before, after in _pairs(runner)
-        for row in _change_rows(runner, before, after, measured, unit)
+    columns = [
+        one.name
+        for one in _metric_columns(runner.config, answers)
+        if one.unit == unit and one.name != LFS_STD
     ]
+    rows = [row for pair in _pairs(runner) for row in _change_rows(runner, pair, measured, columns)]
     return Grid(
         name="change" if unit == "percent" else "change-lfs",
         title="From base to look-alikes",
@@ -219,34 +310,32 @@ def _pair_up(before: StudyData, after: StudyData) -> tuple[list[int], list[int]]
 
 
 def _change_rows(
-    runner: StudyRunner, before: StudyData, after: StudyData, measured: AllValues, unit: Unit
+    runner: StudyRunner,
+    pair: tuple[StudyData, StudyData],
+    measured: AllValues,
+    columns: Sequence[str],
 ) -> Iterator[Row]:
+    before, after = pair
     here, there = _pair_up(before, after)
     names = [
-        (ranker.name, place, column.name)
-        for ranker in runner.rankers
-        if {(before.name, ranker.name), (after.name, ranker.name)} <= measured.keys()
-        for place, column in enumerate(_metric_columns(runner.config))
-        if column.unit == unit
+        (row, column)
+        for row in dict.fromkeys(row for _, row in measured)
+        if {(before.name, row), (after.name, row)} <= measured.keys()
+        for column in columns
     ]
-    old = [_pick(measured[before.name, ranker].values[at], here) for ranker, at, _ in names]
-    new = [_pick(measured[after.name, ranker].values[at], there) for ranker, at, _ in names]
+    old = [measured[before.name, row].values[name].of_places(here) for row, name in names]
+    new = [measured[after.name, row].values[name].of_places(there) for row, name in names]
     found = runner.estimate([*old, *new])
     differences = paired_bootstraps(
         list(zip(new, old, strict=True)),
         n_resamples=runner.config.n_resamples,
         seed=runner.config.seed,
     )
-    for place, (ranker, _, name) in enumerate(names):
+    for place, (row, name) in enumerate(names):
         first, second = found[place], found[len(names) + place]
         relative = (second.mean - first.mean) / first.mean if first.mean else None
         cells = (first, second, MetricEstimate(*differences[place], 0), relative)
-        yield before.name, after.name, ranker, name, len(here), *cells
-
-
-def _pick(values: Values, places: Sequence[int]) -> Values:
-    chosen = np.asarray(places)
-    return Values(values.values[chosen], values.weights[chosen])
+        yield before.name, after.name, row, name, len(here), *cells
 
 
 def study_ranks(runner: StudyRunner) -> StudyResult:
@@ -331,7 +420,7 @@ def study_look_alikes(runner: StudyRunner) -> StudyResult:
         ),
         rows=tuple(rows),
         note=(
-            f"Kept: share that a filter at {config.threshold:g} hands on, at most "
+            f"Kept: share that a filter at {_told(config)} hands on, at most "
             f"{config.top_n} a question; only where scores say what to keep. Rank before "
             "is that of the first stage; moved up is in ranks, below 0 for down; above the golden "
             "is the share that stands before the best golden passage. A passage that was not "
@@ -343,12 +432,17 @@ def study_look_alikes(runner: StudyRunner) -> StudyResult:
     return StudyResult(grids=(grid,), drawings=_draw_bars("above-golden", title, bars))
 
 
+def _told(config: StudyConfig) -> str:
+    return "the ranker's own threshold" if config.threshold is None else f"{config.threshold:g}"
+
+
 def _look_alike_rows(runner: StudyRunner, run: RankerRun) -> Iterator[Row]:
     counts = Counter(type for question in run.questions for type in question.labels.types.values())
     common = frozenset(type for type, count in counts.items() if count >= FEWEST)
     rare = (_RARE,) if len(common) < len(counts) else ()
     types = (_GOLDEN, _ALL, *sorted(common), *rare, _OTHER)
-    moves = [_moves(runner.config, question) for question in run.questions]
+    keep = keep_from(runner.threshold_of(run.ranker), runner.config.top_n)
+    moves = [_moves(keep, question) for question in run.questions]
     members = {
         type: [_members(question, type, common) for question in run.questions] for type in types
     }
@@ -377,9 +471,9 @@ def _members(question: RankedQuestion, type: str, common: frozenset[str]) -> lis
     return [id for id in question.first if id in types and type in (types[id], _ALL)]
 
 
-def _moves(config: StudyConfig, question: RankedQuestion) -> dict[str, tuple[float, ...]]:
+def _moves(keep: Keep, question: RankedQuestion) -> dict[str, tuple[float, ...]]:
     """Return the numbers of `_MOVES` by passage."""
-    kept = question.keep(threshold=config.threshold, n=config.top_n).ranked
+    kept = keep(question).ranked
     behind = len(question.first)
     after = {id: rank for rank, id in enumerate(question.judged.ranked, start=1)}
     golden = min(question.judged.golden_rank(), behind)

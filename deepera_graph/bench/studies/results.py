@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from io import StringIO
 from math import isnan
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from matplotlib.figure import Figure
 
@@ -24,6 +24,7 @@ class Column:
 
     name: str
     unit: Unit = "text"  # ``percent`` is a fraction, shown times 100
+    range: tuple[int, int] | None = None  # lowest and highest value, where that is not plain
 
     @classmethod
     def several(cls, unit: Unit, *names: str) -> tuple["Column", ...]:
@@ -33,7 +34,12 @@ class Column:
     @property
     def heading(self) -> str:
         """Its name with the unit of its numbers."""
-        return f"{self.name}{_SIGNS.get(self.unit, '')}"
+        return f"{self.title}{_SIGNS.get(self.unit, '')}"
+
+    @property
+    def title(self) -> str:
+        """Its name with the range of its numbers, if it has one."""
+        return self.name if self.range is None else f"{self.name} {self.range[0]}-{self.range[1]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +68,16 @@ class Drawing(Protocol):
         """Draw it anew."""
 
 
+class Failures(NamedTuple):
+    """What could not be judged of what a ranker was given, or was not answered."""
+
+    data: str
+    who: str
+    what: str
+    share: float  # in [0, 1]
+    problem: str  # why the last of them failed
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyResult:
     """What a study found; `facts` are what it depends on besides rankers, data and settings."""
@@ -70,6 +86,7 @@ class StudyResult:
     drawings: tuple[Drawing, ...] = ()
     findings: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    failures: tuple[Failures, ...] = ()  # besides those of rankers
 
 
 def format_cell(cell: Cell, unit: Unit) -> str:
@@ -132,7 +149,7 @@ def format_csv(grid: Grid) -> str:
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(
-        f"{column.name}{part}"
+        f"{column.title}{part}"
         for column, is_wide in zip(grid.columns, wide, strict=True)
         for part in (_PARTS if is_wide else _PARTS[:1])
     )

@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import rankdata  # type: ignore[import-untyped]  # has no stubs
 
 from deepera_graph.bench.figures import CurveFigure, CurvePoints
 from deepera_graph.bench.metrics.statistics import Floats, Values
 from deepera_graph.bench.studies.base import RankedQuestion, RankerRun, StudyRunner
 from deepera_graph.bench.studies.results import Cell, Column, Grid, StudyResult
+from deepera_graph.thresholds import Threshold
 
 _THRESHOLDS = [number / 20 for number in range(21)]
 _SHARES = (10, 25, 50, 75, 90)
@@ -18,10 +21,11 @@ _Groups = dict[str, list[RankedQuestion]]
 
 def study_drift(runner: StudyRunner) -> StudyResult:
     """Compare the scores of subjects, or of data sets if there is but one subject."""
-    runs = list(runner.filter_runs())
+    runs = [run for run, *_ in runner.filter_runs()]
     subjects = {question.labels.subject for run in runs for question in run.questions}
     what = "subject" if len(subjects - {""}) > 1 else "data set"
     groups: dict[str, _Groups] = {}
+    thresholds = {run.ranker.name: runner.threshold_of(run.ranker) for run in runs}
     for run in runs:
         for question in run.questions:
             name = question.labels.subject if what == "subject" else run.data.name
@@ -33,20 +37,21 @@ def study_drift(runner: StudyRunner) -> StudyResult:
         columns=(
             Column("ranker"),
             Column(what),
-            *Column.several("count", "questions", "passages"),
+            *Column.several("count", "questions", "passages", "failed"),
             *(Column(f"p{share}", "number") for share in _SHARES),
             Column("pass", "percent"),
             Column("golden p50", "number"),
             Column("golden that pass", "percent"),
         ),
         rows=tuple(
-            (ranker, name, *_describe_scores(runner, questions))
+            (ranker, name, *_describe_scores(runner, questions, thresholds[ranker]))
             for ranker, of in groups.items()
             for name, questions in of.items()
         ),
         note=(
             "Quantiles of the scores of all judged passages, and of the golden ones; pass is the "
-            f"share with a score from {runner.config.threshold:g} on."
+            f"share with a score from {_told(runner)} on: a passage that could not be judged "
+            "does not pass, and is in no quantile."
         ),
     )
     distances = Grid(
@@ -83,28 +88,43 @@ def study_drift(runner: StudyRunner) -> StudyResult:
     return StudyResult(grids=(quantiles, distances), drawings=(figure,), findings=findings)
 
 
+def _told(runner: StudyRunner) -> str:
+    threshold = runner.config.threshold
+    return "the ranker's own threshold" if threshold is None else f"{threshold:g}"
+
+
 def _scores(questions: Sequence[RankedQuestion], *, golden: bool | None = None) -> Floats:
     """Return the scores of all passages, or of those that are golden, or not; without failures."""
+    scores = _scores_and_failures(questions, golden=golden)
+    return scores[scores >= 0]
+
+
+def _scores_and_failures(
+    questions: Sequence[RankedQuestion], *, golden: bool | None = None
+) -> Floats:
+    """Return the same with a number below 0 for each passage that could not be judged."""
     return np.array(
         [
             score
             for question in questions
             for id, score in question.scores.items()
-            if score >= 0 and (golden is None or (id in question.judged.golden) == golden)
+            if golden is None or (id in question.judged.golden) == golden
         ],
         dtype=np.float64,
     )
 
 
-def _describe_scores(runner: StudyRunner, questions: Sequence[RankedQuestion]) -> tuple[Cell, ...]:
+def _describe_scores(
+    runner: StudyRunner, questions: Sequence[RankedQuestion], threshold: Threshold
+) -> tuple[Cell, ...]:
     scores, golden = _scores(questions), _scores(questions, golden=True)
-    threshold = runner.config.threshold
     rates = [_pass_rate(questions, threshold, golden=kind) for kind in (None, True)]
     passing, golden_passing = runner.estimate(rates)
     quantiles = np.percentile(scores, _SHARES) if len(scores) else [float("nan")] * len(_SHARES)
     return (
         len(questions),
         len(scores),
+        len(_scores_and_failures(questions)) - len(scores),
         *map(float, quantiles),
         passing,
         float(np.median(golden)) if len(golden) else None,
@@ -113,16 +133,18 @@ def _describe_scores(runner: StudyRunner, questions: Sequence[RankedQuestion]) -
 
 
 def _pass_rate(
-    questions: Sequence[RankedQuestion], threshold: float, *, golden: bool | None
+    questions: Sequence[RankedQuestion], threshold: Threshold, *, golden: bool | None
 ) -> Values:
-    parts = [_scores([question], golden=golden) for question in questions]
+    """Return the share of a question's passages that pass; one without a score does not."""
+    parts = [_scores_and_failures([question], golden=golden) for question in questions]
+    lowest = [one.lowest_kept(threshold) for one in questions]
     counts = np.array([len(one) for one in parts], dtype=np.float64)
-    passing = np.array([(one >= threshold).sum() for one in parts])
+    passing = np.array([(one >= at).sum() for one, at in zip(parts, lowest, strict=True)])
     return Values.of(passing / np.maximum(counts, 1), counts)
 
 
 def _pass_curve(questions: Sequence[RankedQuestion]) -> CurvePoints:
-    golden = _scores(questions, golden=True)
+    golden = _scores_and_failures(questions, golden=True)
     y = [100 * float((golden >= at).mean()) if len(golden) else 0.0 for at in _THRESHOLDS]
     return CurvePoints(x=_THRESHOLDS, y=y, low=y, high=y)
 
@@ -159,7 +181,10 @@ def study_stability(runner: StudyRunner) -> StudyResult:
             np.array([_by_place(question) for question in questions])
             for questions in zip(*(run.questions for run in repeats), strict=True)
         ]
-        stds = [_stds(matrix) for matrix in matrices]
+        marks = repeats[0].ranker.marks_failures
+        stds = [
+            _stds(matrix[:, _judged_always(matrix, marks_failures=marks)]) for matrix in matrices
+        ]
         rows.append((*repeats[0].key, *_describe_runs(runner, repeats, matrices, stds)))
         name = repeats[0].ranker.name
         same[name] = same.get(name, True) and not any(one.any() for one in stds)
@@ -169,6 +194,7 @@ def study_stability(runner: StudyRunner) -> StudyResult:
         columns=(
             *Column.several("text", "data set", "ranker"),
             *Column.several("count", "questions", "runs"),
+            Column("failed", "percent"),
             Column("std of a score", "number"),
             Column("scores that change", "percent"),
             Column("rank correlation", "number"),
@@ -180,12 +206,13 @@ def study_stability(runner: StudyRunner) -> StudyResult:
             "own scale, averaged; rank correlation is Spearman's, between two runs of a question; "
             "other first passage is the share of questions in which two runs put another one "
             f"first; the last column counts passages that are not on the same side of "
-            f"{config.threshold:g} in all runs."
+            f"{_told(runner)} in all runs. Failed is the share of judgements that failed: a "
+            "passage that has no score in a run is left out of std, changes and sides."
         ),
     )
     return StudyResult(
         grids=(grid,),
-        findings=_say_stable(config.n_repeats, same),
+        findings=_say_stable(config.n_fresh_runs, same),
         facts={"n_sampled": config.n_sampled},
     )
 
@@ -205,14 +232,25 @@ def _say_stable(n_repeats: int, same: Mapping[str, bool]) -> tuple[str, ...]:
 def _describe_runs(
     runner: StudyRunner, repeats: list[RankerRun], matrices: list[Floats], stds: list[Floats]
 ) -> tuple[Cell, ...]:
-    counts = [matrix.shape[1] for matrix in matrices]
-    threshold = runner.config.threshold
+    marks = repeats[0].ranker.marks_failures
+    judged = [_judged_always(matrix, marks_failures=marks) for matrix in matrices]
+    scored = [matrix[:, always] for matrix, always in zip(matrices, judged, strict=True)]
+    counts = [matrix.shape[1] for matrix in scored]
+    threshold = runner.threshold_of(repeats[0].ranker)
+    lowest = [one.lowest_kept(threshold) for one in repeats[0].questions]
     columns = [
-        Values.of([one.mean() for one in stds], counts),
-        Values.of([(one > 0).mean() for one in stds], counts),
+        Values.of(
+            [_failed_share(matrix, marks_failures=marks) for matrix in matrices],
+            [matrix.shape[1] for matrix in matrices],
+        ),
+        Values.of([_mean(one) for one in stds], counts),
+        Values.of([_mean(one > 0) for one in stds], counts),
         Values.of([_rank_correlation(matrix) for matrix in matrices]),
         Values.of([_other_first(matrix) for matrix in matrices]),
-        Values.of([_share_crossing(matrix, threshold) for matrix in matrices], counts),
+        Values.of(
+            [_share_crossing(*one) for one in zip(scored, lowest, strict=True)],
+            counts,
+        ),
     ]
     means: list[Cell] = [*runner.estimate(columns)]
     if not repeats[0].ranker.says_why:
@@ -225,6 +263,22 @@ def _by_place(question: RankedQuestion) -> list[float]:
     scores = question.scores
     lowest = min(scores.values(), default=0.0) - 1
     return [scores.get(id, lowest) for id in question.first]
+
+
+def _judged_always(matrix: Floats, *, marks_failures: bool) -> NDArray[np.bool_]:
+    """Tell which passages have a score in every run; shape (n_passages,)."""
+    if not marks_failures:
+        return np.ones(matrix.shape[1], dtype=bool)
+    always: NDArray[np.bool_] = np.all(matrix >= 0, axis=0)
+    return always
+
+
+def _failed_share(matrix: Floats, *, marks_failures: bool) -> float:
+    return float((matrix < 0).mean()) if marks_failures else 0.0
+
+
+def _mean(values: NDArray[Any]) -> float:
+    return float(values.mean()) if len(values) else 0.0
 
 
 def _stds(matrix: Floats) -> Floats:
@@ -256,4 +310,4 @@ def _other_first(matrix: Floats) -> float:
 
 def _share_crossing(matrix: Floats, threshold: float) -> float:
     passing = matrix >= threshold
-    return float((passing.any(axis=0) & ~passing.all(axis=0)).mean())
+    return _mean(np.asarray(passing.any(axis=0) & ~passing.all(axis=0)))

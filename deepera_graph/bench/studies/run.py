@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from langchain_core.embeddings import Embeddings
 
@@ -23,7 +23,13 @@ from deepera_graph.bench.studies.ranking import (
     study_main_table,
     study_ranks,
 )
-from deepera_graph.bench.studies.results import StudyResult, format_csv, format_table
+from deepera_graph.bench.studies.results import (
+    Column,
+    Grid,
+    StudyResult,
+    format_csv,
+    format_table,
+)
 from deepera_graph.bench.studies.retrieval import study_embeddings
 from deepera_graph.bench.studies.robustness import study_drift, study_stability
 from deepera_graph.errors import SettingsError
@@ -33,6 +39,22 @@ MANIFEST = "manifest.json"
 FIRST, LLM = "first", "llm"
 _NOT_IN_MANIFEST = {"rankers", "keep", "strict"}  # rankers stand there with their fingerprints
 _LIBRARIES = ("numpy", "matplotlib", "ir_measures", "bm25s", "PyStemmer")
+
+
+class Described(Protocol):
+    """What a study is called, and what it measures."""
+
+    @property
+    def name(self) -> str:
+        """Names its files."""
+
+    @property
+    def title(self) -> str:
+        """Its heading."""
+
+    @property
+    def measures(self) -> str:
+        """What it measures, in a sentence or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +172,44 @@ def run_studies(
             if len(studies) == 1:
                 raise
             result = StudyResult(grids=(), findings=(f"Left out: {error}.",))
+        result = _with_failures(runner, result)
         place = folder(study)
         if place is not None:
             write_study(study, result, manifest(runner), place)
         done.append((study, result))
     return done
+
+
+def _with_failures(runner: StudyRunner, result: StudyResult) -> StudyResult:
+    """Add a table of what failed, and a line for every ranker that is left out."""
+    failed = (*result.failures, *runner.failures)
+    left_out = [
+        f"{ranker} on {data} is left out: {reason}"
+        for (data, ranker), reason in runner.missing.items()
+    ]
+    grid = Grid(
+        name="failures",
+        title="What failed",
+        columns=(
+            *Column.several("text", "data set", "row", "what"),
+            Column("share", "percent"),
+            Column("the last reason"),
+        ),
+        rows=tuple((one.data, one.who, one.what, one.share, one.problem) for one in failed),
+        note=(
+            "Of the worst run. Passages without a judgement stand behind all others, in "
+            "first-stage order; answers that failed count as empty ones, and answers that could "
+            "not be judged have the lowest score."
+        ),
+    )
+    facts = {"failures": [one._asdict() for one in failed]}
+    return replace(
+        result,
+        grids=(*result.grids, grid) if failed else result.grids,
+        findings=(*result.findings, *left_out),
+        facts={**result.facts, **facts},
+        failures=failed,
+    )
 
 
 def manifest(runner: StudyRunner) -> dict[str, Any]:
@@ -171,6 +226,11 @@ def manifest(runner: StudyRunner) -> dict[str, Any]:
         | {
             "rules": {name: threshold_to_plain(rule) for name, rule in config.rules.items()},
             "embeddings": list(config.embeddings),
+            "thresholds_kept_from": {
+                one.name: threshold_to_plain(runner.threshold_of(one))
+                for one in runner.rankers
+                if one.says_why
+            },
         },
         "datasets": describe_datasets(one.summary for one in runner.data()),
         "rankers": {one.name: one.fingerprint for one in runner.rankers},
@@ -188,7 +248,7 @@ def _plain(value: Any) -> Any:
     return getattr(value, "name", value)
 
 
-def format_study(study: Study, result: StudyResult, *, figures: bool = True) -> str:
+def format_study(study: Described, result: StudyResult, *, figures: bool = True) -> str:
     """Return one Markdown document: tables, findings, and links to the figures beside it."""
     parts = [f"# {study.title}", study.measures]
     if result.findings:
@@ -200,7 +260,9 @@ def format_study(study: Study, result: StudyResult, *, figures: bool = True) -> 
     return "\n\n".join(parts) + "\n"
 
 
-def write_study(study: Study, result: StudyResult, manifest: dict[str, Any], folder: Path) -> None:
+def write_study(
+    study: Described, result: StudyResult, manifest: dict[str, Any], folder: Path
+) -> None:
     """Write ``NAME.md``, each table as CSV, each figure as SVG and PNG, and a manifest.
 
     What a manifest that is there names as written, and is not written now, is removed.
@@ -226,7 +288,7 @@ def _written_before(folder: Path) -> set[str]:
         return set()
 
 
-def _files(study: Study, result: StudyResult) -> Iterator[tuple[str, bytes]]:
+def _files(study: Described, result: StudyResult) -> Iterator[tuple[str, bytes]]:
     yield f"{study.name}.md", format_study(study, result).encode()
     for grid in result.grids:
         yield f"{grid.name}.csv", format_csv(grid).encode()

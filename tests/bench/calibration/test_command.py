@@ -8,9 +8,15 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 
 from deepera_graph import EvidenceReranker
-from deepera_graph.bench.calibrate_report import EarlierScores, calibrate
+from deepera_graph.bench.calibrate_report import EarlierScores, calibrate, report_lines
 from deepera_graph.bench.data.labelled import read_labels
-from deepera_graph.errors import BackendError, CallError, InputError, SettingsError
+from deepera_graph.errors import (
+    BackendError,
+    CallError,
+    FailedShareError,
+    InputError,
+    SettingsError,
+)
 from deepera_graph.jobs.report import JobReport
 from deepera_graph.jobs.rerank import rerank_lines
 from deepera_graph.schema import PassageTask
@@ -90,6 +96,37 @@ def test_a_passage_that_failed_is_counted_and_not_fitted(source, script):
     report = calibrate(source, None, scores=EvidenceReranker(script.backend()), n_resamples=20)
     assert report["data"]["failed"] == 1
     assert report["curve"]["n_passages"] == 119
+
+
+def test_too_many_failures_give_no_curve(source, script):
+    broken = {f"Tea {number} is": ValueError("no") for number in range(12)}
+    script.scores = {**broken, **script.scores}
+    with pytest.raises(FailedShareError, match=r"36 of 120 passages could not be judged, more th"):
+        calibrate(source, None, scores=EvidenceReranker(script.backend()), n_resamples=20)
+    told = calibrate(
+        source,
+        None,
+        scores=EvidenceReranker(script.backend()),
+        n_resamples=20,
+        max_failed_share=0.3,
+    )
+    assert told["data"]["failed"] == 36
+
+
+def test_passages_left_out_of_a_ranking_count_as_failed(source, ranked):
+    """With ``--on-error drop`` those that could not be judged stand apart from the ranking."""
+    lines = [json.loads(line) for line in ranked.read_text().splitlines()]
+    for line in lines[:5]:
+        golden = next(one for one in line["ranking"] if one["id"] == "a")
+        line["ranking"].remove(golden)
+        line["left_out"] = [{**golden, "score": None, "status": "failed"}]
+    ranked.write_text("".join(f"{json.dumps(line)}\n" for line in lines[:-2]))
+    report = calibrate(source, None, scores=EarlierScores(path=ranked), n_resamples=20)
+    assert (report["data"]["failed"], report["data"]["failed_relevant"]) == (5, 5)
+    assert report["data"]["not_ranked"] == 2
+    assert "5 could not be judged; 2 labelled questions have no scores" in "\n".join(
+        report_lines(report)
+    )
 
 
 def test_an_unreachable_backend_ends_it_with_file_and_line(source, script):

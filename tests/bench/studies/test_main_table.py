@@ -16,7 +16,8 @@ def test_every_ranker_has_a_row_a_data_set():
     assert column(grid, "data set") == ["base", "base", "ssli", "ssli"]
     assert column(grid, "HitRate@1")[::2] == [0, 1]
     assert column(grid, "MRR")[::2] == [0.5, 1]
-    assert grid.rows[1][3].std > 0
+    assert grid.rows[1][4].std > 0
+    assert column(grid, "runs") == [1, 3, 1, 3]
     assert column(change, "questions") == [2] * 6
 
 
@@ -81,9 +82,12 @@ def test_answers_add_columns_and_lfs_a_change_of_its_own():
     data = [answered(lakes(2, setting="base"), gold), answered(lakes(2), "")]
     made = lab([FirstStage()], data, generator=Extractive(), answer_judge=Marks())
     main, change = main_table.study_main_table(made).grids[:2]
-    assert [one.name for one in main.columns[3:]] == [
-        "F1", "P", "R", "LFS", "HitRate@1", "HitRate@3", "MRR",
+    assert [one.name for one in main.columns[4:]] == [
+        "F1", "P", "R", "LFS", "LFS std", "answer failed", "answer not judged",
+        "HitRate@1", "HitRate@3", "MRR",
     ]  # fmt: skip
+    assert main.columns[7].heading == "LFS 1-5"
+    assert column(main, "LFS std")[0] == pytest.approx(4.5**0.5)
     assert column(main, "LFS")[0] == 3.5
     assert column(main, "F1")[1] != column(main, "F1")[1]
     assert "LFS" not in column(change, "metric")

@@ -86,12 +86,14 @@ def test_all_studies_write_the_same_bytes_again(tmp_path):
 
 
 def test_the_manifest_says_what_it_depended_on_and_not_when_or_where(tmp_path):
-    plain = manifest(lab([FirstStage()], [lakes(2)], keep=tmp_path))
+    judge = Judge(fixed(0.6, 0.85, 0.95, 0.1, 0.75))
+    plain = manifest(lab([FirstStage(), judge], [lakes(2)], keep=tmp_path))
     text = json.dumps(plain)
     assert str(tmp_path) not in text
     assert plain["datasets"]["ssli"]["questions"] == 2
-    assert plain["rankers"] == {"first stage": {"kind": "first stage"}}
-    assert plain["setup"]["threshold"] == 0.8
+    assert plain["rankers"]["first stage"] == {"kind": "first stage"}
+    assert plain["setup"]["threshold"] is None
+    assert plain["setup"]["thresholds_kept_from"] == {"judge": 0.8}
 
 
 def test_one_of_several_that_needs_a_filter_says_so():
