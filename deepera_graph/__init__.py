@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from deepera_graph.errors import CallError as CallError
     from deepera_graph.errors import DeepEraError as DeepEraError
     from deepera_graph.errors import InputError as InputError
+    from deepera_graph.errors import MissingStoreError as MissingStoreError
     from deepera_graph.errors import PromptError as PromptError
     from deepera_graph.errors import RoleError as RoleError
     from deepera_graph.errors import SettingsError as SettingsError
@@ -101,8 +102,8 @@ _NAMES = {
     "citation": "Citation",
     "export": "export_result",
     "errors": (
-        "AnswerError BackendError BudgetError CallError DeepEraError InputError PromptError "
-        "RoleError SettingsError StoreError WorkerError"
+        "AnswerError BackendError BudgetError CallError DeepEraError InputError MissingStoreError "
+        "PromptError RoleError SettingsError StoreError WorkerError"
     ),
     "judges": "load_backend",
     "judges.base": "Judge PlanRequest",

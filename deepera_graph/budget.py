@@ -21,11 +21,16 @@ if TYPE_CHECKING:
 _METER_KEY = "__deepera_meter"  # keys of this form stay out of checkpoints and traces
 _TAB_KEY = "__deepera_tab"
 _MILLION = 1_000_000
+_REACHED = "budget reached"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What a run may cost; None is no limit. Calls in flight at the limit are finished.
+    """What a run may cost; None is no limit.
+
+    At a limit no new call starts, and calls in flight are finished; when the time is up, calls of a
+    chat model are abandoned, too, counted as failed calls whose tokens nobody knows. Roles of
+    one's own and models that run in this process end what they are doing.
 
     Attributes:
         max_calls: Most model calls, > 0; retries and repeated questions count.
@@ -52,8 +57,13 @@ class Budget:
             is_price = one.name.endswith("price")
             if value is not None and not (value >= 0 if is_price else value > 0):
                 raise SettingsError(f"{one.name} must be > 0, got {value!r}")
-        if self.max_cost is not None and None in (self.input_price, self.output_price):
+        if self.max_cost is not None and not self.has_prices:
             raise SettingsError("max_cost needs input_price and output_price")
+
+    @property
+    def has_prices(self) -> bool:
+        """Whether both prices are known."""
+        return None not in (self.input_price, self.output_price)
 
     def cost(self, usage: Usage) -> float:
         """Return what tokens cost, in the currency of the prices; without prices 0."""
@@ -109,9 +119,14 @@ class Meter:
         with self._lock:
             self.spent += usage
 
+    @property
+    def out_of_time(self) -> str:
+        """What to say when the time is up."""
+        return f"{_REACHED}: {self._budget.max_seconds:g} seconds"
+
     def _check(self, reached: str) -> None:
         if reached:
-            raise BudgetError(f"budget reached: {reached}")
+            raise BudgetError(f"{_REACHED}: {reached}")
 
     def _calls_reached(self) -> str:
         most, n_calls = self._budget.max_calls, self.spent.sent_calls + self._in_flight
@@ -153,6 +168,12 @@ class Tab:
     def check(self, *, after: float) -> None:
         """Make sure that there is still time for a call *after* seconds from now."""
         self._meter.check(after=after)
+
+    def abandoned(self, usage: Usage) -> BudgetError:
+        """Return what a call raises that was in flight when the time was up."""
+        return BudgetError(
+            f"{self._meter.out_of_time}; a call in flight was abandoned", usage=usage
+        )
 
     def start(self) -> None:
         """Let one call start now."""

@@ -11,7 +11,8 @@ DeepEraError
 ├── WorkerError      a worker of an engine was lost over a task, again and again
 ├── BackendError     nothing could be judged: the backend is unreachable or refuses the key
 ├── FailedShareError more calls of a measurement failed than it may leave out
-└── StoreError       a passage store is missing, locked or unreachable
+└── StoreError       a passage store is locked or unreachable
+    └── MissingStoreError  there is none of that name, or no neighbours of it
 """
 
 from deepera_graph.usage import Usage
@@ -98,3 +99,7 @@ class FailedShareError(DeepEraError):
 
 class StoreError(DeepEraError):
     """A passage store is missing, locked or unreachable."""
+
+
+class MissingStoreError(StoreError):
+    """There is no collection of that name, or no store in that folder: it may be mistyped."""

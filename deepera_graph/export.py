@@ -24,7 +24,7 @@ _CITED = re.compile(r"\[([^\[\]]+)\]")
 _LONG_WORD = re.compile(r"[a-z]{4,}")
 _COLUMNS = (
     "decision", "rank", "score", "direction", "title", "authors", "year", "venue", "doi", "url",
-    "quote", "summary", "reason", "id",
+    "section", "page", "quote", "summary", "reason", "id",
 )  # fmt: skip
 
 
@@ -103,6 +103,7 @@ def _describe_whole(result: RerankResult) -> dict[str, Any]:
     return {
         **plain,
         "intent": _describe_intent(result),
+        "direction_counts": result.direction_counts,
         "ranking": [
             {**one, "citation": describe_source(passage.citation)} for passage, one in ranking
         ],
@@ -170,8 +171,15 @@ def _to_csv(result: RerankResult, passages: Iterable[RankedPassage]) -> str:
         source = one.citation
         fields: dict[str, Any] = {**asdict(source), "url": source.link}
         fields |= {"decision": _decision(result, one), "authors": "; ".join(source.authors)}
+        fields |= {"section": one.metadata.get("section"), "page": _pages(one)}
         table.writerow(fields.get(name, getattr(one, name, None)) for name in _COLUMNS)
     return out.getvalue()
+
+
+def _pages(passage: RankedPassage) -> str:
+    """Return the page of a passage from a PDF, or its first and last; empty without any."""
+    first, last = (passage.metadata.get(name) for name in ("page", "last_page"))
+    return "-".join(str(one) for one in (first, last) if one is not None)
 
 
 def _decision(result: RerankResult, passage: RankedPassage) -> str:
@@ -189,7 +197,7 @@ def _decide_and_side(result: RerankResult, passage: RankedPassage) -> str:
 
 def _to_markdown(result: RerankResult, passages: Iterable[RankedPassage]) -> str:
     rows = [
-        f"| {one.rank} | {_decide_and_side(result, one)} | {_show(one.score)} "
+        f"| {one.rank} | {_decide_and_side(result, one)} | {_show(result, one)} "
         f"| {_cite_markdown(one)} | {_cell(one.quote)} | {_cell(one.summary)} |"
         for one in passages
     ]
@@ -247,8 +255,8 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", r"\|").replace("<", "&lt;")
 
 
-def _show(score: float | None) -> str:
-    return "" if score is None else f"{score:.2f}"
+def _show(result: RerankResult, passage: RankedPassage) -> str:
+    return "" if passage.score is None else result.show_score(passage.score)
 
 
 def _to_html(result: RerankResult) -> str:
@@ -272,12 +280,12 @@ def _to_bibtex(result: RerankResult) -> str:
         known = source.link.lower() or source.title
         entries.setdefault((known, "" if known else one.id), []).append(one)
     taken: set[str] = set()
-    return "\n".join(_bibtex_entry(parts, taken) for parts in entries.values())
+    return "\n".join(_bibtex_entry(result, parts, taken) for parts in entries.values())
 
 
-def _bibtex_entry(parts: list[RankedPassage], taken: set[str]) -> str:
+def _bibtex_entry(result: RerankResult, parts: list[RankedPassage], taken: set[str]) -> str:
     source = _merge([one.citation for one in parts])
-    notes = (f"score {_show(one.score)}: {one.quote or one.summary}" for one in parts)
+    notes = (f"score {_show(result, one)}: {one.quote or one.summary}" for one in parts)
     fields = {
         "author": " and ".join(source.authors),
         "title": source.title,

@@ -58,13 +58,14 @@ class Estimate:
         for result in results:
             for stage, used in result.usage.items():
                 usage[stage] = usage.get(stage, Usage()) + used
-        priced = budget is not None and None not in (budget.input_price, budget.output_price)
         return cls(
             n_questions=len(results),
             n_passages=sum(len(result.all_passages) for result in results),
             usage=usage,
             tokens_known=tokens_known,
-            cost=budget.cost(sum(usage.values(), Usage())) if budget and priced else None,
+            cost=budget.cost(sum(usage.values(), Usage()))
+            if budget is not None and budget.has_prices
+            else None,
         )
 
     @property

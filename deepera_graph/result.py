@@ -34,6 +34,7 @@ _STYLE = "text-align:left;vertical-align:top"
 _SHOWN_DROPPED = 5
 _SHOWN_UNASKED = 1  # all for the same reason
 _SHOWN_CHARS = 240
+_DIGITS, _MOST_DIGITS = 2, 7  # of a score
 READS_BY_RULES = ("local", "rules")  # backends whose reading of the question is not worth a line
 
 
@@ -59,11 +60,12 @@ def result_html(result: "RerankResult") -> str:
     )
     if result.fallback is not None:
         head += "<p><b>Below the threshold: the nearest passages, not evidence.</b></p>"
-    rows = [*_rows(result.kept), *_rows(dropped[:_SHOWN_DROPPED]), *_rows(failed)]
+    shown = (*result.kept, *dropped[:_SHOWN_DROPPED], *failed)
+    rows = _rows(result, shown)
     hidden = len(dropped) - _SHOWN_DROPPED
     if hidden > 0:
         rows.append(f"<tr><td colspan='6'>and {hidden} more dropped</td></tr>")
-    rows += _rows(result.not_needed[:_SHOWN_UNASKED])
+    rows += _rows(result, result.not_needed[:_SHOWN_UNASKED])
     titles = "".join(
         f"<th style='{_STYLE}'>{title}</th>"
         for title in ("rank", "score", "was", "source", "passage", "why")
@@ -100,12 +102,12 @@ def describe_calls(usage: Usage) -> str:
     return calls + (f", {usage.failed_calls} more failed" if usage.failed_calls else "")
 
 
-def _rows(passages: "Sequence[RankedPassage]") -> list[str]:
-    return [_row(passage) for passage in passages]
+def _rows(result: "RerankResult", passages: "Sequence[RankedPassage]") -> list[str]:
+    return [_row(result, passage) for passage in passages]
 
 
-def _row(passage: "RankedPassage") -> str:
-    score = "–" if passage.score is None else f"{passage.score:.2f}"
+def _row(result: "RerankResult", passage: "RankedPassage") -> str:
+    score = result.show_score(passage.score)
     score += f"<br>{name_direction(passage.direction)}" if passage.direction else ""
     shade = "font-weight:bold" if passage.kept else "opacity:0.65"
     quote = ""
@@ -293,6 +295,18 @@ class RerankResult:
     def direction_counts(self) -> dict[Direction, int]:
         """How many kept passages support, contradict, ...; those without a direction left out."""
         return count_directions(one.direction for one in self.kept)
+
+    def show_score(self, score: float | None) -> str:
+        """Return a score for readers: two decimals, or as many as tell it from the threshold.
+
+        A score that is below the threshold never looks as if it reached it, nor the other way
+        round: beside a threshold of 0.28 a score of 0.2796 is shown as 0.2796. None is a dash.
+        """
+        if score is None:
+            return "–"
+        shown = (f"{score:.{digits}f}" for digits in range(_DIGITS, _MOST_DIGITS))
+        cut, reaches = float(f"{self.threshold:g}"), score >= self.threshold
+        return next((one for one in shown if (float(one) >= cut) == reaches), f"{score!r}")
 
     @property
     def total_usage(self) -> Usage:

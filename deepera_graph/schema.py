@@ -108,7 +108,7 @@ class RoleAnswer(BaseModel):
 
 
 class Intent(RoleAnswer):
-    """What a question asks for (DeepEra, section 3.2)."""
+    """What a question asks for (DeepEra, section 3)."""
 
     topic: str = Field(description="The scientific domain, e.g. 'molecular biology'.")
     entity_type: str = Field(

@@ -240,15 +240,20 @@ class ChatModel:
         )
 
     async def _charge(self, tab: Tab, asked: Awaitable[AIMessage]) -> AIMessage:
-        """Wait for an answer as long as one call may take; charge it, however it ends."""
-        usage = Usage(failed_calls=1)
+        """Wait for an answer as long as one call may take; charge it, however it ends.
+
+        When the time of the run is up before that, the call is abandoned.
+        """
+        usage, left = Usage(failed_calls=1), tab.seconds_left
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(self._timeout if left is None else min(left, self._timeout)):
                 message = await asked
             usage = _read_usage(message)
             self._breaker.note_answer()
             return message
         except TimeoutError as error:
+            if left is not None and left <= self._timeout:
+                raise tab.abandoned(usage) from error
             late = f"no answer within {self._timeout:g} s"
             raise CallError(late, transport=True, usage=usage) from error
         except Exception as error:  # providers raise types of their own

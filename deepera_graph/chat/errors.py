@@ -69,7 +69,9 @@ def _message(
     error: Exception, status: int | None, secrets: Collection[str], *, unreachable: bool
 ) -> str:
     if status in {401, 403}:
-        none = ", as it was sent none: name the variable that holds it with api_key_env"
+        none = (
+            ", as it was sent none: name the variable that holds it (api_key_env=, --api-key-env)"
+        )
         return f"the server refused the API key (HTTP {status}){none if NO_KEY in secrets else ''}"
     if unreachable:
         return f"the server cannot be reached ({shorten(_root_cause(error), secrets)})"

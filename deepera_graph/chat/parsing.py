@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, Self, TypeVar, get_args
 
 from pydantic import (
     AliasChoices,
@@ -48,6 +48,11 @@ class ReplyModel(BaseModel):
     """Base of what a model replies with."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
+
+    @classmethod
+    def from_words(cls, words: str) -> Self | None:
+        """Return what a reply without any object says; None if it must be asked for again."""
+        return None
 
 
 class IntentReply(ReplyModel):
@@ -294,6 +299,9 @@ def parse_reply(text: str, kind: type[ReplyT], prompt: str = "") -> ReplyT:
     _refuse_unclear(parts, kind)
     found = {piece.text: piece.value for piece in parts.pieces if piece.value is not None}
     if not found:
+        said = None if parts.pieces else kind.from_words(parts.words)
+        if said is not None:
+            return said
         problem = "the reply holds no complete JSON object"
         excerpt = (parts.words or parts.pieces[0].text)[:_LONGEST_EXCERPT]
         raise UnusableReplyError(f"{problem}: {excerpt!r}", repair_note=problem)

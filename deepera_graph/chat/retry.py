@@ -149,7 +149,7 @@ class Retrier:
                 problem = f", after {error}"
                 waited += wait
             except BudgetError as error:
-                raise BudgetError(f"{error}{problem}", usage=failed) from error
+                raise BudgetError(f"{error}{problem}", usage=failed + error.usage) from error
         raise AssertionError("the last attempt returns or raises")
 
     def _seconds_to_wait(

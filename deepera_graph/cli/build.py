@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import islice
@@ -27,9 +28,12 @@ from deepera_graph.cli.options import given, opt, split_names
 from deepera_graph.errors import BackendError, BudgetError, SettingsError
 
 if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
     from deepera_graph.bench.build.builder import BuildEstimate, BuildProgress, BuildResult
     from deepera_graph.bench.build.corpus import Document
     from deepera_graph.bench.build.plan import BuildPlan
+    from deepera_graph.bench.build.workers import Workers
     from deepera_graph.budget import Budget
 
 _CONTINUE = "what was answered is kept, run it again to go on"
@@ -56,6 +60,10 @@ class PlanOptions:
         "Look-alikes in a pool.", metavar="N", default=3, setting="n_distractors"
     )
     attempts: int = _make("Upper bound of attempts at one look-alike.", metavar="N", default=3)
+    verify: bool = _make(
+        "Let the model check each look-alike against the answer: one call more for each.",
+        default=True,
+    )
     golden: Literal["insert", "record"] = _make(
         "When retrieval misses the passage that answers: put it in, or name it beside the pool.",
         default="insert",
@@ -70,7 +78,7 @@ class PlanOptions:
     min_similarity: float | None = _corpus(
         "Smallest cosine that connects two documents.",
         metavar="C",
-        shown="what 19 of 20 documents reach",
+        shown="far below the quartiles of this corpus",
     )
     min_group: int = _corpus(
         "Connected documents needed for them to stay; 1 keeps all.", metavar="N", default=2
@@ -99,6 +107,12 @@ class BuildOptions:
         metavar="MODULE:FACTORY|openai:MODEL",
         shown="LSA over the corpus: no model",
     )
+    qdrant_url: str | None = _corpus(
+        "A Qdrant server that finds the pools, for corpora of more than some 100 000 documents; "
+        "its key is in QDRANT_API_KEY.",
+        metavar="URL",
+        shown="a question is compared with all chunks, in a file",
+    )
     limit: int | None = _corpus("Only the first N documents.", metavar="N", least=1, shown="all")
     dry_run: bool = opt("Only estimate what it would ask of the model.", default=False)
     overwrite: bool = opt("Replace data sets in FOLDER; kept answers are used.", default=False)
@@ -112,6 +126,7 @@ def build(
     plan: PlanOptions,
     chat: options.ChatOptions,
     budget: options.BudgetOptions,
+    engine: options.EngineOptions,
     output: options.OutputOptions,
 ) -> None:
     """Build a benchmark from documents: questions, pools and look-alikes, by a chat model."""
@@ -122,8 +137,9 @@ def build(
         from deepera_graph.bench.build.plan import BuildPlan
         from deepera_graph.bench.data.documents import read_documents
     from deepera_graph.budget import Budget
-    from deepera_graph.cli.opening import search_here
+    from deepera_graph.cli.opening import check_engine, search_here
 
+    check_engine(engine)
     earlier = None
     if chosen.manifest is not None:
         earlier = _Earlier.read(chosen.manifest)
@@ -144,7 +160,7 @@ def build(
         def show(progress: BuildProgress) -> None:
             bar.move(to=progress.n_questions, count=progress.n_answers)
 
-        built = _build(documents_read, chosen, chat, plan=checked, budget=limits, show=show)
+        built = _build(documents_read, chosen, chat, engine, plan=checked, budget=limits, show=show)
     tell(output, built.manifest, lambda: _describe_built(built))
     problems = _find_problems(built, earlier)
     for problem in problems:
@@ -168,37 +184,61 @@ def _build(
     documents: Iterator[Document],
     chosen: BuildOptions,
     chat: options.ChatOptions,
+    engine: options.EngineOptions,
     *,
     plan: BuildPlan,
     budget: Budget,
     show: Callable[[BuildProgress], None],
 ) -> BuildResult:
     from deepera_graph.bench.build.builder import CALLS_AT_ONCE, build
-    from deepera_graph.cli.opening import chat_backend, find_embeddings
+    from deepera_graph.cli.opening import chat_backend, server_key
 
     if not chat.model:
         raise SettingsError("a chat model is needed: give --model, e.g. openai:gpt-5-mini")
     at_once = chat.max_concurrency
     backend = chat_backend(chat)
+    make = None if chosen.embeddings is None else partial(_make_embeddings, chosen.embeddings)
     try:
-        return build(
-            documents,
-            chosen.out,
-            model=backend,
-            plan=plan,
-            generators=split_names("--generator", chosen.generator),
-            embeddings=find_embeddings(chosen.embeddings),
-            calls_at_once=CALLS_AT_ONCE if at_once is None else at_once,
-            budget=budget,
-            overwrite=chosen.overwrite,
-            on_progress=show,
-        )
+        with _open_workers(engine) as workers:
+            return build(
+                documents,
+                chosen.out,
+                model=backend,
+                plan=plan,
+                generators=split_names("--generator", chosen.generator),
+                embeddings=make,
+                calls_at_once=CALLS_AT_ONCE if at_once is None else at_once,
+                budget=budget,
+                overwrite=chosen.overwrite,
+                workers=workers,
+                qdrant_url=chosen.qdrant_url,
+                qdrant_key=server_key(),
+                on_progress=show,
+            )
     except (BudgetError, KeyboardInterrupt) as error:
         say(f"{str(error) or 'interrupted'}; {_CONTINUE}: {go_on_command()}")
         code = SOME_FAILED if isinstance(error, BudgetError) else INTERRUPTED
         raise typer.Exit(code) from error
     except BackendError as error:
         raise BackendError(f"{error}; {_CONTINUE}") from error
+
+
+def _make_embeddings(name: str) -> Embeddings:
+    """Make the embeddings that an option names, here or in a worker."""
+    from deepera_graph.cli.opening import find_embeddings
+
+    made = find_embeddings(name)
+    assert made is not None  # they were named
+    return made
+
+
+def _open_workers(engine: options.EngineOptions) -> AbstractContextManager[Workers]:
+    from deepera_graph.bench.build.workers import Here, RayWorkers
+    from deepera_graph.cli.opening import count_workers
+
+    if engine.engine == "local":
+        return nullcontext(Here())
+    return RayWorkers(count_workers(engine), address=engine.ray_address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,8 +316,7 @@ class _Earlier:
 def _tell_estimate(found: BuildEstimate, budget: Budget, output: options.OutputOptions) -> None:
     """Write what a build would ask of the model, and what that costs where prices are known."""
     total = found.total_usage
-    priced = None not in (budget.input_price, budget.output_price)
-    cost = budget.cost(total) if priced else None
+    cost = budget.cost(total) if budget.has_prices else None
     steps = {step: used.calls for step, used in found.usage.items()}
     plain = {
         "documents": found.n_documents,

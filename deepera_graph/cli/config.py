@@ -45,6 +45,7 @@ _PROVIDERS = frozenset(
     | {"google_genai", "google_vertexai", "groq", "mistralai", "nvidia", "openai", "openrouter"}
     | {"perplexity", "together", "xai"}
 )
+_NOT_SHOWN = "(not shown)"
 _ENVIRONMENT, _GIVEN = 1, 2  # levels; a file is 0
 # An option of a file or the environment is left out where one of these was given nearer by.
 _YIELDS_TO: Mapping[str, Collection[str]] = {
@@ -85,8 +86,10 @@ def show(*, output: ShowOptions) -> None:
     from deepera_graph.cli.console import OK, USAGE, say, write_json
 
     file, found = find_file(), read_config()
-    rows = [(name, found.get(name), OPTIONS[name].metadata) for name in OPTIONS]
     problems = {name: said for name, one in found.items() if (said := find_problem(name, one))}
+    if "api_key_env" in problems:
+        found["api_key_env"] = found["api_key_env"]._replace(value=_NOT_SHOWN)  # may be a key
+    rows = [(name, found.get(name), OPTIONS[name].metadata) for name in OPTIONS]
     if output.as_json:
         plain: dict[str, dict[str, Any]] = {
             name: {"value": value and value.value, "from": value.origin if value else "default"}

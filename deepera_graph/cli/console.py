@@ -284,11 +284,6 @@ def count(n: int, what: str) -> str:
     return f"{n} {what}{'' if n == 1 else 's'}"
 
 
-def show_number(value: float | None) -> str:
-    """Return a score as tables show it; a dash if there is none."""
-    return "–" if value is None else f"{value:.2f}"
-
-
 def tell(output: Any, plain: Any, words: Callable[[], str]) -> None:
     """Write what came out to stdout: as JSON with --json, else in words unless --quiet is given."""
     if output.as_json:
@@ -320,6 +315,13 @@ def check_data(paths: Iterable[Path]) -> None:
     for path in paths:
         if not path.exists() and not str(path).startswith("sample-"):
             raise SettingsError(f"{path} is no data set: there is no such file or folder")
+
+
+def check_input(*paths: Path | None) -> None:
+    """Raise `SettingsError` for a file that is not there: said before packages are imported."""
+    for path in paths:
+        if path is not None and not path.is_file():
+            raise SettingsError(f"there is no file {str(path)!r}")
 
 
 def check_file(path: Path, *, overwrite: bool) -> None:

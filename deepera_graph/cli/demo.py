@@ -19,7 +19,6 @@ from deepera_graph.cli.console import (
     SOME_FAILED,
     count,
     progress_bar,
-    show_number,
     text_console,
     write_json,
 )
@@ -146,7 +145,7 @@ def _overview(trials: Sequence[Trial]) -> Table:
         table.add_row(
             trial.question.id,
             *(_colour(_short_label(trial, one) or "other") for one in (*retrieved, *ranked)),
-            show_number(ranked[0].score) if ranked else "",
+            trial.result.show_score(ranked[0].score) if ranked else "",
             trial.result.outcome,
             ", ".join(dict.fromkeys(kept)) or "nothing",
         )
@@ -199,7 +198,9 @@ def _before_and_after(trial: Trial, n: int) -> Table:
     table.add_column("after: as evidence", ratio=1)
     ranked = trial.result.passages[:n]
     for rank, (before, after) in enumerate(zip(trial.by_retrieval, ranked, strict=False), start=1):
-        score = Text(f"{show_number(after.score)} ", style="bold" if after.kept else "dim")
+        score = Text(
+            f"{trial.result.show_score(after.score)} ", style="bold" if after.kept else "dim"
+        )
         table.add_row(str(rank), _entry(trial, before), score + _entry(trial, after))
     return table
 
@@ -216,7 +217,7 @@ def _show_passage(
 ) -> None:
     near = trial.result.fallback is not None
     head = ("below the threshold: ", "bold red") if near else ("kept ", "bold green")
-    score = f" score {show_number(passage.score)} "
+    score = f" score {trial.result.show_score(passage.score)} "
     console.print(Text.assemble(head, (passage.id, "bold"), score, _label(trial, passage)))
     words = passage.summary or passage.quote
     for text, style in ((words, "italic"), (passage.reason, "dim")):
@@ -235,7 +236,10 @@ def _show_dropped(console: Console, trial: Trial) -> None:
         if place < N_SHOWN or trial.label(passage) == GOLDEN
     ]
     for passage in shown:
-        words = [f"{passage.id} score {show_number(passage.score)}", trial.label(passage)]
+        words = [
+            f"{passage.id} score {trial.result.show_score(passage.score)}",
+            trial.label(passage),
+        ]
         line = " ".join(filter(None, words))
         why = f": {passage.reason}" if passage.reason else ""
         console.print(Text.assemble(("dropped ", "red"), line + why))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from deepera_graph.cli.console import count, say, show_number
+from deepera_graph.cli.console import count, say
 from deepera_graph.errors import SettingsError
 from deepera_graph.export import (
     BELOW,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from deepera_graph.retrieval.store import PassageStore
 
 _SHOWN_CHARS = 300
+_SIGNS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 _MOST_NAMES = 12
 _LOOKED_AT = 200  # passages, to see how many a condition leaves out
 
@@ -63,29 +65,46 @@ def _explain_field(name: str, known: Sequence[str]) -> str:
     )
 
 
+def _describe_condition(name: str, value: Any) -> list[str]:
+    """Return a condition as it is written: ``year>2015``, or a range as two of them."""
+    if isinstance(value, dict) and value and value.keys() <= _SIGNS.keys():
+        return [f"{name}{_SIGNS[bound]}{value[bound]}" for bound in value]
+    shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return [f"{name}={shown}"]
+
+
 def _explain_conditions(where: Mapping[str, Any], n_others: int) -> str:
     if not n_others:
         return "no passage shares a word with the question, with or without --where"
-    shown = " and ".join(f"{name}={value}" for name, value in where.items())
+    shown = " and ".join(
+        part for name, value in where.items() for part in _describe_condition(name, value)
+    )
     n = f"{n_others} or more" if n_others == _LOOKED_AT else f"{n_others}"
     return f"no passage meets --where {shown}, of {n} that the question would find without it"
 
 
-def show_result(console: Console, result: RerankResult, *, verbose: bool = False) -> None:
-    """Show the answer if one was asked for, and the evidence; or the nearest, marked as such."""
+def show_result(
+    console: Console, result: RerankResult, *, verbose: bool = False, quiet: bool = False
+) -> None:
+    """Show the answer if one was asked for, and the evidence; or the nearest, marked as such.
+
+    *quiet* leaves out what is a remark: notes, hints and the closing line.
+    """
     console.print(Text(result.question, style="bold"))
-    for warning in result.warnings:
+    for warning in () if quiet else result.warnings:
         console.print(Text(f"note: {warning}", style="yellow"))
-    if verbose or result.manifest.get("backend") not in READS_BY_RULES:
+    reads_by_rules = result.manifest.get("backend") in READS_BY_RULES
+    if result.all_passages and (verbose or not reads_by_rules):  # without any nobody reads it
         console.print(describe_reading(result))
     if result.fallback is not None:
         words = f"--on-empty {result.fallback} shows the nearest all the same. It is not evidence."
         console.print(Text(f"BELOW THE THRESHOLD: {_none_of(result)}. {words}", style="bold red"))
     _show_answer(console, result)
-    _show_passages(console, result)
+    _show_passages(console, result, quiet=quiet)
     if verbose:
         _show_rest(console, result)
-    console.print(Text(_closing_line(result), style="dim"))
+    if not quiet:
+        console.print(Text(_closing_line(result), style="dim"))
 
 
 def describe_reading(result: RerankResult) -> Text:
@@ -142,10 +161,10 @@ def _show_answer(console: Console, result: RerankResult) -> None:
     console.print()
 
 
-def _show_passages(console: Console, result: RerankResult) -> None:
+def _show_passages(console: Console, result: RerankResult, *, quiet: bool) -> None:
     """Show what was kept, and say what could not be judged beside it; or show the nearest."""
     if not result.kept:
-        _show_nearest(console, result)
+        _show_nearest(console, result, quiet=quiet)
         return
     for passage in result.kept:
         _show_passage(console, result, passage)
@@ -160,7 +179,7 @@ def _show_passage(console: Console, result: RerankResult, passage: RankedPassage
     score = Text.assemble(
         (f"{passage.rank:>2}. ", "dim"),
         ("score " if near else "", "red"),
-        (show_number(passage.score), "bold red" if near else "bold green"),
+        (result.show_score(passage.score), "bold red" if near else "bold green"),
         (f", {BELOW}" if near else "", "red"),
         f"{',' if near else ''} {said}" if said else "",
     )
@@ -181,15 +200,15 @@ def _show_passage(console: Console, result: RerankResult, passage: RankedPassage
     console.print(_indent(Text(why, style="dim")))
 
 
-def _show_nearest(console: Console, result: RerankResult) -> None:
+def _show_nearest(console: Console, result: RerankResult, *, quiet: bool) -> None:
     if result.outcome == "nothing_retrieved":
         console.print("Nothing was retrieved.")
         return
     console.print(Text(describe_outcome(result), style="bold"))
     for passage in result.dropped[:N_NEAREST]:
         _show_passage(console, result, passage)
-    _show_in_lines(console, result.failed[:N_NEAREST])
-    if result.dropped and not result.failed:
+    _show_in_lines(console, result, result.failed[:N_NEAREST])
+    if result.dropped and not result.failed and not quiet:
         console.print(
             "To see more: lower --threshold, raise --retrieve, or keep the best with "
             "--on-empty top1."
@@ -199,12 +218,14 @@ def _show_nearest(console: Console, result: RerankResult) -> None:
 def _show_rest(console: Console, result: RerankResult) -> None:
     """Show every passage that is not shown yet, in a line each."""
     n_shown = 0 if result.kept else N_NEAREST
-    _show_in_lines(console, (*result.dropped[n_shown:], *result.failed[n_shown:]))
+    _show_in_lines(console, result, (*result.dropped[n_shown:], *result.failed[n_shown:]))
 
 
-def _show_in_lines(console: Console, passages: Sequence[RankedPassage]) -> None:
+def _show_in_lines(
+    console: Console, result: RerankResult, passages: Sequence[RankedPassage]
+) -> None:
     for passage in passages:
-        score = show_number(passage.score)
+        score = result.show_score(passage.score)
         line = f"{passage.rank:>2}. {score}  [{passage.id}] {passage.citation}: {passage.reason}"
         console.print(Text(line.removesuffix(": "), style="dim"))
 

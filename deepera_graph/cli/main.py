@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Coroutine, Sequence
 from functools import cache
 from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
 from string import Template
 from typing import Annotated, Any
@@ -28,6 +29,7 @@ from deepera_graph.errors import (
     BackendError,
     DeepEraError,
     FailedShareError,
+    MissingStoreError,
     SettingsError,
     StoreError,
 )
@@ -46,6 +48,7 @@ COMMANDS = {  # and the module that each is a function of
     "config show": "config",
     "bench table": "bench",
     "bench multihop": "bench",
+    "bench bioasq": "bioasq.study",
     "bench build": "build",
     "bench natural": "bench",
     "bench mix": "bench",
@@ -53,6 +56,13 @@ COMMANDS = {  # and the module that each is a function of
     "bench realism": "bench",
     "bench study": "study",
     "bench report": "study",
+    "bioasq read": "bioasq.corpus",
+    "bioasq index": "bioasq.corpus",
+    "bioasq search": "bioasq.search",
+    "bioasq ensemble": "bioasq.search",
+    "bioasq answer": "bioasq.answer",
+    "bioasq check": "bioasq.evaluate",
+    "bioasq evaluate": "bioasq.evaluate",
     "judge train": "judge",
     "judge reader": "judge",
     "judge evaluate": "judge",
@@ -173,20 +183,27 @@ class _Commands(_Group):
         except KeyboardInterrupt as error:
             say("interrupted")
             raise typer.Exit(INTERRUPTED) from error
-        except (BackendError, StoreError) as error:
-            say(str(error))
-            raise typer.Exit(UNREACHABLE) from error
-        except FailedShareError as error:
-            say(str(error))
-            raise typer.Exit(SOME_FAILED) from error
         except DeepEraError as error:
             say(f"{error}{_origin_of(error)}")
-            raise typer.Exit(USAGE) from error
+            raise typer.Exit(_code_of(error)) from error
         except BrokenPipeError:
             raise  # typer ends quietly when nobody reads on
         except OSError as error:
             say(f"{error.filename or 'a file'}: {error.strerror or error}")
             raise typer.Exit(SOME_FAILED) from error
+
+
+_ENDS: tuple[tuple[type[DeepEraError], int], ...] = (  # the first that fits
+    (MissingStoreError, USAGE),
+    (BackendError, UNREACHABLE),
+    (StoreError, UNREACHABLE),
+    (FailedShareError, SOME_FAILED),
+    (DeepEraError, USAGE),
+)
+
+
+def _code_of(error: DeepEraError) -> int:
+    return next(code for kind, code in _ENDS if isinstance(error, kind))
 
 
 _CHOICE, _QUOTED = re.compile(r"'([^']*)' is not one of (.*)"), re.compile(r"'([^']*)'")
@@ -212,7 +229,21 @@ def _plain_message(error: typer.TyperException, given: Sequence[str]) -> str:
         hint = suggest_value(chosen[1], _QUOTED.findall(chosen[2]))
     if not value or value.removeprefix(", got ") not in message:
         message += value
-    return message + hint
+    return message + (hint or _explain_ask(error, given))
+
+
+def _explain_ask(error: typer.TyperException, given: Sequence[str]) -> str:
+    """Say how a question of several words is given, and how `ask` writes into a file."""
+    if list(given[:1]) != ["ask"]:
+        return ""
+    if getattr(error, "option_name", "") in ("-o", "--out", "--output"):
+        return "; it writes to stdout: --format csv > evidence.csv"
+    words = list(takewhile(lambda one: not one.startswith("-"), given[1:]))
+    if "unexpected extra argument" not in error.format_message() or len(words) < 3:
+        return ""
+    source = [words.pop()] if Path(words[-1]).exists() else []
+    shown = " ".join([f'"{" ".join(words)}"', *source])
+    return f"; put the question in quotes: deepera ask {shown}"
 
 
 def _value(error: typer.TyperException, given: Sequence[str]) -> str:
@@ -315,7 +346,7 @@ _list_commands()
 
 
 def run() -> None:
-    """Run the command line and end the process."""
+    """Run the command line and end the process; `deepera_graph.__main__` comes before it."""
     _ignore_dropped_coroutines()
     speak_any_encoding()
     try:

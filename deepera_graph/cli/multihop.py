@@ -117,8 +117,9 @@ def ask_in_steps(
             from deepera_graph.multihop.expansion import expand_hops
 
             found = expand_hops(question, _find_in(opened, conditions), k=k or _K)
-            _tell_what_lacks(found, opened, conditions)
-        _write(_hops_as_dict(found) if as_json else _hops_as_text(found), as_json=as_json)
+            _tell_what_lacks(found, opened, conditions, quiet=quiet)
+        shown = _hops_as_dict(found) if as_json else _hops_as_text(found, closing=not quiet)
+        _write(shown, as_json=as_json)
         return OK
     from deepera_graph.cli.opening import chat_backend, judgements_of
     from deepera_graph.multihop.agent import MultiHopAgent
@@ -141,7 +142,7 @@ def ask_in_steps(
         result = _follow(agent, question, quiet=quiet)
     if result.outcome == "failed" and not any(one["answer"] for one in result.steps):
         raise BackendError(result.problems[0] if result.problems else result.answer["cause"])
-    _write(result.to_dict() if as_json else result.to_text(), as_json=as_json)
+    _write(result.to_dict() if as_json else result.to_text(closing=not quiet), as_json=as_json)
     return OK if result.outcome in ("answered", "insufficient_evidence") else SOME_FAILED
 
 
@@ -207,7 +208,11 @@ def _write(found: Any, *, as_json: bool) -> None:
 
 
 def _tell_what_lacks(
-    found: HopResult, opened: PassageStore | WordIndex, conditions: dict[str, Any]
+    found: HopResult,
+    opened: PassageStore | WordIndex,
+    conditions: dict[str, Any],
+    *,
+    quiet: bool,
 ) -> None:
     """Say on stderr why nothing was found, or that what was found has little of the question.
 
@@ -221,7 +226,7 @@ def _tell_what_lacks(
         asked = {stem(word): word for word in content_words(found.question)}
         shared = {one for each in found.passages for one in stems(join_title(each.passage))}
         missing = [word for name, word in asked.items() if name not in shared]
-        if 2 * len(missing) > len(asked):
+        if 2 * len(missing) > len(asked) and not quiet:
             say(f"note: the passages have few words of the question; none has {', '.join(missing)}")
     elif conditions:
         from deepera_graph.cli.evidence import find_candidates
@@ -259,8 +264,8 @@ def _hops_as_dict(found: HopResult) -> dict[str, Any]:
     }
 
 
-def _hops_as_text(found: HopResult) -> str:
-    """Return the passages in path order, each with what led to it."""
+def _hops_as_text(found: HopResult, *, closing: bool) -> str:
+    """Return the passages in path order, each with what led to it, and how they were found."""
     lines = [" ".join(found.question.split()), ""]
     for number, one in enumerate(found.passages, start=1):
         source = _citation(one)
@@ -271,12 +276,13 @@ def _hops_as_text(found: HopResult) -> str:
             f"    {_short(one.passage.page_content)}",
             f"    {led}found by “{' '.join(one.query.split())}”",
         ]
-    lines += [
-        "",
-        f"{count(len(found.passages), 'passage')} of {len(found.ranked)} that were read, in path "
-        f"order, after {found.n_searches} searches; no judge has read them: for an answer give "
-        "--model",
-    ]
+    if closing:
+        lines += [
+            "",
+            f"{count(len(found.passages), 'passage')} of {len(found.ranked)} that were read, in "
+            f"path order, after {found.n_searches} searches; no judge has read them: for an answer "
+            "give --model",
+        ]
     return "\n".join(lines)
 
 

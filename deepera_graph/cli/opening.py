@@ -20,7 +20,7 @@ import typer
 from deepera_graph.budget import Budget
 from deepera_graph.cli import options
 from deepera_graph.cli.console import MOST_TOLD, OK, SOME_FAILED, progress_bar, say
-from deepera_graph.errors import SettingsError, StoreError
+from deepera_graph.errors import MissingStoreError, SettingsError, StoreError
 from deepera_graph.judges import NAMED, load_backend, parse_name
 from deepera_graph.packages import call_foreign
 from deepera_graph.settings import Preset, Settings, check_at_least, preset, suggest_value
@@ -47,6 +47,7 @@ _NAMES = (*NAMED, "llm", "encoder:MODEL")
 _PLAIN_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,39}")
 _KEY_VARIABLE = "OPENAI_API_KEY"
 _SERVER_KEY_VARIABLE = "QDRANT_API_KEY"
+_SENTENCES = "sentence-transformers"
 _LOCAL_EMBEDDINGS = "langchain_deepera:EvidenceEmbeddings"
 _NEIGHBOURS = "neighbours"
 _MOST_KEPT = 1000  # records that could not be used
@@ -126,8 +127,12 @@ def chat_backend(chat: options.ChatOptions, **how: Any) -> Backend:
 def check_server(chat: options.ServerOptions) -> None:
     """Raise `SettingsError` unless the address is one, and the variable holds a key."""
     variable = chat.api_key_env
-    if variable is not None and not os.environ.get(variable):
-        raise SettingsError(_describe_missing_key(variable))
+    if variable is not None:
+        _check_variable(variable)
+        if not os.environ.get(variable):
+            raise SettingsError(
+                f"no API key: the environment variable {variable} (--api-key-env) is not set"
+            )
     of_openai = (chat.model or "").startswith("openai:") and chat.base_url is None
     if of_openai and variable is None and not os.environ.get(_KEY_VARIABLE):
         raise SettingsError(
@@ -143,14 +148,16 @@ def _check_url(url: str) -> None:
         raise SettingsError(f"--base-url must start with http:// or https://, got {url!r}")
 
 
-def _describe_missing_key(variable: str) -> str:
-    """Name the variable, unless the key itself was given in its place."""
-    if _PLAIN_VARIABLE.fullmatch(variable):
-        return f"no API key: the environment variable {variable} (--api-key-env) is not set"
-    return (
-        "no API key: --api-key-env takes the name of an environment variable that is set, "
-        "not the key itself"
-    )
+def _check_variable(name: str) -> None:
+    """Raise `SettingsError`, without the name, if the key itself may have been given in its place.
+
+    A name that is not written like one, as `MY_KEY` is, counts if there is such a variable.
+    """
+    if not _PLAIN_VARIABLE.fullmatch(name) and not os.environ.get(name):
+        raise SettingsError(
+            "no API key: --api-key-env takes the name of an environment variable that is set, "
+            "not the key itself"
+        )
 
 
 def rates_of(chat: options.ChatOptions) -> dict[str, float]:
@@ -384,7 +391,7 @@ def load_neighbours(store: options.StoreOptions) -> NeighbourGraph:
 
     folder = neighbours_of(store, store.collection or "")
     if not folder.is_dir():
-        raise StoreError(
+        raise MissingStoreError(
             f"collection {store.collection!r} has no neighbours yet: "
             f"deepera index SOURCE --collection {store.collection} --neighbours 16"
         )
@@ -399,7 +406,7 @@ def place_of(store: options.PlaceOptions) -> dict[str, Any]:
     return {
         "path": store.path if on_server else store.path or options.data_folder(),
         "url": store.qdrant_url,
-        "api_key": os.environ.get(_SERVER_KEY_VARIABLE) if on_server else None,
+        "api_key": server_key() if on_server else None,
     }
 
 
@@ -407,8 +414,9 @@ def _find_recorded(store: options.StoreOptions, recorded: str) -> Embeddings | N
     """Return the embeddings that a collection was made with: ours, or those that are configured."""
     if store.embeddings is None and recorded != _LOCAL_EMBEDDINGS.partition(":")[2]:
         kind, _, model = recorded.partition(":")
-        of_openai = kind == "OpenAIEmbeddings" and model
-        name = f"openai:{model}" if of_openai else "MODULE:FACTORY, a function that makes them"
+        known = {"OpenAIEmbeddings": "openai", "SentenceEmbeddings": _SENTENCES}
+        of_known = f"{known[kind]}:{model}" if kind in known and model else ""
+        name = of_known or "MODULE:FACTORY, a function that makes them"
         raise SettingsError(
             f"collection {store.collection!r} was made with {recorded}: give --embeddings {name}"
         )
@@ -541,6 +549,10 @@ def find_embeddings(embeddings: str | None) -> Embeddings | None:
     head, tail = _split_embeddings(embeddings)
     if head == "openai":
         return _openai_embeddings(tail)
+    if head == _SENTENCES:
+        from deepera_graph.retrieval.sentence_embeddings import SentenceEmbeddings
+
+        return SentenceEmbeddings(tail)
     from langchain_core.embeddings import Embeddings
 
     what = f"--embeddings {embeddings}"
@@ -551,12 +563,16 @@ def find_embeddings(embeddings: str | None) -> Embeddings | None:
 
 
 def _split_embeddings(embeddings: str) -> tuple[str, str]:
+    from deepera_graph.retrieval import SHORT_NAMES
+
     name = _LOCAL_EMBEDDINGS if embeddings == "local" else embeddings
+    if name in SHORT_NAMES:
+        name = f"{_SENTENCES}:{name}"
     head, colon, tail = name.partition(":")
     if not colon or not head or not tail:
         raise SettingsError(
-            "--embeddings must be 'local', 'package.module:factory' or 'openai:model', "
-            f"got {embeddings!r}"
+            "--embeddings must be 'local', 'package.module:factory', 'openai:model', "
+            f"'{_SENTENCES}:model' or {', '.join(map(repr, SHORT_NAMES))}, got {embeddings!r}"
         )
     return head, tail
 
@@ -600,11 +616,21 @@ def open_engine(
     from deepera_graph.jobs.ray import JudgingWork, RayEngine
 
     work = JudgingWork.of(reranker, cache)
-    n_workers = engine.workers or min(os.cpu_count() or 1, _MAX_WORKERS)
-    return RayEngine(work, n_workers=n_workers, address=engine.ray_address)
+    return RayEngine(work, n_workers=count_workers(engine), address=engine.ray_address)
+
+
+def count_workers(engine: options.EngineOptions) -> int:
+    """Return how many workers there are to be on Ray."""
+    return engine.workers or min(os.cpu_count() or 1, _MAX_WORKERS)
+
+
+def server_key() -> str | None:
+    """Return the key of a Qdrant server, from the environment."""
+    return os.environ.get(_SERVER_KEY_VARIABLE)
 
 
 _CHECKS: Mapping[str, Callable[[Any], object]] = {
+    "api_key_env": _check_variable,
     "backend": _parse_kind,
     "base_url": _check_url,
     "cascade": partial(check_at_least, "cascade", least=1),

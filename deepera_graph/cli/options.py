@@ -199,7 +199,13 @@ class OutputOptions:
     """What is shown."""
 
     as_json: bool = opt("Write JSON, for programs.", "--json", default=False)
-    quiet: bool = opt("No progress bar and no closing line.", "--quiet", "-q", default=False)
+    quiet: bool = opt(
+        "No progress bar, no remarks, no closing line.",
+        "--quiet",
+        "-q",
+        brief="Show the result alone.",
+        default=False,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -343,7 +349,9 @@ class BudgetOptions:
         shown="no limit",
     )
     max_seconds: float | None = _cost(
-        "Start no call after this many seconds.", metavar="S", shown="no limit"
+        "Longest time, in seconds: then no call starts, and those in flight are abandoned.",
+        metavar="S",
+        shown="no limit",
     )
     max_cost: float | None = _cost(
         "Upper bound of the cost, in the currency of the prices; needs both prices.",
@@ -366,7 +374,7 @@ class FilterOptions:
         "between scores, [b]quantile:0.1[/b] keeps the best tenth (neither goes below 0.5, or "
         "below FLOOR: gap:FLOOR, quantile:SHARE:FLOOR), [b]mechanism=0.7,default=0.8[/b] depends "
         "on the kind of question.",
-        brief="Lowest score that is kept, from 0 to 1, or a rule. [the judge's own]",
+        brief="Lowest score that is kept, from 0 to 1, or a rule. \\[the judge's own]",
         metavar="T|RULE",
         shown="the judge's own: 0.8 for a chat model",
     )
@@ -486,10 +494,11 @@ class StoreOptions(PlaceOptions, _CollectionOption):
     """Where passages are."""
 
     embeddings: str | None = _store(
-        "[b]local[/b]: those of the local judge, no key. [b]openai:MODEL[/b], or "
+        "[b]local[/b]: those of the local judge, no key. [b]openai:MODEL[/b]. [b]bge-large-en[/b] "
+        "or [b]sentence-transformers:MODEL[/b] (extra sentence-transformers). "
         "[b]MODULE:FACTORY[/b], a function that returns LangChain Embeddings. A collection made "
         "with embeddings is searched with the same ones.",
-        brief="[b]local[/b], [b]openai:MODEL[/b] or a function of yours.",
+        brief="[b]local[/b], [b]openai:MODEL[/b], [b]bge-large-en[/b] or a function of yours.",
         metavar="NAME",
     )
 
@@ -538,8 +547,8 @@ class EngineOptions:
         default="local",
     )
     workers: int | None = _engine(
-        "With --engine ray: number of worker processes, one CPU each. Limits are divided among "
-        "them.",
+        "With --engine ray: number of worker processes, one CPU each. `rerank` divides its limits "
+        "among them.",
         metavar="N",
         least=1,
         shown="one a CPU, at most 16",

@@ -189,15 +189,24 @@ def _find_neighbours(
         return None
     from deepera_graph.multihop.graph import K, NeighbourGraph
 
-    known = NeighbourGraph.load(folder) if folder.is_dir() else None
+    known, n = NeighbourGraph.load(folder) if folder.is_dir() else None, opened.count()
     own = opened.vectorstore.embeddings
-    with progress_bar("finding neighbours", total=opened.count(), hidden=quiet) as bar:
+    k = store.neighbours or (known.k if known is not None else K)
+    if k >= n:
+        has = f"{store.collection!r} has {count(n, 'passage')}"
+        again = f"give --neighbours {k} again when there are more"
+        if n < 2:
+            say(f"note: {has}, so there are no neighbours to find; {again}")
+            return None
+        if not quiet:
+            say(f"note: {has}, so each gets {count(n - 1, 'neighbour')}, not {k}; {again}")
+        k = n - 1
+    with progress_bar("finding neighbours", total=n, hidden=quiet) as bar:
 
         def watch(n: int) -> None:
             bar.move(to=n, count=n)
 
         using = None if own is not None else find_embeddings("local")
-        k = store.neighbours or (known.k if known is not None else K)
         by = store.neighbours_by or (known.kind if known is not None else None)
         if known is not None and (k, by) == (known.k, known.kind):
             graph = known.update(opened, using, on_progress=watch)
@@ -256,7 +265,7 @@ def ask(
         raise SettingsError("--explore goes with --adaptive")
     if source is not None and Path(question).is_file() and not Path(source).exists():
         raise InputError(f"the QUESTION comes first, then the SOURCE: {question!r} is a file")
-    _check_one_place(source, store)
+    _check_one_place(question, source, store)
     read = None if source is None else Source(source, reading, verbose=output.verbose)
     if hops.multihop:
         raise typer.Exit(
@@ -291,7 +300,7 @@ def ask(
     failed = _tell_failures(result)
     form = "json" if output.as_json else search.format
     if form == "text":
-        show_result(text_console(), result, verbose=output.verbose)
+        show_result(text_console(), result, verbose=output.verbose, quiet=output.quiet)
     else:
         written = export_result(result, form, whole=output.verbose)
         write_bytes(written.encode("utf-8", "backslashreplace"))
@@ -335,10 +344,15 @@ def _read_value(text: str) -> Any:
         return text
 
 
-def _check_one_place(source: str | None, store: options.StoreOptions) -> None:
+def _check_one_place(question: str, source: str | None, store: options.StoreOptions) -> None:
+    are_words = source is not None and f"{question}{source}".isalpha()
+    unquoted = are_words and not Path(source or "").exists()
+    hint = f'; put the question in quotes: deepera ask "{question} {source} ..."'
     if (source is None) == (store.collection is None):
         given = "both were given" if source is not None else "neither was given"
-        raise SettingsError(f"give a SOURCE or --collection: {given}")
+        raise SettingsError(f"give a SOURCE or --collection: {given}{hint if unquoted else ''}")
+    if unquoted:
+        raise SettingsError(f"there is no file or folder {source!r}{hint}")
     if source is not None and (store.path or store.qdrant_url):
         raise SettingsError("--path and --qdrant-url go with --collection; a SOURCE is in memory")
 

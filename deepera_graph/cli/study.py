@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from deepera_graph.cli import options
-from deepera_graph.cli.console import check_file, check_folder, needing, ranking_bars, say, tell
+from deepera_graph.cli.console import (
+    check_file,
+    check_folder,
+    needing,
+    ranking_bars,
+    say,
+    tell,
+    write_json,
+)
 from deepera_graph.cli.options import given, opt, split_names
 from deepera_graph.errors import SettingsError
 
@@ -227,7 +235,7 @@ def study(
     _tell_missing(runner)
     tell(
         output,
-        [_plain(*one) for one in done],
+        [plain_result(one.name, result) for one, result in done],
         lambda: "\n".join(format_study(*one, figures=False) for one in done),
     )
 
@@ -251,7 +259,9 @@ def report(
         text = render_report(chosen, runner, fresh=fresh, n_worst=page.worst)
     page.out.write_text(text, encoding="utf-8", newline="\n")
     _tell_missing(runner)
-    if not output.quiet:
+    if output.as_json:
+        write_json({"page": str(page.out), "studies": [one.name for one in chosen]})
+    elif not output.quiet:
         say(f"wrote {page.out}")
 
 
@@ -394,9 +404,10 @@ def _files(chosen: Sequence[Study], *, nested: bool) -> list[str]:
     return [f"{chosen[0].name}.md", MANIFEST]
 
 
-def _plain(study: Study, result: StudyResult) -> dict[str, Any]:
+def plain_result(name: str, result: StudyResult) -> dict[str, Any]:
+    """Return what a study found, for JSON."""
     return {
-        "experiment": study.name,
+        "experiment": name,
         "findings": list(result.findings),
         "tables": [
             {

@@ -115,10 +115,10 @@ class Trial:
             first, *others = self.wrongly_kept
             also = f"; and {', '.join(one.id for one in others)}" if others else ""
             label = self.label(first) or "no evidence"
-            found.append(f"kept {first.id}, {label}, {_show(first)}{also}")
+            found.append(f"kept {first.id}, {label}, {self._show(first)}{also}")
         if self.missed:
             best = self.missed[0]
-            found.append(f"missed the evidence {best.id}, {_show(best)}")
+            found.append(f"missed the evidence {best.id}, {self._show(best)}")
         return found
 
     def label(self, passage: RankedPassage) -> str:
@@ -154,12 +154,12 @@ class Trial:
             "retrieval_score": passage.retrieval_score,
         }
 
+    def _show(self, passage: RankedPassage) -> str:
+        score = passage.score
+        return "not judged" if score is None else f"score {self.result.show_score(score)}"
+
     def _is_golden_first(self, passages: Sequence[RankedPassage]) -> bool:
         return bool(passages) and self.label(passages[0]) == GOLDEN
-
-
-def _show(passage: RankedPassage) -> str:
-    return "not judged" if passage.score is None else f"score {passage.score:.2f}"
 
 
 def run_trials(

@@ -315,12 +315,14 @@ class _Trial:
     found: str
     error: CallError | None = None
 
-    @property
-    def finding(self) -> Finding:
+    def finding(self, *, others_work: bool) -> Finding:
+        """Return how it went; it is no matter if another way works."""
         name = f"method: {_NAMES[self.mode]}"
         if self.outcome == "usable":
             return Finding(name, "ok", self.found)
-        advice = "no action needed as long as another method works"
+        advice = "no action needed: another method works"
+        if not others_work:
+            advice = "no method gives a usable answer, see structured answers"
         if self.outcome == "unusable":
             advice = "the server supports it; a larger model would answer better"
         return Finding(name, "warn", self.found, advice)
@@ -347,8 +349,9 @@ def _check_answers(
     sent = find_key_variable(base_url, key_variable) if is_openai else key_variable
     accepted = " and the key" if os.environ.get(sent or "", "").strip() else " without a key"
     yield Finding(_ANSWERS, "ok", "the server took the call" + accepted)
-    yield from (trial.finding for trial in trials)
     best = _find_best(trials, chat)
+    one_works = any(trial.outcome == "usable" for trial in trials)
+    yield from (trial.finding(others_work=one_works) for trial in trials)
     if best is None:
         advice = "use another model or another server: no answer of this one can be read"
         yield Finding(_STRUCTURED, "fail", "no method gives an answer in JSON", advice)

@@ -27,7 +27,7 @@ from pathlib import Path
 from socket import create_connection
 from tempfile import TemporaryDirectory
 from time import monotonic
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from deepera_graph.budget import Budget, Meter
 from deepera_graph.cache.store import JudgementCache
@@ -122,6 +122,19 @@ class Share:
         return value / self.n_workers if name in _RATES else value
 
 
+class Work(Protocol):
+    """What workers do, as plain data: it is sent to them. `JudgingWork` judges lines."""
+
+    def at_once(self, share: Share) -> int:
+        """How many tasks a worker does at the same time, >= 1."""
+
+    def open(self, share: Share) -> AbstractContextManager[Callable[[Any], Awaitable[Any]]]:
+        """Give what does a task; a `SettingsError` if a worker cannot get ready."""
+
+    def cost(self, done: Any) -> Usage:
+        """What a task has cost."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgingWork:
     """How a worker in another process judges lines, as plain data without secrets.
@@ -182,7 +195,7 @@ class Worker:
 
     def __init__(self, work: bytes, share: Share, path: list[str]) -> None:
         sys.path.extend(one for one in path if one not in sys.path and Path(one).exists())
-        self._work: JudgingWork = pickle.loads(work)
+        self._work: Work = pickle.loads(work)
         self._share = share
         self._block = ExitStack()
 
@@ -191,8 +204,8 @@ class Worker:
         self._slots = asyncio.Semaphore(self._work.at_once(self._share))
         self._judge = self._block.enter_context(self._work.open(self._share))
 
-    async def judge(self, line: QuestionLine) -> JudgedLine:
-        """Judge a line."""
+    async def judge(self, line: Any) -> Any:
+        """Judge a line, or what else the work is."""
         async with self._slots:
             return await self._judge(line)
 
@@ -222,7 +235,7 @@ class RayEngine:
     `SettingsError` if a worker cannot get ready, and a `BackendError` if the cluster has no room.
     """
 
-    def __init__(self, work: JudgingWork, *, n_workers: int, address: str | None = None) -> None:
+    def __init__(self, work: Work, *, n_workers: int, address: str | None = None) -> None:
         if n_workers < 1:
             raise SettingsError(f"--workers must be >= 1, got {n_workers}")
         self._work, self._n_workers, self._address = work, n_workers, address
@@ -251,8 +264,8 @@ class RayEngine:
     def __exit__(self, *error: Any) -> None:
         self._block.close()
 
-    def start(self, line: QuestionLine) -> "Future[JudgedLine]":
-        """Return what will be made of a question, without waiting."""
+    def start(self, line: Any) -> "Future[Any]":
+        """Return what will be made of a question, or another task, without waiting."""
         return self._driver.start(line)
 
     def _open_all(self) -> None:
@@ -282,7 +295,7 @@ class RayEngine:
         slot.worker = self._ray.remote(Worker).options(**options).remote(work, share, self._path)
         return slot.worker.open.remote()
 
-    async def _judge(self, line: QuestionLine) -> JudgedLine:
+    async def _judge(self, line: Any) -> Any:
         """Judge a question in a worker that has a seat free, again if that worker is lost."""
         slot = await self._seats.get()
         try:
@@ -293,7 +306,7 @@ class RayEngine:
         finally:
             self._seats.put_nowait(slot)
 
-    async def _judge_alone(self, slot: _Slot, line: QuestionLine) -> JudgedLine:
+    async def _judge_alone(self, slot: _Slot, line: Any) -> Any:
         slot.n_suspects += 1
         slot.no_suspects.clear()
         try:
@@ -309,10 +322,10 @@ class RayEngine:
             if not slot.n_suspects:
                 slot.no_suspects.set()
 
-    async def _ask(self, slot: _Slot, line: QuestionLine) -> JudgedLine:
+    async def _ask(self, slot: _Slot, line: Any) -> Any:
         worker = slot.worker
         try:
-            judged: JudgedLine = await worker.judge.remote(line)
+            judged = await worker.judge.remote(line)
         except self._lost:
             slot.is_lost = slot.is_lost or worker is slot.worker
             raise

@@ -88,15 +88,18 @@ class MultiHopResult:
             (0, self.answer["evidence"]),
         ]
 
-    def to_text(self) -> str:
-        """Return the path and the answer for a reader, a step after the other."""
+    def to_text(self, *, closing: bool = True) -> str:
+        """Return the path and the answer for a reader, a step after the other.
+
+        Args:
+            closing: Whether a last line tells how it ended, with calls, tokens and seconds.
+        """
         lines = [sanitize_line(self.question), ""]
         for step in self.steps:
             lines += _step_lines(step)
         lines += _answer_lines(self.answer)
         lines += [f"note: {sanitize_line(one)}" for one in self.problems]
-        lines.append(self._closing_line())
-        return "\n".join(lines)
+        return "\n".join([*lines, *([self._closing_line()] if closing else [])])
 
     def _closing_line(self) -> str:
         n, used = len(self.steps), self.total_usage

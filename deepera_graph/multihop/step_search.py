@@ -61,7 +61,7 @@ class Retrieve(Runnable[StepTask, dict[str, Any]]):
         uncertainty: AnswerUncertainty | None,
     ) -> None:
         self._retriever, self._judge = retriever, judge
-        self._source = _as_runnable(retriever, settings.step_passages)
+        self._source = as_search(retriever, settings.step_passages)
         self._most, self._uncertainty = settings.step_passages, uncertainty
 
     def invoke(
@@ -70,7 +70,7 @@ class Retrieve(Runnable[StepTask, dict[str, Any]]):
         """Search, and judge if there is a judge."""
         found = _Found(input)
         try:
-            with _named("the search failed"):
+            with named_errors("the search failed"):
                 if isinstance(self._source, AdaptiveRetriever):
                     source = self._revised(found, config)
                     found.take_run(source.find(found.question, k=self._k, config=config))
@@ -78,7 +78,7 @@ class Retrieve(Runnable[StepTask, dict[str, Any]]):
                     found.passages = self._source.invoke(found.question, config)
             found.keep_distinct()
             if self._judge is not None and found.passages:
-                with _named("the judge failed"):
+                with named_errors("the judge failed"):
                     asked = found.question_for_judge()
                     found.take(self._judge.rerank(asked, found.passages, config=config))
         except DeepEraError as error:
@@ -91,7 +91,7 @@ class Retrieve(Runnable[StepTask, dict[str, Any]]):
         """Do what `invoke` does, in the running loop."""
         found = _Found(input)
         try:
-            with _named("the search failed"):
+            with named_errors("the search failed"):
                 if isinstance(self._source, AdaptiveRetriever):
                     source = self._revised(found, config)
                     found.take_run(await source.afind(found.question, k=self._k, config=config))
@@ -99,7 +99,7 @@ class Retrieve(Runnable[StepTask, dict[str, Any]]):
                     found.passages = await self._source.ainvoke(found.question, config)
             found.keep_distinct()
             if self._judge is not None and found.passages:
-                with _named("the judge failed"):
+                with named_errors("the judge failed"):
                     asked = found.question_for_judge()
                     found.take(await self._judge.arerank(asked, found.passages, config=config))
         except DeepEraError as error:
@@ -238,7 +238,7 @@ def _has_text(passage: Document) -> bool:
 
 
 @contextmanager
-def _named(what: str) -> Iterator[None]:
+def named_errors(what: str) -> Iterator[None]:
     """Turn whatever the caller's own code raises into an error of ours that says what failed."""
     try:
         yield
@@ -248,16 +248,16 @@ def _named(what: str) -> Iterator[None]:
         raise StoreError(f"{what}: {type(error).__name__}: {error}") from error
 
 
-def _as_runnable(source: Any, k: int) -> Runnable[str, Any]:
-    """Return what is searched as a Runnable of the question."""
+def as_search(source: Any, k: int, **how: Any) -> Runnable[str, Any]:
+    """Return what is searched as a Runnable of the question; *how* is for a passage store."""
     if isinstance(source, VectorStore):
         return source.as_retriever(search_kwargs={"k": k})
     if isinstance(source, Runnable):
         return source
     if callable(getattr(source, "search", None)):
         asearch = getattr(source, "asearch", None)
-        more = {"afunc": partial(asearch, k=k)} if asearch else {}
-        return RunnableLambda(partial(source.search, k=k), name="search", **more)
+        more = {"afunc": partial(asearch, k=k, **how)} if asearch else {}
+        return RunnableLambda(partial(source.search, k=k, **how), name="search", **more)
     if callable(source):
         return RunnableLambda(source, name="search")
     raise SettingsError(

@@ -6,6 +6,13 @@ second to load.
 
 from pathlib import Path
 
+# Names that papers use for models of sentence-transformers, and where these are.
+SHORT_NAMES = {
+    "bge-large-en": "BAAI/bge-large-en",
+    "bge-base-en": "BAAI/bge-base-en",
+    "bge-small-en": "BAAI/bge-small-en",
+}
+
 
 def find_folder(store: str | Path, collection: str) -> Path | None:
     """Return the folder that Qdrant's embedded mode gives a collection; None if there is none.

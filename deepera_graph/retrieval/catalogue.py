@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from qdrant_client import models
 
-from deepera_graph.errors import SettingsError, StoreError
+from deepera_graph.errors import MissingStoreError, SettingsError, StoreError
 from deepera_graph.retrieval.collection import describe_others, find_mode
 from deepera_graph.retrieval.search import METADATA
 from deepera_graph.retrieval.store import connect, describe_place, hide_hints, wrap_errors
@@ -174,5 +174,5 @@ class Catalogue:
         with wrap_errors(self.place):
             if not name or not self._client.collection_exists(name):
                 others = describe_others(self._client, name)
-                raise StoreError(f"there is no collection {name!r}; {others}")
+                raise MissingStoreError(f"there is no collection {name!r}; {others}")
             yield

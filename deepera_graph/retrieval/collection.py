@@ -7,7 +7,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_qdrant import QdrantVectorStore, RetrievalMode, SparseEmbeddings, SparseVector
 from qdrant_client import QdrantClient, models
 
-from deepera_graph.errors import SettingsError, StoreError
+from deepera_graph.errors import MissingStoreError, SettingsError, StoreError
 from deepera_graph.retrieval.word_index import AVERAGE_LENGTH, K1, B, count_terms, weigh_terms
 from deepera_graph.settings import suggest_value
 
@@ -79,7 +79,7 @@ def open_collection(
             embeddings = _find_recorded(client, name, find_embeddings)
         mode = _check_existing(client, name, mode, embeddings)
     elif must_exist:
-        raise StoreError(f"there is no collection {name!r}; {describe_others(client, name)}")
+        raise MissingStoreError(f"there is no collection {name!r}; {describe_others(client, name)}")
     else:
         mode = _create_collection(client, name, mode, embeddings)
     return QdrantVectorStore(

@@ -106,9 +106,10 @@ class PdfText(NamedTuple):
         return _to_section("", parts)
 
 
-def check_pdf_reader() -> None:
-    """Raise `SettingsError` unless the package that reads PDF files is installed."""
-    check_extra("pypdf", extra="documents", what="reading PDF files")
+def check_pdf_reader(file: Path | None = None) -> None:
+    """Raise `SettingsError` unless the package that reads PDF files, or this one, is installed."""
+    what = "reading PDF files" if file is None else f"reading {file}"
+    check_extra("pypdf", extra="documents", what=what)
 
 
 def read_pdf(file: Path, source: BinaryIO) -> PdfText:
@@ -123,7 +124,7 @@ def read_pdf(file: Path, source: BinaryIO) -> PdfText:
         InputError: The file is broken, protected by a password, or has no text.
         SettingsError: pypdf is not installed.
     """
-    check_pdf_reader()
+    check_pdf_reader(file)
     pypdf = import_extra("pypdf")
     with _quiet():
         reader = call_foreign(

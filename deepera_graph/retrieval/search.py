@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from langchain_core.documents import Document
@@ -123,25 +123,68 @@ def fuse(rankings: Iterable[Sequence[str]], *, k: int = RRF_K) -> dict[str, floa
     return dict(scores)
 
 
+Fusion = Literal["ranks", "scores"]
+FUSIONS: tuple[Fusion, ...] = get_args(Fusion)
+DENSE_WEIGHT = 0.7  # of the cosine beside BM25; docs/bioasq.md says how it was chosen
+_LEAST = {DENSE_NAME: -1.0, SPARSE_NAME: 0.0}  # what a cosine and a BM25 score are at least
+
+
+def fuse_scores(
+    rankings: Mapping[str, Mapping[str, float]], depth: int, *, dense_weight: float = DENSE_WEIGHT
+) -> dict[str, float]:
+    """Return the weighted sum of each id's scores, all brought into [0, 1].
+
+    Args:
+        rankings: Scores by id under the name of their vectors, best first; those of words may be
+            missing, as a question may have none that count.
+        depth: How many of each ranking there are at most: an id that is not in a full ranking has
+            the score of its last, which is the most that it can have.
+        dense_weight: Of the cosine, in [0, 1]; the rest is that of BM25.
+
+    Source:
+        Bruch, Gai and Ingber (2023), An Analysis of Fusion Functions for Hybrid Retrieval, section
+        4.1: a convex combination, each score minus the least that its kind can be, divided by the
+        best of the ranking minus the same (theoretical min-max).
+    """
+    weights = {DENSE_NAME: dense_weight, SPARSE_NAME: 1 - dense_weight}
+    total: dict[str, float] = dict.fromkeys(
+        (one for found in rankings.values() for one in found), 0
+    )
+    for using, found in rankings.items():
+        least = _LEAST[using]
+        spread = max(found.values(), default=least) - least
+        last = min(found.values()) if len(found) >= depth else least
+        for name in total if spread > 0 else ():
+            total[name] += weights[using] * (found.get(name, last) - least) / spread
+    return total
+
+
+Vectors = Sequence[Sequence[float]]  # one a text, shape (n_texts, n_dimensions)
 CONTENT, METADATA, ID = "page_content", "metadata", "id"
 
 
 def build_points(
-    store: QdrantVectorStore, passages: Sequence[Document]
+    store: QdrantVectorStore, passages: Sequence[Document], dense: Vectors | None = None
 ) -> list[models.PointStruct]:
-    """Return the points of passages; a point's number is made from the passage's id alone."""
+    """Return the points of passages; a point's number is made from the passage's id alone.
+
+    *dense* are their vectors, if they were made before.
+    """
     ids = [name_passage(passage) for passage in passages]
     for name, passage in zip(ids, passages, strict=True):
         check_storable(name, passage)
-    vectors = _build_vectors(store, [join_title(passage) for passage in passages])
+    vectors = _build_vectors(store, [join_title(passage) for passage in passages], dense)
     return [
         models.PointStruct(
-            id=number_point(name),
-            vector=vector,
-            payload={ID: name, CONTENT: passage.page_content, METADATA: passage.metadata},
+            id=number_point(name), vector=vector, payload=build_payload(name, passage)
         )
         for name, passage, vector in zip(ids, passages, vectors, strict=True)
     ]
+
+
+def build_payload(name: str, passage: Document) -> dict[str, Any]:
+    """Return what is stored of a passage beside its vectors."""
+    return {ID: name, CONTENT: passage.page_content, METADATA: passage.metadata}
 
 
 def number_point(name: str) -> str:
@@ -161,11 +204,14 @@ def read_point(point: models.ScoredPoint, *, score: float, rank: int) -> Documen
     return as_found(point_id(point), text, payload.get(METADATA), score=score, rank=rank)
 
 
-def _build_vectors(store: QdrantVectorStore, texts: list[str]) -> list[dict[str, Any]]:
+def _build_vectors(
+    store: QdrantVectorStore, texts: list[str], dense: Vectors | None
+) -> list[dict[str, Any]]:
     vectors: list[dict[str, Any]] = [{} for _ in texts]
     if store.embeddings is not None:
-        for vector, dense in zip(vectors, store.embeddings.embed_documents(texts), strict=True):
-            vector[DENSE_NAME] = dense
+        made = store.embeddings.embed_documents(texts) if dense is None else dense
+        for vector, one in zip(vectors, made, strict=True):
+            vector[DENSE_NAME] = one
     if is_sparse(store):
         sparse = store.sparse_embeddings.embed_documents(texts)
         for vector, terms in zip(vectors, sparse, strict=True):
@@ -208,7 +254,11 @@ def build_probes(store: QdrantVectorStore, question: str) -> list[Probe]:
 
 
 def rank_points(
-    store: QdrantVectorStore, probes: list[Probe], k: int, conditions: models.Filter | None
+    store: QdrantVectorStore,
+    probes: list[Probe],
+    k: int,
+    conditions: models.Filter | None,
+    fusion: Fusion = "ranks",
 ) -> list[FoundPoint]:
     """Return the best *k* points, best first, equal scores by id.
 
@@ -220,7 +270,14 @@ def rank_points(
     depth = max(FUSED_PER_RESULT * k, FUSED_AT_LEAST)
     rankings = [_find_best(store, probe, depth, conditions) for probe in probes]
     points = {found.name: found.point for ranking in rankings for found in ranking}
-    scores = fuse([found.name for found in ranking] for ranking in rankings)
+    if fusion == "ranks":
+        scores = fuse([found.name for found in ranking] for ranking in rankings)
+    else:
+        by_name = {
+            probe.using: {found.name: found.score for found in ranking}
+            for probe, ranking in zip(probes, rankings, strict=True)
+        }
+        scores = {name: round(one, DECIMALS) for name, one in fuse_scores(by_name, depth).items()}
     fused = [FoundPoint(name, score, points[name]) for name, score in scores.items()]
     return sorted(fused, key=_rank_key)[:k]
 
@@ -279,8 +336,11 @@ def fetch_points(
     numbers = [number_point(name) for name in names] + [name for name in names if _is_uuid(name)]
     if not numbers:
         return {}
+    if conditions is None:  # by number, which an embedded store finds without reading all
+        held = store.client.retrieve(store.collection_name, ids=[*numbers], with_payload=True)
+        return {point_id(point): _read_record(point) for point in held}
     must: list[models.Condition] = [models.HasIdCondition(has_id=[*numbers])]
-    wanted = models.Filter(must=[*must, conditions] if conditions is not None else must)
+    wanted = models.Filter(must=[*must, conditions])
     found, _ = store.client.scroll(
         store.collection_name, scroll_filter=wanted, limit=len(numbers), with_payload=True
     )

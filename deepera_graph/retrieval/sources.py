@@ -29,6 +29,7 @@ from deepera_graph.text.records import (
     MOST_BAD,
     REFERENCES,
     SUFFIXES,
+    TABLES,
     RawRecord,
     describe_wrong_file,
     guess_kind,
@@ -261,7 +262,7 @@ def _find_files(path: Path) -> tuple[list[Path], list[Skipped]]:
             f"with {GZIP} or without{instead}"
         )
     if suffix_of(path) == PDF:
-        check_pdf_reader()
+        check_pdf_reader(path)
     return [path], []
 
 
@@ -351,7 +352,7 @@ class _Reader:
         if held:
             raise _wrong_file(file, held, whole=True)
         if not is_right_kind:
-            raise InputError(f"{file}: the file is empty")
+            raise InputError(f"{file}: {_describe_empty(file)}")
 
     def _tell_of_parts(self, found: Iterable[Record | _Bad | Skipped]) -> Iterator[Record | _Bad]:
         """Tell of parts of texts that were left out; the rest can be used, so this is no error."""
@@ -379,6 +380,14 @@ class _Reader:
             return _Bad(Skipped(record.place, f"id {record.id!r} is used twice"))
         self._seen[record.id] = digest
         return record
+
+
+def _describe_empty(file: Path) -> str:
+    if suffix_of(file) in TABLES:
+        with open_records(file) as (source, _):
+            if source.read().strip():
+                return "the table has a header and no records"
+    return "the file is empty"
 
 
 def _wrong_file(file: Path, bad: list[_Bad], *, whole: bool) -> InputError:

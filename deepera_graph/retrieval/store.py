@@ -6,13 +6,14 @@ import re
 import sqlite3
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import islice
 from json import JSONDecodeError
 from pathlib import Path
 from threading import Lock
 from typing import Any, Self
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -21,28 +22,35 @@ from qdrant_client import QdrantClient, models
 from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
-from deepera_graph.errors import InputError, SettingsError, StoreError
+from deepera_graph.errors import InputError, MissingStoreError, SettingsError, StoreError
 from deepera_graph.retrieval import find_folder
 from deepera_graph.retrieval.collection import (
+    DENSE_NAME,
     FindEmbeddings,
     Mode,
     name_embeddings,
     open_collection,
 )
 from deepera_graph.retrieval.search import (
+    FUSIONS,
     METADATA,
+    Fusion,
     Near,
     StoredPassage,
+    Vectors,
     build_condition,
     build_filter,
+    build_payload,
     build_points,
     build_probes,
     fetch_points,
     find_near,
+    number_point,
     rank_points,
     read_point,
     scroll_points,
 )
+from deepera_graph.retrieval.word_index import name_passage
 from deepera_graph.settings import check_at_least
 
 IN_MEMORY = ":memory:"
@@ -51,6 +59,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _LOGIN = re.compile(r"(?<=//)[^/]*@|^[^/]*@")
 _REFUSED = (401, 403)
 LARGE = 20_000
+LINKS = 16  # of a vector to others in HNSW, Qdrant's default m
 _SLOW = "%d passages in an embedded store: every search reads all of them, a Qdrant server does not"
 _logger = logging.getLogger(__name__)
 
@@ -138,7 +147,7 @@ class PassageStore:
         self._closed = False
         # Qdrant's embedded mode is not made for threads, e.g. for searches while passages come in.
         self._lock = Lock()
-        self._hinted = False
+        self._hinted = self._has_journal = False
         self._hint_if_large()
 
     def __enter__(self) -> Self:
@@ -151,6 +160,7 @@ class PassageStore:
         self,
         passages: Iterable[Document],
         *,
+        vectors: Iterable[Sequence[float]] | None = None,
         batch_size: int = 256,
         on_progress: Callable[[int], None] | None = None,
     ) -> int:
@@ -162,6 +172,7 @@ class PassageStore:
 
         Args:
             passages: Read one batch at a time.
+            vectors: Their dense vectors, where the store's embeddings have made them before.
             batch_size: Passages written at once, >= 1.
             on_progress: Called after each batch with the passages written so far.
 
@@ -171,18 +182,119 @@ class PassageStore:
         """
         check_at_least("batch_size", batch_size, 1)
         written, rest = 0, iter(passages)
+        known = None if vectors is None else iter(vectors)
         while batch := list(islice(rest, batch_size)):
-            points = build_points(self.vectorstore, batch)
-            with self._open(), hide_hints():
-                self.vectorstore.client.upsert(self.vectorstore.collection_name, points=points)
-            written += len(points)
+            self.put(batch, None if known is None else list(islice(known, len(batch))))
+            written += len(batch)
             if on_progress is not None:
                 on_progress(written)
         self._hint_if_large()
         return written
 
+    def put(self, passages: Sequence[Document], vectors: Vectors | None = None) -> None:
+        """Index one batch as `add` does, with dense *vectors* if they were made before.
+
+        Raises:
+            InputError: A passage has no text, or metadata that is no JSON.
+            StoreError: The store cannot be reached.
+        """
+        points = build_points(self.vectorstore, passages, vectors)
+        self._set_journal("WAL")
+        with self._open(), hide_hints():
+            self.vectorstore.client.upsert(self.vectorstore.collection_name, points=points)
+
+    def put_metadata(self, passages: Sequence[Document]) -> None:
+        """Write the metadata of passages that are there; their vectors stay.
+
+        Raises:
+            StoreError: The store cannot be reached.
+        """
+        changes = [
+            models.OverwritePayloadOperation(
+                overwrite_payload=models.SetPayload(
+                    payload=build_payload(name, one), points=[number_point(name)]
+                )
+            )
+            for one in passages
+            for name in [name_passage(one)]
+        ]
+        if changes:
+            with self._open():
+                name = self.vectorstore.collection_name
+                self.vectorstore.client.batch_update_points(name, changes)
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Delete passages by their ids; those that are not there are no matter.
+
+        Raises:
+            StoreError: The store cannot be reached.
+        """
+        numbers: list[int | str | UUID] = [number_point(one) for one in ids]
+        if numbers:
+            with self._open():
+                name = self.vectorstore.collection_name
+                self.vectorstore.client.delete(name, points_selector=numbers)
+
+    def defer_links(self) -> None:
+        """Have a server take passages without linking their vectors, until `build_links`.
+
+        Loading millions is several times as fast so; searches compare all vectors meanwhile.
+
+        Raises:
+            SettingsError: The store is embedded: it compares all vectors.
+            StoreError: The server cannot be reached.
+
+        Source:
+            https://qdrant.tech/documentation/database-tutorials/bulk-upload/
+        """
+        self._tune_server(hnsw_config=models.HnswConfigDiff(m=0))
+
+    def build_links(self) -> None:
+        """Have a server link the vectors (HNSW), if that was deferred; it does so by itself then.
+
+        Raises:
+            SettingsError: The store is embedded.
+            StoreError: The server cannot be reached.
+        """
+        with self._open():
+            name = self.vectorstore.collection_name
+            links = self.vectorstore.client.get_collection(name).config.hnsw_config.m
+        if not links:
+            self._tune_server(hnsw_config=models.HnswConfigDiff(m=LINKS))
+
+    def compress(self) -> None:
+        """Have a server keep vectors of one byte a dimension in memory, the whole ones on disk.
+
+        The best of a search are scored again by the whole ones.
+
+        Raises:
+            SettingsError: The store is embedded.
+            StoreError: The server cannot be reached.
+
+        Source:
+            https://qdrant.tech/documentation/guides/quantization/
+        """
+        scalar = models.ScalarQuantizationConfig(type=models.ScalarType.INT8, always_ram=True)
+        self._tune_server(
+            quantization_config=models.ScalarQuantization(scalar=scalar),
+            vectors_config={DENSE_NAME: models.VectorParamsDiff(on_disk=True)},
+        )
+
+    def _tune_server(self, **how: Any) -> None:
+        if self._embedded:
+            raise SettingsError("only a Qdrant server has an index of vectors that can be tuned")
+        if self.mode != "sparse":
+            with self._open():
+                name = self.vectorstore.collection_name
+                self.vectorstore.client.update_collection(name, **how)
+
     def search(
-        self, question: str, k: int = 30, *, where: Mapping[str, Any] | None = None
+        self,
+        question: str,
+        k: int = 30,
+        *,
+        where: Mapping[str, Any] | None = None,
+        fusion: Fusion = "ranks",
     ) -> list[Document]:
         """Return the best *k* passages with their ids, metadata, and first-stage score and rank.
 
@@ -194,29 +306,39 @@ class PassageStore:
             question: Any text; it is never parsed as a query language.
             k: Most passages returned, >= 1.
             where: Conditions on metadata, see `deepera_graph.retrieval.search.build_filter`.
+            fusion: How a hybrid store joins both rankings: by ``ranks``, which keeps what one of
+                them puts first (see `fuse`), or by ``scores``, which orders better where every
+                place counts (see `fuse_scores`).
 
         Raises:
             InputError: The question is blank.
-            SettingsError: *k* or *where* is out of range.
+            SettingsError: *k*, *where* or *fusion* is out of range.
             StoreError: The store cannot be reached.
         """
         if not question.strip():
             raise InputError("the question is empty")
         check_at_least("k", k, 1)
+        if fusion not in FUSIONS:
+            raise SettingsError(f"fusion must be one of {', '.join(FUSIONS)}, got {fusion!r}")
         conditions = build_filter(where)
         probes = build_probes(self.vectorstore, question)
         with self._open():
-            ranked = rank_points(self.vectorstore, probes, k, conditions)
+            ranked = rank_points(self.vectorstore, probes, k, conditions, fusion)
         return [
             read_point(found.point, score=found.score, rank=rank)
             for rank, found in enumerate(ranked, start=1)
         ]
 
     async def asearch(
-        self, question: str, k: int = 30, *, where: Mapping[str, Any] | None = None
+        self,
+        question: str,
+        k: int = 30,
+        *,
+        where: Mapping[str, Any] | None = None,
+        fusion: Fusion = "ranks",
     ) -> list[Document]:
         """Return what `search` returns, from a thread."""
-        return await asyncio.to_thread(self.search, question, k, where=where)
+        return await asyncio.to_thread(self.search, question, k, where=where, fusion=fusion)
 
     def fetch(
         self, ids: Sequence[str], *, where: Mapping[str, Any] | None = None
@@ -312,8 +434,26 @@ class PassageStore:
 
     def close(self) -> None:
         """Let go of the folder or the connection; passages in memory are gone."""
+        if not self._closed and self._has_journal:
+            self._set_journal("DELETE")  # a log cannot be read where nothing can be written
         self._closed = True
         self.vectorstore.client.close()
+
+    def _set_journal(self, mode: str) -> None:
+        """Have an embedded store write without waiting for the disk after each passage.
+
+        Its SQLite commits them one by one; in a write-ahead log that costs a tenth of the time, and
+        a crash leaves the file whole. Qdrant's client has no option for it.
+        """
+        if self.folder is None or self._has_journal == (mode == "WAL"):
+            return
+        collections = getattr(self.vectorstore.client._client, "collections", {})
+        held = getattr(collections.get(self.vectorstore.collection_name), "storage", None)
+        if held is not None and isinstance(getattr(held, "storage", None), sqlite3.Connection):
+            with self._lock, suppress(sqlite3.Error):  # a file system that cannot: as it was
+                held.storage.execute("PRAGMA synchronous = NORMAL")
+                held.storage.execute(f"PRAGMA journal_mode = {mode}")
+            self._has_journal = mode == "WAL"
 
     def _hint_if_large(self) -> None:
         if self._embedded and not self._hinted and self.count() > LARGE:
@@ -407,7 +547,9 @@ def _read_host(url: str) -> str | None:
 
 def _open_folder(folder: Path, *, must_exist: bool) -> QdrantClient:
     if must_exist and not (folder / "meta.json").is_file():
-        raise StoreError(f"there is no passage store in the folder {str(folder)!r}")
+        raise MissingStoreError(
+            f"there is no passage store in the folder {str(folder)!r}; deepera index makes one"
+        )
     try:
         _refuse_if_locked(folder)
         return QdrantClient(path=str(folder))

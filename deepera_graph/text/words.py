@@ -37,23 +37,46 @@ _STOP_TEXT = """
     whereas whether which while who whom whose why will with within without would yet you your
     """
 STOP_WORDS = frozenset(_STOP_TEXT.split())
-# Common words of German, French, Spanish, Italian, Portuguese and Dutch that are not English; those
-# of the second list stand in names and terms of English texts, too ("van der Waals", "de novo").
+# Common words of German, French, Spanish, Italian, Portuguese, Dutch, Swedish, Danish and Polish
+# that are not English, verbs that questions of science begin with among them; those of the second
+# list stand in names and terms of English texts, too ("van der Waals", "de novo", "il-6").
 _FOREIGN_TEXT = """
-    und oder nicht ist sind wird werden wurde eine einen einem einer eines das dem bei beim mit zur
-    zum durch gegen wie welche welcher welches warum wirkt hilft senkt verringert erhöht verursacht
-    kann gibt auf für über nach haben zwischen
-    est sont les une dans chez avec sur pour qui quel quelle quels quelles aux il elle cette ces
-    comment pourquoi entre réduit
-    está están son una del para por qué cómo cuál cuáles aumenta
-    sono della delle degli nella nei che quali perché gli tra riduce
-    são uma não dos das pela pelo com como quais reduz os ao
-    het een zijn wordt worden niet voor bij welke heeft hoe naar ook
+    und oder nicht ist sind wird werden wurde eine einen einem einer eines dem bei beim zur zum
+    durch gegen wie welche welcher welches warum kann gibt auf für über nach haben zwischen vor
+    sich auch wirkt wirken hilft helfen senkt senken verringert erhöht erhöhen verursacht
+    verbessert verhindert vermindert mindert schützt schadet führt fördert steigert hemmt löst
+    lindert heilt nutzt nützt nutzen verlängert verkürzt beeinflusst begünstigt schwächt stärkt
+    sont les une dans chez avec sur qui quel quelle quels quelles aux elle cette ces pourquoi
+    entre réduit diminue améliore augmente prévient protège provoque favorise
+    está están una del por qué cómo cuál cuáles aumenta mejora previene protege disminuye ayuda
+    alarga afecta sirve
+    della delle degli nella nei che quali perché gli tra riduce migliora protegge aiuta
+    uma não pela pelo quais reduz ao melhora previne diminui ajuda
+    een zijn wordt worden niet voor bij welke heeft naar ook tegen helpt verlaagt verhoogt
+    voorkomt verbetert veroorzaakt beschermt
+    och är för på inte ikke czy jest nie się
     """
 _FOREIGN = frozenset(_FOREIGN_TEXT.split())
-_IN_NAMES_TEXT = "de la le du el los las des en der den van von con di da do et un"
+_IN_NAMES_TEXT = """
+    de la le du el los las des en der den van von con di da do et un das die mit il het hoe os son
+    para pour est como com comment sono dos y são
+    """
 _IN_NAMES = frozenset(_IN_NAMES_TEXT.split())
 _WEIGHT_IN_NAMES = 0.4  # of a word, so that two of them tell nothing
+_WEIGHT_OF_ACCENT = 0.5  # of a word with letters that English has in a few loans alone
+_LOANS_TEXT = (
+    "naïve café açaí maté crème rosé résumé façade cliché déjà jalapeño purée sauté pâté régime "
+    "rôle élite entrée über röntgen ångström"
+)
+_LOANS = frozenset(_LOANS_TEXT.split())
+_FOREIGN_ENDING = re.compile(
+    r"[a-zäöüß]{2,}iert|[A-Z]?[a-zäöüß]{4,}(?:ierung|keit|heit|schaft)"  # German
+    # Spanish, Portuguese, Italian, French
+    r"|(?!trinidad)[a-z]{3,}(?:idad|idade|amiento|zione|zioni|mente|eux)"
+)
+_ELISION = re.compile(r"\b(?:[lLdDnN]|[qQ]u|[dDnN]ell|[aA]ll|[sS]ull)['’](?=[a-zàâéèêîôû]{3})")
+_WEIGHT_OF_ELISION = 0.6
+_OPENING_MARK = re.compile("[¿¡]")
 _IN_SEVERAL_TEXT = "a an as at in me no on so was do her hat"
 _ENGLISH = STOP_WORDS.difference(_IN_SEVERAL_TEXT.split())
 _MOST_OTHER_LETTERS = 0.3  # share of letters that are neither Latin nor Greek
@@ -118,20 +141,35 @@ def words(text: str) -> list[str]:
 def looks_english(text: str) -> bool:
     """Whether a question may be English: no other script, and no more foreign words than its own.
 
-    What holds neither, such as a few names, may be. Of other languages, those of `_FOREIGN` and of
-    other scripts are told; a short question in one may pass.
+    Words of other languages, their endings, accents and elisions count against it. What holds
+    nothing of the kind, such as a few names, may be English. Of other languages, those of
+    `_FOREIGN` and of other scripts are told; a few nouns in one may pass.
     """
     letters = [letter for letter in text if letter.isalpha()]
     n_other = sum(not _is_latin_or_greek(letter) for letter in letters)
     if n_other > _MOST_OTHER_LETTERS * len(letters):
         return False
-    found = re.findall(r"[^\W\d_]+", text)
-    plain = [word for word in found if word.islower()]
-    if found and found[0].istitle():
-        plain.append(found[0].lower())
-    foreign = sum((word in _FOREIGN) + _WEIGHT_IN_NAMES * (word in _IN_NAMES) for word in plain)
+    found = [word for word in re.findall(r"[^\W_]+", text) if word.isalpha()]
+    foreign = sum(_foreignness(word, is_first=not place) for place, word in enumerate(found))
+    foreign += _WEIGHT_OF_ELISION * len(_ELISION.findall(text))
+    foreign += len(_OPENING_MARK.findall(text))
     english = sum(word.lower() in _ENGLISH for word in found)
     return foreign < 1 or foreign <= english
+
+
+def _foreignness(word: str, *, is_first: bool) -> float:
+    """Return how much a word speaks for another language, in [0, 1]; names say nothing."""
+    plain = word.lower() if is_first and word.istitle() else word
+    if _FOREIGN_ENDING.fullmatch(plain):
+        return 1.0
+    if not plain.islower():
+        return 0.0
+    if plain in _FOREIGN:
+        return 1.0
+    if plain in _IN_NAMES:
+        return _WEIGHT_IN_NAMES
+    has_accent = word.islower() and any("à" <= letter <= "ÿ" for letter in word)
+    return _WEIGHT_OF_ACCENT * (has_accent and word not in _LOANS)
 
 
 def _is_latin_or_greek(letter: str) -> bool:

@@ -186,12 +186,14 @@ def evidence_text(result: RerankResult) -> str:
             f"Not read, as there was enough evidence: {len(result.not_needed)} of "
             f"{_passages(len(result.all_passages))}."
         )
-    lines += [_evidence_line(number, one) for number, one in enumerate(result.kept, start=1)]
+    kept = enumerate(result.kept, start=1)
+    lines += [_evidence_line(result, number, one) for number, one in kept]
     return "\n".join(lines)
 
 
 def _outcome_line(result: RerankResult) -> str:
-    n, cut = len(result.all_passages), f"threshold {result.threshold:.2f}"
+    n, least = len(result.all_passages), result.threshold
+    cut = f"threshold {f'{least:.2f}' if least == round(least, 2) else f'{least:g}'}"
     if not n:
         return f"The search found no passages for this question. {_NOTHING}"
     if result.kept and result.fallback is not None:
@@ -201,15 +203,15 @@ def _outcome_line(result: RerankResult) -> str:
         said = "; ".join(filter(None, (cut, describe_directions(result.direction_counts))))
         return f"{len(result.kept)} of {_passages(n)} {verb} direct evidence ({said}):"
     best = max((one.score for one in result.dropped if one.score is not None), default=None)
-    rejected = "" if best is None else f"; best rejected score {best:.2f}"
+    rejected = "" if best is None else f"; best rejected score {result.show_score(best)}"
     return f"No passage of {n} gives direct evidence ({cut}{rejected}). {_NOTHING}"
 
 
-def _evidence_line(number: int, one: RankedPassage) -> str:
+def _evidence_line(result: RerankResult, number: int, one: RankedPassage) -> str:
     text = _one_line(one.summary or one.text)
     said = f", {name_direction(one.direction)}" if one.direction else ""
-    source = _one_line(str(one.citation))
-    return f"[{number}] ({source}; score {one.score:.2f}{said}) {text}"
+    source, shown = _one_line(str(one.citation)), result.show_score(one.score)
+    return f"[{number}] ({source}; score {shown}{said}) {text}"
 
 
 def _passages(n: int) -> str:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from deepera_graph.bench.build.corpus import find_connected
+from deepera_graph.bench.build.search import find_connected
 from deepera_graph.errors import SettingsError
 
 N_DIMENSIONS = 24

@@ -2,11 +2,11 @@
 
 import pytest
 
+from deepera_graph.bench.build.answers import contains_answer
 from deepera_graph.bench.build.gates import (
     GATES,
     CandidateDistractor,
     Gates,
-    contains_answer,
     failed_gates,
 )
 from deepera_graph.errors import SettingsError
@@ -176,6 +176,59 @@ def test_no_answer_is_found_where_none_is_given(text, answer):
     assert not contains_answer(text, answer)
 
 
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("The bees came back after 38 min.", "38 minutes"),
+        ("The bees came back after 0.63 h.", "38 minutes"),
+        ("It took thirty-eight minutes in all.", "38 min"),
+        ("Yields fell by a third.", "by 33%"),
+        ("The dose was 0.5 g a day.", "500 mg"),
+        ("It melted at 423 K.", "150 °C"),
+        ("Root mass rose twofold.", "it doubled"),
+        ("The pH climbed to 6.80 in June.", "rose to 6.8"),
+        ("Mortality decreased by 12 per cent.", "reduced mortality by 12%"),
+        ("There was a shortage of silicate.", "lack of silicate"),
+    ],
+)
+def test_an_answer_is_found_in_other_units_and_words(text, answer):
+    assert contains_answer(text, answer)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("The smoker was pumped for 38 s.", "38 minutes"),
+        ("There were 38 hives.", "38 minutes"),
+        ("The dose was 5 g a day.", "500 mg"),
+        ("It melted at 150 K.", "150 °C"),
+        ("Pressure was 150 MPa.", "150 °C"),
+        ("The pH fell to 6.8 in June.", "rose to 6.8"),
+        ("Mortality was not reduced, by 12% or at all.", "reduced mortality by 12%"),
+        ("There was no shortage of silicate.", "lack of silicate"),
+    ],
+)
+def test_another_amount_or_the_opposite_is_no_answer(text, answer):
+    assert not contains_answer(text, answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "yes", "no"),
+    [
+        ("yes", "Liming raised the pH of ponds.", "Liming did not raise the pH of ponds."),
+        ("no", "The pH of ponds was unchanged by liming.", "Liming raised the pH of ponds."),
+        ("increased", "With liming the pH of ponds rose.", "With liming the pH of ponds fell."),
+        ("no significant difference", "The pH of limed ponds did not differ.",
+         "The pH of limed ponds differed."),
+    ],
+)  # fmt: skip
+def test_a_verdict_is_found_where_the_question_is_known(answer, yes, no):
+    asked = "Does liming raise the pH of ponds?"
+    assert contains_answer(yes, answer, asked)
+    assert not contains_answer(no, answer, asked)
+    assert not contains_answer(f"It was asked whether {yes.lower()}", answer, asked)
+
+
 def test_a_long_answer_is_found_by_any_of_its_sentences():
     answer = (
         "Liming is worth its price. Mayflies and stoneflies came back to most treated ponds in the "
@@ -196,5 +249,5 @@ def test_what_an_answer_takes_from_the_question_gives_nothing_away():
 
 
 def test_names_of_gates_are_short_words():
-    assert len(GATES) == 18
+    assert len(GATES) == 19
     assert all(name == name.lower() and " " not in name for name in GATES)

@@ -60,6 +60,24 @@ def test_recall_counts_golden_passages_outside_the_pool():
     assert recall([make_judged("abc", {"a": 1, "c": 1, "outside": 1})], 2).mean() == 1 / 3
 
 
+def test_average_precision_is_divided_by_what_the_first_k_could_hold():
+    judged = [make_judged("a1b2c3d4e5", dict.fromkeys("abcdefghijklmno", 1), n=10)]
+    assert compute("AP@10", judged).mean() == pytest.approx(0.3393650794)
+    run = ir_measures.calc_aggregate(
+        [ir_measures.AP @ 10],
+        {"q": dict(judged[0].golden)},
+        to_run({"q": judged[0].ranked}),
+    )
+    assert run[ir_measures.AP @ 10] == pytest.approx(0.2262433862)  # over all fifteen
+
+
+def test_the_geometric_mean_of_average_precision_is_that_of_bioasq():
+    judged = [make_judged("ab", "a"), make_judged("ab", "b")]
+    found = compute("GMAP@10", judged)
+    assert found.mean() == pytest.approx(np.exp((np.log(1.00001) + np.log(0.50001)) / 2))
+    assert list(found.values) == [1, 0.5]
+
+
 def test_passages_with_one_score_are_refused_because_ties_lose_the_golden_one():
     run = {"q": {"a1": 0.9, "b2": 0.9, "c3": 0.9}}
     judgements = {"q": {"a1": 1}}

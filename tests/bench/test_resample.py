@@ -9,6 +9,7 @@ from deepera_graph.bench.metrics.statistics import (
     Values,
     average,
     bootstrap,
+    bootstrap_sums,
     bootstraps,
     mean_std,
     paired_bootstraps,
@@ -135,3 +136,26 @@ def test_repeats_are_averaged_question_by_question():
 def test_repeats_over_other_questions_are_refused():
     with pytest.raises(MetricError, match="same questions and weights"):
         average([Values.of([0, 1]), Values.of([0, 1, 1])])
+
+
+def test_a_statistic_of_sums_is_resampled_as_a_mean_is():
+    values = coins(60, 0.3)
+    table = np.column_stack([values.values, values.weights])
+    [found] = bootstrap_sums([(table, lambda sums: sums[..., 0] / sums[..., 1])], n_resamples=500)
+    assert found == pytest.approx(bootstrap(values, n_resamples=500))
+
+
+def test_statistics_of_sums_need_the_same_questions():
+    with pytest.raises(MetricError, match=r"the same questions, got \[2, 3\]"):
+        bootstrap_sums([(np.ones((n, 1)), lambda sums: sums[..., 0]) for n in (2, 3)])
+
+
+def test_a_geometric_mean_has_an_interval_and_differences():
+    low, high = (Values.of([share] * 9 + [0.0], added=1e-5) for share in (0.5, 0.9))
+    mean, below, above = bootstrap(low, n_resamples=300)
+    assert mean == pytest.approx(math.exp((9 * math.log(0.50001) + math.log(1e-5)) / 10))
+    assert below < mean < above <= 0.50001 + 1e-9
+    [difference] = paired_bootstraps([(high, low)], n_resamples=300)
+    assert difference.mean == pytest.approx(high.mean() - low.mean())
+    assert permutation_tests([(high, low)], n_resamples=999)[0] < 0.05
+    assert average([low, low]).mean() == pytest.approx(low.mean())

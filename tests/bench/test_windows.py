@@ -7,7 +7,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from deepera_graph.bench.rankers.llm import repair_order, slide, sliding_windows
+from deepera_graph.bench.rankers.llm import slide, sliding_windows
+from deepera_graph.judges.llm.listwise import read_order
 
 QUICK = settings(max_examples=80, deadline=None)
 SIZES = st.integers(2, 25).flatmap(lambda size: st.tuples(st.just(size), st.integers(1, size - 1)))
@@ -57,8 +58,10 @@ def test_windows_cover_everything_and_overlap_by_what_travels_on(n, sizes):
 @QUICK
 @given(st.lists(st.integers(-3, 40)), st.integers(0, 30))
 def test_whatever_is_said_a_permutation_comes_out(order, n):
-    made = repair_order(order, n)
+    said = read_order(order, n)
+    made = said.order
     assert sorted(made) == list(range(1, n + 1))
+    assert len(order) == n - said.n_missing + said.n_repeated + said.n_invented
     named = [place for place in dict.fromkeys(order) if 1 <= place <= n]
     assert made[: len(named)] == named
     assert made[len(named) :] == sorted(made[len(named) :])
@@ -67,7 +70,7 @@ def test_whatever_is_said_a_permutation_comes_out(order, n):
 @QUICK
 @given(st.permutations(range(1, 12)))
 def test_a_permutation_is_left_as_it_is(order):
-    assert repair_order(order, 11) == order
+    assert read_order(order, 11) == (order, 0, 0, 0)
 
 
 @pytest.mark.full

@@ -89,10 +89,19 @@ def test_how_neighbours_are_found_goes_with_finding_them(deepera, source, store)
     assert "--neighbours-by goes with --neighbours" in result.stderr
 
 
-def test_more_neighbours_than_passages_are_refused(deepera, source, store):
-    result = deepera("index", source, "-c", "papers", "--path", store, "--neighbours", 5)
-    assert result.exit_code == 2
-    assert "k must be below the number of passages, 5, got 5" in result.stderr
+def test_passages_of_a_small_collection_get_all_the_neighbours_there_are(index, store, found):
+    result = index("--neighbours", 16)
+    note = "'papers' has 5 passages, so each gets 4 neighbours, not 16; give --neighbours 16 again"
+    assert f"note: {note} when there are more\n" in result.stderr
+    assert graph(store).k == 4
+    assert found("--adaptive")
+    assert index("--neighbours", 16, "-q").stderr == ""
+
+
+def test_a_single_passage_has_no_neighbours_and_that_is_said(index, store, questions):
+    result = index("--neighbours", 16, given=questions(CHAIN[0], name="one.jsonl"))
+    assert "'papers' has 1 passage, so there are no neighbours to find" in result.stderr
+    assert not (store / "neighbours").exists()
 
 
 def test_an_adaptive_search_finds_what_no_search_for_the_question_does(index, found):

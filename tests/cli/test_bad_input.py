@@ -190,3 +190,33 @@ def test_a_value_of_the_wrong_kind_is_told_in_plain_words(
     assert problem in result.stderr
     assert result.stderr.count(repr(value)) == 1
     assert "Value error" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("Does wax keep apples firm", 'deepera ask "Does wax keep apples firm"'),
+        ("Does wax keep apples in.jsonl", 'deepera ask "Does wax keep apples" in.jsonl'),
+        ("Does wax keep it --answer", 'deepera ask "Does wax keep it"'),
+        ("Does wax", 'deepera ask "Does wax ..."'),
+        ("Does wax -c papers", 'deepera ask "Does wax ..."'),
+        ("tea --out x.csv", "it writes to stdout: --format csv > evidence.csv"),
+        ("tea -o x.csv", "it writes to stdout: --format csv > evidence.csv"),
+    ],
+)
+def test_ask_says_how_a_question_is_quoted_and_a_file_written(
+    deepera, questions, tmp_path, monkeypatch, words, told
+):
+    questions(*PASSAGES)
+    monkeypatch.chdir(tmp_path)
+    result = deepera("ask", *words.split())
+    assert result.exit_code == 2
+    assert f"{told} (see" in result.stderr or result.stderr.endswith(f"{told}\n")
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_mistyped_file_beside_a_question_of_one_word_is_told_alone(deepera):
+    result = deepera("ask", "glucose", "none.jsonl")
+    assert result.exit_code == 2
+    assert "there is no file 'none.jsonl'" in result.stderr
+    assert "quotes" not in result.stderr

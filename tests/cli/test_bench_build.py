@@ -52,8 +52,8 @@ def test_json_is_the_manifest(build, server, tmp_path):
 def test_a_dry_run_needs_no_model_and_writes_nothing(build, tmp_path):
     done = build(*SMALL, "--dry-run", "--json", "--input-price", 1, "--output-price", 2)
     found = json.loads(done.stdout)
-    assert found["steps"] == {"lmqg": 3, "guidance": 3, "distractor": 9}
-    assert (found["calls"], found["most_calls"]) == (15, 33)
+    assert found["steps"] == {"lmqg": 3, "guidance": 3, "distractor": 9, "verify": 9}
+    assert (found["calls"], found["most_calls"]) == (24, 60)
     cost = (found["input_tokens"] + 2 * found["output_tokens"]) / 1e6
     assert found["cost"] == pytest.approx(cost)
     assert not (tmp_path / "out").exists()

@@ -1,6 +1,7 @@
 """Limits of `deepera rerank`: one budget for the whole file, and nothing lost."""
 
 import json
+import re
 import time
 
 import pytest
@@ -11,6 +12,7 @@ from support.faulty_model import FaultyModel, Plan, question
 from support.openai_server import ChatServer
 
 N_LINES = 6
+TOKENS = ("input_tokens", "output_tokens")
 LIMITS = {
     "calls": (("--max-calls", "9"), "budget reached: 9 calls"),
     "tokens": (("--max-tokens", "500"), "budget reached: 500 tokens"),
@@ -169,3 +171,38 @@ def test_repeated_questions_and_retries_stop_at_the_limit_too(
     assert lines[-1]["outcome"] == "budget_stop"
     for one in (one for some in lines for one in some["ranking"] if one["score"] is not None):
         assert one["score"] == model.known[one["id"]].score
+
+
+PRICES = ("--input-price", "2.5", "--output-price", "10")
+
+
+@pytest.mark.parametrize("size", [1, 20])
+def test_a_dry_run_with_prices_tells_the_cost_and_without_them_how_to_see_it(
+    deepera, questions, size
+):
+    source = questions(*(line(f"q{n}") for n in range(size)))
+    args = ("rerank", source, "--dry-run", "--model", "openai:any")
+    plain = json.loads(deepera(*args, *PRICES, "--json").stdout)
+    total = {name: sum(used[name] for used in plain["usage"]["stages"].values()) for name in TOKENS}
+    cost = (2.5 * total["input_tokens"] + 10 * total["output_tokens"]) / 1e6
+    assert plain["cost"] == pytest.approx(cost)
+    shown = deepera(*args, *PRICES).stdout
+    (told,) = re.findall(r"cost: about ([0-9.]+), in the currency of the prices\n", shown)
+    assert float(told) == pytest.approx(cost, rel=0.05)
+    for prices in ((), PRICES[:2]):
+        assert json.loads(deepera(*args, *prices, "--json").stdout)["cost"] is None
+        assert "with --input-price and --output-price" in deepera(*args, *prices).stdout
+
+
+def test_a_dry_run_of_a_judge_that_makes_no_calls_speaks_of_no_price(deepera, questions):
+    assert "price" not in deepera("rerank", questions(line()), "--dry-run").stdout
+
+
+def test_what_the_budget_left_is_not_told_as_failed(rerank):
+    result, lines = rerank("--max-calls", "9")
+    n = statuses(lines).count("skipped_budget")
+    assert n > 1
+    told = f"The budget stopped the run with {n} passages not judged (budget reached: 9 calls)."
+    assert told in result.stderr
+    assert f", 0 failed, {n} not judged; " in result.stderr
+    assert "could not be judged" not in result.stderr

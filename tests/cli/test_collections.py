@@ -71,10 +71,10 @@ def test_no_store_is_no_error_for_a_list(collections):
 @pytest.mark.parametrize(
     ("args", "code", "problem"),
     [
-        (("show", "none"), 3, "there is no collection 'none'; there are 'papers'"),
-        (("delete", "none"), 3, "there is no collection 'none'"),
+        (("show", "none"), 2, "there is no collection 'none'; there are 'papers'"),
+        (("delete", "none"), 2, "there is no collection 'none'"),
         (("rename", "papers", "papers"), 2, "'papers' exists already"),
-        (("list", "--path", "nowhere"), 3, "there is no passage store in the folder 'nowhere'"),
+        (("list", "--path", "nowhere"), 2, "there is no passage store in the folder 'nowhere'"),
         (("list", "--path", ":memory:"), 2, "--path must be a folder"),
     ],
 )

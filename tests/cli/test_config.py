@@ -248,3 +248,37 @@ def test_a_local_server_is_asked_by_its_own_name_of_the_model_and_sent_no_key(
         ask()
         asked = {(one.body["model"], one.headers["authorization"]) for one in server.requests}
     assert asked == {("qwen3:8b", "Bearer not-needed")}
+
+
+@pytest.mark.parametrize("key", ["sk-proj-abc123def", "gsk_aBc123dEf456gHi", "hf_abcdefghijkl"])
+@pytest.mark.parametrize("place", ["file", "variable"])
+@pytest.mark.parametrize("args", [(), ("--json",)])
+def test_a_key_in_place_of_its_variable_is_refused_and_not_shown(
+    deepera, tmp_path, monkeypatch, key, place, args
+):
+    monkeypatch.chdir(tmp_path)
+    if place == "file":
+        url = 'base_url = "http://localhost:9/v1"'
+        (tmp_path / "deepera.toml").write_text(f'{url}\napi_key_env = "{key}"', encoding="utf-8")
+    else:
+        monkeypatch.setenv("DEEPERA_BASE_URL", "http://localhost:9/v1")
+        monkeypatch.setenv("DEEPERA_API_KEY_ENV", key)
+    shown = deepera("config", "show", *args)
+    assert shown.exit_code == 2
+    assert "name of an environment variable that is set, not the key itself" in shown.stderr
+    assert key not in shown.output
+    (tmp_path / "p.jsonl").write_text('{"text": "Tea."}\n', encoding="utf-8")
+    asked = deepera("ask", "Tea?", "p.jsonl", "--model", "m")
+    assert asked.exit_code == 2
+    assert "not the key itself" in asked.stderr
+    assert key not in asked.output
+
+
+def test_a_variable_that_is_set_may_have_any_name(deepera, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("my_key", "sk-secret")
+    (tmp_path / "deepera.toml").write_text('api_key_env = "my_key"', encoding="utf-8")
+    shown = deepera("config", "show")
+    assert shown.exit_code == 0
+    assert "my_key" in shown.stdout
+    assert "sk-secret" not in shown.output

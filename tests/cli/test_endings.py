@@ -5,11 +5,13 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
+import tomllib
 
 import pytest
 
-from cli.conftest import PASSAGES, TEA, line
+from cli.conftest import PASSAGES, TEA, TESTS, line
 from support.openai_server import ChatServer, Reply
 
 SLOW_JUDGE = '''
@@ -80,6 +82,28 @@ def test_an_interrupt_keeps_finished_lines_and_waits_for_nothing(
     assert "Traceback" not in err
     report = json.loads((tmp_path / "out.report.json").read_text(encoding="utf-8"))
     assert report["end"] == "interrupted"
+
+
+INTERRUPTED_IMPORT = """
+import os, signal, time
+os.kill(os.getpid(), signal.SIGINT)
+time.sleep(30)
+"""
+ENTRY = "import sys; from importlib.metadata import EntryPoint; sys.exit(EntryPoint(*{}).load()())"
+
+
+@pytest.mark.parametrize("way", ["module", "script"])
+def test_an_interrupt_during_imports_is_one_line(environment, tmp_path, way):
+    (tmp_path / "typer.py").write_text(INTERRUPTED_IMPORT, encoding="utf-8")
+    scripts = tomllib.loads((TESTS.parent / "pyproject.toml").read_text("utf-8"))["project"]
+    entry = ("deepera", scripts["scripts"]["deepera"], "console_scripts")
+    how = ["-m", "deepera_graph"] if way == "module" else ["-c", ENTRY.format(entry)]
+    before = f"{tmp_path}{os.pathsep}{environment['PYTHONPATH']}"
+    done = subprocess.run(
+        [sys.executable, *how, "--help"],
+        capture_output=True, text=True, env={**environment, "PYTHONPATH": before}, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "deepera: interrupted\n")
 
 
 @pytest.mark.full

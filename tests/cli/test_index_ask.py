@@ -268,10 +268,49 @@ def test_a_budget_stop_is_told_as_one_and_leaves_code_1_if_nothing_was_judged(
     assert result.exit_code == 1
 
 
+@pytest.mark.parametrize(
+    ("where", "shown"),
+    [
+        (["year>2030"], "year>2030"),
+        (["year >= 2030", "year<2040"], "year>=2030 and year<2040"),
+        (['year={"gt": 2030}'], "year>2030"),
+        (["year=[2030, 2031]"], "year=[2030, 2031]"),
+        (["journal=Tea Letters"], "journal=Tea Letters"),
+        (["open=true"], "open=true"),
+    ],
+)
+def test_conditions_that_nothing_meets_are_told_as_they_were_written(ask, questions, where, shown):
+    fields = {"year": 2001, "journal": "Tea", "open": False}
+    source = questions({"text": "Green tea lowered fasting glucose.", **fields}, name="one.jsonl")
+    result = ask(source, *(part for one in where for part in ("--where", one)))
+    assert f"no passage meets --where {shown}, of 1 that" in result.stderr
+
+
+@pytest.mark.parametrize("threshold", ["0", "1"])
+def test_quiet_shows_the_result_and_no_remark(deepera, source, threshold):
+    args = ("ask", QUESTION, source, "--threshold", threshold)
+    loud, quiet = deepera(*args), deepera(*args, "-q")
+    assert "judged in" in loud.stdout
+    assert loud.stdout.startswith(quiet.stdout)
+    for remark in ("judged in", "To see more", "note: "):
+        assert remark not in quiet.stdout
+    assert quiet.stderr == ""
+
+
+def test_what_failed_is_told_quietly_too(deepera, source):
+    with ChatServer(lambda _: MESSES["prose"]) as server:
+        args = ("--base-url", server.base_url, "--model", "m", "-q")
+        result = deepera("ask", QUESTION, source, *args)
+    assert "Nothing could be judged: " in result.stdout
+    assert "Nothing could be judged: " in result.stderr
+
+
 def test_ask_says_so_when_nothing_is_found(deepera, source):
-    result = deepera("ask", "zzz", source)
-    assert result.exit_code == 0
-    assert "Nothing was retrieved" in result.stdout
+    for more in ((), ("--model", "m", "--base-url", "http://127.0.0.1:9/v1")):
+        result = deepera("ask", "zzz", source, *more)
+        assert result.exit_code == 0
+        assert "Nothing was retrieved" in result.stdout
+        assert "could not be read" not in result.stdout
 
 
 def test_an_answer_of_the_local_backend_cites_its_evidence(deepera, source):
@@ -333,17 +372,17 @@ def test_a_blank_question_is_an_error(deepera, source):
     assert "the question is empty" in result.stderr
 
 
-def test_a_missing_collection_leaves_code_3(ask, indexed):
+def test_a_missing_collection_is_a_usage_error(ask, indexed):
     result = ask("--collection", "other", "--path", indexed)
-    assert result.exit_code == 3
+    assert result.exit_code == 2
     assert "there is no collection 'other'; there are 'papers'\n" in result.stderr
     near = ask("--collection", "papres", "--path", indexed)
     assert "there are 'papers'; did you mean 'papers'?" in near.stderr
 
 
-def test_a_missing_store_leaves_code_3(ask, tmp_path):
+def test_a_missing_store_is_a_usage_error(ask, tmp_path):
     result = ask("--collection", "papers", "--path", tmp_path / "nowhere")
-    assert result.exit_code == 3
+    assert result.exit_code == 2
     assert "there is no passage store" in result.stderr
 
 

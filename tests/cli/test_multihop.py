@@ -211,7 +211,7 @@ def test_a_collection_without_neighbours_is_told_at_the_first_step(deepera, ask,
     place = ("--collection", "notes", "--path", tmp_path / "store")
     assert deepera("index", notes, *place).exit_code == 0
     result, server = ask(hops.TWO, "--adaptive", where=place)
-    assert result.exit_code == 3
+    assert result.exit_code == 2
     assert "has no neighbours yet" in result.stderr
     assert server.requests == []
 
@@ -220,3 +220,18 @@ def test_steps_are_those_of_a_chat_model(deepera, notes):
     result = deepera("ask", hops.TWO, notes, "--multihop", "--max-steps", "3")
     assert result.exit_code == 2
     assert "--max-steps goes with --multihop and --model" in result.stderr
+
+
+def test_a_quiet_path_has_no_closing_line(ask):
+    loud, quiet = ask(hops.TWO)[0], ask(hops.TWO, "-q")[0]
+    assert quiet.stdout.splitlines() == loud.stdout.splitlines()[:-1]
+    assert quiet.stderr == ""
+
+
+def test_passages_on_the_way_are_shown_quietly_without_remarks(deepera, notes):
+    question = "Where was the founder of Versus Books born, and which tropical fruit is sour?"
+    loud, quiet = (deepera("ask", question, notes, "--multihop", *one) for one in ((), ("-q",)))
+    assert "that were read, in path order" in loud.stdout
+    assert loud.stdout.startswith(quiet.stdout.rstrip())
+    assert "that were read" not in quiet.stdout
+    assert quiet.stderr == ""

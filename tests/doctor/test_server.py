@@ -107,6 +107,17 @@ def test_a_server_that_never_gives_json_is_a_failure():
         found = look(server.base_url)
     assert found["structured answers"].status == "fail"
     assert "judgement of the model" not in found
+    methods = [one for name, one in found.items() if name.startswith("method: ")]
+    assert len(methods) == 4
+    assert {one.advice for one in methods} == {
+        "no method gives a usable answer, see structured answers"
+    }
+
+
+def test_a_method_that_fails_is_no_matter_if_another_works():
+    with ChatServer(only_text) as server:
+        found = look(server.base_url)
+    assert found["method: tool call"].advice == "no action needed: another method works"
 
 
 def test_a_model_that_scores_plain_evidence_low_is_a_warning():

@@ -207,3 +207,57 @@ def test_a_budget_that_left_all_undone_is_said_to_have_stopped_the_run(fail):
     assert "stopped" in text
     assert "budget reached: 1 calls" in text
     assert "No evidence" not in text
+
+
+def test_a_table_names_section_and_pages_of_a_passage_from_a_pdf():
+    backend = scripted_backend(lambda task: judged(0.9))
+    about = {"section": "Results", "page": 4}
+    passages = [
+        {"id": "a", "text": "Wax kept apples firm.", "metadata": about},
+        {"id": "b", "text": "Wax kept pears firm.", "metadata": {**about, "last_page": 5}},
+        {"id": "c", "text": "Wax kept plums firm."},
+    ]
+    result = EvidenceReranker(backend).rerank(QUESTION, passages)
+    table = {one["id"]: one for one in rows(export_result(result, "csv"))}
+    assert [(table[name]["section"], table[name]["page"]) for name in "abc"] == [
+        ("Results", "4"),
+        ("Results", "4-5"),
+        ("", ""),
+    ]
+
+
+def test_plain_data_counts_the_directions(rerank):
+    backend = scripted_backend(lambda task: judged(0.9, direction="contradicts"))
+    result = EvidenceReranker(backend).rerank(QUESTION, PASSAGES)
+    counts = {"contradicts": len(PASSAGES)}
+    assert describe_result(result, whole=True)["direction_counts"] == counts
+    assert json.loads(export_result(result, "json"))["direction_counts"] == counts
+    assert RerankResult.from_json(export_result(result, "json")) == result
+    assert describe_result(rerank(), whole=True)["direction_counts"] == {}
+
+
+@pytest.mark.parametrize(
+    ("score", "threshold", "shown"),
+    [
+        (0.2796, 0.28, "0.2796"),
+        (0.279999996, 0.28, "0.279999996"),
+        (0.28, 0.28, "0.28"),
+        (0.2812, 0.28, "0.28"),
+        (0.2844, 0.2843, "0.2844"),
+        (0.278, 0.2783, "0.278"),
+        (0.5, 0.28, "0.50"),
+        (0.0, 0.0, "0.00"),
+        (1.0, 1.0, "1.00"),
+        (0.996, 1.0, "0.996"),
+    ],
+)
+def test_a_score_never_looks_as_if_it_were_on_the_other_side_of_the_threshold(
+    score, threshold, shown
+):
+    backend = scripted_backend(lambda task: judged(score, quote=task["text"]))
+    passages = [{"id": "a", "text": "Wax kept apples firm."}]
+    result = EvidenceReranker(backend, threshold=threshold).rerank(QUESTION, passages)
+    assert result.show_score(score) == shown
+    assert result.show_score(None) == "–"
+    assert f"| {shown} |" in export_result(result, "markdown")
+    assert f">{shown}<" in export_result(result, "html")

@@ -93,3 +93,15 @@ def test_a_foreign_sparse_collection_is_refused(tmp_path):
     client.close()
     with pytest.raises(StoreError, match=r"not indexed by deepera: its vectors are bm25"):
         open_store("theirs", path=tmp_path)
+
+
+def test_vectors_that_are_known_are_stored_as_they_are(make_embeddings, corpus):
+    class Silent(DeterministicFakeEmbedding):
+        def embed_documents(self, texts):
+            raise AssertionError("they were embedded before")
+
+    known = [[float(number), 1.0, 0.0] for number in range(len(corpus))]
+    with open_store("known", mode="dense", embeddings=Silent(size=3)) as store:
+        assert store.add(corpus, vectors=known, batch_size=2) == len(corpus)
+        [[nearest]] = store.search_near([[1.0, 1.0, 0.0]], 1)
+        assert nearest.cosine == pytest.approx(1)

@@ -1,8 +1,11 @@
 """The builder: documents in, data sets with and without distractors out; and what it will cost."""
 
 import asyncio
+from array import array
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from importlib.resources import files
 from itertools import islice
 from pathlib import Path
@@ -10,6 +13,7 @@ from random import Random
 from statistics import fmean
 from typing import Any
 
+import numpy as np
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
@@ -17,11 +21,9 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # h
 from deepera_graph.bench.build import outputs
 from deepera_graph.bench.build.corpus import (
     CachedEmbeddings,
-    ChunkSearch,
     Corpus,
     Document,
     LsaEmbeddings,
-    drop_unconnected,
     read_corpus,
 )
 from deepera_graph.bench.build.distractors import (
@@ -30,6 +32,7 @@ from deepera_graph.bench.build.distractors import (
     WRITE_STEP,
     DistractorWriter,
 )
+from deepera_graph.bench.build.entailment import VERIFY_STEP
 from deepera_graph.bench.build.plan import (
     PACKAGE,
     BuilderModel,
@@ -45,9 +48,19 @@ from deepera_graph.bench.build.questions import (
     Drafts,
     GuidedGenerator,
     PassageGenerator,
+    QAGenerator,
     check_generators,
     find_generators,
 )
+from deepera_graph.bench.build.search import (
+    ChunkSearch,
+    MakeEmbeddings,
+    StoreIndex,
+    drop_unconnected,
+    embed_chunks,
+    open_embeddings,
+)
+from deepera_graph.bench.build.workers import Here, Workers
 from deepera_graph.bench.rankers.llm import MAX_CONCURRENCY
 from deepera_graph.budget import Budget, Meter
 from deepera_graph.cache.store import JudgementCache, open_cache
@@ -56,12 +69,14 @@ from deepera_graph.errors import BudgetError, SettingsError
 from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.judges.llm.roles import CHARS_PER_TOKEN
 from deepera_graph.retrieval.collection import name_embeddings
+from deepera_graph.retrieval.store import PassageStore, open_store
 from deepera_graph.schema import Backend
 from deepera_graph.usage import Usage
 
 CALLS_AT_ONCE = MAX_CONCURRENCY
 MAX_BATCH = 256
-_QUESTION, _NOTES, _PAIRS, _GUIDE = 150, 600, 400, 350  # usual lengths in characters
+_MOST_FITTED = 50_000  # chunks that LSA is fitted to
+_QUESTION, _NOTES, _PAIRS, _GUIDE, _CHECK = 150, 600, 400, 350, 150  # usual lengths in characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +105,13 @@ def build(
     model: "Backend | BaseChatModel | str",
     plan: BuildPlan | None = None,
     generators: Sequence[str] = DEFAULT,
-    embeddings: Embeddings | None = None,
+    embeddings: Embeddings | MakeEmbeddings | None = None,
     calls_at_once: int = CALLS_AT_ONCE,
     budget: Budget | None = None,
     overwrite: bool = False,
+    workers: Workers | None = None,
+    qdrant_url: str | None = None,
+    qdrant_key: str | None = None,
     on_progress: Callable[[BuildProgress], None] = lambda progress: None,
     **options: Any,
 ) -> BuildResult:
@@ -109,10 +127,16 @@ def build(
         plan: What to make.
         generators: Data sets to make: ``lmqg``, ``guided``, or ``file:PATH`` with pairs made
             elsewhere.
-        embeddings: Of the first stage and the gates; LSA over the corpus if None.
+        embeddings: Of the first stage and the gates, or a function that makes them; LSA over the
+            corpus if None.
         calls_at_once: Most calls in flight, >= 1.
         budget: What this run may cost; when it is spent, another run goes on.
         overwrite: Whether results in the folder may be replaced; kept answers are used anyway.
+        workers: Who cuts, embeds and compares the documents; this process if None. Those in other
+            processes make embeddings themselves, as these may hold a key.
+        qdrant_url: A Qdrant server that finds the pools; the chunks are put in a collection of
+            their own there. Without one a question is compared with all of them.
+        qdrant_key: The key of that server.
         on_progress: Told how far things are; called in another thread.
         options: Of a model given by name, see `llm_backend`.
 
@@ -138,6 +162,8 @@ def build(
             calls_at_once=calls_at_once,
             budget=budget,
             on_progress=on_progress,
+            workers=workers or Here(),
+            server=None if qdrant_url is None else (qdrant_url, qdrant_key),
         )
         return job.run(documents, out, generators, embeddings)
 
@@ -154,7 +180,10 @@ class _Build:
         calls_at_once: int,
         budget: Budget | None,
         on_progress: Callable[[BuildProgress], None],
+        workers: Workers,
+        server: tuple[str, str | None] | None,
     ) -> None:
+        self._workers, self._server = workers, server
         self._backend, self._plan, self._cache = backend, plan, cache
         self._on_progress, self._progress = on_progress, BuildProgress()
         self._model = BuilderModel(
@@ -170,55 +199,97 @@ class _Build:
         documents: Iterable[Document],
         out: Path,
         names: Sequence[str],
-        given: Embeddings | None,
+        given: Embeddings | MakeEmbeddings | None,
     ) -> BuildResult:
         """Build and write."""
         generators = find_generators(names, self._model, self._plan)
+        self._check_embeddings(given)
         self._move(n_wanted=self._plan.n_questions * len(generators))
         drops: list[DropRecord] = []
-        whole = read_corpus(documents, self._plan.max_tokens, drops)
-        whole.check_not_empty()
-        embeddings, about = self._find_embeddings(whole, given)
-        corpus = drop_unconnected(whole, embeddings, self._plan, drops)
-        search = ChunkSearch(corpus, embeddings)
-        writer = DistractorWriter(self._model, search, self._plan)
-        drafters = {
-            one.name: Drafter(
-                one, corpus, search, writer if "ssli" in self._plan.settings else None, self._plan
+        with ExitStack() as block:
+            corpus = read_corpus(
+                documents,
+                self._plan.max_tokens,
+                drops,
+                path=out / outputs.WORK / outputs.CORPUS,
+                workers=self._workers,
             )
-            for one in generators
-        }
-        try:
-            datasets = {
-                name: self._draft_dataset(name, drafter, corpus)
-                for name, drafter in drafters.items()
-            }
-        finally:
-            search.close()
-        outputs.check_any_question(datasets)
-        drops += (drop for one in datasets.values() for drop in one.drops)
-        manifest = outputs.build_manifest(
-            self._plan,
-            corpus,
-            datasets,
-            drops,
-            usage=self._model.usage,
-            model=describe_model(self._backend),
-            embeddings=about,
-            generators=[one.describe() for one in generators],
-            files=outputs.write_datasets(out, datasets, drops, self._plan),
-        )
+            block.callback(corpus.close)
+            corpus.check_not_empty()
+            search, about = self._open_search(corpus, given, drops, out / outputs.WORK, block)
+            datasets = self._draft_datasets(generators, corpus, search)
+            drops += (drop for one in datasets.values() for drop in one.drops)
+            manifest = outputs.build_manifest(
+                self._plan,
+                corpus,
+                datasets,
+                drops,
+                usage=self._model.usage,
+                model=describe_model(self._backend),
+                embeddings=about,
+                generators=[one.describe() for one in generators],
+                files=outputs.write_datasets(out, datasets, drops, self._plan),
+            )
         outputs.write_manifest(out, manifest)
         return BuildResult(out, manifest, self._model.n_sent, self._model.n_failed.total())
 
+    def _check_embeddings(self, given: Embeddings | MakeEmbeddings | None) -> None:
+        if given is not None:
+            open_embeddings(given)  # what is wrong with them is told before the corpus is read
+        if self._workers.is_elsewhere and isinstance(given, Embeddings):
+            raise SettingsError(
+                f"workers cannot be sent embeddings, got {name_embeddings(given)}; give a function "
+                "that makes them"
+            )
+
+    def _open_search(
+        self,
+        corpus: Corpus,
+        given: Embeddings | MakeEmbeddings | None,
+        drops: list[DropRecord],
+        work: Path,
+        block: ExitStack,
+    ) -> tuple[ChunkSearch, dict[str, Any]]:
+        """Embed the chunks and leave out loners; return what searches, and about embeddings."""
+        embeddings, about = self._find_embeddings(corpus, given)
+        identity = f"{about} {self._plan.max_tokens}"
+        vectors = embed_chunks(
+            corpus,
+            embeddings if given is None else given,
+            identity=identity,
+            folder=work,
+            workers=self._workers,
+        )
+        drop_unconnected(corpus, vectors, self._plan, drops, folder=work, workers=self._workers)
+        if self._server is None:
+            return ChunkSearch(corpus, vectors, embeddings), about
+        name = f"{corpus.fingerprint} {identity} {corpus.min_similarity} {self._plan.min_group}"
+        url, key = self._server
+        store = block.enter_context(open_build_store(name, embeddings, url=url, api_key=key))
+        return ChunkSearch(corpus, vectors, embeddings, StoreIndex(vectors, corpus, store)), about
+
+    def _draft_datasets(
+        self, generators: Sequence[QAGenerator], corpus: Corpus, search: ChunkSearch
+    ) -> dict[str, Drafts]:
+        writer = DistractorWriter(self._model, search, self._plan)
+        chosen = writer if "ssli" in self._plan.settings else None
+        drafters = {
+            one.name: Drafter(one, corpus, search, chosen, self._plan) for one in generators
+        }
+        datasets = {
+            name: self._draft_dataset(name, drafter, corpus) for name, drafter in drafters.items()
+        }
+        outputs.check_any_question(datasets)
+        return datasets
+
     def _draft_dataset(self, name: str, drafter: Drafter, corpus: Corpus) -> Drafts:
-        documents = list(corpus.documents.values())
-        Random(f"{self._plan.seed} documents {name}").shuffle(documents)
+        places = array("q", np.flatnonzero(corpus.kept()).tolist())
+        Random(f"{self._plan.seed} documents {name}").shuffle(places)
         before = self._progress.n_questions
         return io_loop.run(
             draft_dataset(
                 drafter,
-                documents,
+                map(corpus.find_document, places),
                 n=self._plan.n_questions,
                 per_document=self._plan.per_document,
                 on_drafts=lambda n_drafts: self._move(n_questions=before + n_drafts),
@@ -226,18 +297,25 @@ class _Build:
         )
 
     def _find_embeddings(
-        self, corpus: Corpus, given: Embeddings | None
+        self, corpus: Corpus, given: Embeddings | MakeEmbeddings | None
     ) -> tuple[Embeddings, dict[str, Any]]:
         """Return what embeds, and what the manifest says of it."""
         if given is None:
-            lsa = LsaEmbeddings([chunk.text for chunk in corpus])
+            lsa = LsaEmbeddings(corpus.sample_texts(_MOST_FITTED))
             return lsa, lsa.describe()
-        name = name_embeddings(given)
-        return CachedEmbeddings(given, name, self._cache), {"name": name}
+        opened = open_embeddings(given)
+        name = name_embeddings(opened)
+        return CachedEmbeddings(opened, name, self._cache), {"name": name}
 
     def _move(self, **changes: Any) -> None:
         self._progress = replace(self._progress, **changes)
         self._on_progress(self._progress)
+
+
+def open_build_store(name: str, embeddings: Embeddings, **place: Any) -> PassageStore:
+    """Open the collection of a corpus; *name* tells it from other corpora and embeddings."""
+    collection = f"deepera-build-{sha256(name.encode()).hexdigest()[:12]}"
+    return open_store(collection, mode="dense", embeddings=embeddings, **place)
 
 
 async def draft_dataset(
@@ -328,6 +406,7 @@ def estimate_build(corpus: Corpus, plan: BuildPlan, generators: Sequence[str]) -
         (guided, guided in generators, n_asked, chunk + _NOTES, _PAIRS),
         (GUIDANCE_STEP, n_written > 0, n_questions, shown, _GUIDE * plan.n_distractors),
         (WRITE_STEP, n_written > 0, n_written, shown + _GUIDE, chunk),
+        (VERIFY_STEP, n_written > 0 and plan.verify, n_written, _QUESTION + chunk, _CHECK),
     )
     usage = {step: _estimate_step(step, *numbers) for step, taken, *numbers in steps if taken}
     n_calls = sum(one.calls for one in usage.values())
@@ -335,7 +414,7 @@ def estimate_build(corpus: Corpus, plan: BuildPlan, generators: Sequence[str]) -
         n_documents=len(corpus.documents),
         n_questions=n_questions,
         usage=usage,
-        most_calls=n_calls + n_written * (plan.attempts - 1),
+        most_calls=n_calls + n_written * (plan.attempts - 1) * (1 + plan.verify),
     )
 
 

@@ -1,45 +1,39 @@
-"""The corpus of a build: documents cut into chunks, embedded and searched; loners left out."""
+"""The corpus of a build: documents cut into chunks in a file, and what embeds them."""
 
-import asyncio
 import base64
 import re
+import sqlite3
 import sys
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import version
-from itertools import pairwise
+from itertools import islice, pairwise
+from pathlib import Path
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
-from langchain_core.documents import Document as Passage
 from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
-from scipy.sparse import csr_array  # type: ignore[import-untyped]  # has no stubs
-from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]  # as above
 from sklearn.decomposition import TruncatedSVD  # type: ignore[import-untyped]  # has no stubs
 from sklearn.feature_extraction.text import TfidfVectorizer  # type: ignore[import-untyped]  # ditto
-from sklearn.neighbors import NearestNeighbors  # type: ignore[import-untyped]  # as above
 
-from deepera_graph.bench.build.plan import BuildPlan, DropRecord
+from deepera_graph.bench.build.plan import DropRecord
+from deepera_graph.bench.build.workers import Here, Workers
 from deepera_graph.bench.data.instance import DatasetError
 from deepera_graph.cache.role import cache_key
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError
-from deepera_graph.retrieval.store import open_store
-from deepera_graph.retrieval.vectors import unit_rows
 from deepera_graph.text.words import split_sentences
 
 STAGE = "documents"
 DIMENSIONS = 128
 _TOKEN = re.compile(r"\w+|[^\w\s]")
-_WEAKEST = 5.0  # percentile
-_ROUNDING = 1e-6
 _BATCH = 256
-_DECIMALS = 6
-_MARGIN = 16
 
 
 class Section(BaseModel):
@@ -81,57 +75,271 @@ class Chunk:
     document: str
 
 
-@dataclass(frozen=True, slots=True)
 class Corpus:
-    """Documents by id, in the order they came, and the chunks of each."""
+    """Documents and their chunks in a SQLite file: memory does not grow with their number.
 
-    documents: Mapping[str, Document]
-    chunks: Mapping[str, tuple[Chunk, ...]]
-    fingerprint: str  # SHA-256 over all `n_read` documents that came
-    n_read: int
-    min_similarity: float | None = None  # least cosine that connected two, None if all were kept
+    Documents and chunks have places from 0 in the order they came; a chunk's is its row in the
+    array of vectors. Documents that are left out keep theirs.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+        self._connection = sqlite3.connect(
+            ":memory:" if path is None else path, check_same_thread=False, isolation_level=None
+        )
+        self._lock = Lock()
+        self._connection.executescript(_TABLES)
+        self.fingerprint = ""  # SHA-256 over all `n_read` documents that came
+        self.n_read = 0
+        self.min_similarity: float | None = None  # that connected two; None if all were kept
+        self.documents: Mapping[str, Document] = _Documents(self)
+        self.chunks: Mapping[str, tuple[Chunk, ...]] = _Chunks(self)
 
     def __iter__(self) -> Iterator[Chunk]:
-        for own in self.chunks.values():
-            yield from own
+        """Yield the chunks of all documents that were kept, in order."""
+        place = -1
+        while rows := self.fetch(_NEXT_CHUNKS, place, _ROWS):
+            place = rows[-1][0]
+            yield from (Chunk(id, text, document) for _, id, text, document in rows)
+
+    @property
+    def n_chunks(self) -> int:
+        """Chunks of the documents that were kept."""
+        return int(self.fetch(f"SELECT count(*) {_KEPT_CHUNKS}")[0][0])
 
     def check_not_empty(self) -> None:
         """Raise `DatasetError` if there is nothing to make questions of."""
         if not self.documents:
             raise DatasetError(f"none of {self.n_read} documents has a text")
 
+    def find_twin(self, document: Document, text: str) -> tuple[str, str]:
+        """Return why a document cannot be added, and the detail of it; blank if it can."""
+        if self.fetch("SELECT 1 FROM documents WHERE id = ?", document.id):
+            return "id-used-twice", ""
+        twins = self.fetch("SELECT id FROM documents WHERE hash = ?", _hash(text))
+        return ("same-text", f"as document {twins[0][0]}") if twins else ("", "")
 
-def read_corpus(documents: Iterable[Document], max_tokens: int, drops: list[DropRecord]) -> Corpus:
-    """Cut documents into chunks; those without text, and copies, go to *drops*."""
-    digest = sha256()
-    kept: dict[str, Document] = {}
-    chunks: dict[str, tuple[Chunk, ...]] = {}
-    texts: dict[str, str] = {}
-    n_read = 0
-    for document in documents:
-        n_read += 1
-        fields = (document.id, document.title, document.text, document.subject)
-        digest.update("\0".join(fields).encode("utf-8", "surrogatepass") + b"\1")
-        text = " ".join(document.text.split())
-        reason = detail = ""
-        if not text:
-            reason = "no-text"
-        elif document.id in kept:
-            reason = "id-used-twice"
-        elif text in texts:
-            reason, detail = "same-text", f"as document {texts[text]}"
-        if reason:
-            drops.append(
-                DropRecord(stage=STAGE, document=document.id, reason=reason, detail=detail)
-            )
-            continue
-        kept[document.id] = document
-        texts[text] = document.id
-        chunks[document.id] = tuple(
-            Chunk(f"{document.id}#{place}", piece, document.id)
-            for place, piece in enumerate(cut_chunks(document.text, max_tokens=max_tokens), start=1)
+    def add_document(self, document: Document, text: str) -> None:
+        """Add a document; *text* is its text with single spaces."""
+        values = (document.id, document.model_dump_json(), _hash(text))
+        self._write("INSERT INTO documents(id, body, hash) VALUES (?, ?, ?)", [values])
+
+    def add_chunks(self, document: str, texts: Sequence[str]) -> None:
+        """Add the chunks of a document, which come in the order of documents."""
+        [[place]] = self.fetch("SELECT place FROM documents WHERE id = ?", document)
+        self._write(
+            "INSERT INTO chunks(id, text, document) VALUES (?, ?, ?)",
+            [(f"{document}#{n}", text, place) for n, text in enumerate(texts, start=1)],
         )
-    return Corpus(kept, chunks, digest.hexdigest(), n_read)
+
+    def read_chunks(self, places: Sequence[int]) -> list[Chunk]:
+        """Return chunks by their places, in this order."""
+        marks = ",".join("?" * len(places))
+        rows = self.fetch(
+            "SELECT chunks.place, chunks.id, text, documents.id FROM chunks JOIN documents"
+            f" ON documents.place = chunks.document WHERE chunks.place IN ({marks})",
+            *(place + 1 for place in places),
+        )
+        found = {place: Chunk(*fields) for place, *fields in rows}
+        return [found[place + 1] for place in places]
+
+    def find_chunks(self, ids: Sequence[str]) -> list[int]:
+        """Return the places of chunks by their ids, in this order."""
+        marks = ",".join("?" * len(ids))
+        found = dict(self.fetch(f"SELECT id, place FROM chunks WHERE id IN ({marks})", *ids))
+        return [found[id] - 1 for id in ids]
+
+    def texts(self) -> Iterator[str]:
+        """Yield the texts of all chunks, also of documents that were left out, in order."""
+        place = 0
+        while rows := self.fetch(
+            "SELECT place, text FROM chunks WHERE place > ? ORDER BY place LIMIT ?", place, _ROWS
+        ):
+            place = rows[-1][0]
+            yield from (text for _, text in rows)
+
+    def sample_texts(self, n: int) -> list[str]:
+        """Return the texts of at most *n* chunks, evenly spread; all if there are no more."""
+        n_all = self.fetch("SELECT count(*) FROM chunks")[0][0]
+        step = max(1, -(-n_all // n))
+        rows = self.fetch("SELECT text FROM chunks WHERE (place - 1) % ? = 0 ORDER BY place", step)
+        return [text for (text,) in rows]
+
+    def owners(self) -> NDArray[np.int32]:
+        """Return the place of the document of every chunk; shape (n_chunks,)."""
+        rows = self._connection.execute("SELECT document - 1 FROM chunks ORDER BY place")
+        return np.fromiter((place for (place,) in rows), np.int32)
+
+    def leave_out(self, mask: NDArray[np.bool_]) -> list[str]:
+        """Leave documents out, shape (n_documents,); return their ids, in order."""
+        places = [(int(place) + 1,) for place in np.flatnonzero(mask)]
+        self._write("UPDATE documents SET kept = 0 WHERE place = ?", places)
+        return [
+            id for (id,) in self.fetch("SELECT id FROM documents WHERE NOT kept ORDER BY place")
+        ]
+
+    def kept(self) -> NDArray[np.bool_]:
+        """Tell which documents were kept; shape (n_documents,)."""
+        rows = self._connection.execute("SELECT kept FROM documents ORDER BY place")
+        return np.fromiter((bool(kept) for (kept,) in rows), np.bool_)
+
+    def find_document(self, place: int) -> Document:
+        """Return a document by its place."""
+        [[body]] = self.fetch("SELECT body FROM documents WHERE place = ?", place + 1)
+        return Document.model_validate_json(body)
+
+    def fetch(self, statement: str, *values: object) -> list[Any]:
+        """Return the rows of a statement."""
+        with self._lock:
+            return self._connection.execute(statement, values).fetchall()
+
+    def transact(self) -> AbstractContextManager[None]:
+        """Write all of a block at once."""
+        return _transact(self._connection)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+    def _write(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
+        with self._lock:
+            self._connection.executemany(statement, rows)
+
+
+_ROWS = 1_000
+_TABLES = """
+    PRAGMA journal_mode = OFF;
+    PRAGMA synchronous = OFF;
+    CREATE TABLE documents(
+        place INTEGER PRIMARY KEY, id TEXT UNIQUE, body TEXT, hash BLOB UNIQUE,
+        kept INTEGER DEFAULT 1
+    );
+    CREATE TABLE chunks(place INTEGER PRIMARY KEY, id TEXT UNIQUE, text TEXT, document INTEGER);
+    CREATE INDEX of_document ON chunks(document);
+"""
+_KEPT_CHUNKS = (
+    "FROM chunks JOIN documents ON documents.place = chunks.document WHERE documents.kept"
+)
+_NEXT_CHUNKS = (
+    f"SELECT chunks.place, chunks.id, text, documents.id {_KEPT_CHUNKS} AND chunks.place > ?"
+    " ORDER BY chunks.place LIMIT ?"
+)
+
+
+def _hash(text: str) -> bytes:
+    return sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
+
+
+@contextmanager
+def _transact(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("COMMIT")
+
+
+class _Documents(Mapping[str, Document]):
+    """The documents that were kept, by id, in the order they came."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+
+    def __getitem__(self, id: str) -> Document:
+        rows = self._corpus.fetch("SELECT body FROM documents WHERE id = ? AND kept", id)
+        if not rows:
+            raise KeyError(id)
+        return Document.model_validate_json(rows[0][0])
+
+    def __len__(self) -> int:
+        return int(self._corpus.fetch("SELECT count(*) FROM documents WHERE kept")[0][0])
+
+    def __iter__(self) -> Iterator[str]:
+        place = 0
+        while rows := self._corpus.fetch(
+            "SELECT place, id FROM documents WHERE kept AND place > ? ORDER BY place LIMIT ?",
+            place,
+            _ROWS,
+        ):
+            place = rows[-1][0]
+            yield from (id for _, id in rows)
+
+
+class _Chunks(Mapping[str, tuple[Chunk, ...]]):
+    """The chunks of each document that was kept, by the id of the document."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+
+    def __getitem__(self, document: str) -> tuple[Chunk, ...]:
+        rows = self._corpus.fetch(
+            f"SELECT chunks.id, text {_KEPT_CHUNKS} AND documents.id = ? ORDER BY chunks.place",
+            document,
+        )
+        if not rows:
+            raise KeyError(document)
+        return tuple(Chunk(id, text, document) for id, text in rows)
+
+    def __len__(self) -> int:
+        return len(self._corpus.documents)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._corpus.documents)
+
+
+def read_corpus(
+    documents: Iterable[Document],
+    max_tokens: int,
+    drops: list[DropRecord],
+    *,
+    path: Path | None = None,
+    workers: Workers | None = None,
+) -> Corpus:
+    """Cut documents into chunks; those without text, and copies, go to *drops*.
+
+    The corpus is kept in a new file at *path*, or in memory; *workers* cut, or this process.
+    """
+    corpus = Corpus(path)
+    with corpus.transact():
+        batches = _read_batches(documents, corpus, drops)
+        for ids, pieces in (workers or Here()).map(_cut_batch, batches, max_tokens):
+            for id, texts in zip(ids, pieces, strict=True):
+                corpus.add_chunks(id, texts)
+    return corpus
+
+
+def _read_batches(
+    documents: Iterable[Document], corpus: Corpus, drops: list[DropRecord]
+) -> Iterator[tuple[list[str], list[str]]]:
+    """Add documents to a corpus as they come; yield the ids and texts of those that were."""
+    digest = sha256()
+    rest = iter(documents)
+    while batch := list(islice(rest, _BATCH)):
+        chosen = []
+        for document in batch:
+            corpus.n_read += 1
+            fields = (document.id, document.title, document.text, document.subject)
+            digest.update("\0".join(fields).encode("utf-8", "surrogatepass") + b"\1")
+            text = " ".join(document.text.split())
+            reason, detail = corpus.find_twin(document, text) if text else ("no-text", "")
+            if reason:
+                drops.append(
+                    DropRecord(stage=STAGE, document=document.id, reason=reason, detail=detail)
+                )
+                continue
+            corpus.add_document(document, text)
+            chosen.append(document)
+        yield [one.id for one in chosen], [one.text for one in chosen]
+    corpus.fingerprint = digest.hexdigest()
+
+
+def _cut_batch(
+    max_tokens: int, batch: tuple[list[str], list[str]]
+) -> tuple[list[str], list[list[str]]]:
+    ids, texts = batch
+    return ids, [cut_chunks(text, max_tokens=max_tokens) for text in texts]
 
 
 def cut_chunks(text: str, *, max_tokens: int = 200) -> list[str]:
@@ -167,72 +375,6 @@ def count_tokens(text: str) -> int:
     return sum(1 for _ in _TOKEN.finditer(text))
 
 
-def drop_unconnected(
-    corpus: Corpus, embeddings: Embeddings, plan: BuildPlan, drops: list[DropRecord]
-) -> Corpus:
-    """Return the corpus without weakly connected documents; they go to *drops*."""
-    if plan.min_group <= 1 or len(corpus.documents) < 2:
-        return corpus
-    vectors = unit_rows(embeddings.embed_documents([one.text for one in corpus]))
-    starts = np.cumsum([0, *map(len, corpus.chunks.values())])[:-1]
-    vectors = unit_rows(np.add.reduceat(vectors, starts, axis=0))  # mean direction of a document
-    least = _usual_similarity(vectors) if plan.min_similarity is None else plan.min_similarity
-    mask = find_connected(vectors, min_similarity=least, min_size=plan.min_group)
-    alone = {id for id, keep in zip(corpus.documents, mask, strict=True) if not keep}
-    drops.extend(
-        DropRecord(stage=STAGE, document=id, reason="weakly-connected")
-        for id in corpus.documents
-        if id in alone
-    )
-    if len(alone) == len(corpus.documents):
-        raise DatasetError(
-            f"all {len(alone)} documents are weakly connected: no group of at least "
-            f"{plan.min_group} is joined by cosines of {least:g} or more; lower the least group "
-            "(1 keeps all documents) or the least similarity"
-        )
-    kept = {id: one for id, one in corpus.documents.items() if id not in alone}
-    chunks = {id: corpus.chunks[id] for id in kept}
-    return replace(corpus, documents=kept, chunks=chunks, min_similarity=least)
-
-
-def _usual_similarity(vectors: NDArray[np.float32]) -> float:
-    """Return the cosine with its nearest neighbour that 19 of 20 documents reach, in [-1, 1]."""
-    distances, _ = NearestNeighbors(n_neighbors=1, metric="cosine").fit(vectors).kneighbors()
-    return round(float(np.percentile(1 - distances, _WEAKEST)), 6)
-
-
-def find_connected(
-    vectors: NDArray[np.float32], *, n_neighbours: int = 10, min_similarity: float, min_size: int
-) -> NDArray[np.bool_]:
-    """Tell which documents belong to a group of enough similar ones; shape (n_documents,)."""
-    # Joined are near neighbours of a high cosine; groups are components. Unlike density clustering
-    # (HDBSCAN) this splits no large topic, and the order of documents does not matter.
-    # Source: DeepEra, section 6.1, filters weakly connected documents by clustering and does not
-    # say how.
-    if vectors.ndim != 2:
-        raise SettingsError(f"vectors must have shape (n, dimensions), got {vectors.shape}")
-    if not np.isfinite(vectors).all():
-        raise SettingsError("vectors must be finite numbers")
-    if n_neighbours < 1 or min_size < 1:
-        raise SettingsError(
-            f"n_neighbours and min_size must be >= 1, got {n_neighbours} and {min_size}"
-        )
-    if not -1 <= min_similarity <= 1:
-        raise SettingsError(f"min_similarity must be in [-1, 1], got {min_similarity}")
-    n_documents = len(vectors)
-    if n_documents < 2:
-        return np.full(n_documents, min_size <= 1)
-    nearest = NearestNeighbors(n_neighbors=min(n_neighbours, n_documents - 1), metric="cosine")
-    distances, neighbours = nearest.fit(vectors).kneighbors()
-    joined = distances <= 1 - min_similarity + _ROUNDING
-    rows = np.repeat(np.arange(n_documents), joined.sum(axis=1))
-    edges = (np.ones(len(rows)), (rows, neighbours[joined]))
-    graph = csr_array(edges, shape=(n_documents, n_documents))
-    _, group = connected_components(graph, directed=False)
-    kept: NDArray[np.bool_] = np.bincount(group)[group] >= min_size
-    return kept
-
-
 # Source: Deerwester et al. (1990), Indexing by latent semantic analysis; scikit-learn's
 # `TruncatedSVD` with its seed set to 0.
 class LsaEmbeddings(Embeddings):
@@ -253,13 +395,14 @@ class LsaEmbeddings(Embeddings):
         size = min(DIMENSIONS, *(side - 1 for side in counts.shape))
         if size < 1:
             raise DatasetError(f"{len(texts)} texts are too few to be embedded")
-        self._axes = TruncatedSVD(size, random_state=0).fit(counts)
+        found = TruncatedSVD(size, random_state=0).fit(counts).components_
+        self._axes = np.ascontiguousarray(found.T)  # (n_terms, size): a text takes a few rows of it
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return one vector a text; shape (n_texts, n_dimensions)."""
         if not texts:
             return []
-        raw = np.asarray(self._axes.transform(self._words.transform(texts)), dtype=np.float64)
+        raw = np.asarray(self._words.transform(texts) @ self._axes, dtype=np.float64)
         lengths = np.linalg.norm(raw, axis=1, keepdims=True)
         rows: list[list[float]] = (raw / np.where(lengths > 0, lengths, 1)).tolist()
         return rows
@@ -316,54 +459,3 @@ class CachedEmbeddings(Embeddings):
 def _floats(data: bytes) -> list[float]:
     vector: list[float] = np.frombuffer(data, dtype="<f4").tolist()
     return vector
-
-
-@dataclass(frozen=True, slots=True)
-class PoolChunk:
-    """A chunk in a pool: its place in retrieval from 1 and its cosine, None if it was put in."""
-
-    chunk: Chunk
-    rank: int | None
-    score: float | None
-
-
-class ChunkSearch:
-    """Chunks in a Qdrant store in memory, found by the cosine of their vectors."""
-
-    def __init__(self, corpus: Corpus, embeddings: Embeddings) -> None:
-        self._chunks = {chunk.id: chunk for chunk in corpus}
-        self._embeddings = embeddings
-        self._store = open_store("chunks", mode="dense", embeddings=embeddings)
-        self._store.add(
-            Passage(id=chunk.id, page_content=chunk.text, metadata={"document": chunk.document})
-            for chunk in self._chunks.values()
-        )
-
-    async def find_nearest(self, question: str, n: int) -> tuple[PoolChunk, ...]:
-        """Return the best *n* chunks, best first; equal scores are in order of their ids."""
-        return await asyncio.to_thread(self._find_nearest, question, n)
-
-    async def measure_similarity(self, question: str, text: str) -> float:
-        """Return the cosine of a question with a text that need not be in the corpus, [-1, 1]."""
-        return (await asyncio.to_thread(self._cosines, question, [text]))[0]
-
-    def close(self) -> None:
-        """Let go of the store."""
-        self._store.close()
-
-    def _find_nearest(self, question: str, n: int) -> tuple[PoolChunk, ...]:
-        """Sort by our own cosines, a few more than wanted: the store's last digits differ."""
-        near = [self._chunks[str(one.id)] for one in self._store.search(question, n + _MARGIN)]
-        scores = self._cosines(question, [chunk.text for chunk in near])
-        best = sorted(zip(scores, near, strict=True), key=lambda pair: (-pair[0], pair[1].id))
-        return tuple(
-            PoolChunk(chunk, rank, score) for rank, (score, chunk) in enumerate(best[:n], start=1)
-        )
-
-    def _cosines(self, question: str, texts: list[str]) -> list[float]:
-        """Return cosines in double precision, rounded; 0 where a vector is zero."""
-        query = np.asarray(self._embeddings.embed_query(question), dtype=np.float64)
-        rows = np.asarray(self._embeddings.embed_documents(texts), dtype=np.float64)
-        lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(query)
-        found: list[float] = (rows @ query / np.where(lengths > 0, lengths, 1)).tolist()
-        return [round(one, _DECIMALS) + 0.0 for one in found]

@@ -8,10 +8,12 @@ from typing import get_args
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from deepera_graph.bench.build.corpus import Chunk, ChunkSearch, PoolChunk
+from deepera_graph.bench.build.answers import contains_answer
+from deepera_graph.bench.build.corpus import Chunk
+from deepera_graph.bench.build.entailment import EvidenceCheck, verify
+from deepera_graph.bench.build.fluency import MOST_TEXTS, ProseModel
 from deepera_graph.bench.build.gates import (
     CandidateDistractor,
-    contains_answer,
     explain,
     failed_gates,
 )
@@ -25,6 +27,7 @@ from deepera_graph.bench.build.plan import (
     FilledPassage,
     RejectedDistractor,
 )
+from deepera_graph.bench.build.search import ChunkSearch, PoolChunk
 from deepera_graph.errors import AnswerError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.prompts import messages_of, text_of
@@ -34,6 +37,7 @@ N_SHOWN = 3
 GUIDANCE_STEP, WRITE_STEP = "guidance", "distractor"
 _TOLERANCE = 0.2  # what a writer may add to the length asked for, or leave out
 _NO_TEXT = "unusable-reply"
+_NO_CHECK = "unusable-check"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,8 @@ class DistractorWriter:
 
     def __init__(self, model: BuilderModel, search: ChunkSearch, plan: BuildPlan) -> None:
         self._model, self._search, self._plan = model, search, plan
+        self._prose = ProseModel.fit(search.sample_texts(MOST_TEXTS))
+        self._evidence = EvidenceCheck()
 
     async def write(self, draft: Draft) -> tuple[list[Distractor], list[RejectedDistractor]]:
         """Return the distractors that passed the gates, and all tries that did not."""
@@ -181,7 +187,7 @@ class DistractorWriter:
                     text=text,
                 )
             )
-            if reasons[0].startswith(_NO_TEXT):
+            if reasons[0].startswith((_NO_TEXT, _NO_CHECK)):
                 return
             problems = text_of(PACKAGE, "again", problems=explain(reasons))
             messages = [*messages[:2], AIMessage(text or "(nothing)"), HumanMessage(problems)]
@@ -210,8 +216,29 @@ class DistractorWriter:
             others=[*(one.text for one in passed), *profile.samples],
             golden=[pair.golden.text],
             question=pair.question,
+            word_order=self._prose.measure_order(text) if self._prose else None,
         )
-        return text, failed_gates(candidate, self._plan.gates)
+        return text, (
+            failed_gates(candidate, self._plan.gates) or await self._check_meaning(candidate)
+        )
+
+    async def _check_meaning(self, candidate: CandidateDistractor) -> list[str]:
+        """Return the gates failed by those who read for meaning, the cheap one first."""
+        pair = {"question": candidate.question, "answer": candidate.gold_answer}
+        if await self._evidence.entails(
+            candidate.text,
+            golden=candidate.golden[0],
+            max_evidence=self._plan.gates.max_evidence,
+            **pair,
+        ):
+            return ["entails-answer"]
+        if not self._plan.verify:
+            return []
+        try:
+            is_sound = await verify(self._model, candidate.text, **pair)
+        except AnswerError as error:
+            return [f"{_NO_CHECK}: {error}"]
+        return [] if is_sound else ["agrees-with-answer"]
 
 
 def draw_types(n: int, seed: int, question: str) -> list[DistractorType]:

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
+from deepera_graph.bench.build.answers import contains_answer
+from deepera_graph.bench.build.overlap import containment, resemblance
 from deepera_graph.errors import SettingsError
-from deepera_graph.text.words import STOP_WORDS, split_sentences, stem, stems, words
+from deepera_graph.text.words import split_sentences
 
 EXPLANATIONS = {
     "blank": "it is empty",
@@ -29,6 +30,9 @@ EXPLANATIONS = {
     "markup": "it is not plain prose: it has headings, lists or other markup",
     "cut-off": "it breaks off in the middle of a sentence",
     "repeats-itself": "it says the same sentence twice",
+    "no-prose": "its words stand in no order that makes sentences",
+    "entails-answer": "it is evidence for the correct answer",
+    "agrees-with-answer": "a reader of it would conclude the correct answer, or a part of it",
 }
 _KINDS = (
     "deceptive|misleading|perplexing|irrelevant|background|speculative|distract(?:or|ing)"
@@ -96,26 +100,6 @@ _MARKUP = re.compile(
     r"```|(?:^|\n)\s*#{1,6}\s|\*\*[^*\n]+\*\*|(?:^|\n)\s*[*•]\s+\S|^\s*[\[{]\s*[\"{]|</?(?:p|b|br|div)>"
 )
 _END = re.compile(r"[.!?…。][\"'”’)\]]*$")
-_SHINGLE_WORDS = 3
-_NUMBER = "0"
-Shingles = frozenset[tuple[str, ...]]
-_SHORT_ANSWER = 12  # words; found word by word
-_GIVEN_AWAY = 0.5  # share of what a sentence of a longer answer says
-_TOLD = 3  # fewest shingles of such a sentence
-_VERDICT_WORDS = """
-    yes no maybe true false unclear unknown none neither both never always sometimes likely unlikely
-    possibly probably significant significantly significance increase increased decrease decreased
-    reduced improved worsened higher lower better worse positive negative difference different
-    effect change changed same equal similar
-    """
-_VERDICTS = frozenset(stem(word) for word in _VERDICT_WORDS.split())
-_NUMBER_WORDS = {
-    "zero": "0", "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6",
-    "seven": "7", "eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12",
-}  # fmt: skip
-_PERCENT = re.compile(r"\s*%|\s+per\s?cent\b")
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
-_ZEROS = re.compile(r"(\.\d*?)0+(?!\d)")
 
 
 def explain(reasons: Sequence[str]) -> str:
@@ -150,63 +134,6 @@ ARTEFACT_PATTERNS: dict[str, Callable[[str], bool]] = {
 }
 
 
-@lru_cache(maxsize=4096)
-def shingle(text: str) -> Shingles:
-    """Return the runs of three stems of a text; a shorter text is one run, a blank one has none."""
-    # Stop words, *not* and *no* too, are left out, and all numbers are alike: a copy with a
-    # negation or a number changed has the shingles of the original.
-    keys = [_NUMBER if stem[0].isdigit() else stem for stem in stems(text)]
-    if len(keys) < _SHINGLE_WORDS:
-        return frozenset([tuple(keys)]) if keys else frozenset()
-    return frozenset(zip(*(keys[start:] for start in range(_SHINGLE_WORDS)), strict=False))
-
-
-def resemblance(first: str, second: str) -> float:
-    """Return the shingles two texts share, as a share of all of both, in [0, 1]."""
-    # Source: Broder (1997), On the resemblance and containment of documents, section 2.
-    one, other = shingle(first), shingle(second)
-    together = one | other
-    return len(one & other) / len(together) if together else 0.0
-
-
-def containment(text: str, whole: str) -> float:
-    """Return the share of a text's shingles that *whole* has too, in [0, 1]."""
-    # Source: Broder (1997), as above.
-    own = shingle(text)
-    return len(own & shingle(whole)) / len(own) if own else 0.0
-
-
-def contains_answer(text: str, answer: str, question: str = "") -> bool:
-    """Return whether a text contains an answer."""
-    # Up to 12 words are found word by word, whatever the inflection and the form of numbers; of a
-    # longer answer half of what one sentence says beyond the question is enough. Verdicts ("yes")
-    # and stop words alone are found in no text: any passage may have them without answering.
-    if all(word in STOP_WORDS or stem(word) in _VERDICTS for word in words(answer)):
-        return False
-    wanted = _keys(answer)
-    if len(wanted) <= _SHORT_ANSWER:
-        return _has_run(_keys(text), wanted)
-    asked, found = shingle(question), shingle(text)
-    told = [shingle(sentence.text) - asked for sentence in split_sentences(answer)]
-    return any(len(one & found) >= _GIVEN_AWAY * len(one) for one in told if len(one) >= _TOLD)
-
-
-def _keys(text: str) -> list[str]:
-    text = _THOUSANDS.sub("", _PERCENT.sub(" percent", text.casefold()))
-    return [_key(word) for word in words(text)]
-
-
-def _key(word: str) -> str:
-    if word[0].isdigit():
-        return _ZEROS.sub(r"\1", word).rstrip(".")
-    return _NUMBER_WORDS.get(word, stem(word))
-
-
-def _has_run(keys: list[str], wanted: list[str]) -> bool:
-    size = len(wanted)
-    return any(keys[start : start + size] == wanted for start in range(len(keys) - size + 1))
-
-
 # Source: Ours. The two shares lie between what sections of one abstract have in common (2 of 1 152
 # reach 0.4) and what a copy with a few words changed keeps (0.6 and more).
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +145,8 @@ class Gates:
     max_length: float = 2.0  # likewise, > `min_length`
     max_likeness: float = 0.4  # shingles shared with another distractor, of all of both, (0, 1]
     max_copied: float = 0.4  # share of its shingles also in a golden passage, (0, 1]
+    min_word_order: float = 0.3  # see `ProseModel.measure_order`
+    max_evidence: float = 0.5  # local judge's score on a question of yes or no, (0, 1]; 1: no judge
 
     def __post_init__(self) -> None:
         if not 0 <= self.min_percentile <= 100:
@@ -227,7 +156,7 @@ class Gates:
                 f"min_length must be in [0, max_length), got {self.min_length} "
                 f"and max_length {self.max_length}"
             )
-        for name in ("max_likeness", "max_copied"):
+        for name in ("max_likeness", "max_copied", "max_evidence"):
             if not 0 < getattr(self, name) <= 1:
                 raise SettingsError(f"{name} must be in (0, 1], got {getattr(self, name)}")
 
@@ -245,6 +174,7 @@ class CandidateDistractor:
     others: Sequence[str] = ()  # distractors already accepted for the question
     golden: Sequence[str] = ()
     question: str = ""  # blank: not judged whether it is repeated
+    word_order: float | None = None  # see `ProseModel.measure_order`; None: not judged
 
 
 _Gate = Callable[[CandidateDistractor, Gates], bool]
@@ -290,6 +220,10 @@ def _repeats_question(candidate: CandidateDistractor, gates: Gates) -> bool:
     return bool(question) and question in " ".join(candidate.text.casefold().split())
 
 
+def _is_no_prose(candidate: CandidateDistractor, gates: Gates) -> bool:
+    return candidate.word_order is not None and candidate.word_order < gates.min_word_order
+
+
 def _has_artefact(matches: Callable[[str], bool]) -> _Gate:
     return lambda candidate, gates: matches(candidate.text)
 
@@ -303,5 +237,6 @@ GATES: dict[str, _Gate] = {
     "duplicate": _is_duplicate,
     "copies-golden": _copies_golden,
     "repeats-question": _repeats_question,
+    "no-prose": _is_no_prose,
     **{name: _has_artefact(matches) for name, matches in ARTEFACT_PATTERNS.items()},
 }

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from deepera_graph.bench.build.corpus import Document
-from deepera_graph.bench.build.gates import containment
+from deepera_graph.bench.build.overlap import containment
 from deepera_graph.bench.data.instance import Context, DatasetError, Instance
 from deepera_graph.bench.rankers.retrieval import BM25Index
 from deepera_graph.errors import SettingsError

@@ -16,6 +16,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.usage import Usage
 
 WORK = "work"
+CORPUS = "corpus.sqlite3"
 MANIFEST = "manifest.json"
 DROPPED = "dropped.jsonl"
 REJECTED = "rejected.jsonl"
@@ -55,7 +56,7 @@ def build_manifest(
             "read": corpus.n_read,
             "used": len(corpus.documents),
             "min_similarity": corpus.min_similarity,
-            "chunks": sum(1 for _ in corpus),
+            "chunks": corpus.n_chunks,
         },
         "datasets": {name: one.describe(plan) for name, one in datasets.items()},
         "dropped": count_drops(drops),

@@ -23,6 +23,7 @@ Golden = Literal["insert", "record"]
 _COUNTS = ("n_questions", "n_distractors", "per_document", "max_tokens", "attempts", "min_group")
 PACKAGE = "deepera_graph.bench.build.prompts"
 DistractorType = Literal["misleading", "background", "irrelevant"]
+Relation = Literal["agrees", "partly", "differs", "silent"]
 FilledT = TypeVar("FilledT", bound=ReplyModel)
 _USAGE_COLUMNS = ("calls", "input_tokens", "output_tokens", "reasked_calls")
 _UNUSABLE = "unusable"
@@ -46,12 +47,12 @@ class BuildPlan:
     # one that was missed replaces the last passage, or goes to `golden_outside`
     golden: Golden = "insert"
     attempts: int = 3  # most tries at writing one distractor, >= 1
-    # Least cosine that connects two documents, in [-1, 1]; None takes the cosine that 19 of 20
-    # documents reach with their nearest neighbour, as what is near differs from embedder to
-    # embedder.
+    # Least cosine that connects two documents, in [-1, 1]; None takes `find_fence` of the corpus,
+    # as what is near differs from embedder to embedder.
     min_similarity: float | None = None
     min_group: int = 2  # connected documents that are kept together, >= 1; 1 keeps all
     gates: Gates = field(default_factory=Gates)
+    verify: bool = True  # whether the model checks each distractor against the answer
 
     def __post_init__(self) -> None:
         for name in _COUNTS:
@@ -253,3 +254,10 @@ class FilledPassage(ReplyModel):
     """A written passage."""
 
     text: str = Field(description="The passage and nothing else.")
+
+
+class FilledCheck(ReplyModel):
+    """How a passage stands to an answer."""
+
+    quote: str = Field(description="The sentence that decides; empty if there is none.")
+    relation: Relation = Field(description="How the passage stands to the correct answer.")

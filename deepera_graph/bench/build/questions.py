@@ -11,9 +11,10 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from deepera_graph.bench.build.corpus import Chunk, ChunkSearch, Corpus, Document, PoolChunk
+from deepera_graph.bench.build.answers import contains_answer
+from deepera_graph.bench.build.corpus import Chunk, Corpus, Document
 from deepera_graph.bench.build.distractors import DistractorWriter, Draft, QAPair
-from deepera_graph.bench.build.gates import containment, contains_answer
+from deepera_graph.bench.build.overlap import containment
 from deepera_graph.bench.build.plan import (
     PACKAGE,
     BuilderModel,
@@ -25,6 +26,7 @@ from deepera_graph.bench.build.plan import (
     RejectedDistractor,
     Setting,
 )
+from deepera_graph.bench.build.search import ChunkSearch, PoolChunk
 from deepera_graph.bench.data.instance import Context, Instance, read_rows
 from deepera_graph.errors import AnswerError, CallError, SettingsError
 from deepera_graph.judges.llm import prompt as show

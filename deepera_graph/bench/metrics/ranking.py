@@ -17,6 +17,7 @@ from ir_measures import RR, Measure, R, Success, nDCG
 
 from deepera_graph.bench.data.instance import Dataset, DatasetError, Instance, MetricError
 from deepera_graph.bench.metrics.statistics import Values
+from deepera_graph.bioasq.measures import EPSILON, average_precision
 
 Run = dict[str, dict[str, float]]
 Judgements = dict[str, dict[str, int]]
@@ -115,6 +116,20 @@ def recall(judged: Sequence[JudgedRanking], k: int) -> Values:
     return _measure(R @ k, judged)
 
 
+def precision_of_golden(judged: Sequence[JudgedRanking], k: int) -> Values:
+    """Average precision of the first *k*, in [0, 1], over the most that they could hold (AP@K)."""
+    # Divided by min(k, golden), where trec_eval and ir-measures divide by all golden passages.
+    # Source: BioASQ task B, with k = 10; see `deepera_graph.bioasq.measures.average_precision`.
+    return Values.of([average_precision(one.ranked, one.golden, k) for one in judged])
+
+
+def geometric_precision(judged: Sequence[JudgedRanking], k: int) -> Values:
+    """The same, of which the mean is geometric, so that what fails weighs more (GMAP@K)."""
+    # exp(mean(log(AP + 0.00001))), in (0, 1.00001].
+    # Source: BioASQ task B; Robertson (2006), On GMAP: and other transformations, CIKM.
+    return replace(precision_of_golden(judged, k), added=EPSILON)
+
+
 def to_run(rankings: Mapping[str, Sequence[str]]) -> Run:
     """Return rankings in the form of ir-measures: question to passage to negative rank."""
     return {
@@ -168,6 +183,8 @@ _WITH_CUT: Mapping[str, Callable[[Sequence[JudgedRanking], int], Values]] = {
     "NRS": non_distractor_share,
     "nDCG": ndcg,
     "Recall": recall,
+    "AP": precision_of_golden,
+    "GMAP": geometric_precision,
 }
 _WHOLE: Mapping[str, Callable[[Sequence[JudgedRanking]], Values]] = {
     "MRR": reciprocal_rank,

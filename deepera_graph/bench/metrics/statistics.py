@@ -4,7 +4,7 @@ The bootstrap is our own, as its columns share one resample of the questions: sc
 weights and resamples one statistic at a time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -29,9 +29,10 @@ class Values:
 
     values: Floats  # one number a question, shape (n_questions,)
     weights: Floats  # how much the question counts, >= 0, shape (n_questions,); 1 for most metrics
+    added: float = 0.0  # if > 0, the mean is the geometric one, of the values with this added
 
     @classmethod
-    def of(cls, values: ArrayLike, weights: ArrayLike | None = None) -> Self:
+    def of(cls, values: ArrayLike, weights: ArrayLike | None = None, *, added: float = 0.0) -> Self:
         """Make arrays of both, weights 1 when None."""
         numbers = np.asarray(values, dtype=np.float64)
         counts = np.ones_like(numbers) if weights is None else np.asarray(weights, np.float64)
@@ -41,12 +42,22 @@ class Values:
             )
         if not (np.isfinite(numbers).all() and np.isfinite(counts).all()):
             raise MetricError("values must be finite numbers")
-        return cls(numbers, counts)
+        return cls(numbers, counts, added)
 
     def mean(self) -> float:
         """Return the weighted mean; not a number when nothing counts."""
         total = float(self.weights.sum())
-        return float(self.values @ self.weights) / total if total else float("nan")
+        if not total:
+            return float("nan")
+        return float(self.to_means(np.asarray(float(self.terms() @ self.weights) / total)))
+
+    def terms(self) -> Floats:
+        """Return what is averaged: the values, or the logarithms of them with `added`."""
+        return np.log(self.values + self.added) if self.added else self.values
+
+    def to_means(self, means: Floats) -> Floats:
+        """Return the means that means of the terms stand for."""
+        return np.exp(means) if self.added else means
 
     def std(self) -> float:
         """Return the standard deviation (n - 1) over what counts; 0 for fewer than two."""
@@ -125,6 +136,38 @@ def bootstrap_ratios(
     ]
 
 
+def bootstrap_sums(
+    columns: Sequence[tuple[Floats, Callable[[Floats], Floats]]],
+    *,
+    n_resamples: int = N_RESAMPLES,
+    level: float = LEVEL,
+    seed: int = 0,
+) -> list[Interval]:
+    """Return statistics that are made of sums over questions, with their percentile intervals.
+
+    Each is a table of shape (n_questions, n) and what makes the statistic of its sums, from shape
+    (..., n) to shape (...). All are computed on the same resampled questions; resamples in which
+    one is no number are left out of its interval.
+    """
+    if not columns:
+        return []
+    tables = [table for table, _ in columns]
+    n_questions = len(tables[0])
+    if not n_questions or any(len(one) != n_questions for one in tables):
+        raise MetricError(f"all must have the same questions, got {sorted({*map(len, tables)})}")
+    rng = np.random.default_rng(seed)
+    drawn: list[list[Floats]] = [[] for _ in columns]
+    for n in _chunks(n_resamples, n_questions):
+        times = _times_drawn(rng, n, n_questions)
+        for found, (table, combine) in zip(drawn, columns, strict=True):
+            with np.errstate(invalid="ignore"):
+                found.append(combine(times @ table))
+    return [
+        _interval(float(combine(table.sum(axis=0))), np.concatenate(found), level)
+        for found, (table, combine) in zip(drawn, columns, strict=True)
+    ]
+
+
 def deal_folds(strata: Sequence[Any], *, n_folds: int, seed: int) -> NDArray[np.int64]:
     """Return the fold of each item, from 0: shuffled, and dealt out stratum by stratum."""
     shuffled = np.random.default_rng(seed).permutation(len(strata))
@@ -155,9 +198,10 @@ def permutation_tests(
 def _resample_means(columns: Sequence[Values], n_resamples: int, seed: int) -> Floats:
     """Return the weighted means of resampled questions, shape (n_resamples, n_columns)."""
     _check_questions(columns)
-    products = np.column_stack([one.values * one.weights for one in columns])
+    products = np.column_stack([one.terms() * one.weights for one in columns])
     weights = np.column_stack([one.weights for one in columns])
-    return _resample_ratios(products, weights, n_resamples, seed)
+    means = _resample_ratios(products, weights, n_resamples, seed)
+    return np.column_stack([one.to_means(means[:, place]) for place, one in enumerate(columns)])
 
 
 def _resample_ratios(above: Floats, below: Floats, n_resamples: int, seed: int) -> Floats:
@@ -190,7 +234,7 @@ def _interval(mean: float, means: Floats, level: float) -> Interval:
 def _weighted_difference(first: Values, second: Values) -> Floats:
     if not np.array_equal(first.weights, second.weights):
         raise MetricError("both rankers must have the same weights")
-    return (first.values - second.values) * first.weights
+    return (first.terms() - second.terms()) * first.weights
 
 
 def _chunks(n_resamples: int, n_questions: int) -> Iterator[int]:
@@ -231,7 +275,8 @@ def average(repeats: Sequence[Values]) -> Values:
     weights = repeats[0].weights
     if any(not np.array_equal(one.weights, weights) for one in repeats):
         raise MetricError("all repeats must have the same questions and weights")
-    return Values.of(np.mean([one.values for one in repeats], axis=0), weights)
+    values = np.mean([one.values for one in repeats], axis=0)
+    return Values.of(values, weights, added=repeats[0].added)
 
 
 def pool_runs(repeats: Sequence[Values]) -> Values:

@@ -30,6 +30,13 @@ from deepera_graph.errors import (
 )
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import llm_backend
+from deepera_graph.judges.llm.listwise import (
+    MAX_WORDS,
+    FilledOrder,
+    fill_listwise,
+    list_headings,
+    read_order,
+)
 from deepera_graph.judges.llm.roles import LlmJudge, LlmRole
 from deepera_graph.pipeline.call import CheckedRole
 from deepera_graph.prompts import messages_of
@@ -43,7 +50,6 @@ EXAMPLE = CandidatePassage(id="1", text="$text", title="$title", section="$secti
 FAILED = -1.0
 SIZE = 20  # passages in a window
 STEP = 10  # how far it moves
-MAX_WORDS = 300  # of a passage
 
 
 class _ChatTask(TypedDict):
@@ -228,21 +234,8 @@ class ChatRanker(Ranker):
 
 def format_block(passage: CandidatePassage) -> str:
     """Return a passage with its title and section, on lines of their own where there are any."""
-    head = [f"{name}: {text}" for name, text in _heading(passage)]
+    head = [f"{name}: {text}" for name, text in list_headings(passage)]
     return "\n".join([*head, show.plain(passage["text"])])
-
-
-def format_line(passage: CandidatePassage, *, max_words: int) -> str:
-    """Return a passage in one line, cut after so many words of its text."""
-    head = [f"{text}." for _, text in _heading(passage)]
-    words = show.plain(passage["text"]).split()
-    tail = " …" if len(words) > max_words else ""
-    return " ".join([*head, *words[:max_words]]) + tail
-
-
-def _heading(passage: CandidatePassage) -> list[tuple[str, str]]:
-    pairs = (("Title", passage["title"]), ("Section", passage["section"]))
-    return [(name, show.one_line(text)) for name, text in pairs if text.strip()]
 
 
 class PerPassage(ChatRanker, Generic[FilledT]):
@@ -334,14 +327,6 @@ def sliding_windows(n: int, *, size: int = SIZE, step: int = STEP) -> list[tuple
     return spans
 
 
-def repair_order(order: Iterable[int], n: int) -> list[int]:
-    """Make a permutation of 1 to *n*: unknown numbers and repeats go, missing ones come last."""
-    # Source: Sun et al. (2023), code: `clean_response` and `receive_permutation`.
-    named = [place for place in dict.fromkeys(order) if 1 <= place <= n]
-    known = set(named)
-    return [*named, *(place for place in range(1, n + 1) if place not in known)]
-
-
 async def slide(
     items: Sequence[T],
     sort: Callable[[Sequence[T]], Awaitable[Iterable[int]]],
@@ -359,20 +344,14 @@ async def slide(
     for start, end in sliding_windows(len(items), size=size, step=step):
         seen = sorted_items[start:end]
         if len(seen) > 1:
-            order = repair_order(await sort(seen), len(seen))
+            order = read_order(await sort(seen), len(seen)).order
             sorted_items[start:end] = [seen[place - 1] for place in order]
     return sorted_items
 
 
-class FilledOrder(ReplyModel):
-    """An order."""
-
-    order: list[Number] = Field(description="Numbers of all passages, the most relevant first.")
-
-
 # A window whose call fails stays as it is, and its passages are counted as failed.
-# Source: RankGPT, Sun et al. (2023): passages cut after 300 words (their code). The wording is
-# ours, and the order is asked for as a list of numbers rather than as text.
+# Source: RankGPT, Sun et al. (2023). The wording is ours, and the order is asked for as a list of
+# numbers rather than as text.
 class ListwiseLlm(ChatRanker):
     """Ranks by the orders that a chat model gives; all passages at once if *size* is None."""
 
@@ -409,7 +388,10 @@ class ListwiseLlm(ChatRanker):
         async def sort(seen: Sequence[CandidatePassage]) -> list[int]:
             try:
                 asked = self._messages(question, seen)
-                return (await self._chat.ask("listwise", asked, FilledOrder)).order
+                order = (await self._chat.ask("listwise", asked, FilledOrder)).order
+                if read_order(order, len(seen)).names_none:
+                    raise AnswerError("the reply names none of the passages")
+                return order
             except (AnswerError, CallError) as error:
                 failed.update(dict.fromkeys((one["id"] for one in seen), str(error)))
                 return []
@@ -422,9 +404,4 @@ class ListwiseLlm(ChatRanker):
         return [(one["id"], -float(rank)) for rank, one in enumerate(ordered, start=1)]
 
     def _messages(self, question: str, passages: Sequence[CandidatePassage]) -> list[BaseMessage]:
-        block = "\n\n".join(
-            f"[{number}] {format_line(one, max_words=self._max_words)}"
-            for number, one in enumerate(passages, start=1)
-        )
-        shown = {"question": show.one_line(question), "marker": show.marker(block)}
-        return fill_prompt("listwise", passages=block, n=str(len(passages)), **shown)
+        return fill_listwise(question, passages, max_words=self._max_words)

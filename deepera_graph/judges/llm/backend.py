@@ -1,6 +1,7 @@
 """The LLM backend, and how it is written down without its key."""
 
 import os
+import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -49,6 +50,7 @@ _PROMPTS_OF: dict[Mode, tuple[str, ...]] = {
     "fused": ("fused",),
     "grouped": ("fused", "grouped"),
 }
+_PLAIN_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,39}")  # a key looks otherwise
 _SECRET_OPTIONS = ("api_key", "_token", "_secret", "password")
 _MAY_HOLD_SECRETS = frozenset({"default_headers", "default_query", "openai_proxy"})
 
@@ -229,6 +231,11 @@ def _refuse_secrets(options: Mapping[str, Any], base_url: str | None) -> None:
 
 def _key(variable: str) -> SecretStr:
     key = os.environ.get(variable, "").strip()  # a line break at its end would end up in an error
+    if not key and not _PLAIN_VARIABLE.fullmatch(variable):  # so it is not repeated
+        raise SettingsError(
+            "api_key_env must be the name of an environment variable that is set, "
+            "not the key itself"
+        )
     if not key:
         raise SettingsError(
             f"no API key: set the environment variable {variable}, or give base_url for a server "

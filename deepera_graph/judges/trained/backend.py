@@ -200,6 +200,11 @@ class TrainedJudge(Judge):
     def __init__(self, weights: Weights) -> None:
         self._weights = weights
 
+    @property
+    def model(self) -> "EvidenceModel":
+        """The model behind it, loaded when it is first asked for."""
+        return self._weights.model()
+
     @cached_property
     def operating_point(self) -> float:  # type: ignore[override]  # read when it is asked for
         """Where the weights say that evidence begins."""

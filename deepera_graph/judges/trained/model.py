@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.errors import SettingsError
+from deepera_graph.judges.trained.alignment import Alignment, align_passage
 from deepera_graph.judges.trained.direction import read_direction
 from deepera_graph.judges.trained.encoder import Encoded, Encoder, KeepsVectors
 from deepera_graph.judges.trained.features import (
@@ -22,7 +23,7 @@ from deepera_graph.judges.trained.features import (
 from deepera_graph.judges.trained.kept import KeptVectors, name_weights
 from deepera_graph.judges.trained.reader import Reader, Reading
 from deepera_graph.judges.trained.scorer import EvidenceScorer, PoolScores, choose_read
-from deepera_graph.judges.trained.sentences import choose_sentence
+from deepera_graph.judges.trained.sentences import choose_sentence, weigh_sentences
 from deepera_graph.schema import (
     AGAINST_IT,
     FOR_IT,
@@ -225,6 +226,48 @@ class EvidenceModel:
         evidence = self.head.opinion.probabilities(found.evidence, found.absolute, read)
         return evidence, dict(zip(places, readings, strict=True))
 
+    def weigh_sentences(
+        self, question: str, intent: IntentFields, windows: Sequence[Window]
+    ) -> list[list[float]]:
+        """Return how well each sentence of each window answers: those of `split_sentences`.
+
+        They are log odds but for a scale, comparable over windows. Every window is read by the
+        reader, if there is one, so give it few; one without a text has no sentence.
+        """
+        places = [place for place, one in enumerate(windows) if one["text"].strip()]
+        filled = [windows[place] for place in places]
+        weighed: list[list[float]] = [[] for _ in windows]
+        if not filled:
+            return weighed
+        matches = self._match(question, intent, filled)
+        readings: list[Reading] | list[None] = [None] * len(filled)
+        if self.reader is not None:
+            texts = [join_title(one["title"], one["text"]) for one in filled]
+            readings = self.reader.read(question, texts)
+        for place, window, match, reading in zip(places, filled, matches, readings, strict=True):
+            sentences = [one.text for one in split_sentences(window["text"])]
+            found = self._weigh(question, sentences, match, reading)
+            weighed[place] = [float(one) for one in found]
+        return weighed
+
+    def align(self, question: str, windows: Sequence[Window]) -> list[Alignment]:
+        """Return how closely each window follows a question; all 0 for one without a text.
+
+        What was judged before is not encoded again while it is held.
+        """
+        filled = [one for one in windows if one["text"].strip()]
+        titles = (one["title"] for one in filled if one["title"])
+        encoded = encode_once(self.encoder, [question, *titles])
+
+        def compare(place: int, body: Encoded) -> Alignment:
+            one = filled[place]
+            title = encoded[one["title"]] if one["title"] else None
+            return align_passage(encoded[question], one["text"], body, title)
+
+        found = iter(self.encoder.encode_each([one["text"] for one in filled], compare))
+        nothing = Alignment(0.0, 0.0, 0.0)
+        return [next(found) if one["text"].strip() else nothing for one in windows]
+
     def read_ahead(self, windows: Sequence[Window]) -> None:
         """Begin to encode windows that will be judged soon; return at once."""
         texts = (text for one in windows for text in (one["title"], one["text"]) if text)
@@ -253,15 +296,18 @@ class EvidenceModel:
     def _quote(
         self, question: str, window: Window, match: PassageMatch, reading: Reading | None
     ) -> str:
-        found = split_sentences(window["text"])
-        sentences = [one.text for one in found]
+        sentences = [one.text for one in split_sentences(window["text"])]
         if not sentences:
             return ""
-        # the reader read the title, too, whose sentences come first
-        read = None if reading is None else reading.sentences[-len(sentences) :]
-        head = self.head
+        head, read = self.head, _read_sentences(reading, len(sentences))
         place = choose_sentence(question, sentences, match, head.results, head.sentence, read=read)
         return sentences[place]
+
+    def _weigh(
+        self, question: str, sentences: Sequence[str], match: PassageMatch, reading: Reading | None
+    ) -> NDArray[np.float64]:
+        head, read = self.head, _read_sentences(reading, len(sentences))
+        return weigh_sentences(question, sentences, match, head.results, head.sentence, read=read)
 
     def _match(
         self, question: str, intent: IntentFields, windows: Sequence[Window]
@@ -277,6 +323,14 @@ class EvidenceModel:
             return match_passage(encoded[question], passage_task(question, intent, one), vectorized)
 
         return self.encoder.encode_each([one["text"] for one in windows], compare)
+
+
+def _read_sentences(reading: Reading | None, n: int) -> NDArray[np.float64] | None:
+    """Return what the reader says of the *n* sentences of a text.
+
+    It read the title, too, whose sentences come first.
+    """
+    return None if reading is None or not n else reading.sentences[-n:]
 
 
 _BLANK = Judgement(score=0.0, reason="the passage has no text", usage=Usage())

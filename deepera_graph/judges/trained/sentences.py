@@ -62,6 +62,28 @@ def compute_sentence_features(
     return np.column_stack(columns).astype(np.float64)
 
 
+def weigh_sentences(
+    question: str,
+    sentences: Sequence[str],
+    match: PassageMatch,
+    classifier: ResultsClassifier,
+    trees: Trees,
+    *,
+    read: Doubles | None = None,
+) -> Doubles:
+    """Return how well each sentence answers, log odds but for a scale, shape (n_sentences,).
+
+    *read* are the reader's log odds of each, if it has read the passage. Zeros if the sentences are
+    not those that were matched.
+    """
+    if not sentences or len(sentences) != len(match.cosines):
+        return np.zeros(len(sentences))
+    found = trees.predict(compute_sentence_features(question, sentences, match, classifier))
+    if read is not None and len(read) == len(sentences):
+        found = found + READER_WEIGHT * read
+    return np.asarray(found, np.float64)
+
+
 def choose_sentence(
     question: str,
     sentences: Sequence[str],
@@ -71,17 +93,10 @@ def choose_sentence(
     *,
     read: Doubles | None = None,
 ) -> int:
-    """Return the place of the sentence that answers best, from 0.
-
-    *read* are the reader's log odds of each, if it has read the passage.
-    """
-    if len(sentences) < 2 or len(sentences) != len(match.cosines):
+    """Return the place of the sentence that answers best, from 0; see `weigh_sentences`."""
+    if len(sentences) < 2:
         return 0
-    features = compute_sentence_features(question, sentences, match, classifier)
-    found = trees.predict(features)
-    if read is not None and len(read) == len(sentences):
-        found = found + READER_WEIGHT * read
-    return int(found.argmax())
+    return int(weigh_sentences(question, sentences, match, classifier, trees, read=read).argmax())
 
 
 def _stems(text: str) -> set[str]:

@@ -17,6 +17,7 @@ def step_of(request):
         ("Write up to", "guided"),
         ("Plan ", "guidance"),
         ("Write the passage", "distractor"),
+        ("Check the passage", "verify"),
     ):
         if first.startswith(start):
             return step
@@ -81,18 +82,31 @@ def _distractor(request):
     return {"text": passage_for(request)}
 
 
+_FORMS = (
+    "In trial {n} the {0} was kept apart from the {1}, while {2} and {3} were counted every week.",
+    "At the second site {0} and {1} were weighed in {n} nets, and {2} was left out with {3}.",
+    "Of the {n} samples with {0}, most came from {1}, but the {2} of {3} was not known.",
+    "We added {0} to {1} at a depth of {n} metres and counted {2} in the enclosures with {3}.",
+    "Lakes with {0} may thus keep their {1}, whereas {2} depends on the {3} of {n} weeks.",
+)
+
+
 def passage_for(request):
     """Prose of the question's words, without those to avoid, as long as wanted."""
     chance = Random(line_of(request, "Focus") + str(n_tries(request)))
-    avoided = set(line_of(request, "Never mention").lower().split())
+    avoided = set(re.findall(r"[\w-]+", line_of(request, "Never mention").lower()))
     question = line_of(request, "Question").removeprefix("Which words end the statement that")
-    asked = [w for w in re.findall(r"[\w-]+", question) if w.lower() not in avoided]
+    asked = [w for w in re.findall(r"[a-zA-Z-]{4,}", question) if w.lower() not in avoided]
     text, n_words = [], 0
     while n_words < 0.9 * int(line_of(request, "Words").split()[-1]):
-        words = [chance.choice(asked) for _ in range(9)]
-        text.append(f"Trial {chance.randrange(9999)} had {' '.join(words)}.")
-        n_words += 12
+        words = [chance.choice(asked) for _ in range(4)]
+        text.append(chance.choice(_FORMS).format(*words, n=chance.randrange(1000, 9999)))
+        n_words += 16
     return " ".join(text)
+
+
+def _verify(request):
+    return {"quote": "", "relation": "silent"}
 
 
 def dumped(value):

@@ -1,5 +1,7 @@
 """Distractors that a model writes badly: found by their gate, written again, and recorded."""
 
+from random import Random
+
 import pytest
 
 from bench.build.model_script import answer, line_of, n_tries, passage_for, step_of
@@ -29,6 +31,12 @@ def sample(request):
     return block.partition("=====\n")[2].partition("\n\n")[0]
 
 
+def shuffled(text):
+    words = text.lower().replace(".", "").split()
+    Random(0).shuffle(words)
+    return " ".join(words).capitalize() + "."
+
+
 BAD_KINDS = {
     "contains-answer": holding_the_answer,
     "far-from-question": off_topic,
@@ -44,6 +52,7 @@ BAD_KINDS = {
     "placeholder": lambda request: unlike(request, "The share was [insert value]."),
     "cut-off": lambda request: passage_for(request).rstrip(".") + " and the",
     "blank": lambda request: " ",
+    "no-prose": lambda request: shuffled(passage_for(request)),
 }
 
 
@@ -75,6 +84,48 @@ def test_a_bad_distractor_is_caught_written_again_and_recorded(gate, build_lakes
         [text] = [context.text for context in one.contexts if context.is_distractor]
         assert text not in {row.text for row in rows}
     assert built.manifest["datasets"]["lmqg"]["distractors"]["rejected_by"][gate] == 2
+
+
+@pytest.mark.parametrize("relation", ["agrees", "partly"])
+def test_a_distractor_that_the_model_finds_the_answer_in_is_written_again(relation, build_lakes):
+    checked = []
+
+    def script(request):
+        if step_of(request) == "verify" and not checked:
+            checked.append(request.user)
+            return {"quote": "It did.", "relation": relation}
+        return answer(request)
+
+    with ChatServer(script) as server:
+        built = build_lakes(server, n_questions=1, n_distractors=1)
+        retries = [one for one in server.requests if n_tries(one)]
+    [row] = read_rows(built.folder / "rejected.jsonl", RejectedDistractor)
+    assert row.reasons == ("agrees-with-answer",)
+    assert row.text in checked[0]
+    assert [EXPLANATIONS["agrees-with-answer"] in one.user for one in retries] == [True]
+
+
+def test_a_distractor_that_could_not_be_checked_is_not_taken(build_lakes):
+    def script(request):
+        if step_of(request) == "verify" and not unusable:
+            unusable.append(request.messages)
+        if step_of(request) == "verify" and request.messages[:2] == unusable[0][:2]:
+            return "Looks fine."
+        return answer(request)
+
+    unusable = []
+    with ChatServer(script) as server:
+        built = build_lakes(server, n_questions=1, n_distractors=2)
+    [row] = read_rows(built.folder / "rejected.jsonl", RejectedDistractor)
+    assert row.reasons[0].startswith("unusable-check: ")
+    assert built.manifest["datasets"]["lmqg"]["distractors"]["passed"] == 1
+
+
+def test_the_check_by_the_model_can_be_left_out(build_lakes):
+    with ChatServer(answer) as server:
+        built = build_lakes(server, n_questions=1, verify=False)
+        assert "verify" not in {step_of(one) for one in server.requests}
+    assert "verify" not in built.manifest["answers"]
 
 
 def test_a_distractor_like_another_is_a_duplicate(build_lakes):

@@ -11,11 +11,11 @@ from deepera_graph.bench.build.corpus import (
     CachedEmbeddings,
     Chunk,
     LsaEmbeddings,
-    drop_unconnected,
     read_corpus,
 )
 from deepera_graph.bench.build.distractors import QAPair, draw_lengths, draw_types, phrases_to_avoid
 from deepera_graph.bench.build.plan import BuildPlan, FilledGuide, describe_model, without_server
+from deepera_graph.bench.build.search import drop_unconnected, embed_chunks
 from deepera_graph.bench.data.instance import DatasetError
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError
@@ -99,9 +99,9 @@ def test_lsa_of_texts_with_the_same_words_is_an_error():
 
 def test_a_corpus_without_connections_is_an_error():
     corpus = read_corpus(lake_abstracts(4), 200, [])
-    embeddings = LsaEmbeddings([chunk.text for chunk in corpus])
+    vectors = embed_chunks(corpus, LsaEmbeddings([*corpus.texts()]), identity="lsa")
     with pytest.raises(DatasetError, match="all 4 documents are weakly connected"):
-        drop_unconnected(corpus, embeddings, BuildPlan(min_similarity=0.999), [])
+        drop_unconnected(corpus, vectors, BuildPlan(min_similarity=0.999), [])
 
 
 def test_types_of_distractors_are_used_equally_often_and_begin_by_chance():
@@ -124,7 +124,7 @@ def test_the_estimate_counts_the_calls_of_a_build_that_goes_well(server, build_l
     build_lakes(server, generators=("lmqg", "guided"), min_group=1)
     plan = BuildPlan(n_questions=6, n_contexts=8, max_tokens=120)
     found = estimate_build(read_corpus(lake_abstracts(), 120, []), plan, ("lmqg", "guided"))
-    assert found.total_usage.calls == 3 * 6 + 2 * (6 + 18)
+    assert found.total_usage.calls == 3 * 6 + 2 * (6 + 18 + 18)
     assert found.total_usage.calls <= server.calls <= found.most_calls + 20
     assert found.n_questions == 12
 

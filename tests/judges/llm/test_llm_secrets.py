@@ -159,6 +159,7 @@ def test_a_server_that_wants_a_key_is_told_from_one_that_refuses_it(monkeypatch)
             failed = EvidenceReranker(backend).rerank(QUESTION, ["Tea."]).backend_failure
             assert "refused the API key (HTTP 401)" in failed
             assert ("was sent none" in failed) == bool(words)
+            assert ("(api_key_env=, --api-key-env)" in failed) == bool(words)
 
 
 @pytest.mark.full
@@ -209,3 +210,10 @@ def test_headers_may_hold_a_secret_and_are_not_written_down():
         assert KEY not in repr(backend)
         with pytest.raises(SettingsError, match="live objects"):
             EvidenceReranker(backend).to_dict()
+
+
+@pytest.mark.parametrize("key", [KEY, "gsk_aBc123dEf456gHi"])
+def test_a_key_in_place_of_its_variable_is_not_repeated(key):
+    with pytest.raises(SettingsError, match="not the key itself") as caught:
+        llm_backend("openai:m", base_url="http://127.0.0.1:9/v1", api_key_env=key)
+    assert key not in str(caught.value)

@@ -1,0 +1,169 @@
+"""Quantities of a text, in one unit for each kind: 38 min, 0.63 h, thirty-eight minutes."""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+# Names of units, and what one of them is in the unit of its kind.
+_SCALES: Final[dict[str, dict[str, float]]] = {
+    "time": {
+        "ms millisecond": 1e-3, "s sec second": 1, "min mins minute": 60, "h hr hrs hour": 3600,
+        "d day": 86_400, "wk wks week": 604_800, "month": 2_629_800, "yr yrs year": 31_557_600,
+    },
+    "mass": {
+        "ng nanogram": 1e-9, "µg mcg microgram": 1e-6, "mg milligram": 1e-3,
+        "g gram gramme": 1, "kg kilogram kilo": 1e3, "tonne": 1e6,
+    },
+    "length": {
+        "nm nanometre nanometer": 1e-9, "µm micrometre micrometer micron": 1e-6,
+        "mm millimetre millimeter": 1e-3, "cm centimetre centimeter": 1e-2, "m metre meter": 1,
+        "km kilometre kilometer": 1e3,
+    },
+    "volume": {
+        "µl microlitre microliter": 1e-6, "ml millilitre milliliter": 1e-3,
+        "dl decilitre deciliter": 0.1, "l litre liter": 1,
+    },
+    "substance": {"nmol": 1e-9, "µmol": 1e-6, "mmol": 1e-3, "mol mole": 1},
+    "concentration": {"nm_": 1e-9, "µm_": 1e-6, "mm_": 1e-3},
+    "pressure": {"pa pascal": 1, "hpa": 100, "kpa": 1e3, "mpa": 1e6, "gpa": 1e9, "mmhg": 133.322,
+                 "bar": 1e5},
+    "energy": {"j joule": 1, "kj": 1e3, "mj": 1e6, "kcal": 4184},
+    "frequency": {"hz": 1, "khz": 1e3, "mhz": 1e6, "ghz": 1e9},
+    "share": {"% percent": 1},
+    "ratio": {"fold": 1},
+}  # fmt: skip
+_UNITS: Final = {
+    name: (kind, factor)
+    for kind, units in _SCALES.items()
+    for names, factor in units.items()
+    for name in names.split()
+}
+_TEMPERATURES: Final = {"k": (1.0, -273.15), "c": (1.0, 0.0), "f": (5 / 9, -160 / 9)}  # to °C
+_ONES_TEXT: Final = """
+    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
+    sixteen seventeen eighteen nineteen
+    """
+_ONES: Final = {word: number for number, word in enumerate(_ONES_TEXT.split())}
+_TENS_TEXT: Final = "twenty thirty forty fifty sixty seventy eighty ninety"
+_TENS: Final = {word: 10 * number for number, word in enumerate(_TENS_TEXT.split(), start=2)}
+_SPELT = "|".join([*_TENS, *_ONES])
+_SPELT_NUMBER = re.compile(
+    rf"\b(?:(?:{_SPELT}|a)[\s-]hundred(?:[\s-]and[\s-]|[\s-])?(?:(?:{_SPELT})(?:-(?:{_SPELT}))?)?"
+    rf"|(?:{'|'.join(_TENS)})(?:[\s-](?:{'|'.join(_ONES)}))?|(?:{'|'.join(_ONES)}))\b",
+    re.IGNORECASE,
+)
+_PARTS: Final = (  # shares in words, in percent
+    (re.compile(r"\b(?:two[\s-]thirds|2/3)\b", re.IGNORECASE), "66.67 percent"),
+    (re.compile(r"\b(?:(?:a|one|the|by)[\s-]third|1/3)\b", re.IGNORECASE), "33.33 percent"),
+    (re.compile(r"\bthree[\s-]quarters\b", re.IGNORECASE), "75 percent"),
+    (re.compile(r"\b(?:a|one)[\s-]quarter\b", re.IGNORECASE), "25 percent"),
+    (re.compile(r"\b(?:a|one)[\s-]fifth\b", re.IGNORECASE), "20 percent"),
+    (re.compile(r"\b(?:a|one)[\s-]tenth\b", re.IGNORECASE), "10 percent"),
+    (re.compile(r"\b(?:by half|halved|half of|one half|half as)\b", re.IGNORECASE), "50 percent"),
+    (re.compile(r"\b(?:doubled|doubling|twofold|two-fold|2-fold|twice as|twice the"
+                r"|factor of (?:two|2))\b", re.IGNORECASE), "2 fold"),
+    (re.compile(r"\b(?:tripled|threefold|three-fold|3-fold|factor of (?:three|3))\b",
+                re.IGNORECASE), "3 fold"),
+    (re.compile(r"\b(?:increas\w+|rose|grew|raised|higher) (?:of|by) 100\s*(?:%|per\s?cent)",
+                re.IGNORECASE), "2 fold"),
+)  # fmt: skip
+_QUANTITY = re.compile(
+    r"(?<![\w.])(?P<sign>[-−–]?)(?P<number>\d[\d,]*(?:\.\d+)?)"
+    r"(?:\s?(?P<percent>%|per\s?cent\b)"
+    r"|[\s-]?(?P<degree>°\s?[CF]\b|degrees? (?:Celsius|Fahrenheit)|K\b)"
+    r"|(?P<gap>[\s-]?)(?P<unit>[A-Za-zµμ]+)(?P<rest>(?:\s?/\s?|\s+per\s+)[A-Za-zµμ]+\d?)?)?"
+)
+_THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A value with what rounding leaves open on either side, and its kind of unit."""
+
+    value: float
+    margin: float
+    kind: str  # blank for a number without a known unit
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it has no unit."""
+        return not self.kind
+
+    def equals(self, other: "Quantity") -> bool:
+        """Return whether both may be the same amount, as far as they are rounded."""
+        if self.kind != other.kind:
+            return False
+        return abs(self.value - other.value) <= max(self.margin, other.margin) * (1 + 1e-6)
+
+
+@lru_cache(maxsize=4096)
+def read_quantities(text: str) -> tuple[Quantity, ...]:
+    """Return the quantities of a text, in order; numbers may be spelt out, up to 999."""
+    return tuple(_read(found) for found in _QUANTITY.finditer(_write_numbers(text)))
+
+
+def without_quantities(text: str) -> str:
+    """Return a text without its quantities: what is said of them."""
+    return _QUANTITY.sub(_leave_word, _write_numbers(text))
+
+
+def _leave_word(found: re.Match[str]) -> str:
+    """Return the word after a number that has no unit."""
+    return found.group().removeprefix(found["number"]) if _read(found).is_bare else " "
+
+
+def _write_numbers(text: str) -> str:
+    for pattern, instead in _PARTS:
+        text = pattern.sub(instead, text)
+    return _SPELT_NUMBER.sub(_write_number, text)
+
+
+def _write_number(found: re.Match[str]) -> str:
+    total = 0
+    for word in re.split(r"[\s-]+", found.group().lower()):
+        if word == "hundred":
+            total *= 100
+        elif word != "and":
+            total += 1 if word == "a" else _TENS.get(word, _ONES.get(word, 0))
+    return str(total)
+
+
+def _read(found: re.Match[str]) -> Quantity:
+    digits = _THOUSANDS.sub("", found["number"]).rstrip(",")
+    value, margin = float(digits), 0.5 * 10.0 ** -len(digits.partition(".")[2])
+    if found["sign"] in ("-", "−") and value:
+        value = -value
+    if found["percent"]:
+        return Quantity(abs(value), margin, "share")
+    if found["degree"]:
+        scale, zero = _TEMPERATURES[_read_degree(found["degree"])]
+        return Quantity(value * scale + zero, margin * scale, "temperature")
+    kind, factor = _find_unit(found["unit"] or "")
+    value = abs(value)
+    if found["rest"] and kind:
+        kind = f"{kind} {_read_rest(found['rest'])}"
+    return Quantity(value * factor, margin * factor, kind)
+
+
+def _read_degree(written: str) -> str:
+    return "k" if written == "K" else written.rsplit(maxsplit=1)[-1].strip("°").strip()[0].lower()
+
+
+def _find_unit(written: str) -> tuple[str, float]:
+    name = written.replace("μ", "µ")
+    if name in ("M", "mM", "µM", "nM"):
+        return "concentration", {"M": 1.0, "mM": 1e-3, "µM": 1e-6, "nM": 1e-9}[name]
+    if name in ("MPa", "MHz", "MJ"):
+        return _UNITS[name.lower()]
+    low = name.lower() if len(name) > 1 else name.replace("L", "l")
+    found = _UNITS.get(low) or (_UNITS.get(low[:-1]) if len(low) > 3 and low[-1] == "s" else None)
+    return found or ("", 1.0)
+
+
+def _read_rest(written: str) -> str:
+    """Return what a quantity is per; the unit stays as it is, by its shortest name."""
+    name = re.sub(r"^(?:\s?/\s?|\s+per\s+)", "", written).lower().replace("μ", "µ")
+    kind = _find_unit(name)[0]
+    factor = _find_unit(name)[1]
+    return f"per {factor:g} {kind}" if kind else f"per {name}"

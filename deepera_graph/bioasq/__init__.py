@@ -1,0 +1,1 @@
+"""Biomedical questions as in BioASQ task B: PubMed, ranked documents, snippets, typed answers."""

@@ -1,0 +1,173 @@
+"""What a chat model does for phase A: it rewrites the question, and sorts the best documents.
+
+Both are roles, LangChain `Runnable`s that are given plain data: a function can stand in for either.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Unpack
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from deepera_graph.chat.parsing import ReplyModel, sanitize_line, schemas_hash
+from deepera_graph.chat.structured import request_reply
+from deepera_graph.errors import AnswerError, SettingsError
+from deepera_graph.judges.llm import prompt as show
+from deepera_graph.judges.llm.backend import LlmKwargs, llm_backend
+from deepera_graph.judges.llm.listwise import FilledOrder, fill_listwise, read_order
+from deepera_graph.judges.llm.roles import LlmRole, how
+from deepera_graph.prompts import messages_of
+from deepera_graph.schema import Backend, RoleAnswer, Window, fingerprint_of
+
+PROMPTS = "deepera_graph.bioasq.prompts"
+MOST_WORDS = 60  # of a query, twice what is asked for: a reply beyond is no query
+
+
+class SortTask(TypedDict):
+    """What the sorter is given: documents, best first as far as is known."""
+
+    question: str
+    passages: list[Window]
+
+
+class Order(RoleAnswer):
+    """An order of all documents, and what of it had to be mended."""
+
+    order: list[int] = Field(description="Numbers from 1, each once, the most relevant first.")
+    n_missing: int = Field(default=0, ge=0, description="Not named; they come last, as before.")
+    n_repeated: int = Field(default=0, ge=0, description="Named again; the first place counts.")
+    n_invented: int = Field(default=0, ge=0, description="Numbers of no document; left out.")
+
+    @property
+    def mended(self) -> str:
+        """What was wrong, in words; empty if nothing was."""
+        counts = {
+            "not named": self.n_missing,
+            "named again": self.n_repeated,
+            "invented": self.n_invented,
+        }
+        return ", ".join(f"{n} {what}" for what, n in counts.items() if n)
+
+
+class RewriteTask(TypedDict):
+    """What the rewriter is given."""
+
+    question: str
+
+
+class Query(RoleAnswer):
+    """A query for a search engine."""
+
+    text: str = Field(min_length=1, description="Names and their synonyms, in one line.")
+
+
+class QueryReply(ReplyModel):
+    """A query."""
+
+    query: str = Field(description="The query, in one line, at most 30 words.")
+
+
+class LlmSorter(LlmRole[SortTask, Order]):
+    """Sorts documents in one prompt (BioASQ 13b: the best 30 of a cross-encoder)."""
+
+    async def _play(self, task: SortTask, config: RunnableConfig | None) -> Order:
+        messages = fill_listwise(task["question"], task["passages"])
+        filled = await request_reply(self.model, messages, FilledOrder, config)
+        read = read_order(filled.answer.order, len(task["passages"]))
+        if read.names_none:
+            n = len(filled.answer.order)
+            problem = f"the reply names none of the documents, of {n} numbers"
+            raise AnswerError(problem, usage=filled.usage)
+        return Order(**read._asdict(), **how(filled))
+
+
+class LlmRewriter(LlmRole[RewriteTask, Query]):
+    """Puts a question into the words of a search engine."""
+
+    async def _play(self, task: RewriteTask, config: RunnableConfig | None) -> Query:
+        question = show.one_line(task["question"])
+        messages = messages_of(PROMPTS, "rewrite", question=question, marker=show.marker(question))
+        filled = await request_reply(self.model, messages, QueryReply, config)
+        text = sanitize_line(filled.answer.query)
+        if not text or len(text.split()) > MOST_WORDS:
+            n = len(text.split())
+            raise AnswerError(f"the reply is no query, of {n} words", usage=filled.usage)
+        return Query(text=text, **how(filled))
+
+
+def _fill_rewrite(question: str) -> list[BaseMessage]:
+    line = show.one_line(question)
+    return messages_of(PROMPTS, "rewrite", question=line, marker=show.marker(line))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchRoles:
+    """What a chat model does in a search; `dataclasses.replace` puts a function in its place.
+
+    Attributes:
+        name: Short name for people.
+        sorter: Sorts the best documents.
+        rewriter: Rewrites the question.
+        about: What the manifest records: model, prompts.
+        spec: Plain data that tells these roles from all others; None if they are live objects.
+    """
+
+    name: str
+    sorter: Runnable[SortTask, Order]
+    rewriter: Runnable[RewriteTask, Query]
+    about: Mapping[str, Any] = field(default_factory=dict)
+    spec: Mapping[str, Any] | None = None
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return what answers of these roles depend on, as plain data.
+
+        Raises:
+            SettingsError: They are live objects and cannot be told from others.
+        """
+        return fingerprint_of(self.name, self.about, self.spec)
+
+
+def search_roles(
+    model: Backend | BaseChatModel | str, **how_to_ask: Unpack[LlmKwargs]
+) -> SearchRoles:
+    """Have a chat model sort documents and rewrite questions.
+
+    Args:
+        model: A LangChain chat model, or its name, ``provider:model``; or the backend that
+            `llm_backend` made of one.
+        how_to_ask: `base_url`, `api_key_env`, `retry` and `limits`, as for `llm_backend`.
+
+    Raises:
+        SettingsError: The model cannot be made, or the backend has no chat model.
+    """
+    if isinstance(model, Backend) and how_to_ask:
+        raise SettingsError(f"{', '.join(how_to_ask)} go with a model, not with a backend of one")
+    backend = model if isinstance(model, Backend) else llm_backend(model, **how_to_ask)
+    intent = backend.intent
+    if not isinstance(intent, LlmRole):
+        raise SettingsError(
+            f"documents are sorted by a chat model, and backend {backend.name!r} has none"
+        )
+    return SearchRoles(
+        name="llm",
+        sorter=LlmSorter(intent.model),
+        rewriter=LlmRewriter(intent.model),
+        about={
+            "model": intent.model.name,
+            "prompts": _hash_prompts(),
+            "schemas": schemas_hash((FilledOrder, QueryReply)),
+        },
+        spec=backend.spec,
+    )
+
+
+def _hash_prompts() -> str:
+    """Return 12 hex digits that change when what the roles show changes."""
+    window: Window = {"text": "$text", "title": "$title", "section": ""}
+    shown = [*fill_listwise("$question", [window]), *_fill_rewrite("$question")]
+    return sha256("\0".join(str(one.content) for one in shown).encode()).hexdigest()[:12]

@@ -1,0 +1,258 @@
+"""Questions of BioASQ task B, with or without answers, and the files they stand in.
+
+One form serves a test set, a golden set and a submission: they differ in what is filled in.
+Source: http://participants-area.bioasq.org/general_information/Task13b (formats of task 13b).
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+from deepera_graph.errors import InputError
+
+QuestionType = Literal["yesno", "factoid", "list", "summary"]
+TYPES: tuple[QuestionType, ...] = get_args(QuestionType)
+ExactAnswer = str | tuple[tuple[str, ...], ...]
+PUBMED = "http://www.ncbi.nlm.nih.gov/pubmed/"
+_SNIPPET = {  # our name to theirs
+    "document": "document",
+    "text": "text",
+    "begin_section": "beginSection",
+    "end_section": "endSection",
+    "begin": "offsetInBeginSection",
+    "end": "offsetInEndSection",
+}
+SNIPPET_KEYS = tuple(_SNIPPET.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snippet:
+    """A piece of a document that answers a question.
+
+    Attributes:
+        document: The document as the file names it, usually a URL of PubMed.
+        text: The piece.
+        begin_section: Where it begins: ``title`` or ``abstract`` (``sections.0`` in old files).
+        begin: Offset of its first character in that section, from 0.
+        end_section: Where it ends.
+        end: Offset just past its last character, in that section.
+    """
+
+    document: str
+    text: str
+    begin_section: str
+    begin: int
+    end_section: str
+    end: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as it stands in a file."""
+        return {theirs: getattr(self, ours) for ours, theirs in _SNIPPET.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question, and what is known or was answered.
+
+    Attributes:
+        id: Its id, unique in a file.
+        type: ``yesno``, ``factoid``, ``list`` or ``summary``.
+        body: What is asked.
+        documents: Documents, best first, as the file names them.
+        snippets: Pieces of them, best first.
+        exact_answer: ``yes`` or ``no``; for a factoid or list, entities, each with its synonyms
+            (in a submission a factoid has them best first); None if there is none.
+        ideal_answers: Answers in sentences; a golden set may have several.
+    """
+
+    id: str
+    type: QuestionType
+    body: str
+    documents: tuple[str, ...] = ()
+    snippets: tuple[Snippet, ...] = ()
+    exact_answer: ExactAnswer | None = None
+    ideal_answers: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as it stands in a file; what is empty and optional is left out."""
+        filled: dict[str, Any] = {"id": self.id, "type": self.type, "body": self.body}
+        filled["documents"] = [*self.documents]
+        filled["snippets"] = [one.to_dict() for one in self.snippets]
+        if self.exact_answer is not None:
+            exact = self.exact_answer
+            filled["exact_answer"] = exact if isinstance(exact, str) else [[*one] for one in exact]
+        if self.ideal_answers:
+            several = len(self.ideal_answers) > 1
+            filled["ideal_answer"] = [*self.ideal_answers] if several else self.ideal_answers[0]
+        return filled
+
+
+def read_pmid(document: str) -> str:
+    """Return the PMID of a document however it is written, by which documents are compared.
+
+    It is the last part of a URL of any scheme, without blanks and slashes at the end; an id of
+    another corpus is left as it is.
+    """
+    plain = document.strip().rstrip("/")
+    last = plain.rpartition("/")[2]
+    return last if last.isdecimal() else plain
+
+
+def document_url(pmid: str) -> str:
+    """Return the URL by which BioASQ names a document of PubMed; other ids are left alone."""
+    return PUBMED + pmid if pmid.isdecimal() else pmid
+
+
+def read_questions(path: Path) -> list[Question]:
+    """Read a test set, a golden set or a submission: ``{"questions": [...]}``.
+
+    Keys that are not known are passed over.
+
+    Raises:
+        InputError: The file is no such file, or a question lacks something or has it in another
+            form; it names the file, the question and the field.
+        OSError: The file cannot be read.
+    """
+    return _parse_all(path, read_raw(path))
+
+
+def read_submission(path: Path, asked: Iterable[Question]) -> list[Question]:
+    """Read answers to questions, whose types and bodies hold, also where the file has others.
+
+    Answers to questions that were not asked are left out.
+
+    Raises:
+        InputError: As of `read_questions`.
+        OSError: The file cannot be read.
+    """
+    known = {one.id: {"type": one.type, "body": one.body} for one in asked}
+    answers = []
+    for one in read_raw(path):
+        name = one.get("id") if isinstance(one, Mapping) else None
+        if not isinstance(name, str):
+            answers.append(one)  # which is an error with its place
+        elif name in known:
+            answers.append({**one, **known[name]})
+    return _parse_all(path, answers)
+
+
+def read_raw(path: Path) -> list[Any]:
+    """Return the questions of a file as they stand in it.
+
+    Raises:
+        InputError: It is no JSON, or has no questions.
+        OSError: It cannot be read.
+    """
+    try:
+        whole = json.loads(path.read_bytes())
+    except ValueError as error:  # no JSON, or no UTF-8
+        raise InputError(f"{path}: not a JSON file: {error}") from error
+    asked = whole.get("questions") if isinstance(whole, dict) else None
+    if not isinstance(asked, list):
+        raise InputError(f'{path}: expected {{"questions": [...]}}, as BioASQ task B has it')
+    return asked
+
+
+def _parse_all(path: Path, asked: Iterable[Any]) -> list[Question]:
+    questions: dict[str, Question] = {}
+    for number, fields in enumerate(asked, start=1):
+        try:
+            one = parse_question(fields)
+        except InputError as error:
+            raise InputError(f"{path}: question {number}{_name(fields)}: {error}") from error
+        if one.id in questions:
+            raise InputError(f"{path}: question {number}: the id {one.id!r} stands there twice")
+        questions[one.id] = one
+    return [*questions.values()]
+
+
+def write_questions(path: Path, questions: Iterable[Question]) -> None:
+    """Write questions in the form `read_questions` reads, and BioASQ takes."""
+    whole = {"questions": [one.to_dict() for one in questions]}
+    path.write_text(json.dumps(whole, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def parse_question(fields: object) -> Question:
+    """Make a question of what stands in a file.
+
+    Raises:
+        InputError: A field is missing or has another form.
+    """
+    if not isinstance(fields, Mapping):
+        raise InputError(f"expected an object, got {fields!r:.80}")
+    kind = _text(fields, "type")
+    if kind not in TYPES:
+        raise InputError(f"type must be one of {', '.join(TYPES)}, got {kind!r}")
+    return Question(
+        id=_text(fields, "id"),
+        type=kind,
+        body=_text(fields, "body"),
+        documents=tuple(_texts(fields, "documents")),
+        snippets=tuple(_parse_snippet(one) for one in _items(fields, "snippets")),
+        exact_answer=_parse_exact(fields.get("exact_answer")),
+        ideal_answers=_parse_ideal(fields.get("ideal_answer")),
+    )
+
+
+def _name(fields: object) -> str:
+    return f" ({fields['id']!r})" if isinstance(fields, Mapping) and fields.get("id") else ""
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    value = fields.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise InputError(f"{name} must be text, got {value!r:.80}")
+    return value
+
+
+def _items(fields: Mapping[str, Any], name: str) -> list[Any]:
+    value = fields.get(name)
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise InputError(f"{name} must be a list, got {value!r:.80}")
+    return value
+
+
+def _texts(fields: Mapping[str, Any], name: str) -> list[str]:
+    values = _items(fields, name)
+    wrong = [one for one in values if not isinstance(one, str)]
+    if wrong:
+        raise InputError(f"{name} must hold texts alone, got {wrong[0]!r:.80}")
+    return values
+
+
+def _parse_snippet(fields: object) -> Snippet:
+    if not isinstance(fields, Mapping):
+        raise InputError(f"a snippet must be an object, got {fields!r:.80}")
+    values = {ours: fields.get(theirs) for ours, theirs in _SNIPPET.items()}
+    for ours, theirs in _SNIPPET.items():
+        wanted = int if ours in ("begin", "end") else str
+        if not isinstance(values[ours], wanted) or isinstance(values[ours], bool):
+            kind = "a whole number" if wanted is int else "text"
+            raise InputError(f"{theirs} of a snippet must be {kind}, got {values[ours]!r:.80}")
+    return Snippet(**cast("dict[str, Any]", values))
+
+
+def _parse_exact(value: object) -> ExactAnswer | None:
+    if value is None or isinstance(value, str):
+        return value
+    if not isinstance(value, list):
+        raise InputError(f"exact_answer must be text or a list, got {value!r:.80}")
+    return tuple(_parse_entity(one) for one in value)
+
+
+def _parse_entity(value: object) -> tuple[str, ...]:
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+        raise InputError(f"an entity of exact_answer must be a list of texts, got {value!r:.80}")
+    return tuple(names)
+
+
+def _parse_ideal(value: object) -> tuple[str, ...]:
+    values = [value] if isinstance(value, str) else ([] if value is None else value)
+    if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
+        raise InputError(f"ideal_answer must be text or a list of texts, got {value!r:.80}")
+    return tuple(values)

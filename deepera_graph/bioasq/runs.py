@@ -1,0 +1,165 @@
+"""Runs: for every question the documents that a system ranks, best first, and their files."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from deepera_graph.bioasq.questions import Question, document_url, read_pmid
+from deepera_graph.errors import InputError
+from deepera_graph.jobs.forms import TREC_STEP, TREC_TAG
+from deepera_graph.jobs.forms import read_run as read_trec
+from deepera_graph.text.jsonl import parse_object, read_raw_lines
+
+N_DOCUMENTS = 10  # that a submission has for each question (BioASQ 13b)
+
+
+class RankedDocument(NamedTuple):
+    """A document of a run."""
+
+    pmid: str  # or the document's id in another corpus, see `name_document`
+    score: float  # finite; higher is better, comparable within one question alone
+
+
+Ranking = Sequence[RankedDocument]  # of one question, best first, each document once
+Run = Mapping[str, Ranking]  # by the id of the question
+
+
+def read_run(path: Path) -> dict[str, list[RankedDocument]]:
+    """Read a run, best first: JSON lines as `write_run` writes them, or the lines of a TREC run.
+
+    The spelling of a document makes no difference, see `name_document`. The order is that of the
+    file; of a TREC run, that of its scores.
+
+    Raises:
+        InputError: The file is no run, or names a question or a document twice; it names the file,
+            the line, and what is wrong.
+        OSError: The file cannot be read.
+    """
+    if _is_trec(path):
+        return {
+            name: _check(((one, score) for one, score in ranked), f"{path}, question {name!r}")
+            for name, ranked in read_trec(path).items()
+        }
+    run: dict[str, list[RankedDocument]] = {}
+    with path.open("rb") as file:
+        for line in read_raw_lines(file):
+            place = f"{path}, line {line.number}"
+            try:
+                name, ranked = _parse_line(parse_object(line.text))
+            except InputError as error:
+                raise InputError(f"{place}: {error}") from error
+            if name in run:
+                raise InputError(f"{place}: question {name!r} stands there twice")
+            run[name] = _check(ranked, place)
+    return run
+
+
+def write_run(path: Path, run: Run) -> None:
+    """Write a run as JSON lines: ``{"id": ..., "ranked": [[pmid, score], ...]}``, best first."""
+    text = "".join(format_line(name, ranking) for name, ranking in run.items())
+    path.write_text(text, encoding="utf-8")
+
+
+def format_line(name: str, ranking: Ranking) -> str:
+    """Return the line of a question in the file of a run."""
+    fields = {"id": name, "ranked": [[one.pmid, one.score] for one in ranking]}
+    return json.dumps(fields, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write_trec(path: Path, run: Run, *, tag: str = TREC_TAG) -> None:
+    """Write a run as `trec_eval` reads it.
+
+    White space in an id is written as ``_``. Each score is at least a little below the one before
+    it, so that nobody breaks a tie, or sorts anew what is not in the order of its scores.
+    """
+    with path.open("w", encoding="utf-8") as out:
+        for name, ranking in run.items():
+            above = math.inf
+            for rank, one in enumerate(ranking, start=1):
+                above = min(one.score, above - TREC_STEP)
+                words = ("_".join(name.split()), "Q0", "_".join(one.pmid.split()))
+                out.write(f"{' '.join(words)} {rank} {above:.6f} {tag}\n")
+
+
+def name_document(document: str) -> str:
+    """Return how a run names a document: a URL's PMID, or the id of another corpus as it is."""
+    return read_pmid(document) if "://" in document else document.strip()
+
+
+def rank_scores(scores: Mapping[str, float]) -> list[RankedDocument]:
+    """Return documents with their scores, best first; equal scores stay in the order given."""
+    order = sorted(scores, key=lambda pmid: -scores[pmid])
+    return [RankedDocument(pmid, scores[pmid]) for pmid in order]
+
+
+def run_of(questions: Iterable[Question]) -> dict[str, list[RankedDocument]]:
+    """Return the documents of a submission as a run; the score is the reciprocal of the rank."""
+    run = {}
+    for question in questions:
+        pmids = dict.fromkeys(map(name_document, question.documents))
+        run[question.id] = [
+            RankedDocument(pmid, 1 / rank) for rank, pmid in enumerate(pmids, start=1)
+        ]
+    return run
+
+
+def submit_run(run: Run, questions: Iterable[Question]) -> list[Question]:
+    """Return questions with the documents of a run, as a submission has them.
+
+    Snippets that a question has are kept where their document is among them; answers are not.
+    """
+    made = []
+    for one in questions:
+        pmids = {name_document(ranked.pmid): ranked.pmid for ranked in run.get(one.id, ())}
+        kept = tuple(piece for piece in one.snippets if name_document(piece.document) in pmids)
+        made.append(
+            Question(
+                id=one.id,
+                type=one.type,
+                body=one.body,
+                documents=tuple(document_url(pmid) for pmid in pmids),
+                snippets=kept,
+            )
+        )
+    return made
+
+
+def _is_trec(path: Path) -> bool:
+    """Tell by the first line: that of a run of ours is an object."""
+    with path.open("rb") as file:
+        first = next(read_raw_lines(file), None)
+    return first is not None and not first.text.lstrip().startswith(b"{")
+
+
+def _parse_line(fields: Mapping[str, Any]) -> tuple[str, list[tuple[str, float]]]:
+    name, ranked = fields.get("id"), fields.get("ranked")
+    if not isinstance(name, str) or not name.strip():
+        raise InputError(f"id must be text, got {name!r:.80}")
+    if not isinstance(ranked, list):
+        raise InputError(f"ranked must be a list of [pmid, score], got {ranked!r:.80}")
+    return name, [_parse_pair(one) for one in ranked]
+
+
+def _parse_pair(pair: object) -> tuple[str, float]:
+    if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
+        raise InputError(f"ranked must hold pairs [pmid, score], got {pair!r:.80}")
+    pmid, score = pair
+    is_number = isinstance(score, int | float) and not isinstance(score, bool)
+    if not pmid.strip() or not is_number:
+        raise InputError(f"ranked must hold pairs [pmid, score], got {pair!r:.80}")
+    return pmid, float(score)
+
+
+def _check(ranked: Iterable[tuple[str, float]], place: str) -> list[RankedDocument]:
+    """Return a ranking in which every document stands once, with a finite score."""
+    found: dict[str, RankedDocument] = {}
+    for document, score in ranked:
+        pmid = name_document(document)
+        if pmid in found:
+            raise InputError(f"{place}: document {document!r} stands there twice")
+        if not math.isfinite(score):
+            raise InputError(f"{place}: the score of {document!r} must be finite, got {score}")
+        found[pmid] = RankedDocument(pmid, score)
+    return [*found.values()]

@@ -1,0 +1,1 @@
+"""The commands of `deepera bioasq`: a file a step."""

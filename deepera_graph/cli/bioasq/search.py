@@ -1,0 +1,497 @@
+"""`deepera bioasq search` and `deepera bioasq ensemble`: documents and snippets of questions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from deepera_graph.cli import options
+from deepera_graph.cli.console import (
+    INTERRUPTED,
+    MOST_TOLD,
+    OK,
+    SOME_FAILED,
+    count,
+    from_thread,
+    go_on_command,
+    progress_bar,
+    say,
+    tell,
+)
+from deepera_graph.cli.options import opt
+from deepera_graph.errors import BackendError, SettingsError
+
+if TYPE_CHECKING:
+    from deepera_graph.bioasq.ensemble import WeightSearch
+    from deepera_graph.bioasq.journal import Journal
+    from deepera_graph.bioasq.questions import Question
+    from deepera_graph.bioasq.search import DocumentSearch
+
+DAILY = {
+    "search": (
+        "out", "run", "resume", "overwrite", "collection", "path", "qdrant_url", "backend", "model",
+        "base_url", "depth", "judged", "snippets", "as_json", "quiet",
+    ),
+}  # fmt: skip
+_MANIFEST = ".manifest"
+_STAGES = ("retrieved", "judged", "listed", "final")
+_BEST_SHOWN = 5
+_MOST_SNIPPETS = 10
+_found = partial(opt, panel="What is found")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchFiles:
+    """Where results go."""
+
+    out: Path = opt(
+        "The submission: documents and snippets.", "--out", "-o", metavar="FILE", needed=True
+    )
+    run: Path | None = opt(
+        "Also write the whole ranking of every question: JSON lines, or a TREC run if the name "
+        "ends with .trec.",
+        brief="Also write the whole ranking of every question.",
+        metavar="FILE",
+    )
+    stages: Path | None = opt(
+        "Also write the rankings on the way, each as a run: retrieved.jsonl, judged.jsonl, "
+        "listed.jsonl, final.jsonl.",
+        metavar="FOLDER",
+    )
+    limit: int | None = opt("Search for the first N questions alone.", metavar="N", least=1)
+    resume: bool = opt(
+        "Go on with a search that was cut short; what failed is searched for again.", default=False
+    )
+    overwrite: bool = opt("Replace files that exist.", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseAOptions:
+    """How documents are found and ordered."""
+
+    depth: int | None = _found("Documents retrieved.", metavar="N", least=1, shown="1000")
+    judged: int | None = _found(
+        "Documents that --backend scores, the best of those retrieved.",
+        brief="Documents that are judged, the best of those retrieved.",
+        metavar="N",
+        least=1,
+        shown="30",
+    )
+    rewrite: bool = _found(
+        "With --model: also search for a query that the chat model makes of the question.",
+        default=False,
+    )
+    no_sort: bool = _found("With --model: do not have it sort the documents.", default=False)
+    listed: int | None = _found(
+        "With --model: documents that it sorts in one prompt.", metavar="N", least=2, shown="30"
+    )
+    ensemble: Literal["weighted", "nominate", "last"] | None = _found(
+        "With --model: how its ranking joins that of --backend. [b]weighted[/b]: a sum of points "
+        "for places, see --weights. [b]nominate[/b]: the best of each, see --nominate. "
+        "[b]last[/b]: the chat model's alone.",
+        metavar="HOW",
+        shown="weighted",
+    )
+    weights: str | None = _found(
+        "With --ensemble weighted: weights of the judge and the chat model.",
+        metavar="W,W",
+        shown="1,7",
+        many=float,
+    )
+    nominate: str | None = _found(
+        "With --ensemble nominate: documents of the judge and of the chat model.",
+        metavar="N,N",
+        shown="6,4",
+        many=int,
+        setting="nominated",
+    )
+    n_documents: int | None = _found(
+        "Documents of a question.", "--documents", metavar="N", least=1, shown="10"
+    )
+    snippets: str | None = _found(
+        "Snippets of a question: [b]auto[/b] gives as many sentences as are worth it, a number "
+        "from 0 to 10 always so many.",
+        metavar="auto|N",
+        shown="auto",
+    )
+
+
+def search(
+    questions: Annotated[
+        Path, typer.Argument(metavar="QUESTIONS", help="Questions as BioASQ gives them, JSON.")
+    ],
+    *,
+    files: SearchFiles,
+    store: options.StoreOptions,
+    keep: options.KeepOptions,
+    judge: options.JudgeOptions,
+    cache: options.CacheOptions,
+    budget: options.BudgetOptions,
+    chosen: PhaseAOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Find documents and snippets for questions of BioASQ."""
+    _check_files(questions, files)
+    settings = _settings_of(judge, budget, chosen)
+    _check_model(judge, chosen)
+    if not store.collection:
+        raise SettingsError("--collection must name the collection that is searched")
+    from deepera_graph.bioasq.questions import read_questions
+
+    asked = read_questions(questions)[: files.limit]
+    if not asked:
+        raise SettingsError(f"there is no question in {str(questions)!r}")
+    from deepera_graph.bioasq.search_steps import SearchSettings
+    from deepera_graph.settings import read_fields
+
+    checked = read_fields("settings", SearchSettings, settings)
+    from deepera_graph.cli.opening import judgements_of, open_collection
+
+    scorer, sorter = _open_models(judge, store, keep)
+    asked_of = scorer if sorter is None else sorter
+    with (
+        nullcontext() if asked_of is None else judgements_of(asked_of, cache.cache) as judgements,
+        open_collection(store, must_exist=True) as opened,
+    ):
+        from deepera_graph.bioasq.search import DocumentSearch
+
+        how: dict[str, Any] = {"sort": not chosen.no_sort, "rewrite": chosen.rewrite}
+        how |= {"cache": judgements, **checked.to_dict()}
+        finder = DocumentSearch(opened, judge=scorer, model=sorter, **how)
+        code = _search_all(finder, asked, files, store, output)
+    raise typer.Exit(code)
+
+
+def _check_files(questions: Path, files: SearchFiles) -> None:
+    """Raise `SettingsError` if a file would be lost, or cannot be read or written."""
+    if not questions.is_file():
+        raise SettingsError(f"there is no file {str(questions)!r}")
+    if files.resume and files.overwrite:
+        raise SettingsError("give --resume or --overwrite, not both")
+    if files.stages is not None and files.stages.is_file():
+        raise SettingsError(f"--stages must be a folder, got {str(files.stages)!r}")
+    written = [one for one in (files.out, files.run) if one is not None]
+    if len({one.absolute() for one in (*written, questions)}) <= len(written):
+        raise SettingsError("QUESTIONS, --out and --run must be different files")
+    for path in (*written, _manifest_of(files)):
+        _check_output(path, may_exist=files.overwrite or files.resume)
+
+
+def _check_output(path: Path, *, may_exist: bool) -> None:
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise SettingsError(f"{str(path)!r} cannot be written")
+    if path.exists() and not may_exist:
+        raise SettingsError(
+            f"{str(path)!r} exists; give --overwrite to replace it, or --resume to go on"
+        )
+
+
+def _manifest_of(files: SearchFiles) -> Path:
+    return files.out.with_name(files.out.name.removesuffix(".json") + _MANIFEST)
+
+
+def _settings_of(
+    judge: options.JudgeOptions, budget: options.BudgetOptions, chosen: PhaseAOptions
+) -> dict[str, Any]:
+    """Return the settings that were given."""
+    plain = options.given(replace(chosen, rewrite=False, no_sort=False, snippets=None))
+    if chosen.snippets is not None and chosen.snippets != "auto":
+        if not chosen.snippets.isdecimal() or int(chosen.snippets) > _MOST_SNIPPETS:
+            raise SettingsError(
+                f"--snippets must be auto or a number from 0 to 10, got {chosen.snippets!r}"
+            )
+        plain["n_snippets"] = int(chosen.snippets)
+    for name in ("weights", "nominate"):
+        _check_pair(f"--{name}", plain.get("nominated" if name == "nominate" else name))
+    if judge.max_concurrency is not None:
+        plain["max_concurrency"] = judge.max_concurrency
+    if options.given(budget):
+        plain["budget"] = options.given(budget)
+    return plain
+
+
+def _check_model(judge: options.JudgeOptions, chosen: PhaseAOptions) -> None:
+    """Raise `SettingsError` for an option that needs a chat model, if there is none."""
+    if judge.model:
+        return
+    for name in ("rewrite", "no_sort", "listed", "ensemble", "weights", "nominate"):
+        if getattr(chosen, name):
+            raise SettingsError(f"--{name.replace('_', '-')} needs --model")
+
+
+def _open_models(
+    judge: options.JudgeOptions, store: options.StoreOptions, keep: options.KeepOptions
+) -> tuple[Any, Any]:
+    """Return who scores, and the chat model that sorts; None for nobody."""
+    from deepera_graph.cli.opening import (
+        chat_backend,
+        find_collection_folder,
+        keep_with,
+        open_judge,
+    )
+
+    kept = keep_with(find_collection_folder(store), keep)
+    of_llm = ("preset", "domain", "mode", "group_size", "cascade")
+    alone = options.JudgeOptions(backend=judge.backend or "local")
+    if judge.backend != "llm":
+        for name in of_llm:
+            if getattr(judge, name) is not None:
+                raise SettingsError(f"--{name.replace('_', '-')} goes with --backend llm")
+    sorter = chat_backend(judge) if judge.model else None
+    if judge.backend == "none":
+        return None, sorter
+    return open_judge(judge if judge.backend == "llm" else alone, kept), sorter
+
+
+def _search_all(
+    finder: DocumentSearch,
+    asked: Sequence[Question],
+    files: SearchFiles,
+    store: options.StoreOptions,
+    output: options.OutputOptions,
+) -> int:
+    """Search for all that is not done yet, write what was found, and say how it went."""
+    from deepera_graph.bioasq.journal import Journal
+
+    ran = {**finder.describe(), "collection": store.collection}
+    journal = Journal(_manifest_of(files), ran)
+    with journal.open(resume=files.resume):
+        left = [one for one in asked if not journal.is_done(one)]
+        try:
+            _run(finder, left, len(asked), journal, output)
+        except KeyboardInterrupt as error:
+            say(f"interrupted; {count(len(journal.entries), 'question')} done")
+            say(f"go on with: {go_on_command('--resume', without=['--overwrite'])}")
+            raise typer.Exit(INTERRUPTED) from error
+    _write(journal, asked, files)
+    return _tell_outcomes(journal, asked, files, len(asked) - len(left), output)
+
+
+def _run(
+    finder: DocumentSearch,
+    left: Sequence[Question],
+    n_asked: int,
+    journal: Journal,
+    output: options.OutputOptions,
+) -> None:
+    n_done, n_told = n_asked - len(left), 0
+    with progress_bar("searching", total=n_asked, hidden=output.quiet) as bar:
+        for result in from_thread(finder.stream(left)):
+            if result.unusable:
+                raise BackendError(f"{result.unusable}; questions that are done are kept")
+            journal.add(result)
+            n_done += 1
+            bar.move(to=n_done, count=n_done)
+            if result.problems and n_told < MOST_TOLD:
+                n_told += 1
+                say(f"question {result.question.id!r}: {'; '.join(result.problems)}")
+
+
+def _write(journal: Journal, asked: Sequence[Question], files: SearchFiles) -> None:
+    from deepera_graph.bioasq.questions import write_questions
+    from deepera_graph.bioasq.runs import write_run, write_trec
+
+    write_questions(files.out, [journal.question(one) for one in asked])
+    if files.run is not None:
+        write = write_trec if files.run.suffix == ".trec" else write_run
+        write(files.run, journal.run("whole", asked))
+    if files.stages is not None:
+        files.stages.mkdir(parents=True, exist_ok=True)
+        for name in _STAGES:
+            write_run(files.stages / f"{name}.jsonl", journal.run(name, asked))
+
+
+def _tell_outcomes(
+    journal: Journal,
+    asked: Sequence[Question],
+    files: SearchFiles,
+    n_earlier: int,
+    output: options.OutputOptions,
+) -> int:
+    from deepera_graph.bioasq.journal import DONE
+    from deepera_graph.usage import Usage
+
+    entries = [journal.entries[one.id] for one in asked if one.id in journal.entries]
+    outcomes = Counter(one["outcome"] for one in entries)
+    used = [Usage.of(record) for one in entries for record in one["usage"].values()]
+    usage = sum(used, Usage())
+    answered = [journal.question(one) for one in asked]
+    plain = {
+        "questions": len(asked),
+        "earlier": n_earlier,
+        "outcomes": dict(outcomes),
+        "documents": sum(len(one.documents) for one in answered),
+        "snippets": sum(len(one.snippets) for one in answered),
+        "usage": usage.record(),
+        "out": str(files.out),
+    }
+    others = "".join(f", {n} {name}" for name, n in sorted(outcomes.items()) if name != "ok")
+    tell(
+        output,
+        plain,
+        lambda: (
+            f"{count(len(asked), 'question')}: {plain['documents']} documents, "
+            f"{plain['snippets']} snippets in {files.out}; {outcomes['ok']} ok{others}; "
+            f"{count(usage.calls, 'call')}"
+        ),
+    )
+    failed = any(one["outcome"] not in DONE for one in entries)
+    if failed and not output.quiet:
+        say(f"search for the rest again with: {go_on_command('--resume', without=['--overwrite'])}")
+    return SOME_FAILED if failed else OK
+
+
+_join = partial(opt, panel="How they are joined")
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinOptions:
+    """How two runs become one."""
+
+    weights: str | None = _join(
+        "Add up points for places, or what --scores says, with these weights.",
+        metavar="W,W",
+        many=float,
+    )
+    nominate: str | None = _join(
+        "Take so many of the first run, then so many of the second that are new; what one lacks "
+        "the other fills.",
+        metavar="N,N",
+        shown="6,4",
+        many=int,
+        setting="nominated",
+    )
+    search_weights: bool = _join(
+        "Try all pairs of weights from 0 to 10, and take the best for --golden by MAP of ten "
+        "documents. Use questions that nothing else is measured on.",
+        default=False,
+    )
+    golden: Path | None = _join("With --search-weights: golden questions.", metavar="FILE")
+    scores: Literal["rank", "reciprocal", "min-max"] | None = _join(
+        "With weights, what is added up. [b]rank[/b]: 1.0 for the first place down to 0.1 for the "
+        "tenth. [b]reciprocal[/b]: 1 / (60 + rank). [b]min-max[/b]: the scores, from 0 to 1.",
+        metavar="HOW",
+        shown="rank",
+    )
+    n_documents: int = _join(
+        "Documents of a question.", "--documents", metavar="N", default=10, least=1
+    )
+    questions: Path | None = _join(
+        "Write a submission for these questions, not a run. Snippets that stand in FILE are kept "
+        "where their document is.",
+        metavar="FILE",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinFiles:
+    """Where the result goes."""
+
+    out: Path = opt(
+        "The run, JSON lines; a TREC run if the name ends with .trec.",
+        "--out",
+        "-o",
+        metavar="FILE",
+        needed=True,
+    )
+    overwrite: bool = opt("Replace a file that exists.", default=False)
+
+
+def ensemble(
+    first: Annotated[Path, typer.Argument(metavar="RUN", help="It decides where documents tie.")],
+    second: Annotated[Path, typer.Argument(metavar="RUN", help="The other run.")],
+    *,
+    chosen: JoinOptions,
+    files: JoinFiles,
+    output: options.OutputOptions,
+) -> None:
+    """Make one run of two."""
+    _check_join(first, second, chosen, files)
+    from deepera_graph.bioasq.ensemble import nominate, search_weights, weigh
+    from deepera_graph.bioasq.questions import read_questions
+    from deepera_graph.bioasq.runs import read_run
+
+    both = [read_run(first), read_run(second)]
+    how, plain = chosen.scores or "rank", options.given(chosen)
+    found: WeightSearch | None = None
+    if chosen.search_weights and chosen.golden is not None:
+        found = search_weights(both[0], both[1], read_questions(chosen.golden), how=how)
+    weights = found.best.weights if found else plain.get("weights")
+    if weights is not None:
+        made = weigh(both, weights, how=how, n=chosen.n_documents)
+    else:
+        n_first, n_second = plain.get("nominated", (6, 4))
+        made = nominate(both[0], both[1], n_first=n_first, n_second=n_second)
+    _write_join(made, chosen, files)
+    tell(output, _describe_join(made, found, files), lambda: _tell_join(made, found, files))
+
+
+def _check_pair(option: str, values: Sequence[float] | None) -> None:
+    """Raise `SettingsError` unless an option was given two numbers from 0 on, or nothing."""
+    if values is not None and (len(values) != 2 or not all(0 <= one < inf for one in values)):
+        shown = ",".join(f"{one:g}" for one in values)
+        raise SettingsError(f"{option} must be two numbers >= 0, got {shown!r}")
+
+
+def _check_join(first: Path, second: Path, chosen: JoinOptions, files: JoinFiles) -> None:
+    """Raise `SettingsError` for options that do not go together, and files that are not there."""
+    from deepera_graph.cli.console import check_file
+
+    ways = {
+        "--weights": chosen.weights is not None,
+        "--nominate": chosen.nominate is not None,
+        "--search-weights": chosen.search_weights,
+    }
+    given = [name for name, wanted in ways.items() if wanted]
+    if len(given) > 1:
+        raise SettingsError(f"give one of {', '.join(ways)}, got {' and '.join(given)}")
+    if chosen.search_weights != (chosen.golden is not None):
+        raise SettingsError("--search-weights and --golden go together")
+    if chosen.scores is not None and given not in (["--weights"], ["--search-weights"]):
+        raise SettingsError("--scores goes with --weights or --search-weights")
+    plain = options.given(chosen)
+    _check_pair("--weights", plain.get("weights"))
+    _check_pair("--nominate", plain.get("nominated"))
+    for path in (first, second, chosen.golden, chosen.questions):
+        if path is not None and not path.is_file():
+            raise SettingsError(f"there is no file {str(path)!r}")
+    check_file(files.out, overwrite=files.overwrite)
+
+
+def _write_join(made: Any, chosen: JoinOptions, files: JoinFiles) -> None:
+    from deepera_graph.bioasq.questions import read_questions, write_questions
+    from deepera_graph.bioasq.runs import submit_run, write_run, write_trec
+
+    if chosen.questions is not None:
+        write_questions(files.out, submit_run(made, read_questions(chosen.questions)))
+    else:
+        (write_trec if files.out.suffix == ".trec" else write_run)(files.out, made)
+
+
+def _describe_join(made: Any, found: WeightSearch | None, files: JoinFiles) -> dict[str, Any]:
+    plain: dict[str, Any] = {"questions": len(made), "out": str(files.out)}
+    if found is not None:
+        plain["weights"], plain["map"] = list(found.best.weights), found.best.map
+        plain["golden_questions"] = found.n_questions
+        plain["tried"] = [{"weights": list(one.weights), "map": one.map} for one in found.tried]
+    return plain
+
+
+def _tell_join(made: Any, found: WeightSearch | None, files: JoinFiles) -> str:
+    lines = []
+    if found is not None:
+        best = sorted(found.tried, key=lambda one: one != found.best)
+        best = sorted(best, key=lambda one: -one.map)[:_BEST_SHOWN]
+        shown = [f"{one.weights[0]:g}:{one.weights[1]:g} {one.map:.4f}" for one in best]
+        asked = count(found.n_questions, "golden question")
+        lines.append(f"best weights by MAP@10 of {asked}: {', '.join(shown)}")
+    lines.append(f"{count(len(made), 'question')} in {files.out}")
+    return "\n".join(lines)

@@ -1,0 +1,74 @@
+"""ROUGE as ROUGE-1.5.5 gives it."""
+
+import json
+
+import pytest
+
+from deepera_graph.bioasq.rouge import MEASURES, rouge, stem, tokenize
+from support.bioasq import FIXTURES
+
+VALUES = FIXTURES / "rouge_expected.json"
+
+
+def test_one_word_that_differs():
+    found = rouge("the cat sat", ["the cat lay"])
+    assert found == {
+        **{f"rouge-2_{what}": 0.5 for what in ("precision", "recall", "f1")},
+        **{f"rouge-su4_{what}": 0.6 for what in ("precision", "recall", "f1")},
+    }
+
+
+def test_case_and_full_stops_make_no_difference():
+    assert set(rouge("Moss Holds Water", ["moss holds water."]).values()) == {1.0}
+
+
+@pytest.mark.parametrize("answer", ["", "moss", "β"])
+def test_an_answer_of_less_than_two_words_scores_0(answer):
+    assert set(rouge(answer, [answer]).values()) == {0.0}
+
+
+def test_references_are_averaged():
+    both = rouge("moss holds water", ["moss holds water", "ferns need shade"])
+    assert both["rouge-2_recall"] == 0.5
+
+
+def test_a_reference_is_needed():
+    with pytest.raises(ValueError, match="needs a reference"):
+        rouge("moss", [])
+
+
+def test_hyphens_separate_and_other_letters_vanish():
+    assert tokenize("TGF-beta1, naïve; 45.3%") == ["tgf", "beta1", "na", "ve", "45", "3"]
+
+
+@pytest.mark.parametrize(
+    ("word", "stemmed"),
+    [
+        ("caresses", "caress"), ("ponies", "poni"), ("agreed", "agre"), ("plastered", "plaster"),
+        ("hopping", "hop"), ("filing", "file"), ("happy", "happi"), ("relational", "relat"),
+        ("pathology", "patholog"), ("probably", "probabl"), ("electrical", "electr"),
+        ("adjustment", "adjust"), ("complement", "complem"), ("developmental", "develop"),
+        ("adoption", "adopt"), ("controlling", "control"), ("rate", "rate"), ("cease", "ceas"),
+        ("youths", "youth"), ("feed", "feed"), ("sky", "sky"), ("bled", "bled"),
+    ],
+)  # fmt: skip
+def test_stems_are_those_of_rouge(word, stemmed):
+    assert stem(word) == stemmed
+
+
+def test_stemming_is_chosen_and_leaves_short_words():
+    assert tokenize("Coated apples was", stemmed=True) == ["coat", "appl", "was"]
+    assert rouge("coated apples", ["coating apple"])["rouge-2_f1"] == 0
+    assert rouge("coated apples", ["coating apple"], stemmed=True)["rouge-2_f1"] == 1
+
+
+@pytest.mark.skipif(not VALUES.exists(), reason="needs the values of ROUGE-1.5.5")
+@pytest.mark.parametrize("stemmed", [False, True])
+def test_every_value_is_that_of_rouge(stemmed):
+    cases = json.loads(VALUES.read_text(encoding="utf-8"))
+    assert len(cases) == 15
+    for one in cases.values():
+        expected = one["stemmed" if stemmed else "plain"]
+        assert tuple(expected) == MEASURES
+        found = rouge(one["hypothesis"], one["references"], stemmed=stemmed)
+        assert found == pytest.approx(expected, abs=1e-5)

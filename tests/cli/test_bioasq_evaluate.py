@@ -1,0 +1,108 @@
+"""`deepera bioasq check` and `deepera bioasq evaluate`."""
+
+import json
+
+import pytest
+
+from support.bioasq import FIVE_GIVEN, FIVE_GOLDEN, docs, question, write_set
+
+
+@pytest.fixture
+def files(tmp_path):
+    return (
+        write_set(tmp_path / "golden.json", *FIVE_GOLDEN),
+        write_set(tmp_path / "submission.json", *FIVE_GIVEN),
+    )
+
+
+def test_the_table_says_which_variant_it_is(deepera, files):
+    ours, theirs = (
+        deepera("bioasq", "evaluate", *files),
+        deepera("bioasq", "evaluate", *files, "--official"),
+    )
+    assert ours.exit_code == theirs.exit_code == 0, ours.output + theirs.output
+    assert ours.stdout.startswith("corrected: ")
+    assert theirs.stdout.startswith("official, edition 8: ")
+    assert "| documents MAP *     | 0.6345 |         5 |" in theirs.stdout
+    assert "| yes/no macro F1 *   | 0.4000 |         3 |" in theirs.stdout
+
+
+def test_json_has_the_numbers_of_a_phase(deepera, files):
+    args = ("--official", "--edition", "5", "--phase", "a", "--json")
+    plain = json.loads(deepera("bioasq", "evaluate", *files, *args).stdout)
+    assert plain["variant"] == "official, edition 5"
+    assert plain["measures"]["documents_map"]["value"] == pytest.approx(0.1378730159)
+    assert plain["measures"]["documents_map"]["questions"] == 5
+    assert "yesno_accuracy" not in plain["measures"]
+
+
+def test_a_measure_without_a_question_is_null(deepera, tmp_path):
+    golden = write_set(tmp_path / "golden.json", question("q", documents=docs(1)))
+    args = ("bioasq", "evaluate", golden, golden, "--phase", "b")
+    found = json.loads(deepera(*args, "--json").stdout)["measures"]["list_f1"]
+    assert found == {"value": None, "questions": 0}
+    assert "| list F1 *                 |     – |         0 |" in deepera(*args).stdout
+
+
+def test_intervals_hold_the_value_and_are_the_same_twice(deepera, files):
+    args = ("bioasq", "evaluate", *files, "--intervals", "--resamples", "200", "--json")
+    first, second = deepera(*args).stdout, deepera(*args).stdout
+    assert first == second
+    for one in json.loads(first)["measures"].values():
+        assert one["questions"] == 0 or one["low"] <= one["value"] <= one["high"]
+    assert "0.6345 | 0." in deepera(*args[:-1]).stdout
+
+
+def test_what_the_submission_has_is_measured(deepera, tmp_path, files):
+    only = [{key: one[key] for key in ("id", "type", "body", "documents")} for one in FIVE_GIVEN]
+    short = write_set(tmp_path / "short.json", *only[:3])
+    result = deepera("bioasq", "evaluate", files[0], short)
+    assert "2 questions not answered" in result.stdout
+    assert "documents MAP" in result.stdout
+    assert "yes/no" not in result.stdout
+
+
+def test_what_ends_the_evaluator_is_an_error_of_one_line(deepera, tmp_path, files):
+    bad = write_set(tmp_path / "bad.json", {**FIVE_GIVEN[0], "exact_answer": None})
+    result = deepera("bioasq", "evaluate", files[0], bad, "--official", "--phase", "b")
+    assert result.exit_code == 2
+    assert "question 1 ('q1'): exact_answer: must be text" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_an_edition_goes_with_the_official_measures(deepera, files):
+    result = deepera("bioasq", "evaluate", *files, "--edition", "8")
+    assert result.exit_code == 2
+    assert "--edition goes with --official" in result.stderr
+
+
+def test_warnings_are_no_failure_unless_asked_for(deepera, files):
+    args = ("bioasq", "check", files[1], "--questions", files[0])
+    result = deepera(*args)
+    assert result.exit_code == 0
+    assert "warning: not-yes-or-no\n  q3: exact_answer: must be 'yes' or 'no'" in result.stdout
+    assert "0 errors, 3 warnings" in result.stdout
+    assert deepera(*args, "--strict").exit_code == 1
+
+
+def test_errors_come_first_and_make_the_code_1(deepera, tmp_path):
+    many = [question(f"q{n}", documents=docs(n, scheme="https")) for n in range(8)]
+    path = write_set(tmp_path / "in.json", *many, {**question("q9"), "documents": None})
+    result = deepera("bioasq", "check", path)
+    assert result.exit_code == 1
+    assert result.stdout.startswith("error: crash\n  q9: documents: must be a list, got None")
+    assert "and 3 more, see --json" in result.stdout
+    plain = json.loads(deepera("bioasq", "check", path, "--json").stdout)
+    assert (plain["errors"], plain["warnings"]) == (1, 8)
+    assert {
+        "name": "spelling",
+        "level": "warning",
+        "question": "q7",
+        "field": "documents",
+    }.items() <= (plain["problems"][7].items())
+
+
+def test_a_good_submission_is_told_in_one_line(deepera, tmp_path):
+    path = write_set(tmp_path / "in.json", question("q1", "yesno", docs(1), exact="yes"))
+    result = deepera("bioasq", "check", path, "--phase", "a")
+    assert result.stdout.splitlines()[-1].endswith("in.json: 0 errors, 1 warning")
