@@ -72,7 +72,7 @@ def evaluate_officially(
     if twice:
         raise InputError(f"{golden}: the id {twice[0]!r} stands there twice")
     if phase == "a":
-        measures = _measure_a(asked, answers, edition)
+        measures = _measure_a(asked, answers, edition, submission)
     else:
         measures = _measure_b(asked, answers, edition, submission)
     return Evaluation(f"official, edition {edition}", measures, missing)
@@ -253,11 +253,16 @@ def _first_of_each(entries: Iterable[_Entry]) -> dict[str, _Entry]:
 
 
 def _measure_a(
-    asked: Sequence[_Entry], answers: Mapping[str, _Entry], edition: int
+    asked: Sequence[_Entry], answers: Mapping[str, _Entry], edition: int, path: Path
 ) -> dict[str, Measure]:
     pairs = [(one, answers[one.id]) for one in asked if one.id in answers]
-    for one in (entry for pair in pairs for entry in pair):
-        _merge(one.pieces)
+    for golden, given in pairs:
+        try:
+            _merge(golden.pieces)
+            _merge(given.pieces)
+        except IndexError as error:
+            message = f"{path}: question {given.id!r}: snippets: of those that overlap, some end"
+            raise InputError(f"{message} before they begin, {_ENDS}") from error
     every = edition < 9
     documents = {
         golden.id: _document_row(golden, given, edition)
@@ -322,7 +327,11 @@ def _snippet_precision(golden: _Entry, given: _Entry, edition: int) -> float:
 
 
 def _merge(pieces: list[_Piece]) -> None:
-    """Merge snippets of one document and section that overlap, each into the first of them."""
+    """Merge snippets of one document and section that overlap, each into the first of them.
+
+    Those that end before they begin can be merged into one further down, and make the list too
+    short for its place: an IndexError, here as in the evaluator.
+    """
     place = 0
     while place < len(pieces):
         other = 0

@@ -207,6 +207,15 @@ def test_yes_in_a_list_is_a_crash(official, exact):
         official([golden], [golden | {"exact_answer": exact}], "b")
 
 
+def test_snippets_that_the_evaluator_cannot_merge_are_a_crash(official):
+    odd = [piece(1, 13, 54), piece(7, 31, 15), piece(7, 10, 29), piece(7, 17, 33)]
+    golden = question("q", documents=docs(1), snippets=[piece(1, 0, 99)])
+    with pytest.raises(InputError, match="'q': snippets: of those that overlap, some end before"):
+        official([golden], [golden | {"snippets": odd}], "a")
+    found = official([golden], [golden | {"snippets": odd[1:]}], "a")
+    assert found["snippets_precision"] == 0
+
+
 def test_numbers_that_stand_for_texts_are_read_as_such(official):
     golden = question("1", "factoid", exact=[["7"]])
     assert official([golden], [golden | {"id": 1, "exact_answer": [[7]]}], "b")["factoid_mrr"] == 1
