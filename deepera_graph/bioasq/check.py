@@ -18,6 +18,7 @@ from deepera_graph.bioasq.measures import (
     MAX_ENTITIES,
     MAX_SNIPPETS,
     Phase,
+    check_phase,
 )
 from deepera_graph.bioasq.official import find_crashes, read_word
 from deepera_graph.bioasq.questions import (
@@ -71,7 +72,10 @@ def check_submission(
     Raises:
         InputError: The file is no JSON, or has no questions.
         OSError: It cannot be read.
+        SettingsError: There is no such phase.
     """
+    if phase is not None:
+        check_phase(phase)
     entries = read_raw(path)
     asked = None if questions is None else {one.id: one for one in questions}
     wanted = _wanted(entries, phase)

@@ -25,6 +25,7 @@ from deepera_graph.bioasq.measures import (
     Floats,
     Measure,
     Phase,
+    check_phase,
     distinct,
     mean_measure,
 )
@@ -61,9 +62,10 @@ def evaluate_officially(
     Raises:
         InputError: The official evaluator ends with an exception, or a file is of another form;
             the message names the question and the field.
-        SettingsError: There is no such edition.
+        SettingsError: There is no such edition or phase.
         OSError: A file cannot be read.
     """
+    check_phase(phase)
     if edition not in EDITIONS:
         raise SettingsError(f"edition must be one of 5, 8 and 9, got {edition!r}")
     asked, answers = _read(golden), _first_of_each(_read(submission))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from deepera_graph.bioasq.measures import evaluate_phase
 from deepera_graph.bioasq.official import EDITIONS, evaluate_officially
 from deepera_graph.errors import InputError, SettingsError
 from support.bioasq import (
@@ -224,6 +225,14 @@ def test_numbers_that_stand_for_texts_are_read_as_such(official):
 def test_an_edition_that_is_not_known_is_refused(official):
     with pytest.raises(SettingsError, match="one of 5, 8 and 9, got 7"):
         official(FIVE_GOLDEN, FIVE_GIVEN, "a", 7)
+
+
+@pytest.mark.parametrize("phase", ["A", "phase a", ""])
+def test_a_phase_that_is_not_known_is_refused(official, phase):
+    with pytest.raises(SettingsError, match="phase must be one of a, b, got"):
+        official(FIVE_GOLDEN, FIVE_GIVEN, phase)
+    with pytest.raises(SettingsError, match="phase must be one of a, b, got"):
+        evaluate_phase([], [], phase)
 
 
 def test_a_golden_question_that_stands_there_twice_is_refused(official):
