@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from deepera_graph.bioasq.crashes import find_crashes
 from deepera_graph.bioasq.measures import (
     MAX_CANDIDATES,
     MAX_DOCUMENTS,
@@ -20,7 +21,7 @@ from deepera_graph.bioasq.measures import (
     Phase,
     check_phase,
 )
-from deepera_graph.bioasq.official import find_crashes, read_word
+from deepera_graph.bioasq.official import read_word
 from deepera_graph.bioasq.questions import (
     SNIPPET_KEYS,
     TYPES,

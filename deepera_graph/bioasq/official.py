@@ -10,14 +10,15 @@ Source: BioASQ/Evaluation-Measures at 8c8e689, class `evaluation.EvaluatorTask1b
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import copysign, inf, isnan, log, nan
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
+from deepera_graph.bioasq.crashes import ENDS, OFFSETS, find_crashes
 from deepera_graph.bioasq.measures import (
     EPSILON,
     MAX_DOCUMENTS,
@@ -29,22 +30,13 @@ from deepera_graph.bioasq.measures import (
     distinct,
     mean_measure,
 )
-from deepera_graph.bioasq.questions import SNIPPET_KEYS, read_raw
+from deepera_graph.bioasq.questions import read_raw
 from deepera_graph.errors import InputError, SettingsError
 
 Edition = Literal[5, 8, 9]
 EDITIONS: tuple[Edition, ...] = (5, 8, 9)
 _COUNTED = ("yesno", "factoid", "list")  # types with a measure in phase B
 _DENOMINATOR = 10  # of average precision, in editions 3 to 7
-_OFFSETS = ("offsetInBeginSection", "offsetInEndSection")
-_ENDS = "at which the official evaluator ends"
-
-
-class Crash(NamedTuple):
-    """A field at which the evaluator ends with an exception, and why."""
-
-    field: str
-    message: str
 
 
 def evaluate_officially(
@@ -135,7 +127,7 @@ def _to_entry(path: Path, number: int, fields: Any) -> _Entry:
     for crash in find_crashes(fields):
         raise InputError(f"{where}: {crash.field}: {crash.message}")
     if name is None:
-        raise InputError(f"{where}: id: there is none, {_ENDS}")
+        raise InputError(f"{where}: id: there is none, {ENDS}")
     entry = _Entry(id=_to_text(name), type=_to_text(fields.get("type", "")))
     entry.documents = distinct(map(_to_text, fields.get("documents", ())))
     entry.pieces = [_to_piece(one) for one in fields.get("snippets", ())]
@@ -152,7 +144,7 @@ def _to_piece(fields: Mapping[str, Any]) -> _Piece:
     first, last = (
         _to_text(fields.get(name, "")).partition(".") for name in ("beginSection", "endSection")
     )
-    begin, end = (int(float(fields.get(name, 0))) for name in _OFFSETS)
+    begin, end = (int(float(fields.get(name, 0))) for name in OFFSETS)
     return _Piece(
         document=_to_text(fields.get("document", "")),
         first=first[2] if first[1] else first[0],
@@ -177,76 +169,6 @@ def read_word(answer: str) -> str:
     return next((word for word in ("yes", "no") if word in plain), "none")
 
 
-def find_crashes(fields: Any) -> Iterator[Crash]:
-    """Yield what in a question ends the evaluator while it reads the file."""
-    if not isinstance(fields, Mapping):
-        yield Crash("question", f"expected an object, got {fields!r:.80}, {_ENDS}")
-        return
-    for name, value in fields.items():
-        yield from _crashes_of_field(name, value)
-
-
-def _crashes_of_field(name: str, value: Any) -> Iterator[Crash]:
-    if name in ("id", "type", "body") and not _is_text(value):
-        yield Crash(name, f"must be text, got {value!r:.80}, {_ENDS}")
-    elif name in ("documents", "snippets", "concepts", "triples") and not isinstance(value, list):
-        yield Crash(name, f"must be a list, got {value!r:.80}, {_ENDS}")
-    elif name == "documents":
-        wrong = [one for one in value if not _is_text(one)]
-        yield from (Crash(name, f"must hold texts, got {one!r:.80}, {_ENDS}") for one in wrong)
-    elif name == "snippets":
-        for number, one in enumerate(value, start=1):
-            yield from _crashes_of_snippet(f"snippet {number}", one)
-    elif name == "exact_answer":
-        yield from _crashes_of_exact(value)
-
-
-def _is_text(value: Any) -> bool:
-    """Say whether the evaluator's parser takes a value for text; numbers are some to it."""
-    return isinstance(value, str | int | float) and not isinstance(value, bool)
-
-
-def _is_offset(value: Any) -> bool:
-    if not _is_text(value):
-        return False
-    try:
-        return float(value) == int(float(value)) and abs(float(value)) < 2**31
-    except (ValueError, OverflowError):
-        return False
-
-
-def _crashes_of_snippet(where: str, fields: Any) -> Iterator[Crash]:
-    if not isinstance(fields, Mapping):
-        yield Crash(where, f"expected an object, got {fields!r:.80}, {_ENDS}")
-        return
-    for name, value in fields.items():
-        if name not in SNIPPET_KEYS:
-            known = ", ".join(SNIPPET_KEYS)
-            yield Crash(where, f"the key {name!r} is none of {known}, {_ENDS}")
-        elif name in _OFFSETS and not _is_offset(value):
-            yield Crash(where, f"{name} must be a whole number, got {value!r:.80}, {_ENDS}")
-        elif not _is_text(value):
-            yield Crash(where, f"{name} must be text, got {value!r:.80}, {_ENDS}")
-
-
-def _crashes_of_exact(exact: Any) -> Iterator[Crash]:
-    if isinstance(exact, str):
-        return
-    if not isinstance(exact, list):
-        wanted = 'text, or a list of lists such as [["iron"]]'
-        yield Crash("exact_answer", f"must be {wanted}, got {json.dumps(exact)[:80]}, {_ENDS}")
-        return
-    for names in exact:
-        if not isinstance(names, list):
-            got = json.dumps(names, ensure_ascii=False)[:80]
-            message = f"must be a list of lists, [[...]], got {got} in the outer one, {_ENDS}"
-            yield Crash("exact_answer", message)
-        elif not all(map(_is_text, names)):
-            wrong = next(one for one in names if not _is_text(one))
-            message = f"an inner list must hold texts alone, got {json.dumps(wrong)[:80]}, {_ENDS}"
-            yield Crash("exact_answer", message)
-
-
 def _first_of_each(entries: Iterable[_Entry]) -> dict[str, _Entry]:
     found: dict[str, _Entry] = {}
     for one in entries:
@@ -264,7 +186,7 @@ def _measure_a(
             _merge(given.pieces)
         except IndexError as error:
             message = f"{path}: question {given.id!r}: snippets: of those that overlap, some end"
-            raise InputError(f"{message} before they begin, {_ENDS}") from error
+            raise InputError(f"{message} before they begin, {ENDS}") from error
     every = edition < 9
     documents = {
         golden.id: _document_row(golden, given, edition)
@@ -368,7 +290,7 @@ def _measure_b(
             continue
         where = f"question {golden.id!r}"
         if given is None:
-            raise InputError(f"{path}: {where} is not answered, {_ENDS} in phase B")
+            raise InputError(f"{path}: {where} is not answered, {ENDS} in phase B")
         found[golden.type][golden.id] = _ROWS[golden.type](golden, given, f"{path}: {where}")
     factoids, lists = found["factoid"], found["list"]
     return {
@@ -381,9 +303,9 @@ def _measure_b(
 def _yes_no_row(golden: _Entry, given: _Entry, where: str) -> tuple[bool, bool]:
     """Return whether the golden answer is yes, and whether the given one is right."""
     if golden.word is None:
-        raise InputError(f"{where}: the golden exact_answer is neither yes nor no, {_ENDS}")
+        raise InputError(f"{where}: the golden exact_answer is neither yes nor no, {ENDS}")
     if given.has_exact and given.word is None:
-        raise InputError(f"{where}: exact_answer: a list cannot answer yes or no, {_ENDS}")
+        raise InputError(f"{where}: exact_answer: a list cannot answer yes or no, {ENDS}")
     return golden.word == "yes", given.has_exact and golden.word == given.word
 
 
@@ -415,7 +337,7 @@ _ROWS: Mapping[str, Any] = {"yesno": _yes_no_row, "factoid": _factoid_row, "list
 
 def _need_golden(golden: _Entry, found: Sequence[str], where: str) -> None:
     if found and not golden.has_exact:
-        raise InputError(f"{where}: the golden set has no exact_answer, {_ENDS}")
+        raise InputError(f"{where}: the golden set has no exact_answer, {ENDS}")
 
 
 def _take(entities: list[list[str]], names: Sequence[str]) -> bool:
