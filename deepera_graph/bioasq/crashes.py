@@ -1,6 +1,6 @@
 """What makes the official evaluator of BioASQ end with an exception while it reads a file.
 
-Source: BioASQ/Evaluation-Measures at 8c8e689, class `data.Task1bData`, and the parser of Gson 2.2.4.
+Source: BioASQ/Evaluation-Measures at 8c8e689, class `data.Task1bData`; Gson 2.2.4 parses.
 """
 
 import json
