@@ -422,3 +422,12 @@ def test_the_graph_has_the_steps_that_are_wanted(options, nodes):
     graph = build_search_graph(Library(), SearchSettings(), **options)
     drawn = graph.get_graph()
     assert [one for one in drawn.nodes if not one.startswith("__")] == nodes
+
+
+def test_the_first_stages_scores_are_scaled_by_what_they_are():
+    with open_store("moths") as store:
+        store.add(documents())
+        by_words = search(store).search(QUESTION).runs["retrieved"]
+    assert by_words[0].score == pytest.approx(0.3)
+    unscored = search(lambda question: documents("101", "102")).search(QUESTION)
+    assert [one.score for one in unscored.runs["retrieved"]] == [1.0, 0.5]
