@@ -269,7 +269,7 @@ def _measure_a(
         for golden, given in pairs
         if every or golden.pieces
     }
-    return _measures_a("documents", documents) | _measures_a("snippets", snippets)
+    return _phase_a_means("documents", documents) | _phase_a_means("snippets", snippets)
 
 
 _Row = tuple[float, float, float, float]  # precision, recall, F1, average precision
@@ -296,7 +296,7 @@ def _denominator(golden: Sequence[Any], edition: int) -> float:
 
 def _snippet_row(golden: _Entry, given: _Entry, edition: int) -> _Row:
     if not given.pieces:
-        return 0.0, 0.0, 0.0, (_divide(0, _denominator(golden.pieces, edition)))
+        return 0.0, 0.0, 0.0, _divide(0, _denominator(golden.pieces, edition))
     overlap = sum(
         one.overlap(other)
         for one in given.pieces
@@ -306,7 +306,7 @@ def _snippet_row(golden: _Entry, given: _Entry, edition: int) -> _Row:
     n_given, n_golden = (sum(one.size for one in side.pieces) for side in (given, golden))
     precision = overlap / n_given if n_given else 0.0
     recall = overlap / n_golden if n_golden else 0.0
-    f1 = (_harmonic(precision, recall)) if precision or recall else 0.0
+    f1 = _harmonic(precision, recall) if precision or recall else 0.0
     return precision, recall, f1, _snippet_precision(golden, given, edition)
 
 
@@ -454,7 +454,7 @@ def _columns(
     return made
 
 
-def _measures_a(what: str, rows: Mapping[str, _Row]) -> dict[str, Measure]:
+def _phase_a_means(what: str, rows: Mapping[str, _Row]) -> dict[str, Measure]:
     """Return the means; of an average precision that is no number the evaluator makes 0."""
     names = ("precision", "recall", "f1", "map")
     numbers = np.array([*rows.values()], dtype=np.float64).reshape(-1, len(names))

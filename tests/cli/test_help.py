@@ -36,6 +36,8 @@ WITH_JSON = (
     "bench realism",
     "bench study",
     "bench build",
+    "bioasq read",
+    "bioasq index",
     "bioasq check",
     "bioasq evaluate",
     "cache stats",
