@@ -125,7 +125,7 @@ def fuse(rankings: Iterable[Sequence[str]], *, k: int = RRF_K) -> dict[str, floa
 
 Fusion = Literal["ranks", "scores"]
 FUSIONS: tuple[Fusion, ...] = get_args(Fusion)
-DENSE_WEIGHT = 0.7  # of the cosine beside BM25; docs/bioasq.md says how it was chosen
+DENSE_WEIGHT = 0.7  # of the cosine beside BM25; docs/bioasq-search.md says how it was chosen
 _LEAST = {DENSE_NAME: -1.0, SPARSE_NAME: 0.0}  # what a cosine and a BM25 score are at least
 
 
