@@ -267,7 +267,7 @@ def rank_points(
     """
     if store.retrieval_mode != RetrievalMode.HYBRID:
         return _find_best(store, probes[0], k, conditions) if probes else []
-    depth = max(FUSED_PER_RESULT * k, FUSED_AT_LEAST)
+    depth = max(FUSED_PER_RESULT * k if fusion == "ranks" else k, FUSED_AT_LEAST)
     rankings = [_find_best(store, probe, depth, conditions) for probe in probes]
     points = {found.name: found.point for ranking in rankings for found in ranking}
     if fusion == "ranks":
