@@ -31,6 +31,7 @@ WITH_JSON = (
     "calibrate",
     "bench table",
     "bench natural",
+    "bench mix",
     "bench multihop",
     "bench bioasq",
     "bench realism",
