@@ -111,10 +111,14 @@ _NEAR = 8  # tokens within which a word of the question counts
 
 
 class Term(NamedTuple):
-    """A name or number that may answer, as it is written, and how much speaks for it."""
+    """A name or number that may answer, as it is written, and how much speaks for it.
+
+    `is_alike`: whether it stands somewhere after the same word as the best one.
+    """
 
     score: float
     text: str
+    is_alike: bool = False
 
 
 class _Seen(NamedTuple):
@@ -148,12 +152,10 @@ def find_terms(question: str, snippets: Sequence[str]) -> list[Term]:
 def _favour_alike(ranked: Sequence[Term], seen: Mapping[str, Sequence[_Seen]]) -> list[Term]:
     """Raise terms that stand after the same word as the best: what is listed is told alike."""
     after = {one.before for one in seen[ranked[0].text.lower()]} - {"", ",", "and", "or"}
+    alike = [any(each.before in after for each in seen[one.text.lower()]) for one in ranked]
     raised = [
-        Term(
-            one.score + _ALIKE * any(each.before in after for each in seen[one.text.lower()]),
-            one.text,
-        )
-        for one in ranked
+        Term(one.score + _ALIKE * is_alike, one.text, is_alike)
+        for one, is_alike in zip(ranked, alike, strict=True)
     ]
     return sorted(raised, key=lambda one: (-one.score, one.text.lower()))
 

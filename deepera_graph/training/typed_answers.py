@@ -130,12 +130,17 @@ def measure_yes_no(questions: Sequence[Question], likely: Sequence[float]) -> di
 
 
 def fit_sentences(tables: Sequence[Doubles], gains: Sequence[Doubles]) -> Doubles:
-    """Return weights of features: a ridge regression of what sentences add."""
-    table, gain = np.vstack(tables), np.concatenate(gains)
+    """Return weights of features: a ridge regression of what sentences add.
+
+    Features and gains are those beside the mean of their question, as only its own sentences are
+    ever compared.
+    """
+    table = np.vstack([one - one.mean(axis=0) for one in tables])
+    gain = np.concatenate([one - one.mean() for one in gains])
     spread = table.std(axis=0) + 1e-9
-    unit = (table - table.mean(axis=0)) / spread
+    unit = table / spread
     gram = unit.T @ unit + SENTENCE_L2 * np.eye(unit.shape[1])
-    weights: Doubles = np.linalg.solve(gram, unit.T @ (gain - gain.mean())) / spread
+    weights: Doubles = np.linalg.solve(gram, unit.T @ gain) / spread
     return weights
 
 

@@ -67,6 +67,8 @@ CLAIMS = [  # what follows "the results suggest that"
     ("Can celalol predict outcome?", "no", "celalol cannot predict outcome."),
     ("Is there a role for tea in asthma?", "no", "there is no role for tea in asthma."),
     ("Is there any need for tea?", "yes", "there is need for tea."),
+    ("Are we seeing an effect?", "no", "we are not seeing an effect."),
+    ("Are these findings valid?", "yes", "these findings are valid."),
     ("Should all patients receive tea?", "no", "all patients should not receive tea."),
 ]
 
