@@ -516,23 +516,9 @@ def study_ensembles(
         },
     }
     measured = measure_runs(test, systems, baseline=first)
-    weights = Grid(
-        name="weights",
-        title=f"Weights on {len(chosen.questions)} other questions",
-        columns=(
-            Column("scores"),
-            *Column.several("number", f"weight of {first}", f"weight of {second}"),
-            Column("MAP@10", "percent"),
-        ),
-        rows=tuple(
-            (how, *pair.weights, pair.map) for how, each in searches.items() for pair in each.tried
-        ),
-        note="Every pair that was tried; the first of the best, which trusts the first run most, "
-        "is taken.",
-    )
-    best = _best_rows(searches)
+    tables = [_tried_table(first, second, grid, how, each) for how, each in searches.items()]
     return StudyResult(
-        grids=(measured, best, weights),
+        grids=(measured, _best_table(searches, len(chosen.questions)), *tables),
         drawings=tuple(_draw(first, second, grid, how, each) for how, each in searches.items()),
         facts={"validation": sorted(each.id for each in chosen.questions)},
     )
@@ -543,12 +529,28 @@ def _ratio(found: WeightSearch) -> str:
     return f"{first:g}:{second:g}"
 
 
-def _best_rows(searches: Mapping[str, WeightSearch]) -> Grid:
+def _best_table(searches: Mapping[str, WeightSearch], n: int) -> Grid:
     return Grid(
         name="best-weights",
-        title="Best weights",
+        title=f"Best weights on {n} other questions",
         columns=(Column("scores"), Column("weights"), Column("MAP@10 there", "percent")),
         rows=tuple((how, _ratio(one), one.best.map) for how, one in searches.items()),
+        note="Of equal ones that pair which trusts the first run most.",
+    )
+
+
+def _tried_table(
+    first: str, second: str, grid: Sequence[float], how: str, found: WeightSearch
+) -> Grid:
+    tried = {one.weights: one.map for one in found.tried}
+    rows: list[tuple[Cell, ...]] = [
+        (f"{first} {one:g}", *(tried[float(one), float(other)] for other in grid)) for one in grid
+    ]
+    return Grid(
+        name=f"weights-{how}",
+        title=f"MAP@10 there, weighted by {how}",
+        columns=(Column("weights"), *Column.several("percent", *(f"{second} {x:g}" for x in grid))),
+        rows=tuple(rows),
     )
 
 
@@ -587,6 +589,11 @@ def split_questions(bench: BioasqBench, share: float) -> tuple[BioasqBench, Bioa
         BioasqBench(questions=one, n_resamples=bench.n_resamples, seed=bench.seed) for one in parts
     )
     return first, second
+
+
+def describe_collection(store: PassageStore) -> dict[str, Any]:
+    """Return what a manifest says of a collection."""
+    return {"passages": store.count(), "mode": store.mode, "embeddings": store.embeddings_name}
 
 
 def describe_setup(golden: Path, n_questions: int, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -190,7 +190,7 @@ class CurveFigure:
             axis.set_xlabel(self.x_label)
             axis.grid(alpha=0.3, linewidth=0.5)
             if self.log_x:
-                axis.set_xscale("log")
+                _space_by_factor(axis, [x for curve in panel.values() for x in curve.x])
         for axis in axes[len(self.panels) :]:
             axis.remove()
         axes[0].set_ylabel(self.y_label)
@@ -201,6 +201,14 @@ class CurveFigure:
             frameon=False,
         )
         return figure
+
+
+def _space_by_factor(axis: Any, values: Sequence[float]) -> None:
+    """Space an axis by factors, with its values as they are written."""
+    ticks = sorted({*values})
+    axis.set_xscale("log")
+    axis.set_xticks(ticks, [f"{one:,.0f}" for one in ticks])
+    axis.minorticks_off()
 
 
 # Source: After figure 5 of DeepEra.

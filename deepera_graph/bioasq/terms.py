@@ -76,17 +76,18 @@ _FORMS: Final = {  # of what a question asks for, how names of it look
 _GENERAL_TEXT = """
     patient patients study studies result results analysis group groups effect effects case
     cases trial trials data finding findings use role type types number level levels
-    expression treatment evidence number method methods conclusion conclusions background
-    objective aim assay assays control controls subject subjects participant participants
-    adult adults child children woman women man men mouse mice rat rats cell cells year years
-    month months week weeks day days hour hours minute minutes time change changes difference
-    differences increase decrease rate rates risk report reports review literature author
-    authors association model models development disease gene protein enzyme drug addition
-    present total significant human humans people individual individuals volunteers sample
-    samples presence absence adolescents infants elderly species function functions process
-    activity form forms part parts example examples approach use outcome outcomes response
-    mechanism mechanisms factor factors most many several various different new novel other
-    such further first second third important common possible major main high higher low lower
+    expression treatment evidence method methods conclusion conclusions background objective
+    aim assay assays control controls subject subjects participant participants adult adults
+    child children woman women man men mouse mice rat rats cell cells year years month months
+    week weeks day days hour hours minute minutes time change changes difference differences
+    increase decrease rate rates risk report reports review literature author authors
+    association model models development disease gene protein enzyme drug addition present
+    total significant human humans people individual individuals volunteers sample samples
+    presence absence adolescents infants elderly species function functions process activity
+    form forms part parts example examples approach outcome outcomes response mechanism
+    mechanisms factor factors most many several various different new novel other such further
+    first second third important common possible major main high higher low lower alone member
+    members nm µm μm mm cm mg kg ml mmol percent together overall mean median
     """
 _GENERAL = frozenset(stem(one) for one in _GENERAL_TEXT.split()) | frozenset(_GENERAL_TEXT.split())
 _BREAKERS_TEXT = """

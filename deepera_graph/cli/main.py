@@ -51,6 +51,7 @@ COMMANDS = {  # and the module that each is a function of
     "bench bioasq": "bioasq.study",
     "bench build": "build",
     "bench natural": "bench",
+    "bench mix": "bench",
     "bench realism": "bench",
     "bench study": "study",
     "bench report": "study",

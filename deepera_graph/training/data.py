@@ -15,6 +15,7 @@ from deepera_graph.bench.data.documents import read_articles
 from deepera_graph.bench.data.instance import Context, Instance, read_rows
 from deepera_graph.bench.data.readers import BeirDocument, open_dataset, read_beir, read_instances
 from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.text.groups import find_groups
 from deepera_graph.training.topics import is_topics, read_topics
 
 GOLDEN = "golden"
@@ -27,24 +28,6 @@ Read = Callable[[Path], Iterable[Instance]]
 def hash_question(question: str) -> str:
     """Return 16 hexadecimal digits that name a question, whatever its case and white space."""
     return digest(" ".join(question.casefold().split()))
-
-
-def find_groups(keys: Sequence[Sequence[str]]) -> list[str]:
-    """Return the group of each item: those that share a key, or are joined by others, share it."""
-    parent: dict[str, str] = {}
-
-    def root(key: str) -> str:
-        parent.setdefault(key, key)
-        while parent[key] != key:
-            parent[key] = parent[parent[key]]
-            key = parent[key]
-        return key
-
-    for its in keys:
-        for key in its:
-            one, two = sorted((root(its[0]), root(key)))
-            parent[two] = one
-    return [root(its[0]) for its in keys]
 
 
 def list_keys(instance: Instance, evidence: Mapping[str, str]) -> list[str]:

@@ -15,18 +15,10 @@ from time import perf_counter
 from typing import Any
 
 from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.judges.onnx_export import INPUTS, quantize, silence, trace
 from deepera_graph.judges.trained.reader import MAX_QUESTION, MAX_TOKENS, N_DIRECTIONS
 from deepera_graph.training.lessons import Group, Lesson
-from deepera_graph.training.weights import (
-    BASE_MODULE,
-    INPUTS,
-    OPSET,
-    Log,
-    import_package,
-    log_nothing,
-    quantize,
-    silence,
-)
+from deepera_graph.training.weights import BASE_MODULE, Log, import_package, log_nothing
 
 PAIRS_A_STEP = 30
 STEPS_SORTED = 160  # groups among which those of like length share a step
@@ -289,16 +281,6 @@ def _trace(torch: Any, network: Any, target: Path) -> None:
 
     ids = torch.arange(16).reshape(2, 8)
     parts = (torch.arange(8) > 3).long().expand(2, 8).contiguous()
-    names = ("evidence", "direction", "tokens")
-    free = {**{key: {0: "texts", 1: "length"} for key in (*INPUTS, "tokens")},
-            **{key: {0: "texts"} for key in names[:2]}}  # fmt: skip
-    torch.onnx.export(
-        Outputs().eval(),
-        (ids, torch.ones_like(ids), parts),
-        str(target),
-        input_names=list(INPUTS),
-        output_names=list(names),
-        dynamic_axes=free,
-        opset_version=OPSET,
-        dynamo=False,
-    )
+    given = dict(zip(INPUTS, (ids, torch.ones_like(ids), parts), strict=True))
+    heads = ("evidence", "direction")
+    trace(Outputs().eval(), given, target, of_texts=heads, of_tokens=["tokens"])

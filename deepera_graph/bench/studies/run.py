@@ -17,6 +17,7 @@ from deepera_graph.bench.rankers.retrieval import Dense
 from deepera_graph.bench.run import DataConfig, Watch, describe_datasets
 from deepera_graph.bench.studies.base import SEARCHERS, NoFilterError, StudyConfig, StudyRunner
 from deepera_graph.bench.studies.filtering import study_ablations, study_cutoff, study_threshold
+from deepera_graph.bench.studies.pools import study_counts
 from deepera_graph.bench.studies.ranking import (
     study_cost,
     study_look_alikes,
@@ -90,6 +91,13 @@ STUDIES: Mapping[str, Study] = {
             "How many look-alikes of each type a filter keeps, how far a ranker moves them against "
             "the first stage, and how often they stand above the golden passage.",
             study_look_alikes,
+        ),
+        Study(
+            "counts",
+            "Number of look-alikes",
+            "How well each ranker finds the golden passage when more and more of its look-alikes "
+            "stand in the pool.",
+            study_counts,
         ),
         Study(
             "threshold",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -12,14 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from deepera_graph.cli import options, study
-from deepera_graph.cli.console import check_folder, needing, progress_bar, tell
+from deepera_graph.cli.console import check_folder, check_input, needing, progress_bar, tell
 from deepera_graph.cli.options import given, opt, split_names
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
     from deepera_graph.bench.bioasq import BioasqBench, TimedRun
-    from deepera_graph.bioasq.answer import TypedAnswer
     from deepera_graph.bench.studies.results import StudyResult
+    from deepera_graph.bioasq.answer import TypedAnswer
     from deepera_graph.bioasq.questions import Question
     from deepera_graph.retrieval.store import PassageStore
 
@@ -103,27 +104,31 @@ def bioasq(
     output: options.OutputOptions,
 ) -> None:
     """Run an experiment of BioASQ: tables and figures."""
+    check_input(golden, chosen.examples)
     check_folder(results.out, (f"{name}.md", _MANIFEST), overwrite=results.overwrite)
     _check(name, chosen, store, chat)
+    from deepera_graph.bioasq.questions import read_questions
+
+    asked = read_questions(golden)
     with needing("bench bioasq", "bench"):
         from deepera_graph.bench.bioasq import STUDIES, BioasqBench, describe_setup
         from deepera_graph.bench.studies.run import format_study, write_study
-        from deepera_graph.bioasq.questions import read_questions
         from deepera_graph.cli.opening import search_here
 
     search_here()
-    asked = read_questions(golden)
     asking = _Asking(chat, cache, budget)
+    made: dict[str, TimedRun] = {}
     if name == "styles":
         result = _run_styles(asked, chosen, asking, quiet=output.quiet)
     else:
         how = {"n_resamples": chosen.resamples, "seed": chosen.seed}
         bench = BioasqBench.of(asked, limit=chosen.limit, **how)
-        result = _run(name, bench, chosen, store, asking, quiet=output.quiet)
+        result, made = _run(name, bench, chosen, store, asking, quiet=output.quiet)
     described = STUDIES[name]
     if results.out is not None:
         setup = describe_setup(golden, len(asked), _settings(name, chosen, store, chat))
         write_study(described, result, setup, results.out)
+        _write_runs(results.out, made)
     tell(
         output,
         study.plain_result(name, result),
@@ -189,31 +194,50 @@ def _run(
     asking: _Asking,
     *,
     quiet: bool,
-) -> StudyResult:
+) -> tuple[StudyResult, dict[str, TimedRun]]:
+    """Return what was found, and the runs that were made for it."""
     from deepera_graph.bench import bioasq as experiments
 
     others = _read_runs(chosen.runs)
     with _open(store) as opened:
+        about = None if opened is None else experiments.describe_collection(opened)
         if name == "depth":
             depths = given(chosen).get("depths", experiments.DEPTHS)
             runs = _retrieve(opened, bench, chosen, max(depths), quiet=quiet)
             fitting = _fit_depths(depths, opened)
-            return experiments.study_depth(bench, {**runs, **others}, depths=fitting)
-        both = name == "ensembles" and len(others) == 2
-        runs = {} if both else _rerank(opened, bench, chosen, asking, quiet=quiet)
+            result = experiments.study_depth(bench, {**runs, **others}, depths=fitting)
+        else:
+            both = name == "ensembles" and len(others) == 2
+            runs = {} if both else _rerank(opened, bench, chosen, asking, quiet=quiet)
+            result = _compare(name, bench, {**runs, **others}, chosen)
+    return replace(result, facts={**result.facts, "collection": about}), runs
+
+
+def _write_runs(folder: Path, runs: Mapping[str, TimedRun]) -> None:
+    """Write runs beside the tables, so that others can be compared or joined with them."""
+    from deepera_graph.bioasq.runs import write_run
+
+    for name, one in runs.items():
+        write_run(folder / f"{re.sub('[^a-z0-9]+', '-', name.lower()).strip('-')}.jsonl", one.run)
+
+
+def _compare(
+    name: StudyName, bench: BioasqBench, runs: Mapping[str, TimedRun], chosen: StudyOptions
+) -> StudyResult:
+    from deepera_graph.bench import bioasq as experiments
+
     if name == "rerankers":
-        baseline = chosen.baseline or ""
-        return experiments.study_rerankers(bench, {**runs, **others}, baseline=baseline)
-    return experiments.study_ensembles(
-        bench, _pair({**runs, **others}), validation=chosen.validation
-    )
+        return experiments.study_rerankers(bench, runs, baseline=chosen.baseline or "")
+    return experiments.study_ensembles(bench, _pair(runs), validation=chosen.validation)
 
 
 def _pair(runs: Mapping[str, TimedRun]) -> dict[str, TimedRun]:
     """Return the two runs that are joined: the first reranker's, and the last one there is."""
-    names = [one for one in runs if one != "first stage"]
+    from deepera_graph.bench.bioasq import FIRST_STAGE
+
+    names = [one for one in runs if one != FIRST_STAGE]
     if len(names) == 1:
-        names = [*names, "first stage"]
+        names = [*names, FIRST_STAGE]
     return {name: runs[name] for name in (names[0], names[-1])}
 
 

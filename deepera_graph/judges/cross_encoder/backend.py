@@ -18,7 +18,14 @@ from langchain_core.runnables import RunnableConfig
 from deepera_graph.budget import Tab, tab_of
 from deepera_graph.errors import AnswerError, BudgetError, CallError, RoleError, SettingsError
 from deepera_graph.judges.base import CountedJudge, Judge
-from deepera_graph.judges.cross_encoder.models import Kind, Pair, PairModel, Reading, find_encoder
+from deepera_graph.judges.cross_encoder.models import (
+    Kind,
+    Pair,
+    PairModel,
+    Reading,
+    find_encoder,
+    with_title,
+)
 from deepera_graph.judges.heuristic.roles import heuristic_backend
 from deepera_graph.packages import describe_error
 from deepera_graph.schema import Backend, Batch, Judgement, Unjudged, Verdict, Window
@@ -131,10 +138,7 @@ class EncoderJudge(Judge):
         """Return the passage's pair, then that of each sentence; a lone sentence needs none."""
         sentences = [one.text for one in split_sentences(window["text"])] if self._quote else []
         texts = [window["text"], *(sentences if len(sentences) > 1 else ())]
-        title = window["title"].strip()
-        if title:
-            title += " " if title[-1] in ".?!" else ". "
-        return _Passage([(question, f"{title}{one}") for one in texts], sentences)
+        return _Passage([(question, with_title(window["title"], one)) for one in texts], sentences)
 
     def _read(self, pairs: Sequence[Pair]) -> list[Reading | Exception]:
         order = sorted(range(len(pairs)), key=lambda place: -sum(map(len, pairs[place])))

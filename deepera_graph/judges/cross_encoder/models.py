@@ -54,6 +54,13 @@ class PairModel(ABC):
         """Give up what does not survive a fork; called in the child, before `read`."""
 
 
+def with_title(title: str, text: str) -> str:
+    """Return a passage as cross-encoders read it: its title as a sentence, then its text."""
+    plain = title.strip()
+    end = " " if plain.endswith((".", "?", "!")) else ". "
+    return f"{plain}{end}{text}" if plain else text
+
+
 def logits_of(found: Any, n: int) -> list[float]:
     """Return one logit a pair, of *found* in shape (n,), (n, 1) or (n, 2).
 
