@@ -108,6 +108,8 @@ _NOT_VERBS = frozenset(_NOT_VERBS_TEXT.split())
 _LONGEST = 6  # tokens of a name
 _LEAST = 2  # letters of a name
 _ALIKE = 0.6  # what a word in common with the best term, before it, is worth
+_LISTED: Final = re.compile(r"\s*(?:[,;/]|,?\s+(?:and|or|as well as))\s*(?:the\s+)?")
+_BESIDE = 0.1  # how much less is worth what is listed with a better term
 _NEAR = 8  # tokens within which a word of the question counts
 
 
@@ -128,6 +130,7 @@ class _Seen(NamedTuple):
     before: str  # the word before it, in lower case
     nearness: float
     sentence_share: float
+    series: tuple[str, ...] = ()  # it and what it is listed with, in lower case
 
 
 def find_terms(question: str, snippets: Sequence[str]) -> list[Term]:
@@ -146,8 +149,19 @@ def find_terms(question: str, snippets: Sequence[str]) -> list[Term]:
     terms = [_weigh(found, form, len(snippets)) for found in seen.values()]
     ranked = sorted(terms, key=lambda one: (-one.score, one.text.lower()))
     if ranked:
-        ranked = _favour_alike(ranked, seen)
+        ranked = _favour_alike(_raise_series(ranked, seen), seen)
     return _without_parts(ranked)
+
+
+def _raise_series(ranked: Sequence[Term], seen: Mapping[str, Sequence[_Seen]]) -> list[Term]:
+    """Raise what is listed with a better term nearly to its score: both answer, or neither does."""
+    scores = {one.text.lower(): one.score for one in ranked}
+    best = {
+        name: max(scores[other] for one in found for other in (*one.series, name))
+        for name, found in seen.items()
+    }
+    raised = [Term(max(one.score, best[one.text.lower()] - _BESIDE), one.text) for one in ranked]
+    return sorted(raised, key=lambda one: (-one.score, one.text.lower()))
 
 
 def _favour_alike(ranked: Sequence[Term], seen: Mapping[str, Sequence[_Seen]]) -> list[Term]:
@@ -192,13 +206,32 @@ def _find_phrases(asked: set[str], snippets: Sequence[str]) -> Iterator[_Seen]:
             roots = [stem(one.group().lower()) for one in tokens]
             share = len(asked.intersection(roots)) / (len(asked) or 1)
             places = [place for place, one in enumerate(roots) if one in asked]
-            for begin, end in _runs(sentence.text, tokens, roots, asked):
+            runs = [*_runs(sentence.text, tokens, roots, asked)]
+            texts = [
+                sentence.text[tokens[begin].start() : tokens[end - 1].end()] for begin, end in runs
+            ]
+            series = _series(sentence.text, tokens, runs)
+            for (begin, end), text, listed in zip(runs, texts, series, strict=True):
                 near = min(
                     (max(begin - place, place - end + 1, 1) for place in places), default=_NEAR
                 )
-                text = sentence.text[tokens[begin].start() : tokens[end - 1].end()]
                 before = tokens[begin - 1].group().lower() if begin else ""
-                yield _Seen(text, number, before, 1 / min(near, _NEAR), share)
+                with_it = tuple(texts[place].lower() for place in listed)
+                yield _Seen(text, number, before, 1 / min(near, _NEAR), share, with_it)
+
+
+def _series(
+    text: str, tokens: Sequence[re.Match[str]], runs: Sequence[tuple[int, int]]
+) -> list[list[int]]:
+    """Return for each phrase the places of those it is listed with, as in ``a, b and c``."""
+    groups: list[list[int]] = []
+    for place, (begin, _) in enumerate(runs):
+        last = tokens[runs[place - 1][1] - 1].end() if place else 0
+        if place and _LISTED.fullmatch(text[last : tokens[begin].start()]):
+            groups[-1].append(place)
+        else:
+            groups.append([place])
+    return [group for group in groups for _ in group]
 
 
 def _runs(

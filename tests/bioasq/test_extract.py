@@ -156,6 +156,17 @@ def test_what_is_listed_alike_is_in_the_list():
     assert set(found.exact) == {("ankle swelling",), ("muscle cramps",)}
 
 
+def test_what_stands_in_a_series_is_listed_together():
+    text = "Brandt fever is treated with dorixil, mevacort and tolupine."
+    task = {
+        "type": "list",
+        "question": "Which drugs treat Brandt fever?",
+        "snippets": [text],
+        "exact": None,
+    }
+    assert sorted(extract_exact(task).names) == ["dorixil", "mevacort", "tolupine"]
+
+
 def test_a_short_form_is_not_listed_beside_its_long_form():
     texts = ["Moss activates tumour growth factor (TGF).", "TGF was activated by moss."]
     assert synonyms_in(texts) == {"TGF": "tumour growth factor"}
