@@ -33,7 +33,7 @@ def trace(
     """
     import_extra("onnx", extra="train", what=_WHAT)
     first, free = {0: "texts"}, {0: "texts", 1: "tokens"}
-    axes = {name: free for name in (*given, *of_tokens)} | {name: first for name in of_texts}
+    axes = dict.fromkeys((*given, *of_tokens), free) | dict.fromkeys(of_texts, first)
     import_extra("torch", extra="train", what=_WHAT).onnx.export(
         module,
         tuple(given.values()),
