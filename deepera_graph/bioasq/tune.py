@@ -343,14 +343,14 @@ class _Tuner:
         evaluation = import_extra("sentence_transformers.base.evaluation", extra="train")
         reader_of, validation = self.reader_of, self._validation
 
-        class Evaluator(evaluation.BaseEvaluator):  # type: ignore[misc]  # it is not installed here
+        class Evaluator(evaluation.BaseEvaluator):  # type: ignore[name-defined,misc]
             def __call__(self, model: Any, *_: Any, **__: Any) -> dict[str, float]:
                 return {_METRIC: measure_map(validation, rank_pools(reader_of(model), validation))}
 
         return Evaluator()
 
     def _make_callback(self, on_step: Callable[[int], None]) -> Any:
-        class Callback(self.transformers.TrainerCallback):  # type: ignore[misc]  # it is not either
+        class Callback(self.transformers.TrainerCallback):  # type: ignore[name-defined,misc]
             def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
                 on_step(state.global_step)
 
