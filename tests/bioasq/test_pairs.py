@@ -130,7 +130,7 @@ SPELLINGS = (
 
 
 @pytest.mark.parametrize("golden", SPELLINGS)
-@pytest.mark.parametrize("indexed", (*SPELLINGS[:3], "101"))
+@pytest.mark.parametrize("indexed", [*SPELLINGS[:3], "101"])
 def test_no_golden_document_is_a_negative_whatever_its_spelling(golden, indexed):
     with WordIndex() as index:
         for name, text in ((indexed, "Belkite is amber."), ("102", "Belkite is green.")):
