@@ -108,7 +108,7 @@ class RoleAnswer(BaseModel):
 
 
 class Intent(RoleAnswer):
-    """What a question asks for (DeepEra, section 3.2)."""
+    """What a question asks for (DeepEra, section 3)."""
 
     topic: str = Field(description="The scientific domain, e.g. 'molecular biology'.")
     entity_type: str = Field(
@@ -346,6 +346,8 @@ class Backend:
         spec: Plain data that builds this backend again; None if it was made from live objects.
         needs_evidence: Whether its judge must show a quote for a passage to pass, unless the
             settings say otherwise.
+        names_evidence: Whether its judge names the evidence of what it scores high: a passage that
+            passes without any is flagged in its `reason` and in `warnings`.
     """
 
     name: str
@@ -356,6 +358,7 @@ class Backend:
     about: Mapping[str, Any] = field(default_factory=dict)
     spec: Mapping[str, Any] | None = None
     needs_evidence: bool = False
+    names_evidence: bool = False
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:

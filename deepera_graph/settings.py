@@ -81,7 +81,8 @@ class Settings:
         budget: What one call of the front door may cost, all questions of a batch together; its
             fields by name, or None for no limit.
         require_evidence: Whether a passage only passes with a quote that occurs in it; None leaves
-            it to the backend: yes for a language model, no for the local judges and your own roles.
+            it to the backend, of which none of ours asks for one: a passage that a language model
+            scores high without naming a sentence is kept, and flagged.
         stop_after: Early stopping: once so many passages, >= 1, are clearly above the threshold,
             those that have not been judged yet are not; None judges all. Needs a threshold that is
             known before all scores are: neither `Gap` nor `Quantile`.

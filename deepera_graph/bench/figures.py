@@ -46,6 +46,7 @@ _SHARES_PANEL = (4.0, 2.6)
 _NOTHING, _OTHER, _DISTRACTOR, _GOLDEN = range(4)
 _CELL_COLOURS = ListedColormap(["none", KINDS["other"], KINDS["distractor"], KINDS["golden"]])
 _MAP_PANEL = (2.4, 2.6)
+_HEAT_MAP = (4.8, 4.2)
 
 
 def short_label(text: str, *, longest: int = 32) -> str:
@@ -166,6 +167,7 @@ class CurveFigure:
     x_label: str
     y_label: str
     panels: Mapping[str, Mapping[str, CurvePoints]]
+    log_x: bool = False
 
     def draw(self) -> Figure:
         """Draw it; a curve has the same colour in all panels."""
@@ -187,6 +189,8 @@ class CurveFigure:
             axis.set_title(short_label(title), fontsize="medium")
             axis.set_xlabel(self.x_label)
             axis.grid(alpha=0.3, linewidth=0.5)
+            if self.log_x:
+                _space_by_factor(axis, [x for curve in panel.values() for x in curve.x])
         for axis in axes[len(self.panels) :]:
             axis.remove()
         axes[0].set_ylabel(self.y_label)
@@ -197,6 +201,14 @@ class CurveFigure:
             frameon=False,
         )
         return figure
+
+
+def _space_by_factor(axis: Any, values: Sequence[float]) -> None:
+    """Space an axis by factors, with its values as they are written."""
+    ticks = sorted({*values})
+    axis.set_xscale("log")
+    axis.set_xticks(ticks, [f"{one:,.0f}" for one in ticks])
+    axis.minorticks_off()
 
 
 # Source: After figure 5 of DeepEra.
@@ -283,3 +295,32 @@ def _draw_cells(axis: Any, title: str, cells: NDArray[np.uint8]) -> None:
         extent=(0.5, n_ranks + 0.5, n_questions, 0),
     )
     axis.set_title(short_label(title), fontsize="medium")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatMap:
+    """Numbers over two settings, e.g. pairs of weights, one of them marked."""
+
+    name: str
+    title: str
+    x_label: str
+    y_label: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    values: tuple[tuple[float, ...], ...]  # shape (n_y, n_x)
+    marked: tuple[float, float]  # x and y
+
+    def draw(self) -> Figure:
+        """Draw it; the lowest y is at the bottom."""
+        figure = Figure(figsize=_HEAT_MAP, layout="constrained")
+        axis = figure.subplots()
+        image = axis.imshow(np.array(self.values), origin="lower", cmap="viridis", aspect="equal")
+        place = self.x.index(self.marked[0]), self.y.index(self.marked[1])
+        axis.plot(*place, marker="*", markersize=12, color="#D55E00", markeredgecolor="white")
+        axis.set_xticks(range(len(self.x)), [f"{one:g}" for one in self.x])
+        axis.set_yticks(range(len(self.y)), [f"{one:g}" for one in self.y])
+        axis.set_xlabel(short_label(self.x_label, longest=40))
+        axis.set_ylabel(short_label(self.y_label, longest=40))
+        axis.set_title(short_label(self.title, longest=60), fontsize="medium")
+        figure.colorbar(image, ax=axis, shrink=0.8)
+        return figure

@@ -31,12 +31,13 @@ from deepera_graph.bioasq.pubmed import (
     read_file,
 )
 from deepera_graph.errors import SettingsError
+from deepera_graph.packages import check_extra
 
 STATE = ".sqlite"  # added to the name of the output
 _FORMAT = 1
 _ROWS_AT_ONCE = 500
 _ENDS = 1 << 16  # bytes of a file's beginning and end by which it is known again
-_KEPT, _NO_ABSTRACT, _BOOK = range(3)
+_KEPT, _NO_ABSTRACT, _BOOK = "kept", "no abstract", "book"
 _TABLES = """
 CREATE TABLE IF NOT EXISTS about (format INTEGER);
 CREATE TABLE IF NOT EXISTS files (
@@ -44,7 +45,7 @@ CREATE TABLE IF NOT EXISTS files (
     is_damaged INTEGER, n_records INTEGER, faults TEXT, problems TEXT);
 CREATE TABLE IF NOT EXISTS records (
     pmid INTEGER PRIMARY KEY, rank INTEGER, version INTEGER,
-    status INTEGER, retracted INTEGER, line TEXT);
+    status TEXT, retracted INTEGER, line TEXT);
 CREATE TABLE IF NOT EXISTS deleted (pmid INTEGER PRIMARY KEY, rank INTEGER);
 """
 _PUT = """
@@ -59,9 +60,11 @@ ON CONFLICT (pmid) DO UPDATE SET rank = max(deleted.rank, excluded.rank)
 """
 # What a damaged file has does not undo a deletion: whether it came after it is not certain.
 _STATES = """
-SELECT records.*, deleted.pmid IS NOT NULL AND (deleted.rank >= records.rank OR is_damaged) AS gone
+SELECT status, retracted, line,
+    deleted.pmid IS NOT NULL AND (deleted.rank >= records.rank OR is_damaged)
 FROM records JOIN files ON files.rank = records.rank
 LEFT JOIN deleted ON deleted.pmid = records.pmid
+ORDER BY records.pmid
 """
 
 
@@ -100,7 +103,12 @@ class CorpusReport:
     @property
     def bad_files(self) -> list[Problem]:
         """What is wrong with whole files."""
-        return [one for one in self.problems if one.number is None and one.fault in OF_FILES]
+        return [one for one in self.problems if one.fault in OF_FILES]
+
+    @property
+    def bad_records(self) -> list[Problem]:
+        """What is wrong with records, the first of each file."""
+        return [one for one in self.problems if one.fault not in OF_FILES]
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""
@@ -119,7 +127,7 @@ class Progress(NamedTuple):
 
 
 def write_corpus(
-    paths: Iterable[str | Path],
+    paths: str | Path | Iterable[str | Path],
     out: str | Path,
     *,
     resume: bool = False,
@@ -150,13 +158,13 @@ def write_corpus(
     out = Path(out)
     files = find_files(paths)
     _check_out(out, resume=resume, overwrite=overwrite)
+    check_extra("lxml", extra="bioasq", what="reading PubMed")
     with _State.open(_state_of(out), anew=overwrite) as state:
         todo = state.plan(files)
         _read_all(state, todo, on_progress)
         with _replacing(out) as file:
-            for line in state.lines():
-                file.write(line)
-        return state.report(n_before=len(files) - len(todo))
+            counts = state.write(file)
+        return state.report(counts, n_before=len(files) - len(todo))
 
 
 def _state_of(out: Path) -> Path:
@@ -290,24 +298,19 @@ class _State:
         self._db.execute("COMMIT")
         return n_records
 
-    def lines(self) -> Iterator[bytes]:
-        """Yield the lines of the corpus."""
-        wanted = f"SELECT line FROM ({_STATES}) WHERE status = ? AND NOT gone ORDER BY pmid"
-        for (line,) in self._db.execute(wanted, (_KEPT,)):
-            yield line.encode() + b"\n"
+    def write(self, file: IO[bytes]) -> Counter[str]:
+        """Write the lines of the corpus; return what became of all records."""
+        counts: Counter[str] = Counter()
+        for status, retracted, line, gone in self._db.execute(_STATES):
+            counts["rows"] += 1
+            counts["deleted" if gone else status] += 1
+            if status == _KEPT and not gone:
+                counts["retracted"] += retracted
+                file.write(line.encode() + b"\n")
+        return counts
 
-    def report(self, *, n_before: int) -> CorpusReport:
-        """Count what became of all records."""
-        counts: Counter[int] = Counter()
-        n_gone = n_retracted = n_rows = 0
-        asked = f"SELECT status, gone, retracted, count(*) FROM ({_STATES}) GROUP BY 1, 2, 3"
-        for status, gone, retracted, n in self._db.execute(asked):
-            n_rows += n
-            if gone:
-                n_gone += n
-                continue
-            counts[status] += n
-            n_retracted += n if retracted and status == _KEPT else 0
+    def report(self, counts: Counter[str], *, n_before: int) -> CorpusReport:
+        """Say what became of all records."""
         files = self._db.execute("SELECT n_records, faults, problems FROM files ORDER BY rank")
         n_read, n_files, faults, problems = 0, 0, Counter[str](), list[Problem]()
         for n, found, told in files:
@@ -324,9 +327,9 @@ class _State:
             kept=counts[_KEPT],
             without_abstract=counts[_NO_ABSTRACT],
             books=counts[_BOOK],
-            deleted=n_gone,
-            replaced=n_read - n_rows,
-            retracted=n_retracted,
+            deleted=counts["deleted"],
+            replaced=n_read - counts["rows"],
+            retracted=counts["retracted"],
             unknown_deletions=n_unknown,
             broken={fault: n for fault, n in sorted(faults.items()) if fault not in OF_FILES},
             problems=tuple(problems),

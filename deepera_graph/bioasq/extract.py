@@ -13,18 +13,18 @@ from deepera_graph.bioasq.roles import AnswerTask, ExactAnswered, IdealAnswered
 from deepera_graph.bioasq.sentences import rank
 from deepera_graph.bioasq.terms import find_terms, synonyms_in
 from deepera_graph.bioasq.yes_no import probability_of_yes
+from deepera_graph.text.questions import asks_yes_or_no
 
 YES = 0.5  # probability from which yes is said
 _OF_BEST = 0.75  # of the score of the best term, from which a term is in a list
 _MOST_LISTED = 10
-_SENTENCES = {"yesno": 1, "factoid": 2, "list": 3, "summary": 2}  # of an ideal answer
+_SENTENCES = {"factoid": 2, "list": 3, "summary": 2}  # of an ideal answer
 
 
 def extract_exact(task: AnswerTask) -> ExactAnswered:
     """Return yes or no, up to five candidates, or a list; without names if none was found."""
     if task["type"] == "yesno":
-        likely = probability_of_yes(task["question"], task["snippets"])
-        return ExactAnswered(names=["yes" if likely >= YES else "no"])
+        return ExactAnswered(names=[_say(task)])
     terms = find_terms(task["question"], task["snippets"])
     if task["type"] == "factoid":
         return ExactAnswered(names=[one.text for one in terms[:MOST_CANDIDATES]])
@@ -42,15 +42,21 @@ def _without_synonyms(names: Sequence[str], snippets: Sequence[str]) -> list[str
 
 def extract_ideal(task: AnswerTask) -> IdealAnswered:
     """Return the question restated with its answer, and the sentences that say most to it."""
-    chosen = _choose_sentences(task)
-    if task["type"] != "yesno":
-        return IdealAnswered(text=" ".join(chosen))
-    exact = task["exact"] or extract_exact(task).names
-    claim = restate(task["question"], "yes" if exact[0] == "yes" else "no")
-    return IdealAnswered(text=" ".join([claim, *chosen]))
+    asks = task["type"] == "yesno" or (
+        task["type"] == "summary" and asks_yes_or_no(task["question"])
+    )
+    if not asks:
+        return IdealAnswered(text=" ".join(_choose_sentences(task, _SENTENCES[task["type"]])))
+    said = task["exact"] or [_say(task)]
+    claim = restate(task["question"], "yes" if said[0] == "yes" else "no")
+    return IdealAnswered(text=" ".join([claim, *_choose_sentences(task, 1)]))
 
 
-def _choose_sentences(task: AnswerTask) -> list[str]:
+def _say(task: AnswerTask) -> str:
+    return "yes" if probability_of_yes(task["question"], task["snippets"]) >= YES else "no"
+
+
+def _choose_sentences(task: AnswerTask, most: int) -> list[str]:
     """Return the best sentences in their order; those that name an exact answer go first."""
     ranked = rank(task["question"], task["snippets"])
     names = [one.lower() for one in task["exact"] or () if task["type"] != "yesno"]
@@ -58,7 +64,7 @@ def _choose_sentences(task: AnswerTask) -> list[str]:
     rest = [one for one in ranked if one not in naming]
     chosen: list[tuple[int, str]] = []
     n_words = 0
-    for _, place, text in [*naming, *rest][: _SENTENCES[task["type"]]]:
+    for _, place, text in [*naming, *rest][:most]:
         n_words += len(text.split())
         if chosen and n_words > MOST_WORDS:
             break

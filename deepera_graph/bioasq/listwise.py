@@ -79,7 +79,7 @@ class LlmSorter(LlmRole[SortTask, Order]):
         messages = fill_listwise(task["question"], task["passages"])
         filled = await request_reply(self.model, messages, FilledOrder, config)
         read = read_order(filled.answer.order, len(task["passages"]))
-        if read.n_missing == len(task["passages"]):
+        if read.names_none:
             n = len(filled.answer.order)
             problem = f"the reply names none of the documents, of {n} numbers"
             raise AnswerError(problem, usage=filled.usage)

@@ -27,7 +27,7 @@ RecordFault = Literal["ill-formed", "no PMID", "PMID is no number", "no article"
 FileFault = Literal["empty", "not PubMed", "cut off", "wrong MD5"]
 Fault = RecordFault | FileFault
 OF_FILES: tuple[FileFault, ...] = get_args(FileFault)
-MOST_KEPT = 1000  # faults told one by one; all are counted
+MOST_KEPT = 100  # broken records that are told one by one; all are counted
 SUFFIXES = (".xml", ".xml.gz")
 _OFFICIAL = re.compile(r"pubmed\d\dn\d+\.xml(?:\.gz)?")
 _BLOCK = 1 << 18  # bytes read at once
@@ -122,7 +122,7 @@ class Problem:
 
 
 class Problems:
-    """What could not be used: all of it counted by its fault, the first of it kept."""
+    """What could not be used: all counted by fault; files and the first records are kept."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -131,7 +131,7 @@ class Problems:
     def add(self, problem: Problem) -> None:
         """Count a problem, and keep it unless there are many."""
         self.counts[problem.fault] += 1
-        if len(self.first) < MOST_KEPT:
+        if len(self.first) < MOST_KEPT or problem.fault in OF_FILES:
             self.first.append(problem)
 
     @property
@@ -151,7 +151,7 @@ class _RecordError(Exception):
 OnRead = Callable[[int], None]
 
 
-def find_files(paths: Iterable[str | Path]) -> list[Path]:
+def find_files(paths: str | Path | Iterable[str | Path]) -> list[Path]:
     """Return the files to read, in the order in which later ones win.
 
     A folder stands for its ``.xml`` and ``.xml.gz`` files, nested ones too, by name. Where all
@@ -163,7 +163,8 @@ def find_files(paths: Iterable[str | Path]) -> list[Path]:
             files have one name.
     """
     files: dict[Path, None] = {}
-    for path in map(Path, paths):
+    given = [paths] if isinstance(paths, str | Path) else paths
+    for path in map(Path, given):
         files |= dict.fromkeys(_find_below(path))
     found = [*files]
     if all(_OFFICIAL.fullmatch(one.name) for one in found):
@@ -188,7 +189,7 @@ def _find_below(path: Path) -> list[Path]:
 
 
 def read_pubmed(
-    paths: Iterable[str | Path],
+    paths: str | Path | Iterable[str | Path],
     *,
     problems: Problems | None = None,
     on_read: OnRead | None = None,
@@ -260,18 +261,22 @@ class _FileReader:
         """Yield what the file holds."""
         source = _Hashed(raw)
         cutter = _Cutter(self._blocks(source))
-        strays: list[bytes] = []
+        first: bytes | None = None  # stray text, which may be that of a file of another kind
         for piece in cutter.pieces():
             if not piece.name:
-                strays.append(piece.xml)
+                if self._n:
+                    self._add_stray(piece.xml)
+                first = first or piece.xml
                 continue
+            if not self._n and first is not None:
+                self._add_stray(first)
             self._n += 1
             try:
                 yield from _parse_piece(piece, cutter.set_tag, self._encoding)
             except _RecordError as error:
                 found = _PMID.search(piece.xml) if error.fault == "ill-formed" else None
                 self._add(error.fault, str(error), self._n, found[1].decode() if found else None)
-        self._check_end(source, cutter, strays)
+        self._check_end(source, cutter)
 
     def _blocks(self, source: _Hashed) -> Iterator[bytes]:
         """Yield the file's bytes, decompressed if they are compressed, whatever its name says."""
@@ -294,7 +299,7 @@ class _FileReader:
                 raise
             self._broken_off = str(error)
 
-    def _check_end(self, source: _Hashed, cutter: "_Cutter", strays: list[bytes]) -> None:
+    def _check_end(self, source: _Hashed, cutter: "_Cutter") -> None:
         while source.read(_BLOCK):  # what decompression left
             pass
         if not source.n_read or (not self._head and not self._broken_off):
@@ -304,9 +309,6 @@ class _FileReader:
             self._add("cut off", f"{why}; {self._n} record{'s' * (self._n != 1)} before")
         elif not cutter.is_pubmed:
             self._add("not PubMed", self._describe_other())
-        if self._n:
-            for stray in strays:
-                self._add("stray text", f"{stray[:60].decode('utf-8', 'replace')!r}")
         self._check_md5(source.md5.hexdigest())
 
     def _describe_other(self) -> str:
@@ -323,6 +325,9 @@ class _FileReader:
             self._add("wrong MD5", f"{beside.name} holds no MD5")
         elif found[0].lower() != digest:
             self._add("wrong MD5", f"{beside.name} has {found[0]}, the file {digest}")
+
+    def _add_stray(self, text: bytes) -> None:
+        self._add("stray text", f"{text[:60].decode('utf-8', 'replace')!r}")
 
     def _add(
         self, fault: Fault, reason: str, number: int | None = None, pmid: str | None = None
@@ -495,7 +500,7 @@ def _parse_piece(piece: _Piece, set_tag: bytes, encoding: str | None) -> Iterato
     try:
         root = _etree().fromstring(xml, _parser(encoding))
     except (_etree().XMLSyntaxError, LookupError) as error:
-        raise _RecordError("ill-formed", str(error)) from error
+        raise _RecordError("ill-formed", str(getattr(error, "msg", error))) from error
     element = root[0] if set_tag else root
     if piece.name == b"PubmedArticle":
         yield _read_article(element)
@@ -506,27 +511,32 @@ def _parse_piece(piece: _Piece, set_tag: bytes, encoding: str | None) -> Iterato
 
 
 def _read_article(element: Any) -> Record:
-    citation = element.find("MedlineCitation")
-    pmid, version = _read_pmid(None if citation is None else citation.find("PMID"))
-    article = citation.find("Article")
-    if article is None:
+    citation = _children(element.find("MedlineCitation"))
+    pmid, version = _read_pmid(citation.get("PMID"))
+    if "Article" not in citation:
         raise _RecordError("no article", f"PMID {pmid} has no Article")
-    abstract, parts = _read_abstract(article.find("Abstract"))
-    journal = article.find("Journal")
-    types = _read_texts(article.find("PublicationTypeList"))
+    article = _children(citation["Article"])
+    journal = _children(article.get("Journal"))
+    abstract, parts = _read_abstract(article.get("Abstract"))
+    types = _read_texts(article.get("PublicationTypeList"))
     return Record(
         pmid=pmid,
         version=version,
-        title=_flatten(article.find("ArticleTitle")),
+        title=_flatten(article.get("ArticleTitle")),
         abstract=abstract,
         parts=parts,
-        year=_read_year(article, journal),
-        journal="" if journal is None else _flatten(journal.find("Title")),
-        mesh=_read_mesh(citation.find("MeshHeadingList")),
+        year=_read_year(journal.get("JournalIssue"), article.get("ArticleDate")),
+        journal=_flatten(journal.get("Title")),
+        mesh=_read_mesh(citation.get("MeshHeadingList")),
         publication_types=types,
-        language=_flatten(article.find("Language")),
-        retracted=_RETRACTED in types or _is_retracted(citation.find("CommentsCorrectionsList")),
+        language=_flatten(article.get("Language")),
+        retracted=_RETRACTED in types or _is_retracted(citation.get("CommentsCorrectionsList")),
     )
+
+
+def _children(element: Any) -> dict[Any, Any]:
+    """Return the first child of each name; none if there is no element."""
+    return {} if element is None else {one.tag: one for one in element.iterchildren(reversed=True)}
 
 
 def _read_book(element: Any) -> Record:
@@ -576,10 +586,12 @@ def _read_abstract(element: Any) -> tuple[str, tuple[Part, ...]]:
     return " ".join(texts), tuple(parts)
 
 
-def _read_year(article: Any, journal: Any) -> int | None:
-    date = None if journal is None else journal.find("JournalIssue/PubDate")
-    dates = [] if date is None else [date.findtext("Year"), date.findtext("MedlineDate")]
-    years = (_YEAR.search(one or "") for one in (*dates, article.findtext("ArticleDate/Year")))
+def _read_year(issue: Any, date: Any) -> int | None:
+    printed = None if issue is None else issue.find("PubDate")
+    dates = [one.findtext("Year") for one in (printed, date) if one is not None]
+    if printed is not None:
+        dates.insert(1, printed.findtext("MedlineDate"))
+    years = (_YEAR.search(one) for one in dates if one)
     return next((int(one[0]) for one in years if one), None)
 
 

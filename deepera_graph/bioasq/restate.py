@@ -44,7 +44,7 @@ _NO_PREDICATE_AFTER = _DETERMINERS | _PREPOSITIONS | _LINKS | frozenset(_ATTRIBU
 _VERBS_TEXT = """
     accelerate accept achieve activate act add address adhere affect aggravate aid allow
     alleviate alter ameliorate antagonize appear assist attenuate augment avoid be become
-    begin benefit bind block bring broaden cause change cleave coincide compare complicate
+    begin benefit bind block bring broaden carry cause change cleave coincide compare complicate
     comply compromise confer confirm constitute contain continue contribute control convey
     correlate correspond cross cure deactivate decline decrease define delay deliver depend
     detect deteriorate determine develop diagnose differ differentiate diminish direct
@@ -97,52 +97,49 @@ _ADVERBS_TEXT = """
     """
 _ADVERBS = frozenset(_ADVERBS_TEXT.split())
 _SURE = 1.0
+_ADVERB = re.compile(r"^(?!family|anomaly|assembly|supply|early|elderly|daily)\w{3,}ly$")
 
 
 def restate(question: str, answer: YesNo) -> str:
-    """Return the answer to a question as a sentence of the question's own words."""
+    """Return the answer to a question as a sentence of the question's own words.
+
+    It is put as what the results suggest, since whoever asks for it has understood nothing. Where
+    the question cannot be turned it is repeated with its answer: ``Tea: a cause of sleep? Yes.``
+    """
     asked = " ".join(question.split()).strip("\"“”' ")
-    found = _HEAD.match(asked)
-    is_headed = found is not None and not _begins_asking(asked)
-    topic, rest = (found["topic"], found["asked"]) if found and is_headed else ("", asked)
-    claim = _as_claim(rest.rstrip(" ?.!"), answer, topic.strip(" ?.:"))
+    found = None if _begins_asking(asked) else _HEAD.match(asked)
+    topic, rest = (found["topic"], found["asked"]) if found else ("", asked)
+    claim = _as_claim(rest.rstrip(" ?.!"), answer)
     if claim is None:
         return f"{asked.rstrip(' ?.!')}? {answer.capitalize()}."
-    return f"{claim[0].upper()}{claim[1:]}."
+    head = f"{topic.strip(' ?.:')}: t" if topic else "T"
+    return f"{head}he results suggest that {claim}."
 
 
 def _begins_asking(text: str) -> bool:
     return text.split(maxsplit=1)[0].lower() in _AUXILIARIES if text else False
 
 
-def _as_claim(asked: str, answer: YesNo, topic: str) -> str | None:
+def _as_claim(asked: str, answer: YesNo) -> str | None:
     auxiliary, _, rest = asked.partition(" ")
     auxiliary, words = auxiliary.lower(), rest.split()
     if auxiliary not in _AUXILIARIES or len(words) < 2:
         return None
     if words[0].lower() == "there":
-        return _existence(auxiliary, words[1:], answer, topic)
+        return _existence(auxiliary, words[1:], answer)
     end = _find_predicate(auxiliary, words)
     if end is None:
         return None
-    subject, predicate = words[:end], words[end:]
-    head = ""
-    if topic and subject[0].lower() in _PRONOUNS and len(subject) == 1:
-        subject = topic.split()
-    elif topic:
-        head = f"{topic}: "
-    elif subject[0].lower() in _DETERMINERS:
-        subject[0] = subject[0].lower()
-    return f"{head}{' '.join(subject)} {_verb_phrase(auxiliary, predicate, answer)}"
+    if words[0].lower() in _DETERMINERS | _PRONOUNS:
+        words[0] = words[0].lower()
+    return f"{' '.join(words[:end])} {_verb_phrase(auxiliary, words[end:], answer)}"
 
 
-def _existence(auxiliary: str, words: list[str], answer: YesNo, topic: str) -> str:
-    known = {"a", "an", "any", "still"} if answer == "no" else {"any"}
-    while words and words[0].lower() in known:
+def _existence(auxiliary: str, words: list[str], answer: YesNo) -> str:
+    left_out = {"a", "an", "any", "still"} if answer == "no" else {"any"}
+    while words and words[0].lower() in left_out:
         words = words[1:]
-    article = "no " if answer == "no" else ""
-    head = f"{topic}: there" if topic else "there"
-    return f"{head} {auxiliary} {article}{' '.join(words)}"
+    return " ".join(["there", auxiliary, *(["no"] if answer == "no" else []), *words])
 
 
 def _verb_phrase(auxiliary: str, predicate: list[str], answer: YesNo) -> str:
@@ -179,7 +176,7 @@ def _find_predicate(auxiliary: str, words: list[str]) -> int | None:
     best, place = max(scored, key=lambda one: one[0])
     if best < _SURE - 0.6:
         return None
-    while place > 1 and plain[place - 1] in _ADVERBS:
+    while place > 1 and (plain[place - 1] in _ADVERBS or _ADVERB.search(plain[place - 1])):
         place -= 1
     return place
 

@@ -296,7 +296,7 @@ class Score(Runnable[SearchState, Update]):
         self, input: SearchState, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Update:
         """Judge."""
-        passages = input["passages"][: self._n]
+        passages = _to_judge(input["passages"][: self._n])
         try:
             with named_errors("the judge failed"):
                 result = self._judge.rerank(input["question"], passages, config=config)
@@ -308,7 +308,7 @@ class Score(Runnable[SearchState, Update]):
         self, input: SearchState, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Update:
         """Do what `invoke` does, in the running loop."""
-        passages = input["passages"][: self._n]
+        passages = _to_judge(input["passages"][: self._n])
         try:
             with named_errors("the judge failed"):
                 result = await self._judge.arerank(input["question"], passages, config=config)
@@ -317,12 +317,8 @@ class Score(Runnable[SearchState, Update]):
             return _fell_back("score", "the first stage's order is kept", error)
 
     def _update(self, state: SearchState, result: RerankResult) -> Update:
-        # by the place in the first stage, as a part and its document have different ids
-        scores = {
-            one.retrieval_rank - 1: one.score
-            for one in result.all_passages
-            if one.score is not None
-        }
+        places = {pmid: place for place, (pmid, _) in enumerate(state["retrieved"])}
+        scores = {places[one.id]: one.score for one in result.all_passages if one.score is not None}
         return {
             "judged": order_by(state["retrieved"], self._values(state, scores)),
             "problems": _told("score", describe_failures(result)),
@@ -349,6 +345,16 @@ class Score(Runnable[SearchState, Update]):
             place: logit(score) + self._first_weight * first[place]
             for place, score in scores.items()
         }
+
+
+def _to_judge(passages: Sequence[Document]) -> list[Document]:
+    """Return documents under their ids, with nothing but what a judge sees."""
+    return [
+        Document(
+            id=document_id(one), page_content=one.page_content, metadata={"title": _title(one)}
+        )
+        for one in passages
+    ]
 
 
 def order_by(retrieved: Sequence[Sequence[Any]], values: Mapping[int, float]) -> Pairs:

@@ -17,10 +17,57 @@ from deepera_graph.text.words import split_sentences, stems, words
 
 LEAST_WORDS: Final = 4  # of a sentence; a shorter one is a heading
 MOST_SENTENCES: Final = 400  # that are weighed
+NEAR = 0.3  # of the share of the question that the nearest sentence names
+_FAR: Final = 10.0  # more than any sum of weights
 _LONG: Final = 60  # words beyond which length makes no difference
 _NUMBERS_IN_BRACKETS: Final = re.compile(r"\s*[(\[][^()\[\]]*\d[^()\[\]]*[)\]]")
 _LABEL: Final = re.compile(r"^[A-Z][A-Z /&]{3,40}:\s+")
 _P_VALUE: Final = re.compile(r",?\s*\bp\s*[<>=≤≥]\s*0?[.·]\d+", re.IGNORECASE)
+_AIMED_TEXT = """
+    analyse:analysed analyze:analyzed ascertain:ascertained assess:assessed
+    characterize:characterized clarify:clarified compare:compared define:defined
+    describe:described determine:examined develop:developed discuss:discussed
+    document:documented elucidate:examined establish:examined estimate:estimated
+    evaluate:evaluated examine:examined explore:explored identify:looked_for
+    investigate:investigated measure:measured observe:observed present:presented
+    quantify:quantified report:reported review:reviewed study:studied test:tested
+    validate:validated verify:verified
+    """
+_AIMED: Final = {
+    verb: past.replace("_", " ")
+    for verb, _, past in (one.partition(":") for one in _AIMED_TEXT.split())
+}
+_VERBS: Final = "|".join(_AIMED)
+_AIM: Final = re.compile(  # "The aim of this study was to assess whether ...", "To assess ..."
+    r"^(?:(?:therefore|thus|hence|here|accordingly),?\s+)?"
+    r"(?:(?:the|this|our|an?)\s+(?:\w+[\s-]){0,6}?"
+    r"(?:aims?|objectives?|purposes?|goals?|study|trial|investigation|analysis|paper|article|work|"
+    r"research|review)\b[^.;:]{0,60}?\b"
+    r"(?:(?:was|were|is|are)\s+(?:(?:designed|conducted|undertaken|performed|done|aimed|therefore)"
+    r"\s+)*to|aim(?:s|ed)\s+to|sought\s+to|attempts?(?:ed)?\s+to)"
+    r"|we\s+(?:\w+ly\s+)?(?:aim(?:ed)?|sought|wanted|wished|set out|attempted|"
+    r"(?:undertook|conducted|performed)[^.;:]{0,40}?)\s+to"
+    r"|to)\s+"
+    r"(?:(?:further|prospectively|retrospectively|better|systematically|more)\s+)*"
+    rf"(?P<verb>{_VERBS})\s+(?:and\s+(?:{_VERBS})\s+)?",
+    re.IGNORECASE,
+)
+_LEAD: Final = re.compile(  # what only says that something follows, or from which analysis
+    r"^(?:(?:in (?:this|the present|our|the current) (?:study|series|cohort|trial|analysis),?\s+)?"
+    r"(?:our |the |these |this )?(?:\w+ )?"
+    r"(?:results|findings|data|analys[ei]s|study|we|it was)\s+(?:also |clearly |further )?"
+    r"(?:showed?|shows?|demonstrated?|indicated?|suggest(?:ed|s)?|revealed|found|observed|"
+    r"confirm(?:ed)?|concluded?)\s+that\s+"
+    r"|(?:however|moreover|furthermore|in addition|additionally|interestingly|finally|overall|also|"
+    r"thus|therefore|similarly|in contrast|on the other hand|notably|surprisingly|nevertheless|"
+    r"conversely),\s+"
+    r"|(?:in|on|by|using|after|with|from)\s+(?:the\s+)?(?:a\s+)?(?:multi\w+|uni\w+|logistic|cox|"
+    r"regression|bivariate|statistical|adjusted|subgroup|linear|stepwise)[^,]{0,60},\s+"
+    r"|in (?:this|the present|our) (?:study|series),\s+)",
+    re.IGNORECASE,
+)
+_RESPECTIVELY: Final = re.compile(r",?\s+respectively\b", re.IGNORECASE)
+_LEAST_LEFT = 5  # words of a sentence after its lead is gone
 _CUES: Final = {
     name: re.compile(one, re.IGNORECASE)
     for name, one in {
@@ -62,10 +109,21 @@ class Told:
 
 
 def trim(sentence: str) -> str:
-    """Return a sentence without numbers in brackets, p values and the label of its section."""
-    bare = _LABEL.sub("", sentence)
-    bare = _P_VALUE.sub("", _NUMBERS_IN_BRACKETS.sub("", bare))
-    return " ".join(bare.split()).replace(" ,", ",").replace(" .", ".")
+    """Return a sentence as an answer takes it.
+
+    Numbers in brackets, p values, the label of its section and what leads in ("however", "our
+    results show that") are left out; an aim becomes what the study did.
+    """
+    bare = _P_VALUE.sub("", _NUMBERS_IN_BRACKETS.sub("", _LABEL.sub("", sentence)))
+    bare = " ".join(bare.split()).replace(" ,", ",").replace(" .", ".")
+    aim = _AIM.match(bare)
+    if aim:
+        return f"The study {_AIMED[aim['verb'].lower()]} {bare[aim.end() :]}"
+    for _ in range(2):
+        rest = _LEAD.sub("", bare)
+        if rest != bare and len(rest.split()) >= _LEAST_LEFT:
+            bare = f"{rest[0].upper()}{rest[1:]}"
+    return _RESPECTIVELY.sub("", bare)
 
 
 def describe(question: str, snippets: Sequence[str]) -> list[Told]:
@@ -147,6 +205,13 @@ def _pairs(tokens: Sequence[str]) -> set[tuple[str, str]]:
     }
 
 
+def near_question(told: Sequence[Told]) -> list[int]:
+    """Return the places of sentences that name much of the question, as far as any does."""
+    shares = [one.features["names the question"] for one in told]
+    least = NEAR * max(shares, default=0.0)
+    return [place for place, share in enumerate(shares) if share >= least]
+
+
 @lru_cache(maxsize=1)
 def _shipped() -> Mapping[str, float]:
     weights: Mapping[str, float] = json.loads(WEIGHTS.read_text(encoding="utf-8"))["sentences"][
@@ -165,8 +230,10 @@ def rank(
 ) -> list[tuple[float, int, str]]:
     """Return (weight, place, text) of the sentences of the snippets, best first."""
     used = _shipped() if weights is None else weights
+    told = describe(question, snippets)
+    near = near_question(told)
     scored = [
-        (weigh(one.features, used), place, one.text)
-        for place, one in enumerate(describe(question, snippets))
+        (weigh(one.features, used) - _FAR * (place not in near), place, one.text)
+        for place, one in enumerate(told)
     ]
     return sorted(scored, key=lambda one: (-one[0], one[1]))

@@ -91,9 +91,10 @@ _GENERAL_TEXT = """
 _GENERAL = frozenset(stem(one) for one in _GENERAL_TEXT.split()) | frozenset(_GENERAL_TEXT.split())
 _BREAKERS_TEXT = """
     also including include includes included caused causes cause known called named termed due
-    using used via however therefore thus e.g i.e et al may might can could reported observed shown
-    showed show found find suggest suggests revealed identified associated compared based followed
-    encode encodes encoded inhibit inhibits inhibited increased decreased reduced bind binds bound
+    using used via however therefore thus e.g i.e et al may might can could reported observed
+    shown showed show found find suggest suggests revealed identified associated compared
+    based followed encode encodes encoded inhibit inhibits inhibited lies holds acts increased
+    decreased reduced bind binds bound
     """
 _BREAKERS = STOP_WORDS | frozenset(_BREAKERS_TEXT.split())
 _VERB: Final = re.compile(r"^[a-z]{3,}(?:ed|izes?|ises?|ates?|fies|ify)$")
@@ -239,7 +240,10 @@ def _as_name(
         is_general = roots[place] in _GENERAL or word.lower() in _GENERAL
         return roots[place] in asked or is_general or word.replace(".", "").isdigit()
 
-    while begin < end and is_empty(begin):
+    def is_numbered(place: int) -> bool:  # as in ``chromosome 17``
+        return place + 1 < end and tokens[place + 1].group().isdigit()
+
+    while begin < end and is_empty(begin) and not is_numbered(begin):
         begin += 1
     while end > begin and is_empty(end - 1) and not tokens[end - 1].group().isdigit():
         end -= 1
@@ -260,7 +264,7 @@ def _weigh(found: Sequence[_Seen], form: re.Pattern[str] | None, n_snippets: int
     fits = 0.0 if form is None else float(bool(form.search(text)))
     near = max(one.nearness for one in found)
     share = max(one.sentence_share for one in found)
-    return Term(spread + 0.8 * near + 0.8 * share + 0.7 * fits + 0.4 * rare, text)
+    return Term(spread + 0.8 * near + 0.8 * share + fits + 0.4 * rare, text)
 
 
 def _without_parts(ranked: Sequence[Term]) -> list[Term]:

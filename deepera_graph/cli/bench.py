@@ -84,6 +84,19 @@ class NaturalOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MixOptions:
+    """What pools are mixed of, and where they go."""
+
+    out: Path = opt("Instances, as JSON lines.", "--out", "-o", metavar="FILE", needed=True)
+    recipe: str = opt(
+        "What the noise is, see below.", metavar="nc|ssli|cc|multihop|KIND=N,...", default="ssli"
+    )
+    total: int = opt("Passages of a pool.", metavar="N", default=100, least=2)
+    seed: int = opt("Random seed of the places.", metavar="S", default=0, least=0)
+    overwrite: bool = opt("Replace FILE.", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class RealismOptions:
     """What is looked at, and where the report goes."""
 
@@ -362,6 +375,34 @@ def _count_types(
         types.update(one.distractor_type or "" for one in instance.contexts if one.is_distractor)
         bar.move(count=number)
         yield instance
+
+
+def mix(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="A file or folder.")],
+    *,
+    chosen: MixOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Mix pools with other noise from labelled questions."""
+    with needing("bench", "bench"):
+        from deepera_graph.bench.data.instance import write_rows
+        from deepera_graph.bench.data.pools import Recipe, Shortage, mix_pools
+        from deepera_graph.bench.data.readers import open_dataset
+
+    recipe, short = Recipe.read(chosen.recipe, total=chosen.total), Shortage({})
+    check_data([data])
+    check_file(chosen.out, overwrite=chosen.overwrite)
+    pools = mix_pools(open_dataset(data), recipe, seed=chosen.seed, shortage=short)
+    n_written = write_rows(chosen.out, pools)
+    missing = ", ".join(f"{n:,} of {kind}" for kind, n in short.missing.items())
+    tell(
+        output,
+        {"out": str(chosen.out), "questions": n_written, "missing": short.missing},
+        lambda: (
+            f"{chosen.out}: {count(n_written, 'question')}"
+            f"{f'; the data had too little noise: {missing} are missing' if missing else ''}"
+        ),
+    )
 
 
 def realism(

@@ -317,6 +317,13 @@ def check_data(paths: Iterable[Path]) -> None:
             raise SettingsError(f"{path} is no data set: there is no such file or folder")
 
 
+def check_input(*paths: Path | None) -> None:
+    """Raise `SettingsError` for a file that is not there: said before packages are imported."""
+    for path in paths:
+        if path is not None and not path.is_file():
+            raise SettingsError(f"there is no file {str(path)!r}")
+
+
 def check_file(path: Path, *, overwrite: bool) -> None:
     """Raise `SettingsError` if a file would be lost, or cannot be written."""
     if path.is_dir() or not os.access(path.absolute().parent, os.W_OK):

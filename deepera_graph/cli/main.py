@@ -48,8 +48,10 @@ COMMANDS = {  # and the module that each is a function of
     "config show": "config",
     "bench table": "bench",
     "bench multihop": "bench",
+    "bench bioasq": "bioasq.study",
     "bench build": "build",
     "bench natural": "bench",
+    "bench mix": "bench",
     "bench realism": "bench",
     "bench study": "study",
     "bench report": "study",
@@ -181,23 +183,27 @@ class _Commands(_Group):
         except KeyboardInterrupt as error:
             say("interrupted")
             raise typer.Exit(INTERRUPTED) from error
-        except MissingStoreError as error:
-            say(str(error))
-            raise typer.Exit(USAGE) from error
-        except (BackendError, StoreError) as error:
-            say(str(error))
-            raise typer.Exit(UNREACHABLE) from error
-        except FailedShareError as error:
-            say(str(error))
-            raise typer.Exit(SOME_FAILED) from error
         except DeepEraError as error:
             say(f"{error}{_origin_of(error)}")
-            raise typer.Exit(USAGE) from error
+            raise typer.Exit(_code_of(error)) from error
         except BrokenPipeError:
             raise  # typer ends quietly when nobody reads on
         except OSError as error:
             say(f"{error.filename or 'a file'}: {error.strerror or error}")
             raise typer.Exit(SOME_FAILED) from error
+
+
+_ENDS: tuple[tuple[type[DeepEraError], int], ...] = (  # the first that fits
+    (MissingStoreError, USAGE),
+    (BackendError, UNREACHABLE),
+    (StoreError, UNREACHABLE),
+    (FailedShareError, SOME_FAILED),
+    (DeepEraError, USAGE),
+)
+
+
+def _code_of(error: DeepEraError) -> int:
+    return next(code for kind, code in _ENDS if isinstance(error, kind))
 
 
 _CHOICE, _QUOTED = re.compile(r"'([^']*)' is not one of (.*)"), re.compile(r"'([^']*)'")

@@ -413,7 +413,7 @@ class FilterOptions:
     require_evidence: Literal["yes", "no"] | None = _filter(
         "Whether a passage passes only with a quote that occurs in it.",
         metavar="yes|no",
-        shown="yes for a chat model, else no",
+        shown="no; what a chat model keeps without one is flagged",
         means={"yes": True, "no": False},
     )
     no_summaries: bool = _filter(

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from deepera_graph.cli import options
-from deepera_graph.cli.console import check_file, check_folder, needing, ranking_bars, say, tell
+from deepera_graph.cli.console import (
+    check_file,
+    check_folder,
+    needing,
+    ranking_bars,
+    say,
+    tell,
+    write_json,
+)
 from deepera_graph.cli.options import given, opt, split_names
 from deepera_graph.errors import SettingsError
 
@@ -24,8 +32,8 @@ if TYPE_CHECKING:
     from deepera_graph.bench.studies.run import Study
 
 StudyName = Literal[
-    "main", "ranks", "look-alikes", "threshold", "cutoff", "ablations", "embeddings", "stability",
-    "drift", "cost", "all",
+    "main", "ranks", "look-alikes", "counts", "threshold", "cutoff", "ablations", "embeddings",
+    "stability", "drift", "cost", "all",
 ]  # fmt: skip
 _data = partial(opt, panel="Data")
 _measure = partial(opt, panel="Measure")
@@ -113,6 +121,12 @@ class SetupOptions(MeasureOptions):
     )
     cutoffs: str | None = _measure(
         "What [b]cutoff[/b] tries.", metavar="N,...", shown="1,2,3,5,10,15,20,30", many=int
+    )
+    counts: str | None = _measure(
+        "Numbers of look-alikes that [b]counts[/b] puts into the pool.",
+        metavar="N,...",
+        shown="1,3,5,10",
+        many=int,
     )
     shares: str | None = _measure(
         "Shares of the look-alikes that [b]embeddings[/b] puts into the store.",
@@ -221,7 +235,7 @@ def study(
     _tell_missing(runner)
     tell(
         output,
-        [_plain(*one) for one in done],
+        [plain_result(one.name, result) for one, result in done],
         lambda: "\n".join(format_study(*one, figures=False) for one in done),
     )
 
@@ -245,7 +259,9 @@ def report(
         text = render_report(chosen, runner, fresh=fresh, n_worst=page.worst)
     page.out.write_text(text, encoding="utf-8", newline="\n")
     _tell_missing(runner)
-    if not output.quiet:
+    if output.as_json:
+        write_json({"page": str(page.out), "studies": [one.name for one in chosen]})
+    elif not output.quiet:
         say(f"wrote {page.out}")
 
 
@@ -388,9 +404,10 @@ def _files(chosen: Sequence[Study], *, nested: bool) -> list[str]:
     return [f"{chosen[0].name}.md", MANIFEST]
 
 
-def _plain(study: Study, result: StudyResult) -> dict[str, Any]:
+def plain_result(name: str, result: StudyResult) -> dict[str, Any]:
+    """Return what a study found, for JSON."""
     return {
-        "experiment": study.name,
+        "experiment": name,
         "findings": list(result.findings),
         "tables": [
             {

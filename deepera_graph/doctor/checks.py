@@ -253,7 +253,7 @@ def judge_sample(name: str, backend: "Backend", *, beside: "Sequence[Window]" = 
         return Finding(name, "warn", found, advice)
     if not judgement.quote:
         found += ", without naming a sentence as its evidence"
-        advice = "such a passage is not kept unless the setting require_evidence is False"
+        advice = "such a passage is kept by its score alone unless require_evidence is True"
         return Finding(name, "warn", found, advice)
     return Finding(name, "ok", found)
 

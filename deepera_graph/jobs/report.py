@@ -1,14 +1,14 @@
 """The report of a run over a file: counts, costs and signs of failure, in constant memory.
 
-| key of ``diagnostics`` | sign | source |
-|---|---|---|
-| ``intent_failures`` | useless intents, scores that tell passages hardly apart | FA-1 |
-| ``calibration_drift`` | scores that mean something else in another subject | FA-2 |
-| ``over_filtering`` | too little passes the threshold | FA-3 |
-| ``summary_drift`` | numbers and names of a summary that its passage does not have | FA-4 |
+| key of ``diagnostics`` | sign |
+|---|---|
+| ``intent_failures`` | useless intents, scores that tell passages hardly apart |
+| ``calibration_drift`` | scores that mean something else in another subject |
+| ``over_filtering`` | too little passes the threshold |
+| ``summary_drift`` | numbers and names of a summary that its passage does not have |
 
 Source:
-    Failure signatures FA-1 to FA-4 of the DeepEra study.
+    The four ways to fail that a study of DeepEra names; how they are measured is ours.
 """
 
 import re

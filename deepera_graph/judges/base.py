@@ -342,7 +342,9 @@ def counting_backend(backend: Backend) -> Backend:
         for name, role in _roles_of(backend).items()
     }
     judge = counting_judge(as_judge(backend.judge))
-    return replace(backend, **roles, judge=judge, spec=None, needs_evidence=False)
+    return replace(
+        backend, **roles, judge=judge, spec=None, needs_evidence=False, names_evidence=False
+    )
 
 
 def counting_judge(judge: Judge) -> Judge:

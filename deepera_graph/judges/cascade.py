@@ -49,6 +49,7 @@ def mixed_backend(
         summarizer=summarizer.summarizer,
         answerer=answerer.answerer,
         needs_evidence=judge.needs_evidence,
+        names_evidence=judge.names_evidence,
         about={"roles": {role: {"backend": p.name, **p.about} for role, p in parts.items()}},
         spec=joint_spec("mixed", parts),
     )
@@ -73,6 +74,7 @@ def screened_backend(screen: Backend, backend: Backend, *, floor: float = 0.2) -
         summarizer=backend.summarizer,
         answerer=backend.answerer,
         needs_evidence=backend.needs_evidence,
+        names_evidence=backend.names_evidence,
         about={
             "screen": {"backend": screen.name, "floor": floor, **screen.about},
             **backend.about,
@@ -109,6 +111,7 @@ def cascade_backend(local: Backend, llm: Backend, keep: int = KEEP) -> Backend:
         summarizer=llm.summarizer,
         answerer=llm.answerer,
         needs_evidence=llm.needs_evidence,
+        names_evidence=llm.names_evidence,
         about={"cascade": {"backend": local.name, "keep": keep, **local.about}, **llm.about},
         spec=None if spec is None else {**spec, "keep": keep},
     )

@@ -20,7 +20,7 @@ from deepera_graph.errors import DeepEraError, RoleError
 from deepera_graph.judges.base import Judge, PlanRequest, window_key
 from deepera_graph.passages import retrieval_place, shown_text
 from deepera_graph.pipeline.call import tell
-from deepera_graph.pipeline.score import passes
+from deepera_graph.pipeline.score import Evidence, passes
 from deepera_graph.pipeline.select import summary_task
 from deepera_graph.pipeline.state import (
     JudgementRecord,
@@ -78,13 +78,13 @@ _ASKED_NO_MORE = _Left("not_needed", "skipped: the judge asked for no more")
 class Planner:
     """Sends the next batches to the judge; if there are none, or there is enough, goes on.
 
-    `needs_evidence` says that a passage needs a quote that occurs in it to pass; `has_cache`, that
-    a verdict may be had for nothing after the budget is spent.
+    `evidence` says what a passage must show to pass, besides its score; `has_cache`, that a verdict
+    may be had for nothing after the budget is spent.
     """
 
     judge: Judge
     settings: Settings
-    needs_evidence: bool
+    evidence: Evidence
     has_cache: bool
 
     def start(self, state: State, config: RunnableConfig) -> Sequence[Send] | str:
@@ -128,7 +128,7 @@ class Planner:
             sure = {
                 one["index"]
                 for one in judgements
-                if passes(texts[one["index"]], one, lowest, needs_evidence=self.needs_evidence)
+                if passes(texts[one["index"]], one, lowest, evidence=self.evidence)
             }
             if len(sure) >= self.settings.stop_after:
                 found = "1 passage" if len(sure) == 1 else f"{len(sure)} passages"

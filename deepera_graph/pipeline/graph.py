@@ -78,7 +78,7 @@ def build_graph(
         raise SettingsError(f"answer is on, but backend {backend.name!r} has no answerer")
     limiter = limiter or Limiter(settings.max_concurrency)
     checked = partial(_checked_role, limiter=limiter, cache=cache, backend=backend)
-    needs_evidence = settings.needs_evidence(by_default=backend.needs_evidence)
+    evidence = score.evidence_wanted(backend, settings)
     prepare = judge.prepare if isinstance(judge, Prepares) and cache is None else None
     graph = StateGraph(State, input_schema=Question, output_schema=Output)
 
@@ -97,7 +97,7 @@ def build_graph(
     planner = Planner(
         judge=judge,
         settings=settings,
-        needs_evidence=needs_evidence,
+        evidence=evidence,
         has_cache=cache is not None,
     )
     graph.add_node("plan", planner.plan, destinations=("score", "select"))
@@ -112,7 +112,13 @@ def build_graph(
             run_name=score.name_run,
         ),
     )
-    select_node = partial(select, settings=settings, needs_evidence=needs_evidence, judge=judge)
+    select_node = partial(
+        select,
+        settings=settings,
+        evidence=evidence,
+        names_evidence=backend.names_evidence,
+        judge=judge,
+    )
     graph.add_node("select", announced("select", select_node))
     graph.add_node(
         "summarize",

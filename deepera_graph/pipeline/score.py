@@ -9,6 +9,7 @@ from deepera_graph.errors import RoleError
 from deepera_graph.judges.base import Judge, read_verdicts
 from deepera_graph.pipeline.state import JudgementRecord, ScoreTask, Span, Update, WindowRecord
 from deepera_graph.schema import (
+    Backend,
     Batch,
     Candidate,
     Judgement,
@@ -17,6 +18,7 @@ from deepera_graph.schema import (
     fail_all,
     with_repair_note,
 )
+from deepera_graph.settings import Settings
 from deepera_graph.text.quotes import find_quote
 
 Found = Literal["verbatim", "normalised", "not_found"]
@@ -65,12 +67,33 @@ def name_run(task: ScoreTask) -> str:
     return f"score {members[0][0]['index'] + 1}"
 
 
-def passes(text: str, judgement: JudgementRecord, lowest: float, *, needs_evidence: bool) -> bool:
-    """Whether the verdict on a window of a text reaches a score, and shows evidence if it must."""
-    score = judgement["score"]
+# What a passage that reaches the threshold must show, too: nothing; no quote but one that occurs in
+# it; or such a quote.
+Evidence = Literal["any", "sound", "required"]
+
+
+def evidence_wanted(backend: Backend, settings: Settings) -> Evidence:
+    """Return what a passage must show to pass, by the settings, else by who judges."""
+    if settings.needs_evidence(by_default=backend.needs_evidence):
+        return "required"
+    return "sound" if backend.names_evidence and settings.require_evidence is None else "any"
+
+
+def is_proven(quote: str, span: object, evidence: Evidence) -> bool:
+    """Whether a quote, and the place where it was found, are what a passage must show."""
+    if evidence == "any" or (evidence == "sound" and not quote):
+        return True
+    return span is not None
+
+
+def passes(text: str, judgement: JudgementRecord, lowest: float, *, evidence: Evidence) -> bool:
+    """Whether the verdict on a window of a text reaches a score, and shows what it must."""
+    score, quote = judgement["score"], judgement["quote"]
     if score is None or score < lowest:
         return False
-    return not needs_evidence or bool(judgement["quote"] and locate_quote(text, judgement)[1])
+    if evidence == "any":
+        return True
+    return is_proven(quote, locate_quote(text, judgement)[1] if quote else None, evidence)
 
 
 def locate_quote(text: str, judgement: JudgementRecord) -> tuple[Found, Span | None]:

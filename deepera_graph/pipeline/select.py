@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from deepera_graph.errors import BackendError, BudgetError, RoleError
 from deepera_graph.judges.base import Judge, window_key
 from deepera_graph.passages import retrieval_place, shown_text
-from deepera_graph.pipeline.score import locate_quote, passes
+from deepera_graph.pipeline.score import Evidence, is_proven, locate_quote, passes
 from deepera_graph.pipeline.state import (
     JudgementRecord,
     Outcome,
@@ -29,6 +29,7 @@ from deepera_graph.schema import (
     with_repair_note,
 )
 from deepera_graph.settings import Settings
+from deepera_graph.text.changes import turned_changes
 from deepera_graph.text.terms import missing_terms
 from deepera_graph.thresholds import cut
 from deepera_graph.usage import Usage
@@ -40,7 +41,9 @@ def ask(task: SummaryTask) -> PassageTask:
 
 
 def record(task: SummaryTask, summary: Summary) -> Update:
-    """Keep the summary; one with a number or name of its own is replaced by words of the passage.
+    """Keep the summary; one that is not the passage's is replaced by words of the passage.
+
+    It may have no number or name of its own, and turn no change around: "rose" for "fell".
 
     An empty summary says that nothing in the passage answers the question.
     """
@@ -48,13 +51,21 @@ def record(task: SummaryTask, summary: Summary) -> Update:
     if not text:
         cause = "the summarizer found no answer in the passage"
         return _summarized(task, "", "none", with_repair_note(cause, summary))
-    missing = missing_terms(text, task["task"]["text"] + " " + task["task"]["title"])
-    if missing:
-        cause = f"not in the passage: {', '.join(missing)}"
+    cause = _find_drift(text, task["task"]["text"] + " " + task["task"]["title"])
+    if cause:
         return _summarized(task, _own_words(task), "drifted", with_repair_note(cause, summary))
     return _summarized(
         task, text, "repaired" if summary.repaired else "ok", with_repair_note("", summary)
     )
+
+
+def _find_drift(summary: str, passage: str) -> str:
+    """Say what a summary has that is not in its passage, or nothing."""
+    missing = missing_terms(summary, passage)
+    if missing:
+        return f"not in the passage: {', '.join(missing)}"
+    turned = turned_changes(summary, passage)
+    return f"turned around: {'; '.join(turned)}" if turned else ""
 
 
 def on_failure(task: SummaryTask, error: RoleError) -> Update:
@@ -121,10 +132,15 @@ def select(
     state: State,
     *,
     settings: Settings,
-    needs_evidence: bool = False,
+    evidence: Evidence = "any",
+    names_evidence: bool = False,
     judge: Judge | None = None,
 ) -> Update:
     """Rank every passage once, 1..N, and keep the best that reach the threshold.
+
+    A threshold is a lowest score, nothing more (DeepEra, algorithm 1): a passage that reaches it
+    is kept without evidence, too, unless that is required; of a judge that names its evidence such
+    a passage is flagged, and one with a quote that does not occur in it is held back.
 
     The *judge* is asked whether it can read such a question at all.
 
@@ -138,23 +154,33 @@ def select(
     by_index = _verdicts_by_passage(state)
     threshold = cut(settings.threshold, _best_scores(by_index), state["intent"]["fields"]["intent"])
     records = [
-        _joined(index, passage, by_index.get(index, []), threshold, needs_evidence=needs_evidence)
+        _joined(
+            index,
+            passage,
+            by_index.get(index, []),
+            threshold,
+            evidence=evidence,
+            prefers_proof=names_evidence,
+        )
         for index, passage in enumerate(passages)
     ]
     if settings.on_error == "raise":
         spent = (state.get("usage") or {}).values()
         _raise_first_failure(records, sum(map(Usage.of, spent), Usage()))
-    if needs_evidence:
-        records = [_held_to_evidence(one, threshold) for one in records]
+    records = [_held_to_evidence(one, threshold, evidence) for one in records]
     left_out = [one for one in records if settings.on_error == "drop" and _failed(one)]
     ordered = _by_score([one for one in records if one not in left_out])
-    kept, fallback = _keep(ordered, threshold, settings, needs_evidence=needs_evidence)
+    kept, fallback = _keep(ordered, threshold, settings, evidence)
     ranking = [_with_agreeing_reason(one, threshold) for one in _ranked(kept, ordered)]
+    bare: list[str] = []
+    if names_evidence:
+        ranking = [_flagged(one, threshold) for one in ranking]
+        bare = _count_bare(ranking, threshold)
     return {
         "ranking": ranking,
         "summaries": given_summaries(state, ranking) if settings.content != "passage" else [],
         "left_out": left_out,
-        "warnings": [] if judge is None else _warnings(state, judge),
+        "warnings": [*([] if judge is None else _warnings(state, judge)), *bare],
         "documents": [],
         "threshold": threshold,
         "outcome": outcome(
@@ -225,14 +251,16 @@ def _joined(
     judgements: list[JudgementRecord],
     threshold: float,
     *,
-    needs_evidence: bool,
+    evidence: Evidence,
+    prefers_proof: bool,
 ) -> RankRecord:
     """Fold the windows of one passage into one record: the best window counts."""
     rank, score = retrieval_place(passage, index)
     text = passage.page_content
-    passing = [
-        one for one in judgements if passes(text, one, threshold, needs_evidence=needs_evidence)
-    ]
+    passing = [one for one in judgements if passes(text, one, threshold, evidence=evidence)]
+    if prefers_proof:
+        proven = [one for one in passing if passes(text, one, threshold, evidence="required")]
+        passing = proven or passing
     best = _best_window(judgements, passing)
     verdict: Mapping[str, Any] = best or _UNREADABLE
     whole = best is None or (best["start"], best["end"]) == (0, len(text))
@@ -257,12 +285,41 @@ def _joined(
     return made
 
 
-def _held_to_evidence(record: RankRecord, threshold: float) -> RankRecord:
+def _held_to_evidence(record: RankRecord, threshold: float, evidence: Evidence) -> RankRecord:
     """Note on a passage that would pass that there is no proof in it."""
-    if _value(record["score"]) < threshold or record["quote_span"] is not None:
+    proven = is_proven(record["quote"], record["quote_span"], evidence)
+    if _value(record["score"]) < threshold or proven:
         return record
-    why = "the quote is not in the passage" if record["quote"] else "no evidence was named"
-    return {**record, "reason": "; ".join(filter(None, (record["reason"], f"held back: {why}")))}
+    reason = "; ".join(filter(None, (record["reason"], f"held back: {_lacks(record)}")))
+    return {**record, "reason": reason}
+
+
+def _lacks(record: RankRecord) -> str:
+    return "the quote is not in the passage" if record["quote"] else "no evidence was named"
+
+
+def _is_bare(record: RankRecord, threshold: float) -> bool:
+    """Tell whether a passage is kept by its score, with nothing in it named as evidence."""
+    passes_it = _value(record["score"]) >= threshold
+    return record["kept"] and passes_it and record["quote_span"] is None
+
+
+def _flagged(record: RankRecord, threshold: float) -> RankRecord:
+    if not _is_bare(record, threshold):
+        return record
+    note = f"kept by its score alone: {_lacks(record)}"
+    return {**record, "reason": "; ".join(filter(None, (record["reason"], note)))}
+
+
+def _count_bare(ranking: Sequence[RankRecord], threshold: float) -> list[str]:
+    n_kept = sum(one["kept"] for one in ranking)
+    n_bare = sum(_is_bare(one, threshold) for one in ranking)
+    if not n_bare:
+        return []
+    return [
+        f"{n_bare} of {n_kept} passages that passed have no sentence named as evidence: they "
+        "passed by their score alone"
+    ]
 
 
 def _best_window(
@@ -296,14 +353,15 @@ def _by_retrieval(records: Sequence[RankRecord]) -> list[RankRecord]:
 
 
 def _keep(
-    ordered: list[RankRecord], threshold: float, settings: Settings, *, needs_evidence: bool
+    ordered: list[RankRecord], threshold: float, settings: Settings, evidence: Evidence
 ) -> tuple[list[RankRecord], str | None]:
     """Return the kept records in the order asked for, and the `on_empty` choice if it acted."""
     scored = [one for one in ordered if one["score"] is not None]
     passed = [
         one
         for one in scored
-        if _value(one["score"]) >= threshold and (one["quote_span"] or not needs_evidence)
+        if _value(one["score"]) >= threshold
+        and is_proven(one["quote"], one["quote_span"], evidence)
     ][: settings.top_n]
     if passed:
         return (_by_retrieval(passed) if settings.order == "retrieval" else passed), None

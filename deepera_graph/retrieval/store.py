@@ -6,7 +6,7 @@ import re
 import sqlite3
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import islice
 from json import JSONDecodeError
 from pathlib import Path
@@ -435,9 +435,7 @@ class PassageStore:
     def close(self) -> None:
         """Let go of the folder or the connection; passages in memory are gone."""
         if not self._closed and self._has_journal:
-            self._set_journal(
-                "DELETE"
-            )  # the other kind cannot be read where nothing can be written
+            self._set_journal("DELETE")  # a log cannot be read where nothing can be written
         self._closed = True
         self.vectorstore.client.close()
 
@@ -452,7 +450,7 @@ class PassageStore:
         collections = getattr(self.vectorstore.client._client, "collections", {})
         held = getattr(collections.get(self.vectorstore.collection_name), "storage", None)
         if held is not None and isinstance(getattr(held, "storage", None), sqlite3.Connection):
-            with self._lock, wrap_errors(self._place):
+            with self._lock, suppress(sqlite3.Error):  # a file system that cannot: as it was
                 held.storage.execute("PRAGMA synchronous = NORMAL")
                 held.storage.execute(f"PRAGMA journal_mode = {mode}")
             self._has_journal = mode == "WAL"

@@ -65,7 +65,7 @@ def missing_terms(summary: str, passage: str) -> list[str]:
     substance or organism. Takes time linear in the lengths.
 
     Source:
-        Entity and number retention, failure signature FA-4 of the DeepEra study.
+        Summaries that change entities or numbers are a way to fail that a study of DeepEra names.
     """
     known = _Known(passage)
     before: _Token | None = None

@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.bioasq import sentences
+from deepera_graph.bioasq.extract import YES
 from deepera_graph.bioasq.questions import Question
 from deepera_graph.bioasq.restate import restate
 from deepera_graph.bioasq.rouge import rouge
 from deepera_graph.bioasq.yes_no import YesNoModel, describe
+from deepera_graph.errors import InputError
 from deepera_graph.judges.trained.direction import DirectionModel
 from deepera_graph.judges.trained.direction import describe as describe_direction
 from deepera_graph.training.data import digest
@@ -78,11 +80,18 @@ def fold_of(question: Question) -> int:
 def cross_validate_yes_no(
     questions: Sequence[Question], described: Sequence[Mapping[str, float]]
 ) -> list[float]:
-    """Return how likely yes is for each question, by weights that were fitted without its fold."""
+    """Return how likely yes is for each question, by weights that were fitted without its fold.
+
+    Those that are not answered by yes or no get one, too, and are fitted on nowhere.
+    """
     folds = [fold_of(one) for one in questions]
     likely = [0.0] * len(questions)
     for fold in range(N_FOLDS):
-        others = [place for place, one in enumerate(folds) if one != fold]
+        others = [
+            place
+            for place, one in enumerate(questions)
+            if folds[place] != fold and one.type == "yesno"
+        ]
         model = fit_yes_no(
             [described[place] for place in others],
             [questions[place].exact_answer == "yes" for place in others],
@@ -103,70 +112,65 @@ def macro_f1(is_yes: Sequence[bool], said_yes: Sequence[bool]) -> float:
     return sum(both) / 2
 
 
-def train_yes_no(
-    questions: Sequence[Question], directions: DirectionModel
-) -> tuple[YesNoModel, dict[str, Any]]:
-    """Return weights fitted on all questions for yes or no, and what was measured without them."""
-    asked = [one for one in questions if one.type == "yesno" and one.snippets]
-    texts = [[snippet.text for snippet in one.snippets] for one in asked]
-    described = [
-        describe(one.body, each, directions) for one, each in zip(asked, texts, strict=True)
+def measure_yes_no(questions: Sequence[Question], likely: Sequence[float]) -> dict[str, Any]:
+    """Return what the probabilities of yes reach on questions for yes or no."""
+    pairs = [
+        (one.exact_answer == "yes", each >= YES)
+        for one, each in zip(questions, likely, strict=True)
+        if one.type == "yesno"
     ]
-    is_yes = [one.exact_answer == "yes" for one in asked]
-    likely = cross_validate_yes_no(asked, described)
-    said = [one >= 0.5 for one in likely]
-    measured = {
-        "questions": len(asked),
+    is_yes, said = [one for one, _ in pairs], [one for _, one in pairs]
+    return {
+        "questions": len(pairs),
         "folds": N_FOLDS,
         "macro_f1": round(macro_f1(is_yes, said), 3),
         "accuracy": round(float(np.mean(np.array(is_yes) == np.array(said))), 3),
-        "always_yes": round(macro_f1(is_yes, [True] * len(asked)), 3),
+        "always_yes": round(macro_f1(is_yes, [True] * len(pairs)), 3),
     }
-    return fit_yes_no(described, is_yes), measured
 
 
-def _su4(answer: str, question: Question) -> float:
-    return rouge(answer, question.ideal_answers)["rouge-su4_f1"]
-
-
-def _claim(question: Question) -> str:
-    """Return the opening of an ideal answer, which the sentence is to add to."""
-    return restate(question.body, "no" if question.exact_answer == "no" else "yes")
-
-
-def fit_sentences(tables: Sequence[Doubles], gains: Sequence[Doubles]) -> tuple[Doubles, Doubles]:
-    """Fit a ridge regression of gains; return weights, and the spread of the features."""
+def fit_sentences(tables: Sequence[Doubles], gains: Sequence[Doubles]) -> Doubles:
+    """Return weights of features: a ridge regression of what sentences add."""
     table, gain = np.vstack(tables), np.concatenate(gains)
     spread = table.std(axis=0) + 1e-9
     unit = (table - table.mean(axis=0)) / spread
     gram = unit.T @ unit + SENTENCE_L2 * np.eye(unit.shape[1])
-    return np.linalg.solve(gram, unit.T @ (gain - gain.mean())) / spread, spread
+    weights: Doubles = np.linalg.solve(gram, unit.T @ (gain - gain.mean())) / spread
+    return weights
 
 
-def train_sentences(questions: Sequence[Question]) -> tuple[dict[str, float], dict[str, Any]]:
-    """Return weights of sentences fitted on all questions, and what was measured without them."""
-    asked = [one for one in questions if one.ideal_answers and one.snippets]
-    told = [sentences.describe(one.body, [s.text for s in one.snippets]) for one in asked]
-    pairs = [(one, found) for one, found in zip(asked, told, strict=True) if found]
-    names = sorted({name for _, found in pairs for each in found for name in each.features})
-    tables = [np.array([[one.features[n] for n in names] for one in found]) for _, found in pairs]
-    alone = [_su4(_claim(one), one) for one, _ in pairs]
+def train_sentences(
+    questions: Sequence[Question], likely: Sequence[float]
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """Return weights of sentences fitted on all questions, and what was measured without them.
+
+    The claim before the sentence says yes where that is *likely*, as it will when it is used.
+    """
+    claims = [
+        restate(one.body, "yes" if each >= YES else "no")
+        for one, each in zip(questions, likely, strict=True)
+    ]
+    told = [sentences.describe(one.body, texts_of(one)) for one in questions]
+    names = sorted({name for found in told for one in found for name in one.features})
+    tables = [np.array([[one.features[n] for n in names] for one in found]) for found in told]
+    alone = [_su4(claim, one) for claim, one in zip(claims, questions, strict=True)]
     added = [
-        np.array([_su4(f"{_claim(one)} {each.text}", one) for each in found])
-        for one, found in pairs
+        np.array([_su4(f"{claim} {each.text}", one) for each in found])
+        for claim, one, found in zip(claims, questions, told, strict=True)
     ]
     gains = [each - base for each, base in zip(added, alone, strict=True)]
-    folds = np.array([fold_of(one) for one, _ in pairs])
+    folds = np.array([fold_of(one) for one in questions])
     reached: list[float] = []
     for fold in range(N_FOLDS):
         others = np.flatnonzero(folds != fold).tolist()
-        weights, _ = fit_sentences([tables[n] for n in others], [gains[n] for n in others])
+        weights = fit_sentences([tables[n] for n in others], [gains[n] for n in others])
         for place in np.flatnonzero(folds == fold).tolist():
-            reached.append(float(added[place][int((tables[place] @ weights).argmax())]))
-    weights, _ = fit_sentences(tables, gains)
-    kept = {name: round(float(one), 5) for name, one in zip(names, weights, strict=True)}
+            near = sentences.near_question(told[place])
+            best = int((tables[place][near] @ weights).argmax())
+            reached.append(float(added[place][near[best]]))
+    kept = dict(zip(names, fit_sentences(tables, gains).round(5).tolist(), strict=True))
     measured = {
-        "questions": len(pairs),
+        "questions": len(questions),
         "folds": N_FOLDS,
         "rouge_su4_f1": round(float(np.mean(reached)), 4),
         "claim_alone": round(float(np.mean(alone)), 4),
@@ -175,8 +179,49 @@ def train_sentences(questions: Sequence[Question]) -> tuple[dict[str, float], di
     return kept, measured
 
 
-def write_weights(path: Path, parts: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write weights with their record; parts that are not given stay as they are."""
-    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    text = json.dumps({**before, **parts}, ensure_ascii=False, indent=1)
+def _su4(answer: str, question: Question) -> float:
+    return rouge(answer, question.ideal_answers)["rouge-su4_f1"]
+
+
+def texts_of(question: Question) -> list[str]:
+    """Return the texts of a question's snippets."""
+    return [one.text for one in question.snippets]
+
+
+def train(questions: Sequence[Question], directions: DirectionModel) -> dict[str, Any]:
+    """Fit all weights on questions with snippets and ideal answers; return them with measures.
+
+    Raises:
+        InputError: There is no question with snippets that yes or no answers, and one of each.
+    """
+    used = [one for one in questions if one.ideal_answers and _has_sentences(one)]
+    exact = {one.exact_answer for one in used if one.type == "yesno"}
+    if exact != {"yes", "no"}:
+        raise InputError("the questions must hold some with snippets answered by yes, and by no")
+    described = [describe(one.body, texts_of(one), directions) for one in used]
+    likely = cross_validate_yes_no(used, described)
+    yes_no = [place for place, one in enumerate(used) if one.type == "yesno"]
+    model = fit_yes_no(
+        [described[place] for place in yes_no],
+        [used[place].exact_answer == "yes" for place in yes_no],
+    )
+    weights, measured = train_sentences(used, likely)
+    return {
+        "yes_no": {
+            "cross_validated": measure_yes_no(used, likely),
+            "penalty": L2,
+            "bias": model.bias,
+            "weights": dict(model.weights),
+        },
+        "sentences": {"cross_validated": measured, "penalty": SENTENCE_L2, "weights": weights},
+    }
+
+
+def _has_sentences(question: Question) -> bool:
+    return bool(sentences.describe(question.body, texts_of(question)))
+
+
+def write_weights(path: Path, parts: Mapping[str, Any]) -> None:
+    """Write weights with their record."""
+    text = json.dumps(parts, ensure_ascii=False, indent=1)
     path.write_text(text + "\n", encoding="utf-8", newline="\n")

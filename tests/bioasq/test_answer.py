@@ -27,10 +27,7 @@ RETRY = {
     "first_wait": 0.02, "longest_wait": 0.5, "total_wait": 2.0,
 }  # fmt: skip
 FAULTS = {name: one for name, one in EVERY.items() if not one.only_scores}
-NAMES = [
-    pytest.param(name, marks=pytest.mark.full) if name.startswith("hang") else name
-    for name in sorted(FAULTS)
-]
+LONG = {"hang, lasting", "hang, thrice"}  # the same as once, but for seconds
 
 
 def backend_of(server, **options):
@@ -235,7 +232,7 @@ def test_a_setting_out_of_range_is_refused(wrong):
         TypedAnswerer(**wrong)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sorted(FAULTS.keys() - LONG))
 def test_a_fault_costs_its_own_answer_alone(name):
     """Every fault that a server may have, on the exact answer of one of four questions."""
     fault = FAULTS[name]

@@ -1,40 +1,18 @@
 """A corpus into a collection: offsets hold, nothing is embedded twice, what is cut is told."""
 
 import json
-import math
+import pickle
 from concurrent.futures import Future
 from importlib.util import find_spec
 
 import pytest
-from langchain_core.embeddings import Embeddings
 
 from deepera_graph.bioasq.index import EmbeddingWork, index_corpus
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.retrieval.store import open_store
+from support.letters import Counting
 from support.pubmed_xml import article, deletion, write
 from support.qdrant_server import QdrantServer
-
-
-class Counting(Embeddings):
-    """Vectors of letters; reads so many words, and notes what it was given."""
-
-    model = "letters"
-
-    def __init__(self, max_tokens=None):
-        self.max_tokens = max_tokens
-        self.given = []
-
-    def embed_documents(self, texts):
-        self.given += texts
-        counts = ([1.0 + text.count(letter) for letter in "aemo"] for text in texts)
-        return [[n / math.hypot(*one) for n in one] for one in counts]
-
-    def embed_query(self, text):
-        counts = [1.0 + text.count(letter) for letter in "aemo"]
-        return [n / math.hypot(*counts) for n in counts]
-
-    def count_tokens(self, texts):
-        return [len(text.split()) for text in texts]
 
 
 def record(number, text="Moss grew on the wall.", **more):
@@ -182,9 +160,23 @@ def test_batches_are_embedded_ahead_and_written_in_order(corpus, opened):
     assert (report.indexed, max(most), waiting, own.given) == (20, 3, [], [])
 
 
-async def test_a_worker_embeds_as_this_process_does():
-    import pickle
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
+def test_workers_on_ray_give_the_vectors_of_this_process(corpus, opened, tmp_path):
+    from deepera_graph.jobs.ray import RayEngine
 
+    path = corpus(*(record(n, f"Moss {n} grew.") for n in range(20)))
+    store, here = opened(Counting()), Counting()
+    with RayEngine(EmbeddingWork(pickle.dumps(here)), n_workers=2) as engine:
+        index_corpus(path, store, embed=engine.start, ahead=6, batch_size=3)
+    with open_store("whole", path=tmp_path / "whole", embeddings=here) as whole:
+        index_corpus(path, whole)
+        expected = {one.passage.id: one.vector for one in whole.scan(vectors=True)}
+    found = {one.passage.id: one.vector for one in store.scan(vectors=True)}
+    assert found == {name: pytest.approx(one) for name, one in expected.items()}
+
+
+async def test_a_worker_embeds_as_this_process_does():
     work = EmbeddingWork(pickle.dumps(Counting()))
     with work.open(None) as embed:
         assert await embed(["moss"]) == Counting().embed_documents(["moss"])
@@ -209,6 +201,17 @@ def test_the_commands_lead_from_pubmed_to_a_collection(deepera, tmp_path):
     assert counted == {"indexed": 1, "unchanged": 1, "removed": 1, "in_collection": 2}
     found = deepera("ask", "Does moss lower the heat of roofs?", "-c", "moss", "--json")
     assert json.loads(found.stdout)["ranking"][0]["id"] == "1"
+
+
+def test_the_plain_index_reads_a_corpus_too(deepera, tmp_path):
+    path = write(tmp_path, 1, article(7, abstract=[("AIM", "To see moss.")]))
+    out = tmp_path / "corpus.jsonl"
+    deepera("bioasq", "read", path, "-o", out)
+    assert deepera("index", out, "-c", "plain").exit_code == 0
+    with open_store("plain", path=tmp_path / "data" / "deepera", must_exist=True) as store:
+        [passage] = store.fetch(["7"])
+    assert passage.page_content == "AIM: To see moss."
+    assert (passage.metadata["pmid"], passage.metadata["year"]) == ("7", 2019)
 
 
 def test_a_collection_of_words_is_one_by_option(deepera, corpus):

@@ -266,6 +266,20 @@ def test_a_damaged_file_is_named(read, raw, fault, reason):
     assert problems.has_bad_file
 
 
+def test_a_damaged_file_is_named_however_many_records_are_broken(read, monkeypatch):
+    monkeypatch.setattr(pubmed, "MOST_KEPT", 2)
+    _, problems = read(raw=document(article(1), *[article("x")] * 5)[:-20])
+    assert [one.fault for one in problems.first] == ["PMID is no number"] * 2 + ["cut off"]
+    assert problems.counts["PMID is no number"] == 5
+
+
+def test_text_between_records_is_told_wherever_it_stands(read):
+    found, problems = read("moss", article(1), "kelp", article(2), "<x/>")
+    assert numbers(found) == ["1", "2"]
+    assert [one.reason for one in problems.first] == ["'moss'", "'kelp'", "'<x/>'"]
+    assert problems.counts == {"stray text": 3}
+
+
 def test_what_a_file_is_counts_and_not_its_name(read):
     assert read(article(1), name="moss.xml.gz")[0]
     assert read(raw=gzip.compress(document(article(1))), name="moss.xml")[0]
@@ -296,6 +310,7 @@ def test_official_names_give_the_order_and_others_the_order_given(tmp_path):
         tmp_path / "base/a.xml",
     )
     assert find_files([later, first]) == [first, later]
+    assert find_files(str(later)) == [later]
     assert find_files([later, tmp_path / "base"]) == [later, plain, first]
 
 

@@ -237,7 +237,7 @@ def planned(passages, settings):
     state["judgements"] = []
     planner = Planner(
         judge=PassageJudge(ScriptedRole(judged)), settings=settings,
-        needs_evidence=False, has_cache=False,
+        evidence="any", has_cache=False,
     )  # fmt: skip
     assert planner.start(state, {}) == planner.plan(state, {}).goto
     return planner.start(state, {})

@@ -52,7 +52,7 @@ def planned(passages, judge, **options):
     chosen = Settings(**options)
     state = receive({"question": QUESTION, "passages": passages}, {}, settings=chosen)
     state |= {"question": QUESTION, "judgements": []}
-    planner = Planner(judge=judge, settings=chosen, needs_evidence=False, has_cache=False)
+    planner = Planner(judge=judge, settings=chosen, evidence="any", has_cache=False)
     command = planner.plan(state, {})
     return [one for one in command.goto if isinstance(one, Send)]
 

@@ -1,6 +1,7 @@
 """What is kept, in which order, and what the ranking says."""
 
 import random
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -237,6 +238,18 @@ def test_a_verdict_without_proof_in_the_passage_can_be_held_back(quote, required
     assert (one.kept, one.score, one.reason) == (kept, 0.9, reason)
 
 
+def test_a_quote_that_a_judge_made_up_is_held_back_where_it_names_its_evidence():
+    backend = replace(
+        scripted_backend(lambda task: judged(0.9, quote="not there", reason="0")),
+        names_evidence=True,
+    )
+    texts = ["Tea lowered it."]
+    [one] = EvidenceReranker(backend, content="passage").rerank("Does it?", texts).passages
+    assert (one.kept, one.reason) == (False, "0; held back: the quote is not in the passage")
+    [one] = EvidenceReranker(backend, require_evidence=False).rerank("Does it?", texts).passages
+    assert one.kept
+
+
 def test_what_is_held_back_leaves_room_for_what_is_not():
     quotes = {"Best. Bare.": "", "Good. Proven.": "Proven.", "Weak.": ""}
     scores = {"Best. Bare.": 0.95, "Good. Proven.": 0.85, "Weak.": 0.1}
@@ -268,6 +281,9 @@ def test_a_proven_window_counts_before_a_bare_one_with_a_higher_score():
     assert (one.score, text[slice(*one.quote_span)]) == (0.85, "Proven fact.")
     [one] = EvidenceReranker(backend, **settings).rerank("q?", [text]).kept
     assert (one.score, one.quote_span) == (0.95, None)
+    naming = replace(backend, names_evidence=True)
+    [one] = EvidenceReranker(naming, **settings).rerank("q?", [text]).kept
+    assert (one.score, text[slice(*one.quote_span)]) == (0.85, "Proven fact.")
 
 
 def test_a_backend_that_judged_nothing_is_to_blame_not_a_passage():

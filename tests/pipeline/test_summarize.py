@@ -43,6 +43,10 @@ def test_a_summary_in_the_passages_own_terms_is_kept(summary):
         ("Green tea lowered glucose in 21 adults.", "21"),
         ("In 212 adults EGCG lowered fasting glucose.", "EGCG"),
         ("Green tea lowered fasting glucose by 0.4 mg/L.", "mg/L"),
+        (
+            "Green tea raised fasting glucose by 0.4 mmol/L.",
+            "raised, where the passage has lowered",
+        ),
     ],
 )
 def test_a_summary_that_drifts_is_replaced_by_the_quote_and_flagged(summary, drifted):

@@ -131,3 +131,41 @@ def _draw_pieces(draw, pool, most):
 def _draw_names(draw, several):
     n_entities = draw.randint(1, 5 if several else 1)
     return [[draw.choice(_METALS) for _ in range(draw.randint(1, 3))] for _ in range(n_entities)]
+
+
+# A corpus for searches: two records a plant, of which the one with its number answers.
+PLANTS = ("moss", "fern", "lichen", "clover", "yarrow", "sorrel")
+CORPUS = [
+    record
+    for number, plant in enumerate(PLANTS, start=1)
+    for record in (
+        {
+            "id": str(10 * number),
+            "title": f"Water in {plant}",
+            "text": f"The {plant} held {number} litres of water in a trial of thirty days.",
+        },
+        {
+            "id": str(10 * number + 1),
+            "title": f"Where {plant} is found",
+            "text": f"Walls and meadows with {plant} are often visited. Water was not measured.",
+        },
+    )
+]
+
+
+def plant_questions():
+    """A yes/no, a factoid, a list and a summary question in turn, each with its record."""
+    asked = []
+    for number, plant in enumerate(PLANTS, start=1):
+        kind = _KINDS[number % len(_KINDS)]
+        text = CORPUS[2 * (number - 1)]["text"]
+        names = [[f"{number} litres"]]
+        exact = {"yesno": "yes", "factoid": names, "list": names, "summary": None}[kind]
+        asked.append(
+            {
+                **question(f"q{number}", kind, docs(10 * number), exact=exact, ideal=text),
+                "body": f"How much water did the {plant} hold in a trial?",
+                "snippets": [{**piece(10 * number, 0, len(text)), "text": text}],
+            }
+        )
+    return asked

@@ -395,13 +395,14 @@ class LsaEmbeddings(Embeddings):
         size = min(DIMENSIONS, *(side - 1 for side in counts.shape))
         if size < 1:
             raise DatasetError(f"{len(texts)} texts are too few to be embedded")
-        self._axes = TruncatedSVD(size, random_state=0).fit(counts)
+        found = TruncatedSVD(size, random_state=0).fit(counts).components_
+        self._axes = np.ascontiguousarray(found.T)  # (n_terms, size): a text takes a few rows of it
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return one vector a text; shape (n_texts, n_dimensions)."""
         if not texts:
             return []
-        raw = np.asarray(self._axes.transform(self._words.transform(texts)), dtype=np.float64)
+        raw = np.asarray(self._words.transform(texts) @ self._axes, dtype=np.float64)
         lengths = np.linalg.norm(raw, axis=1, keepdims=True)
         rows: list[list[float]] = (raw / np.where(lengths > 0, lengths, 1)).tolist()
         return rows

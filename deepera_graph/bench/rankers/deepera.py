@@ -13,6 +13,7 @@ from deepera_graph.bench.rankers.llm import of_run
 from deepera_graph.budget import Meter, with_meter
 from deepera_graph.errors import AnswerError, BackendError, BudgetError
 from deepera_graph.judges.base import Judge
+from deepera_graph.pipeline.score import evidence_wanted, is_proven
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import Backend, Batch, Intent, IntentTask, Judgement, Verdict
@@ -54,7 +55,7 @@ class DeepEra(Ranker):
         self._usage = Usage()
         self.name = name or f"DeepEra {reranker.backend.name}{', kept' if kept_only else ''}"
         self.fingerprint = self._identify()
-        self.asks_model = _asks_model(reranker.backend.spec)
+        self.asks_model = asks_model(reranker.backend.spec)
         threshold = reranker.effective_settings.threshold
         self.operating_point = OPERATING_POINT if threshold is None else threshold
 
@@ -161,11 +162,10 @@ class DeepEra(Ranker):
             raise BudgetError(result.failed[0].reason if result.failed else "budget reached")
 
     def _note(self, result: RerankResult) -> dict[str, Note]:
-        by_default = self._reranker.backend.needs_evidence
-        needed = self._reranker.settings.needs_evidence(by_default=by_default)
+        evidence = evidence_wanted(self._reranker.backend, self._reranker.settings)
         return {
             one.id: Note(
-                one.reason, one.quote, not needed or one.quote_span is not None, one.summary
+                one.reason, one.quote, is_proven(one.quote, one.quote_span, evidence), one.summary
             )
             for one in result.all_passages
         }
@@ -178,13 +178,13 @@ class DeepEra(Ranker):
         return result.kept if self.kept_only else result.all_passages
 
 
-def _asks_model(spec: Mapping[str, Any] | None) -> bool:
+def asks_model(spec: Mapping[str, Any] | None) -> bool:
     """Whether a backend may answer differently in the next run; of one not known it is said."""
     if spec is None:
         return True
     kind = spec.get("kind")
     if kind in _JOINT:
-        return any(_asks_model(part) for part in spec.values() if isinstance(part, Mapping))
+        return any(asks_model(part) for part in spec.values() if isinstance(part, Mapping))
     return kind not in _OWN_JUDGES
 
 

@@ -388,7 +388,10 @@ class ListwiseLlm(ChatRanker):
         async def sort(seen: Sequence[CandidatePassage]) -> list[int]:
             try:
                 asked = self._messages(question, seen)
-                return (await self._chat.ask("listwise", asked, FilledOrder)).order
+                order = (await self._chat.ask("listwise", asked, FilledOrder)).order
+                if read_order(order, len(seen)).names_none:
+                    raise AnswerError("the reply names none of the passages")
+                return order
             except (AnswerError, CallError) as error:
                 failed.update(dict.fromkeys((one["id"] for one in seen), str(error)))
                 return []

@@ -8,6 +8,7 @@
 | ``deepera:BACKEND`` | DeepEra, all passages ranked, e.g. ``deepera:rules``, ``deepera:llm`` |
 | ``deepera:fused``, ``deepera:grouped`` | as ``deepera:llm``, in this mode, with its summaries |
 | ``deepera-kept:BACKEND`` | DeepEra, only what passed its filter |
+| ``nar:BACKEND`` | neighbourhood-aware retrieval: a judge reads half of the passages |
 | ``llm-pointwise`` | a plain LLM judge, one call a passage |
 | ``llm-listwise`` | an LLM that sorts all passages in one call |
 | ``rankgpt`` | an LLM that sorts passages in sliding windows |
@@ -56,6 +57,7 @@ from deepera_graph.bench.rankers.llm import (
     llm_pointwise,
     paperqa,
 )
+from deepera_graph.bench.rankers.nar import Nar
 from deepera_graph.bench.rankers.retrieval import BM25, Dense, dense_openai, dense_sentences
 from deepera_graph.budget import Budget, Limiter, Meter
 from deepera_graph.cache.store import JudgementCache
@@ -73,6 +75,7 @@ _PLAIN: Mapping[str, Callable[[], Ranker]] = {
     "cohere": cohere,
 }
 _MODES: Mapping[str, Mode] = {"fused": "fused", "grouped": "grouped"}
+_NAR = "nar"
 _DEEPERA: Mapping[str, bool] = {"deepera": False, "deepera-kept": True}
 _ASKING: Mapping[str, Callable[[Chat], Ranker]] = {
     "llm-pointwise": llm_pointwise,
@@ -153,6 +156,8 @@ def make_ranker(name: str, *, seed: int = 0, models: Models | None = None) -> Ra
         return _ASKING[head]((models or Models()).chat(tail))
     if head in _DEEPERA and tail:
         return _make_deepera(tail, models or Models(), kept_only=_DEEPERA[head])
+    if head == _NAR and tail:
+        return _make_nar(tail, models or Models())
     if head in _PLAIN and not colon:
         return _PLAIN[head]()
     if head in _WITH_PART and tail:
@@ -163,11 +168,11 @@ def make_ranker(name: str, *, seed: int = 0, models: Models | None = None) -> Ra
 def asks_a_model(name: str) -> bool:
     """Whether the ranker of this name asks a chat model."""
     head, _, tail = name.partition(":")
-    return head in _ASKING or (head in _DEEPERA and _is_chat_model(tail))
+    return head in _ASKING or (head in (*_DEEPERA, _NAR) and _is_chat_model(tail))
 
 
 def _describe_unknown(name: str) -> str:
-    with_part = [f"{one}:..." for one in (*_DEEPERA, *_WITH_PART) if one not in _PLAIN]
+    with_part = [f"{one}:..." for one in (*_DEEPERA, _NAR, *_WITH_PART) if one not in _PLAIN]
     known = [*_PLAIN, "random", *_ASKING, *with_part]
     close = get_close_matches(name.partition(":")[0], [one.removesuffix(":...") for one in known])
     hint = f"; did you mean {close[0]!r}?" if close and close[0] != name else ""
@@ -192,6 +197,16 @@ def _make_deepera(backend: str, models: Models, *, kept_only: bool) -> Ranker:
         [f"DeepEra {chat.name}", *([mode] if mode in _MODES else []), *["kept"] * kept_only]
     )
     return DeepEra(reranker, kept_only=kept_only, name=name, meter=models.meter)
+
+
+def _make_nar(backend: str, models: Models) -> Ranker:
+    if not _is_chat_model(backend):
+        return Nar(EvidenceReranker(backend))
+    chat = models.chat("" if backend == "llm" else backend)
+    reranker = EvidenceReranker(
+        chat.backend, cache=models.cache, max_concurrency=models.max_concurrency
+    )
+    return Nar(reranker, name=f"NAR {chat.name}", meter=models.meter)
 
 
 def _is_chat_model(backend: str) -> bool:

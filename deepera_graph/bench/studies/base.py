@@ -64,6 +64,7 @@ class StudyConfig(DataConfig):
         default_factory=lambda: {"gap": Gap(), "quantile:0.1": Quantile(share=0.1)}
     )
     cutoffs: tuple[int, ...] = (1, 2, 3, 5, 10, 15, 20, 30)  # each >= 1, rising
+    counts: tuple[int, ...] = (1, 3, 5, 10)  # of look-alikes in a pool, each >= 1, rising
     # of the look-alikes put into the store, [0, 1], rising
     shares: tuple[float, ...] = (0.1, 0.5, 1.0)
     searchers: tuple[str, ...] = SEARCHERS  # of the embedding study, those that need no model
@@ -105,6 +106,7 @@ class StudyConfig(DataConfig):
         if self.thresholds or not self.rules:
             _check_rising("thresholds", self.thresholds, 0, 1)
         _check_rising("cutoffs", self.cutoffs, 1, float("inf"))
+        _check_rising("counts", self.counts, 1, float("inf"))
         _check_rising("shares", self.shares, 0, 1)
 
     @property

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from langchain_core.embeddings import Embeddings
 
@@ -17,6 +17,7 @@ from deepera_graph.bench.rankers.retrieval import Dense
 from deepera_graph.bench.run import DataConfig, Watch, describe_datasets
 from deepera_graph.bench.studies.base import SEARCHERS, NoFilterError, StudyConfig, StudyRunner
 from deepera_graph.bench.studies.filtering import study_ablations, study_cutoff, study_threshold
+from deepera_graph.bench.studies.pools import study_counts
 from deepera_graph.bench.studies.ranking import (
     study_cost,
     study_look_alikes,
@@ -39,6 +40,22 @@ MANIFEST = "manifest.json"
 FIRST, LLM = "first", "llm"
 _NOT_IN_MANIFEST = {"rankers", "keep", "strict"}  # rankers stand there with their fingerprints
 _LIBRARIES = ("numpy", "matplotlib", "ir_measures", "bm25s", "PyStemmer")
+
+
+class Described(Protocol):
+    """What a study is called, and what it measures."""
+
+    @property
+    def name(self) -> str:
+        """Names its files."""
+
+    @property
+    def title(self) -> str:
+        """Its heading."""
+
+    @property
+    def measures(self) -> str:
+        """What it measures, in a sentence or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +91,13 @@ STUDIES: Mapping[str, Study] = {
             "How many look-alikes of each type a filter keeps, how far a ranker moves them against "
             "the first stage, and how often they stand above the golden passage.",
             study_look_alikes,
+        ),
+        Study(
+            "counts",
+            "Number of look-alikes",
+            "How well each ranker finds the golden passage when more and more of its look-alikes "
+            "stand in the pool.",
+            study_counts,
         ),
         Study(
             "threshold",
@@ -232,7 +256,7 @@ def _plain(value: Any) -> Any:
     return getattr(value, "name", value)
 
 
-def format_study(study: Study, result: StudyResult, *, figures: bool = True) -> str:
+def format_study(study: Described, result: StudyResult, *, figures: bool = True) -> str:
     """Return one Markdown document: tables, findings, and links to the figures beside it."""
     parts = [f"# {study.title}", study.measures]
     if result.findings:
@@ -244,7 +268,9 @@ def format_study(study: Study, result: StudyResult, *, figures: bool = True) -> 
     return "\n\n".join(parts) + "\n"
 
 
-def write_study(study: Study, result: StudyResult, manifest: dict[str, Any], folder: Path) -> None:
+def write_study(
+    study: Described, result: StudyResult, manifest: dict[str, Any], folder: Path
+) -> None:
     """Write ``NAME.md``, each table as CSV, each figure as SVG and PNG, and a manifest.
 
     What a manifest that is there names as written, and is not written now, is removed.
@@ -270,7 +296,7 @@ def _written_before(folder: Path) -> set[str]:
         return set()
 
 
-def _files(study: Study, result: StudyResult) -> Iterator[tuple[str, bytes]]:
+def _files(study: Described, result: StudyResult) -> Iterator[tuple[str, bytes]]:
     yield f"{study.name}.md", format_study(study, result).encode()
     for grid in result.grids:
         yield f"{grid.name}.csv", format_csv(grid).encode()

@@ -58,7 +58,7 @@ class CorpusOutputOptions(options.OutputOptions):
     """What is told."""
 
     verbose: bool = opt(
-        "Name every broken record, the first 1000 of each file.", "--verbose", "-v", default=False
+        "Name every broken record, the first 100 of each file.", "--verbose", "-v", default=False
     )
 
 
@@ -97,9 +97,8 @@ def read(
 
 def _tell_problems(report: CorpusReport, *, verbose: bool) -> None:
     """Say on stderr what is wrong with files, and with the first records."""
-    records = [one for one in report.problems if one.number is not None]
-    told = records if verbose else records[:MOST_TOLD]
-    for one in [*(one for one in report.problems if one.number is None), *told]:
+    told = report.bad_records if verbose else report.bad_records[:MOST_TOLD]
+    for one in [*report.bad_files, *told]:
         say(str(one))
     n_more = sum(report.broken.values()) - len(told)
     if n_more > 0:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from deepera_graph.cli import options
-from deepera_graph.cli.console import SOME_FAILED, count, tell
+from deepera_graph.cli.console import SOME_FAILED, check_input, count, tell
 from deepera_graph.cli.options import opt
 from deepera_graph.errors import SettingsError
 
@@ -77,6 +77,7 @@ def check(
     output: options.OutputOptions,
 ) -> None:
     """Say what is wrong with a submission."""
+    check_input(file, chosen.questions)
     from deepera_graph.bioasq.check import check_submission
     from deepera_graph.bioasq.questions import read_questions
 
@@ -122,6 +123,7 @@ def evaluate(
     output: options.OutputOptions,
 ) -> None:
     """Measure a submission."""
+    check_input(golden, submission)
     if chosen.edition is not None and not chosen.official:
         raise SettingsError("--edition goes with --official")
     phases = _find_phases(submission) if chosen.phase is None else (chosen.phase,)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -42,6 +44,7 @@ DAILY = {
 _MANIFEST = ".manifest"
 _STAGES = ("retrieved", "judged", "listed", "final")
 _BEST_SHOWN = 5
+_MOST_SNIPPETS = 10
 _found = partial(opt, panel="What is found")
 
 
@@ -139,19 +142,23 @@ def search(
     _check_files(questions, files)
     settings = _settings_of(judge, budget, chosen)
     _check_model(judge, chosen)
+    if not store.collection:
+        raise SettingsError("--collection must name the collection that is searched")
     from deepera_graph.bioasq.questions import read_questions
+
+    asked = read_questions(questions)[: files.limit]
+    if not asked:
+        raise SettingsError(f"there is no question in {str(questions)!r}")
     from deepera_graph.bioasq.search_steps import SearchSettings
     from deepera_graph.settings import read_fields
 
     checked = read_fields("settings", SearchSettings, settings)
-    asked = read_questions(questions)[: files.limit]
-    if not asked:
-        raise SettingsError(f"there is no question in {str(questions)!r}")
     from deepera_graph.cli.opening import judgements_of, open_collection
 
     scorer, sorter = _open_models(judge, store, keep)
+    asked_of = scorer if sorter is None else sorter
     with (
-        judgements_of(scorer if sorter is None else sorter, cache.cache) as judgements,
+        nullcontext() if asked_of is None else judgements_of(asked_of, cache.cache) as judgements,
         open_collection(store, must_exist=True) as opened,
     ):
         from deepera_graph.bioasq.search import DocumentSearch
@@ -197,11 +204,13 @@ def _settings_of(
     """Return the settings that were given."""
     plain = options.given(replace(chosen, rewrite=False, no_sort=False, snippets=None))
     if chosen.snippets is not None and chosen.snippets != "auto":
-        if not chosen.snippets.isdecimal():
+        if not chosen.snippets.isdecimal() or int(chosen.snippets) > _MOST_SNIPPETS:
             raise SettingsError(
                 f"--snippets must be auto or a number from 0 to 10, got {chosen.snippets!r}"
             )
         plain["n_snippets"] = int(chosen.snippets)
+    for name in ("weights", "nominate"):
+        _check_pair(f"--{name}", plain.get("nominated" if name == "nominate" else name))
     if judge.max_concurrency is not None:
         plain["max_concurrency"] = judge.max_concurrency
     if options.given(budget):
@@ -358,6 +367,7 @@ class JoinOptions:
         metavar="N,N",
         shown="6,4",
         many=int,
+        setting="nominated",
     )
     search_weights: bool = _join(
         "Try all pairs of weights from 0 to 10, and take the best for --golden by MAP of ten "
@@ -418,16 +428,17 @@ def ensemble(
     if weights is not None:
         made = weigh(both, weights, how=how, n=chosen.n_documents)
     else:
-        n_first, n_second = _two("--nominate", plain.get("nominate", (6, 4)))
+        n_first, n_second = plain.get("nominated", (6, 4))
         made = nominate(both[0], both[1], n_first=n_first, n_second=n_second)
     _write_join(made, chosen, files)
     tell(output, _describe_join(made, found, files), lambda: _tell_join(made, found, files))
 
 
-def _two(option: str, values: Sequence[Any]) -> tuple[Any, Any]:
-    if len(values) != 2:
-        raise SettingsError(f"{option} must be two numbers, got {','.join(map(str, values))!r}")
-    return values[0], values[1]
+def _check_pair(option: str, values: Sequence[float] | None) -> None:
+    """Raise `SettingsError` unless an option was given two numbers from 0 on, or nothing."""
+    if values is not None and (len(values) != 2 or not all(0 <= one < inf for one in values)):
+        shown = ",".join(f"{one:g}" for one in values)
+        raise SettingsError(f"{option} must be two numbers >= 0, got {shown!r}")
 
 
 def _check_join(first: Path, second: Path, chosen: JoinOptions, files: JoinFiles) -> None:
@@ -446,8 +457,9 @@ def _check_join(first: Path, second: Path, chosen: JoinOptions, files: JoinFiles
         raise SettingsError("--search-weights and --golden go together")
     if chosen.scores is not None and given not in (["--weights"], ["--search-weights"]):
         raise SettingsError("--scores goes with --weights or --search-weights")
-    if chosen.weights is not None:
-        _two("--weights", options.given(chosen)["weights"])
+    plain = options.given(chosen)
+    _check_pair("--weights", plain.get("weights"))
+    _check_pair("--nominate", plain.get("nominated"))
     for path in (first, second, chosen.golden, chosen.questions):
         if path is not None and not path.is_file():
             raise SettingsError(f"there is no file {str(path)!r}")

@@ -28,7 +28,7 @@ HIGHEST_COUNT = 3
 # Fitted by logistic regression and rounded. Half of the weight has PubMedQA (sentences of results
 # sections against those of the other sections of the same 486 abstracts), half SciFact (rationale
 # sentences against the other sentences of the same 437 abstracts). Two are set by hand after the
-# rules of DeepEra, section 3.2: "mechanism" (fitted 0.2; SciFact alone 1.0) and "speculation"
+# rules of DeepEra, section 3: "mechanism" (fitted 0.2; SciFact alone 1.0) and "speculation"
 # (fitted -0.1).
 INTERCEPT = -1.1
 CUE_WEIGHTS = {

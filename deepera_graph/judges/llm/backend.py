@@ -141,7 +141,7 @@ def llm_backend(
             "schemas": schemas_hash((*_FILLED, *_FILLED_IN[mode])),
             **written,
         },
-        needs_evidence=True,
+        names_evidence=True,
         spec={"kind": "llm", **spec, **written, **_changed(retry=policy, limits=bounds)}
         if spec and not spec.keys() & _MAY_HOLD_SECRETS
         else None,

@@ -1,23 +1,38 @@
 """Sorting a list of passages with a chat model: what it is shown, and how its order is read."""
 
+import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from langchain_core.messages import BaseMessage
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from deepera_graph import prompts
-from deepera_graph.chat.parsing import Number, ReplyModel
+from deepera_graph.chat.parsing import ReplyModel
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.schema import Window
 
 MAX_WORDS = 300  # of a passage: RankGPT, Sun et al. (2023), in their code
 
 
-class FilledOrder(ReplyModel):
-    """An order."""
+_NUMBER = re.compile(r"\W*(\d{1,9})\W*")
+NO_NUMBER = -1
 
-    order: list[Number] = Field(description="Numbers of all passages, the most relevant first.")
+
+def read_number(said: object) -> object:
+    """Read a number however it is written, as ``[3]``; what is none becomes that of no passage."""
+    if isinstance(said, str):
+        found = _NUMBER.fullmatch(said)
+        return int(found[1]) if found else NO_NUMBER
+    return said if isinstance(said, int) and not isinstance(said, bool) else NO_NUMBER
+
+
+class FilledOrder(ReplyModel):
+    """An order; one entry that is no number spoils no other."""
+
+    order: list[Annotated[int, BeforeValidator(read_number)]] = Field(
+        description="Numbers of all passages, the most relevant first."
+    )
 
 
 class ReadOrder(NamedTuple):
@@ -27,6 +42,11 @@ class ReadOrder(NamedTuple):
     n_missing: int  # passages that it did not name; they come last, in their former order
     n_repeated: int  # numbers that it gave again
     n_invented: int  # numbers of no passage, those given again not counted
+
+    @property
+    def names_none(self) -> bool:
+        """Whether nothing that was said is of use."""
+        return self.n_missing == len(self.order) > 0
 
 
 def read_order(said: Iterable[int], n: int) -> ReadOrder:

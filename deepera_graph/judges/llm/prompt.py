@@ -111,6 +111,15 @@ def quoted(text: str, sentences: list[Sentence], numbers: list[int]) -> str:
     return text[sentences[valid[0] - 1].start : sentences[last - 1].end]
 
 
+def named_evidence(text: str, sentences: list[Sentence], numbers: list[int]) -> str:
+    """Return the evidence that a judge named: words of the passage, or nothing if it named none.
+
+    Of sentences that are not there a note is left, which is no quote of the passage either.
+    """
+    invented = next((number for number in numbers if number > len(sentences)), None)
+    return quoted(text, sentences, numbers) or (f"[sentence {invented}]" if invented else "")
+
+
 def evidence_block(items: list[EvidenceItem]) -> str:
     """Write the kept evidence, numbered from 1: the summary if there is one, else the text.
 

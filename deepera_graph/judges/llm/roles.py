@@ -257,7 +257,7 @@ class LlmJudge(Judge):
         return Judgement(
             score=filled.answer.score,
             reason=_reason(filled.answer),
-            quote=show.quoted(task["text"], sentences, filled.answer.evidence),
+            quote=show.named_evidence(task["text"], sentences, filled.answer.evidence),
             direction=filled.answer.direction,
             **how(filled),
         )
@@ -452,7 +452,7 @@ def _judgement(
     return Judgement(
         score=one.score,
         reason=_reason(one),
-        quote=show.quoted(task["text"], sentences, one.evidence),
+        quote=show.named_evidence(task["text"], sentences, one.evidence),
         direction=one.direction,
         summary=summary,
         **notes,

@@ -7,7 +7,15 @@ from bench.build.lake_abstracts import lake_abstracts
 from deepera_graph.bench.build.builder import build
 from deepera_graph.bench.build.plan import BuildPlan
 
-_OPTIONS = ("overwrite", "budget", "calls_at_once", "embeddings", "on_progress", "workers")
+_OPTIONS = (
+    "overwrite",
+    "budget",
+    "calls_at_once",
+    "embeddings",
+    "on_progress",
+    "workers",
+    "qdrant_url",
+)
 
 
 def build_from_lakes(base_url, out, *, documents=None, generators=("lmqg",), **more):

@@ -20,6 +20,7 @@ from deepera_graph.bench.build.search import (
 )
 from deepera_graph.bench.build.workers import RayWorkers
 from deepera_graph.errors import SettingsError
+from support.qdrant_server import QdrantServer
 
 N = 600  # more than two batches
 
@@ -49,6 +50,27 @@ class Failing(Embeddings):
 
     def embed_query(self, text):
         return self.embed_documents([text])[0]
+
+
+class SearchingServer(QdrantServer):
+    """A Qdrant server that also searches a collection of dense vectors."""
+
+    def answer(self, method, path, body):
+        if path.endswith("/points/query/batch"):
+            return [{"points": self.search(**one)} for one in body["searches"]]
+        if method == "PUT" and path.endswith("/points"):
+            self.vectors = getattr(self, "vectors", {}) | {
+                one["id"]: np.array(one["vector"][""]) for one in body["points"]
+            }
+        found = super().answer(method, path, body)
+        if self.made is not None:
+            self.made.setdefault("sparse_vectors", {})
+        return found
+
+    def search(self, query, limit, **others):
+        scores = {id: float(vector @ query["nearest"]) for id, vector in self.vectors.items()}
+        best = sorted(scores, key=lambda id: -scores[id])[:limit]
+        return [{**self.points[id], "version": 1, "score": scores[id]} for id in best]
 
 
 def make_failing():
@@ -140,6 +162,18 @@ async def test_a_store_finds_the_pools_that_an_exact_search_finds():
         )
     assert len(exact) == 12
     assert "L3" not in {one.chunk.document for one in exact}
+
+
+@pytest.mark.full
+def test_a_build_with_pools_from_a_qdrant_server_has_the_same_bytes(server, build_lakes, tmp_path):
+    build_lakes(server, tmp_path / "here")
+    with SearchingServer() as qdrant:
+        build_lakes(server, tmp_path / "there", qdrant_url=qdrant.url)
+        n_uploads = len(qdrant.changes())
+        build_lakes(server, tmp_path / "there", qdrant_url=qdrant.url, overwrite=True)
+        assert len(qdrant.changes()) == n_uploads == 2  # the collection, and one batch
+        assert len(qdrant.points) == 40
+    assert files(tmp_path / "here") == files(tmp_path / "there")
 
 
 @pytest.mark.full

@@ -162,3 +162,9 @@ def test_a_report_of_an_unknown_study_is_refused(data, tmp_path):
     result = deepera("report", data, "--out", tmp_path / "r.html", "--studies", "mian")
     assert result.exit_code == 2
     assert "'mian'" in result.stderr
+
+
+def test_a_report_tells_programs_where_the_page_is(data, tmp_path):
+    page = tmp_path / "r.html"
+    args = ("report", data, "--out", page, "--studies", "cost", "--resamples", "20", "--json")
+    assert json.loads(deepera(*args).stdout) == {"page": str(page), "studies": ["cost"]}

@@ -192,8 +192,10 @@ def test_a_summary_of_none_drops_the_passage():
     assert (result.outcome, len(result.kept)) == ("no_evidence", 0)
 
 
-@pytest.mark.parametrize(("required", "kept"), [(None, []), (True, []), (False, ["1", "3"])])
-def test_a_score_without_evidence_does_not_pass_unless_it_may(required, kept):
+@pytest.mark.parametrize(
+    ("required", "kept"), [(None, ["1", "3"]), (True, []), (False, ["1", "3"])]
+)
+def test_a_score_without_evidence_passes_flagged_unless_it_is_required(required, kept):
     def answer(request: Request):
         found = ordinary(request)
         return {**found, "evidence": []} if judges(request) else found
@@ -201,3 +203,7 @@ def test_a_score_without_evidence_does_not_pass_unless_it_may(required, kept):
     result, _ = rerank(answer, require_evidence=required)
     assert [one.id for one in result.kept] == kept
     assert [one.score for one in result.passages[:2]] == [0.9, 0.85]
+    flag = "kept by its score alone: no evidence was named"
+    assert [one.id for one in result.passages if flag in one.reason] == kept
+    told = "2 of 2 passages that passed have no sentence named as evidence"
+    assert any(one.startswith(told) for one in result.warnings) == bool(kept)

@@ -1,0 +1,268 @@
+"""Answers without a model: yes or no, names and numbers, claims, sentences."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deepera_graph.bioasq.answer import TypedAnswerer
+from deepera_graph.bioasq.extract import extract_exact, extract_ideal
+from deepera_graph.bioasq.questions import read_questions
+from deepera_graph.bioasq.restate import restate
+from deepera_graph.bioasq.sentences import rank, trim
+from deepera_graph.bioasq.terms import find_terms, synonyms_in
+from deepera_graph.bioasq.yes_no import WEIGHTS, probability_of_yes
+from support.bioasq import SHARED
+from support.bioasq_answers import ALL, asked
+
+YES_OR_NO = [
+    ("Does wax coating lower weight loss?", "Wax coating lowered weight loss by 30%.", "yes"),
+    ("Does wax coating lower weight loss?", "Wax coating did not change weight loss.", "no"),
+    (
+        "Is celalol superior to placebo in asthma?",
+        "Attacks did not differ between celalol and placebo (p = 0.64).",
+        "no",
+    ),
+    (
+        "Is celalol effective in asthma?",
+        "Celalol was effective: attacks fell significantly (p < 0.001).",
+        "yes",
+    ),
+    (
+        "Is serum zirin associated with mortality?",
+        "Serum zirin was significantly associated with mortality (HR 2.1, p = 0.002).",
+        "yes",
+    ),
+    (
+        "Is serum zirin associated with mortality?",
+        "There was no significant association between serum zirin and mortality.",
+        "no",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("question", "snippet", "answer"), YES_OR_NO)
+def test_yes_or_no_follows_a_plain_finding(question, snippet, answer):
+    assert (probability_of_yes(question, [snippet]) >= 0.5) == (answer == "yes")
+
+
+@given(
+    question=st.text(max_size=80), snippets=st.lists(st.text(max_size=200), min_size=1, max_size=4)
+)
+def test_any_text_has_a_probability(question, snippets):
+    assert 0 < probability_of_yes(question, snippets) < 1
+
+
+CLAIMS = [  # what follows "the results suggest that"
+    ("Does exercise lower blood pressure?", "no", "exercise does not lower blood pressure."),
+    ("Does exercise lower blood pressure?", "yes", "exercise lowers blood pressure."),
+    ("Do statins carry a risk of cataract?", "no", "statins do not carry a risk of cataract."),
+    ("Does the drug really help?", "no", "the drug does not really help."),
+    ("Does tea adequately help men?", "no", "tea does not adequately help men."),
+    ("Does tea adequately help men?", "yes", "tea adequately helps men."),
+    ("Is tea safe in pregnancy?", "yes", "tea is safe in pregnancy."),
+    ("Is the size of the leaf important?", "no", "the size of the leaf is not important."),
+    ("Are mice more sensitive to tea?", "yes", "mice are more sensitive to tea."),
+    ("Can celalol predict outcome?", "no", "celalol cannot predict outcome."),
+    ("Is there a role for tea in asthma?", "no", "there is no role for tea in asthma."),
+    ("Is there any need for tea?", "yes", "there is need for tea."),
+    ("Should all patients receive tea?", "no", "all patients should not receive tea."),
+]
+
+
+@pytest.mark.parametrize(("question", "answer", "claim"), CLAIMS)
+def test_a_question_becomes_the_claim_that_its_answer_is(question, answer, claim):
+    assert restate(question, answer) == f"The results suggest that {claim}"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "claim"),
+    [
+        (
+            "Tea in asthma: is it safe?",
+            "yes",
+            "Tea in asthma: the results suggest that it is safe.",
+        ),
+        (
+            "Tea in asthma. Do patients benefit from it?",
+            "no",
+            "Tea in asthma: the results suggest that patients do not benefit from it.",
+        ),
+        ("Tea: a cause of sleep?", "yes", "Tea: a cause of sleep? Yes."),
+        ("Does?", "no", "Does? No."),
+    ],
+)
+def test_a_topic_stays_before_the_claim_and_what_is_no_question_is_repeated(
+    question, answer, claim
+):
+    assert restate(question, answer) == claim
+
+
+@given(st.text(max_size=120), st.sampled_from(["yes", "no"]))
+def test_any_text_can_be_restated(question, answer):
+    assert restate(question, answer)
+
+
+TERMS = [
+    ("Which enzyme does tea inhibit?", ["Tea inhibited the helicase ZIR3."], "helicase ZIR3"),
+    ("How many genes has the virus?", ["It was found in 1990.", "It has 11 genes."], "11 genes"),
+    (
+        "What is the half-life of celalol?",
+        ["Celalol was given to 12 men.", "Its half-life is 14 hours."],
+        "14 hours",
+    ),
+    ("When was celalol approved?", ["Celalol was approved in 2011 for 40 mg a day."], "2011"),
+    (
+        "Which gene is mutated in Moss syndrome?",
+        ["Moss syndrome is caused by mutations of MSS1.", "Mutated MSS1 was found in all."],
+        "MSS1",
+    ),
+    (
+        "Which drug is the antidote of celalol?",
+        ["Celalol poisoning was treated with zirizumab.", "The antidote of celalol is zirizumab."],
+        "zirizumab",
+    ),
+    ("Which chromosome holds the gene MSS1?", ["MSS1 lies on chromosome 17."], "chromosome 17"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("question", "snippets", "answer"), TERMS)
+def test_the_best_term_is_of_the_kind_that_is_asked_for(question, snippets, answer):
+    assert find_terms(question, snippets)[0].text == answer
+
+
+def test_a_term_that_more_snippets_have_is_better():
+    texts = ["Moss syndrome is linked to MSS1.", "Moss syndrome is linked to RAX2."]
+    more = [*texts, "In Moss syndrome RAX2 was lost."]
+    assert find_terms("Which gene is linked to Moss syndrome?", more)[0].text == "RAX2"
+
+
+def test_words_of_the_question_and_general_words_are_no_terms():
+    found = find_terms("Which drug lowers fever?", ["The drug lowers fever in most patients."])
+    assert found == []
+
+
+def test_a_term_within_another_is_not_named_twice():
+    found = find_terms("Which enzyme is cut?", ["Helicase ZIR3 is cut.", "ZIR3 is cut twice."])
+    assert len([one for one in found if "ZIR3" in one.text]) == 1
+
+
+def test_what_is_listed_alike_is_in_the_list():
+    [_, _, effects, _] = ALL
+    found = TypedAnswerer().answer(effects)
+    assert set(found.exact) == {("ankle swelling",), ("muscle cramps",)}
+
+
+def test_a_short_form_is_not_listed_beside_its_long_form():
+    texts = ["Moss activates tumour growth factor (TGF).", "TGF was activated by moss."]
+    assert synonyms_in(texts) == {"TGF": "tumour growth factor"}
+    found = extract_exact(
+        {
+            "type": "list",
+            "question": "Which factors does moss activate?",
+            "snippets": texts,
+            "exact": None,
+        }
+    )
+    assert not {"TGF", "tumour growth factor"} <= set(found.names)
+
+
+def test_a_factoid_has_at_most_five_names_and_no_status_of_a_model():
+    texts = [f"Celalol inhibited the kinase QRX{n} of yeast." for n in range(9)]
+    found = TypedAnswerer().answer(asked("factoid", texts=texts))
+    assert len(found.exact) == 5
+    assert found.exact_status == found.ideal_status == found.outcome == "extracted"
+    assert found.total_usage.calls == 0
+    assert found.manifest["backend"] == "extractive"
+
+
+def test_nothing_of_the_kind_asked_for_is_told():
+    found = TypedAnswerer().answer(asked("factoid", texts=["It was not known which."]))
+    assert found.exact is None
+    assert found.outcome == "failed"
+    assert found.problems == ("exact: the snippets name nothing of the kind asked for",)
+
+
+def test_an_ideal_answer_states_the_claim_and_a_finding():
+    found = extract_ideal(
+        {
+            "type": "yesno",
+            "question": "Does wax coating lower weight loss of apples?",
+            "snippets": [
+                "Apples were stored for 60 days.",
+                "Wax coating lowered weight loss by 30% (p < 0.01).",
+            ],
+            "exact": ["yes"],
+        }
+    )  # fmt: skip
+    assert found.text == (
+        "The results suggest that wax coating lowers weight loss of apples. "
+        "Wax coating lowered weight loss by 30%."
+    )
+
+
+def test_an_ideal_answer_of_a_factoid_has_the_sentence_that_names_it():
+    found = extract_ideal(
+        {
+            "type": "factoid",
+            "question": "Which enzyme does celalol inhibit?",
+            "snippets": ["Celalol is given to mice and men.", "It blocks helicase ZIR3 at once."],
+            "exact": ["helicase ZIR3"],
+        }
+    )  # fmt: skip
+    assert "helicase ZIR3" in found.text
+
+
+@pytest.mark.parametrize(
+    ("sentence", "bare"),
+    [
+        ("RESULTS: Pain fell (71% vs 61%; P<0.05).", "Pain fell."),
+        ("Pain fell, P = .03, in men [3, 4].", "Pain fell, in men."),
+        ("IL-6 (a cytokine) fell.", "IL-6 (a cytokine) fell."),
+        ("However, our results showed that pain fell in most men.", "Pain fell in most men."),
+        ("In multivariate analysis, pain fell in most men.", "Pain fell in most men."),
+        (
+            "Pain and fever fell by 2 and 3 points, respectively.",
+            "Pain and fever fell by 2 and 3 points.",
+        ),
+        (
+            "The aim of this study was to assess whether tea helps.",
+            "The study assessed whether tea helps.",
+        ),
+        ("To compare tea with milk in men.", "The study compared tea with milk in men."),
+        ("We sought to further evaluate tea.", "The study evaluated tea."),
+    ],
+)
+def test_statistics_in_brackets_are_left_out_of_a_sentence(sentence, bare):
+    assert trim(sentence) == bare
+
+
+def test_a_sentence_that_is_repeated_is_weighed_once():
+    ranked = rank(
+        "Does tea help sleep?", ["Tea did help sleep.", "Tea did help sleep. It was green tea."]
+    )
+    assert [text for _, _, text in sorted(ranked, key=lambda one: one[1])] == [
+        "Tea did help sleep.",
+        "It was green tea.",
+    ]
+
+
+def test_the_same_snippets_give_the_same_answers():
+    first, again = (TypedAnswerer().batch(ALL) for _ in range(2))
+    assert [(one.exact, one.ideal) for one in first] == [(one.exact, one.ideal) for one in again]
+
+
+def test_the_weights_say_what_they_reach_by_cross_validation():
+    record = json.loads(WEIGHTS.read_text(encoding="utf-8"))
+    assert record["yes_no"]["cross_validated"]["macro_f1"] >= 0.65
+    assert record["sentences"]["cross_validated"]["rouge_su4_f1"] >= 0.13
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="the shared data is not here")
+def test_the_shipped_weights_are_used_for_pubmedqa():
+    """What is reached on questions they were fitted on; the record has what is cross-validated."""
+    questions = read_questions(SHARED / "bioasq" / "real" / "pubmedqa_dev.json")[:60]
+    found = TypedAnswerer().batch([one for one in questions if one.type == "yesno"])
+    right = [one.exact == one.question.exact_answer for one in found]
+    assert sum(right) / len(right) > 0.7
