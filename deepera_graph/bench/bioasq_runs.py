@@ -196,11 +196,11 @@ def rerank(
         on_progress(len(done))
         return found
 
-    found = dict(
-        zip((each.id for each in questions), do_many(one, questions, _AT_ONCE), strict=True)
-    )
+    started = perf_counter()
+    results = do_many(one, questions, _AT_ONCE)
+    seconds = (perf_counter() - started) / max(len(questions), 1)
+    found = dict(zip((each.id for each in questions), results, strict=True))
     problems = {name: each.problems[0] for name, each in found.items() if each.outcome != "ok"}
-    seconds = sum(each.seconds for each in found.values()) / max(len(found), 1)
     judged = {name: each.runs["judged"] for name, each in found.items()}
     if search.roles is None:
         return Reranked(TimedRun(judged, seconds, problems), None)
