@@ -40,6 +40,7 @@ WITH_JSON = (
     "bench build",
     "bioasq read",
     "bioasq index",
+    "bioasq answer",
     "bioasq check",
     "bioasq evaluate",
     "cache stats",
