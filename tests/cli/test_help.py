@@ -39,6 +39,7 @@ WITH_JSON = (
     "bench build",
     "bioasq read",
     "bioasq index",
+    "bioasq tune",
     "bioasq check",
     "bioasq evaluate",
     "cache stats",
