@@ -17,6 +17,7 @@ from deepera_graph.text.questions import asks_yes_or_no
 
 YES = 0.5  # probability from which yes is said
 _OF_BEST = 0.75  # of the score of the best term, from which a term is in a list
+_OF_BEST_ALIKE = 0.5  # the same for one that is told as the best one is
 _MOST_LISTED = 10
 _SENTENCES = {"factoid": 2, "list": 3, "summary": 2}  # of an ideal answer
 
@@ -28,9 +29,13 @@ def extract_exact(task: AnswerTask) -> ExactAnswered:
     terms = find_terms(task["question"], task["snippets"])
     if task["type"] == "factoid":
         return ExactAnswered(names=[one.text for one in terms[:MOST_CANDIDATES]])
-    least = _OF_BEST * terms[0].score if terms else 0.0
-    listed = [one.text for one in terms[:_MOST_LISTED] if one.score >= least]
-    return ExactAnswered(names=_without_synonyms(listed, task["snippets"]))
+    best = terms[0].score if terms else 0.0
+    listed = [
+        one.text
+        for one in terms
+        if one.score >= best * (_OF_BEST_ALIKE if one.is_alike else _OF_BEST)
+    ]
+    return ExactAnswered(names=_without_synonyms(listed[:_MOST_LISTED], task["snippets"]))
 
 
 def _without_synonyms(names: Sequence[str], snippets: Sequence[str]) -> list[str]:

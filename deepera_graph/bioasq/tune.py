@@ -30,7 +30,7 @@ from deepera_graph.judges.cross_encoder.models import (
     package_versions,
     weights,
 )
-from deepera_graph.judges.onnx_export import INPUTS, quantize, silence, trace
+from deepera_graph.judges.cross_encoder.onnx_export import INPUTS, quantize, silence, trace
 from deepera_graph.judges.trained.model import sha256_of
 from deepera_graph.packages import call_foreign, check_extra, import_extra
 

@@ -52,6 +52,7 @@ COMMANDS = {  # and the module that each is a function of
     "bench build": "build",
     "bench natural": "bench",
     "bench mix": "bench",
+    "bench prompts": "bench",
     "bench realism": "bench",
     "bench study": "study",
     "bench report": "study",

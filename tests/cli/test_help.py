@@ -32,6 +32,7 @@ WITH_JSON = (
     "bench table",
     "bench natural",
     "bench mix",
+    "bench prompts",
     "bench multihop",
     "bench bioasq",
     "bench realism",
