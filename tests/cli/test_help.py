@@ -41,6 +41,7 @@ WITH_JSON = (
     "bioasq read",
     "bioasq index",
     "bioasq answer",
+    "bioasq tune",
     "bioasq check",
     "bioasq evaluate",
     "cache stats",
