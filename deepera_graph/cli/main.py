@@ -60,6 +60,7 @@ COMMANDS = {  # and the module that each is a function of
     "bioasq index": "bioasq.corpus",
     "bioasq search": "bioasq.search",
     "bioasq ensemble": "bioasq.search",
+    "bioasq tune": "bioasq.tune",
     "bioasq answer": "bioasq.answer",
     "bioasq check": "bioasq.evaluate",
     "bioasq evaluate": "bioasq.evaluate",

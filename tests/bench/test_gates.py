@@ -1,8 +1,11 @@
 """Each planted bad distractor is caught by its gate; prose passes."""
 
+from random import Random
+
 import pytest
 
 from deepera_graph.bench.build.answers import contains_answer
+from deepera_graph.bench.build.fluency import ProseModel
 from deepera_graph.bench.build.gates import (
     GATES,
     CandidateDistractor,
@@ -251,3 +254,18 @@ def test_what_an_answer_takes_from_the_question_gives_nothing_away():
 def test_names_of_gates_are_short_words():
     assert len(GATES) == 19
     assert all(name == name.lower() and " " not in name for name in GATES)
+
+
+def test_prose_on_another_subject_than_the_corpus_is_prose_and_its_words_at_random_are_not():
+    model = ProseModel.fit([GOLDEN, ANSWER])
+    words = GOOD.split()
+    assert model.measure_order(GOOD) > Gates().min_word_order
+    for seed in range(5):
+        Random(seed).shuffle(words)
+        assert model.measure_order(" ".join(words)) < Gates().min_word_order
+    assert model.measure_order("Too short to tell.") is None
+
+
+def test_words_in_no_order_are_caught():
+    assert failed_gates(candidate(word_order=0.1)) == ["no-prose"]
+    assert failed_gates(candidate(word_order=0.1), Gates(min_word_order=0)) == []

@@ -283,7 +283,7 @@ class _Build:
         return datasets
 
     def _draft_dataset(self, name: str, drafter: Drafter, corpus: Corpus) -> Drafts:
-        places = array("q", np.flatnonzero(corpus.kept()).tolist())
+        places = array("q", np.flatnonzero(corpus.kept()).astype(np.int64).tobytes())
         Random(f"{self._plan.seed} documents {name}").shuffle(places)
         before = self._progress.n_questions
         return io_loop.run(

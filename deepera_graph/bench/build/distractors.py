@@ -216,7 +216,7 @@ class DistractorWriter:
             others=[*(one.text for one in passed), *profile.samples],
             golden=[pair.golden.text],
             question=pair.question,
-            word_order=self._prose.measure_order(text) if self._prose else None,
+            word_order=self._prose.measure_order(text),
         )
         return text, (
             failed_gates(candidate, self._plan.gates) or await self._check_meaning(candidate)

@@ -252,7 +252,7 @@ def _group_connected(
 ) -> NDArray[np.bool_]:
     n = len(nearest.places)
     joined = (nearest.scores >= min_similarity - _ROUNDING) & (nearest.places != NOBODY)
-    rows = np.repeat(np.arange(n), joined.sum(axis=1))
+    rows = np.repeat(np.arange(n, dtype=np.int32), joined.sum(axis=1))
     edges = (np.ones(len(rows), np.int8), (rows, nearest.places[joined]))
     _, group = connected_components(csr_array(edges, shape=(n, n)), directed=False)
     kept: NDArray[np.bool_] = np.bincount(group)[group] >= min_size

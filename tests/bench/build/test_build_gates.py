@@ -1,10 +1,13 @@
 """Distractors that a model writes badly: found by their gate, written again, and recorded."""
 
+import json
 from random import Random
 
 import pytest
 
+from bench.build.lake_abstracts import lake_abstracts
 from bench.build.model_script import answer, line_of, n_tries, passage_for, step_of
+from deepera_graph.bench.build.corpus import Document
 from deepera_graph.bench.build.gates import EXPLANATIONS, GATES
 from deepera_graph.bench.build.plan import RejectedDistractor
 from deepera_graph.bench.data.instance import read_rows
@@ -119,6 +122,44 @@ def test_a_distractor_that_could_not_be_checked_is_not_taken(build_lakes):
     [row] = read_rows(built.folder / "rejected.jsonl", RejectedDistractor)
     assert row.reasons[0].startswith("unusable-check: ")
     assert built.manifest["datasets"]["lmqg"]["distractors"]["passed"] == 1
+
+
+CHERRY = (
+    "Cherry trees under street lamps flowered on day 104 and trees in unlit gardens on day 103 (p ="
+    " 0.62), so that lighting at night did not delay flowering in any of the four towns."
+)
+BLOSSOM = (
+    "In 60 cherries the first blossom opened on 9 April beside burning lamps and on 10 April in "
+    "the dark, a difference that was not significant (p = 0.74). Fruits were as many beside the "
+    "lamps as far from them, and leaves fell in the same week of November."
+)
+
+
+@pytest.mark.full
+def test_the_local_judge_finds_the_answer_of_a_yes_no_question_in_other_words(
+    build_lakes, tmp_path
+):
+    """No word of the answer is in it, and the model that checks sees nothing."""
+    asked = ["Does night lighting delay the flowering of cherry trees?", "did not delay flowering"]
+    pairs = tmp_path / "pairs.jsonl"
+    pairs.write_text(json.dumps({"document": "cherry", "pairs": [asked]}), encoding="utf-8")
+
+    def script(request):
+        if step_of(request) == "distractor" and n_tries(request) == 0:
+            return {"text": BLOSSOM}
+        return answer(request)
+
+    with ChatServer(script) as server:
+        built = build_lakes(
+            server,
+            documents=[*lake_abstracts(), Document(id="cherry", text=CHERRY)],
+            generators=(f"file:{pairs}",),
+            n_questions=1,
+            n_distractors=1,
+            min_group=1,
+        )
+    [row, *_] = read_rows(built.folder / "rejected.jsonl", RejectedDistractor)
+    assert (row.text, row.reasons) == (BLOSSOM, ("entails-answer",))
 
 
 def test_the_check_by_the_model_can_be_left_out(build_lakes):
