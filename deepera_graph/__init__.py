@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from langchain_deepera import DeepEraRetriever as DeepEraRetriever
     from langchain_deepera import EvidenceCrossEncoder as EvidenceCrossEncoder
     from langchain_deepera import EvidenceEmbeddings as EvidenceEmbeddings
+    from langchain_deepera import ScorerCompressor as ScorerCompressor
     from langchain_deepera import create_evidence_tool as create_evidence_tool
     from langchain_deepera import create_multihop_tool as create_multihop_tool
 
@@ -139,6 +140,7 @@ _OF_LANGCHAIN = (
     "DeepEraRetriever",
     "EvidenceCrossEncoder",
     "EvidenceEmbeddings",
+    "ScorerCompressor",
     "create_evidence_tool",
     "create_multihop_tool",
 )

@@ -9,7 +9,7 @@ from random import Random
 from statistics import fmean
 from typing import Any
 
-from deepera_graph.bench.bioasq import Progress
+from deepera_graph.bench.bioasq_runs import Progress
 from deepera_graph.bench.metrics.statistics import bootstrap_sums
 from deepera_graph.bench.studies.results import Cell, Column, Grid, StudyResult
 from deepera_graph.bench.table import MetricEstimate

@@ -12,14 +12,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from deepera_graph.bioasq.crashes import find_crashes
 from deepera_graph.bioasq.measures import (
     MAX_CANDIDATES,
     MAX_DOCUMENTS,
     MAX_ENTITIES,
     MAX_SNIPPETS,
     Phase,
+    check_phase,
 )
-from deepera_graph.bioasq.official import find_crashes, read_word
+from deepera_graph.bioasq.official import read_word
 from deepera_graph.bioasq.questions import (
     SNIPPET_KEYS,
     TYPES,
@@ -71,7 +73,10 @@ def check_submission(
     Raises:
         InputError: The file is no JSON, or has no questions.
         OSError: It cannot be read.
+        SettingsError: There is no such phase.
     """
+    if phase is not None:
+        check_phase(phase)
     entries = read_raw(path)
     asked = None if questions is None else {one.id: one for one in questions}
     wanted = _wanted(entries, phase)

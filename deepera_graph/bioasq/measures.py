@@ -12,7 +12,7 @@ F1 ranks snippets (http://participants-area.bioasq.org/general_information/Task1
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from unicodedata import normalize
 
 import numpy as np
@@ -21,9 +21,11 @@ from numpy.typing import NDArray
 from deepera_graph.bioasq.questions import ExactAnswer, Question, Snippet, read_pmid
 from deepera_graph.bioasq.rouge import MEASURES as ROUGE
 from deepera_graph.bioasq.rouge import rouge
+from deepera_graph.errors import SettingsError
 
 Floats = NDArray[np.float64]
 Phase = Literal["a", "b"]
+PHASES: tuple[Phase, ...] = get_args(Phase)
 MAX_DOCUMENTS = MAX_SNIPPETS = 10
 MAX_CANDIDATES, MAX_ENTITIES = 5, 100
 EPSILON = 1e-5  # what GMAP adds before the logarithm, so that one miss is not the end of it
@@ -314,6 +316,12 @@ def evaluate_ideal(
     return Evaluation("corrected", mean_measures("ideal", rows, names=ROUGE), missing)
 
 
+def check_phase(phase: str) -> None:
+    """Raise `SettingsError` unless it is ``a`` or ``b``."""
+    if phase not in PHASES:
+        raise SettingsError(f"phase must be one of {', '.join(PHASES)}, got {phase!r}")
+
+
 def evaluate_phase(
     golden: Iterable[Question], given: Iterable[Question], phase: Phase, *, stemmed: bool = False
 ) -> Evaluation:
@@ -326,8 +334,10 @@ def evaluate_phase(
         stemmed: Whether ROUGE stems words.
 
     Raises:
-        SettingsError: There are ideal answers, and the extra bioasq is not installed.
+        SettingsError: There is no such phase, or there are ideal answers and the extra bioasq is
+            not installed.
     """
+    check_phase(phase)
     asked, answers = [*golden], [*given]
     if phase == "a":
         parts = [evaluate_documents(asked, answers), evaluate_snippets(asked, answers)]

@@ -10,14 +10,15 @@ Source: BioASQ/Evaluation-Measures at 8c8e689, class `evaluation.EvaluatorTask1b
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import copysign, inf, isnan, log, nan
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
+from deepera_graph.bioasq.crashes import ENDS, OFFSETS, find_crashes
 from deepera_graph.bioasq.measures import (
     EPSILON,
     MAX_DOCUMENTS,
@@ -25,25 +26,17 @@ from deepera_graph.bioasq.measures import (
     Floats,
     Measure,
     Phase,
+    check_phase,
     distinct,
     mean_measure,
 )
-from deepera_graph.bioasq.questions import SNIPPET_KEYS, read_raw
+from deepera_graph.bioasq.questions import read_raw
 from deepera_graph.errors import InputError, SettingsError
 
 Edition = Literal[5, 8, 9]
 EDITIONS: tuple[Edition, ...] = (5, 8, 9)
 _COUNTED = ("yesno", "factoid", "list")  # types with a measure in phase B
 _DENOMINATOR = 10  # of average precision, in editions 3 to 7
-_OFFSETS = ("offsetInBeginSection", "offsetInEndSection")
-_ENDS = "at which the official evaluator ends"
-
-
-class Crash(NamedTuple):
-    """A field at which the evaluator ends with an exception, and why."""
-
-    field: str
-    message: str
 
 
 def evaluate_officially(
@@ -61,9 +54,10 @@ def evaluate_officially(
     Raises:
         InputError: The official evaluator ends with an exception, or a file is of another form;
             the message names the question and the field.
-        SettingsError: There is no such edition.
+        SettingsError: There is no such edition or phase.
         OSError: A file cannot be read.
     """
+    check_phase(phase)
     if edition not in EDITIONS:
         raise SettingsError(f"edition must be one of 5, 8 and 9, got {edition!r}")
     asked, answers = _read(golden), _first_of_each(_read(submission))
@@ -72,7 +66,7 @@ def evaluate_officially(
     if twice:
         raise InputError(f"{golden}: the id {twice[0]!r} stands there twice")
     if phase == "a":
-        measures = _measure_a(asked, answers, edition)
+        measures = _measure_a(asked, answers, edition, submission)
     else:
         measures = _measure_b(asked, answers, edition, submission)
     return Evaluation(f"official, edition {edition}", measures, missing)
@@ -133,7 +127,7 @@ def _to_entry(path: Path, number: int, fields: Any) -> _Entry:
     for crash in find_crashes(fields):
         raise InputError(f"{where}: {crash.field}: {crash.message}")
     if name is None:
-        raise InputError(f"{where}: id: there is none, {_ENDS}")
+        raise InputError(f"{where}: id: there is none, {ENDS}")
     entry = _Entry(id=_to_text(name), type=_to_text(fields.get("type", "")))
     entry.documents = distinct(map(_to_text, fields.get("documents", ())))
     entry.pieces = [_to_piece(one) for one in fields.get("snippets", ())]
@@ -150,7 +144,7 @@ def _to_piece(fields: Mapping[str, Any]) -> _Piece:
     first, last = (
         _to_text(fields.get(name, "")).partition(".") for name in ("beginSection", "endSection")
     )
-    begin, end = (int(float(fields.get(name, 0))) for name in _OFFSETS)
+    begin, end = (int(float(fields.get(name, 0))) for name in OFFSETS)
     return _Piece(
         document=_to_text(fields.get("document", "")),
         first=first[2] if first[1] else first[0],
@@ -175,76 +169,6 @@ def read_word(answer: str) -> str:
     return next((word for word in ("yes", "no") if word in plain), "none")
 
 
-def find_crashes(fields: Any) -> Iterator[Crash]:
-    """Yield what in a question ends the evaluator while it reads the file."""
-    if not isinstance(fields, Mapping):
-        yield Crash("question", f"expected an object, got {fields!r:.80}, {_ENDS}")
-        return
-    for name, value in fields.items():
-        yield from _crashes_of_field(name, value)
-
-
-def _crashes_of_field(name: str, value: Any) -> Iterator[Crash]:
-    if name in ("id", "type", "body") and not _is_text(value):
-        yield Crash(name, f"must be text, got {value!r:.80}, {_ENDS}")
-    elif name in ("documents", "snippets", "concepts", "triples") and not isinstance(value, list):
-        yield Crash(name, f"must be a list, got {value!r:.80}, {_ENDS}")
-    elif name == "documents":
-        wrong = [one for one in value if not _is_text(one)]
-        yield from (Crash(name, f"must hold texts, got {one!r:.80}, {_ENDS}") for one in wrong)
-    elif name == "snippets":
-        for number, one in enumerate(value, start=1):
-            yield from _crashes_of_snippet(f"snippet {number}", one)
-    elif name == "exact_answer":
-        yield from _crashes_of_exact(value)
-
-
-def _is_text(value: Any) -> bool:
-    """Say whether the evaluator's parser takes a value for text; numbers are some to it."""
-    return isinstance(value, str | int | float) and not isinstance(value, bool)
-
-
-def _is_offset(value: Any) -> bool:
-    if not _is_text(value):
-        return False
-    try:
-        return float(value) == int(float(value)) and abs(float(value)) < 2**31
-    except (ValueError, OverflowError):
-        return False
-
-
-def _crashes_of_snippet(where: str, fields: Any) -> Iterator[Crash]:
-    if not isinstance(fields, Mapping):
-        yield Crash(where, f"expected an object, got {fields!r:.80}, {_ENDS}")
-        return
-    for name, value in fields.items():
-        if name not in SNIPPET_KEYS:
-            known = ", ".join(SNIPPET_KEYS)
-            yield Crash(where, f"the key {name!r} is none of {known}, {_ENDS}")
-        elif name in _OFFSETS and not _is_offset(value):
-            yield Crash(where, f"{name} must be a whole number, got {value!r:.80}, {_ENDS}")
-        elif not _is_text(value):
-            yield Crash(where, f"{name} must be text, got {value!r:.80}, {_ENDS}")
-
-
-def _crashes_of_exact(exact: Any) -> Iterator[Crash]:
-    if isinstance(exact, str):
-        return
-    if not isinstance(exact, list):
-        wanted = 'text, or a list of lists such as [["iron"]]'
-        yield Crash("exact_answer", f"must be {wanted}, got {json.dumps(exact)[:80]}, {_ENDS}")
-        return
-    for names in exact:
-        if not isinstance(names, list):
-            got = json.dumps(names, ensure_ascii=False)[:80]
-            message = f"must be a list of lists, [[...]], got {got} in the outer one, {_ENDS}"
-            yield Crash("exact_answer", message)
-        elif not all(map(_is_text, names)):
-            wrong = next(one for one in names if not _is_text(one))
-            message = f"an inner list must hold texts alone, got {json.dumps(wrong)[:80]}, {_ENDS}"
-            yield Crash("exact_answer", message)
-
-
 def _first_of_each(entries: Iterable[_Entry]) -> dict[str, _Entry]:
     found: dict[str, _Entry] = {}
     for one in entries:
@@ -253,11 +177,16 @@ def _first_of_each(entries: Iterable[_Entry]) -> dict[str, _Entry]:
 
 
 def _measure_a(
-    asked: Sequence[_Entry], answers: Mapping[str, _Entry], edition: int
+    asked: Sequence[_Entry], answers: Mapping[str, _Entry], edition: int, path: Path
 ) -> dict[str, Measure]:
     pairs = [(one, answers[one.id]) for one in asked if one.id in answers]
-    for one in (entry for pair in pairs for entry in pair):
-        _merge(one.pieces)
+    for golden, given in pairs:
+        try:
+            _merge(golden.pieces)
+            _merge(given.pieces)
+        except IndexError as error:
+            message = f"{path}: question {given.id!r}: snippets: of those that overlap, some end"
+            raise InputError(f"{message} before they begin, {ENDS}") from error
     every = edition < 9
     documents = {
         golden.id: _document_row(golden, given, edition)
@@ -269,7 +198,7 @@ def _measure_a(
         for golden, given in pairs
         if every or golden.pieces
     }
-    return _measures_a("documents", documents) | _measures_a("snippets", snippets)
+    return _phase_a_means("documents", documents) | _phase_a_means("snippets", snippets)
 
 
 _Row = tuple[float, float, float, float]  # precision, recall, F1, average precision
@@ -296,7 +225,7 @@ def _denominator(golden: Sequence[Any], edition: int) -> float:
 
 def _snippet_row(golden: _Entry, given: _Entry, edition: int) -> _Row:
     if not given.pieces:
-        return 0.0, 0.0, 0.0, (_divide(0, _denominator(golden.pieces, edition)))
+        return 0.0, 0.0, 0.0, _divide(0, _denominator(golden.pieces, edition))
     overlap = sum(
         one.overlap(other)
         for one in given.pieces
@@ -306,7 +235,7 @@ def _snippet_row(golden: _Entry, given: _Entry, edition: int) -> _Row:
     n_given, n_golden = (sum(one.size for one in side.pieces) for side in (given, golden))
     precision = overlap / n_given if n_given else 0.0
     recall = overlap / n_golden if n_golden else 0.0
-    f1 = (_harmonic(precision, recall)) if precision or recall else 0.0
+    f1 = _harmonic(precision, recall) if precision or recall else 0.0
     return precision, recall, f1, _snippet_precision(golden, given, edition)
 
 
@@ -322,7 +251,11 @@ def _snippet_precision(golden: _Entry, given: _Entry, edition: int) -> float:
 
 
 def _merge(pieces: list[_Piece]) -> None:
-    """Merge snippets of one document and section that overlap, each into the first of them."""
+    """Merge snippets of one document and section that overlap, each into the first of them.
+
+    Those that end before they begin can be merged into one further down, and make the list too
+    short for its place: an IndexError, here as in the evaluator.
+    """
     place = 0
     while place < len(pieces):
         other = 0
@@ -357,7 +290,7 @@ def _measure_b(
             continue
         where = f"question {golden.id!r}"
         if given is None:
-            raise InputError(f"{path}: {where} is not answered, {_ENDS} in phase B")
+            raise InputError(f"{path}: {where} is not answered, {ENDS} in phase B")
         found[golden.type][golden.id] = _ROWS[golden.type](golden, given, f"{path}: {where}")
     factoids, lists = found["factoid"], found["list"]
     return {
@@ -370,9 +303,9 @@ def _measure_b(
 def _yes_no_row(golden: _Entry, given: _Entry, where: str) -> tuple[bool, bool]:
     """Return whether the golden answer is yes, and whether the given one is right."""
     if golden.word is None:
-        raise InputError(f"{where}: the golden exact_answer is neither yes nor no, {_ENDS}")
+        raise InputError(f"{where}: the golden exact_answer is neither yes nor no, {ENDS}")
     if given.has_exact and given.word is None:
-        raise InputError(f"{where}: exact_answer: a list cannot answer yes or no, {_ENDS}")
+        raise InputError(f"{where}: exact_answer: a list cannot answer yes or no, {ENDS}")
     return golden.word == "yes", given.has_exact and golden.word == given.word
 
 
@@ -404,7 +337,7 @@ _ROWS: Mapping[str, Any] = {"yesno": _yes_no_row, "factoid": _factoid_row, "list
 
 def _need_golden(golden: _Entry, found: Sequence[str], where: str) -> None:
     if found and not golden.has_exact:
-        raise InputError(f"{where}: the golden set has no exact_answer, {_ENDS}")
+        raise InputError(f"{where}: the golden set has no exact_answer, {ENDS}")
 
 
 def _take(entities: list[list[str]], names: Sequence[str]) -> bool:
@@ -454,7 +387,7 @@ def _columns(
     return made
 
 
-def _measures_a(what: str, rows: Mapping[str, _Row]) -> dict[str, Measure]:
+def _phase_a_means(what: str, rows: Mapping[str, _Row]) -> dict[str, Measure]:
     """Return the means; of an average precision that is no number the evaluator makes 0."""
     names = ("precision", "recall", "f1", "map")
     numbers = np.array([*rows.values()], dtype=np.float64).reshape(-1, len(names))

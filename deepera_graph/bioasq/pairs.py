@@ -24,12 +24,11 @@ from deepera_graph.bioasq.measures import MAX_DOCUMENTS, average_precision
 from deepera_graph.bioasq.questions import Question, read_pmid
 from deepera_graph.bioasq.runs import Run
 from deepera_graph.bioasq.search_steps import Retrieve, SearchSettings, SearchState, document_id
-from deepera_graph.errors import InputError, SettingsError, StoreError
+from deepera_graph.bioasq.tuning_plan import PARTS, check_shares
+from deepera_graph.errors import InputError, StoreError
 from deepera_graph.judges.cross_encoder.models import with_title
 from deepera_graph.text.groups import find_groups
 
-PARTS = ("train", "validation", "test")
-SHARES = (80.0, 10.0, 10.0)  # of questions, in per cent
 N_CANDIDATES = 100
 _OBJECT_ID = re.compile(r"[0-9a-f]{24}")
 _FIRST_YEAR = 2012  # of BioASQ; an id that says an earlier one is no time
@@ -105,24 +104,6 @@ def split_questions(
         in_test=len(golden) - len(left),
         without_documents=len(questions) - len(golden),
     )
-
-
-def check_shares(shares: Sequence[float] | None, *, has_test: bool) -> tuple[float, ...]:
-    """Return the shares of the three parts; a `SettingsError` if they are none."""
-    if shares is None:
-        return (SHARES[0] + SHARES[2], SHARES[1], 0.0) if has_test else SHARES
-    checked = tuple(map(float, shares))
-    fits = len(checked) == len(PARTS) and all(math.isfinite(one) and one >= 0 for one in checked)
-    if not fits or not checked[0] or not checked[1]:
-        raise SettingsError(
-            "shares must be three numbers >= 0, those of training and validation above 0, "
-            f"got {shares!r}"
-        )
-    if has_test and checked[2]:
-        raise SettingsError(
-            f"with a test set of its own the last share must be 0, got {checked[2]:g}"
-        )
-    return checked
 
 
 def question_key(body: str) -> str:
@@ -324,23 +305,6 @@ def _pairs_of(pool: QuestionPool, ratio: float | None, random: Random) -> list[T
     return [
         TrainingPair(pool.id, pool.question, one, int(one.pmid in pool.golden)) for one in chosen
     ]
-
-
-def read_ratio(text: str) -> float | None:
-    """Return how many negatives there are for a golden document: ``1:4`` is 4, ``all`` None.
-
-    Raises:
-        SettingsError: It is neither ``all`` nor two numbers above 0.
-    """
-    plain = text.strip()
-    if plain == "all":
-        return None
-    found = re.fullmatch(r"(\d{1,4}):(\d{1,4})", plain)
-    if found is None or not int(found[1]) or not int(found[2]):
-        raise SettingsError(
-            f"a ratio must be golden documents to negatives, as 1:1 or 1:4, or all, got {text!r}"
-        )
-    return int(found[2]) / int(found[1])
 
 
 def write_pairs(path: Path, pairs: Iterable[TrainingPair]) -> int:

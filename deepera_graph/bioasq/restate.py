@@ -18,9 +18,7 @@ _HEAD = re.compile(
     rf"(?P<asked>(?:{'|'.join(_AUXILIARIES)})\s.+)$",
     re.IGNORECASE | re.DOTALL,
 )
-_PRONOUNS_TEXT = """
-    it they this these that those
-    """
+_PRONOUNS_TEXT = "it they we you he she i"
 _PRONOUNS = frozenset(_PRONOUNS_TEXT.split())
 _DETERMINERS_TEXT = """
     a an the this that these those its their his her our your any some all each every no both
@@ -169,7 +167,7 @@ def _third_person(verb: str) -> str:
 def _find_predicate(auxiliary: str, words: list[str]) -> int | None:
     """Return where the predicate begins; None if that cannot be told."""
     plain = [one.lower().strip(",;:()\"'") for one in words]
-    if plain[0] in _PRONOUNS and (len(plain) < 2 or auxiliary in ("is", "are", "was", "were")):
+    if plain[0] in _PRONOUNS:
         return 1
     weigh = _weigh_adjective if auxiliary in _BEING else _weigh_verb
     scored = [(weigh(plain, place) - 0.06 * place, place) for place in range(1, len(plain))]

@@ -27,7 +27,7 @@ from deepera_graph.multihop.step_search import as_search, named_errors
 from deepera_graph.pipeline.state import Update, append
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult, describe_failures
-from deepera_graph.retrieval.search import FUSIONS, Fusion, fuse
+from deepera_graph.retrieval.search import DENSE_WEIGHT, FUSIONS, Fusion, fuse
 from deepera_graph.retrieval.word_index import name_passage
 from deepera_graph.schema import Window
 from deepera_graph.settings import check_at_least, read_fields
@@ -46,7 +46,7 @@ class SearchSettings:
         depth: Documents retrieved, >= 1 (BioASQ 13b: 1000, 2000, 5000).
         fusion: How a hybrid collection joins its two rankings; see `PassageStore.search`.
         judged: Documents that the judge scores, the best of the first stage, >= 1.
-        first_weight: Of the first stage's score, whose best is 1, beside the log odds of the
+        first_weight: Of the first stage's score, which is at most 1, beside the log odds of the
             judge's; >= 0, and with 0 the judge's score alone counts. None is 0, but for the local
             judge, which is joined with the first stage and with how closely a document follows the
             question (`local_order.value_of`).
@@ -201,13 +201,24 @@ def document_id(passage: Document) -> str:
     return name_document(name.removesuffix(f"#{part}") if part is not None else name)
 
 
+# The best first-stage score of a question: 1 where scores are fused, else what one ranking of the
+# two contributes there, as scores that fall faster would count for more beside a judge.
+_BEST = {
+    "fused": 1.0,
+    "sparse": 1 - DENSE_WEIGHT,
+    "dense": DENSE_WEIGHT,
+    "hybrid": 1 - DENSE_WEIGHT,  # fused by ranks
+}
+
+
 class Retrieve(Runnable[SearchState, Update]):
     """Looks for documents by the question, and by the query if there is one."""
 
     def __init__(self, source: Any, settings: SearchSettings) -> None:
-        is_hybrid = getattr(source, "mode", None) == "hybrid"
-        how = {"fusion": settings.fusion} if is_hybrid else {}
+        mode = getattr(source, "mode", None)
+        how = {"fusion": settings.fusion} if mode == "hybrid" else {}
         self._depth, self._source = settings.depth, as_search(source, settings.depth, **how)
+        self._best = _BEST.get("fused" if how.get("fusion") == "scores" else str(mode), 1.0)
 
     def invoke(
         self, input: SearchState, config: RunnableConfig | None = None, **kwargs: Any
@@ -233,7 +244,7 @@ class Retrieve(Runnable[SearchState, Update]):
 
     def _update(self, found: Sequence[Sequence[Document]]) -> Update:
         passages = _join([_keep_distinct(one) for one in found])[: self._depth]
-        scores = first_scores(passages)
+        scores = first_scores(passages, best=self._best)
         pairs = [[document_id(one), score] for one, score in zip(passages, scores, strict=True)]
         return {"passages": passages, "retrieved": pairs, "judged": pairs}
 
@@ -268,13 +279,13 @@ def _join(found: Sequence[list[Document]]) -> list[Document]:
     ]
 
 
-def first_scores(passages: Sequence[Document]) -> list[float]:
-    """Return the first-stage scores of a ranking, its best as 1; by rank where one has none."""
+def first_scores(passages: Sequence[Document], *, best: float = 1.0) -> list[float]:
+    """Return the first-stage scores of a ranking, scaled to their *best*; by rank without any."""
     given = [one.metadata.get("retrieval_score") for one in passages]
     known = [float(one) for one in given if isinstance(one, int | float)]
     if len(known) < len(given) or not known or max(known) <= 0:
-        return [(len(given) - place) / len(given) for place in range(len(given))]
-    return [one / max(known) for one in known]
+        return [best * (len(given) - place) / len(given) for place in range(len(given))]
+    return [best * one / max(known) for one in known]
 
 
 def _no_documents(error: DeepEraError) -> Update:

@@ -76,17 +76,18 @@ _FORMS: Final = {  # of what a question asks for, how names of it look
 _GENERAL_TEXT = """
     patient patients study studies result results analysis group groups effect effects case
     cases trial trials data finding findings use role type types number level levels
-    expression treatment evidence number method methods conclusion conclusions background
-    objective aim assay assays control controls subject subjects participant participants
-    adult adults child children woman women man men mouse mice rat rats cell cells year years
-    month months week weeks day days hour hours minute minutes time change changes difference
-    differences increase decrease rate rates risk report reports review literature author
-    authors association model models development disease gene protein enzyme drug addition
-    present total significant human humans people individual individuals volunteers sample
-    samples presence absence adolescents infants elderly species function functions process
-    activity form forms part parts example examples approach use outcome outcomes response
-    mechanism mechanisms factor factors most many several various different new novel other
-    such further first second third important common possible major main high higher low lower
+    expression treatment evidence method methods conclusion conclusions background objective
+    aim assay assays control controls subject subjects participant participants adult adults
+    child children woman women man men mouse mice rat rats cell cells year years month months
+    week weeks day days hour hours minute minutes time change changes difference differences
+    increase decrease rate rates risk report reports review literature author authors
+    association model models development disease gene protein enzyme drug addition present
+    total significant human humans people individual individuals volunteers sample samples
+    presence absence adolescents infants elderly species function functions process activity
+    form forms part parts example examples approach outcome outcomes response mechanism
+    mechanisms factor factors most many several various different new novel other such further
+    first second third important common possible major main high higher low lower alone member
+    members nm µm μm mm cm mg kg ml mmol percent together overall mean median
     """
 _GENERAL = frozenset(stem(one) for one in _GENERAL_TEXT.split()) | frozenset(_GENERAL_TEXT.split())
 _BREAKERS_TEXT = """
@@ -107,14 +108,20 @@ _NOT_VERBS = frozenset(_NOT_VERBS_TEXT.split())
 _LONGEST = 6  # tokens of a name
 _LEAST = 2  # letters of a name
 _ALIKE = 0.6  # what a word in common with the best term, before it, is worth
+_LISTED: Final = re.compile(r"\s*(?:[,;/]|,?\s+(?:and|or|as well as))\s*(?:the\s+)?")
+_BESIDE = 0.1  # how much less is worth what is listed with a better term
 _NEAR = 8  # tokens within which a word of the question counts
 
 
 class Term(NamedTuple):
-    """A name or number that may answer, as it is written, and how much speaks for it."""
+    """A name or number that may answer, as it is written, and how much speaks for it.
+
+    `is_alike`: whether it stands somewhere after the same word as the best one.
+    """
 
     score: float
     text: str
+    is_alike: bool = False
 
 
 class _Seen(NamedTuple):
@@ -123,6 +130,7 @@ class _Seen(NamedTuple):
     before: str  # the word before it, in lower case
     nearness: float
     sentence_share: float
+    series: tuple[str, ...] = ()  # it and what it is listed with, in lower case
 
 
 def find_terms(question: str, snippets: Sequence[str]) -> list[Term]:
@@ -141,19 +149,28 @@ def find_terms(question: str, snippets: Sequence[str]) -> list[Term]:
     terms = [_weigh(found, form, len(snippets)) for found in seen.values()]
     ranked = sorted(terms, key=lambda one: (-one.score, one.text.lower()))
     if ranked:
-        ranked = _favour_alike(ranked, seen)
+        ranked = _favour_alike(_raise_series(ranked, seen), seen)
     return _without_parts(ranked)
+
+
+def _raise_series(ranked: Sequence[Term], seen: Mapping[str, Sequence[_Seen]]) -> list[Term]:
+    """Raise what is listed with a better term nearly to its score: both answer, or neither does."""
+    scores = {one.text.lower(): one.score for one in ranked}
+    best = {
+        name: max(scores[other] for one in found for other in (*one.series, name))
+        for name, found in seen.items()
+    }
+    raised = [Term(max(one.score, best[one.text.lower()] - _BESIDE), one.text) for one in ranked]
+    return sorted(raised, key=lambda one: (-one.score, one.text.lower()))
 
 
 def _favour_alike(ranked: Sequence[Term], seen: Mapping[str, Sequence[_Seen]]) -> list[Term]:
     """Raise terms that stand after the same word as the best: what is listed is told alike."""
     after = {one.before for one in seen[ranked[0].text.lower()]} - {"", ",", "and", "or"}
+    alike = [any(each.before in after for each in seen[one.text.lower()]) for one in ranked]
     raised = [
-        Term(
-            one.score + _ALIKE * any(each.before in after for each in seen[one.text.lower()]),
-            one.text,
-        )
-        for one in ranked
+        Term(one.score + _ALIKE * is_alike, one.text, is_alike)
+        for one, is_alike in zip(ranked, alike, strict=True)
     ]
     return sorted(raised, key=lambda one: (-one.score, one.text.lower()))
 
@@ -189,13 +206,32 @@ def _find_phrases(asked: set[str], snippets: Sequence[str]) -> Iterator[_Seen]:
             roots = [stem(one.group().lower()) for one in tokens]
             share = len(asked.intersection(roots)) / (len(asked) or 1)
             places = [place for place, one in enumerate(roots) if one in asked]
-            for begin, end in _runs(sentence.text, tokens, roots, asked):
+            runs = [*_runs(sentence.text, tokens, roots, asked)]
+            texts = [
+                sentence.text[tokens[begin].start() : tokens[end - 1].end()] for begin, end in runs
+            ]
+            series = _series(sentence.text, tokens, runs)
+            for (begin, end), text, listed in zip(runs, texts, series, strict=True):
                 near = min(
                     (max(begin - place, place - end + 1, 1) for place in places), default=_NEAR
                 )
-                text = sentence.text[tokens[begin].start() : tokens[end - 1].end()]
                 before = tokens[begin - 1].group().lower() if begin else ""
-                yield _Seen(text, number, before, 1 / min(near, _NEAR), share)
+                with_it = tuple(texts[place].lower() for place in listed)
+                yield _Seen(text, number, before, 1 / min(near, _NEAR), share, with_it)
+
+
+def _series(
+    text: str, tokens: Sequence[re.Match[str]], runs: Sequence[tuple[int, int]]
+) -> list[list[int]]:
+    """Return for each phrase the places of those it is listed with, as in ``a, b and c``."""
+    groups: list[list[int]] = []
+    for place, (begin, _) in enumerate(runs):
+        last = tokens[runs[place - 1][1] - 1].end() if place else 0
+        if place and _LISTED.fullmatch(text[last : tokens[begin].start()]):
+            groups[-1].append(place)
+        else:
+            groups.append([place])
+    return [group for group in groups for _ in group]
 
 
 def _runs(

@@ -97,6 +97,13 @@ class MixOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PromptOptions:
+    """What counts as done."""
+
+    strict: bool = opt("End with code 1 if anything was not done as asked.", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class RealismOptions:
     """What is looked at, and where the report goes."""
 
@@ -403,6 +410,35 @@ def mix(
             f"{f'; the data had too little noise: {missing} are missing' if missing else ''}"
         ),
     )
+
+
+def prompts(
+    *,
+    chosen: PromptOptions,
+    chat: options.ChatOptions,
+    cache: options.CacheOptions,
+    budget: options.BudgetOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Say whether a chat model does what the prompts ask, on questions with known outputs."""
+    with needing("bench", "bench"):
+        from deepera_graph.bench.fidelity import check_fidelity, fidelity_table, plain_fidelity
+        from deepera_graph.budget import Budget, Meter, with_meter
+        from deepera_graph.cli.opening import chat_backend, judgements_of
+        from deepera_graph.reranker import EvidenceReranker
+
+    if not chat.model:
+        raise SettingsError("bench prompts needs a chat model, e.g. --model openai:gpt-5-mini")
+    backend = chat_backend(chat)
+    config = with_meter({}, Meter(Budget(**given(budget)) if given(budget) else None))
+    with (
+        judgements_of(backend, cache.cache) as kept,
+        progress_bar("asking", hidden=output.quiet),
+    ):
+        found = check_fidelity(EvidenceReranker(backend, cache=kept), config=config)
+    tell(output, plain_fidelity(found), lambda: fidelity_table(found))
+    if chosen.strict and any(one.first_wrong for one in found):
+        raise typer.Exit(SOME_FAILED)
 
 
 def realism(

@@ -10,12 +10,13 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from deepera_graph.budget import meter_of
 from deepera_graph.errors import AnswerError, InputError, RoleError
 from deepera_graph.judges.base import window_key
+from deepera_graph.judges.heuristic.topicality import is_general, rarity
 from deepera_graph.passages import check_question, judged_windows, read_passages, shown_text
 from deepera_graph.pipeline.state import State, Update
 from deepera_graph.schema import Intent, IntentFields, IntentTask, Window, intent_fields
 from deepera_graph.settings import Settings, suggest_name
 from deepera_graph.text.records import CANDIDATE_FIELDS, QUESTION_FIELDS
-from deepera_graph.text.words import STOP_WORDS
+from deepera_graph.text.words import STOP_WORDS, stem
 from deepera_graph.usage import Usage
 
 UNKNOWN: IntentFields = {
@@ -28,6 +29,13 @@ _PLACEHOLDERS = frozenset(
     {"n/a", "na", "none", "null", "unknown", "unspecified", "string", "topic", "entity", "other"}
     | {"general", "various", "not specified", "entity_type", "kind: name"}
 )
+_ANY_TOPIC = frozenset(
+    {"science", "sciences", "scientific", "research", "study", "studies", "academic", "knowledge"}
+    | {"literature", "information", "question", "general", "topic", "domain", "field"}
+)
+# By `rarity`: in more than 7 % of 22,613 documents of several sciences, and in less than 3 %.
+_COMMON, _TELLING = 0.27, 0.35
+_MOST_NAMED = 5
 _STEM_LENGTH = 4
 _KEYS = {"question": QUESTION_FIELDS, "passages": CANDIDATE_FIELDS}  # and what others call them
 
@@ -49,14 +57,44 @@ def on_failure(state: State, error: RoleError) -> Update:
 
 
 def find_problem(question: str, intent: Intent) -> str:
-    """Say why an intent is useless, or nothing: blank or placeholder fields, foreign entities."""
+    """Say why an intent is useless, or nothing.
+
+    Fields are blank or placeholders, entities are none of the question's, or both are so general
+    that they would fit any question: a topic such as "scientific research", entities such as
+    "population: patients" where the question names something rarer.
+    """
     for name in ("topic", "entity_type"):
         value = getattr(intent, name).strip().lower()
         if value in _PLACEHOLDERS or not re.search(r"\w", value):
             return f"{name} is empty or a placeholder: {getattr(intent, name)!r}"
+    topic = _words(intent.topic)
+    if topic and topic <= _ANY_TOPIC:
+        return f"topic fits any question: {intent.topic!r}"
     if not _share_a_word(intent.entity_type, question):
         return f"entity_type names nothing from the question: {intent.entity_type!r}"
+    telling = _unnamed_words(question, intent.entity_type)
+    if telling:
+        return (
+            f"entity_type is too general: {intent.entity_type!r} names none of {', '.join(telling)}"
+        )
     return ""
+
+
+def _unnamed_words(question: str, entities: str) -> list[str]:
+    """Return the telling words of a question whose entities name nothing but common ones."""
+    asked, named = _words(question), _beginnings(entities)
+    shared = [word for word in asked if word[:_STEM_LENGTH] in named]
+    if not shared or not all(map(_is_common, shared)):
+        return []
+    return sorted(word for word in asked if word.isalpha() and _is_telling(word))[:_MOST_NAMED]
+
+
+def _is_common(word: str) -> bool:
+    return is_general(word) or rarity(stem(word)) < _COMMON
+
+
+def _is_telling(word: str) -> bool:
+    return word.isascii() and not is_general(word) and rarity(stem(word)) > _TELLING
 
 
 class GuardedIntent(Runnable[IntentTask, Intent]):

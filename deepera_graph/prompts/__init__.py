@@ -5,16 +5,18 @@ same wherever they stand: `$rubric` and `$summary_rules` are files, `$intent_kin
 `$answer_types` are written from the classes in `deepera_graph.schema`.
 
 A field (`law.toml`, `medicine.toml`, `finance.toml`, or a file of your own) has lists of rules for
-the roles ``intent``, ``score``, ``summarize`` and ``answer``; they are added to the prompts.
+the roles ``intent``, ``score``, ``summarize`` and ``answer``; they are added to the prompts. Its
+``vocabulary`` has, by intent class, the words with which the field asks for it.
 
 Source:
     The rules of the fields are ours. Whether the method carries over to other fields is an open
     question of the DeepEra study; this makes it one that can be tried.
 """
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from importlib.resources import files
@@ -25,7 +27,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from deepera_graph.errors import PromptError, SettingsError
-from deepera_graph.schema import ANSWER_TYPES, INTENT_KINDS
+from deepera_graph.schema import ANSWER_TYPES, INTENT_KINDS, IntentKind
 from deepera_graph.settings import suggest_value
 
 NAMES = ("finance", "law", "medicine")
@@ -100,9 +102,11 @@ class Domain:
         score: Rules for judging a passage.
         summarize: Rules for shortening one.
         answer: Rules for answering.
+        vocabulary: Words and phrases of the field by the intent class that they ask for; added to
+            the rules for reading a question.
 
     Raises:
-        SettingsError: There is no rule, or one is not a text.
+        SettingsError: There is no rule, one is not a text, or an intent class is unknown.
     """
 
     name: str
@@ -110,32 +114,74 @@ class Domain:
     score: tuple[str, ...] = ()
     summarize: tuple[str, ...] = ()
     answer: tuple[str, ...] = ()
+    vocabulary: Mapping[IntentKind, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._check_vocabulary()
         for role in NODES:
             rules = getattr(self, role)
             if isinstance(rules, str) or not all(isinstance(one, str) and one for one in rules):
                 raise SettingsError(f"domain {self.name!r}: {role} must be a list of rules")
             object.__setattr__(self, role, tuple(rules))
-        if not any(getattr(self, role) for role in NODES):
+        if not (self.vocabulary or any(getattr(self, role) for role in NODES)):
             raise SettingsError(f"domain {self.name!r} has no rule for {', '.join(NODES)}")
+
+    def _check_vocabulary(self) -> None:
+        given: object = self.vocabulary
+        if not isinstance(given, Mapping):
+            raise SettingsError(f"domain {self.name!r}: vocabulary must be words by intent class")
+        for kind, words in given.items():
+            if kind not in INTENT_KINDS:
+                raise SettingsError(
+                    f"domain {self.name!r}: intent classes are {', '.join(INTENT_KINDS)}, got "
+                    f"{kind!r}"
+                )
+            if isinstance(words, str) or not all(isinstance(one, str) and one for one in words):
+                raise SettingsError(f"domain {self.name!r}: vocabulary[{kind!r}] must be a list")
+        kept = {kind: tuple(words) for kind, words in given.items()}
+        object.__setattr__(self, "vocabulary", kept)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that `load_domain` reads."""
-        return {
+        plain = {
             name: list(value) if name in NODES else value
             for name, value in asdict(self).items()
             if value
         }
+        if self.vocabulary:
+            plain["vocabulary"] = {kind: list(words) for kind, words in self.vocabulary.items()}
+        return plain
+
+    def find_intent(self, question: str) -> IntentKind | None:
+        """Return the intent class whose words stand first in a question; None if none does."""
+        text = " ".join(question.lower().split())
+        places = {
+            kind: min(found)
+            for kind, words in self.vocabulary.items()
+            if (found := [at.start() for one in words if (at := _find_phrase(one, text))])
+        }
+        return min(places, key=places.__getitem__, default=None)
 
     def add_rules(self, role: str, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         """Return the messages of a role with its rules at the end of the first, the system's."""
-        rules = getattr(self, role)
+        rules = [*getattr(self, role), *(self._explain_vocabulary() if role == "intent" else [])]
         if not rules:
             return list(messages)
         first = messages[0]
         text = "\n".join((f"In this field ({self.name}):\n", *(f"- {rule}" for rule in rules)))
         return [first.model_copy(update={"content": f"{first.content}\n\n{text}"}), *messages[1:]]
+
+    def _explain_vocabulary(self) -> list[str]:
+        """Return the vocabulary as rules for reading a question, one an intent class."""
+        return [
+            f'"{kind}" is asked for with words such as: {", ".join(words)}.'
+            for kind, words in self.vocabulary.items()
+        ]
+
+
+def _find_phrase(phrase: str, text: str) -> "re.Match[str] | None":
+    """Find a phrase at the beginning of a word, whatever its ending."""
+    return re.search(rf"\b{re.escape(phrase.lower())}", text)
 
 
 def load_domain(domain: Domain | Mapping[str, Any] | str | Path) -> Domain:

@@ -125,7 +125,7 @@ def fuse(rankings: Iterable[Sequence[str]], *, k: int = RRF_K) -> dict[str, floa
 
 Fusion = Literal["ranks", "scores"]
 FUSIONS: tuple[Fusion, ...] = get_args(Fusion)
-DENSE_WEIGHT = 0.7  # of the cosine beside BM25; docs/bioasq.md says how it was chosen
+DENSE_WEIGHT = 0.7  # of the cosine beside BM25; docs/bioasq-search.md says how it was chosen
 _LEAST = {DENSE_NAME: -1.0, SPARSE_NAME: 0.0}  # what a cosine and a BM25 score are at least
 
 
@@ -267,7 +267,7 @@ def rank_points(
     """
     if store.retrieval_mode != RetrievalMode.HYBRID:
         return _find_best(store, probes[0], k, conditions) if probes else []
-    depth = max(FUSED_PER_RESULT * k, FUSED_AT_LEAST)
+    depth = max(FUSED_PER_RESULT * k if fusion == "ranks" else k, FUSED_AT_LEAST)
     rankings = [_find_best(store, probe, depth, conditions) for probe in probes]
     points = {found.name: found.point for ranking in rankings for found in ranking}
     if fusion == "ranks":

@@ -25,6 +25,7 @@ from deepera_graph.training.direction import fit_model, read_labelled
 from deepera_graph.training.weights import import_package
 
 N_FOLDS: Final = 10
+N_DIVISIONS: Final = 5  # into folds, for what depends much on it
 L2 = 40.0  # on features of unit variance
 SENTENCE_L2 = 30.0
 FEWEST: Final = 5  # questions that must have a feature
@@ -72,19 +73,19 @@ def fit_yes_no(described: Sequence[Mapping[str, float]], is_yes: Sequence[bool])
     return YesNoModel(round(bias, DIGITS), {name: one for name, one in kept.items() if one})
 
 
-def fold_of(question: Question) -> int:
-    """Return in which fold a question is, by a hash of its id."""
-    return int(digest(question.id)[:8], 16) % N_FOLDS
+def fold_of(question: Question, division: int = 0) -> int:
+    """Return in which fold a question is, by a hash of its id and the number of the division."""
+    return int(digest(f"{division} {question.id}")[:8], 16) % N_FOLDS
 
 
 def cross_validate_yes_no(
-    questions: Sequence[Question], described: Sequence[Mapping[str, float]]
+    questions: Sequence[Question], described: Sequence[Mapping[str, float]], division: int = 0
 ) -> list[float]:
     """Return how likely yes is for each question, by weights that were fitted without its fold.
 
     Those that are not answered by yes or no get one, too, and are fitted on nowhere.
     """
-    folds = [fold_of(one) for one in questions]
+    folds = [fold_of(one, division) for one in questions]
     likely = [0.0] * len(questions)
     for fold in range(N_FOLDS):
         others = [
@@ -112,30 +113,39 @@ def macro_f1(is_yes: Sequence[bool], said_yes: Sequence[bool]) -> float:
     return sum(both) / 2
 
 
-def measure_yes_no(questions: Sequence[Question], likely: Sequence[float]) -> dict[str, Any]:
-    """Return what the probabilities of yes reach on questions for yes or no."""
-    pairs = [
-        (one.exact_answer == "yes", each >= YES)
-        for one, each in zip(questions, likely, strict=True)
-        if one.type == "yesno"
-    ]
-    is_yes, said = [one for one, _ in pairs], [one for _, one in pairs]
+def measure_yes_no(
+    questions: Sequence[Question], divisions: Sequence[Sequence[float]]
+) -> dict[str, Any]:
+    """Return what the probabilities of yes reach on questions for yes or no.
+
+    Each of the *divisions* into folds has a probability for every question; the mean is given.
+    """
+    places = [place for place, one in enumerate(questions) if one.type == "yesno"]
+    is_yes = [questions[place].exact_answer == "yes" for place in places]
+    said = [[likely[place] >= YES for place in places] for likely in divisions]
+    right = [np.mean(np.array(is_yes) == np.array(one)) for one in said]
     return {
-        "questions": len(pairs),
+        "questions": len(places),
         "folds": N_FOLDS,
-        "macro_f1": round(macro_f1(is_yes, said), 3),
-        "accuracy": round(float(np.mean(np.array(is_yes) == np.array(said))), 3),
-        "always_yes": round(macro_f1(is_yes, [True] * len(pairs)), 3),
+        "divisions": len(divisions),
+        "macro_f1": round(float(np.mean([macro_f1(is_yes, one) for one in said])), 3),
+        "accuracy": round(float(np.mean(right)), 3),
+        "always_yes": round(macro_f1(is_yes, [True] * len(places)), 3),
     }
 
 
 def fit_sentences(tables: Sequence[Doubles], gains: Sequence[Doubles]) -> Doubles:
-    """Return weights of features: a ridge regression of what sentences add."""
-    table, gain = np.vstack(tables), np.concatenate(gains)
+    """Return weights of features: a ridge regression of what sentences add.
+
+    Features and gains are those beside the mean of their question, as only its own sentences are
+    ever compared.
+    """
+    table = np.vstack([one - one.mean(axis=0) for one in tables])
+    gain = np.concatenate([one - one.mean() for one in gains])
     spread = table.std(axis=0) + 1e-9
-    unit = (table - table.mean(axis=0)) / spread
+    unit = table / spread
     gram = unit.T @ unit + SENTENCE_L2 * np.eye(unit.shape[1])
-    weights: Doubles = np.linalg.solve(gram, unit.T @ (gain - gain.mean())) / spread
+    weights: Doubles = np.linalg.solve(gram, unit.T @ gain) / spread
     return weights
 
 
@@ -199,16 +209,16 @@ def train(questions: Sequence[Question], directions: DirectionModel) -> dict[str
     if exact != {"yes", "no"}:
         raise InputError("the questions must hold some with snippets answered by yes, and by no")
     described = [describe(one.body, texts_of(one), directions) for one in used]
-    likely = cross_validate_yes_no(used, described)
+    divisions = [cross_validate_yes_no(used, described, number) for number in range(N_DIVISIONS)]
     yes_no = [place for place, one in enumerate(used) if one.type == "yesno"]
     model = fit_yes_no(
         [described[place] for place in yes_no],
         [used[place].exact_answer == "yes" for place in yes_no],
     )
-    weights, measured = train_sentences(used, likely)
+    weights, measured = train_sentences(used, divisions[0])
     return {
         "yes_no": {
-            "cross_validated": measure_yes_no(used, likely),
+            "cross_validated": measure_yes_no(used, divisions),
             "penalty": L2,
             "bias": model.bias,
             "weights": dict(model.weights),

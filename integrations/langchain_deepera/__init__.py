@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from langchain_deepera.compressor import DeepEraCompressor
     from langchain_deepera.models import EvidenceCrossEncoder, EvidenceEmbeddings
     from langchain_deepera.retriever import DeepEraRetriever
+    from langchain_deepera.scorers import ScorerCompressor
     from langchain_deepera.tool import create_evidence_tool, create_multihop_tool
 
 _HOME = {
@@ -14,6 +15,7 @@ _HOME = {
     "DeepEraRetriever": "retriever",
     "EvidenceCrossEncoder": "models",
     "EvidenceEmbeddings": "models",
+    "ScorerCompressor": "scorers",
     "create_evidence_tool": "tool",
     "create_multihop_tool": "tool",
 }
@@ -23,6 +25,7 @@ __all__ = [
     "DeepEraRetriever",
     "EvidenceCrossEncoder",
     "EvidenceEmbeddings",
+    "ScorerCompressor",
     "create_evidence_tool",
     "create_multihop_tool",
 ]

@@ -7,21 +7,23 @@ import pytest
 from langchain_core.documents import Document
 
 from deepera_graph.bench.bioasq import (
-    FIRST_STAGE,
-    RETRIEVERS,
     STUDIES,
     BioasqBench,
-    TimedRun,
-    candidates_as_run,
-    default_retrievers,
     describe_setup,
-    find_candidates,
-    rerank,
-    retrieve,
     split_questions,
     study_depth,
     study_ensembles,
     study_rerankers,
+)
+from deepera_graph.bench.bioasq_runs import (
+    FIRST_STAGE,
+    RETRIEVERS,
+    TimedRun,
+    candidates_as_run,
+    default_retrievers,
+    find_candidates,
+    rerank,
+    retrieve,
 )
 from deepera_graph.bench.bioasq_styles import answer_all, draw_questions, study_styles
 from deepera_graph.bench.figures import figure_bytes

@@ -36,6 +36,11 @@ SENTENCE_MODELS = """
             return [[float(one.lower().count(word)) for word in ("algae", "trout")]
                     for one in texts]
 
+    class SparseEncoder(SentenceTransformer):
+        def similarity(self, queries, documents):
+            return [[sum(map(float.__mul__, query, one)) for one in documents]
+                    for query in queries]
+
     class CrossEncoder(SentenceTransformer):
         def __init__(self, place):
             super().__init__(place)
@@ -135,6 +140,16 @@ def test_a_bi_encoder_ranks_by_cosine(package):
     assert ranker.rank("Algae?", []) == []
     assert ranker.name == "dense words"
     assert ranker.fingerprint["name"] == "words"
+
+
+def test_a_sparse_encoder_ranks_by_shared_terms(package):
+    package("sentence_transformers", SENTENCE_MODELS)
+    ranker = make_ranker("splade:words")
+    ranking = ranker.rank("trout", shown())
+    counts = [one["text"].lower().count("trout") for one in shown()]
+    assert sorted((score for _, score in ranking), reverse=True) == sorted(counts, reverse=True)
+    assert int(ranking[0][0]) - 1 == counts.index(max(counts))
+    assert ranker.fingerprint["kind"] == "splade"
 
 
 def test_a_cross_encoder_ranks_by_its_scores(package):

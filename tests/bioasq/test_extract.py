@@ -67,6 +67,8 @@ CLAIMS = [  # what follows "the results suggest that"
     ("Can celalol predict outcome?", "no", "celalol cannot predict outcome."),
     ("Is there a role for tea in asthma?", "no", "there is no role for tea in asthma."),
     ("Is there any need for tea?", "yes", "there is need for tea."),
+    ("Are we seeing an effect?", "no", "we are not seeing an effect."),
+    ("Are these findings valid?", "yes", "these findings are valid."),
     ("Should all patients receive tea?", "no", "all patients should not receive tea."),
 ]
 
@@ -152,6 +154,17 @@ def test_what_is_listed_alike_is_in_the_list():
     [_, _, effects, _] = ALL
     found = TypedAnswerer().answer(effects)
     assert set(found.exact) == {("ankle swelling",), ("muscle cramps",)}
+
+
+def test_what_stands_in_a_series_is_listed_together():
+    text = "Brandt fever is treated with dorixil, mevacort and tolupine."
+    task = {
+        "type": "list",
+        "question": "Which drugs treat Brandt fever?",
+        "snippets": [text],
+        "exact": None,
+    }
+    assert sorted(extract_exact(task).names) == ["dorixil", "mevacort", "tolupine"]
 
 
 def test_a_short_form_is_not_listed_beside_its_long_form():

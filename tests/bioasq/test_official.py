@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from deepera_graph.bioasq.measures import evaluate_phase
 from deepera_graph.bioasq.official import EDITIONS, evaluate_officially
 from deepera_graph.errors import InputError, SettingsError
 from support.bioasq import (
@@ -207,6 +208,15 @@ def test_yes_in_a_list_is_a_crash(official, exact):
         official([golden], [golden | {"exact_answer": exact}], "b")
 
 
+def test_snippets_that_the_evaluator_cannot_merge_are_a_crash(official):
+    odd = [piece(1, 13, 54), piece(7, 31, 15), piece(7, 10, 29), piece(7, 17, 33)]
+    golden = question("q", documents=docs(1), snippets=[piece(1, 0, 99)])
+    with pytest.raises(InputError, match="'q': snippets: of those that overlap, some end before"):
+        official([golden], [golden | {"snippets": odd}], "a")
+    found = official([golden], [golden | {"snippets": odd[1:]}], "a")
+    assert found["snippets_precision"] == 0
+
+
 def test_numbers_that_stand_for_texts_are_read_as_such(official):
     golden = question("1", "factoid", exact=[["7"]])
     assert official([golden], [golden | {"id": 1, "exact_answer": [[7]]}], "b")["factoid_mrr"] == 1
@@ -215,6 +225,14 @@ def test_numbers_that_stand_for_texts_are_read_as_such(official):
 def test_an_edition_that_is_not_known_is_refused(official):
     with pytest.raises(SettingsError, match="one of 5, 8 and 9, got 7"):
         official(FIVE_GOLDEN, FIVE_GIVEN, "a", 7)
+
+
+@pytest.mark.parametrize("phase", ["A", "phase a", ""])
+def test_a_phase_that_is_not_known_is_refused(official, phase):
+    with pytest.raises(SettingsError, match="phase must be one of a, b, got"):
+        official(FIVE_GOLDEN, FIVE_GIVEN, phase)
+    with pytest.raises(SettingsError, match="phase must be one of a, b, got"):
+        evaluate_phase([], [], phase)
 
 
 def test_a_golden_question_that_stands_there_twice_is_refused(official):

@@ -422,3 +422,24 @@ def test_the_graph_has_the_steps_that_are_wanted(options, nodes):
     graph = build_search_graph(Library(), SearchSettings(), **options)
     drawn = graph.get_graph()
     assert [one for one in drawn.nodes if not one.startswith("__")] == nodes
+
+
+def test_the_first_stages_scores_are_scaled_by_what_they_are():
+    with open_store("moths") as store:
+        store.add(documents())
+        by_words = search(store).search(QUESTION).runs["retrieved"]
+    assert by_words[0].score == pytest.approx(0.3)
+    unscored = search(lambda question: documents("101", "102")).search(QUESTION)
+    assert [one.score for one in unscored.runs["retrieved"]] == [1.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    "name", ["500, lasting", "prose, lasting", "refusal, lasting", "401, once"]
+)
+async def test_faults_are_told_alike_in_threads_and_in_a_loop(name):
+    with ChatServer(lambda request: FAULTS[name].reply(Good(request, text_of(request)))) as server:
+        roles = search_roles("openai:m", base_url=server.base_url, retry=RETRY)
+        finder = search(judge=Script({}, default=0.5).backend(), model=roles, rewrite=True)
+        one, other = finder.search(ASKED), await finder.asearch(ASKED)
+    assert plain(one) == plain(other)
+    assert (one.outcome, len(one.documents)) == ("degraded", 10)

@@ -33,6 +33,8 @@ def asked(*answers):
         {"entity_type": "none"},
         {"entity_type": "planet: Mars"},
         {"entity_type": "in: the"},
+        {"topic": "scientific research"},
+        {"topic": "Science"},
     ],
 )
 def test_an_empty_or_foreign_intent_is_a_problem(changes):
@@ -51,6 +53,31 @@ def test_an_empty_or_foreign_intent_is_a_problem(changes):
     ],
 )
 def test_entities_of_the_question_are_no_problem(question, entities):
+    assert find_problem(question, an_intent(question, entity_type=entities)) == ""
+
+
+@pytest.mark.parametrize(
+    ("question", "entities", "named"),
+    [
+        ("Does metformin lower the risk of cancer in patients?", "population: patients; risk",
+         "metformin"),
+        ("What is the effect of liming on trout?", "relation: effect", "liming, trout"),
+        ("Which treatment of scurvy works?", "intervention: treatment", "scurvy"),
+    ],
+)  # fmt: skip
+def test_entities_that_fit_any_question_are_a_problem(question, entities, named):
+    problem = find_problem(question, an_intent(question, entity_type=entities))
+    assert problem == f"entity_type is too general: {entities!r} names none of {named}"
+
+
+@pytest.mark.parametrize(
+    ("question", "entities"),
+    [
+        ("Does treatment change the risk for patients?", "population: patients"),
+        ("Does metformin lower the risk of cancer in patients?", "drug: metformin"),
+    ],
+)
+def test_common_words_do_where_the_question_has_no_others_or_one_is_named(question, entities):
     assert find_problem(question, an_intent(question, entity_type=entities)) == ""
 
 

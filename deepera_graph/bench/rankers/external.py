@@ -107,6 +107,23 @@ def cross_encoder(model: str) -> ModelRanker:
     return ModelRanker(name, about, load=load, rank=rank)
 
 
+def splade(model: str) -> ModelRanker:
+    """Return a sparse encoder of sentence-transformers, such as SPLADE: dot products of terms."""
+    _check(SENTENCE_MODELS, extra="sentence-transformers")
+    name = f"SPLADE {model}"
+    place, about = weights(model)
+
+    def rank(loaded: Any, question: str, passages: Sequence[CandidatePassage]) -> Ranking:
+        asked = loaded.encode_query([question], show_progress_bar=False)
+        read = loaded.encode_document(texts_of(passages), show_progress_bar=False)
+        scores = np.asarray(loaded.similarity(asked, read), dtype=np.float64)
+        return rank_by_score(passages, list(scores[0]))
+
+    about = {"kind": "splade", **about, **sentence_versions()}
+    load = partial(load_sentence_model, "SparseEncoder", place)
+    return ModelRanker(name, about, load=load, rank=rank)
+
+
 def load_sentence_model(kind: str, place: str) -> Any:
     """Load a model of sentence-transformers, with its progress bars switched off."""
     make = getattr(_import(SENTENCE_MODELS), kind)

@@ -18,6 +18,7 @@
 | ``dense:openai:MODEL`` | cosine under embeddings of OpenAI, or of ``MODEL@http://server/v1`` |
 | ``dense:package.module:factory`` | cosine under the LangChain embeddings that the factory makes |
 | ``cross-encoder:NAME`` | a cross-encoder of sentence-transformers |
+| ``splade:NAME`` | a sparse encoder of sentence-transformers |
 | ``rerankers:TYPE/NAME`` | a model of the `rerankers` package |
 | ``flashrank`` or ``flashrank:NAME`` | a model of the `flashrank` package |
 | ``cohere`` or ``cohere:NAME`` | Cohere's reranker, through LangChain |
@@ -49,6 +50,7 @@ from deepera_graph.bench.rankers.external import (
     flashrank,
     langchain_listwise,
     rerankers,
+    splade,
 )
 from deepera_graph.bench.rankers.llm import (
     MAX_CONCURRENCY,
@@ -246,6 +248,7 @@ def _call_factory(path: str) -> object:
 _WITH_PART: Mapping[str, Callable[[str], Ranker]] = {
     "dense": _make_dense,
     "cross-encoder": cross_encoder,
+    "splade": splade,
     "rerankers": rerankers,
     "flashrank": flashrank,
     "cohere": cohere,

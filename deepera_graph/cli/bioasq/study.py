@@ -18,7 +18,8 @@ from deepera_graph.cli.options import given, opt, split_names
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
-    from deepera_graph.bench.bioasq import BioasqBench, TimedRun
+    from deepera_graph.bench.bioasq import BioasqBench
+    from deepera_graph.bench.bioasq_runs import TimedRun
     from deepera_graph.bench.studies.results import StudyResult
     from deepera_graph.bioasq.answer import TypedAnswer
     from deepera_graph.bioasq.questions import Question
@@ -75,7 +76,10 @@ class StudyOptions:
         many=int,
     )
     shots: str | None = _answers(
-        "Examples in a prompt, with --examples.", metavar="N,...", shown="1; 0", many=int
+        "Examples in a prompt, with --examples.",
+        metavar="N,...",
+        shown="1 with --examples, else 0",
+        many=int,
     )
     examples: Path | None = _answers("Answered questions for prompts.", metavar="FILE")
     per_type: int = _answers(
@@ -197,10 +201,11 @@ def _run(
 ) -> tuple[StudyResult, dict[str, TimedRun]]:
     """Return what was found, and the runs that were made for it."""
     from deepera_graph.bench import bioasq as experiments
+    from deepera_graph.bench.bioasq_runs import describe_collection
 
     others = _read_runs(chosen.runs)
     with _open(store) as opened:
-        about = None if opened is None else experiments.describe_collection(opened)
+        about = None if opened is None else describe_collection(opened)
         if name == "depth":
             depths = given(chosen).get("depths", experiments.DEPTHS)
             runs = _retrieve(opened, bench, chosen, max(depths), quiet=quiet)
@@ -233,7 +238,7 @@ def _compare(
 
 def _pair(runs: Mapping[str, TimedRun]) -> dict[str, TimedRun]:
     """Return the two runs that are joined: the first reranker's, and the last one there is."""
-    from deepera_graph.bench.bioasq import FIRST_STAGE
+    from deepera_graph.bench.bioasq_runs import FIRST_STAGE
 
     names = [one for one in runs if one != FIRST_STAGE]
     if len(names) == 1:
@@ -254,7 +259,7 @@ def _open(store: options.StoreOptions) -> Iterator[PassageStore | None]:
 
 
 def _read_runs(text: str | None) -> dict[str, TimedRun]:
-    from deepera_graph.bench.bioasq import TimedRun
+    from deepera_graph.bench.bioasq_runs import TimedRun
     from deepera_graph.bioasq.runs import read_run
 
     found = {}
@@ -274,7 +279,7 @@ def _retrieve(
     *,
     quiet: bool,
 ) -> dict[str, TimedRun]:
-    from deepera_graph.bench import bioasq as experiments
+    from deepera_graph.bench import bioasq_runs as experiments
 
     if opened is None:
         return {}
@@ -304,7 +309,7 @@ def _rerank(
     *,
     quiet: bool,
 ) -> dict[str, TimedRun]:
-    from deepera_graph.bench import bioasq as experiments
+    from deepera_graph.bench import bioasq_runs as experiments
 
     if opened is None:
         return {}

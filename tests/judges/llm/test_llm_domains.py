@@ -1,5 +1,6 @@
 """Fields with rules of their own, added to the prompts as data."""
 
+import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,8 @@ def test_a_field_is_part_of_what_a_backend_is_and_survives_being_written_down() 
         ({"name": "empty"}, "'empty' has no rule"),
         ({"name": "odd", "score": "one text"}, "score must be a list"),
         ({"name": "odd", "rules": ["a"]}, "rules"),
+        ({"name": "odd", "vocabulary": {"reason": ["why"]}}, "'reason'"),
+        ({"name": "odd", "vocabulary": {"mechanism": "why"}}, "must be a list"),
     ],
 )
 def test_what_is_no_field_is_named(domain: Any, named: str) -> None:
@@ -93,3 +96,34 @@ def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
 def test_a_domain_is_a_value() -> None:
     domain = Domain(name="harbour", score=("Tide tables count.",))
     assert load_domain(domain.to_dict()) == domain
+
+
+def test_the_words_of_a_field_stand_in_the_prompt_that_reads_questions(server: Any) -> None:
+    told = [one for one in systems(server, "law") if "is asked for with words such as" in one]
+    assert len(told) == 1
+    assert '"causal inference" is asked for with words such as: liable, liability' in told[0]
+
+
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("Is the seller liable for a hidden defect?", "causal inference"),
+        ("Does an unsigned lease constitute a contract?", "definition"),
+        ("Are boats painted?", None),
+    ],
+)
+def test_the_words_of_a_field_tell_what_a_question_asks_for(question: str, kind: str) -> None:
+    assert load_domain("law").find_intent(question) == kind
+
+
+def test_the_vocabulary_of_a_field_helps_on_questions_written_for_it() -> None:
+    path = Path(__file__).parents[3] / "benchmarks" / "judge" / "domains.py"
+    spec = importlib.util.spec_from_file_location("domains", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name in NAMES:
+        n_questions, plain, own = module.count_right(name)
+        assert n_questions == 8
+        assert plain < own

@@ -1,0 +1,480 @@
+"""Tuning a cross-encoder on questions of BioASQ, over sentence-transformers' trainer.
+
+Several models and sets of pairs are tried for one epoch each; the best on validation is tuned for
+more, and of its epochs again the best on validation is kept, and exported to ONNX.
+
+Source:
+    The system of BioASQ 13b that this follows: labels 0 and 1, binary cross-entropy, one epoch to
+    select, three for the final model; ms-marco-MiniLM-L12 was the best of its models.
+"""
+
+import json
+import math
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from deepera_graph import __version__
+from deepera_graph.bioasq.pairs import QuestionPool, TrainingPair, make_pairs, measure_map
+from deepera_graph.bioasq.runs import RankedDocument, rank_scores, write_run
+from deepera_graph.bioasq.tuning_plan import TuningSettings, Variant
+from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.jobs.files import find_differences
+from deepera_graph.judges.cross_encoder.models import (
+    OnnxModel,
+    Pair,
+    logits_of,
+    package_versions,
+    weights,
+)
+from deepera_graph.judges.cross_encoder.onnx_export import INPUTS, quantize, silence, trace
+from deepera_graph.judges.trained.model import sha256_of
+from deepera_graph.packages import call_foreign, check_extra, import_extra
+
+MANIFEST, ONNX, INT8, CHECKPOINTS = "tuning.json", "model.onnx", "model_int8.onnx", "checkpoints"
+WARM_UP = 0.1  # share of the steps in which the learning rate rises
+_STACK = ("torch", "transformers", "sentence-transformers", "datasets", "accelerate", "onnx")
+_METRIC = "map@10"
+_SAME_LOGIT = 1e-3  # how far the exported model may be from the tuned one
+_N_COMPARED = 8
+_STATE = "state.json"
+_FILES = (ONNX, INT8, "model.safetensors", "tokenizer.json")  # whose hashes the manifest has
+OnStep = Callable[[int, int, str], None]  # steps done, steps in all, what is being tuned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuningReport:
+    """What a tuning did.
+
+    Attributes:
+        chosen: The variant that the final model is.
+        selection: What was tried: variants, and MAP@10 on validation; empty if there was one.
+        n_pairs: Pairs that the final model was tuned on.
+        n_golden: Those of them that are golden documents.
+        epochs: MAP@10 on validation after each epoch of the final model.
+        best_epoch: The one that was kept, from 1.
+        figures: MAP@10 by part, then by ranking: ``index``, ``before`` and ``after`` the tuning,
+            and ``int8``.
+    """
+
+    chosen: Variant
+    selection: tuple[tuple[Variant, float], ...]
+    n_pairs: int
+    n_golden: int
+    epochs: tuple[float, ...]
+    best_epoch: int
+    figures: Mapping[str, Mapping[str, float]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {
+            "chosen": self.chosen._asdict(),
+            "selection": [{**one._asdict(), "map": value} for one, value in self.selection],
+            "pairs": self.n_pairs,
+            "golden": self.n_golden,
+            "epochs": [*self.epochs],
+            "best_epoch": self.best_epoch,
+            "map": {part: dict(its) for part, its in self.figures.items()},
+        }
+
+
+def check_packages() -> None:
+    """Raise `SettingsError` if a package of the extra ``train`` is missing; none is imported."""
+    for name in _STACK:
+        check_extra(name.replace("-", "_"), extra="train", what="tuning a cross-encoder")
+
+
+def tune_encoder(
+    pools: Mapping[str, Sequence[QuestionPool]],
+    settings: TuningSettings,
+    out: Path,
+    *,
+    about: Mapping[str, Any] | None = None,
+    resume: bool = False,
+    on_step: OnStep = lambda n, n_in_all, what: None,
+) -> TuningReport:
+    """Tune a cross-encoder, and write it with what was measured.
+
+    In *out* are then ``model.onnx`` and ``tokenizer.json``, which `encoder_backend` takes, the
+    weights as sentence-transformers reads them, the rankings by part as runs, and the manifest.
+    A checkpoint is kept after each epoch until all is done.
+
+    Args:
+        pools: By part: ``train``, ``validation``, and ``test`` if there is one.
+        settings: How.
+        out: A folder; other files in it stay.
+        about: What the manifest also says, e.g. where the data is from.
+        resume: Go on from the last checkpoint of a tuning that was cut short.
+        on_step: Called after each step.
+
+    Raises:
+        SettingsError: A package is missing, a model cannot be loaded or exported, or what is to be
+            resumed was something else.
+        InputError: There is nothing to train on.
+    """
+    check_packages()
+    work = _Work(settings, pools, out)
+    work.begin(resume=resume)
+    with silence():
+        tuner = _Tuner(settings, pools["validation"])
+        progress = _Progress(work, settings, on_step)
+        selection = [(one, _try_out(tuner, work, one, progress)) for one in work.tried]
+        chosen = max(selection, key=lambda one: one[1])[0] if selection else work.variants[0]
+        measured, runs = _Measured(pools), out / "runs"
+        model = tuner.load(chosen.model)
+        measured.add("before", tuner.reader_of(model))
+        pairs = work.pairs[chosen]
+        epochs = tuner.train(model, pairs, settings.epochs, work.final, progress.of(chosen))
+        measured.add("after", tuner.reader_of(model))
+        model.save_pretrained(str(out), create_model_card=False)
+        _export(tuner, model, out, measured, int8=settings.int8)
+    runs.mkdir(exist_ok=True)
+    measured.write(runs)
+    report = TuningReport(
+        chosen=chosen,
+        selection=tuple(selection),
+        n_pairs=len(pairs),
+        n_golden=sum(one.label for one in pairs),
+        epochs=tuple(epochs),
+        best_epoch=epochs.index(max(epochs)) + 1,
+        figures=measured.figures,
+    )
+    work.end(report, about or {})
+    return report
+
+
+def _try_out(tuner: "_Tuner", work: "_Work", variant: Variant, progress: "_Progress") -> float:
+    """Tune a variant for the epochs of the selection; return its MAP@10 on validation."""
+    known = work.selected.get(str(variant))
+    if known is not None:
+        return known
+    folder = work.folder / f"variant-{work.tried.index(variant) + 1}"
+    model = tuner.load(variant.model)
+    n_epochs = tuner.settings.select_epochs
+    epochs = tuner.train(model, work.pairs[variant], n_epochs, folder, progress.of(variant))
+    shutil.rmtree(folder)
+    work.select(variant, max(epochs))
+    return max(epochs)
+
+
+class _Work:
+    """What is to be done, and the file that says what is done."""
+
+    def __init__(
+        self, settings: TuningSettings, pools: Mapping[str, Sequence[QuestionPool]], out: Path
+    ) -> None:
+        self._settings, self._pools, self._out = settings, pools, out
+        self.folder = out / CHECKPOINTS
+        self.final = self.folder / "final"
+        self.variants = settings.variants()
+        self.tried = self.variants if len(self.variants) > 1 else []
+        self.pairs = {one: self._make_pairs(one) for one in self.variants}
+        self.selected: dict[str, float] = {}
+        self._ran = {"settings": _plain(settings), "data": _hash_pools(pools)}
+
+    def begin(self, *, resume: bool) -> None:
+        """Make the folder, or read what was done there."""
+        state = self.folder / _STATE
+        if resume and state.is_file():
+            before = json.loads(state.read_text(encoding="utf-8"))
+            if found := find_differences(before["ran"], self._ran):
+                raise SettingsError(f"{str(self._out)!r} cannot be continued: {'; '.join(found)}")
+            self.selected = before["selected"]
+            return
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        self._save()
+
+    def select(self, variant: Variant, value: float) -> None:
+        """Note what a variant reached."""
+        self.selected[str(variant)] = value
+        self._save()
+
+    def end(self, report: TuningReport, about: Mapping[str, Any]) -> None:
+        """Write the manifest, and remove the checkpoints."""
+        made = [self._out / name for name in _FILES if (self._out / name).exists()]
+        plain = {
+            "deepera_graph": __version__,
+            "libraries": package_versions(*_STACK),
+            **self._ran,
+            **about,
+            "questions": {part: len(its) for part, its in self._pools.items()},
+            **report.to_dict(),
+            "sha256": {one.name: sha256_of(one) for one in made},
+        }
+        text = json.dumps(plain, ensure_ascii=False, indent=1) + "\n"
+        (self._out / MANIFEST).write_text(text, encoding="utf-8")
+        shutil.rmtree(self.folder)
+
+    def _make_pairs(self, variant: Variant) -> list[TrainingPair]:
+        pairs = make_pairs(
+            self._pools["train"],
+            ratio=variant.ratio,
+            since=variant.since,
+            seed=self._settings.seed,
+        )
+        if len({one.label for one in pairs}) < 2:
+            raise InputError(
+                f"nothing to train on with {variant}: of {len(self._pools['train'])} questions "
+                f"{'none' if not pairs else 'no document but golden ones'} is left"
+            )
+        return pairs
+
+    def _save(self) -> None:
+        plain = {"ran": self._ran, "selected": self.selected}
+        (self.folder / _STATE).write_text(json.dumps(plain), encoding="utf-8")
+
+
+class _Progress:
+    """Counts the steps of all that is trained."""
+
+    def __init__(self, work: _Work, settings: TuningSettings, tell: OnStep) -> None:
+        self._tell, self._before, self._now = tell, 0, 0
+        a_step = settings.batch_size
+        tried = [one for one in work.tried if str(one) not in work.selected]
+        sizes = [math.ceil(len(work.pairs[one]) / a_step) for one in tried]
+        final = max(math.ceil(len(its) / a_step) for its in work.pairs.values())
+        self._n_in_all = settings.select_epochs * sum(sizes) + settings.epochs * final
+
+    def of(self, variant: Variant) -> Callable[[int], None]:
+        """Return what is called with the steps of a variant so far."""
+        self._before += self._now
+
+        def note(n: int) -> None:
+            self._now = n
+            self._tell(self._before + n, max(self._n_in_all, self._before + n), str(variant))
+
+        return note
+
+
+class _Tuner:
+    """Loads, trains and asks cross-encoders of sentence-transformers."""
+
+    def __init__(self, settings: TuningSettings, validation: Sequence[QuestionPool]) -> None:
+        self.settings, self._validation = settings, validation
+        self.torch = import_extra("torch", extra="train")
+        self.transformers = import_extra("transformers", extra="train")
+        self.transformers.utils.logging.disable_progress_bar()
+        self._datasets = import_extra("datasets", extra="train")
+        self._datasets.disable_progress_bars()
+        self._package = import_extra("sentence_transformers.cross_encoder", extra="train")
+
+    def load(self, name: str) -> Any:
+        """Return a model with one logit; one that has none gets a new head."""
+        self.transformers.set_seed(self.settings.seed)
+        place, _ = weights(name)
+        return call_foreign(
+            f"no weights of {name!r}",
+            lambda: self._package.CrossEncoder(
+                place, num_labels=1, max_length=self.settings.max_tokens
+            ),
+        )
+
+    def reader_of(self, model: Any) -> "Read":
+        """Return what gives the logits of pairs."""
+        identity, size = self.torch.nn.Identity(), 2 * self.settings.batch_size
+
+        def read(pairs: Sequence[Pair]) -> list[float]:
+            found = model.predict(
+                list(pairs), batch_size=size, show_progress_bar=False, activation_fn=identity
+            )
+            return logits_of(found, len(pairs))
+
+        return read
+
+    def train(
+        self,
+        model: Any,
+        pairs: Sequence[TrainingPair],
+        n_epochs: int,
+        folder: Path,
+        on_step: Callable[[int], None],
+    ) -> list[float]:
+        """Tune a model, leave it as it was after its best epoch; return MAP@10 of each epoch."""
+        losses = import_extra("sentence_transformers.cross_encoder.losses", extra="train")
+        trainer = self._package.CrossEncoderTrainer(
+            model=model,
+            args=self._arguments(len(pairs), n_epochs, folder),
+            train_dataset=self._datasets.Dataset.from_dict(
+                {
+                    "question": [one.question for one in pairs],
+                    "passage": [one.document.passage for one in pairs],
+                    "label": [float(one.label) for one in pairs],
+                }
+            ),
+            loss=losses.BinaryCrossEntropyLoss(model),
+            evaluator=self._make_evaluator(),
+            callbacks=[self._make_callback(on_step)],
+        )
+        trainer.remove_callback(self.transformers.PrinterCallback)
+        last = _last_checkpoint(folder)
+        call_foreign(
+            "the tuning failed", lambda: trainer.train(resume_from_checkpoint=last and str(last))
+        )
+        return [one[f"eval_{_METRIC}"] for one in trainer.state.log_history if _is_epoch(one)]
+
+    def _arguments(self, n_pairs: int, n_epochs: int, folder: Path) -> Any:
+        settings, cuda = self.settings, self.torch.cuda
+        n_steps = math.ceil(n_pairs / settings.batch_size) * n_epochs
+        return self._package.CrossEncoderTrainingArguments(
+            output_dir=str(folder),
+            num_train_epochs=n_epochs,
+            per_device_train_batch_size=settings.batch_size,
+            learning_rate=settings.learning_rate,
+            warmup_steps=math.ceil(WARM_UP * n_steps),
+            seed=settings.seed,
+            bf16=cuda.is_available() and cuda.is_bf16_supported(),
+            eval_strategy="epoch",
+            save_strategy="epoch",
+            save_total_limit=2,  # the best and the last
+            load_best_model_at_end=True,
+            metric_for_best_model=f"eval_{_METRIC}",
+            greater_is_better=True,
+            logging_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
+            dataloader_pin_memory=cuda.is_available(),
+        )
+
+    def _make_evaluator(self) -> Any:
+        evaluation = import_extra("sentence_transformers.base.evaluation", extra="train")
+        reader_of, validation = self.reader_of, self._validation
+
+        class Evaluator(evaluation.BaseEvaluator):  # type: ignore[name-defined,misc]
+            def __call__(self, model: Any, *_: Any, **__: Any) -> dict[str, float]:
+                return {_METRIC: measure_map(validation, rank_pools(reader_of(model), validation))}
+
+        return Evaluator()
+
+    def _make_callback(self, on_step: Callable[[int], None]) -> Any:
+        class Callback(self.transformers.TrainerCallback):  # type: ignore[name-defined,misc]
+            def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+                on_step(state.global_step)
+
+        return Callback()
+
+
+Read = Callable[[Sequence[Pair]], list[float]]
+
+
+def _is_epoch(logged: Mapping[str, Any]) -> bool:
+    return f"eval_{_METRIC}" in logged
+
+
+def _last_checkpoint(folder: Path) -> Path | None:
+    """Return the last whole checkpoint of a folder; its state is written last."""
+    whole = [one.parent for one in folder.glob("checkpoint-*/trainer_state.json")]
+    return max(whole, key=lambda one: int(one.name.rpartition("-")[2]), default=None)
+
+
+def rank_pools(read: Read, pools: Sequence[QuestionPool]) -> dict[str, list[RankedDocument]]:
+    """Return what was found for each question in the order of a cross-encoder."""
+    pairs = [(pool.question, one.passage) for pool in pools for one in pool.found]
+    logits = iter(read(pairs) if pairs else ())
+    return {pool.id: rank_scores({one.pmid: next(logits) for one in pool.found}) for pool in pools}
+
+
+@dataclass
+class _Measured:
+    """Rankings of the parts that are not trained on, and their MAP@10."""
+
+    pools: Mapping[str, Sequence[QuestionPool]]
+    figures: dict[str, dict[str, float]] = field(default_factory=dict)
+    runs: dict[str, dict[str, list[RankedDocument]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for part, its in self._parts():
+            found = {pool.id: [one.pmid for one in pool.found] for pool in its}
+            run = {
+                name: rank_scores({pmid: -place for place, pmid in enumerate(pmids)})
+                for name, pmids in found.items()
+            }
+            self._note(part, "index", run)
+
+    def add(self, name: str, read: "Read") -> None:
+        """Measure a model."""
+        for part, its in self._parts():
+            self._note(part, name, rank_pools(read, its))
+
+    def write(self, folder: Path) -> None:
+        """Write the rankings as runs, e.g. ``test.after.jsonl``."""
+        for name, run in self.runs.items():
+            write_run(folder / f"{name}.jsonl", run)
+
+    def _parts(self) -> Iterator[tuple[str, Sequence[QuestionPool]]]:
+        return ((part, its) for part, its in self.pools.items() if part != "train" and its)
+
+    def _note(self, part: str, name: str, run: dict[str, list[RankedDocument]]) -> None:
+        self.runs[f"{part}.{name}"] = run
+        self.figures.setdefault(part, {})[name] = measure_map(self.pools[part], run)
+
+
+def _export(tuner: _Tuner, model: Any, out: Path, measured: _Measured, *, int8: bool) -> None:
+    """Write a tuned model as ONNX, and see whether it gives the same logits."""
+    auto = tuner.transformers
+    plain = auto.AutoModelForSequenceClassification.from_pretrained(
+        out, attn_implementation="eager"
+    )
+    tokenizer = auto.AutoTokenizer.from_pretrained(out)
+    network = _logits_alone(tuner.torch, plain.float().eval(), tokenizer.model_input_names)
+    example = tokenizer(["a", "b"], ["a b", "b a"], return_tensors="pt", padding=True)
+    given = {name: example[name] for name in INPUTS if name in example}
+    call_foreign(
+        f"{out} cannot be exported",
+        lambda: trace(network, given, out / ONNX, of_tokens=(), of_texts=["logits"]),
+    )
+    exported = OnnxModel(out / ONNX)
+    pairs = [
+        (pool.question, pool.found[0].passage)
+        for pool in measured.pools["validation"][:_N_COMPARED]
+        if pool.found
+    ]
+    wanted = tuner.reader_of(model)(pairs) if pairs else []
+    for one, other in zip(wanted, _read_onnx(exported)(pairs), strict=True):
+        if not abs(one - other) <= _SAME_LOGIT * max(1.0, abs(one)):
+            raise SettingsError(f"{out / ONNX} gives {other}, the tuned model {one}")
+    if int8:
+        quantize(out / ONNX, out / INT8)
+        measured.add("int8", _read_onnx(OnnxModel(out / INT8)))
+    else:
+        (out / INT8).unlink(missing_ok=True)
+
+
+def _logits_alone(torch: Any, model: Any, names: Sequence[str]) -> Any:
+    inputs = [name for name in INPUTS if name in names]
+
+    class Logits(torch.nn.Module):  # type: ignore[misc]  # torch is not installed here
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, *given: Any) -> Any:
+            return self.model(**dict(zip(inputs, given, strict=True))).logits
+
+    return Logits().eval()
+
+
+def _read_onnx(model: OnnxModel) -> Read:
+    def read(pairs: Sequence[Pair]) -> list[float]:
+        size = model.batch_size
+        starts = range(0, len(pairs), size)
+        return [one.value for at in starts for one in model.read(pairs[at : at + size])]
+
+    return read
+
+
+def _plain(settings: TuningSettings) -> dict[str, Any]:
+    return json.loads(json.dumps(asdict(settings)))  # type: ignore[no-any-return]  # tuples as lists
+
+
+def _hash_pools(pools: Mapping[str, Sequence[QuestionPool]]) -> str:
+    digest = sha256()
+    for part, its in pools.items():
+        for one in its:
+            documents = [*one.found, *one.held]
+            plain = [part, one.id, one.question, sorted(one.golden), one.year, documents]
+            digest.update(json.dumps(plain).encode() + b"\n")
+    return digest.hexdigest()
