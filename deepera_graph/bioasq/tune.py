@@ -184,6 +184,9 @@ class _Work:
                 raise SettingsError(f"{str(self._out)!r} cannot be continued: {'; '.join(found)}")
             self.selected = before["selected"]
             return
+        if resume and (self._out / MANIFEST).is_file():
+            raise SettingsError(f"{str(self._out)!r} is done: there is nothing to resume")
+        (self._out / MANIFEST).unlink(missing_ok=True)  # of what is replaced now
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         self._save()
