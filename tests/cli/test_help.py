@@ -40,6 +40,7 @@ WITH_JSON = (
     "bench build",
     "bioasq read",
     "bioasq index",
+    "bioasq answer",
     "bioasq tune",
     "bioasq check",
     "bioasq evaluate",

@@ -20,7 +20,6 @@ from deepera_graph.cli.console import (
     SOME_FAILED,
     check_file,
     count,
-    from_thread,
     go_on_command,
     progress_bar,
     say,
@@ -110,7 +109,7 @@ def answer(
     write_questions(files.out, submission_of(answers))
     _tell_problems(answers)
     plain = _summary(answers, files.out, log)
-    tell(output, plain, lambda: _in_words(plain, answers))
+    tell(output, plain, lambda: _in_words(plain, source))
     raise typer.Exit(OK if all(one.is_settled for one in answers) else SOME_FAILED)
 
 
@@ -207,7 +206,7 @@ def _answer_all(
             say(f"{count(len(done), 'question')} of {len(questions)} answered before")
         try:
             with progress_bar("answering", total=len(left), hidden=quiet) as bar:
-                for n_done, one in enumerate(from_thread(_each(answerer, left)), start=1):
+                for n_done, one in enumerate(_each(answerer, left), start=1):
                     kept.add(one)
                     done[one.question.id] = one
                     bar.move(to=n_done, count=n_done)
@@ -219,7 +218,7 @@ def _answer_all(
 
 
 def _each(answerer: TypedAnswerer, questions: Sequence[Question]) -> Iterator[TypedAnswer]:
-    """Yield answers as they come."""
+    """Yield answers as they come, made in another thread: Ctrl-C waits for no call in flight."""
     from queue import SimpleQueue
     from threading import Thread
 
@@ -275,7 +274,7 @@ def _summary(answers: Sequence[TypedAnswer], out: Path, log: Path) -> dict[str, 
     }
 
 
-def _in_words(plain: dict[str, Any], answers: Sequence[TypedAnswer]) -> str:
+def _in_words(plain: dict[str, Any], source: Path) -> str:
     words = {
         "answered": "answered by the model",
         "extracted": "put together from the snippets by rules",
@@ -289,5 +288,5 @@ def _in_words(plain: dict[str, Any], answers: Sequence[TypedAnswer]) -> str:
     return (
         f"{count(plain['questions'], 'question')}: {told}\n"
         f"submission {plain['out']}, log {plain['log']}{cost}\n"
-        f"next: deepera bioasq check {plain['out']} --questions QUESTIONS"
+        f"next: deepera bioasq check {plain['out']} --questions {source}"
     )
