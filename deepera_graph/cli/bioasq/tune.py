@@ -130,7 +130,7 @@ def tune(
     from deepera_graph.bioasq.questions import read_questions
 
     if files.out is not None:
-        from deepera_graph.bioasq.tune import check_packages
+        from deepera_graph.bioasq.encoder_trainer import check_packages
 
         check_packages()
     split = split_questions(
