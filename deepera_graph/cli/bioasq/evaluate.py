@@ -143,14 +143,15 @@ def _tell_unknown(golden: Path, submission: Path) -> None:
     from deepera_graph.bioasq.questions import read_raw
 
     asked, given = (
-        dict.fromkeys(str(one["id"]) for one in read_raw(path) if "id" in one)
+        dict.fromkeys(str(one.get("id")) for one in read_raw(path) if isinstance(one, Mapping))
         for path in (golden, submission)
     )
     unknown = [name for name in given if name not in asked]
     if unknown:
         n_given = f"{len(unknown)} of {count(len(given), 'answer')}"
-        whose = "is to no question" if len(unknown) == 1 else "are to no question"
-        say(f"{n_given} in {submission} {whose} of {golden}, and not counted: {unknown[0]!r}, ...")
+        verb = "is" if len(unknown) == 1 else "are"
+        where = f"{verb} to no question of {golden}, such as {unknown[0]!r}"
+        say(f"{n_given} in {submission} {where}; not counted")
 
 
 def _find_phases(submission: Path) -> tuple[Phase, ...]:
