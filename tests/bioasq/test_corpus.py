@@ -346,6 +346,21 @@ def test_the_command_says_what_became_of_the_records(deepera, tmp_path):
     assert json.loads(resumed.stdout) == {**told, "files_before": 2}
 
 
+def test_a_break_of_reading_tells_how_to_go_on(deepera, tmp_path, monkeypatch):
+    path, out = write(tmp_path, 1, says(1, "one")), tmp_path / "corpus.jsonl"
+
+    def stop(*args, **more):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr("deepera_graph.bioasq.corpus.read_file", stop)
+        result = deepera("bioasq", "read", path, "-o", out)
+    assert result.exit_code == 130
+    assert "files that were read whole are not read again" in result.stderr
+    assert "go on with: deepera " in result.stderr
+    assert deepera("bioasq", "read", path, "-o", out).exit_code == 0
+
+
 def test_the_help_of_reading_teaches(deepera):
     result = deepera("bioasq", "read", "--help")
     assert result.exit_code == 0
