@@ -113,6 +113,12 @@ def test_a_search_goes_on_where_it_was_cut_short(search, files):
     assert (files / "a.json").read_bytes() == first
 
 
+def test_what_was_searched_for_before_and_is_not_asked_now_is_told(search):
+    assert search("--snippets", "0").exit_code == 0
+    fewer = search("--snippets", "0", "--resume", "--limit", "1")
+    assert "2 questions of an earlier search not asked now: kept in " in fewer.stderr
+
+
 def test_another_search_is_not_gone_on_with(search, files):
     assert search("--limit", "1").exit_code == 0
     done = search("--resume", "--depth", "5")
@@ -202,7 +208,10 @@ def test_weights_are_searched_for_on_golden_questions(ensemble, runs):
     assert len(told["tried"]) == 121
     assert read_run(runs / "both.jsonl")["q1"][0].pmid == "3"
     shown = ensemble("--search-weights", "--golden", runs / "golden.json", "--overwrite")
-    assert "best weights by MAP@10 of 1 golden question: " in shown.stdout
+    best = shown.stdout.partition("best weights by MAP@10 of 1 golden question: ")[2]
+    ratios = [one.split()[0].split(":") for one in best.splitlines()[0].split(", ")]
+    shares = {int(one) / (int(one) + int(other)) for one, other in ratios}
+    assert len(shares) == len(ratios) == 5
 
 
 def test_a_run_becomes_a_submission(ensemble, runs):

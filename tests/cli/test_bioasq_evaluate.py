@@ -116,3 +116,9 @@ def test_a_good_submission_is_told_in_one_line(deepera, tmp_path):
     path = write_set(tmp_path / "in.json", question("q1", "yesno", docs(1), exact="yes"))
     result = deepera("bioasq", "check", path, "--phase", "a")
     assert result.stdout.splitlines()[-1].endswith("in.json: 0 errors, 1 warning")
+
+
+def test_an_empty_submission_is_no_good_one(deepera, tmp_path):
+    result = deepera("bioasq", "check", write_set(tmp_path / "none.json"))
+    assert result.exit_code == 2
+    assert "none.json' has no question" in result.stderr

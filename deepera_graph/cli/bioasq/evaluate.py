@@ -79,8 +79,10 @@ def check(
     """Say what is wrong with a submission."""
     check_input(file, chosen.questions)
     from deepera_graph.bioasq.check import check_submission
-    from deepera_graph.bioasq.questions import read_questions
+    from deepera_graph.bioasq.questions import read_questions, read_raw
 
+    if not read_raw(file):
+        raise SettingsError(f"{str(file)!r} has no question")
     asked = None if chosen.questions is None else read_questions(chosen.questions)
     problems = check_submission(file, asked, phase=chosen.phase)
     n_errors = sum(one.level == "error" for one in problems)

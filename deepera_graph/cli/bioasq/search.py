@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -30,7 +31,7 @@ from deepera_graph.cli.options import opt
 from deepera_graph.errors import BackendError, SettingsError
 
 if TYPE_CHECKING:
-    from deepera_graph.bioasq.ensemble import WeightSearch
+    from deepera_graph.bioasq.ensemble import Tried, WeightSearch
     from deepera_graph.bioasq.journal import Journal
     from deepera_graph.bioasq.questions import Question
     from deepera_graph.bioasq.runs import Run
@@ -265,6 +266,10 @@ def _search_all(
     ran = {**finder.describe(), "collection": store.collection}
     journal = Journal(_manifest_of(files), ran)
     with journal.open(resume=files.resume):
+        n_others = len(journal.entries.keys() - {one.id for one in asked})
+        if n_others and not output.quiet:
+            others = f"{count(n_others, 'question')} of an earlier search"
+            say(f"{others} not asked now: kept in {str(_manifest_of(files))!r}, not in --out")
         left = [one for one in asked if not journal.is_done(one)]
         try:
             _run(finder, left, len(asked), journal, output)
@@ -522,12 +527,23 @@ def _describe_join(n: int, found: WeightSearch | None, files: JoinFiles) -> dict
     return plain
 
 
+def _ratio(weights: tuple[float, float]) -> Fraction | None:
+    """Return the share of the first run; None for two weights of 0."""
+    total = Fraction(weights[0]) + Fraction(weights[1])
+    return Fraction(weights[0]) / total if total else None
+
+
 def _tell_join(n: int, found: WeightSearch | None, files: JoinFiles) -> str:
     lines = []
     if found is not None:
         best = sorted(found.tried, key=lambda one: one != found.best)
-        best = sorted(best, key=lambda one: -one.map)[:_BEST_SHOWN]
-        shown = [f"{one.weights[0]:g}:{one.weights[1]:g} {one.map:.4f}" for one in best]
+        distinct: dict[Fraction | None, Tried] = {}  # 2:2 is 1:1
+        for one in sorted(best, key=lambda one: -one.map):
+            distinct.setdefault(_ratio(one.weights), one)
+        shown = [
+            f"{one.weights[0]:g}:{one.weights[1]:g} {one.map:.4f}"
+            for one in [*distinct.values()][:_BEST_SHOWN]
+        ]
         asked = count(found.n_questions, "golden question")
         lines.append(f"best weights by MAP@10 of {asked}: {', '.join(shown)}")
     lines.append(f"{count(n, 'question')} in {files.out}")
