@@ -108,6 +108,8 @@ def answer(
 
     write_questions(files.out, submission_of(answers))
     _tell_problems(answers)
+    if chat.model is not None and any(_may_be_asked_again(one) for one in answers):
+        say(f"ask for the rest again with: {go_on_command('--resume', without=['--overwrite'])}")
     plain = _summary(answers, files.out, log)
     tell(output, plain, lambda: _in_words(plain, source))
     raise typer.Exit(OK if all(one.is_settled for one in answers) else SOME_FAILED)
@@ -244,6 +246,11 @@ def _refuse_unreachable(answers: Sequence[TypedAnswer]) -> None:
     asked = [one for one in answers if one.ideal_status != "no_snippets"]
     if asked and all(one.outcome == "failed" for one in asked):
         raise BackendError(asked[0].problems[-1])
+
+
+def _may_be_asked_again(one: TypedAnswer) -> bool:
+    """Whether the model failed, or was not asked, where it has snippets to answer from."""
+    return not one.is_settled and one.ideal_status != "no_snippets"
 
 
 def _tell_problems(answers: Sequence[TypedAnswer]) -> None:
