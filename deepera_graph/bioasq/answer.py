@@ -8,16 +8,14 @@ Source:
     BioASQ task 13b, phase B: http://participants-area.bioasq.org/general_information/Task13b
 """
 
-import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from hashlib import sha256
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
+from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
@@ -33,24 +31,13 @@ from deepera_graph.bioasq.roles import (
     typed_backend,
 )
 from deepera_graph.bioasq.shots import refuse_overlap
-from deepera_graph.budget import (
-    Budget,
-    Limiter,
-    Meter,
-    ado_many,
-    do_many,
-    has_limit,
-    has_meter,
-    with_limit,
-    with_meter,
-)
-from deepera_graph.cache.role import CachedRole
+from deepera_graph.budget import Budget, Limiter, ado_many, do_many
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import AnswerError, BudgetError, CallError, RoleError
-from deepera_graph.pipeline.call import CheckedRole, RoleNode
+from deepera_graph.pipeline.call import RoleNode, wrap_role
 from deepera_graph.pipeline.state import append
-from deepera_graph.runner import versions
-from deepera_graph.schema import Backend, RoleAnswer, with_repair_note
+from deepera_graph.runner import made_by, make_manifest, share_limits
+from deepera_graph.schema import Backend, with_repair_note
 from deepera_graph.settings import check_at_least, read_fields
 from deepera_graph.usage import Usage, UsageRecord, merge_usage
 
@@ -62,7 +49,6 @@ PartStatus = Literal[
 ]
 Outcome = Literal["answered", "extracted", "partly_extracted", "failed"]
 _USABLE = ("answered", "extracted", "not_asked")
-RoleT = TypeVar("RoleT", bound=RoleAnswer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,16 +241,10 @@ def build_answer_graph(
         SettingsError: The backend cannot be built, or a setting is out of range.
     """
     roles = as_typed_backend(backend)
-    chosen = _read_settings(settings)
+    chosen = read_fields("settings", TypedSettings, settings or {})
     limiter = Limiter(chosen.max_concurrency)
-
-    def checked(name: str, role: Runnable[Any, Any], schema: type[RoleT]) -> Any:
-        made: Runnable[Any, RoleT] = CheckedRole(role, schema, limiter)
-        if cache is None or roles.name == EXTRACTIVE:
-            return made
-        return CachedRole(
-            made, name=name, schema=schema, cache=cache, fingerprint=roles.fingerprint()
-        )
+    kept = None if roles.name == EXTRACTIVE else cache
+    wrapped = partial(wrap_role, limiter=limiter, cache=kept, roles=roles)
 
     graph = StateGraph(TypedState, input_schema=TypedInput, output_schema=TypedOutput)
     graph.add_node("receive", partial(_receive, settings=chosen))
@@ -273,7 +253,7 @@ def build_answer_graph(
         RoleNode(
             "exact",
             ask=_ask,
-            role=checked("bioasq exact", roles.exact, ExactAnswered),
+            role=wrapped("bioasq exact", roles.exact, ExactAnswered),
             record=partial(_record_exact, roles=roles),
             on_failure=partial(_exact_failed, settings=chosen),
             run_name=lambda state: f"exact answer ({state['type']})",
@@ -284,7 +264,7 @@ def build_answer_graph(
         RoleNode(
             "ideal",
             ask=_ask,
-            role=checked("bioasq ideal", roles.ideal, IdealAnswered),
+            role=wrapped("bioasq ideal", roles.ideal, IdealAnswered),
             record=partial(_record_ideal, roles=roles),
             on_failure=partial(_ideal_failed, settings=chosen),
             run_name=lambda state: f"ideal answer ({state['type']})",
@@ -302,12 +282,6 @@ def build_answer_graph(
 def as_typed_backend(given: TypedBackend | Backend | BaseChatModel | str) -> TypedBackend:
     """Return roles as they are, and those of a chat model."""
     return given if isinstance(given, TypedBackend) else typed_backend(given)
-
-
-def _read_settings(given: TypedSettings | Mapping[str, Any] | None) -> TypedSettings:
-    if isinstance(given, TypedSettings):
-        return given
-    return read_fields("settings", TypedSettings, given or {})
 
 
 def _none(status: PartStatus, cause: str = "") -> PartRecord:
@@ -495,7 +469,7 @@ class TypedAnswerer:
         **settings: Unpack[TypedKwargs],
     ) -> None:
         self.backend = extractive_backend() if backend is None else as_typed_backend(backend)
-        self.settings = _read_settings(settings)
+        self.settings = read_fields("settings", TypedSettings, settings or {})
         self.graph = build_answer_graph(self.backend, self.settings, cache=cache)
 
     def answer(self, question: Question, *, config: RunnableConfig | None = None) -> TypedAnswer:
@@ -576,31 +550,19 @@ class TypedAnswerer:
 
     def made_by(self) -> str:
         """Return 16 hex digits that name the roles and the settings, without any secret."""
-        about: Any = {"name": self.backend.name, "about": dict(self.backend.about)}
-        if self.backend.spec is not None:
-            about = self.backend.fingerprint()
-        plain = self.settings.to_dict()
-        rest = {name: plain[name] for name in plain if name not in ("budget", "max_concurrency")}
-        whole = json.dumps([about, rest], sort_keys=True, default=str)
-        return sha256(whole.encode()).hexdigest()[:16]
+        return made_by(self.backend, self.settings)
 
     def manifest(self) -> dict[str, Any]:
         """Return what made the answers: backend, style, prompts, settings, versions."""
-        return {
-            "backend": self.backend.name,
-            **self.backend.about,
-            "settings": self.settings.to_dict(),
-            "versions": dict(versions()),
-        }
+        return make_manifest(self.backend, self.settings)
 
     def _shared(self, config: RunnableConfig | None) -> RunnableConfig:
         """Return the config of a run: its budget and its limits."""
-        given = ensure_config(config)
-        asked = given.pop("max_concurrency", None)
-        if asked and asked < self.settings.max_concurrency and not has_limit(given):
-            given = with_limit(given, asked)
-        if not has_meter(given):
-            given = with_meter(given, Meter(self.settings.limits))
+        settings = self.settings
+        given = share_limits(
+            config, max_concurrency=settings.max_concurrency, budget=settings.limits
+        )
+        given.pop("max_concurrency", None)  # our limiter counts the calls, not LangGraph's
         given["run_name"] = given.get("run_name") or "DeepEra typed answer"
         return given
 
