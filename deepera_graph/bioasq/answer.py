@@ -20,7 +20,12 @@ from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
 from deepera_graph.bioasq.extract import extract_exact, extract_ideal
-from deepera_graph.bioasq.questions import ExactAnswer, Question, QuestionType
+from deepera_graph.bioasq.questions import (
+    ExactAnswer,
+    Question,
+    QuestionType,
+    list_questions,
+)
 from deepera_graph.bioasq.replies import fit_ideal, fit_names
 from deepera_graph.bioasq.roles import (
     AnswerTask,
@@ -33,7 +38,7 @@ from deepera_graph.bioasq.roles import (
 from deepera_graph.bioasq.shots import refuse_overlap
 from deepera_graph.budget import Budget, Limiter, ado_many, do_many
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.errors import AnswerError, BudgetError, CallError, RoleError
+from deepera_graph.errors import AnswerError, BudgetError, CallError, InputError, RoleError
 from deepera_graph.pipeline.call import RoleNode, wrap_role
 from deepera_graph.pipeline.state import append
 from deepera_graph.runner import made_by, make_manifest, share_limits
@@ -480,9 +485,9 @@ class TypedAnswerer:
             config: A LangChain config: callbacks, tags, metadata, `max_concurrency`.
 
         Raises:
-            InputError: The question is an example of the prompts.
+            InputError: It is no question with snippets, or an example of the prompts.
         """
-        refuse_overlap(self.backend.examples, [question])
+        self._check([question])
         started = perf_counter()
         state = self.graph.invoke(_as_input(question), self._shared(config))
         return self._result(question, state, started)
@@ -491,7 +496,7 @@ class TypedAnswerer:
         self, question: Question, *, config: RunnableConfig | None = None
     ) -> TypedAnswer:
         """Do what `answer` does, in the running loop."""
-        refuse_overlap(self.backend.examples, [question])
+        self._check([question])
         started = perf_counter()
         state = await self.graph.ainvoke(_as_input(question), self._shared(config))
         return self._result(question, state, started)
@@ -509,10 +514,9 @@ class TypedAnswerer:
         each answer as it is there, in any order and from any thread.
 
         Raises:
-            InputError: A question is an example of the prompts.
+            InputError: There is no list of questions, or one is an example of the prompts.
         """
-        refuse_overlap(self.backend.examples, questions)
-        shared = self._shared(config)
+        asked, shared = self._check(questions), self._shared(config)
 
         def one(question: Question) -> TypedAnswer:
             found = self.answer(question, config=shared)
@@ -520,7 +524,7 @@ class TypedAnswerer:
                 on_answer(found)
             return found
 
-        return do_many(one, questions, self.settings.max_concurrency)
+        return do_many(one, asked, self.settings.max_concurrency)
 
     async def abatch(
         self,
@@ -530,8 +534,7 @@ class TypedAnswerer:
         on_answer: Callable[[TypedAnswer], Awaitable[None] | None] | None = None,
     ) -> list[TypedAnswer]:
         """Do what `batch` does, in the running loop; *on_answer* may be a coroutine function."""
-        refuse_overlap(self.backend.examples, questions)
-        shared = self._shared(config)
+        asked, shared = self._check(questions), self._shared(config)
 
         async def one(question: Question) -> TypedAnswer:
             found = await self.aanswer(question, config=shared)
@@ -540,7 +543,7 @@ class TypedAnswerer:
                 await told
             return found
 
-        return await ado_many(one, questions, self.settings.max_concurrency)
+        return await ado_many(one, asked, self.settings.max_concurrency)
 
     def most_calls(self, questions: Iterable[Question]) -> int:
         """Return the most model calls these questions take, if every reply is usable."""
@@ -555,6 +558,17 @@ class TypedAnswerer:
     def manifest(self) -> dict[str, Any]:
         """Return what made the answers: backend, style, prompts, settings, versions."""
         return make_manifest(self.backend, self.settings)
+
+    def _check(self, questions: object) -> list[Question]:
+        """Return the questions; raise `InputError` for what is none, or an example."""
+        asked = list_questions(questions)
+        for one in asked:
+            if not isinstance(one, Question):
+                raise InputError(
+                    f"question must be a Question with its snippets, got {type(one).__name__}"
+                )
+        refuse_overlap(self.backend.examples, asked)
+        return asked
 
     def _shared(self, config: RunnableConfig | None) -> RunnableConfig:
         """Return the config of a run: its budget and its limits."""

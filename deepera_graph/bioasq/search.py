@@ -31,7 +31,13 @@ from deepera_graph.bioasq.listwise import (
     search_roles,
 )
 from deepera_graph.bioasq.local_order import find_local_judge, weigh_with
-from deepera_graph.bioasq.questions import Question, Snippet, document_url
+from deepera_graph.bioasq.questions import (
+    Question,
+    Snippet,
+    as_question,
+    document_url,
+    list_questions,
+)
 from deepera_graph.bioasq.runs import RankedDocument
 from deepera_graph.bioasq.search_steps import (
     Ensemble,
@@ -44,7 +50,6 @@ from deepera_graph.bioasq.snippets import WeighSentences, weigh_locally
 from deepera_graph.budget import Budget, Limiter, ado_many, do_many
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError
-from deepera_graph.passages import check_question
 from deepera_graph.pipeline.call import RoleNode, wrap_role
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.retrieval.search import Fusion
@@ -291,7 +296,7 @@ class DocumentSearch:
             config: A LangChain config: callbacks, tags, metadata, `max_concurrency`.
 
         Raises:
-            InputError: The question is blank.
+            InputError: The question is blank, or no question.
         """
         run = _Run(self, question, config)
         return run.result(self.graph.invoke({"question": run.question.body}, run.config))
@@ -311,27 +316,27 @@ class DocumentSearch:
 
         `max_concurrency` and `budget` hold for all of them together.
         """
-        shared = self.share(config)
-        return do_many(lambda one: self.search(one, config=shared), questions, _QUESTIONS_AT_ONCE)
+        asked, shared = list_questions(questions), self.share(config)
+        return do_many(lambda one: self.search(one, config=shared), asked, _QUESTIONS_AT_ONCE)
 
     async def abatch(
         self, questions: Sequence[Question | str], *, config: RunnableConfig | None = None
     ) -> list[DocumentResult]:
         """Do what `batch` does, in the running loop."""
-        shared = self.share(config)
+        asked, shared = list_questions(questions), self.share(config)
         return await ado_many(
-            lambda one: self.asearch(one, config=shared), questions, _QUESTIONS_AT_ONCE
+            lambda one: self.asearch(one, config=shared), asked, _QUESTIONS_AT_ONCE
         )
 
     def stream(
         self, questions: Sequence[Question | str], *, config: RunnableConfig | None = None
     ) -> Iterator[DocumentResult]:
         """Do what `batch` does, and yield each result, in order, as soon as it is there."""
-        shared = self.share(config)
+        asked, shared = list_questions(questions), self.share(config)
         with ThreadPoolExecutor(_QUESTIONS_AT_ONCE) as pool:
             left = [
                 pool.submit(copy_context().run, partial(self.search, one, config=shared))
-                for one in questions
+                for one in asked
             ]
             try:
                 for future in left:
@@ -384,10 +389,7 @@ class _Run:
     def __init__(
         self, search: DocumentSearch, question: Question | str, config: RunnableConfig | None
     ) -> None:
-        if isinstance(question, str):
-            question = Question(id="", type="summary", body=question)
-        check_question(question.body, ())
-        self.question, self._search = question, search
+        self.question, self._search = as_question(question), search
         self._started = perf_counter()
         self.config = search.share(config)
         self.config["run_name"] = self.config.get("run_name") or "DeepEra BioASQ search"

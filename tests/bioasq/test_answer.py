@@ -260,3 +260,16 @@ def test_a_fault_costs_its_own_answer_alone(name):
     assert len(submission_of(found.values())) == 4 - fault.fails
     if fault.fails:
         assert one.problems[0].startswith("exact: ")
+
+
+@pytest.mark.parametrize("given", ["Does wax help?", None, 5])
+def test_what_is_no_question_with_snippets_is_named(given):
+    with pytest.raises(InputError, match=f"with its snippets, got {type(given).__name__}"):
+        TypedAnswerer().answer(given)
+    with pytest.raises(InputError, match=f"with its snippets, got {type(given).__name__}"):
+        asyncio.run(TypedAnswerer().abatch([ALL[0], given]))
+
+
+def test_one_question_is_no_batch():
+    with pytest.raises(InputError, match="must be a list of questions, got one Question"):
+        TypedAnswerer().batch(ALL[0])

@@ -261,6 +261,10 @@ def test_a_state_that_is_none_or_in_use_is_named(tmp_path, made):
     with pytest.raises(SettingsError, match="is in use by another process"):
         made([says(1, "one")])
     held.close()
+    state.unlink()
+    state.mkdir()
+    with pytest.raises(SettingsError, match=r"sqlite' cannot be written: unable to open"):
+        made([says(1, "one")])
 
 
 def test_a_break_leaves_no_corpus_and_no_draft(tmp_path):

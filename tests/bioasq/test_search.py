@@ -443,3 +443,17 @@ async def test_faults_are_told_alike_in_threads_and_in_a_loop(name):
         one, other = finder.search(ASKED), await finder.asearch(ASKED)
     assert plain(one) == plain(other)
     assert (one.outcome, len(one.documents)) == ("degraded", 10)
+
+
+@pytest.mark.parametrize("given", [None, 5, [QUESTION], {"body": QUESTION}])
+def test_what_is_no_question_is_named(given):
+    with pytest.raises(InputError, match=f"a Question or a text, got {type(given).__name__}"):
+        search().search(given)
+
+
+@pytest.mark.parametrize("given", [QUESTION, ASKED, None])
+def test_one_question_is_no_list_of_them(given):
+    finder = search()
+    for ask in (finder.batch, lambda one: [*finder.stream(one)]):
+        with pytest.raises(InputError, match="questions must be a list of questions, got one"):
+            ask(given)

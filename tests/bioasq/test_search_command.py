@@ -217,6 +217,35 @@ def test_a_trec_run_is_written_by_its_name(ensemble, runs):
     assert (runs / "both.trec").read_text().split()[:3] == ["q1", "Q0", "1"]
 
 
+def test_a_run_without_a_document_is_refused(ensemble, runs):
+    write_run(runs / "other.jsonl", {"q1": [], "q2": []})
+    done = ensemble()
+    assert done.exit_code == 2
+    assert "other.jsonl' ranks no document" in done.stderr
+    assert not (runs / "both.jsonl").exists()
+
+
+def test_what_only_one_run_has_is_told(ensemble, runs):
+    write_run(runs / "one.jsonl", {name: [RankedDocument("1", 1.0)] for name in ("q1", "q2")})
+    done = ensemble()
+    assert f"{runs / 'other.jsonl'} has no document for 1 of 2 questions" in done.stderr
+    assert "2 questions in " in done.stdout
+    assert ensemble("--overwrite", "-q").stderr == ""
+
+
+def test_questions_that_no_run_has_are_told_and_all_of_them_refused(ensemble, runs):
+    unknown = Question(id="q9", type="list", body="?")
+    write_questions(runs / "golden.json", [*read_questions(runs / "golden.json"), unknown])
+    done = ensemble("--questions", runs / "golden.json", out="new.json")
+    assert "1 of 2 questions in " in done.stderr
+    assert "2 questions in " in done.stdout
+    write_questions(runs / "golden.json", [unknown])
+    refused = ensemble("--questions", runs / "golden.json", out="none.json")
+    assert refused.exit_code == 2
+    assert "neither run has a question of " in refused.stderr
+    assert not (runs / "none.json").exists()
+
+
 @pytest.mark.parametrize(
     ("args", "problem"),
     [
