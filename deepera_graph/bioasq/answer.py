@@ -8,7 +8,7 @@ Source:
     BioASQ task 13b, phase B: http://participants-area.bioasq.org/general_information/Task13b
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
@@ -36,7 +36,7 @@ from deepera_graph.bioasq.roles import (
     typed_backend,
 )
 from deepera_graph.bioasq.shots import refuse_overlap
-from deepera_graph.budget import Budget, Limiter, ado_many, do_many
+from deepera_graph.budget import Budget, Limiter, ado_many, do_many, stream_many
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import AnswerError, BudgetError, CallError, InputError, RoleError
 from deepera_graph.pipeline.call import RoleNode, wrap_role
@@ -502,48 +502,35 @@ class TypedAnswerer:
         return self._result(question, state, started)
 
     def batch(
-        self,
-        questions: Sequence[Question],
-        *,
-        config: RunnableConfig | None = None,
-        on_answer: Callable[[TypedAnswer], None] | None = None,
+        self, questions: Sequence[Question], *, config: RunnableConfig | None = None
     ) -> list[TypedAnswer]:
         """Answer many questions; results in the same order.
 
-        `max_concurrency` and `budget` hold for all questions together. *on_answer* is called with
-        each answer as it is there, in any order and from any thread.
+        `max_concurrency` and `budget` hold for all questions together.
 
         Raises:
             InputError: There is no list of questions, or one is an example of the prompts.
         """
         asked, shared = self._check(questions), self._shared(config)
-
-        def one(question: Question) -> TypedAnswer:
-            found = self.answer(question, config=shared)
-            if on_answer is not None:
-                on_answer(found)
-            return found
-
-        return do_many(one, asked, self.settings.max_concurrency)
+        return do_many(partial(self.answer, config=shared), asked, self.settings.max_concurrency)
 
     async def abatch(
-        self,
-        questions: Sequence[Question],
-        *,
-        config: RunnableConfig | None = None,
-        on_answer: Callable[[TypedAnswer], Awaitable[None] | None] | None = None,
+        self, questions: Sequence[Question], *, config: RunnableConfig | None = None
     ) -> list[TypedAnswer]:
-        """Do what `batch` does, in the running loop; *on_answer* may be a coroutine function."""
+        """Do what `batch` does, in the running loop."""
         asked, shared = self._check(questions), self._shared(config)
+        return await ado_many(
+            partial(self.aanswer, config=shared), asked, self.settings.max_concurrency
+        )
 
-        async def one(question: Question) -> TypedAnswer:
-            found = await self.aanswer(question, config=shared)
-            told = None if on_answer is None else on_answer(found)
-            if told is not None:
-                await told
-            return found
-
-        return await ado_many(one, asked, self.settings.max_concurrency)
+    def stream(
+        self, questions: Sequence[Question], *, config: RunnableConfig | None = None
+    ) -> Iterator[TypedAnswer]:
+        """Do what `batch` does, and yield each answer as soon as it is there, in any order."""
+        asked, shared = self._check(questions), self._shared(config)
+        return stream_many(
+            partial(self.answer, config=shared), asked, self.settings.max_concurrency
+        )
 
     def most_calls(self, questions: Iterable[Question]) -> int:
         """Return the most model calls these questions take, if every reply is usable."""

@@ -9,8 +9,6 @@ Source:
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -47,7 +45,7 @@ from deepera_graph.bioasq.search_steps import (
     SearchState,
 )
 from deepera_graph.bioasq.snippets import WeighSentences, weigh_locally
-from deepera_graph.budget import Budget, Limiter, ado_many, do_many
+from deepera_graph.budget import Budget, Limiter, ado_many, do_many, stream_many
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError
 from deepera_graph.pipeline.call import RoleNode, wrap_role
@@ -317,32 +315,21 @@ class DocumentSearch:
         `max_concurrency` and `budget` hold for all of them together.
         """
         asked, shared = list_questions(questions), self.share(config)
-        return do_many(lambda one: self.search(one, config=shared), asked, _QUESTIONS_AT_ONCE)
+        return do_many(partial(self.search, config=shared), asked, _QUESTIONS_AT_ONCE)
 
     async def abatch(
         self, questions: Sequence[Question | str], *, config: RunnableConfig | None = None
     ) -> list[DocumentResult]:
         """Do what `batch` does, in the running loop."""
         asked, shared = list_questions(questions), self.share(config)
-        return await ado_many(
-            lambda one: self.asearch(one, config=shared), asked, _QUESTIONS_AT_ONCE
-        )
+        return await ado_many(partial(self.asearch, config=shared), asked, _QUESTIONS_AT_ONCE)
 
     def stream(
         self, questions: Sequence[Question | str], *, config: RunnableConfig | None = None
     ) -> Iterator[DocumentResult]:
-        """Do what `batch` does, and yield each result, in order, as soon as it is there."""
+        """Do what `batch` does, and yield each result as soon as it is there, in any order."""
         asked, shared = list_questions(questions), self.share(config)
-        with ThreadPoolExecutor(_QUESTIONS_AT_ONCE) as pool:
-            left = [
-                pool.submit(copy_context().run, partial(self.search, one, config=shared))
-                for one in asked
-            ]
-            try:
-                for future in left:
-                    yield future.result()
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
+        return stream_many(partial(self.search, config=shared), asked, _QUESTIONS_AT_ONCE)
 
     def share(self, config: RunnableConfig | None = None) -> RunnableConfig:
         """Return a config that several questions can share: one budget, one limit for them all."""
