@@ -27,8 +27,8 @@ class RemotePapers:
             raise SettingsError(f"{url!r} is no address such as http://localhost:8080")
         if not timeout > 0:
             raise SettingsError(f"timeout must be > 0 seconds, got {timeout!r}")
-        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-        self._connect = lambda: kind(str(parts.hostname), parts.port, timeout=timeout)
+        self._kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        self._host, self._port, self._timeout = str(parts.hostname), parts.port, timeout
         self._root = parts.path.rstrip("/")
         self.place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{self._root}"
         self._free: list[HTTPConnection] = []
@@ -91,7 +91,7 @@ class RemotePapers:
         for attempt in range(_ATTEMPTS):
             with self._lock:
                 kept = self._free.pop() if self._free and not attempt else None
-            connection = kept or self._connect()
+            connection = kept or self._kind(self._host, self._port, timeout=self._timeout)
             try:
                 connection.request(
                     method, self._root + path, body, {"Content-Type": "application/json"}

@@ -73,7 +73,7 @@ class LocalEmbeddings:
 
     def embed_query(self, text: str) -> Floats:
         """Return the vector of a query."""
-        return local_model().embed([text])[0]
+        return np.asarray(local_model().embed([text])[0], dtype=np.float32)
 
 
 def find_embeddings(given: Any) -> Any:
@@ -254,4 +254,5 @@ def rank_rows(rows: Floats, query: Floats) -> Iterator[list[tuple[float, int]]]:
 
 def embed_query(embeddings: Any, text: str) -> Floats:
     """Return the vector of a query, of length 1."""
-    return unit_rows([embeddings.embed_query(clean_text(text)[:_MOST_CHARACTERS])], ["query"])[0]
+    row = embeddings.embed_query(clean_text(text)[:_MOST_CHARACTERS])
+    return np.asarray(unit_rows([row], ["query"])[0], dtype=np.float32)

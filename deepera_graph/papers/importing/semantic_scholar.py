@@ -75,7 +75,8 @@ def _read_references(fields: Mapping[str, Any]) -> Iterator[Any]:
             if not isinstance(one, Mapping):
                 yield one
                 continue
-            cited = one.get("citedPaper") if isinstance(one.get("citedPaper"), Mapping) else one
+            inner = one.get("citedPaper")
+            cited: Mapping[str, Any] = inner if isinstance(inner, Mapping) else one
             known = _read_ids(cited)
             yield known.get("arxiv") or known.get("acl") or cited.get("paperId") or known.get("doi")
     entries = fields.get("bib_entries")
