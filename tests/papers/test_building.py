@@ -13,6 +13,7 @@ import pytest
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.papers import PaperBase, Scope
+from deepera_graph.papers.building import import_files
 from deepera_graph.papers.writing import Writer
 from papers.world import invent_papers, write_lines
 
@@ -235,6 +236,19 @@ def test_a_closed_base_says_so(tmp_path):
     base.close()
     with pytest.raises(StoreError, match="is closed"):
         base.search("glacier")
+
+
+def test_a_full_disk_loses_nothing_that_was_committed(tmp_path, world):
+    source = write_lines(tmp_path / "p.jsonl", world)
+    base_file = tmp_path / "b.papers"
+    with PaperBase.build(base_file, source) as base, Writer(base_file) as writer:
+        before = everything(base)
+        n_pages = writer.db.execute("PRAGMA page_count").fetchone()[0]
+        writer.db.execute(f"PRAGMA max_page_count = {n_pages}")
+        more = write_lines(tmp_path / "2.jsonl", invent_papers(900, seed=4)[300:])
+        with pytest.raises(StoreError, match="the disk is full"):
+            import_files(writer, [more])
+        assert everything(base) == before
 
 
 class CountingEmbeddings:
