@@ -51,6 +51,7 @@ from deepera_graph.papers.words import MOST_WORDS, match_any, match_gated, searc
 # Rank Learning Methods: the sum of 1 / (60 + rank) over the rankings.
 RRF_K = 60
 DEPTH = 100  # of each ranking that is joined
+LARGE = 60_000  # papers; a search by words scores all that have any in a smaller base
 MOST_CANDIDATES = 40_000  # papers that a search by words scores, if it can do with fewer than all
 _MOST_COUNTS = 200_000
 
@@ -248,9 +249,9 @@ class _Seek(NamedTuple):
     def by_words(self, n: int) -> list[Ranked]:
         """Rank by BM25, equal scores by id; first what has one of the rarer words.
 
-        What has none but frequent words comes after, so that a large base need not score it for a
-        page: of 108 894 papers a sentence takes a third of the time so, and Recall at 100 is the
-        same to .01.
+        In a base that is `LARGE`, what has none but frequent words comes after, so that it need not
+        be scored for a page. Of 108 894 papers, LitSearch takes 61 ms (p95) a question, and not 118,
+        and Recall at 100 is .025 less, in the mean of four sets of questions.
         """
         words = self._rarest() if len(self.words) > MOST_WORDS else self.words
         gate = self._gate(words)
@@ -274,7 +275,7 @@ class _Seek(NamedTuple):
 
     def _gate(self, words: Sequence[str]) -> list[str]:
         """Return the rarest words, as many as give the candidates that a search may score."""
-        if self.state.n_papers * len(words) <= MOST_CANDIDATES:
+        if self.state.n_papers <= LARGE:
             return list(words)
         counts = {word: self.state.count(self.db, word) for word in words}
         gate: list[str] = []

@@ -64,6 +64,7 @@ def test_a_missing_base_is_named(tmp_path):
 def test_papers_with_none_but_frequent_words_come_after_the_others(base, monkeypatch):
     query = "study of glacier mapping by random forests at Lintel-7"
     plain = {one.paper.id for one in base.search(query, k=1000)}
+    monkeypatch.setattr("deepera_graph.papers.search.LARGE", 100)
     monkeypatch.setattr("deepera_graph.papers.search.MOST_CANDIDATES", 40)
     whole = base.search(query, k=1000)
     assert {one.paper.id for one in whole} == plain
