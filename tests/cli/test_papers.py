@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from papers.world import invent_papers, write_lines
 
 
