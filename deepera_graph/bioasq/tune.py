@@ -29,7 +29,7 @@ from deepera_graph.bioasq.encoder_trainer import (
 )
 from deepera_graph.bioasq.pairs import QuestionPool, TrainingPair, make_pairs, measure_map
 from deepera_graph.bioasq.runs import RankedDocument, rank_scores, write_run
-from deepera_graph.bioasq.tuning_plan import TuningSettings, Variant
+from deepera_graph.bioasq.tuning_plan import TuningSettings, TuningVariant
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.jobs.files import find_differences
 from deepera_graph.judges.cross_encoder.models import Pair, package_versions
@@ -58,8 +58,8 @@ class TuningReport:
             and ``int8``.
     """
 
-    chosen: Variant
-    selection: tuple[tuple[Variant, float], ...]
+    chosen: TuningVariant
+    selection: tuple[tuple[TuningVariant, float], ...]
     n_pairs: int
     n_golden: int
     epochs: tuple[float, ...]
@@ -142,7 +142,7 @@ def tune_encoder(
 
 
 def _try_out(
-    tuner: EncoderTrainer, work: "_Work", variant: Variant, progress: "_Progress"
+    tuner: EncoderTrainer, work: "_Work", variant: TuningVariant, progress: "_Progress"
 ) -> float:
     """Tune a variant for the epochs of the selection; return its MAP@10 on validation."""
     known = work.selected.get(str(variant))
@@ -188,7 +188,7 @@ class _Work:
         self.folder.mkdir(parents=True)
         self._save()
 
-    def select(self, variant: Variant, value: float) -> None:
+    def select(self, variant: TuningVariant, value: float) -> None:
         """Note what a variant reached."""
         self.selected[str(variant)] = value
         self._save()
@@ -209,7 +209,7 @@ class _Work:
         (self._out / MANIFEST).write_text(text, encoding="utf-8")
         shutil.rmtree(self.folder)
 
-    def _make_pairs(self, variant: Variant) -> list[TrainingPair]:
+    def _make_pairs(self, variant: TuningVariant) -> list[TrainingPair]:
         pairs = make_pairs(
             self._pools["train"],
             ratio=variant.ratio,
@@ -239,7 +239,7 @@ class _Progress:
         final = max(math.ceil(len(its) / a_step) for its in work.pairs.values())
         self._n_in_all = settings.select_epochs * sum(sizes) + settings.epochs * final
 
-    def of(self, variant: Variant) -> Callable[[int], None]:
+    def of(self, variant: TuningVariant) -> Callable[[int], None]:
         """Return what is called with the steps of a variant so far."""
         self._before += self._now
 

@@ -209,7 +209,8 @@ def test_many_questions_keep_their_order():
     finder = search()
     wanted = [finder.search(one).question for one in asked]
     assert [one.question for one in finder.batch(asked)] == wanted
-    assert [one.question for one in finder.stream(asked)] == wanted
+    streamed = {one.question.id: one.question for one in finder.stream(asked)}
+    assert [streamed[one.id] for one in asked] == wanted
 
 
 def test_an_equal_prompt_is_not_paid_for_twice(tmp_path):

@@ -20,6 +20,7 @@ from deepera_graph.cli.console import (
     SOME_FAILED,
     check_file,
     count,
+    from_thread,
     go_on_command,
     progress_bar,
     say,
@@ -199,16 +200,16 @@ def _answer_all(
     quiet: bool,
 ) -> list[TypedAnswer]:
     """Answer what is not answered yet, under a bar; each answer is in the log as it is there."""
-    from deepera_graph.bioasq.answer_log import AnswerLog
+    from deepera_graph.bioasq.answer_journal import AnswerJournal
 
-    with AnswerLog(log, answerer.manifest(), resume=files.resume) as kept:
+    with AnswerJournal(log, answerer.manifest()).open(resume=files.resume) as kept:
         done = kept.find_done(questions)
         left = [one for one in questions if one.id not in done]
         if files.resume and done:
             say(f"{count(len(done), 'question')} of {len(questions)} answered before")
         try:
             with progress_bar("answering", total=len(left), hidden=quiet) as bar:
-                for n_done, one in enumerate(_each(answerer, left), start=1):
+                for n_done, one in enumerate(from_thread(answerer.stream(left)), start=1):
                     kept.add(one)
                     done[one.question.id] = one
                     bar.move(to=n_done, count=n_done)
@@ -217,28 +218,6 @@ def _answer_all(
             say(f"go on with: {go_on_command('--resume', without=['--overwrite'])}")
             raise typer.Exit(INTERRUPTED) from error
     return [done[one.id] for one in questions]
-
-
-def _each(answerer: TypedAnswerer, questions: Sequence[Question]) -> Iterator[TypedAnswer]:
-    """Yield answers as they come, made in another thread: Ctrl-C waits for no call in flight."""
-    from queue import SimpleQueue
-    from threading import Thread
-
-    ready: SimpleQueue[TypedAnswer | BaseException | None] = SimpleQueue()
-
-    def work() -> None:
-        try:
-            answerer.batch(questions, on_answer=ready.put)
-        except BaseException as error:  # noqa: BLE001 -- raised again where the answers are taken
-            ready.put(error)
-        else:
-            ready.put(None)
-
-    Thread(target=work, name="deepera-answer", daemon=True).start()
-    while (one := ready.get()) is not None:
-        if isinstance(one, BaseException):
-            raise one
-        yield one
 
 
 def _refuse_unreachable(answers: Sequence[TypedAnswer]) -> None:

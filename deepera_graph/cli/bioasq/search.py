@@ -33,10 +33,10 @@ from deepera_graph.errors import BackendError, SettingsError
 
 if TYPE_CHECKING:
     from deepera_graph.bioasq.ensemble import Tried, WeightSearch
-    from deepera_graph.bioasq.journal import Journal
     from deepera_graph.bioasq.questions import Question
     from deepera_graph.bioasq.runs import Run
     from deepera_graph.bioasq.search import DocumentSearch
+    from deepera_graph.bioasq.search_journal import SearchJournal
 
 DAILY = {
     "search": (
@@ -264,10 +264,10 @@ def _search_all(
     output: options.OutputOptions,
 ) -> int:
     """Search for all that is not done yet, write what was found, and say how it went."""
-    from deepera_graph.bioasq.journal import Journal
+    from deepera_graph.bioasq.search_journal import SearchJournal
 
     ran = {**finder.describe(), "collection": store.collection}
-    journal = Journal(_manifest_of(files), ran)
+    journal = SearchJournal(_manifest_of(files), ran)
     with journal.open(resume=files.resume):
         n_others = len(journal.entries.keys() - {one.id for one in asked})
         if n_others and not output.quiet:
@@ -288,7 +288,7 @@ def _run(
     finder: DocumentSearch,
     left: Sequence[Question],
     n_asked: int,
-    journal: Journal,
+    journal: SearchJournal,
     output: options.OutputOptions,
 ) -> None:
     n_done, n_told = n_asked - len(left), 0
@@ -304,7 +304,7 @@ def _run(
                 say(f"question {result.question.id!r}: {'; '.join(result.problems)}")
 
 
-def _write(journal: Journal, asked: Sequence[Question], files: SearchFiles) -> None:
+def _write(journal: SearchJournal, asked: Sequence[Question], files: SearchFiles) -> None:
     from deepera_graph.bioasq.questions import write_questions
     from deepera_graph.bioasq.runs import write_run, write_trec
 
@@ -319,13 +319,13 @@ def _write(journal: Journal, asked: Sequence[Question], files: SearchFiles) -> N
 
 
 def _tell_outcomes(
-    journal: Journal,
+    journal: SearchJournal,
     asked: Sequence[Question],
     files: SearchFiles,
     n_earlier: int,
     output: options.OutputOptions,
 ) -> int:
-    from deepera_graph.bioasq.journal import DONE
+    from deepera_graph.bioasq.search_journal import DONE
     from deepera_graph.usage import Usage
 
     entries = [journal.entries[one.id] for one in asked if one.id in journal.entries]
