@@ -332,12 +332,22 @@ def check_file(path: Path, *, overwrite: bool) -> None:
         raise SettingsError(f"{str(path)!r} exists; give --overwrite to replace it")
 
 
+def may_write(path: Path) -> bool:
+    """Tell whether a file or folder can be made: by the nearest folder above that is there."""
+    there = path.absolute()
+    while not there.exists():
+        there = there.parent
+    return (there == path.absolute() or there.is_dir()) and os.access(there, os.W_OK)
+
+
 def check_folder(folder: Path | None, names: Iterable[str], *, overwrite: bool) -> None:
     """Raise `SettingsError` if a file of the folder would be lost, or the folder is a file."""
     if folder is None:
         return
     if folder.exists() and not folder.is_dir():
         raise SettingsError(f"--out must be a folder, got the file {str(folder)!r}")
+    if not may_write(folder):
+        raise SettingsError(f"--out must be a folder that can be written, got {str(folder)!r}")
     for name in names:
         if (folder / name).exists() and not overwrite:
             raise SettingsError(f"{str(folder / name)!r} exists; give --overwrite to replace it")

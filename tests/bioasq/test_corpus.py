@@ -346,6 +346,14 @@ def test_the_command_says_what_became_of_the_records(deepera, tmp_path):
     assert json.loads(resumed.stdout) == {**told, "files_before": 2}
 
 
+def test_a_report_that_cannot_be_written_is_named_before_the_reading(deepera, tmp_path):
+    path, out = write(tmp_path, 1, says(1, "one")), tmp_path / "corpus.jsonl"
+    result = deepera("bioasq", "read", path, "-o", out, "--report", tmp_path / "none" / "r.json")
+    assert result.exit_code == 2
+    assert "--report must be a file that can be written, got " in result.stderr
+    assert not out.exists()
+
+
 def test_a_break_of_reading_tells_how_to_go_on(deepera, tmp_path, monkeypatch):
     path, out = write(tmp_path, 1, says(1, "one")), tmp_path / "corpus.jsonl"
 

@@ -138,6 +138,15 @@ def test_nothing_is_overwritten_unless_that_is_said(search, files):
     assert (files / "a.json").read_text() == "precious"
 
 
+def test_rankings_that_cannot_be_written_are_named_before_the_search(search, files):
+    (files / "file").write_text("")
+    for name in ("--run", "--stages"):
+        done = search(name, files / "file" / "out")
+        assert done.exit_code == 2
+        assert f"'{files / 'file' / 'out'}' cannot be written" in done.stderr
+    assert not (files / "a.manifest").exists()
+
+
 def test_a_wrong_key_ends_the_search_at_once(search, files):
     with served(lambda request: Reply(status=401)) as (model, server):
         done = search(*model)

@@ -121,3 +121,11 @@ def test_what_cannot_work_is_a_usage_error(deepera, golden, args, message):
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_a_folder_that_cannot_be_made_is_named_before_the_work(deepera, golden, plants, tmp_path):
+    (tmp_path / "file").write_text("")
+    out = tmp_path / "file" / "results"
+    result = deepera("bench", "bioasq", "rerankers", golden, *plants, *QUICK, "--out", out)
+    assert result.exit_code == 2
+    assert f"--out must be a folder that can be written, got '{out}'" in result.stderr

@@ -21,6 +21,7 @@ from deepera_graph.cli.console import (
     count,
     go_on_command,
     json_bytes,
+    may_write,
     progress_bar,
     say,
     tell,
@@ -76,6 +77,11 @@ def read(
     """Read PubMed's files, and write the records that are left as a corpus."""
     if files.resume and files.overwrite:
         raise SettingsError("give --resume or --overwrite, not both")
+    report_to = files.report
+    if report_to is not None and not (
+        report_to.absolute().parent.is_dir() and may_write(report_to)
+    ):
+        raise SettingsError(f"--report must be a file that can be written, got {str(report_to)!r}")
     from deepera_graph.bioasq.corpus import write_corpus
 
     with progress_bar("reading", hidden=output.quiet) as bar:

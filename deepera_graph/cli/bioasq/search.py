@@ -23,6 +23,7 @@ from deepera_graph.cli.console import (
     count,
     from_thread,
     go_on_command,
+    may_write,
     progress_bar,
     say,
     tell,
@@ -183,12 +184,14 @@ def _check_files(questions: Path, files: SearchFiles) -> None:
     written = [one for one in (files.out, files.run) if one is not None]
     if len({one.absolute() for one in (*written, questions)}) <= len(written):
         raise SettingsError("QUESTIONS, --out and --run must be different files")
+    if files.stages is not None and not may_write(files.stages):
+        raise SettingsError(f"{str(files.stages)!r} cannot be written")
     for path in (*written, _manifest_of(files)):
         _check_output(path, may_exist=files.overwrite or files.resume)
 
 
 def _check_output(path: Path, *, may_exist: bool) -> None:
-    if path.is_dir() or not path.absolute().parent.is_dir():
+    if path.is_dir() or not path.absolute().parent.is_dir() or not may_write(path):
         raise SettingsError(f"{str(path)!r} cannot be written")
     if path.exists() and not may_exist:
         raise SettingsError(
