@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections import Counter
 from dataclasses import replace
+from threading import Event
 
 import pytest
 from langchain_core.runnables import RunnableLambda
@@ -16,7 +17,7 @@ from deepera_graph.bioasq.answer import (
     submission_of,
 )
 from deepera_graph.bioasq.questions import read_questions, write_questions
-from deepera_graph.bioasq.roles import typed_backend
+from deepera_graph.bioasq.roles import IdealAnswered, typed_backend
 from deepera_graph.errors import InputError, SettingsError
 from support.bioasq_answers import ALL, IDEAL, answered, asked, part_of, play
 from support.faults import ATTEMPTS, EVERY, Good
@@ -68,6 +69,22 @@ def test_a_batch_keeps_its_order_and_a_stream_misses_none():
     answerer = TypedAnswerer()
     assert [one.question for one in answerer.batch(ALL)] == ALL
     assert Counter(one.question.id for one in answerer.stream(ALL)) == {one.id: 1 for one in ALL}
+
+
+def test_a_stream_yields_what_is_there_before_a_question_that_takes_long():
+    is_over = Event()
+
+    def wait(task):
+        if task["question"] == ALL[0].body:
+            assert is_over.wait(timeout=30)
+        return IdealAnswered(text="They glow.")
+
+    roles = replace(extractive_backend(), ideal=RunnableLambda(wait))
+    stream = TypedAnswerer(roles).stream(ALL)
+    early = [next(stream).question.id for _ in ALL[1:]]
+    is_over.set()
+    assert {*early} == {one.id for one in ALL[1:]}
+    assert [one.question.id for one in stream] == [ALL[0].id]
 
 
 def test_the_submission_is_read_again_with_documents_and_snippets(tmp_path):
