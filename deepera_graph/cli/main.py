@@ -49,6 +49,7 @@ COMMANDS = {  # and the module that each is a function of
     "bench table": "bench",
     "bench multihop": "bench",
     "bench bioasq": "bioasq.study",
+    "bench papers": "papers.study",
     "bench build": "build",
     "bench natural": "bench",
     "bench mix": "bench",

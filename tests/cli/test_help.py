@@ -35,6 +35,7 @@ WITH_JSON = (
     "bench prompts",
     "bench multihop",
     "bench bioasq",
+    "bench papers",
     "bench realism",
     "bench study",
     "bench build",

@@ -1,0 +1,1 @@
+"""`deepera papers`, and `deepera bench papers`."""
