@@ -1,1 +1,1 @@
-"""`deepera papers`, and `deepera bench papers`."""
+"""`deepera papers`: a base of papers, and searching it."""
