@@ -1,0 +1,178 @@
+"""A base from files: resumable, a batch at a time, with all that was wrong counted by kind."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from deepera_graph.errors import InputError
+from deepera_graph.papers.importing import Form, check_form, read_papers
+from deepera_graph.papers.importing.reading import DAMAGED, DUPLICATE, Problem
+from deepera_graph.papers.paper import PaperRecord
+from deepera_graph.papers.store import describe_file
+from deepera_graph.papers.writing import Writer
+
+BATCH_SIZE = 2_000
+MOST_TOLD = 20  # problems of a kind that are named
+_ENDS = 1 << 16
+_LARGE_SHARE = 0.2  # of the base that is new: then its index of words is put in one piece
+_OUTCOMES = ("added", "updated", "unchanged", "merged")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildReport:
+    """What became of all records; every one is in one of the counts, or among the problems.
+
+    Attributes:
+        read: Records read, of all sources, those of earlier runs that were stopped among them.
+        added: New papers.
+        updated: Papers that a later source says something new of.
+        unchanged: Papers that were there before, as they are.
+        merged: Records of papers that are there under another id.
+        problems: How many records could not be used, by kind.
+        told: The first problems of each kind.
+        papers: In the base now.
+        embedded: Vectors made in this run.
+    """
+
+    read: int = 0
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    merged: int = 0
+    problems: dict[str, int] = field(default_factory=dict)
+    told: tuple[str, ...] = ()
+    papers: int = 0
+    embedded: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {**asdict(self), "told": list(self.told)}
+
+
+class _Tally:
+    """Counts that are kept with a source, so that a run that was stopped goes on counting."""
+
+    def __init__(self, name: str, plain: dict[str, Any]) -> None:
+        self._name = name
+        self.outcomes = Counter[str](plain.get("outcomes", {}))
+        self.problems = Counter[str](plain.get("problems", {}))
+        self.told: list[str] = list(plain.get("told", ()))
+
+    def note(self, problem: Problem) -> None:
+        """Count a problem, and keep the first of its kind."""
+        self.problems[problem.kind] += 1
+        if self.problems[problem.kind] <= MOST_TOLD:
+            self.told.append(f"{self._name}, {problem}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts as JSON has them."""
+        return {"outcomes": self.outcomes, "problems": self.problems, "told": self.told}
+
+
+def import_files(
+    writer: Writer,
+    sources: Iterable[str | Path],
+    *,
+    form: Form | None = None,
+    batch_size: int = BATCH_SIZE,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> BuildReport:
+    """Read files into a base; a file that was read whole before is not read again.
+
+    Args:
+        writer: Of the base.
+        sources: Files, in order: what a later one says of a paper counts.
+        form: See `read_papers`.
+        batch_size: Records committed together, >= 1.
+        on_progress: Called after each batch with the records and the papers so far.
+
+    Raises:
+        InputError: A file cannot be opened.
+        StoreError: The base cannot be written; what was committed stays.
+    """
+    check_form(form)
+    paths = [Path(one) for one in sources]
+    identities = [identify(path) for path in paths]
+    tallies = [
+        _import_file(writer, *one, form=form, batch_size=batch_size, on_progress=on_progress)
+        for one in zip(paths, identities, strict=True)
+    ]
+    outcomes = sum((one.outcomes for one in tallies), Counter[str]())
+    problems = sum((one.problems for one in tallies), Counter[str]())
+    n_papers = int(describe_file(writer.db)["papers"])
+    if outcomes["added"] > _LARGE_SHARE * n_papers:
+        writer.optimize()
+    return BuildReport(
+        read=outcomes.total() + problems.total() - problems[DAMAGED],
+        **{name: outcomes[name] for name in _OUTCOMES},
+        problems=dict(sorted(problems.items())),
+        told=tuple(line for one in tallies for line in one.told),
+        papers=n_papers,
+    )
+
+
+def _import_file(
+    writer: Writer,
+    path: Path,
+    identity: str,
+    *,
+    form: Form | None,
+    batch_size: int,
+    on_progress: Callable[[int, int], None] | None,
+) -> _Tally:
+    known = writer.begin(identity, path.name)
+    tally = _Tally(path.name, known.report)
+    if known.finished:
+        return _Tally(
+            path.name,
+            {
+                "outcomes": {"unchanged": known.done - tally.problems.total()},
+                "problems": tally.problems,
+                "told": tally.told,
+            },
+        )
+    done = known.done
+    records = islice(read_papers(path, form), done, None)
+    while batch := list(islice(records, batch_size)):
+        for place, one in enumerate(batch, start=done + 1):
+            _put(writer, one, place, tally)
+        done += len(batch)
+        writer.commit(identity, done, finished=False, report=tally.to_dict())
+        if on_progress is not None:
+            on_progress(done, tally.outcomes["added"])
+    is_whole = not tally.problems[DAMAGED]
+    writer.commit(identity, done, finished=is_whole, report=tally.to_dict())
+    return tally
+
+
+def _put(writer: Writer, one: PaperRecord | Problem, place: int, tally: _Tally) -> None:
+    if isinstance(one, Problem):
+        tally.note(one)
+        return
+    outcome = writer.put(one)
+    if outcome == "duplicate":
+        detail = f"the id {one.paper.id!r:.80} is used twice; the first counts"
+        tally.note(Problem(DUPLICATE, place, detail))
+    else:
+        tally.outcomes[outcome] += 1
+
+
+def identify(path: Path) -> str:
+    """Return what a file is known by again: its size, and the hash of its beginning and end.
+
+    Raises:
+        InputError: It cannot be opened.
+    """
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            digest = blake2b(file.read(_ENDS), digest_size=16)
+            file.seek(max(0, size - _ENDS))
+            digest.update(file.read(_ENDS))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+    return f"{size}-{digest.hexdigest()}"
