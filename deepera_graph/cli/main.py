@@ -64,6 +64,7 @@ COMMANDS = {  # and the module that each is a function of
     "bioasq answer": "bioasq.answer",
     "bioasq check": "bioasq.evaluate",
     "bioasq evaluate": "bioasq.evaluate",
+    "papers ask": "papers.ask",
     "judge train": "judge",
     "judge reader": "judge",
     "judge evaluate": "judge",

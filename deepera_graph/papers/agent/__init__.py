@@ -34,7 +34,20 @@ _HOME = {
     "paper_roles": "roles",
     "read_limits": "constraints",
 }
-__all__ = sorted(_HOME)
+__all__ = [
+    "Action",
+    "Found",
+    "FoundPaper",
+    "Limits",
+    "PaperRoles",
+    "PaperSearch",
+    "PaperVerdict",
+    "SearchPlan",
+    "SearchSettings",
+    "Selected",
+    "paper_roles",
+    "read_limits",
+]
 
 
 def __getattr__(name: str) -> Any:

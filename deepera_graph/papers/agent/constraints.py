@@ -284,8 +284,8 @@ _LAST = re.compile(
 )
 _VENUE = r"((?:[A-Z][\w&+.-]*)(?:(?:,\s*|\s+(?:or|and|nor)\s+(?:at\s+)?|\s+)[A-Z][\w&+.-]*)*)"
 _NOT_AT = re.compile(
-    r",?\s*(?:\b(?:and|but)\s+)?\b(?:[Nn]ot|[Ee]xcluding|[Ee]xcept(?:\s+for)?|[Ll]eaving out|[Ww]ithout)"
-    r"\s+(?:those\s+|papers\s+|ones\s+|work\s+)?(?:published\s+|presented\s+)?(?:at|from)\s+"
+    r",?\s*(?:\b(?:and|but)\s+)?\b(?:[Nn]ot|[Ee]xcluding|[Ee]xcept(?:\s+for)?|[Ll]eaving out"
+    r"|[Ww]ithout)\s+(?:those\s+|papers\s+|ones\s+|work\s+)?(?:published\s+|presented\s+)?(?:at|from)\s+"
     + _VENUE
 )
 _ONLY_AT = re.compile(
@@ -302,7 +302,10 @@ _TWICE = re.compile(
     + _THING,
     re.I,
 )
-_USE = r"(?:us(?:e|es|ing)|rel(?:y|ies|ying)\s+on|involv(?:e|es|ing)|requir(?:e|es|ing)|need(?:s|ing)?|employ(?:s|ing)?|includ(?:e|es|ing)|depend(?:s|ing)?\s+on|based\s+on)"
+_USE = (
+    r"(?:us(?:e|es|ing)|rel(?:y|ies|ying)\s+on|involv(?:e|es|ing)|requir(?:e|es|ing)|need(?:s|ing)?"
+    r"|employ(?:s|ing)?|includ(?:e|es|ing)|depend(?:s|ing)?\s+on|based\s+on)"
+)
 _EXCLUDING = re.compile(
     r",?\s*(?:\b(?:and|but|yet)\s+)?(?:"
     r"\b(?:excluding|exclud(?:e|es)|leaving\s+out|leave\s+out|except(?:ing)?(?:\s+for)?|other\s+than"
@@ -348,7 +351,8 @@ _DIRECTIONS = (
     ),
     (
         re.compile(
-            rf"\b(?:that|where|which|show|showing|whether)\s+(?:that\s+)?([\w -]+?)\s+{_AHEAD}\s+(.+?){_END_OF_B}",
+            r"\b(?:that|where|which|show|showing|whether)\s+(?:that\s+)?([\w -]+?)"
+            rf"\s+{_AHEAD}\s+(.+?){_END_OF_B}",
             re.I,
         ),
         1,

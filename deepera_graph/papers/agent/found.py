@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from typing import Any, Literal, get_args
@@ -14,7 +14,7 @@ from deepera_graph.export import write_bibtex
 from deepera_graph.papers.agent.constraints import Limits
 from deepera_graph.papers.agent.state import ActionRecord, FoundBy, PaperRecord, StopReason
 from deepera_graph.papers.agent.steps import order
-from deepera_graph.papers.agent.trace import draw_mermaid
+from deepera_graph.papers.agent.trace import draw_mermaid, draw_svg
 from deepera_graph.papers.paper import Paper
 from deepera_graph.settings import suggest_value
 from deepera_graph.usage import Usage
@@ -160,6 +160,20 @@ class Found:
         """How many papers came into the pool."""
         return len(self.papers) + len(self.left_out)
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether a call, a plan or a judgement failed on the way."""
+        failed = any(one["status"] == "failed" for one in self.actions)
+        return failed or self.stopped in ("plan_failed", "budget") or self._has_unjudged
+
+    @property
+    def _has_unjudged(self) -> bool:
+        return any(one.reason.startswith("not judged") for one in self.papers)
+
+    def draw(self) -> str:
+        """Return the search as a tree, an SVG picture."""
+        return draw_svg(self.question, self.actions)
+
     def found_first_by(self) -> dict[str, str]:
         """Return for each paper the call that found it first (provenance)."""
         return {one.id: one.found_by[0]["call"] for one in (*self.papers, *self.left_out)}
@@ -196,19 +210,11 @@ class Found:
             raise SettingsError(f"format must be one of {', '.join(known)}, got {format!r}{hint}")
         if k is not None and k < 1:
             raise SettingsError(f"k must be >= 1, got {k!r}")
-        shown = self.papers[:k]
-        if format == "text":
-            return self.to_text(k=k or _SHOWN)
-        if format == "mermaid":
-            return draw_mermaid(self.question, self.actions)
-        if format == "json":
-            plain = {**self.to_dict(), "papers": [one.to_dict() for one in shown]}
-            return json.dumps(plain, ensure_ascii=False, indent=2) + "\n"
-        if format == "csv":
-            return _to_csv(shown)
-        if format == "ris":
-            return "".join(_to_ris(one) for one in shown)
-        return write_bibtex([(one.citation, _note(one)) for one in shown])
+        return _FORMS[format](self, k)
+
+    def _to_json(self, k: int | None) -> str:
+        plain = {**self.to_dict(), "papers": [one.to_dict() for one in self.papers[:k]]}
+        return json.dumps(plain, ensure_ascii=False, indent=2) + "\n"
 
     def to_text(self, *, k: int = _SHOWN, closing: bool = True) -> str:
         """Return the first *k* papers for a reader, with reasons, and what was left out."""
@@ -254,11 +260,15 @@ def _paper(one: PaperRecord, rank: int) -> FoundPaper:
 def _limit_line(limits: Limits) -> list[str]:
     plain = limits.to_dict()
     said = [
-        f"{name.replace('_', ' ')} {', '.join(map(str, value)) if isinstance(value, list) else value}"
+        f"{name.replace('_', ' ')} {_listed(value)}"
         for name, value in plain.items()
         if name not in ("question", "topic", "notes")
     ]
     return [f"limits: {'; '.join(said)}"] if said else []
+
+
+def _listed(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _paper_lines(one: FoundPaper, head: str) -> list[str]:
@@ -311,3 +321,15 @@ def _to_ris(one: FoundPaper) -> str:
     ]
     lines = [f"{name}  - {' '.join(text.split())}" for name, text in rows if text]
     return "\n".join([*lines, "ER  - "]) + "\n\n"
+
+
+_FORMS: Mapping[str, Callable[[Found, int | None], str]] = {
+    "text": lambda found, k: found.to_text(k=k or _SHOWN),
+    "mermaid": lambda found, k: draw_mermaid(found.question, found.actions),
+    "json": Found._to_json,
+    "csv": lambda found, k: _to_csv(found.papers[:k]),
+    "ris": lambda found, k: "".join(_to_ris(one) for one in found.papers[:k]),
+    "bibtex": lambda found, k: write_bibtex(
+        [(one.citation, _note(one)) for one in found.papers[:k]]
+    ),
+}

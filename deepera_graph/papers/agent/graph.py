@@ -79,9 +79,9 @@ class PaperSearch:
         planner: A chat model, its name, a backend or `PaperRoles` of it; or queries that are
             searched for in order; or a function or runnable from `PlanTask` to `SearchPlan`. None:
             the search plans by rules.
-        style: ``rules``, the default without a planner: labels and papers like the best, no key.
-            ``sparse``, ``dense``, ``hybrid``: one search. ``pasa``, ``spar``, ``scout``, the default
-            with a planner: in the style of those systems.
+        style: ``rules``, the default without a planner: labels and papers like the best, no
+            key. ``sparse``, ``dense``, ``hybrid``: one search. ``pasa``, ``spar`` and, the default
+            with a planner, ``scout``: in the style of those systems.
         selector: ``local``, ``rules``, ``llm``, or a function or runnable from `SelectTask` to
             `Selected`; None: the chat model if there is one, else ``local``.
         checkpointer: A LangGraph saver that keeps the state after every step; needs a

@@ -228,7 +228,7 @@ class LlmPaperJudge(LlmRole[SelectTask, Selected]):
             marker=show.marker(block, limits.question),
         )
         filled = await request_reply(self.model, messages, PapersReply, config)
-        known = {number: one for number, one in enumerate(papers, 1)}
+        known = dict(enumerate(papers, 1))
         verdicts: dict[str, PaperVerdict] = {}
         for said in filled.answer.papers:
             one = known.get(said.paper)
@@ -274,11 +274,15 @@ def _plan_messages(node: str, task: PlanTask) -> list[BaseMessage]:
 def _limit_lines(limits: Limits) -> str:
     plain = limits.to_dict()
     lines = [
-        f"{name.replace('_', ' ')}: {'; '.join(map(str, value)) if isinstance(value, list) else value}"
+        f"{name.replace('_', ' ')}: {value if not isinstance(value, list) else _listed(value)}"
         for name, value in plain.items()
         if name not in ("question", "topic", "notes")
     ]
     return show.one_line(" | ".join(lines)) or "none"
+
+
+def _listed(value: list[Any]) -> str:
+    return "; ".join(map(str, value))
 
 
 def _paper_lines(number: int, one: PaperSeen) -> str:

@@ -6,7 +6,7 @@ stays, marked as unjudged, at the place its searches gave it.
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -176,13 +176,6 @@ def _sentences(paper: PaperSeen) -> list[str]:
 
 def _embed(texts: Sequence[str]) -> Floats:
     """Return vectors of length 1, a row a text, of the local judge's encoder."""
-    model = _local_model()
-    rows = model.embed(list(texts))
+    backend = import_module("deepera_graph.judges.trained.backend")  # loads an ONNX runtime
+    rows = backend.local_model().embed(list(texts))
     return np.asarray([[float(each) for each in row] for row in rows], dtype=np.float32)
-
-
-@lru_cache(maxsize=1)
-def _local_model() -> Any:
-    from deepera_graph.judges.trained.backend import local_model
-
-    return local_model()

@@ -107,8 +107,9 @@ class ActionRecord(TypedDict):
     """One call of the base, and what came of it.
 
     `id` is S1, R2 or C3: S for a search, R for references, C for citations, with its place among
-    all calls. `found` papers came back, `new` of them were not in the pool, `kept` of these were not
-    marked as out, `left` were new and did not fit into `max_papers`. `paper` is the expanded one.
+    all calls. `found` papers came back, `new` of them were not in the pool, `kept` of these were
+    not marked as out, `left` were new and did not fit into `max_papers`. `ids` are those that came
+    into the pool or were there, in order.
     """
 
     id: str
@@ -181,7 +182,8 @@ class PaperSeen(TypedDict):
 class PlanTask(TypedDict):
     """What a planner is given: limits, all actions with their yield, and the pool, best first.
 
-    `step` counts from 1; `modes` are those the base can search in. `actions_left` is the most actions that will be carried out now.
+    `step` counts from 1; `modes` are those the base can search in. `actions_left` is the most
+    actions that will be carried out now.
     """
 
     question: str
