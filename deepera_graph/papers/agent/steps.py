@@ -31,6 +31,7 @@ from deepera_graph.usage import Usage
 Update = dict[str, Any]
 _LETTER = {"search": "S", "references": "R", "citations": "C"}
 _SHOWN = 100  # papers of the pool that a planner is shown
+_EXPLAINED = 30  # papers that get a reason where nothing is excluded and no model judges
 _SHOWN_CHARS = 400  # of a query in a problem
 
 
@@ -216,7 +217,7 @@ def after_plan(state: SearchState, *, settings: SearchSettings, lazy: bool) -> l
         return [Send("call", one) for one in tasks]
     if not state["stopped"]:
         return "plan"
-    return judge_sends(state, settings=settings) or "rank" if lazy else "rank"
+    return judge_sends(state, settings=settings, lazy=lazy) or "rank" if lazy else "rank"
 
 
 def merge(state: SearchState, *, settings: SearchSettings) -> Update:
@@ -280,17 +281,20 @@ def _add(before: PaperRecord, action: ActionRecord, one: Mapping[str, Any]) -> P
 
 def after_merge(state: SearchState, *, settings: SearchSettings, lazy: bool) -> list[Send] | str:
     """Have the new papers judged, unless that is left for the end."""
-    return "gather" if lazy else judge_sends(state, settings=settings) or "gather"
+    return "gather" if lazy else judge_sends(state, settings=settings, lazy=lazy) or "gather"
 
 
-def judge_sends(state: SearchState, *, settings: SearchSettings) -> list[Send]:
+def judge_sends(state: SearchState, *, settings: SearchSettings, lazy: bool) -> list[Send]:
     """Return a batch for each `judged` papers that nobody judged, the best first."""
+    most = settings.max_judged
+    if lazy and not state["limits"].get("exclude"):
+        most = min(most, _EXPLAINED)  # there is nothing to find out but the reasons
     n_asked = sum(bool(one["reason"]) for one in state["pool"].values())
     open_ids = [
         id
         for id in order(state["pool"])
         if state["pool"][id]["verdict"] == "unjudged" and not state["pool"][id]["reason"]
-    ][: max(0, settings.max_judged - n_asked)]
+    ][: max(0, most - n_asked)]
     size = settings.judged
     batches = [open_ids[at : at + size] for at in range(0, len(open_ids), size)]
     tasks: list[SelectTask] = [
@@ -358,7 +362,7 @@ def after_gather(state: SearchState, *, settings: SearchSettings, lazy: bool) ->
     """Go on to the next plan, or to the end."""
     if not state["stopped"]:
         return "plan"
-    return judge_sends(state, settings=settings) or "rank" if lazy else "rank"
+    return judge_sends(state, settings=settings, lazy=lazy) or "rank" if lazy else "rank"
 
 
 def rank(state: SearchState) -> Update:

@@ -4,125 +4,18 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-_ASKING = frozenset(
-    [
-        "could",
-        "can",
-        "would",
-        "are",
-        "is",
-        "do",
-        "does",
-        "what",
-        "which",
-        "where",
-        "how",
-        "please",
-        "give",
-        "show",
-        "provide",
-        "find",
-        "suggest",
-        "recommend",
-        "tell",
-        "any",
-        "me",
-        "some",
-        "i",
-        "am",
-        "looking",
-        "for",
-        "there",
-        "you",
-        "point",
-        "direct",
-        "towards",
-        "toward",
-        "share",
-        "know",
-        "of",
-        "list",
-        "help",
-        "with",
-        "research",
-        "researches",
-        "paper",
-        "papers",
-        "study",
-        "studies",
-        "work",
-        "works",
-        "article",
-        "articles",
-        "publication",
-        "publications",
-        "literature",
-        "that",
-        "explore",
-        "explores",
-        "explored",
-        "investigate",
-        "investigates",
-        "investigated",
-        "discuss",
-        "discusses",
-        "discussed",
-        "examine",
-        "examines",
-        "examined",
-        "focus",
-        "focuses",
-        "focused",
-        "focusing",
-        "propose",
-        "proposes",
-        "proposed",
-        "present",
-        "presents",
-        "introduce",
-        "introduces",
-        "introduced",
-        "address",
-        "addresses",
-        "analyse",
-        "analyses",
-        "analyze",
-        "analyzes",
-        "describe",
-        "describes",
-        "top-tier",
-        "journal",
-        "recent",
-        "latest",
-        "cutting-edge",
-        "advancements",
-        "technological",
-        "expand",
-        "my",
-        "ideas",
-        "the",
-        "an",
-        "a",
-        "on",
-        "about",
-        "to",
-        "in",
-        "into",
-        "have",
-        "has",
-        "been",
-        "done",
-        "search",
-        "searching",
-        "need",
-        "want",
-        "get",
-        "it",
-        "idea",
-        "ideas",
-        "related",
-    ]
-)
+_ASKED = """
+could can would are is do does what which where how please give show provide find suggest
+recommend tell any me some i am looking for there you point direct towards toward share
+know of list help with research researches paper papers study studies work works article
+articles publication publications literature that explore explores explored investigate
+investigates investigated discuss discusses discussed examine examines examined focus
+focuses focused focusing propose proposes proposed present presents introduce introduces
+introduced address addresses analyse analyses analyze analyzes describe describes top-tier
+journal recent latest cutting-edge advancements technological expand my ideas the an a on
+about to in into have has been done search searching need want get it idea ideas related
+"""
+_ASKING = frozenset(_ASKED.split())
 _FEWEST_LEFT = 3  # words that a subject keeps at least
 _LABEL = re.compile(
     r"\b(?P<name>[A-Z][\w-]*(?:[\s-]+(?:19|20)\d\d)(?:\s+Shared)?\s+Task)[\s-]*(?P<number>\d{1,2})\b",
@@ -146,8 +39,8 @@ def subject_of(question: str) -> str:
 def find_labels(titles: Iterable[str]) -> list[str]:
     """Return the labels of shared tasks that titles have, the commonest first.
 
-    ``SemEval-2018 Task 3`` is one. Labels that differ in case, spaces or hyphens are one. Equally common ones are in the order of
-    their first title.
+    ``SemEval-2018 Task 3`` is one. Labels that differ in case, spaces or hyphens are the same;
+    equally common ones are in the order of their first title.
     """
     counts: Counter[str] = Counter()
     written: dict[str, str] = {}
