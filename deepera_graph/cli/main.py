@@ -67,6 +67,7 @@ COMMANDS = {  # and the module that each is a function of
     "bioasq evaluate": "bioasq.evaluate",
     "papers build": "papers.base",
     "papers search": "papers.base",
+    "papers ask": "papers.ask",
     "papers show": "papers.base",
     "papers cite": "papers.base",
     "papers serve": "papers.base",

@@ -1,0 +1,194 @@
+"""`deepera papers ask`: the papers that a question asks for, with reasons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from deepera_graph.cli import options
+from deepera_graph.cli.console import OK, SOME_FAILED, from_thread, progress_bar, say, write_bytes
+from deepera_graph.cli.options import opt
+from deepera_graph.errors import SettingsError
+
+if TYPE_CHECKING:
+    from deepera_graph.papers.agent.found import Found
+    from deepera_graph.papers.agent.graph import PaperSearch
+    from deepera_graph.papers.scope import Scope
+
+_how = partial(opt, panel="How is searched")
+_seen = partial(opt, panel="What may be found")
+_K = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundOptions:
+    """Where is searched, and what is written."""
+
+    base: str = opt(
+        "The base of papers: a file, or the address of a server.",
+        "--base",
+        "-b",
+        metavar="FILE|URL",
+        needed=True,
+    )
+    k: int | None = opt("Most papers shown.", "-k", metavar="N", least=1, shown="20")
+    format: Literal["text", "json", "csv", "bibtex", "ris", "mermaid"] = opt(
+        "How it is written; [b]mermaid[/b] is the search as a tree.", default="text"
+    )
+    picture: Path | None = opt("Also draw the search as a tree, SVG.", metavar="FILE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StyleOptions:
+    """Who plans, and how far it goes."""
+
+    style: Literal["rules", "sparse", "dense", "hybrid", "pasa", "spar", "scout"] | None = _how(
+        "Who plans. [b]rules[/b]: labels and papers like the best, no key. [b]sparse[/b], "
+        "[b]dense[/b], [b]hybrid[/b]: one search. With --model [b]pasa[/b], [b]spar[/b] or "
+        "[b]scout[/b]: in the style of PaSa, SPAR or PaperScout.",
+        metavar="NAME",
+        shown="scout with --model, else rules",
+    )
+    selector: Literal["local", "rules", "llm"] | None = _how(
+        "Who says what breaks a limit. [b]local[/b]: by vectors of sentences. [b]rules[/b]: by "
+        "words. [b]llm[/b]: the chat model.",
+        metavar="NAME",
+        shown="llm with --model, else local",
+    )
+    max_steps: int | None = _how("Most rounds.", metavar="N", least=1, shown="6")
+    max_actions: int | None = _how(
+        "Most calls of the base: searches, references, citations.",
+        metavar="N",
+        least=1,
+        shown="40",
+    )
+    max_papers: int | None = _how("Most papers looked at.", metavar="N", least=1, shown="1000")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScopeOptions:
+    """What may be found, beside what the question says."""
+
+    year_from: int | None = _seen("Earliest year.", metavar="YEAR")
+    year_to: int | None = _seen("Latest year.", metavar="YEAR")
+    venue: str | None = _seen(
+        "Only these venues, with commas between them.", metavar="NAMES", setting="venues"
+    )
+    hide: str | None = _seen("Papers that are not seen, ids with commas.", metavar="IDS")
+    as_of: str | None = _seen(
+        "Date of asking: nothing later is seen, and “the last five years” are counted from it.",
+        metavar="DATE",
+    )
+
+
+def ask(
+    question: Annotated[
+        str,
+        typer.Argument(
+            metavar="QUESTION", help="What is looked for, with its limits in words, in quotes."
+        ),
+    ],
+    *,
+    found: FoundOptions,
+    style: StyleOptions,
+    scope: ScopeOptions,
+    chat: options.ChatOptions,
+    budget: options.BudgetOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Search for papers in several steps, and say of each why it is there."""
+    _check(found, style, chat, output)
+    limits = _scope_of(scope)
+    from deepera_graph.papers.base import PaperBase
+
+    opened = (
+        PaperBase.connect(found.base)
+        if found.base.startswith(("http://", "https://"))
+        else PaperBase.open(found.base)
+    )
+    with opened as base:
+        search = _open_search(base, style, chat, budget)
+        result = _follow(search, question, limits, quiet=output.quiet)
+    form = "json" if output.as_json else found.format
+    text = result.export(form, k=found.k) if form != "text" else _text(result, found, output)
+    write_bytes(f"{text.rstrip()}\n".encode("utf-8", "backslashreplace"))
+    if found.picture is not None:
+        found.picture.write_text(result.draw(), encoding="utf-8")
+    if form != "text":
+        for problem in result.problems:
+            say(problem)
+    raise typer.Exit(SOME_FAILED if result.has_failed else OK)
+
+
+def _check(
+    found: FoundOptions,
+    style: StyleOptions,
+    chat: options.ChatOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Raise `SettingsError` for options that do not go together, before anything is loaded."""
+    if not chat.model:
+        if style.style in ("pasa", "spar", "scout"):
+            raise SettingsError(f"--style {style.style} needs --model; --style rules needs no key")
+        if style.selector == "llm":
+            raise SettingsError("--selector llm needs --model")
+    elif style.style in ("rules", "sparse", "dense", "hybrid") and style.selector in (None, "llm"):
+        pass  # the model reads the limits and judges
+    if output.as_json and found.format not in ("text", "json"):
+        raise SettingsError(f"give --json or --format {found.format}, not both")
+    if found.picture is not None and not found.picture.absolute().parent.is_dir():
+        raise SettingsError(f"--picture: {str(found.picture)!r} cannot be written")
+
+
+def _scope_of(chosen: ScopeOptions) -> Scope:
+    from deepera_graph.papers.scope import Scope
+
+    plain = options.given(chosen)
+    for name in ("venues", "hide"):
+        if name in plain:
+            plain[name] = options.split_names(f"--{name.removesuffix('s')}", plain[name])
+    return Scope(**plain)
+
+
+def _open_search(
+    base: Any, style: StyleOptions, chat: options.ChatOptions, budget: options.BudgetOptions
+) -> PaperSearch:
+    from deepera_graph.papers.agent.graph import PaperSearch
+
+    planner = None
+    if chat.model:
+        from deepera_graph.cli.opening import chat_backend
+
+        planner = chat_backend(chat)
+    settings = options.given(style)
+    for name in ("style", "selector"):
+        settings.pop(name, None)
+    if chat.max_concurrency is not None:
+        settings["max_concurrency"] = chat.max_concurrency
+    if options.given(budget):
+        settings["budget"] = options.given(budget)
+    return PaperSearch(
+        base, planner=planner, style=style.style, selector=style.selector, **settings
+    )
+
+
+def _follow(search: PaperSearch, question: str, scope: Scope, *, quiet: bool) -> Found:
+    """Search, and show on a bar what is being done."""
+    n_calls = 0
+    result: Any = None
+    with progress_bar("searching", total=search.settings.max_actions, hidden=quiet) as bar:
+        for event in from_thread(search.stream(question, scope=scope)):
+            if event["event"] == "called":
+                n_calls += 1
+                bar.move(to=n_calls, count=n_calls)
+            elif event["event"] == "result":
+                result = event["result"]
+    return result  # type: ignore[no-any-return]  # the last event has it
+
+
+def _text(result: Found, found: FoundOptions, output: options.OutputOptions) -> str:
+    return result.to_text(k=found.k or _K, closing=not output.quiet)
