@@ -15,7 +15,7 @@ from hashlib import sha256
 from itertools import chain, islice
 from pathlib import Path
 from time import perf_counter
-from typing import IO, Any, Literal, cast, get_args
+from typing import IO, TYPE_CHECKING, Any, Literal, cast, get_args
 
 from deepera_graph.errors import BackendError, InputError, SettingsError, StoreError
 from deepera_graph.jobs.files import find_differences
@@ -26,10 +26,14 @@ from deepera_graph.papers.scope import Scope
 from deepera_graph.settings import suggest_value
 from deepera_graph.text.jsonl import parse_object, read_objects, read_raw_lines
 
+if TYPE_CHECKING:
+    from deepera_graph.papers.agent.graph import PaperSearch
+
 Limits = Literal["none", "years", "all"]
 MODES: tuple[SearchMode, ...] = get_args(SearchMode)
 DEPTH = 100
 NO_INTENT = "any"
+AGENT = "agent"
 EXPANDING = ("expand", "references", "citations")
 _FORMAT = 1
 _VENUES = {"venue": "venues", "venues": "venues", "not_venue": "not_venues"}
@@ -305,28 +309,86 @@ def search_once(
     return system
 
 
-def find_system(
-    base: PaperBase, name: str, *, depth: int = DEPTH, limits: Limits = "years"
+def search_by_agent(
+    search: "PaperSearch", *, depth: int | None = None, limits: Limits = "years"
 ) -> System:
-    """Return the system of a name, over a base.
+    """Return the system that searches in several steps; it reads further limits by itself.
+
+    A search whose plan failed before anything was found is a failed query; what else went wrong on
+    the way is a problem of its call.
+    """
+
+    def system(query: PaperQuery) -> QueryRun:
+        found = search.search(query.text, scope=query.scope(limits))
+        calls = tuple(
+            Call(
+                id=one["id"],
+                tool=one["tool"],
+                asked=one["text"],
+                found=tuple(dict.fromkeys(map(normalize_id, one["ids"]))),
+                problem=one["cause"] if one["status"] == "failed" else "",
+            )
+            for one in found.actions
+        )
+        failed = found.stopped in ("plan_failed", "budget") and not found.papers
+        usage = found.usage.get("plan")
+        return QueryRun(
+            ranked=tuple(dict.fromkeys(map(normalize_id, found.ids)))[:depth],
+            calls=calls,
+            rounds=max((one["step"] for one in found.actions), default=0),
+            tokens=None if usage is None else usage.input_tokens + usage.output_tokens,
+            error="; ".join(found.problems) or found.stopped if failed else "",
+        )
+
+    return system
+
+
+def find_system(
+    base: PaperBase,
+    name: str,
+    *,
+    depth: int = DEPTH,
+    limits: Limits = "years",
+    planner: Any = None,
+) -> System:
+    """Return the system of a name, over a base: a mode of search, or ``agent:STYLE``.
+
+    Args:
+        planner: Who plans for an agent, see `deepera_graph.papers.agent.PaperSearch`.
 
     Raises:
-        SettingsError: There is none, or the base has no vectors for it.
+        SettingsError: There is none, the base has no vectors for it, or an agent has no planner.
     """
+    head, _, style = name.partition(":")
+    if head == AGENT and style:
+        from deepera_graph.papers.agent.graph import PaperSearch  # noqa: PLC0415 - takes a second
+
+        chosen: Any = style
+        alone = style in ("rules", *MODES)
+        search = PaperSearch(base, style=chosen, planner=None if alone else planner)
+        return search_by_agent(search, limits=limits)
     if name not in MODES:
         hint = suggest_value(name, MODES)
-        raise SettingsError(f"systems are {', '.join(MODES)}, got {name!r}{hint}")
+        known = f"{', '.join(MODES)} and {AGENT}:STYLE"
+        raise SettingsError(f"systems are {known}, got {name!r}{hint}")
     return search_once(base, name, depth=depth, limits=limits)
 
 
 def describe_run(
-    base: PaperBase, name: str, queries: Path, *, depth: int = DEPTH, limits: Limits = "years"
+    base: PaperBase,
+    name: str,
+    queries: Path,
+    *,
+    depth: int = DEPTH,
+    limits: Limits = "years",
+    model: str | None = None,
 ) -> dict[str, Any]:
     """Return what a run depends on, as plain data; runs that differ in it are not continued."""
     return {
         "system": name,
         "depth": depth,
         "limits": limits,
+        "planner": model,
         "queries": sha256(queries.read_bytes()).hexdigest(),
         "base": base.describe(),
     }

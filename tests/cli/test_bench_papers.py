@@ -44,6 +44,21 @@ def test_a_base_is_compared_with_other_runs(deepera, world, runs):
     assert "other: 10 of 20 queries count 0" in found["findings"][0]
 
 
+def test_an_agent_tells_its_calls(deepera, world):
+    base, queries = world
+    result = deepera(
+        "bench", "papers", queries, "--base", base, "--systems", "sparse,agent:rules",
+        "--limit", "2", *QUICK, "--json",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    tables = {one["name"]: one["rows"] for one in json.loads(result.stdout)["tables"]}
+    assert "failures" not in tables
+    plain, agent = tables["process"]
+    assert plain[1:5] == [1, 1, 0, 1]
+    assert agent[4] > 1
+    assert agent[2] + agent[3] == agent[4]  # searches, and citations that were followed
+
+
 def test_all_is_written_and_a_run_is_not_lost(deepera, world, tmp_path):
     base, queries = world
     out = tmp_path / "out"
@@ -75,6 +90,9 @@ def test_all_is_written_and_a_run_is_not_lost(deepera, world, tmp_path):
         (("--systems", "sparse"), "--systems are searches of a base"),
         (("--base", "BASE", "--systems", "spares"), "did you mean"),
         (("--base", "BASE", "--systems", "dense"), "has no vectors"),
+        (("--base", "BASE", "--systems", "agent:scout"), "agent:scout needs --model"),
+        (("--base", "BASE", "--model", "openai:x"), "--model goes with --systems agent:pasa"),
+        (("--base", "BASE", "--systems", "agent:none"), "got 'none'"),
         (("--base", "BASE", "--resume"), "--resume goes with --out"),
         (("--base", "BASE", "--judges", "1.5"), "must be in [0, 1], got 1.5"),
         (("--base", "BASE", "--show", "q99"), "there is no query 'q99'"),

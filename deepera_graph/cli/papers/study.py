@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from deepera_graph.papers.base import PaperBase
 
 _MANIFEST, _PAGE, _PROVENANCE = "manifest.json", "report.html", "provenance.csv"
+_OF_MODELS = ("pasa", "spar", "scout")
 _measure = partial(opt, panel="Measure")
 
 
@@ -37,16 +38,28 @@ _measure = partial(opt, panel="Measure")
 class PaperOptions:
     """What is compared."""
 
-    base: Path | None = opt("The base that is searched.", metavar="FILE", shown="none")
+    base: str | None = opt(
+        "The base of papers that is searched: a file, or the address of a server.",
+        "--base",
+        "-b",
+        metavar="FILE|URL",
+        shown="none",
+    )
     systems: str | None = opt(
-        "Searches of the base: sparse, dense, hybrid, each once with the query as it stands.",
+        "What searches the base: sparse, dense, hybrid (once, with the query as it stands), and "
+        "agents by style: agent:rules; with --model agent:pasa, agent:spar, agent:scout.",
         metavar="NAME,...",
         shown="all that the base has vectors for",
     )
     runs: str | None = opt(
         "Runs of other systems, see below.", metavar="NAME=FILE,...", shown="none"
     )
-    depth: int = opt("Papers that a search returns.", metavar="K", default=100, least=1)
+    depth: int = opt(
+        "Papers that one search returns; an agent returns all that it keeps.",
+        metavar="K",
+        default=100,
+        least=1,
+    )
     limits: Literal["none", "years", "all"] = opt(
         "Limits of the queries that searches are given: none, years, or all, which is venues, too. "
         "Exclusions in words are for agents alone; hidden papers are always hidden.",
@@ -96,13 +109,14 @@ def papers(
     queries: Annotated[Path, typer.Argument(metavar="QUERIES", help="Queries with answers.")],
     *,
     chosen: PaperOptions,
+    chat: options.ChatOptions,
     results: study.ResultOptions,
     output: options.OutputOptions,
 ) -> None:
     """Compare searches for papers: tables, figures and a page."""
-    check_input(queries, chosen.base)
+    check_input(queries, None if _is_address(chosen.base) else Path(chosen.base or queries))
     names = () if chosen.systems is None else split_names("--systems", chosen.systems)
-    _check(chosen, results, names)
+    _check(chosen, chat, results, names)
     with needing("bench papers", "bench"):
         from deepera_graph.bench.papers import PaperStudy, describe_setup, study_all
         from deepera_graph.bench.papers_runs import read_queries
@@ -126,6 +140,7 @@ def papers(
                 asked,
                 queries=queries,
                 chosen=chosen,
+                chat=chat,
                 out=results.out,
                 quiet=output.quiet,
             )
@@ -133,7 +148,7 @@ def papers(
     result = study_all(bench, runs, accuracies=wanted.get("judges", ()))
     described = PaperStudy()
     if results.out is not None:
-        setup = describe_setup(queries, bench, _settings(chosen), runs, about)
+        setup = describe_setup(queries, bench, _settings(chosen, chat), runs, about)
         _write(results.out, bench, runs, result, setup)
     tell(
         output,
@@ -142,12 +157,22 @@ def papers(
     )
 
 
-def _check(chosen: PaperOptions, results: study.ResultOptions, names: tuple[str, ...]) -> None:
+def _is_address(base: str | None) -> bool:
+    return base is not None and base.startswith(("http://", "https://"))
+
+
+def _check(
+    chosen: PaperOptions,
+    chat: options.ChatOptions,
+    results: study.ResultOptions,
+    names: tuple[str, ...],
+) -> None:
     """Raise `SettingsError` for what cannot work, before anything is loaded."""
     if chosen.base is None and chosen.systems is not None:
         raise SettingsError("--systems are searches of a base; name one with --base")
     if chosen.base is None and chosen.runs is None:
         raise SettingsError("--base must name a base of papers, or --runs files of runs")
+    _check_model(names, chat)
     if chosen.resume and results.out is None:
         raise SettingsError("--resume goes with --out, the folder that has the runs")
     if not chosen.resume:
@@ -155,9 +180,19 @@ def _check(chosen: PaperOptions, results: study.ResultOptions, names: tuple[str,
         check_folder(results.out, files, overwrite=results.overwrite)
 
 
-def _settings(chosen: PaperOptions) -> dict[str, Any]:
+def _check_model(names: tuple[str, ...], chat: options.ChatOptions) -> None:
+    """Raise `SettingsError` for an agent without its model, and a model without its agent."""
+    for name in names:
+        if name.partition(":")[2] in _OF_MODELS and not chat.model:
+            raise SettingsError(f"the system {name} needs --model; agent:rules needs no key")
+    if chat.model and not any(name.partition(":")[2] in _OF_MODELS for name in names):
+        raise SettingsError("--model goes with --systems agent:pasa, agent:spar or agent:scout")
+
+
+def _settings(chosen: PaperOptions, chat: options.ChatOptions) -> dict[str, Any]:
     plain = asdict(chosen)
-    plain["base"] = None if chosen.base is None else chosen.base.name
+    plain["base"] = None if chosen.base is None else Path(chosen.base).name
+    plain["model"] = chat.model
     plain["runs"] = [*_run_files(chosen.runs)]
     return {name: one for name, one in plain.items() if name != "resume"}
 
@@ -192,7 +227,15 @@ def _open_base(chosen: PaperOptions) -> Iterator[PaperBase | None]:
     from deepera_graph.papers.base import PaperBase
 
     search_here()
-    with PaperBase.open(chosen.base, embeddings=find_embeddings(chosen.embeddings)) as base:
+    if _is_address(chosen.base):
+        if chosen.embeddings:
+            raise SettingsError("--embeddings goes with a file; a server has its own")
+        opened = PaperBase.connect(chosen.base)
+    else:
+        name = chosen.embeddings
+        made: Any = name if name in (None, "local") else find_embeddings(name)
+        opened = PaperBase.open(chosen.base, embeddings=made)
+    with opened as base:
         yield base
 
 
@@ -213,6 +256,7 @@ def _search(
     *,
     queries: Path,
     chosen: PaperOptions,
+    chat: options.ChatOptions,
     out: Path | None,
     quiet: bool,
 ) -> dict[str, Run]:
@@ -220,11 +264,15 @@ def _search(
     from deepera_graph.bench.papers_runs import describe_run, find_system, run_system
 
     found: dict[str, Run] = {}
-    ready = {
-        name: find_system(base, name, depth=chosen.depth, limits=chosen.limits) for name in systems
-    }
+    planner = None
+    if chat.model:
+        from deepera_graph.cli.opening import chat_backend
+
+        planner = chat_backend(chat)
+    how: dict[str, Any] = {"depth": chosen.depth, "limits": chosen.limits}
+    ready = {name: find_system(base, name, planner=planner, **how) for name in systems}
     for name, system in ready.items():
-        about = describe_run(base, name, queries, depth=chosen.depth, limits=chosen.limits)
+        about = describe_run(base, name, queries, model=chat.model, **how)
         with progress_bar(name, total=len(asked), hidden=quiet) as bar:
             found[name] = run_system(
                 system,
