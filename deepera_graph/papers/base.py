@@ -1,17 +1,26 @@
 """The front door: a base of papers, in a file or behind an address, asked in the same way."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, Self, get_args
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.papers.building import BATCH_SIZE, BuildReport, import_files
+from deepera_graph.papers.building import (
+    BATCH_SIZE,
+    BuildReport,
+    embed_papers,
+    import_files,
+    import_vectors,
+)
 from deepera_graph.papers.importing import Form
 from deepera_graph.papers.paper import Paper
 from deepera_graph.papers.results import Hits, Neighbours, SearchMode, TitleMatch
 from deepera_graph.papers.scope import Scope
 from deepera_graph.papers.search import LocalPapers
+from deepera_graph.papers.store import read_about
+from deepera_graph.papers.vectors import LOCAL, LocalEmbeddings, VectorsInfo, find_embeddings
 from deepera_graph.papers.writing import Merge, Writer
 from deepera_graph.settings import suggest_value
 
@@ -76,6 +85,7 @@ class PaperBase:
         *,
         form: Form | None = None,
         embeddings: Any = None,
+        vectors: str | Path | None = None,
         merge: Merge = "ids",
         overwrite: bool = False,
         batch_size: int = BATCH_SIZE,
@@ -92,6 +102,8 @@ class PaperBase:
             form: Of the files, if it is not to be guessed.
             embeddings: Searches by meaning, too: ``"local"`` for those of the local judge, or any
                 LangChain embeddings. A base that has vectors gets them for new papers by itself.
+            vectors: A ``.npy`` file of vectors that these embeddings made before, row i of record
+                i of the one source; they may be scaled to int8.
             merge: When two records are one paper, see `deepera_graph.papers.writing.Writer`.
             overwrite: Replace a base that is there.
             batch_size: Papers committed together, >= 1.
@@ -103,20 +115,33 @@ class PaperBase:
             SettingsError: A setting is out of range.
             StoreError: The base cannot be written; what was committed stays.
         """
-        paths = [sources] if isinstance(sources, str | Path) else list(sources)
-        if not isinstance(batch_size, int) or batch_size < 1:
+        paths: list[str | Path] = [sources] if isinstance(sources, str | Path) else list(sources)
+        if batch_size < 1:
             raise SettingsError(f"batch_size must be >= 1, got {batch_size!r}")
 
-        def watch(done: int, _: int) -> None:
+        def watch(what: str, done: int, of: int | None = None) -> None:
             if on_progress is not None:
-                on_progress("reading", done, None)
+                on_progress(what, done, of)
 
+        found = find_embeddings(embeddings)
+        _check_vectors(vectors, found, paths)
         with Writer(path, merge=merge, overwrite=overwrite) as writer:
             report = import_files(
-                writer, paths, form=form, batch_size=batch_size, on_progress=watch
+                writer,
+                paths,
+                form=form,
+                batch_size=batch_size,
+                on_progress=lambda done, _: watch("reading", done),
             )
-        made = cls.open(path)
-        made.report = report
+            found, n_embedded = found or _find_own(writer), 0
+            if vectors is not None:
+                n_embedded = import_vectors(writer, vectors, paths[0], found, form=form)
+            if found is not None:
+                n_embedded += embed_papers(
+                    writer, found, on_progress=lambda done, of: watch("embedding", done, of)
+                )
+        made = cls.open(path, embeddings=found)
+        made.report = replace(report, embedded=n_embedded)
         return made
 
     report: BuildReport = BuildReport()
@@ -134,6 +159,21 @@ class PaperBase:
             StoreError: The file is no base, or of another version.
         """
         return cls(LocalPapers(path, embeddings=embeddings))
+
+    @classmethod
+    def connect(cls, url: str, *, timeout: float = 60.0) -> "PaperBase":
+        """Ask a base that ``deepera papers serve`` offers; it answers as the base itself does.
+
+        Args:
+            url: Its address, e.g. ``http://localhost:8080``; asked for first when it is needed.
+            timeout: Seconds to wait for an answer.
+
+        Raises:
+            SettingsError: It is no address.
+        """
+        from deepera_graph.papers.client import RemotePapers  # noqa: PLC0415 - seldom needed
+
+        return cls(RemotePapers(url, timeout=timeout))
 
     @property
     def place(self) -> str:
@@ -274,6 +314,19 @@ class PaperBase:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _check_vectors(vectors: Any, embeddings: Any, paths: Sequence[Any]) -> None:
+    if vectors is not None and (embeddings is None or len(paths) != 1):
+        raise SettingsError(
+            "vectors go with one file of papers, and with the embeddings that made them"
+        )
+
+
+def _find_own(writer: Writer) -> Any:
+    """Return the embeddings of a base that has vectors, if they need not be given."""
+    told = read_about(writer.db, "vectors")
+    return LocalEmbeddings() if told and VectorsInfo.from_json(told).embeddings == LOCAL else None
 
 
 def _check_text(name: str, value: Any) -> None:

@@ -1,10 +1,14 @@
 """Searching a base that is here: by words, by meaning, and both joined by rank."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.papers.paper import Paper
@@ -28,10 +32,24 @@ from deepera_graph.papers.store import (
     read_venues,
 )
 from deepera_graph.papers.titles import match_title
+from deepera_graph.papers.vectors import (
+    LOCAL,
+    Floats,
+    LocalEmbeddings,
+    VectorsInfo,
+    check_embeddings,
+    embed_query,
+    find_embeddings,
+    open_rows,
+    rank_rows,
+    vectors_path,
+)
 from deepera_graph.papers.words import MOST_WORDS, match_any, search_words
 
+# Cormack, Clarke and Buettcher (2009), Reciprocal Rank Fusion outperforms Condorcet and individual
+# Rank Learning Methods: the sum of 1 / (60 + rank) over the rankings.
 RRF_K = 60
-DEPTH = 100  # of each ranking that is joined; beyond it the rankings take turns
+DEPTH = 100  # of each ranking that is joined
 _MOST_COUNTS = 200_000
 
 
@@ -48,8 +66,10 @@ class LocalPapers:
 
     def __init__(self, path: str | Path, *, embeddings: Any = None) -> None:
         self._file = PaperFile(path)
-        self._embeddings = embeddings
+        self._embeddings = find_embeddings(embeddings)
         self._state = _State("")
+        self._loading = Lock()
+        self._is_checked = False
 
     @property
     def place(self) -> str:
@@ -71,13 +91,22 @@ class LocalPapers:
     ) -> Hits:
         """Return a page of a ranking."""
         with self._reading(scope) as (db, state, limits):
-            mode = mode or "sparse"
-            if mode != "sparse":
-                raise SettingsError(f"{self.place!r} has no vectors")
+            mode = mode or ("hybrid" if state.vectors else "sparse")
+            if mode != "sparse" and not state.vectors:
+                raise SettingsError(
+                    f"the base {self.place!r} has no vectors to search by meaning; build it again "
+                    "with embeddings, or search with mode='sparse'"
+                )
             words = search_words(query)
             if not words:
                 return Hits("no_words", mode, offset=offset)
-            ranked = self._rank_words(db, state, words, offset + k + 1, limits)
+            seek = _Seek(db, state, query, words, limits)
+            if mode == "sparse":
+                ranked = seek.by_words(offset + k + 1)
+            elif mode == "dense":
+                ranked = self._by_meaning(seek, offset + k + 1)
+            else:
+                ranked = self._by_both(seek, offset + k + 1)
             return _cut(db, ranked, mode, k, offset)
 
     def get(self, id: str, *, scope: Scope) -> Paper | None:
@@ -135,7 +164,7 @@ class LocalPapers:
         generation = read_about(db, "generation", "0")
         state = self._state
         if state.generation != generation:
-            state = self._state = _State(generation, read_venues(db))
+            state = self._state = _State(generation, read_venues(db), read_about(db, "vectors"))
         return state
 
     @staticmethod
@@ -144,31 +173,102 @@ class LocalPapers:
         kept = keep_allowed(db, [] if number is None else [number], limits)
         return kept[0] if kept else None
 
-    @staticmethod
-    def _rank_words(
-        db: sqlite3.Connection, state: "_State", words: Sequence[str], k: int, limits: Limits
-    ) -> list[Ranked]:
+    def _by_meaning(self, seek: "_Seek", n: int) -> list[Ranked]:
+        """Rank by the cosine of vectors; equal ones by id."""
+        rows, numbers = self._load(seek)
+        query = embed_query(self._embeddings, seek.query)
+        found: list[tuple[float, int]] = []
+        for best in rank_rows(rows, query):
+            scores = {int(numbers[place]): score for score, place in best if numbers[place]}
+            kept = keep_allowed(seek.db, scores, seek.limits)
+            found = [(scores[number], number) for number in kept]
+            if len(found) > n:
+                break
+        return _in_order(seek.db, found, "dense")
+
+    def _by_both(self, seek: "_Seek", n: int) -> list[Ranked]:
+        """Join both rankings; what neither has among its first comes after, by its better rank."""
+        depth = max(DEPTH, n)
+        rankings = {"sparse": seek.by_words(depth), "dense": self._by_meaning(seek, depth)}
+        ranks: dict[int, dict[str, int]] = {}
+        for way, ranked in rankings.items():
+            for rank, one in enumerate(ranked, start=1):
+                ranks.setdefault(one.number, {})[way] = rank
+        ids = read_ids(seek.db, list(ranks))
+        joined, rest = list[tuple[float, str, Ranked]](), list[tuple[float, str, Ranked]]()
+        for number, by in ranks.items():
+            first = {way: rank for way, rank in by.items() if rank <= DEPTH}
+            if first:
+                score = sum(1 / (RRF_K + rank) for rank in first.values())
+                joined.append((-score, ids[number], Ranked(score, number, first)))
+            else:
+                rank, way = min((rank, way) for way, rank in by.items())
+                score = 1 / (RRF_K + rank)
+                rest.append((rank, ids[number], Ranked(score, number, {way: rank})))
+        return [one for _, _, one in (*sorted(joined), *sorted(rest))]
+
+    def _load(self, seek: "_Seek") -> tuple[Floats, NDArray[np.int64]]:
+        """Return the vectors, and the number of the paper that each row is of, 0 for none."""
+        state = seek.state
+        with self._loading:
+            if state.rows is None:
+                info = VectorsInfo.from_json(state.vectors)
+                if self._embeddings is None and info.embeddings == LOCAL:
+                    self._embeddings = LocalEmbeddings()
+                if self._embeddings is None:
+                    raise SettingsError(
+                        f"the vectors of {self.place!r} were made by {info.embeddings!r}: open the "
+                        "base with these embeddings, or search with mode='sparse'"
+                    )
+                if not self._is_checked:
+                    check_embeddings(info, self._embeddings, self.place)
+                    self._is_checked = True
+                rows = open_rows(vectors_path(self._file.path), info)
+                numbers = np.zeros(info.count, dtype=np.int64)
+                for number, place in seek.db.execute("SELECT n, place FROM vectors"):
+                    numbers[place] = number
+                state.rows = (rows, numbers)
+        return state.rows
+
+
+class _Seek(NamedTuple):
+    """One search."""
+
+    db: sqlite3.Connection
+    state: "_State"
+    query: str
+    words: Sequence[str]
+    limits: Limits
+
+    def by_words(self, n: int) -> list[Ranked]:
         """Rank by BM25; equal scores by id."""
+        words = self.words
         if len(words) > MOST_WORDS:
-            known = [word for word in words if state.count(db, word)]
-            rarest = sorted(known, key=lambda word: state.count(db, word))[:MOST_WORDS]
-            words = [word for word in known if word in {*rarest}]
-        if not words:
-            return []
-        rows = rank_words(db, match_any(words), k, limits)
-        ids = read_ids(db, [number for _, number in rows])
-        rows.sort(key=lambda row: (-row[0], ids[row[1]]))
-        return [
-            Ranked(score, number, {"sparse": rank})
-            for rank, (score, number) in enumerate(rows, start=1)
-        ]
+            words = self._rarest()
+        rows = rank_words(self.db, match_any(words), n, self.limits) if words else []
+        return _in_order(self.db, rows, "sparse")
+
+    def _rarest(self) -> list[str]:
+        counts = {word: self.state.count(self.db, word) for word in self.words}
+        known = [word for word in self.words if counts[word]]
+        kept = set(sorted(known, key=lambda word: counts[word])[:MOST_WORDS])
+        return [word for word in known if word in kept]
+
+
+def _in_order(db: sqlite3.Connection, rows: list[tuple[float, int]], way: str) -> list[Ranked]:
+    ids = read_ids(db, [number for _, number in rows])
+    ordered = sorted(rows, key=lambda row: (-row[0], ids[row[1]]))
+    return [
+        Ranked(score, number, {way: rank}) for rank, (score, number) in enumerate(ordered, start=1)
+    ]
 
 
 class _State:
     """What is known of one state of a base, until papers are added."""
 
-    def __init__(self, generation: str, venues: Venues | None = None) -> None:
-        self.generation = generation
+    def __init__(self, generation: str, venues: Venues | None = None, vectors: str = "") -> None:
+        self.generation, self.vectors = generation, vectors
+        self.rows: tuple[Floats, NDArray[np.int64]] | None = None
         self.venues = venues or Venues({}, {})
         self._counts: dict[str, int] = {}
 
@@ -200,19 +300,4 @@ def _page(
 ) -> Neighbours:
     papers = tuple(read_papers(db, found[offset : offset + k]))
     more = len(found) > offset + k
-    status = "ok" if papers else "empty"
-    return Neighbours(status, papers, len(found), outside, offset, more)
-
-
-def fuse(rankings: Mapping[str, Iterable[str]]) -> dict[str, float]:
-    """Return the fused score of each id: the sum of ``1 / (60 + rank)`` over the rankings.
-
-    Source:
-        Cormack, Clarke and Buettcher (2009), Reciprocal Rank Fusion outperforms Condorcet and
-        individual Rank Learning Methods, with their k = 60.
-    """
-    scores: dict[str, float] = {}
-    for ranking in rankings.values():
-        for rank, id in enumerate(ranking, start=1):
-            scores[id] = scores.get(id, 0.0) + 1 / (RRF_K + rank)
-    return scores
+    return Neighbours("ok" if papers else "empty", papers, len(found), outside, offset, more)

@@ -361,6 +361,15 @@ def list_citations(db: sqlite3.Connection, number: int, limits: Limits) -> list[
     return [row[0] for row in rows]
 
 
+def list_without_vectors(db: sqlite3.Connection, n: int) -> list[tuple[int, Paper]]:
+    """Return the first *n* papers that have no vector, with their numbers."""
+    rows = db.execute(
+        "SELECT n FROM papers WHERE n NOT IN (SELECT n FROM vectors) ORDER BY n LIMIT ?", (n,)
+    )
+    numbers = [number for (number,) in rows]
+    return list(zip(numbers, read_papers(db, numbers), strict=True))
+
+
 def describe_file(db: sqlite3.Connection) -> Mapping[str, Any]:
     """Return what a base holds, in numbers."""
     counts = {

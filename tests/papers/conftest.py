@@ -1,9 +1,9 @@
 """One base of invented papers, shared by tests that only read it."""
 
 import pytest
-from papers.world import invent_papers, write_lines
 
 from deepera_graph.papers import PaperBase
+from papers.world import invent_papers, write_lines
 
 
 @pytest.fixture(scope="session")

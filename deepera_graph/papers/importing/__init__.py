@@ -1,6 +1,6 @@
 """Files of papers, in the forms that papers are given away in: a file here a form."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import chain, islice
 from pathlib import Path
@@ -68,7 +68,7 @@ def _load(form: str | None) -> Any:
     return import_module(f"{__name__}.{_MODULES.get(str(form), form)}")
 
 
-def _guess(first: list[tuple[int, Mapping[str, Any]] | Problem]) -> Form:
+def _guess(first: Sequence[tuple[int, Mapping[str, Any]] | Problem]) -> Form:
     fields = {name for one in first if not isinstance(one, Problem) for name in one[1]}
     for form, marks in _MARKS.items():
         if fields.intersection(marks):

@@ -99,10 +99,11 @@ def make_record(
     name = text_of(title)
     if not name:
         return Problem(NO_TITLE, place, f"the paper {known[0]!r:.80} has no title")
-    lists = {one: texts_of(more.pop(one, ())) for one in ("authors", "categories")}
+    lists: dict[str, Any] = {one: texts_of(more.pop(one, ())) for one in ("authors", "categories")}
     doi, arxiv = (_id_of(more.pop(one, "")) for one in ("doi", "arxiv"))
     written = str(year or "").strip()
     when = read_date(date) or (read_date(written) if len(written) > len("2021") else "")
+    texts: dict[str, Any] = {field: text_of(value) for field, value in more.items()}
     paper = Paper(
         id=known[0],
         title=name,
@@ -111,7 +112,7 @@ def make_record(
         doi=doi or next((one for one in known if one.startswith("10.")), ""),
         arxiv=arxiv,
         **lists,
-        **{field: text_of(value) for field, value in more.items()},
+        **texts,
     )
     cited = ids_of(references)
     return PaperRecord(paper=paper, references=cited, aliases=known[1:])
