@@ -44,6 +44,7 @@ WITH_JSON = (
     "bioasq answer",
     "bioasq check",
     "bioasq evaluate",
+    "papers ask",
     "papers build",
     "papers search",
     "papers show",

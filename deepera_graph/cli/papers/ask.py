@@ -12,6 +12,7 @@ import typer
 from deepera_graph.cli import options
 from deepera_graph.cli.console import OK, SOME_FAILED, from_thread, progress_bar, say, write_bytes
 from deepera_graph.cli.options import opt
+from deepera_graph.cli.papers.base import BaseOptions, ScopeOptions, open_base, to_scope
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -20,21 +21,13 @@ if TYPE_CHECKING:
     from deepera_graph.papers.scope import Scope
 
 _how = partial(opt, panel="How is searched")
-_seen = partial(opt, panel="What may be found")
 _K = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class FoundOptions:
-    """Where is searched, and what is written."""
+    """What is written."""
 
-    base: str = opt(
-        "The base of papers: a file, or the address of a server.",
-        "--base",
-        "-b",
-        metavar="FILE|URL",
-        needed=True,
-    )
     k: int | None = opt("Most papers shown.", "-k", metavar="N", least=1, shown="20")
     format: Literal["text", "json", "csv", "bibtex", "ris", "mermaid"] = opt(
         "How it is written; [b]mermaid[/b] is the search as a tree.", default="text"
@@ -69,22 +62,6 @@ class StyleOptions:
     max_papers: int | None = _how("Most papers looked at.", metavar="N", least=1, shown="1000")
 
 
-@dataclass(frozen=True, kw_only=True)
-class ScopeOptions:
-    """What may be found, beside what the question says."""
-
-    year_from: int | None = _seen("Earliest year.", metavar="YEAR")
-    year_to: int | None = _seen("Latest year.", metavar="YEAR")
-    venue: str | None = _seen(
-        "Only these venues, with commas between them.", metavar="NAMES", setting="venues"
-    )
-    hide: str | None = _seen("Papers that are not seen, ids with commas.", metavar="IDS")
-    as_of: str | None = _seen(
-        "Date of asking: nothing later is seen, and “the last five years” are counted from it.",
-        metavar="DATE",
-    )
-
-
 def ask(
     question: Annotated[
         str,
@@ -93,26 +70,20 @@ def ask(
         ),
     ],
     *,
+    where: BaseOptions,
     found: FoundOptions,
     style: StyleOptions,
-    scope: ScopeOptions,
+    limits: ScopeOptions,
     chat: options.ChatOptions,
     budget: options.BudgetOptions,
     output: options.OutputOptions,
 ) -> None:
     """Search for papers in several steps, and say of each why it is there."""
     _check(found, style, chat, output)
-    limits = _scope_of(scope)
-    from deepera_graph.papers.base import PaperBase
-
-    opened = (
-        PaperBase.connect(found.base)
-        if found.base.startswith(("http://", "https://"))
-        else PaperBase.open(found.base)
-    )
-    with opened as base:
+    scope = to_scope(limits)
+    with open_base(where) as base:
         search = _open_search(base, style, chat, budget)
-        result = _follow(search, question, limits, quiet=output.quiet)
+        result = _follow(search, question, scope, quiet=output.quiet)
     form = "json" if output.as_json else found.format
     text = result.export(form, k=found.k) if form != "text" else _text(result, found, output)
     write_bytes(f"{text.rstrip()}\n".encode("utf-8", "backslashreplace"))
@@ -136,22 +107,10 @@ def _check(
             raise SettingsError(f"--style {style.style} needs --model; --style rules needs no key")
         if style.selector == "llm":
             raise SettingsError("--selector llm needs --model")
-    elif style.style in ("rules", "sparse", "dense", "hybrid") and style.selector in (None, "llm"):
-        pass  # the model reads the limits and judges
     if output.as_json and found.format not in ("text", "json"):
         raise SettingsError(f"give --json or --format {found.format}, not both")
     if found.picture is not None and not found.picture.absolute().parent.is_dir():
         raise SettingsError(f"--picture: {str(found.picture)!r} cannot be written")
-
-
-def _scope_of(chosen: ScopeOptions) -> Scope:
-    from deepera_graph.papers.scope import Scope
-
-    plain = options.given(chosen)
-    for name in ("venues", "hide"):
-        if name in plain:
-            plain[name] = options.split_names(f"--{name.removesuffix('s')}", plain[name])
-    return Scope(**plain)
 
 
 def _open_search(
