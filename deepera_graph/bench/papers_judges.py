@@ -28,6 +28,13 @@ def is_answer(query: PaperQuery, paper: str) -> bool:
     return paper in query.gold
 
 
+def check_accuracies(accuracies: Sequence[float]) -> None:
+    """Raise `SettingsError` for one that is not in [0, 1]."""
+    for one in accuracies:
+        if not 0 <= one <= 1:
+            raise SettingsError(f"the accuracy of a judge must be in [0, 1], got {one}")
+
+
 def judge_paper(
     query: PaperQuery, paper: str, accuracy: float, *, seed: int = 0, truth: Truth = is_answer
 ) -> bool:
@@ -52,8 +59,7 @@ def judge_run(
     Raises:
         SettingsError: The accuracy is not in [0, 1].
     """
-    if not 0 <= accuracy <= 1:
-        raise SettingsError(f"the accuracy of a judge must be in [0, 1], got {accuracy}")
+    check_accuracies([accuracy])
     judged = {}
     for query in queries:
         if (one := run.get(query.id)) is None:

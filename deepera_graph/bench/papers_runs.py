@@ -17,7 +17,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import IO, TYPE_CHECKING, Any, Literal, cast, get_args
 
-from deepera_graph.errors import BackendError, InputError, SettingsError, StoreError
+from deepera_graph.errors import DeepEraError, InputError, SettingsError
 from deepera_graph.jobs.files import find_differences
 from deepera_graph.papers.base import PaperBase
 from deepera_graph.papers.paper import normalize_id
@@ -350,11 +350,13 @@ def find_system(
     depth: int = DEPTH,
     limits: Limits = "years",
     planner: Any = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> System:
     """Return the system of a name, over a base: a mode of search, or ``agent:STYLE``.
 
     Args:
         planner: Who plans for an agent, see `deepera_graph.papers.agent.PaperSearch`.
+        settings: Of an agent: its `selector`, `max_actions` and others.
 
     Raises:
         SettingsError: There is none, the base has no vectors for it, or an agent has no planner.
@@ -365,7 +367,9 @@ def find_system(
 
         chosen: Any = style
         alone = style in ("rules", *MODES)
-        search = PaperSearch(base, style=chosen, planner=None if alone else planner)
+        search = PaperSearch(
+            base, style=chosen, planner=None if alone else planner, **(settings or {})
+        )
         return search_by_agent(search, limits=limits)
     if name not in MODES:
         hint = suggest_value(name, MODES)
@@ -382,6 +386,7 @@ def describe_run(
     depth: int = DEPTH,
     limits: Limits = "years",
     model: str | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return what a run depends on, as plain data; runs that differ in it are not continued."""
     return {
@@ -389,6 +394,7 @@ def describe_run(
         "depth": depth,
         "limits": limits,
         "planner": model,
+        "settings": dict(settings or {}),
         "queries": sha256(queries.read_bytes()).hexdigest(),
         "base": base.describe(),
     }
@@ -431,7 +437,7 @@ def _ask(system: System, query: PaperQuery) -> QueryRun:
     started = perf_counter()
     try:
         found = system(query)
-    except (BackendError, InputError, SettingsError, StoreError) as error:
+    except DeepEraError as error:
         return QueryRun(error=str(error) or type(error).__name__)
     if found.seconds is not None:
         return found

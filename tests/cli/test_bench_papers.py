@@ -59,6 +59,20 @@ def test_an_agent_tells_its_calls(deepera, world):
     assert agent[2] + agent[3] == agent[4]  # searches, and citations that were followed
 
 
+def test_a_failed_query_is_told_by_the_exit_code(deepera, world, tmp_path):
+    base, queries = world
+    lines = [json.loads(one) for one in queries.read_text(encoding="utf-8").splitlines()[:3]]
+    lines[1]["constraints"] = {"year_from": 2022, "year_to": 2019}
+    path = tmp_path / "queries.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+    result = deepera("bench", "papers", path, "--base", base, *QUICK, "--json")
+    assert result.exit_code == 1
+    tables = {one["name"]: one["rows"] for one in json.loads(result.stdout)["tables"]}
+    ((system, query, why),) = tables["failures"]
+    assert (system, query) == ("sparse", "plan-01")
+    assert "year_from is after year_to" in why
+
+
 def test_all_is_written_and_a_run_is_not_lost(deepera, world, tmp_path):
     base, queries = world
     out = tmp_path / "out"
@@ -73,6 +87,12 @@ def test_all_is_written_and_a_run_is_not_lost(deepera, world, tmp_path):
     assert manifest["base"]["papers"] == 96
     first = (out / "sparse.jsonl").read_bytes().splitlines()
     assert deepera(*args, *QUICK).exit_code == 2  # it is not overwritten
+    (out / "papers.md").rename(tmp_path / "papers.md")
+    for name in ("report.html", "provenance.csv", "manifest.json"):
+        (out / name).unlink()
+    lost = deepera(*args, *QUICK)
+    assert lost.exit_code == 2
+    assert "--resume goes on with it" in lost.stderr
     longer = deepera(*args, *QUICK, "--resume")
     assert longer.exit_code == 0, longer.output
     assert (out / "sparse.jsonl").read_bytes().splitlines()[:4] == first
@@ -95,6 +115,7 @@ def test_all_is_written_and_a_run_is_not_lost(deepera, world, tmp_path):
         (("--base", "BASE", "--systems", "agent:none"), "got 'none'"),
         (("--base", "BASE", "--resume"), "--resume goes with --out"),
         (("--base", "BASE", "--judges", "1.5"), "must be in [0, 1], got 1.5"),
+        (("--base", "BASE", "--baseline", "pasa"), "must be one of sparse, got 'pasa'"),
         (("--base", "BASE", "--show", "q99"), "there is no query 'q99'"),
     ],
 )

@@ -14,6 +14,7 @@ import typer
 
 from deepera_graph.cli import options, study
 from deepera_graph.cli.console import (
+    SOME_FAILED,
     Bar,
     check_folder,
     check_input,
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
     from deepera_graph.papers.base import PaperBase
 
 _MANIFEST, _PAGE, _PROVENANCE = "manifest.json", "report.html", "provenance.csv"
+_OF_AGENTS = ("selector", "max_steps", "max_actions")
 _OF_MODELS = ("pasa", "spar", "scout")
 _measure = partial(opt, panel="Measure")
+_agents = partial(opt, panel="Agents")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +70,18 @@ class PaperOptions:
     )
     embeddings: str | None = opt(
         "Those that the base was built with.", metavar="NAME", shown="those that the base names"
+    )
+    selector: Literal["local", "rules", "llm"] | None = _agents(
+        "Who says what breaks a limit; see `deepera papers ask --help`.",
+        metavar="NAME",
+        shown="llm with --model, else local",
+    )
+    max_steps: int | None = _agents("Most rounds of a query.", metavar="N", least=1, shown="6")
+    max_actions: int | None = _agents(
+        "Most calls of the base for a query: searches, references, citations.",
+        metavar="N",
+        least=1,
+        shown="40",
     )
     judges: str | None = _measure(
         "Accuracies, from 0 to 1, of scripted judges: what each run becomes when one that tells "
@@ -117,23 +132,29 @@ def papers(
     check_input(queries, None if _is_address(chosen.base) else Path(chosen.base or queries))
     names = () if chosen.systems is None else split_names("--systems", chosen.systems)
     _check(chosen, chat, results, names)
+    wanted = given(chosen)
+    accuracies = wanted.get("judges", ())
     with needing("bench papers", "bench"):
         from deepera_graph.bench.papers import PaperStudy, describe_setup, study_all
+        from deepera_graph.bench.papers_judges import check_accuracies
         from deepera_graph.bench.papers_runs import read_queries
-        from deepera_graph.bench.papers_scores import PaperBench
+        from deepera_graph.bench.papers_scores import PaperBench, SystemScores
         from deepera_graph.bench.studies.run import format_study
 
+    check_accuracies(accuracies)
     asked = read_queries(queries, limit=chosen.limit)
-    wanted = given(chosen)
     taken = ("buckets", "baseline", "shown", "n_resamples", "seed")
     bench = PaperBench(queries=asked, **{name: wanted[name] for name in taken if name in wanted})
     others = _read_runs(chosen.runs)
+    for name, run in others.items():
+        SystemScores.of(name, run, bench)  # what is wrong with it is said before the searches
     about: dict[str, Any] = {}
     made: dict[str, Run] = {}
     with _open_base(chosen) as base:
         if base is not None:
             about = base.describe()
-            systems = _choose(base, names, others)
+            systems = _choose(base, names, others, chosen)
+            _check_files(systems, chosen, results)
             made = _search(
                 base,
                 systems,
@@ -145,7 +166,7 @@ def papers(
                 quiet=output.quiet,
             )
     runs = {**made, **others}
-    result = study_all(bench, runs, accuracies=wanted.get("judges", ()))
+    result = study_all(bench, runs, accuracies=accuracies)
     described = PaperStudy()
     if results.out is not None:
         setup = describe_setup(queries, bench, _settings(chosen, chat), runs, about)
@@ -155,6 +176,8 @@ def papers(
         study.plain_result(described.name, result),
         lambda: format_study(described, result, figures=False),
     )
+    if any(one.error for run in made.values() for one in run.values()):
+        raise typer.Exit(SOME_FAILED)
 
 
 def _is_address(base: str | None) -> bool:
@@ -176,8 +199,19 @@ def _check(
     if chosen.resume and results.out is None:
         raise SettingsError("--resume goes with --out, the folder that has the runs")
     if not chosen.resume:
-        files = ("papers.md", _PAGE, _PROVENANCE, _MANIFEST, *map(_file_of, names))
+        files = ("papers.md", _PAGE, _PROVENANCE, _MANIFEST)
         check_folder(results.out, files, overwrite=results.overwrite)
+
+
+def _check_files(
+    systems: tuple[str, ...], chosen: PaperOptions, results: study.ResultOptions
+) -> None:
+    """Raise `SettingsError` for a run that would be lost: one that was not finished, say."""
+    for path in () if results.out is None else (results.out / _file_of(one) for one in systems):
+        if path.exists() and not (chosen.resume or results.overwrite):
+            raise SettingsError(
+                f"{str(path)!r} exists; --resume goes on with it, --overwrite replaces it"
+            )
 
 
 def _check_model(names: tuple[str, ...], chat: options.ChatOptions) -> None:
@@ -239,13 +273,18 @@ def _open_base(chosen: PaperOptions) -> Iterator[PaperBase | None]:
         yield base
 
 
-def _choose(base: PaperBase, names: tuple[str, ...], others: Mapping[str, Run]) -> tuple[str, ...]:
+def _choose(
+    base: PaperBase, names: tuple[str, ...], others: Mapping[str, Run], asked: PaperOptions
+) -> tuple[str, ...]:
     from deepera_graph.bench.papers_runs import MODES
 
     chosen = names or (MODES if base.has_vectors else ("sparse",))
     for name in chosen:
         if name in others or chosen.count(name) > 1:
             raise SettingsError(f"there are two systems of the name {name!r}")
+    known = (*chosen, *others)
+    if asked.baseline is not None and asked.baseline not in known:
+        raise SettingsError(f"--baseline must be one of {', '.join(known)}, got {asked.baseline!r}")
     return chosen
 
 
@@ -269,7 +308,9 @@ def _search(
         from deepera_graph.cli.opening import chat_backend
 
         planner = chat_backend(chat)
-    how: dict[str, Any] = {"depth": chosen.depth, "limits": chosen.limits}
+    settings = given(chosen)
+    bounds = {name: settings[name] for name in _OF_AGENTS if name in settings}
+    how: dict[str, Any] = {"depth": chosen.depth, "limits": chosen.limits, "settings": bounds}
     ready = {name: find_system(base, name, planner=planner, **how) for name in systems}
     for name, system in ready.items():
         about = describe_run(base, name, queries, model=chat.model, **how)
