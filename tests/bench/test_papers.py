@@ -99,6 +99,7 @@ def test_the_process_is_counted_where_it_is_told(result):
     assert agent["seconds"] == 1.5
     # the mean of 0.5 x 100 / 5, 0.5 x 100 / 2 and 0, not the ratio of the means
     assert agent["R@100 per 100 observed"] == pytest.approx((10 + 25 + 0) / 3)
+    assert agent["the same of the means"] == pytest.approx((0.5 + 0.5) / 3 * 100 / (7 / 3))
     assert table["plain"]["tool calls"] is None
 
 
