@@ -14,7 +14,7 @@ _ARXIV_MARK = re.compile(
     r"|(?:https?://(?:dx\.)?doi\.org/|doi:\s*)?10\.48550/arxiv\.)",
     re.IGNORECASE,
 )
-_DOI = re.compile(r"(?:https?://(?:dx\.)?doi\.org/|doi:\s*)?(10\.\d{4,9}/\S+)", re.IGNORECASE)
+_DOI = re.compile(r"(?:https?://(?:dx\.)?doi\.org/|doi:\s*)?(10\.\d{1,9}/\S+)", re.IGNORECASE)
 _URL_OF_ID = re.compile(
     r"https?://(?:(?:www\.)?openalex\.org/|(?:www\.)?aclanthology\.org/"
     r"|(?:www\.)?semanticscholar\.org/paper/)([^?#\s]+?)(?:\.pdf)?/?",

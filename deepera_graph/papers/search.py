@@ -220,10 +220,11 @@ class LocalPapers:
                         f"the vectors of {self.place!r} were made by {info.embeddings!r}: open the "
                         "base with these embeddings, or search with mode='sparse'"
                     )
-                if not self._is_checked:
+                is_new = not self._is_checked
+                if is_new:
                     check_embeddings(info, self._embeddings, self.place)
-                    self._is_checked = True
-                rows = open_rows(vectors_path(self._file.path), info)
+                rows = open_rows(vectors_path(self._file.path), info, checksum=is_new)
+                self._is_checked = True
                 numbers = np.zeros(info.count, dtype=np.int64)
                 for number, place in seek.db.execute("SELECT n, place FROM vectors"):
                     numbers[place] = number

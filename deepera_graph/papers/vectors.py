@@ -180,8 +180,13 @@ def append_rows(path: Path, info: VectorsInfo, rows: Floats) -> VectorsInfo:
     return VectorsInfo(**plain)
 
 
-def open_rows(path: Path, info: VectorsInfo) -> Floats:
+def open_rows(path: Path, info: VectorsInfo, *, checksum: bool = True) -> Floats:
     """Map the rows into memory; shape (count, dimensions).
+
+    Args:
+        path: The file.
+        info: What the base says of it.
+        checksum: Whether all rows are read to see that none is damaged.
 
     Raises:
         StoreError: The file is missing, cut off, damaged, or of another base or other embeddings.
@@ -205,7 +210,7 @@ def open_rows(path: Path, info: VectorsInfo) -> Floats:
             raise StoreError(
                 f"the vectors in {str(path)!r} are cut off: {info.count} rows are missing some"
             )
-        if _checksum(file, size - _HEADER) != info.checksum:
+        if checksum and _checksum(file, size - _HEADER) != info.checksum:
             raise StoreError(f"the vectors in {str(path)!r} are damaged: their checksum differs")
     shape = (info.count, info.dimensions)
     return np.memmap(path, dtype="<f4", mode="r", offset=_HEADER, shape=shape)

@@ -271,7 +271,7 @@ _EARLIER = r"\s+(?:or\s+(?:earlier|before|older)|and\s+(?:earlier|before|older))
 _FROM = (
     (_years("from|in|since", _LATER), 0),
     (_years("since|starting (?:in|from)|no earlier than|not before|not older than"), 0),
-    (_years("after|later than|newer than|more recent than"), 1),
+    (_years("after|(?<!no )later than|newer than|more recent than"), 1),
 )
 _TO = (
     (_years("in|from|until|by", _EARLIER), 0),

@@ -35,8 +35,9 @@ from deepera_graph.papers.agent.state import (
     Selected,
 )
 from deepera_graph.papers.base import PaperBase
+from deepera_graph.papers.paper import venue_key
 from deepera_graph.papers.results import SearchMode
-from deepera_graph.papers.scope import Scope
+from deepera_graph.papers.scope import Scope, check_venues
 from deepera_graph.passages import check_question
 from deepera_graph.pipeline.call import CheckedRole, Event, RoleNode
 from deepera_graph.runner import MADE_BY, versions
@@ -113,13 +114,14 @@ class PaperSearch:
             roles.understand if roles else RunnableLambda(steps.limits_by_rules)
         )
         self._has_saver = checkpointer is not None
+        self._venues = base.venues()
         self.graph = self._build(checkpointer)
 
     def _build(
         self, checkpointer: "BaseCheckpointSaver[Any] | None"
     ) -> "CompiledStateGraph[SearchState, None, SearchInput, SearchOutput]":
         chosen, limiter = self.settings, Limiter(self.settings.max_concurrency)
-        venues = self.base.venues()
+        venues = self._venues
         modes: list[SearchMode] = ["sparse"]
         if self.base.has_vectors:
             modes += ["dense", "hybrid"]
@@ -208,7 +210,7 @@ class PaperSearch:
         Raises:
             InputError: The question is blank, or the thread to resume is of another one.
             SettingsError: There is no checkpointer to resume from, or the thread was begun with
-                other settings or another scope.
+                other settings or another scope; or the base does not know a venue of the scope.
         """
         *_, last = self.stream(question, scope=scope, config=config, resume=resume)
         found: Found = last["result"]
@@ -323,6 +325,7 @@ class _Run:
     ) -> None:
         check_question(question, ())
         self._search, self._question, self._scope = search, question, scope or Scope()
+        check_venues(self._scope, {venue_key(one): one for one in search._venues})
         self._started = perf_counter()
         self._state: Mapping[str, Any] = {}
         self._told: set[str] = set()

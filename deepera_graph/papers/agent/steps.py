@@ -225,7 +225,8 @@ def merge(state: SearchState, *, settings: SearchSettings) -> Update:
     limits = Limits.from_dict(state["limits"])
     pool: dict[str, PaperRecord] = {}
     room = settings.max_papers - len(state["pool"])
-    records, fresh = [], []
+    records: list[dict[str, Any]] = []
+    fresh: list[str] = []
     for action in state["actions"]:
         if action["id"] not in state["results"]:
             continue

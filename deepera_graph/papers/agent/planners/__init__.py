@@ -52,8 +52,10 @@ def make_planner(
     if style == "scout":
         if planner is None and roles is not None:
             return roles.scout
-        return ScriptedScout(planner) if _is_script(planner) else _runnable(planner)
-    writer = script(planner) if _is_script(planner) else _runnable(planner or _queries(roles))
+        queries = _queries_in(planner)
+        return _runnable(planner) if queries is None else ScriptedScout(queries)
+    queries = _queries_in(planner)
+    writer = script(queries) if queries is not None else _runnable(planner or _writer_of(roles))
     return PasaPlanner(writer) if style == "pasa" else SparPlanner(writer)
 
 
@@ -77,11 +79,13 @@ def _once(style: Any) -> Any:
     return lambda task: plan_once(task, style)
 
 
-def _is_script(planner: Any) -> bool:
-    return isinstance(planner, Sequence) and not isinstance(planner, str)
+def _queries_in(planner: Any) -> Sequence[str] | None:
+    """Return the queries that a planner is made of; None if it is something else."""
+    listed = isinstance(planner, Sequence) and not isinstance(planner, str)
+    return planner if listed else None
 
 
-def _queries(roles: PaperRoles | None) -> Any:
+def _writer_of(roles: PaperRoles | None) -> Runnable[PlanTask, SearchPlan] | None:
     return None if roles is None else roles.queries
 
 
