@@ -62,7 +62,6 @@ PartStatus = Literal[
 ]
 Outcome = Literal["answered", "extracted", "partly_extracted", "failed"]
 _USABLE = ("answered", "extracted", "not_asked")
-_MISSED = ("failed", "skipped_budget")
 RoleT = TypeVar("RoleT", bound=RoleAnswer)
 
 

@@ -3,10 +3,9 @@
 Both are roles, LangChain `Runnable`s that are given plain data: a function can stand in for either.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Unpack
+from typing import Unpack
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
@@ -22,7 +21,7 @@ from deepera_graph.judges.llm.backend import LlmKwargs, llm_backend
 from deepera_graph.judges.llm.listwise import FilledOrder, fill_listwise, read_order
 from deepera_graph.judges.llm.roles import LlmRole, how
 from deepera_graph.prompts import messages_of
-from deepera_graph.schema import Backend, RoleAnswer, Window, fingerprint_of
+from deepera_graph.schema import Backend, RoleAnswer, RoleSet, Window
 
 PROMPTS = "deepera_graph.bioasq.prompts"
 MOST_WORDS = 60  # of a query, twice what is asked for: a reply beyond is no query
@@ -106,7 +105,7 @@ def _fill_rewrite(question: str) -> list[BaseMessage]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchRoles:
+class SearchRoles(RoleSet):
     """What a chat model does in a search; `dataclasses.replace` puts a function in its place.
 
     Attributes:
@@ -117,19 +116,8 @@ class SearchRoles:
         spec: Plain data that tells these roles from all others; None if they are live objects.
     """
 
-    name: str
     sorter: Runnable[SortTask, Order]
     rewriter: Runnable[RewriteTask, Query]
-    about: Mapping[str, Any] = field(default_factory=dict)
-    spec: Mapping[str, Any] | None = None
-
-    def fingerprint(self) -> dict[str, Any]:
-        """Return what answers of these roles depend on, as plain data.
-
-        Raises:
-            SettingsError: They are live objects and cannot be told from others.
-        """
-        return fingerprint_of(self.name, self.about, self.spec)
 
 
 def search_roles(

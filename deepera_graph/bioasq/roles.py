@@ -9,7 +9,7 @@ Source:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple, Unpack
 
@@ -30,10 +30,9 @@ from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import LlmKwargs, llm_backend
 from deepera_graph.judges.llm.roles import LlmRole, how
 from deepera_graph.prompts import text_of
-from deepera_graph.schema import Backend, RoleAnswer, fingerprint_of
+from deepera_graph.schema import Backend, RoleAnswer, RoleSet
 
 PACKAGE = "deepera_graph.bioasq.prompts"
-Style = Literal[1, 2, 3]
 Part = Literal["exact", "ideal"]
 Examples = Mapping[QuestionType, Sequence[Question]]
 TYPE_NAMES: Mapping[QuestionType, str] = {
@@ -85,7 +84,7 @@ STYLES: Mapping[int, Templates] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class TypedBackend:
+class TypedBackend(RoleSet):
     """The roles of phase B.
 
     Attributes:
@@ -100,22 +99,11 @@ class TypedBackend:
         examples: What stands in the prompts; none of these may be asked.
     """
 
-    name: str
     exact: Runnable[AnswerTask, ExactAnswered]
     ideal: Runnable[AnswerTask, IdealAnswered]
     hints: bool = True
     status: Literal["answered", "extracted"] = "answered"
-    about: Mapping[str, Any] = field(default_factory=dict)
-    spec: Mapping[str, Any] | None = None
     examples: Sequence[Question] = ()
-
-    def fingerprint(self) -> dict[str, Any]:
-        """Return what answers of these roles depend on, as plain data.
-
-        Raises:
-            SettingsError: They are live objects and cannot be told from others.
-        """
-        return fingerprint_of(self.name, self.about, self.spec)
 
 
 def typed_backend(

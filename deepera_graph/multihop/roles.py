@@ -5,7 +5,7 @@ can stand in for any of them. None sees an id, a score or the place of a passage
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Unpack
 
 from langchain_core.language_models import BaseChatModel
@@ -21,7 +21,7 @@ from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import LlmKwargs, llm_backend
 from deepera_graph.judges.llm.roles import LlmRole, fill_messages, how
 from deepera_graph.prompts import prompts_hash
-from deepera_graph.schema import Backend, RoleAnswer, fingerprint_of
+from deepera_graph.schema import Backend, RoleAnswer, RoleSet
 from deepera_graph.text.words import Sentence, split_sentences
 
 SAMPLE_TEMPERATURE = 0.3  # of the authors' code, VenkteshV/SUNAR, `run_sunar.py`
@@ -149,7 +149,7 @@ class Conclusion(RoleAnswer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MultiHopBackend:
+class MultiHopBackend(RoleSet):
     """The roles of the agent.
 
     `dataclasses.replace` puts a function in the place of any of them:
@@ -166,22 +166,11 @@ class MultiHopBackend:
         spec: Plain data that tells these roles from all others; None if they are live objects.
     """
 
-    name: str
     planner: Runnable[PlanTask, Plan]
     replier: Runnable[ReplyTask, StepAnswer]
     reasoner: Runnable[ReasonTask, Conclusion]
     sampler: Runnable[SampleTask, Sample] | None = None
     entailer: Runnable[EntailTask, Entailment] | None = None
-    about: Mapping[str, Any] = field(default_factory=dict)
-    spec: Mapping[str, Any] | None = None
-
-    def fingerprint(self) -> dict[str, Any]:
-        """Return what answers of these roles depend on, as plain data.
-
-        Raises:
-            SettingsError: They are live objects and cannot be told from others.
-        """
-        return fingerprint_of(self.name, self.about, self.spec)
 
 
 def multihop_backend(

@@ -42,6 +42,7 @@ WITH_JSON = (
     "bioasq read",
     "bioasq index",
     "bioasq answer",
+    "bioasq tune",
     "bioasq check",
     "bioasq evaluate",
     "papers ask",

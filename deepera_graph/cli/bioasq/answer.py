@@ -197,9 +197,9 @@ def _answer_all(
     quiet: bool,
 ) -> list[TypedAnswer]:
     """Answer what is not answered yet, under a bar; each answer is in the log as it is there."""
-    from deepera_graph.bioasq.answer_log import AnswerLog
+    from deepera_graph.bioasq.answer_journal import AnswerJournal
 
-    with AnswerLog(log, answerer.manifest(), resume=files.resume) as kept:
+    with AnswerJournal(log, answerer.manifest()).open(resume=files.resume) as kept:
         done = kept.find_done(questions)
         left = [one for one in questions if one.id not in done]
         if files.resume and done:

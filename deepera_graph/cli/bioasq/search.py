@@ -31,9 +31,9 @@ from deepera_graph.errors import BackendError, SettingsError
 
 if TYPE_CHECKING:
     from deepera_graph.bioasq.ensemble import WeightSearch
-    from deepera_graph.bioasq.journal import Journal
     from deepera_graph.bioasq.questions import Question
     from deepera_graph.bioasq.search import DocumentSearch
+    from deepera_graph.bioasq.search_journal import SearchJournal
 
 DAILY = {
     "search": (
@@ -259,10 +259,10 @@ def _search_all(
     output: options.OutputOptions,
 ) -> int:
     """Search for all that is not done yet, write what was found, and say how it went."""
-    from deepera_graph.bioasq.journal import Journal
+    from deepera_graph.bioasq.search_journal import SearchJournal
 
     ran = {**finder.describe(), "collection": store.collection}
-    journal = Journal(_manifest_of(files), ran)
+    journal = SearchJournal(_manifest_of(files), ran)
     with journal.open(resume=files.resume):
         left = [one for one in asked if not journal.is_done(one)]
         try:
@@ -279,7 +279,7 @@ def _run(
     finder: DocumentSearch,
     left: Sequence[Question],
     n_asked: int,
-    journal: Journal,
+    journal: SearchJournal,
     output: options.OutputOptions,
 ) -> None:
     n_done, n_told = n_asked - len(left), 0
@@ -295,7 +295,7 @@ def _run(
                 say(f"question {result.question.id!r}: {'; '.join(result.problems)}")
 
 
-def _write(journal: Journal, asked: Sequence[Question], files: SearchFiles) -> None:
+def _write(journal: SearchJournal, asked: Sequence[Question], files: SearchFiles) -> None:
     from deepera_graph.bioasq.questions import write_questions
     from deepera_graph.bioasq.runs import write_run, write_trec
 
@@ -310,13 +310,13 @@ def _write(journal: Journal, asked: Sequence[Question], files: SearchFiles) -> N
 
 
 def _tell_outcomes(
-    journal: Journal,
+    journal: SearchJournal,
     asked: Sequence[Question],
     files: SearchFiles,
     n_earlier: int,
     output: options.OutputOptions,
 ) -> int:
-    from deepera_graph.bioasq.journal import DONE
+    from deepera_graph.bioasq.search_journal import DONE
     from deepera_graph.usage import Usage
 
     entries = [journal.entries[one.id] for one in asked if one.id in journal.entries]
