@@ -7,24 +7,23 @@ and traversal alike) and ``violating`` (papers that break its limits). A line of
 and ``error``; a call is ``{"id": "S1", "tool": "search", "asked", "found": [ids]}``.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import chain, islice
 from pathlib import Path
 from time import perf_counter
-from typing import IO, TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
+from deepera_graph.bioasq.journal import Journal
 from deepera_graph.errors import DeepEraError, InputError, SettingsError
-from deepera_graph.jobs.files import find_differences
 from deepera_graph.papers.base import PaperBase
 from deepera_graph.papers.paper import normalize_id
 from deepera_graph.papers.results import SearchMode
 from deepera_graph.papers.scope import Scope
 from deepera_graph.settings import suggest_value
-from deepera_graph.text.jsonl import parse_object, read_objects, read_raw_lines
+from deepera_graph.text.jsonl import read_objects
 
 if TYPE_CHECKING:
     from deepera_graph.papers.agent.graph import PaperSearch
@@ -35,7 +34,6 @@ DEPTH = 100
 NO_INTENT = "any"
 AGENT = "agent"
 EXPANDING = ("expand", "references", "citations")
-_FORMAT = 1
 _VENUES = {"venue": "venues", "venues": "venues", "not_venue": "not_venues"}
 
 
@@ -226,11 +224,13 @@ def read_run(path: Path) -> dict[str, QueryRun]:
         InputError: A line is none, or an id comes twice; the message names it.
     """
     run: dict[str, QueryRun] = {}
+    is_journal = False
     for where, line in _read_lines(path):
-        if "ran" in line and "id" not in line:
-            continue  # the head of a run that was made here
+        if not run and "ran" in line and "id" not in line:
+            is_journal = True  # of `run_system`: its last line of a query counts
+            continue
         name, one = _read_run_line(line, where)
-        if name in run:
+        if name in run and not is_journal:
             raise InputError(f"{where}: the id {name!r} comes twice")
         run[name] = one
     return run
@@ -418,19 +418,31 @@ def run_system(
         on_progress: Called with the number of queries that are done.
 
     Raises:
-        InputError: The file to be continued cannot be read.
-        SettingsError: It is of another run.
+        InputError: A line of the file to be continued is no run.
+        SettingsError: The file is of another run, or cannot be read.
     """
     done: dict[str, QueryRun] = {}
-    with _open_journal(path, about or {}, done, resume=resume) as write:
+    with ExitStack() as stack:
+        journal = None if path is None else stack.enter_context(_open_journal(path, about, resume))
+        if journal is not None:
+            for name, entry in journal.entries.items():
+                done[name] = _read_run_line(entry, f"{path}, query {name!r}")[1]
         for place, query in enumerate(queries, start=1):
             before = done.get(query.id)
             if before is None or before.error:
                 done[query.id] = _ask(system, query)
-                write(query.id, done[query.id])
+                if journal is not None:
+                    journal.put(query.id, done[query.id].to_dict())
             if on_progress is not None:
                 on_progress(place)
     return {one.id: done[one.id] for one in queries}
+
+
+def _open_journal(
+    path: Path, about: Mapping[str, Any] | None, resume: bool
+) -> AbstractContextManager[Journal]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return Journal(path, about or {}).open(resume=resume)
 
 
 def _ask(system: System, query: PaperQuery) -> QueryRun:
@@ -443,62 +455,3 @@ def _ask(system: System, query: PaperQuery) -> QueryRun:
         return found
     plain = {name: getattr(found, name) for name in QueryRun.__dataclass_fields__}
     return QueryRun(**{**plain, "seconds": round(perf_counter() - started, 4)})
-
-
-@contextmanager
-def _open_journal(
-    path: Path | None, about: Mapping[str, Any], done: dict[str, QueryRun], *, resume: bool
-) -> Iterator[Callable[[str, QueryRun], None]]:
-    """Give what writes a line of a run at once; *done* gets the lines that are there."""
-    if path is None:
-        yield lambda name, run: None
-        return
-    plain = json.loads(json.dumps(about, default=str))
-    end = _load(path, plain, done) if resume and path.exists() else 0
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("r+b" if end else "wb") as file:
-        file.truncate(end)
-        file.seek(end)
-        if not end:
-            _write_line(file, {"format": _FORMAT, "ran": plain})
-        yield lambda name, run: _write_line(file, {"id": name, **run.to_dict()})
-    _write_whole(path, plain, done)
-
-
-def _write_line(file: IO[bytes], plain: Mapping[str, Any]) -> None:
-    text = json.dumps(plain, ensure_ascii=False, allow_nan=False)
-    file.write(text.encode("utf-8", "backslashreplace") + b"\n")
-    file.flush()
-
-
-def _write_whole(path: Path, about: Mapping[str, Any], done: Mapping[str, QueryRun]) -> None:
-    """Replace the file with one that has a line a query: no line of an attempt that failed."""
-    beside = path.with_name(f"{path.name}.part")
-    with beside.open("wb") as file:
-        _write_line(file, {"format": _FORMAT, "ran": about})
-        for name, run in done.items():
-            _write_line(file, {"id": name, **run.to_dict()})
-    beside.replace(path)
-
-
-def _load(path: Path, about: Mapping[str, Any], done: dict[str, QueryRun]) -> int:
-    """Read what is there, the last line of a query counting; return where it ends, torn or not."""
-    end = 0
-    with path.open("rb") as file:
-        for line in read_raw_lines(file):
-            if not line.text.endswith(b"\n"):
-                break  # torn when the process was killed
-            where = f"{path}, line {line.number}"
-            try:
-                fields = parse_object(line.text)
-            except InputError as error:
-                raise InputError(f"{where}: {error}") from error
-            if end:
-                name, run = _read_run_line(fields, where)
-                done[name] = run
-            elif fields.get("format") != _FORMAT or "ran" not in fields:
-                raise SettingsError(f"{str(path)!r} is no run that was made here")
-            elif found := find_differences(fields["ran"], about):
-                raise SettingsError(f"{str(path)!r} cannot be continued: {'; '.join(found)}")
-            end = line.end
-    return end
