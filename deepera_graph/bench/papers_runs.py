@@ -33,6 +33,7 @@ MODES: tuple[SearchMode, ...] = get_args(SearchMode)
 DEPTH = 100
 NO_INTENT = "any"
 AGENT = "agent"
+_NO_WORDS = "the query has no word to search for"
 EXPANDING = ("expand", "references", "citations")
 _VENUES = {"venue": "venues", "venues": "venues", "not_venue": "not_venues"}
 
@@ -303,7 +304,8 @@ def search_once(
     def system(query: PaperQuery) -> QueryRun:
         hits = base.search(query.text, mode=mode, k=depth, scope=query.scope(limits))
         found = tuple(dict.fromkeys(normalize_id(one.id) for one in hits.papers))
-        call = Call(id="S1", tool="search", asked=query.text, found=found)
+        problem = _NO_WORDS if hits.status == "no_words" else ""
+        call = Call(id="S1", tool="search", asked=query.text, found=found, problem=problem)
         return QueryRun(ranked=found, calls=(call,), rounds=1)
 
     return system
@@ -326,7 +328,7 @@ def search_by_agent(
                 tool=one["tool"],
                 asked=one["text"],
                 found=tuple(dict.fromkeys(map(normalize_id, one["ids"]))),
-                problem=one["cause"] if one["status"] == "failed" else "",
+                problem=_NO_WORDS if one["status"] == "no_words" else one["cause"],
             )
             for one in found.actions
         )

@@ -112,6 +112,14 @@ def test_a_search_of_a_base_hides_what_is_hidden(world):
     assert found.ranked[0] not in find_system(base, "sparse")(hidden).ranked
 
 
+def test_a_query_without_a_word_is_told_from_one_that_finds_nothing(world):
+    system = find_system(world[0], "sparse")
+    for text, problem in (("of the", "the query has no word to search for"), ("zeppelins", "")):
+        found = system(PaperQuery(id="w", text=text, intent="any", gold=frozenset({"a"})))
+        assert found.ranked == ()
+        assert [one.problem for one in found.calls] == [problem]
+
+
 @pytest.mark.parametrize(
     ("name", "message"), [("spares", "did you mean"), ("dense", "has no vectors")]
 )
