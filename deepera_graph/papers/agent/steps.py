@@ -270,6 +270,7 @@ def _new_paper(paper: dict[str, Any], limits: Limits) -> PaperRecord:
         "reason": f"breaks a limit: {against}" if against else "",
         "quote": "",
         "against": against,
+        "doubt": 0.0,
     }
 
 
@@ -321,6 +322,7 @@ def record_verdicts(task: SelectTask, selected: Selected) -> Update:
             "reason": one.reason or "judged",
             "quote": one.quote,
             "against": one.against,
+            "doubt": one.doubt,
         }
         for id, one in said.items()
     }
@@ -377,11 +379,15 @@ def order(pool: Mapping[str, PaperRecord]) -> list[str]:
     By scores where there are any; a paper without one keeps the place that its searches gave it.
     Equal ones are in the order of the fused ranks, then by id.
     """
-    ids = sorted(pool, key=lambda id: (not _is_in(pool[id]), -pool[id]["fused"], id))
+    ids = sorted(pool, key=lambda id: (not _is_in(pool[id]), -_weigh(pool[id]), id))
     scored = [id for id in ids if pool[id]["score"] is not None and _is_in(pool[id])]
     by_score = iter(sorted(scored, key=lambda id: -(pool[id]["score"] or 0.0)))
     moved = set(scored)
     return [next(by_score) if id in moved else id for id in ids]
+
+
+def _weigh(one: PaperRecord) -> float:
+    return one["fused"] * (1 - one["doubt"])
 
 
 def _is_in(one: PaperRecord) -> bool:
