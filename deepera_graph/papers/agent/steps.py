@@ -5,7 +5,7 @@ from typing import Any
 
 from langgraph.types import Send
 
-from deepera_graph.errors import BudgetError, RoleError
+from deepera_graph.errors import BudgetError, CallError, RoleError
 from deepera_graph.papers.agent.constraints import Limits, read_limits
 from deepera_graph.papers.agent.selector import breaks_by_facts
 from deepera_graph.papers.agent.state import (
@@ -143,10 +143,11 @@ def record_plan(state: SearchState, plan: SearchPlan, *, settings: SearchSetting
 
 
 def plan_failed(state: SearchState, error: RoleError, *, settings: SearchSettings) -> Update:
-    """Ask once more in the next round; after `patience` failures in a row give up."""
+    """Ask once more in the next round; give up after `patience` failures, or if none can succeed."""
     step, idle = state["step"] + 1, state["idle"] + 1
     stopped = "budget" if isinstance(error, BudgetError) else ""
-    if not stopped and idle >= settings.patience:
+    is_hopeless = isinstance(error, CallError) and error.unusable
+    if not stopped and (is_hopeless or idle >= settings.patience):
         stopped = "plan_failed"
     problem = f"round {step} could not be planned: {error}"
     return {
