@@ -96,3 +96,10 @@ def test_options_of_ask_that_do_not_fit_are_told(deepera, base, arguments, messa
     result = deepera("papers", "ask", "tides", "-b", base, *arguments)
     assert result.exit_code == 2
     assert message in " ".join(result.output.split())
+
+
+def test_a_model_that_cannot_be_reached_is_told_with_code_3(deepera, base):
+    server = ("--model", "m", "--base-url", "http://127.0.0.1:9/v1")
+    result = deepera("papers", "ask", "tides", "-b", base, *server)
+    assert result.exit_code == 3
+    assert "cannot be reached" in result.stderr

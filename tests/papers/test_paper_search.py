@@ -516,3 +516,23 @@ def test_limits_that_a_model_cannot_read_are_read_by_rules(planted):
     found = PaperSearch(planted, planner=model).search("kelp counting, not by divers, before 2015")
     assert (found.limits.exclude, found.limits.year_to) == (("divers",), 2014)
     assert any("were read by rules" in one for one in found.problems)
+
+
+def test_a_doubtful_paper_counts_less_and_stays(planted):
+    best = PaperSearch(planted, style="sparse").search(KELP).ids[0]
+
+    def doubt(task):
+        said = [
+            PaperVerdict(id=one["id"], doubt=1.0 if one["id"] == best else 0.0)
+            for one in task["papers"]
+        ]
+        return Selected(papers=said)
+
+    found = PaperSearch(planted, style="sparse", selector=doubt).search(KELP)
+    assert found.ids[-1] == best
+    assert not found.left_out
+
+
+def test_venues_that_the_base_does_not_know_are_told_before_a_search(planted):
+    with pytest.raises(SettingsError, match="near it: ICRS"):
+        PaperSearch(planted).search(KELP, scope=Scope(venues=("ICR",)))

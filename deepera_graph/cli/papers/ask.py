@@ -13,7 +13,7 @@ from deepera_graph.cli import options
 from deepera_graph.cli.console import OK, SOME_FAILED, from_thread, progress_bar, say, write_bytes
 from deepera_graph.cli.options import opt
 from deepera_graph.cli.papers.base import BaseOptions, ScopeOptions, open_base, to_scope
-from deepera_graph.errors import SettingsError
+from deepera_graph.errors import BackendError, SettingsError
 
 if TYPE_CHECKING:
     from deepera_graph.papers.agent.found import Found
@@ -84,6 +84,8 @@ def ask(
     with open_base(where) as base:
         search = _open_search(base, style, chat, budget)
         result = _follow(search, question, scope, quiet=output.quiet)
+    if result.stopped == "plan_failed" and not result.actions:
+        raise BackendError(result.problems[-1])
     form = "json" if output.as_json else found.format
     text = result.export(form, k=found.k) if form != "text" else _text(result, found, output)
     write_bytes(f"{text.rstrip()}\n".encode("utf-8", "backslashreplace"))

@@ -21,6 +21,7 @@ from deepera_graph.text.words import split_sentences, stems
 from deepera_graph.usage import Usage
 
 AGAINST = 0.40  # cosine of a sentence and an excluded phrase from which on the paper breaks it
+DOUBTFUL, MOST_DOUBT = 0.25, 0.4  # below that cosine there is no doubt; what it takes at most
 _DENIES = re.compile(
     r"\b(?:no|not|never|without|unlike|nor|neither|instead|rather than|free of|beyond|except"
     r"|avoid(?:s|ed|ing)?|cannot|lacks?)\b|n't\b",
@@ -82,7 +83,7 @@ def select_locally(task: SelectTask, config: RunnableConfig | None = None) -> Se
         place += len(sentences)
         verdicts.append(
             _against(one, sentences, own @ excluded.T, limits)
-            or _why(one, sentences, [float(each) for each in own @ asked])
+            or _why(one, sentences, [float(each) for each in own @ asked], own @ excluded.T)
         )
     return Selected(papers=verdicts, usage=Usage())
 
@@ -147,14 +148,28 @@ def _against(
     )
 
 
-def _why(paper: PaperSeen, sentences: Sequence[str], nearness: Sequence[float]) -> PaperVerdict:
+def _why(
+    paper: PaperSeen,
+    sentences: Sequence[str],
+    nearness: Sequence[float],
+    to_excluded: Floats | None = None,
+) -> PaperVerdict:
     best = max(range(len(sentences)), key=lambda place: (nearness[place], -place))
     said = "of the abstract" if best else "of the title"
     return PaperVerdict(
         id=paper["id"],
         reason=f"nearest to the question are these words {said}",
         quote=sentences[best],
+        doubt=0.0 if to_excluded is None else _doubt(sentences, to_excluded),
     )
+
+
+def _doubt(sentences: Sequence[str], nearness: Floats) -> float:
+    """Return how much a paper below `AGAINST` may break an exclusion all the same."""
+    counted = [row for text, row in zip(sentences, nearness, strict=True) if _counts(text)]
+    worst = max((float(row.max()) for row in counted if row.size), default=0.0)
+    share = (worst - DOUBTFUL) / (AGAINST - DOUBTFUL)
+    return MOST_DOUBT * min(1.0, max(0.0, share))
 
 
 def _counts(sentence: str) -> bool:

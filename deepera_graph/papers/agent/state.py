@@ -141,7 +141,8 @@ class PaperRecord(TypedDict):
 
     `score` is the selector's, in [0, 1], or None while there is none; `fused` joins the ranks of
     all calls that found it. `verdict` is ``out`` only for what breaks a limit, ``unjudged`` if the
-    selector failed or was not asked. `against` is the limit that it breaks.
+    selector failed or was not asked. `against` is the limit that it breaks. `doubt`, in [0, 1], is
+    how much a paper that is in may break one: `fused` counts by that share less.
     """
 
     paper: dict[str, Any]
@@ -152,6 +153,7 @@ class PaperRecord(TypedDict):
     reason: str
     quote: str
     against: str
+    doubt: float
 
 
 class ActionSeen(TypedDict):
@@ -213,6 +215,9 @@ class PaperVerdict(BaseModel):
     reason: str = Field(default="", description="Why, in a sentence.")
     quote: str = Field(default="", description="Words of title or abstract that show it.")
     against: str = Field(default="", description="The limit that it breaks.")
+    doubt: float = Field(
+        default=0.0, ge=0, le=1, description="How much it may break one; takes from its ranks."
+    )
 
 
 class Selected(RoleAnswer):

@@ -5,7 +5,7 @@ from typing import Any
 
 from langgraph.types import Send
 
-from deepera_graph.errors import BudgetError, RoleError
+from deepera_graph.errors import BudgetError, CallError, RoleError
 from deepera_graph.papers.agent.constraints import Limits, read_limits
 from deepera_graph.papers.agent.selector import breaks_by_facts
 from deepera_graph.papers.agent.state import (
@@ -143,10 +143,11 @@ def record_plan(state: SearchState, plan: SearchPlan, *, settings: SearchSetting
 
 
 def plan_failed(state: SearchState, error: RoleError, *, settings: SearchSettings) -> Update:
-    """Ask once more in the next round; after `patience` failures in a row give up."""
+    """Ask once more in the next round; give up after `patience` failures, or if none can succeed."""
     step, idle = state["step"] + 1, state["idle"] + 1
     stopped = "budget" if isinstance(error, BudgetError) else ""
-    if not stopped and idle >= settings.patience:
+    is_hopeless = isinstance(error, CallError) and error.unusable
+    if not stopped and (is_hopeless or idle >= settings.patience):
         stopped = "plan_failed"
     problem = f"round {step} could not be planned: {error}"
     return {
@@ -270,6 +271,7 @@ def _new_paper(paper: dict[str, Any], limits: Limits) -> PaperRecord:
         "reason": f"breaks a limit: {against}" if against else "",
         "quote": "",
         "against": against,
+        "doubt": 0.0,
     }
 
 
@@ -321,6 +323,7 @@ def record_verdicts(task: SelectTask, selected: Selected) -> Update:
             "reason": one.reason or "judged",
             "quote": one.quote,
             "against": one.against,
+            "doubt": one.doubt,
         }
         for id, one in said.items()
     }
@@ -377,11 +380,15 @@ def order(pool: Mapping[str, PaperRecord]) -> list[str]:
     By scores where there are any; a paper without one keeps the place that its searches gave it.
     Equal ones are in the order of the fused ranks, then by id.
     """
-    ids = sorted(pool, key=lambda id: (not _is_in(pool[id]), -pool[id]["fused"], id))
+    ids = sorted(pool, key=lambda id: (not _is_in(pool[id]), -_weigh(pool[id]), id))
     scored = [id for id in ids if pool[id]["score"] is not None and _is_in(pool[id])]
     by_score = iter(sorted(scored, key=lambda id: -(pool[id]["score"] or 0.0)))
     moved = set(scored)
     return [next(by_score) if id in moved else id for id in ids]
+
+
+def _weigh(one: PaperRecord) -> float:
+    return one["fused"] * (1 - one["doubt"])
 
 
 def _is_in(one: PaperRecord) -> bool:
