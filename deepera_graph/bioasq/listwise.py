@@ -15,9 +15,9 @@ from typing_extensions import TypedDict
 
 from deepera_graph.chat.parsing import ReplyModel, sanitize_line, schemas_hash
 from deepera_graph.chat.structured import request_reply
-from deepera_graph.errors import AnswerError, SettingsError
+from deepera_graph.errors import AnswerError
 from deepera_graph.judges.llm import prompt as show
-from deepera_graph.judges.llm.backend import LlmKwargs, llm_backend
+from deepera_graph.judges.llm.backend import LlmKwargs, open_roles_model
 from deepera_graph.judges.llm.listwise import FilledOrder, fill_listwise, read_order
 from deepera_graph.judges.llm.roles import LlmRole, how
 from deepera_graph.prompts import messages_of
@@ -89,8 +89,7 @@ class LlmRewriter(LlmRole[RewriteTask, Query]):
     """Puts a question into the words of a search engine."""
 
     async def _play(self, task: RewriteTask, config: RunnableConfig | None) -> Query:
-        question = show.one_line(task["question"])
-        messages = messages_of(PROMPTS, "rewrite", question=question, marker=show.marker(question))
+        messages = _fill_rewrite(task["question"])
         filled = await request_reply(self.model, messages, QueryReply, config)
         text = sanitize_line(filled.answer.query)
         if not text or len(text.split()) > MOST_WORDS:
@@ -133,24 +132,18 @@ def search_roles(
     Raises:
         SettingsError: The model cannot be made, or the backend has no chat model.
     """
-    if isinstance(model, Backend) and how_to_ask:
-        raise SettingsError(f"{', '.join(how_to_ask)} go with a model, not with a backend of one")
-    backend = model if isinstance(model, Backend) else llm_backend(model, **how_to_ask)
-    intent = backend.intent
-    if not isinstance(intent, LlmRole):
-        raise SettingsError(
-            f"documents are sorted by a chat model, and backend {backend.name!r} has none"
-        )
+    needed = "documents are sorted by a chat model, and backend {name} has none"
+    opened = open_roles_model(model, needed=needed, **how_to_ask)
     return SearchRoles(
         name="llm",
-        sorter=LlmSorter(intent.model),
-        rewriter=LlmRewriter(intent.model),
+        sorter=LlmSorter(opened.chat),
+        rewriter=LlmRewriter(opened.chat),
         about={
-            "model": intent.model.name,
+            "model": opened.chat.name,
             "prompts": _hash_prompts(),
             "schemas": schemas_hash((FilledOrder, QueryReply)),
         },
-        spec=backend.spec,
+        spec=opened.spec,
     )
 
 

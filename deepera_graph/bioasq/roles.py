@@ -27,7 +27,7 @@ from deepera_graph.chat.parsing import sanitize_line, schemas_hash
 from deepera_graph.chat.structured import request_reply
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.llm import prompt as show
-from deepera_graph.judges.llm.backend import LlmKwargs, llm_backend
+from deepera_graph.judges.llm.backend import LlmKwargs, open_roles_model
 from deepera_graph.judges.llm.roles import LlmRole, how
 from deepera_graph.prompts import text_of
 from deepera_graph.schema import Backend, RoleAnswer, RoleSet
@@ -128,16 +128,13 @@ def typed_backend(
     """
     if style not in STYLES:
         raise SettingsError(f"style must be one of {', '.join(map(str, STYLES))}, got {style!r}")
-    if isinstance(model, Backend) and how_to_ask:
-        raise SettingsError(f"{', '.join(how_to_ask)} go with a model, not with a backend of one")
-    backend = model if isinstance(model, Backend) else llm_backend(model, **how_to_ask)
-    if not isinstance(backend.intent, LlmRole):
-        raise SettingsError(
-            f"typed answers need a chat model, and backend {backend.name!r} has none; "
-            "`extractive_backend` needs none"
-        )
+    needed = (
+        "typed answers need a chat model, and backend {name} has none; "
+        "`extractive_backend` needs none"
+    )
+    opened = open_roles_model(model, needed=needed, **how_to_ask)
     shown = {kind: tuple(found) for kind, found in (examples or {}).items()}
-    chat, templates = backend.intent.model, STYLES[style]
+    chat, templates = opened.chat, STYLES[style]
     flat = [one for found in shown.values() for one in found]
     about = {
         "model": chat.name,
@@ -153,7 +150,7 @@ def typed_backend(
         ideal=LlmIdeal(chat, templates, shown),
         hints=templates.query == "T2",
         about=about,
-        spec=None if backend.spec is None else dict(backend.spec),
+        spec=opened.spec,
         examples=flat,
     )
 

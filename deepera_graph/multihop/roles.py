@@ -18,7 +18,7 @@ from deepera_graph.chat.parsing import Number, ReplyModel, sanitize_line, schema
 from deepera_graph.chat.structured import request_reply
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.llm import prompt as show
-from deepera_graph.judges.llm.backend import LlmKwargs, llm_backend
+from deepera_graph.judges.llm.backend import LlmKwargs, open_roles_model
 from deepera_graph.judges.llm.roles import LlmRole, fill_messages, how
 from deepera_graph.prompts import prompts_hash
 from deepera_graph.schema import Backend, RoleAnswer, RoleSet
@@ -194,17 +194,13 @@ def multihop_backend(
     """
     if not sample_temperature > 0:
         raise SettingsError(f"sample_temperature must be > 0, got {sample_temperature!r}")
-    if isinstance(model, Backend) and how_to_ask:
-        raise SettingsError(f"{', '.join(how_to_ask)} go with a model, not with a backend of one")
-    backend = model if isinstance(model, Backend) else llm_backend(model, **how_to_ask)
-    intent = backend.intent
-    if not isinstance(intent, LlmRole):
-        raise SettingsError(
-            f"questions of several hops need a chat model, and backend {backend.name!r} has none; "
-            "without one, `expand_hops` finds the passages"
-        )
-    chat, domain = intent.model, intent._domain
-    spec = None if backend.spec is None else {**backend.spec, "sampled_at": sample_temperature}
+    needed = (
+        "questions of several hops need a chat model, and backend {name} has none; "
+        "without one, `expand_hops` finds the passages"
+    )
+    chat, domain, spec = open_roles_model(model, needed=needed, **how_to_ask)
+    if spec is not None:
+        spec = {**spec, "sampled_at": sample_temperature}
     return MultiHopBackend(
         name="llm",
         planner=LlmPlanner(chat, domain),
@@ -323,7 +319,7 @@ class LlmReplier(LlmRole[ReplyTask, StepAnswer]):
     async def _play(self, task: ReplyTask, config: RunnableConfig | None) -> StepAnswer:
         shown = _ReadsEvidence(task)
         messages = fill_messages(
-            self._domain,
+            self.domain,
             "reply",
             ("answer",),
             question=shown.question,
@@ -346,7 +342,7 @@ class LlmSampler(LlmRole[SampleTask, Sample]):
     async def _play(self, task: SampleTask, config: RunnableConfig | None) -> Sample:
         shown = _ReadsEvidence(task)
         messages = fill_messages(
-            self._domain,
+            self.domain,
             "sample",
             ("answer",),
             question=shown.question,
@@ -375,7 +371,7 @@ class LlmReasoner(LlmRole[ReasonTask, Conclusion]):
         path = path_block(task["path"])
         shown = _ReadsEvidence(task, path)
         messages = fill_messages(
-            self._domain,
+            self.domain,
             "reason",
             ("answer",),
             question=shown.question,

@@ -20,6 +20,7 @@ from deepera_graph.cli.console import (
     SOME_FAILED,
     check_file,
     count,
+    from_thread,
     go_on_command,
     progress_bar,
     say,
@@ -108,6 +109,8 @@ def answer(
 
     write_questions(files.out, submission_of(answers))
     _tell_problems(answers)
+    if chat.model is not None and any(_may_be_asked_again(one) for one in answers):
+        say(f"ask for the rest again with: {go_on_command('--resume', without=['--overwrite'])}")
     plain = _summary(answers, files.out, log)
     tell(output, plain, lambda: _in_words(plain, source))
     raise typer.Exit(OK if all(one.is_settled for one in answers) else SOME_FAILED)
@@ -206,7 +209,7 @@ def _answer_all(
             say(f"{count(len(done), 'question')} of {len(questions)} answered before")
         try:
             with progress_bar("answering", total=len(left), hidden=quiet) as bar:
-                for n_done, one in enumerate(_each(answerer, left), start=1):
+                for n_done, one in enumerate(from_thread(answerer.stream(left)), start=1):
                     kept.add(one)
                     done[one.question.id] = one
                     bar.move(to=n_done, count=n_done)
@@ -217,33 +220,16 @@ def _answer_all(
     return [done[one.id] for one in questions]
 
 
-def _each(answerer: TypedAnswerer, questions: Sequence[Question]) -> Iterator[TypedAnswer]:
-    """Yield answers as they come, made in another thread: Ctrl-C waits for no call in flight."""
-    from queue import SimpleQueue
-    from threading import Thread
-
-    ready: SimpleQueue[TypedAnswer | BaseException | None] = SimpleQueue()
-
-    def work() -> None:
-        try:
-            answerer.batch(questions, on_answer=ready.put)
-        except BaseException as error:  # noqa: BLE001 -- raised again where the answers are taken
-            ready.put(error)
-        else:
-            ready.put(None)
-
-    Thread(target=work, name="deepera-answer", daemon=True).start()
-    while (one := ready.get()) is not None:
-        if isinstance(one, BaseException):
-            raise one
-        yield one
-
-
 def _refuse_unreachable(answers: Sequence[TypedAnswer]) -> None:
     """Raise `BackendError` if the model gave nothing at all, so that no empty file is written."""
     asked = [one for one in answers if one.ideal_status != "no_snippets"]
     if asked and all(one.outcome == "failed" for one in asked):
         raise BackendError(asked[0].problems[-1])
+
+
+def _may_be_asked_again(one: TypedAnswer) -> bool:
+    """Whether the model failed, or was not asked, where it has snippets to answer from."""
+    return not one.is_settled and one.ideal_status != "no_snippets"
 
 
 def _tell_problems(answers: Sequence[TypedAnswer]) -> None:
