@@ -51,6 +51,9 @@ if TYPE_CHECKING:
     from deepera_graph.multihop.state import MultiHopSettings as MultiHopSettings
     from deepera_graph.multihop.uncertainty import Uncertainty as Uncertainty
     from deepera_graph.multihop.uncertainty import nli_labels as nli_labels
+    from deepera_graph.papers.agent.found import Found as Found
+    from deepera_graph.papers.agent.found import FoundPaper as FoundPaper
+    from deepera_graph.papers.agent.graph import PaperSearch as PaperSearch
     from deepera_graph.papers.base import PaperBase as PaperBase
     from deepera_graph.papers.calls import answer_call as answer_call
     from deepera_graph.papers.paper import Paper as Paper
@@ -130,6 +133,8 @@ _NAMES = {
     "multihop.roles": "MultiHopBackend multihop_backend",
     "multihop.state": "MultiHopSettings",
     "multihop.uncertainty": "Uncertainty nli_labels",
+    "papers.agent.found": "Found FoundPaper",
+    "papers.agent.graph": "PaperSearch",
     "papers.base": "PaperBase",
     "papers.calls": "answer_call",
     "papers.paper": "Paper",

@@ -64,3 +64,42 @@ def test_a_missing_base_says_what_makes_one(deepera, tmp_path):
     result = deepera("papers", "search", "x", "-b", str(tmp_path / "no.papers"))
     assert result.exit_code == 2
     assert "deepera papers build makes one" in " ".join(result.output.split())
+
+
+def test_papers_are_asked_for_with_limits_in_words(deepera, base, tmp_path):
+    question = "studies of tide forecasting, excluding graph kernels, before 2015"
+    found = deepera("papers", "ask", question, "-b", base, "--json")
+    assert found.exit_code == 0
+    plain = json.loads(found.stdout)
+    assert plain["limits"]["exclude"] == ["graph kernels"]
+    assert all((one["paper"]["year"] or 0) < 2015 for one in plain["papers"])
+    assert {one["against"] for one in plain["left_out"]} <= {"graph kernels"}
+    picture = tmp_path / "tree.svg"
+    shown = deepera("papers", "ask", question, "-b", base, "-k", "2", "--picture", str(picture))
+    assert "limits: exclude graph kernels; year to 2014" in shown.stdout
+    assert picture.read_text().startswith("<svg")
+    exported = deepera("papers", "ask", question, "-b", base, "-k", "2", "--format", "ris")
+    assert exported.stdout.count("ER  -") == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--style", "scout"), "--style scout needs --model"),
+        (("--selector", "llm"), "--selector llm needs --model"),
+        (("--json", "--format", "ris"), "give --json or --format ris, not both"),
+        (("--picture", "no/such/folder/t.svg"), "cannot be written"),
+        (("--venues", "ICR"), "near it: ICRS"),
+    ],
+)
+def test_options_of_ask_that_do_not_fit_are_told(deepera, base, arguments, message):
+    result = deepera("papers", "ask", "tides", "-b", base, *arguments)
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
+
+
+def test_a_model_that_cannot_be_reached_is_told_with_code_3(deepera, base):
+    server = ("--model", "m", "--base-url", "http://127.0.0.1:9/v1")
+    result = deepera("papers", "ask", "tides", "-b", base, *server)
+    assert result.exit_code == 3
+    assert "cannot be reached" in result.stderr

@@ -165,12 +165,12 @@ def search(
     output: options.OutputOptions,
 ) -> None:
     """Find papers, best first."""
-    with _open(where) as base:
+    with open_base(where) as base:
         hits = base.search(
             query,
             mode=mode,  # type: ignore[arg-type]  # checked there
             k=page.k,
-            scope=_to_scope(limits),
+            scope=to_scope(limits),
             offset=page.offset,
         )
     if hits.status == "no_words" and not output.quiet:
@@ -190,12 +190,12 @@ def show(
     output: options.OutputOptions,
 ) -> None:
     """Show a paper, or what the base holds."""
-    with _open(where) as base:
+    with open_base(where) as base:
         if paper is None:
             about = base.describe()
             tell(output, about, lambda: _describe_base(about))
             return
-        found = _find(base, paper, _to_scope(limits))
+        found = _find(base, paper, to_scope(limits))
     tell(output, found.to_dict(), lambda: _describe_paper(found))
 
 
@@ -208,8 +208,8 @@ def cite(
     output: options.OutputOptions,
 ) -> None:
     """List what a paper cites, and what cites it."""
-    scope = _to_scope(limits)
-    with _open(where) as base:
+    scope = to_scope(limits)
+    with open_base(where) as base:
         found = _find(base, paper, scope)
         ways = {
             "references": base.references(found.id, k=page.k, scope=scope, offset=page.offset),
@@ -235,13 +235,14 @@ def serve(
     """Answer for a base over HTTP, until interrupted."""
     from deepera_graph.papers.rest import serve as answer
 
-    with _open(where) as base:
+    with open_base(where) as base:
         say(f"answering for {base.place} at http://{host}:{port}, described at /docs")
         answer(base, host=host, port=port)
 
 
 @contextmanager
-def _open(where: BaseOptions) -> Iterator[PaperBase]:
+def open_base(where: BaseOptions) -> Iterator[PaperBase]:
+    """Open the base of a command, and close it in the end."""
     from deepera_graph.papers import PaperBase
 
     if where.base.startswith(("http://", "https://")):
@@ -262,7 +263,8 @@ def _find_embeddings(name: str | None) -> Any:
     return find_embeddings(name)
 
 
-def _to_scope(limits: ScopeOptions) -> Scope:
+def to_scope(limits: ScopeOptions) -> Scope:
+    """Return the limits that were given."""
     from deepera_graph.papers import Scope
 
     def names(option: str, text: str | None) -> tuple[str, ...]:
