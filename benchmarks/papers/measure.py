@@ -69,7 +69,7 @@ def invent(papers: list[dict[str, Any]], n: int, seed: int = 1) -> Iterator[dict
         yield {
             **one,
             "id": f"invented-{seed}-{number}",
-            "title": " ".join(first[: len(first) // 2 + 1] + second[len(second) // 2 :]),
+            "title": " ".join(second[len(second) // 2 :] + first[: len(first) // 2 + 1]),
             "abstract": ". ".join(parts),
             "doi": "",
             "references": [chance.choice(papers)["id"] for _ in range(3)],

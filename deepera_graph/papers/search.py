@@ -19,6 +19,7 @@ from deepera_graph.papers.store import (
     PaperFile,
     Venues,
     build_limits,
+    count_papers,
     count_word,
     describe_file,
     find_number,
@@ -44,12 +45,14 @@ from deepera_graph.papers.vectors import (
     rank_rows,
     vectors_path,
 )
-from deepera_graph.papers.words import MOST_WORDS, match_any, search_words
+from deepera_graph.papers.words import MOST_WORDS, match_any, match_gated, search_words
 
 # Cormack, Clarke and Buettcher (2009), Reciprocal Rank Fusion outperforms Condorcet and individual
 # Rank Learning Methods: the sum of 1 / (60 + rank) over the rankings.
 RRF_K = 60
 DEPTH = 100  # of each ranking that is joined
+LARGE = 60_000  # papers; a search by words scores all that have any in a smaller base
+MOST_CANDIDATES = 40_000  # papers that a search by words scores, if it can do with fewer than all
 _MOST_COUNTS = 200_000
 
 
@@ -164,7 +167,9 @@ class LocalPapers:
         generation = read_about(db, "generation", "0")
         state = self._state
         if state.generation != generation:
-            state = self._state = _State(generation, read_venues(db), read_about(db, "vectors"))
+            state = self._state = _State(
+                generation, read_venues(db), read_about(db, "vectors"), count_papers(db)
+            )
         return state
 
     @staticmethod
@@ -242,12 +247,45 @@ class _Seek(NamedTuple):
     limits: Limits
 
     def by_words(self, n: int) -> list[Ranked]:
-        """Rank by BM25; equal scores by id."""
-        words = self.words
-        if len(words) > MOST_WORDS:
-            words = self._rarest()
-        rows = rank_words(self.db, match_any(words), n, self.limits) if words else []
-        return _in_order(self.db, rows, "sparse")
+        """Rank by BM25, equal scores by id; first what has one of the rarer words.
+
+        In a base that is `LARGE`, what has none but frequent words comes after, so that it need not
+        be scored for a page: of 108 894 papers a question of LitSearch takes 61 ms (p95), and not
+        118, and Recall at 100 is .025 less, in the mean of four sets of questions.
+        """
+        words = self._rarest() if len(self.words) > MOST_WORDS else self.words
+        gate = self._gate(words)
+        if not words or len(gate) == len(words):
+            rows = rank_words(self.db, match_any(words), n, self.limits) if words else []
+            return _in_order(self.db, rows, "sparse")
+        rows = rank_words(self.db, match_gated(gate, words), n, self.limits)
+        first = _in_order(self.db, rows, "sparse")
+        if len(rows) >= n:
+            return first
+        seen = {number for _, number in rows}
+        whole = rank_words(self.db, match_any(words), n + len(rows), self.limits)
+        rest = _in_order(self.db, [row for row in whole if row[1] not in seen], "sparse")
+        return [
+            *first,
+            *(
+                one._replace(by={"sparse": rank})
+                for rank, one in enumerate(rest, start=len(first) + 1)
+            ),
+        ]
+
+    def _gate(self, words: Sequence[str]) -> list[str]:
+        """Return the rarest words, as many as give the candidates that a search may score."""
+        if self.state.n_papers <= LARGE:
+            return list(words)
+        counts = {word: self.state.count(self.db, word) for word in words}
+        gate: list[str] = []
+        n_candidates = 0
+        for word in sorted(words, key=lambda word: (counts[word], word)):
+            n_candidates += counts[word]
+            if n_candidates > MOST_CANDIDATES and any(counts[one] for one in gate):
+                break
+            gate.append(word)
+        return gate
 
     def _rarest(self) -> list[str]:
         counts = {word: self.state.count(self.db, word) for word in self.words}
@@ -267,8 +305,11 @@ def _in_order(db: sqlite3.Connection, rows: list[tuple[float, int]], way: str) -
 class _State:
     """What is known of one state of a base, until papers are added."""
 
-    def __init__(self, generation: str, venues: Venues | None = None, vectors: str = "") -> None:
+    def __init__(
+        self, generation: str, venues: Venues | None = None, vectors: str = "", n_papers: int = 0
+    ) -> None:
         self.generation, self.vectors = generation, vectors
+        self.n_papers = n_papers
         self.rows: tuple[Floats, NDArray[np.int64]] | None = None
         self.venues = venues or Venues({}, {})
         self._counts: dict[str, int] = {}

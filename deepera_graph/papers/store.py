@@ -272,6 +272,11 @@ def rank_words(
     return [(-score, number) for score, number in rows]
 
 
+def count_papers(db: sqlite3.Connection) -> int:
+    """Return how many papers there are, as numbers are given out one by one."""
+    return int(db.execute("SELECT coalesce(max(n), 0) FROM papers").fetchone()[0])
+
+
 def count_word(db: sqlite3.Connection, word: str) -> int:
     """Return how many papers have a word, in any of its forms."""
     found = db.execute("SELECT count(*) FROM words WHERE words MATCH ?", (f'"{word}"',))

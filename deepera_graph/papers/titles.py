@@ -8,13 +8,12 @@ from difflib import SequenceMatcher
 from deepera_graph.papers.paper import main_title, title_key
 from deepera_graph.papers.results import TitleMatch
 from deepera_graph.papers.store import Limits, keep_allowed, rank_words, read_papers
-from deepera_graph.papers.words import match_any, split_words
+from deepera_graph.papers.words import match_any, search_words, split_words
 from deepera_graph.papers.writing import hash_title
-from deepera_graph.text.words import STOP_WORDS
 
 LEAST_SIMILARITY = 0.8
 MOST_EDITS = 3.0  # letters that may differ, as `_edits` counts them
-_N_CANDIDATES = 30
+_N_CANDIDATES = 100
 _N_RAREST = 4  # words of a title that candidates are found by
 _LEAST_MAIN_WORDS = 2  # of a title without its subtitle, or a name that nothing else bears
 _NUMBER = re.compile(r"\d+")
@@ -61,8 +60,7 @@ def _match_exactly(
 def _match_nearly(
     db: sqlite3.Connection, title: str, key: str, limits: Limits, count: Callable[[str], int]
 ) -> TitleMatch | None:
-    words = [word for word in split_words(title) if count(word)]
-    telling = [word for word in words if word.lower() not in STOP_WORDS] or words
+    telling = [word for word in search_words(title) or split_words(title) if count(word)]
     rarest = sorted(telling, key=lambda word: (count(word), word))[:_N_RAREST]
     if not rarest:
         return None

@@ -59,3 +59,17 @@ def test_references_and_citations_equal_brute_force(base, world):
 def test_a_missing_base_is_named(tmp_path):
     with pytest.raises(MissingStoreError, match=r"no\.papers"):
         PaperBase.open(tmp_path / "no.papers")
+
+
+def test_papers_with_none_but_frequent_words_come_after_the_others(base, monkeypatch):
+    query = "study of glacier mapping by random forests at Lintel-7"
+    plain = {one.paper.id for one in base.search(query, k=1000)}
+    monkeypatch.setattr("deepera_graph.papers.search.LARGE", 100)
+    monkeypatch.setattr("deepera_graph.papers.search.MOST_CANDIDATES", 40)
+    whole = base.search(query, k=1000)
+    assert {one.paper.id for one in whole} == plain
+    assert [one.rank for one in whole] == [one.by["sparse"] for one in whole]
+    has_rare = ["Lintel-7." in one.paper.text or "Lintel-7 " in one.paper.text for one in whole]
+    assert has_rare == sorted(has_rare, reverse=True)
+    pages = [base.search(query, k=11, offset=offset) for offset in range(0, 242, 11)]
+    assert [one for page in pages for one in page] == list(whole)
