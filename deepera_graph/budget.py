@@ -3,8 +3,8 @@
 import asyncio
 import sys
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextvars import copy_context
 from dataclasses import asdict, dataclass, fields
 from threading import Lock
@@ -355,6 +355,17 @@ def do_many(do: Callable[[JobT], DoneT], jobs: Sequence[JobT], at_once: int) -> 
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def stream_many(do: Callable[[JobT], DoneT], jobs: Sequence[JobT], at_once: int) -> Iterator[DoneT]:
+    """Yield what `do_many` returns, each as soon as it is there, in any order."""
+    with ThreadPoolExecutor(at_once) as pool:
+        futures = [pool.submit(copy_context().run, do, job) for job in jobs]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 async def ado_many(

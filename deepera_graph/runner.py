@@ -7,18 +7,18 @@ from hashlib import sha256
 from importlib.metadata import version
 from platform import python_version
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from langchain_core.runnables import RunnableConfig, ensure_config
 
 from deepera_graph import __version__
-from deepera_graph.budget import Meter, has_limit, has_meter, with_limit, with_meter
+from deepera_graph.budget import Budget, Meter, has_limit, has_meter, with_limit, with_meter
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.passages import PassageLike, check_question, read_passages
 from deepera_graph.pipeline.call import Event
 from deepera_graph.pipeline.state import Output, Question, read_outcome
 from deepera_graph.result import RankedPassage, RerankResult
-from deepera_graph.schema import Backend
+from deepera_graph.schema import Backend, RoleSet
 from deepera_graph.settings import Settings
 from deepera_graph.thresholds import Calibrated
 from deepera_graph.usage import Usage
@@ -33,16 +33,49 @@ Left = Literal["all", "rest", "nothing"]
 _OF_NO_EFFECT = ("budget", "max_concurrency")
 
 
-def made_by(backend: Backend, settings: Settings) -> str:
-    """Return 16 hex digits that name who judges and how it is filtered, without any secret.
+class PlainSettings(Protocol):
+    """Settings of a system, which can be written down."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return them by name, as plain data."""
+        ...
+
+
+def made_by(roles: RoleSet, settings: PlainSettings) -> str:
+    """Return 16 hex digits that name who does the work, and how, without any secret.
 
     What a run may cost and how much it does at once make no difference.
     """
     plain = settings.to_dict()
-    about = {"name": backend.name, "about": dict(backend.about)}
-    judge = about if backend.spec is None else backend.fingerprint()
-    whole = [judge, {name: plain[name] for name in plain if name not in _OF_NO_EFFECT}]
+    about = {"name": roles.name, "about": dict(roles.about)}
+    who = about if roles.spec is None else roles.fingerprint()
+    whole = [who, {name: plain[name] for name in plain if name not in _OF_NO_EFFECT}]
     return sha256(json.dumps(whole, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def make_manifest(roles: RoleSet, settings: PlainSettings) -> dict[str, Any]:
+    """Return what a result says of how it was made: roles, settings, versions; no secret."""
+    return {
+        "backend": roles.name,
+        **roles.about,
+        "settings": settings.to_dict(),
+        "versions": dict(versions()),
+    }
+
+
+def share_limits(
+    config: RunnableConfig | None, *, max_concurrency: int, budget: Budget | None
+) -> RunnableConfig:
+    """Return a config that several runs can share: one budget, one limit of calls for them all.
+
+    A `max_concurrency` in the config counts where it is lower; what a runnable around this one has
+    set is kept.
+    """
+    given = ensure_config(config)
+    asked = given.get("max_concurrency")
+    if asked and asked < max_concurrency and not has_limit(given):
+        given = with_limit(given, asked)
+    return given if has_meter(given) else with_meter(given, Meter(budget))
 
 
 def left_of(saved: "StateSnapshot", asked: Question, by: str) -> Left:
@@ -144,13 +177,7 @@ class Run:
             answer=output["answer"],
             usage={stage: Usage.of(used) for stage, used in output["usage"].items()},
             seconds={**self._seconds, "total": perf_counter() - self._started},
-            manifest={
-                "backend": self._backend.name,
-                **self._backend.about,
-                "settings": self._settings.to_dict(),
-                "versions": dict(versions()),
-                **self._calibration(),
-            },
+            manifest={**make_manifest(self._backend, self._settings), **self._calibration()},
         )
 
     def _calibration(self) -> dict[str, Any]:
@@ -226,11 +253,10 @@ class Runner:
 
     def shared(self, config: RunnableConfig | None) -> RunnableConfig:
         """Fill in what the runnable around this call has set, a lower limit, and the budget."""
-        given = ensure_config(config)
-        asked = given.get("max_concurrency")
-        if asked and asked < self._settings.max_concurrency and not has_limit(given):
-            given = with_limit(given, asked)
-        return given if has_meter(given) else with_meter(given, Meter(self._settings.budget))
+        settings = self._settings
+        return share_limits(
+            config, max_concurrency=settings.max_concurrency, budget=settings.budget
+        )
 
     @property
     def _durability(self) -> "Durability | None":

@@ -331,7 +331,37 @@ class AnswerTask(TypedDict):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Backend:
+class RoleSet:
+    """Roles under a name, which can be told from others.
+
+    Attributes:
+        name: Short name for people.
+        about: What the manifest records, e.g. the model and a hash of the prompts.
+        spec: Plain data that tells these roles from all others; None if they are live objects.
+    """
+
+    name: str
+    about: Mapping[str, Any] = field(default_factory=dict)
+    spec: Mapping[str, Any] | None = None
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return what the answers of these roles depend on, as plain data.
+
+        How long to wait, how fast to ask and where the key is kept do not change an answer.
+
+        Raises:
+            SettingsError: They were made from live objects and cannot be told from others.
+        """
+        if self.spec is None:
+            raise SettingsError(
+                f"backend {self.name!r} was made from live objects, so its judgements cannot be "
+                "told from those of others; give it a spec, or name it 'package.module:factory'"
+            )
+        return {"name": self.name, "about": dict(self.about), "spec": _without(self.spec)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backend(RoleSet):
     """The roles that judge passages, and how to build them again.
 
     `dataclasses.replace` mixes roles: ``replace(local_backend(), summarizer=llm.summarizer)``.
@@ -350,13 +380,10 @@ class Backend:
             passes without any is flagged in its `reason` and in `warnings`.
     """
 
-    name: str
     intent: "Runnable[IntentTask, Intent]"
     judge: Any  # typed by `judges.base.as_judge`: `Judge` stands in a layer above
     summarizer: "Runnable[PassageTask, Summary]"
     answerer: "Runnable[AnswerTask, Answer] | None" = None
-    about: Mapping[str, Any] = field(default_factory=dict)
-    spec: Mapping[str, Any] | None = None
     needs_evidence: bool = False
     names_evidence: bool = False
 
@@ -364,28 +391,6 @@ class Backend:
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
         """Let a model of pydantic's hold a backend as it is, without reading its annotations."""
         return core_schema.is_instance_schema(cls)
-
-    def fingerprint(self) -> dict[str, Any]:
-        """Return what judgements of this backend depend on, as plain data.
-
-        How long to wait, how fast to ask and where the key is kept do not change a judgement.
-
-        Raises:
-            SettingsError: The backend was made from live objects and cannot be told from others.
-        """
-        return fingerprint_of(self.name, self.about, self.spec)
-
-
-def fingerprint_of(
-    name: str, about: Mapping[str, Any], spec: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    """Return what the answers of some roles depend on; see `Backend.fingerprint`."""
-    if spec is None:
-        raise SettingsError(
-            f"backend {name!r} was made from live objects, so its judgements cannot be "
-            "told from those of others; give it a spec, or name it 'package.module:factory'"
-        )
-    return {"name": name, "about": dict(about), "spec": _without(spec)}
 
 
 def _without(value: Any) -> Any:

@@ -6,15 +6,18 @@ import pkgutil
 import re
 import subprocess
 import sys
-from importlib import resources
+import tomllib
 from pathlib import Path
 
 import pytest
+from hatchling.builders.wheel import WheelBuilder
 
 import deepera_graph
 import langchain_deepera
 
 PACKAGES = [deepera_graph, langchain_deepera]
+ROOT = Path(__file__).parents[1]
+ASK_FOR_EXTRA = ("import_extra", "check_extra", "install_command")
 HEAVY = ("langgraph", "openai", "langchain_openai", "qdrant_client", "langchain_qdrant", "typer",
          "rich", "httpx", "numpy", "onnxruntime", "tokenizers", "pytest", "langchain",
          "langchain_classic")  # fmt: skip
@@ -143,13 +146,33 @@ def test_the_core_knows_nothing_of_langchain_deepera():
             assert not found, path
 
 
-def test_prompts_and_type_marker_are_there_to_be_shipped():
-    root = resources.files("deepera_graph")
-    prompts = {one.name for one in root.joinpath("prompts").iterdir() if one.name.endswith(".md")}
-    roles = {"intent", "score", "summarize", "answer"}
-    assert {f"{role}.{part}.md" for role in roles for part in ("system", "user")} <= prompts
-    assert root.joinpath("py.typed").is_file()
-    assert resources.files("langchain_deepera").joinpath("py.typed").is_file()
+def test_the_wheel_has_every_file_of_the_packages():
+    """Prompts, weights, corpora, pages of help and the type markers: whatever is not code, too."""
+    shipped = {one.distribution_path for one in WheelBuilder(str(ROOT)).recurse_included_files()}
+    there = {
+        path.relative_to(Path(package.__file__).parents[1]).as_posix()
+        for package in PACKAGES
+        for path in Path(package.__file__).parent.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert shipped == there
+    assert {"deepera_graph/bioasq/weights.json", "deepera_graph/bioasq/prompts/system.md"} < there
+    assert {"deepera_graph/prompts/score.system.md", "langchain_deepera/py.typed"} < there
+
+
+def test_an_extra_that_is_named_exists():
+    """A message that says ``pip install 'deepera-graph[NAME]'`` names what pip knows."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    named = {}
+    for path in Path(deepera_graph.__file__).parent.rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") in ASK_FOR_EXTRA:
+                found = [one.value for one in call.keywords if one.arg == "extra"]
+                named |= {one.value: path for one in found if isinstance(one, ast.Constant)}
+    assert {"bioasq", "train", "ray"} <= set(named)
+    assert {name: path for name, path in named.items() if name not in extras} == {}
 
 
 def test_the_version_is_one_of_semantic_versioning():

@@ -67,13 +67,11 @@ def answer_all(
         Question(id=one.id, type=one.type, body=one.body, snippets=one.snippets)
         for one in questions
     ]
-    done: list[str] = []
-
-    def note(answer: TypedAnswer) -> None:
-        done.append(answer.question.id)
-        on_progress(len(done))
-
-    found = answerer.batch(asked, config=config, on_answer=note)
+    by_id: dict[str, TypedAnswer] = {}
+    for answer in answerer.stream(asked, config=config):
+        by_id[answer.question.id] = answer
+        on_progress(len(by_id))
+    found = [by_id[one.id] for one in asked]
     if found and not any(one.is_complete for one in found):
         raise BackendError(next((one.problems[-1] for one in found if one.problems), "no answers"))
     return found

@@ -122,8 +122,10 @@ def _show_worst(one: RankerRun, question: RankedQuestion, instance: Instance) ->
         id=instance.id,
         question=instance.question,
         answer=_cut(instance.gold_answer),
-        winner=None if winner is None else _show_passage(question, contexts[winner]),
-        golden=next((_show_passage(question, contexts[id]) for id in _golden_ids(question)), None),
+        winner=None if winner is None else _show_passage(one, question, contexts[winner]),
+        golden=next(
+            (_show_passage(one, question, contexts[id]) for id in _golden_ids(question)), None
+        ),
     )
 
 
@@ -133,16 +135,18 @@ def _golden_ids(question: RankedQuestion) -> Iterator[str]:
     yield from (id for id in question.first if id in question.judged.golden)
 
 
-def _show_passage(question: RankedQuestion, context: Context) -> ShownPassage:
+def _show_passage(run: RankerRun, question: RankedQuestion, context: Context) -> ShownPassage:
     id, returned = context.id, context.id in question.judged.ranked
     reason, quote = question.why(id) if returned else ("", "")
+    score = question.scores.get(id)
+    failed = run.ranker.marks_failures and score is not None and score < 0
     shown = _cut(context.text)
     before, found, after = shown.partition(quote) if quote else (shown, "", "")
     return ShownPassage(
         kind="golden" if context.is_golden else question.labels.types.get(id, "other"),
         rank=question.judged.ranked.index(id) + 1 if returned else None,
         first_rank=question.first.index(id) + 1,
-        score=question.scores.get(id),
+        score=None if failed else score,
         before=before,
         quote=found,
         after=after,

@@ -8,21 +8,24 @@ Source:
     BioASQ task 13b, phase B: http://participants-area.bioasq.org/general_information/Task13b
 """
 
-import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from hashlib import sha256
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
+from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
 from deepera_graph.bioasq.extract import extract_exact, extract_ideal
-from deepera_graph.bioasq.questions import ExactAnswer, Question, QuestionType
+from deepera_graph.bioasq.questions import (
+    ExactAnswer,
+    Question,
+    QuestionType,
+    list_questions,
+)
 from deepera_graph.bioasq.replies import fit_ideal, fit_names
 from deepera_graph.bioasq.roles import (
     AnswerTask,
@@ -33,24 +36,13 @@ from deepera_graph.bioasq.roles import (
     typed_backend,
 )
 from deepera_graph.bioasq.shots import refuse_overlap
-from deepera_graph.budget import (
-    Budget,
-    Limiter,
-    Meter,
-    ado_many,
-    do_many,
-    has_limit,
-    has_meter,
-    with_limit,
-    with_meter,
-)
-from deepera_graph.cache.role import CachedRole
+from deepera_graph.budget import Budget, Limiter, ado_many, do_many, stream_many
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.errors import AnswerError, BudgetError, CallError, RoleError
-from deepera_graph.pipeline.call import CheckedRole, RoleNode
+from deepera_graph.errors import AnswerError, BudgetError, CallError, InputError, RoleError
+from deepera_graph.pipeline.call import RoleNode, wrap_role
 from deepera_graph.pipeline.state import append
-from deepera_graph.runner import versions
-from deepera_graph.schema import Backend, RoleAnswer, with_repair_note
+from deepera_graph.runner import made_by, make_manifest, share_limits
+from deepera_graph.schema import Backend, with_repair_note
 from deepera_graph.settings import check_at_least, read_fields
 from deepera_graph.usage import Usage, UsageRecord, merge_usage
 
@@ -62,8 +54,6 @@ PartStatus = Literal[
 ]
 Outcome = Literal["answered", "extracted", "partly_extracted", "failed"]
 _USABLE = ("answered", "extracted", "not_asked")
-_MISSED = ("failed", "skipped_budget")
-RoleT = TypeVar("RoleT", bound=RoleAnswer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,16 +246,10 @@ def build_answer_graph(
         SettingsError: The backend cannot be built, or a setting is out of range.
     """
     roles = as_typed_backend(backend)
-    chosen = _read_settings(settings)
+    chosen = read_fields("settings", TypedSettings, settings or {})
     limiter = Limiter(chosen.max_concurrency)
-
-    def checked(name: str, role: Runnable[Any, Any], schema: type[RoleT]) -> Any:
-        made: Runnable[Any, RoleT] = CheckedRole(role, schema, limiter)
-        if cache is None or roles.name == EXTRACTIVE:
-            return made
-        return CachedRole(
-            made, name=name, schema=schema, cache=cache, fingerprint=roles.fingerprint()
-        )
+    kept = None if roles.name == EXTRACTIVE else cache
+    wrapped = partial(wrap_role, limiter=limiter, cache=kept, roles=roles)
 
     graph = StateGraph(TypedState, input_schema=TypedInput, output_schema=TypedOutput)
     graph.add_node("receive", partial(_receive, settings=chosen))
@@ -274,7 +258,7 @@ def build_answer_graph(
         RoleNode(
             "exact",
             ask=_ask,
-            role=checked("bioasq exact", roles.exact, ExactAnswered),
+            role=wrapped("bioasq exact", roles.exact, ExactAnswered),
             record=partial(_record_exact, roles=roles),
             on_failure=partial(_exact_failed, settings=chosen),
             run_name=lambda state: f"exact answer ({state['type']})",
@@ -285,7 +269,7 @@ def build_answer_graph(
         RoleNode(
             "ideal",
             ask=_ask,
-            role=checked("bioasq ideal", roles.ideal, IdealAnswered),
+            role=wrapped("bioasq ideal", roles.ideal, IdealAnswered),
             record=partial(_record_ideal, roles=roles),
             on_failure=partial(_ideal_failed, settings=chosen),
             run_name=lambda state: f"ideal answer ({state['type']})",
@@ -303,12 +287,6 @@ def build_answer_graph(
 def as_typed_backend(given: TypedBackend | Backend | BaseChatModel | str) -> TypedBackend:
     """Return roles as they are, and those of a chat model."""
     return given if isinstance(given, TypedBackend) else typed_backend(given)
-
-
-def _read_settings(given: TypedSettings | Mapping[str, Any] | None) -> TypedSettings:
-    if isinstance(given, TypedSettings):
-        return given
-    return read_fields("settings", TypedSettings, given or {})
 
 
 def _none(status: PartStatus, cause: str = "") -> PartRecord:
@@ -496,7 +474,7 @@ class TypedAnswerer:
         **settings: Unpack[TypedKwargs],
     ) -> None:
         self.backend = extractive_backend() if backend is None else as_typed_backend(backend)
-        self.settings = _read_settings(settings)
+        self.settings = read_fields("settings", TypedSettings, settings or {})
         self.graph = build_answer_graph(self.backend, self.settings, cache=cache)
 
     def answer(self, question: Question, *, config: RunnableConfig | None = None) -> TypedAnswer:
@@ -507,9 +485,9 @@ class TypedAnswerer:
             config: A LangChain config: callbacks, tags, metadata, `max_concurrency`.
 
         Raises:
-            InputError: The question is an example of the prompts.
+            InputError: It is no question with snippets, or an example of the prompts.
         """
-        refuse_overlap(self.backend.examples, [question])
+        self._check([question])
         started = perf_counter()
         state = self.graph.invoke(_as_input(question), self._shared(config))
         return self._result(question, state, started)
@@ -518,56 +496,41 @@ class TypedAnswerer:
         self, question: Question, *, config: RunnableConfig | None = None
     ) -> TypedAnswer:
         """Do what `answer` does, in the running loop."""
-        refuse_overlap(self.backend.examples, [question])
+        self._check([question])
         started = perf_counter()
         state = await self.graph.ainvoke(_as_input(question), self._shared(config))
         return self._result(question, state, started)
 
     def batch(
-        self,
-        questions: Sequence[Question],
-        *,
-        config: RunnableConfig | None = None,
-        on_answer: Callable[[TypedAnswer], None] | None = None,
+        self, questions: Sequence[Question], *, config: RunnableConfig | None = None
     ) -> list[TypedAnswer]:
         """Answer many questions; results in the same order.
 
-        `max_concurrency` and `budget` hold for all questions together. *on_answer* is called with
-        each answer as it is there, in any order and from any thread.
+        `max_concurrency` and `budget` hold for all questions together.
 
         Raises:
-            InputError: A question is an example of the prompts.
+            InputError: There is no list of questions, or one is an example of the prompts.
         """
-        refuse_overlap(self.backend.examples, questions)
-        shared = self._shared(config)
-
-        def one(question: Question) -> TypedAnswer:
-            found = self.answer(question, config=shared)
-            if on_answer is not None:
-                on_answer(found)
-            return found
-
-        return do_many(one, questions, self.settings.max_concurrency)
+        asked, shared = self._check(questions), self._shared(config)
+        return do_many(partial(self.answer, config=shared), asked, self.settings.max_concurrency)
 
     async def abatch(
-        self,
-        questions: Sequence[Question],
-        *,
-        config: RunnableConfig | None = None,
-        on_answer: Callable[[TypedAnswer], Awaitable[None] | None] | None = None,
+        self, questions: Sequence[Question], *, config: RunnableConfig | None = None
     ) -> list[TypedAnswer]:
-        """Do what `batch` does, in the running loop; *on_answer* may be a coroutine function."""
-        refuse_overlap(self.backend.examples, questions)
-        shared = self._shared(config)
+        """Do what `batch` does, in the running loop."""
+        asked, shared = self._check(questions), self._shared(config)
+        return await ado_many(
+            partial(self.aanswer, config=shared), asked, self.settings.max_concurrency
+        )
 
-        async def one(question: Question) -> TypedAnswer:
-            found = await self.aanswer(question, config=shared)
-            told = None if on_answer is None else on_answer(found)
-            if told is not None:
-                await told
-            return found
-
-        return await ado_many(one, questions, self.settings.max_concurrency)
+    def stream(
+        self, questions: Sequence[Question], *, config: RunnableConfig | None = None
+    ) -> Iterator[TypedAnswer]:
+        """Do what `batch` does, and yield each answer as soon as it is there, in any order."""
+        asked, shared = self._check(questions), self._shared(config)
+        return stream_many(
+            partial(self.answer, config=shared), asked, self.settings.max_concurrency
+        )
 
     def most_calls(self, questions: Iterable[Question]) -> int:
         """Return the most model calls these questions take, if every reply is usable."""
@@ -577,31 +540,30 @@ class TypedAnswerer:
 
     def made_by(self) -> str:
         """Return 16 hex digits that name the roles and the settings, without any secret."""
-        about: Any = {"name": self.backend.name, "about": dict(self.backend.about)}
-        if self.backend.spec is not None:
-            about = self.backend.fingerprint()
-        plain = self.settings.to_dict()
-        rest = {name: plain[name] for name in plain if name not in ("budget", "max_concurrency")}
-        whole = json.dumps([about, rest], sort_keys=True, default=str)
-        return sha256(whole.encode()).hexdigest()[:16]
+        return made_by(self.backend, self.settings)
 
     def manifest(self) -> dict[str, Any]:
         """Return what made the answers: backend, style, prompts, settings, versions."""
-        return {
-            "backend": self.backend.name,
-            **self.backend.about,
-            "settings": self.settings.to_dict(),
-            "versions": dict(versions()),
-        }
+        return make_manifest(self.backend, self.settings)
+
+    def _check(self, questions: object) -> list[Question]:
+        """Return the questions; raise `InputError` for what is none, or an example."""
+        asked = list_questions(questions)
+        for one in asked:
+            if not isinstance(one, Question):
+                raise InputError(
+                    f"question must be a Question with its snippets, got {type(one).__name__}"
+                )
+        refuse_overlap(self.backend.examples, asked)
+        return asked
 
     def _shared(self, config: RunnableConfig | None) -> RunnableConfig:
         """Return the config of a run: its budget and its limits."""
-        given = ensure_config(config)
-        asked = given.pop("max_concurrency", None)
-        if asked and asked < self.settings.max_concurrency and not has_limit(given):
-            given = with_limit(given, asked)
-        if not has_meter(given):
-            given = with_meter(given, Meter(self.settings.limits))
+        settings = self.settings
+        given = share_limits(
+            config, max_concurrency=settings.max_concurrency, budget=settings.limits
+        )
+        given.pop("max_concurrency", None)  # our limiter counts the calls, not LangGraph's
         given["run_name"] = given.get("run_name") or "DeepEra typed answer"
         return given
 

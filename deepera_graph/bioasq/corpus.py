@@ -216,6 +216,19 @@ def _replacing(out: Path) -> Iterator[IO[bytes]]:
         draft.unlink(missing_ok=True)
 
 
+@contextmanager
+def _wrap_errors(path: Path) -> Iterator[None]:
+    """Raise what SQLite says of the state as a `SettingsError` that names it."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:  # its lower byte is the code of the kind of error
+        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise SettingsError(f"{str(path)!r} is in use by another process") from error
+        raise SettingsError(f"{str(path)!r} cannot be written: {error}") from error
+    except sqlite3.DatabaseError as error:
+        raise SettingsError(f"{str(path)!r} is no state of a reading: {error}") from error
+
+
 class _State:
     """What is known of all records, on disk."""
 
@@ -228,16 +241,14 @@ class _State:
         """Open or make it; no other process can meanwhile."""
         if anew:
             path.unlink(missing_ok=True)
-        with closing(sqlite3.connect(path, isolation_level=None, timeout=0)) as database:
-            try:
-                _prepare(database)
-            except sqlite3.OperationalError as error:
-                raise SettingsError(f"{str(path)!r} is in use by another process") from error
-            except sqlite3.DatabaseError as error:
-                raise SettingsError(f"{str(path)!r} is no state of a reading: {error}") from error
-            if database.execute("SELECT format FROM about").fetchall() != [(_FORMAT,)]:
+        with (
+            _wrap_errors(path),
+            closing(sqlite3.connect(path, isolation_level=None, timeout=0)) as db,
+        ):
+            _prepare(db)
+            if db.execute("SELECT format FROM about").fetchall() != [(_FORMAT,)]:
                 raise SettingsError(f"{str(path)!r} is of another version: give --overwrite")
-            yield cls(path, database)
+            yield cls(path, db)
 
     def plan(self, files: list[Path]) -> list[tuple[int, Path]]:
         """Return the files that are to be read, and the rank of each; later ones win.

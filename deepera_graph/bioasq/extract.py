@@ -62,16 +62,29 @@ def _say(task: AnswerTask) -> str:
 
 
 def _choose_sentences(task: AnswerTask, most: int) -> list[str]:
-    """Return the best sentences in their order; those that name an exact answer go first."""
+    """Return the best sentences in their order, as few as name the exact answer if there is one."""
     ranked = rank(task["question"], task["snippets"])
-    names = [one.lower() for one in task["exact"] or () if task["type"] != "yesno"]
-    naming = [one for one in ranked if any(name in one[2].lower() for name in names)]
-    rest = [one for one in ranked if one not in naming]
-    chosen: list[tuple[int, str]] = []
-    n_words = 0
-    for _, place, text in [*naming, *rest][:most]:
-        n_words += len(text.split())
-        if chosen and n_words > MOST_WORDS:
+    chosen = _naming(ranked, task)[:most] or ranked[:most]
+    texts: list[str] = []
+    for _, _, text in sorted(chosen, key=lambda one: one[1]):
+        if texts and sum(len(one.split()) for one in (*texts, text)) > MOST_WORDS:
             break
-        chosen.append((place, text))
-    return [text for _, text in sorted(chosen)] or list(task["snippets"][:1])
+        texts.append(text)
+    return texts or list(task["snippets"][:1])
+
+
+def _naming(
+    ranked: Sequence[tuple[float, int, str]], task: AnswerTask
+) -> list[tuple[float, int, str]]:
+    """Return the sentences that name the best candidate, or the names of a list, each once."""
+    names = {"factoid": (task["exact"] or [])[:1], "list": task["exact"] or []}.get(
+        task["type"], []
+    )
+    left = {one.lower() for one in names}
+    chosen = []
+    for one in ranked:
+        named = {name for name in left if name in one[2].lower()}
+        if named:
+            chosen.append(one)
+            left -= named
+    return chosen

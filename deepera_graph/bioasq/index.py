@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
+from deepera_graph.bioasq.questions import TYPES
 from deepera_graph.errors import InputError
 from deepera_graph.retrieval.search import Vectors
 from deepera_graph.retrieval.sources import Record, Skipped, read_file
@@ -135,7 +136,7 @@ def index_corpus(
             the file.
 
     Raises:
-        InputError: The corpus is missing, or no file of records.
+        InputError: The corpus is missing, no file of records, or one of questions.
         SettingsError: *ahead* or *batch_size* is out of range.
         StoreError: The store cannot be reached; what was written stays.
     """
@@ -186,6 +187,10 @@ class _Corpus:
         for one in read_file(self.path, stream):
             if not isinstance(one, Record):
                 self._skip(one if isinstance(one, Skipped) else one.skipped)
+            elif _is_question(one):
+                raise InputError(
+                    f"{one.place}: this is a question of BioASQ, no record of a corpus"
+                )
             elif not self.seen.add(one.id):
                 self._skip(Skipped(one.place, f"id {one.id!r} is used twice"))
             else:
@@ -196,6 +201,13 @@ class _Corpus:
         self.n_skipped += 1
         if len(self.skipped) < MOST_SKIPPED:
             self.skipped.append(one)
+
+
+def _is_question(record: Record) -> bool:
+    """Tell a question of a test or golden set, whose body would be read as a text."""
+    said = record.metadata
+    is_typed = not record.title and said.get("type") in TYPES
+    return is_typed and (said["type"] in ("yesno", "factoid") or "snippets" in said)
 
 
 def _to_passage(record: Record) -> Document:

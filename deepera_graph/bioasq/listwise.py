@@ -3,10 +3,9 @@
 Both are roles, LangChain `Runnable`s that are given plain data: a function can stand in for either.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Unpack
+from typing import Unpack
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
@@ -16,13 +15,13 @@ from typing_extensions import TypedDict
 
 from deepera_graph.chat.parsing import ReplyModel, sanitize_line, schemas_hash
 from deepera_graph.chat.structured import request_reply
-from deepera_graph.errors import AnswerError, SettingsError
+from deepera_graph.errors import AnswerError
 from deepera_graph.judges.llm import prompt as show
-from deepera_graph.judges.llm.backend import LlmKwargs, llm_backend
+from deepera_graph.judges.llm.backend import LlmKwargs, open_roles_model
 from deepera_graph.judges.llm.listwise import FilledOrder, fill_listwise, read_order
 from deepera_graph.judges.llm.roles import LlmRole, how
 from deepera_graph.prompts import messages_of
-from deepera_graph.schema import Backend, RoleAnswer, Window, fingerprint_of
+from deepera_graph.schema import Backend, RoleAnswer, RoleSet, Window
 
 PROMPTS = "deepera_graph.bioasq.prompts"
 MOST_WORDS = 60  # of a query, twice what is asked for: a reply beyond is no query
@@ -90,8 +89,7 @@ class LlmRewriter(LlmRole[RewriteTask, Query]):
     """Puts a question into the words of a search engine."""
 
     async def _play(self, task: RewriteTask, config: RunnableConfig | None) -> Query:
-        question = show.one_line(task["question"])
-        messages = messages_of(PROMPTS, "rewrite", question=question, marker=show.marker(question))
+        messages = _fill_rewrite(task["question"])
         filled = await request_reply(self.model, messages, QueryReply, config)
         text = sanitize_line(filled.answer.query)
         if not text or len(text.split()) > MOST_WORDS:
@@ -106,7 +104,7 @@ def _fill_rewrite(question: str) -> list[BaseMessage]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchRoles:
+class SearchRoles(RoleSet):
     """What a chat model does in a search; `dataclasses.replace` puts a function in its place.
 
     Attributes:
@@ -117,19 +115,8 @@ class SearchRoles:
         spec: Plain data that tells these roles from all others; None if they are live objects.
     """
 
-    name: str
     sorter: Runnable[SortTask, Order]
     rewriter: Runnable[RewriteTask, Query]
-    about: Mapping[str, Any] = field(default_factory=dict)
-    spec: Mapping[str, Any] | None = None
-
-    def fingerprint(self) -> dict[str, Any]:
-        """Return what answers of these roles depend on, as plain data.
-
-        Raises:
-            SettingsError: They are live objects and cannot be told from others.
-        """
-        return fingerprint_of(self.name, self.about, self.spec)
 
 
 def search_roles(
@@ -145,24 +132,18 @@ def search_roles(
     Raises:
         SettingsError: The model cannot be made, or the backend has no chat model.
     """
-    if isinstance(model, Backend) and how_to_ask:
-        raise SettingsError(f"{', '.join(how_to_ask)} go with a model, not with a backend of one")
-    backend = model if isinstance(model, Backend) else llm_backend(model, **how_to_ask)
-    intent = backend.intent
-    if not isinstance(intent, LlmRole):
-        raise SettingsError(
-            f"documents are sorted by a chat model, and backend {backend.name!r} has none"
-        )
+    needed = "documents are sorted by a chat model, and backend {name} has none"
+    opened = open_roles_model(model, needed=needed, **how_to_ask)
     return SearchRoles(
         name="llm",
-        sorter=LlmSorter(intent.model),
-        rewriter=LlmRewriter(intent.model),
+        sorter=LlmSorter(opened.chat),
+        rewriter=LlmRewriter(opened.chat),
         about={
-            "model": intent.model.name,
+            "model": opened.chat.name,
             "prompts": _hash_prompts(),
             "schemas": schemas_hash((FilledOrder, QueryReply)),
         },
-        spec=backend.spec,
+        spec=opened.spec,
     )
 
 

@@ -18,7 +18,7 @@ from unicodedata import normalize
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.bioasq.questions import ExactAnswer, Question, Snippet, read_pmid
+from deepera_graph.bioasq.questions import ExactAnswer, Question, Snippet, list_questions, read_pmid
 from deepera_graph.bioasq.rouge import MEASURES as ROUGE
 from deepera_graph.bioasq.rouge import rouge
 from deepera_graph.errors import SettingsError
@@ -334,11 +334,12 @@ def evaluate_phase(
         stemmed: Whether ROUGE stems words.
 
     Raises:
+        InputError: *golden* or *given* is no list of questions.
         SettingsError: There is no such phase, or there are ideal answers and the extra bioasq is
             not installed.
     """
     check_phase(phase)
-    asked, answers = [*golden], [*given]
+    asked, answers = list_questions(golden, "golden"), list_questions(given, "given")
     if phase == "a":
         parts = [evaluate_documents(asked, answers), evaluate_snippets(asked, answers)]
     else:

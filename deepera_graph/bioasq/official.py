@@ -40,7 +40,7 @@ _DENOMINATOR = 10  # of average precision, in editions 3 to 7
 
 
 def evaluate_officially(
-    golden: Path, submission: Path, phase: Phase, *, edition: int = 8
+    golden: Path | str, submission: Path | str, phase: Phase, *, edition: int = 8
 ) -> Evaluation:
     """Return what the official evaluator says of a submission.
 
@@ -60,6 +60,7 @@ def evaluate_officially(
     check_phase(phase)
     if edition not in EDITIONS:
         raise SettingsError(f"edition must be one of 5, 8 and 9, got {edition!r}")
+    golden, submission = Path(golden), Path(submission)
     asked, answers = _read(golden), _first_of_each(_read(submission))
     missing = tuple(one.id for one in asked if one.id not in answers)
     twice = [name for name, n in Counter(one.id for one in asked).items() if n > 1]

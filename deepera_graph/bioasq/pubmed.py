@@ -35,6 +35,7 @@ _LONGEST = 1 << 25  # bytes of one record; the longest of PubMed has about 2 MB
 _MAGIC = b"\x1f\x8b"
 _SHOWN = 4096  # bytes of what stands between records
 _TAIL = 32  # bytes that may be the beginning of a tag
+_CUT_TAG = re.compile(rb"<[^<>]*\Z")  # at the end of a file that is cut off
 _TOP = re.compile(
     rb"<(PubmedArticle|PubmedBookArticle|DeleteCitation)(?=[\s/>])|(<!--)|(<!DOCTYPE)"
 )
@@ -414,7 +415,7 @@ class _Cutter:
             if found:
                 return found
             if not self._fill():
-                self._see(self._held)
+                self._see(_CUT_TAG.sub(b"", self._held))
                 self._held = b""
                 return None
 

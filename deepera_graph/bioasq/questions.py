@@ -65,6 +65,9 @@ class Question:
         exact_answer: ``yes`` or ``no``; for a factoid or list, entities, each with its synonyms
             (in a submission a factoid has them best first); None if there is none.
         ideal_answers: Answers in sentences; a golden set may have several.
+
+    Raises:
+        InputError: There is no such type.
     """
 
     id: str
@@ -74,6 +77,10 @@ class Question:
     snippets: tuple[Snippet, ...] = ()
     exact_answer: ExactAnswer | None = None
     ideal_answers: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.type not in TYPES:
+            raise InputError(f"type must be one of {', '.join(TYPES)}, got {self.type!r}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as it stands in a file; what is empty and optional is left out."""
@@ -105,7 +112,33 @@ def document_url(pmid: str) -> str:
     return PUBMED + pmid if pmid.isdecimal() else pmid
 
 
-def read_questions(path: Path) -> list[Question]:
+def as_question(given: object) -> Question:
+    """Return a question as it is, and a text as a summary question without an id.
+
+    Raises:
+        InputError: It is neither, or blank.
+    """
+    if isinstance(given, str):
+        given = Question(id="", type="summary", body=given)
+    if not isinstance(given, Question):
+        raise InputError(f"question must be a Question or a text, got {type(given).__name__}")
+    if not given.body.strip():
+        raise InputError(f"question must not be empty, got {given.body!r}")
+    return given
+
+
+def list_questions(given: object, name: str = "questions") -> list[Any]:
+    """Return the questions that were handed in as a list.
+
+    Raises:
+        InputError: It is one question, a text or a path, and no list.
+    """
+    if isinstance(given, str | bytes | Mapping | Question) or not isinstance(given, Iterable):
+        raise InputError(f"{name} must be a list of questions, got one {type(given).__name__}")
+    return [*given]
+
+
+def read_questions(path: Path | str) -> list[Question]:
     """Read a test set, a golden set or a submission: ``{"questions": [...]}``.
 
     Keys that are not known are passed over.
@@ -115,10 +148,10 @@ def read_questions(path: Path) -> list[Question]:
             form; it names the file, the question and the field.
         OSError: The file cannot be read.
     """
-    return _parse_all(path, read_raw(path))
+    return _parse_all(Path(path), read_raw(path))
 
 
-def read_submission(path: Path, asked: Iterable[Question]) -> list[Question]:
+def read_submission(path: Path | str, asked: Iterable[Question]) -> list[Question]:
     """Read answers to questions, whose types and bodies hold, also where the file has others.
 
     Answers to questions that were not asked are left out.
@@ -135,10 +168,10 @@ def read_submission(path: Path, asked: Iterable[Question]) -> list[Question]:
             answers.append(one)  # which is an error with its place
         elif name in known:
             answers.append({**one, **known[name]})
-    return _parse_all(path, answers)
+    return _parse_all(Path(path), answers)
 
 
-def read_raw(path: Path) -> list[Any]:
+def read_raw(path: Path | str) -> list[Any]:
     """Return the questions of a file as they stand in it.
 
     Raises:
@@ -146,7 +179,7 @@ def read_raw(path: Path) -> list[Any]:
         OSError: It cannot be read.
     """
     try:
-        whole = json.loads(path.read_bytes())
+        whole = json.loads(Path(path).read_bytes())
     except ValueError as error:  # no JSON, or no UTF-8
         raise InputError(f"{path}: not a JSON file: {error}") from error
     asked = whole.get("questions") if isinstance(whole, dict) else None
@@ -168,10 +201,10 @@ def _parse_all(path: Path, asked: Iterable[Any]) -> list[Question]:
     return [*questions.values()]
 
 
-def write_questions(path: Path, questions: Iterable[Question]) -> None:
+def write_questions(path: Path | str, questions: Iterable[Question]) -> None:
     """Write questions in the form `read_questions` reads, and BioASQ takes."""
     whole = {"questions": [one.to_dict() for one in questions]}
-    path.write_text(json.dumps(whole, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    Path(path).write_text(json.dumps(whole, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
 def parse_question(fields: object) -> Question:
@@ -182,12 +215,9 @@ def parse_question(fields: object) -> Question:
     """
     if not isinstance(fields, Mapping):
         raise InputError(f"expected an object, got {fields!r:.80}")
-    kind = _text(fields, "type")
-    if kind not in TYPES:
-        raise InputError(f"type must be one of {', '.join(TYPES)}, got {kind!r}")
     return Question(
         id=_text(fields, "id"),
-        type=kind,
+        type=cast("QuestionType", _text(fields, "type")),
         body=_text(fields, "body"),
         documents=tuple(_texts(fields, "documents")),
         snippets=tuple(_parse_snippet(one) for one in _items(fields, "snippets")),

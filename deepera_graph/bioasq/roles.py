@@ -9,7 +9,7 @@ Source:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple, Unpack
 
@@ -27,13 +27,12 @@ from deepera_graph.chat.parsing import sanitize_line, schemas_hash
 from deepera_graph.chat.structured import request_reply
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.llm import prompt as show
-from deepera_graph.judges.llm.backend import LlmKwargs, llm_backend
+from deepera_graph.judges.llm.backend import LlmKwargs, open_roles_model
 from deepera_graph.judges.llm.roles import LlmRole, how
 from deepera_graph.prompts import text_of
-from deepera_graph.schema import Backend, RoleAnswer, fingerprint_of
+from deepera_graph.schema import Backend, RoleAnswer, RoleSet
 
 PACKAGE = "deepera_graph.bioasq.prompts"
-Style = Literal[1, 2, 3]
 Part = Literal["exact", "ideal"]
 Examples = Mapping[QuestionType, Sequence[Question]]
 TYPE_NAMES: Mapping[QuestionType, str] = {
@@ -85,7 +84,7 @@ STYLES: Mapping[int, Templates] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class TypedBackend:
+class TypedBackend(RoleSet):
     """The roles of phase B.
 
     Attributes:
@@ -100,22 +99,11 @@ class TypedBackend:
         examples: What stands in the prompts; none of these may be asked.
     """
 
-    name: str
     exact: Runnable[AnswerTask, ExactAnswered]
     ideal: Runnable[AnswerTask, IdealAnswered]
     hints: bool = True
     status: Literal["answered", "extracted"] = "answered"
-    about: Mapping[str, Any] = field(default_factory=dict)
-    spec: Mapping[str, Any] | None = None
     examples: Sequence[Question] = ()
-
-    def fingerprint(self) -> dict[str, Any]:
-        """Return what answers of these roles depend on, as plain data.
-
-        Raises:
-            SettingsError: They are live objects and cannot be told from others.
-        """
-        return fingerprint_of(self.name, self.about, self.spec)
 
 
 def typed_backend(
@@ -140,16 +128,13 @@ def typed_backend(
     """
     if style not in STYLES:
         raise SettingsError(f"style must be one of {', '.join(map(str, STYLES))}, got {style!r}")
-    if isinstance(model, Backend) and how_to_ask:
-        raise SettingsError(f"{', '.join(how_to_ask)} go with a model, not with a backend of one")
-    backend = model if isinstance(model, Backend) else llm_backend(model, **how_to_ask)
-    if not isinstance(backend.intent, LlmRole):
-        raise SettingsError(
-            f"typed answers need a chat model, and backend {backend.name!r} has none; "
-            "`extractive_backend` needs none"
-        )
+    needed = (
+        "typed answers need a chat model, and backend {name} has none; "
+        "`extractive_backend` needs none"
+    )
+    opened = open_roles_model(model, needed=needed, **how_to_ask)
     shown = {kind: tuple(found) for kind, found in (examples or {}).items()}
-    chat, templates = backend.intent.model, STYLES[style]
+    chat, templates = opened.chat, STYLES[style]
     flat = [one for found in shown.values() for one in found]
     about = {
         "model": chat.name,
@@ -165,7 +150,7 @@ def typed_backend(
         ideal=LlmIdeal(chat, templates, shown),
         hints=templates.query == "T2",
         about=about,
-        spec=None if backend.spec is None else dict(backend.spec),
+        spec=opened.spec,
         examples=flat,
     )
 

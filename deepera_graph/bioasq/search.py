@@ -8,17 +8,15 @@ Source:
     cross-encoder, sorted by a chat model in one prompt, and a weighted ensemble of both rankings.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
+from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 
 from deepera_graph.bioasq import search_steps as steps
@@ -31,7 +29,13 @@ from deepera_graph.bioasq.listwise import (
     search_roles,
 )
 from deepera_graph.bioasq.local_order import find_local_judge, weigh_with
-from deepera_graph.bioasq.questions import Question, Snippet, document_url
+from deepera_graph.bioasq.questions import (
+    Question,
+    Snippet,
+    as_question,
+    document_url,
+    list_questions,
+)
 from deepera_graph.bioasq.runs import RankedDocument
 from deepera_graph.bioasq.search_steps import (
     Ensemble,
@@ -41,33 +45,20 @@ from deepera_graph.bioasq.search_steps import (
     SearchState,
 )
 from deepera_graph.bioasq.snippets import WeighSentences, weigh_locally
-from deepera_graph.budget import (
-    Budget,
-    Limiter,
-    Meter,
-    ado_many,
-    do_many,
-    has_limit,
-    has_meter,
-    with_limit,
-    with_meter,
-)
-from deepera_graph.cache.role import CachedRole
+from deepera_graph.budget import Budget, Limiter, ado_many, do_many, stream_many
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError
-from deepera_graph.passages import check_question
-from deepera_graph.pipeline.call import CheckedRole, RoleNode
+from deepera_graph.pipeline.call import RoleNode, wrap_role
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.retrieval.search import Fusion
-from deepera_graph.runner import versions
-from deepera_graph.schema import Backend, RoleAnswer
+from deepera_graph.runner import share_limits, versions
+from deepera_graph.schema import Backend
 from deepera_graph.settings import read_fields
 from deepera_graph.usage import Usage
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
-AnswerT = TypeVar("AnswerT", bound=RoleAnswer)
 SearchOutcome = Literal["ok", "degraded", "nothing_retrieved", "budget_stop", "failed"]
 _QUESTIONS_AT_ONCE = 4
 
@@ -171,20 +162,20 @@ def build_search_graph(
         SettingsError: The source cannot be searched, a setting is out of range, or roles are
             missing.
     """
-    chosen = _read_settings(settings)
+    chosen = read_fields("settings", SearchSettings, settings or {})
     if rewrite and roles is None:
         raise SettingsError("rewrite=True needs a chat model that rewrites the question")
     rewriter = roles if rewrite else None
     sorter = roles if sort else None
-    made = _Roles(Limiter(chosen.max_concurrency), cache)
+    wrapped = partial(wrap_role, limiter=Limiter(chosen.max_concurrency), cache=cache)
     before: list[tuple[str, Any]] = [
         ("receive", steps.receive),
-        *([("rewrite", made.rewriting(rewriter))] if rewriter is not None else []),
+        *([("rewrite", _rewrite_node(rewriter, wrapped))] if rewriter is not None else []),
         ("retrieve", steps.Retrieve(source, chosen)),
     ]
     after: list[tuple[str, Any]] = [
         *([("score", steps.Score(judge, chosen))] if judge is not None else []),
-        *([("sort", made.sorting(sorter, chosen))] if sorter is not None else []),
+        *([("sort", _sort_node(sorter, wrapped, chosen))] if sorter is not None else []),
         ("combine", partial(steps.combine, settings=chosen)),
         ("snippets", steps.FindSnippets(weigh_sentences or _weigh_as(judge), chosen)),
     ]
@@ -215,48 +206,30 @@ def _connect(
     return graph.compile(name="DeepEra BioASQ search")
 
 
-class _Roles:
-    """Makes the nodes of the chat model, with one limit and one cache."""
-
-    def __init__(self, limiter: Limiter, cache: JudgementCache | None) -> None:
-        self._limiter, self._cache = limiter, cache
-
-    def rewriting(self, roles: SearchRoles) -> RoleNode[SearchState, RewriteTask, Query]:
-        return RoleNode(
-            "rewrite",
-            ask=steps.ask_rewrite,
-            role=self._check("rewriter", roles.rewriter, Query, roles),
-            record=steps.record_rewrite,
-            on_failure=steps.rewrite_failed,
-            run_name=lambda state: "rewrite the question",
-        )
-
-    def sorting(
-        self, roles: SearchRoles, settings: SearchSettings
-    ) -> RoleNode[SearchState, SortTask, Order]:
-        return RoleNode(
-            "sort",
-            ask=partial(steps.ask_sort, settings=settings),
-            role=self._check("sorter", roles.sorter, Order, roles),
-            record=partial(steps.record_sort, settings=settings),
-            on_failure=steps.sort_failed,
-            run_name=lambda state: f"sort {min(settings.listed, len(state['judged']))} documents",
-        )
-
-    def _check(
-        self, name: str, role: Runnable[Any, Any], schema: type[AnswerT], roles: SearchRoles
-    ) -> Any:
-        made: Runnable[Any, AnswerT] = CheckedRole(role, schema, self._limiter)
-        if self._cache is None:
-            return made
-        told = roles.fingerprint()
-        return CachedRole(made, name=name, schema=schema, cache=self._cache, fingerprint=told)
+def _rewrite_node(
+    roles: SearchRoles, wrapped: Callable[..., Any]
+) -> RoleNode[SearchState, RewriteTask, Query]:
+    return RoleNode(
+        "rewrite",
+        ask=steps.ask_rewrite,
+        role=wrapped("rewriter", roles.rewriter, Query, roles=roles),
+        record=steps.record_rewrite,
+        on_failure=steps.rewrite_failed,
+        run_name=lambda state: "rewrite the question",
+    )
 
 
-def _read_settings(given: SearchSettings | Mapping[str, Any] | None) -> SearchSettings:
-    if isinstance(given, SearchSettings):
-        return given
-    return read_fields("settings", SearchSettings, given or {})
+def _sort_node(
+    roles: SearchRoles, wrapped: Callable[..., Any], settings: SearchSettings
+) -> RoleNode[SearchState, SortTask, Order]:
+    return RoleNode(
+        "sort",
+        ask=partial(steps.ask_sort, settings=settings),
+        role=wrapped("sorter", roles.sorter, Order, roles=roles),
+        record=partial(steps.record_sort, settings=settings),
+        on_failure=steps.sort_failed,
+        run_name=lambda state: f"sort {min(settings.listed, len(state['judged']))} documents",
+    )
 
 
 class DocumentSearch:
@@ -293,7 +266,7 @@ class DocumentSearch:
         cache: JudgementCache | None = None,
         **settings: Unpack[SearchKwargs],
     ) -> None:
-        self.settings = _read_settings(settings)
+        self.settings = read_fields("settings", SearchSettings, settings or {})
         self.roles = None if model is None else _as_roles(model)
         self.judge = None if judge is None else self._make_judge(judge, cache)
         self._sorts = sort and self.roles is not None
@@ -321,7 +294,7 @@ class DocumentSearch:
             config: A LangChain config: callbacks, tags, metadata, `max_concurrency`.
 
         Raises:
-            InputError: The question is blank.
+            InputError: The question is blank, or no question.
         """
         run = _Run(self, question, config)
         return run.result(self.graph.invoke({"question": run.question.body}, run.config))
@@ -341,41 +314,31 @@ class DocumentSearch:
 
         `max_concurrency` and `budget` hold for all of them together.
         """
-        shared = self.share(config)
-        return do_many(lambda one: self.search(one, config=shared), questions, _QUESTIONS_AT_ONCE)
+        asked, shared = list_questions(questions), self.share(config)
+        return do_many(partial(self.search, config=shared), asked, _QUESTIONS_AT_ONCE)
 
     async def abatch(
         self, questions: Sequence[Question | str], *, config: RunnableConfig | None = None
     ) -> list[DocumentResult]:
         """Do what `batch` does, in the running loop."""
-        shared = self.share(config)
-        return await ado_many(
-            lambda one: self.asearch(one, config=shared), questions, _QUESTIONS_AT_ONCE
-        )
+        asked, shared = list_questions(questions), self.share(config)
+        return await ado_many(partial(self.asearch, config=shared), asked, _QUESTIONS_AT_ONCE)
 
     def stream(
         self, questions: Sequence[Question | str], *, config: RunnableConfig | None = None
     ) -> Iterator[DocumentResult]:
-        """Do what `batch` does, and yield each result, in order, as soon as it is there."""
-        shared = self.share(config)
-        with ThreadPoolExecutor(_QUESTIONS_AT_ONCE) as pool:
-            left = [
-                pool.submit(copy_context().run, partial(self.search, one, config=shared))
-                for one in questions
-            ]
-            try:
-                for future in left:
-                    yield future.result()
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
+        """Do what `batch` does, and yield each result as soon as it is there, in any order."""
+        asked, shared = list_questions(questions), self.share(config)
+        return stream_many(partial(self.search, config=shared), asked, _QUESTIONS_AT_ONCE)
 
     def share(self, config: RunnableConfig | None = None) -> RunnableConfig:
         """Return a config that several questions can share: one budget, one limit for them all."""
-        given, most = ensure_config(config), self.settings.max_concurrency
-        asked = given.pop("max_concurrency", None)
-        if asked and asked < most and not has_limit(given):
-            given = with_limit(given, asked)
-        return given if has_meter(given) else with_meter(given, Meter(self.settings.limits))
+        settings = self.settings
+        given = share_limits(
+            config, max_concurrency=settings.max_concurrency, budget=settings.limits
+        )
+        given.pop("max_concurrency", None)  # our limiters count the calls, not LangGraph's
+        return given
 
     def describe(self) -> dict[str, Any]:
         """Return who judges and sorts, the settings, and versions, without any secret."""
@@ -413,10 +376,7 @@ class _Run:
     def __init__(
         self, search: DocumentSearch, question: Question | str, config: RunnableConfig | None
     ) -> None:
-        if isinstance(question, str):
-            question = Question(id="", type="summary", body=question)
-        check_question(question.body, ())
-        self.question, self._search = question, search
+        self.question, self._search = as_question(question), search
         self._started = perf_counter()
         self.config = search.share(config)
         self.config["run_name"] = self.config.get("run_name") or "DeepEra BioASQ search"

@@ -23,11 +23,11 @@ from deepera_graph.bioasq.snippets import (
 )
 from deepera_graph.budget import Budget
 from deepera_graph.errors import BudgetError, DeepEraError, RoleError, SettingsError
-from deepera_graph.multihop.step_search import as_search, named_errors
 from deepera_graph.pipeline.state import Update, append
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult, describe_failures
 from deepera_graph.retrieval.search import DENSE_WEIGHT, FUSIONS, Fusion, fuse
+from deepera_graph.retrieval.searchable import as_search, named_errors
 from deepera_graph.retrieval.word_index import name_passage
 from deepera_graph.schema import Window
 from deepera_graph.settings import check_at_least, read_fields

@@ -18,27 +18,25 @@ from pathlib import Path
 from typing import Any
 
 from deepera_graph import __version__
+from deepera_graph.bioasq.encoder_trainer import (
+    ONNX,
+    STACK,
+    EncoderTrainer,
+    Read,
+    check_packages,
+    onnx_reader,
+    rank_pools,
+)
 from deepera_graph.bioasq.pairs import QuestionPool, TrainingPair, make_pairs, measure_map
 from deepera_graph.bioasq.runs import RankedDocument, rank_scores, write_run
-from deepera_graph.bioasq.tuning_plan import TuningSettings, Variant
+from deepera_graph.bioasq.tuning_plan import TuningSettings, TuningVariant
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.jobs.files import find_differences
-from deepera_graph.judges.cross_encoder.models import (
-    OnnxModel,
-    Pair,
-    logits_of,
-    package_versions,
-    weights,
-)
-from deepera_graph.judges.onnx_export import INPUTS, quantize, silence, trace
+from deepera_graph.judges.cross_encoder.models import Pair, package_versions
+from deepera_graph.judges.cross_encoder.onnx_export import quantize, silence
 from deepera_graph.judges.trained.model import sha256_of
-from deepera_graph.packages import call_foreign, check_extra, import_extra
 
-MANIFEST, ONNX, INT8, CHECKPOINTS = "tuning.json", "model.onnx", "model_int8.onnx", "checkpoints"
-WARM_UP = 0.1  # share of the steps in which the learning rate rises
-_STACK = ("torch", "transformers", "sentence-transformers", "datasets", "accelerate", "onnx")
-_METRIC = "map@10"
-_SAME_LOGIT = 1e-3  # how far the exported model may be from the tuned one
+MANIFEST, INT8, CHECKPOINTS = "tuning.json", "model_int8.onnx", "checkpoints"
 _N_COMPARED = 8
 _STATE = "state.json"
 _FILES = (ONNX, INT8, "model.safetensors", "tokenizer.json")  # whose hashes the manifest has
@@ -60,8 +58,8 @@ class TuningReport:
             and ``int8``.
     """
 
-    chosen: Variant
-    selection: tuple[tuple[Variant, float], ...]
+    chosen: TuningVariant
+    selection: tuple[tuple[TuningVariant, float], ...]
     n_pairs: int
     n_golden: int
     epochs: tuple[float, ...]
@@ -79,12 +77,6 @@ class TuningReport:
             "best_epoch": self.best_epoch,
             "map": {part: dict(its) for part, its in self.figures.items()},
         }
-
-
-def check_packages() -> None:
-    """Raise `SettingsError` if a package of the extra ``train`` is missing; none is imported."""
-    for name in _STACK:
-        check_extra(name.replace("-", "_"), extra="train", what="tuning a cross-encoder")
 
 
 def tune_encoder(
@@ -119,7 +111,7 @@ def tune_encoder(
     work = _Work(settings, pools, out)
     work.begin(resume=resume)
     with silence():
-        tuner = _Tuner(settings, pools["validation"])
+        tuner = EncoderTrainer(settings, pools["validation"])
         progress = _Progress(work, settings, on_step)
         selection = [(one, _try_out(tuner, work, one, progress)) for one in work.tried]
         chosen = max(selection, key=lambda one: one[1])[0] if selection else work.variants[0]
@@ -129,8 +121,11 @@ def tune_encoder(
         pairs = work.pairs[chosen]
         epochs = tuner.train(model, pairs, settings.epochs, work.final, progress.of(chosen))
         measured.add("after", tuner.reader_of(model))
-        model.save_pretrained(str(out), create_model_card=False)
-        _export(tuner, model, out, measured, int8=settings.int8)
+        tuner.export(model, out, measured.examples())
+        (out / INT8).unlink(missing_ok=True)
+        if settings.int8:
+            quantize(out / ONNX, out / INT8)
+            measured.add("int8", onnx_reader(out / INT8))
     runs.mkdir(exist_ok=True)
     measured.write(runs)
     report = TuningReport(
@@ -146,7 +141,9 @@ def tune_encoder(
     return report
 
 
-def _try_out(tuner: "_Tuner", work: "_Work", variant: Variant, progress: "_Progress") -> float:
+def _try_out(
+    tuner: EncoderTrainer, work: "_Work", variant: TuningVariant, progress: "_Progress"
+) -> float:
     """Tune a variant for the epochs of the selection; return its MAP@10 on validation."""
     known = work.selected.get(str(variant))
     if known is not None:
@@ -184,11 +181,14 @@ class _Work:
                 raise SettingsError(f"{str(self._out)!r} cannot be continued: {'; '.join(found)}")
             self.selected = before["selected"]
             return
+        if resume and (self._out / MANIFEST).is_file():
+            raise SettingsError(f"{str(self._out)!r} is done: there is nothing to resume")
+        (self._out / MANIFEST).unlink(missing_ok=True)  # of what is replaced now
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         self._save()
 
-    def select(self, variant: Variant, value: float) -> None:
+    def select(self, variant: TuningVariant, value: float) -> None:
         """Note what a variant reached."""
         self.selected[str(variant)] = value
         self._save()
@@ -198,7 +198,7 @@ class _Work:
         made = [self._out / name for name in _FILES if (self._out / name).exists()]
         plain = {
             "deepera_graph": __version__,
-            "libraries": package_versions(*_STACK),
+            "libraries": package_versions(*STACK),
             **self._ran,
             **about,
             "questions": {part: len(its) for part, its in self._pools.items()},
@@ -209,7 +209,7 @@ class _Work:
         (self._out / MANIFEST).write_text(text, encoding="utf-8")
         shutil.rmtree(self.folder)
 
-    def _make_pairs(self, variant: Variant) -> list[TrainingPair]:
+    def _make_pairs(self, variant: TuningVariant) -> list[TrainingPair]:
         pairs = make_pairs(
             self._pools["train"],
             ratio=variant.ratio,
@@ -239,7 +239,7 @@ class _Progress:
         final = max(math.ceil(len(its) / a_step) for its in work.pairs.values())
         self._n_in_all = settings.select_epochs * sum(sizes) + settings.epochs * final
 
-    def of(self, variant: Variant) -> Callable[[int], None]:
+    def of(self, variant: TuningVariant) -> Callable[[int], None]:
         """Return what is called with the steps of a variant so far."""
         self._before += self._now
 
@@ -248,133 +248,6 @@ class _Progress:
             self._tell(self._before + n, max(self._n_in_all, self._before + n), str(variant))
 
         return note
-
-
-class _Tuner:
-    """Loads, trains and asks cross-encoders of sentence-transformers."""
-
-    def __init__(self, settings: TuningSettings, validation: Sequence[QuestionPool]) -> None:
-        self.settings, self._validation = settings, validation
-        self.torch = import_extra("torch", extra="train")
-        self.transformers = import_extra("transformers", extra="train")
-        self.transformers.utils.logging.disable_progress_bar()
-        self._datasets = import_extra("datasets", extra="train")
-        self._datasets.disable_progress_bars()
-        self._package = import_extra("sentence_transformers.cross_encoder", extra="train")
-
-    def load(self, name: str) -> Any:
-        """Return a model with one logit; one that has none gets a new head."""
-        self.transformers.set_seed(self.settings.seed)
-        place, _ = weights(name)
-        return call_foreign(
-            f"no weights of {name!r}",
-            lambda: self._package.CrossEncoder(
-                place, num_labels=1, max_length=self.settings.max_tokens
-            ),
-        )
-
-    def reader_of(self, model: Any) -> "Read":
-        """Return what gives the logits of pairs."""
-        identity, size = self.torch.nn.Identity(), 2 * self.settings.batch_size
-
-        def read(pairs: Sequence[Pair]) -> list[float]:
-            found = model.predict(
-                list(pairs), batch_size=size, show_progress_bar=False, activation_fn=identity
-            )
-            return logits_of(found, len(pairs))
-
-        return read
-
-    def train(
-        self,
-        model: Any,
-        pairs: Sequence[TrainingPair],
-        n_epochs: int,
-        folder: Path,
-        on_step: Callable[[int], None],
-    ) -> list[float]:
-        """Tune a model, leave it as it was after its best epoch; return MAP@10 of each epoch."""
-        losses = import_extra("sentence_transformers.cross_encoder.losses", extra="train")
-        trainer = self._package.CrossEncoderTrainer(
-            model=model,
-            args=self._arguments(len(pairs), n_epochs, folder),
-            train_dataset=self._datasets.Dataset.from_dict(
-                {
-                    "question": [one.question for one in pairs],
-                    "passage": [one.document.passage for one in pairs],
-                    "label": [float(one.label) for one in pairs],
-                }
-            ),
-            loss=losses.BinaryCrossEntropyLoss(model),
-            evaluator=self._make_evaluator(),
-            callbacks=[self._make_callback(on_step)],
-        )
-        trainer.remove_callback(self.transformers.PrinterCallback)
-        last = _last_checkpoint(folder)
-        call_foreign(
-            "the tuning failed", lambda: trainer.train(resume_from_checkpoint=last and str(last))
-        )
-        return [one[f"eval_{_METRIC}"] for one in trainer.state.log_history if _is_epoch(one)]
-
-    def _arguments(self, n_pairs: int, n_epochs: int, folder: Path) -> Any:
-        settings, cuda = self.settings, self.torch.cuda
-        n_steps = math.ceil(n_pairs / settings.batch_size) * n_epochs
-        return self._package.CrossEncoderTrainingArguments(
-            output_dir=str(folder),
-            num_train_epochs=n_epochs,
-            per_device_train_batch_size=settings.batch_size,
-            learning_rate=settings.learning_rate,
-            warmup_steps=math.ceil(WARM_UP * n_steps),
-            seed=settings.seed,
-            bf16=cuda.is_available() and cuda.is_bf16_supported(),
-            eval_strategy="epoch",
-            save_strategy="epoch",
-            save_total_limit=2,  # the best and the last
-            load_best_model_at_end=True,
-            metric_for_best_model=f"eval_{_METRIC}",
-            greater_is_better=True,
-            logging_strategy="no",
-            report_to="none",
-            disable_tqdm=True,
-            dataloader_pin_memory=cuda.is_available(),
-        )
-
-    def _make_evaluator(self) -> Any:
-        evaluation = import_extra("sentence_transformers.base.evaluation", extra="train")
-        reader_of, validation = self.reader_of, self._validation
-
-        class Evaluator(evaluation.BaseEvaluator):  # type: ignore[name-defined,misc]
-            def __call__(self, model: Any, *_: Any, **__: Any) -> dict[str, float]:
-                return {_METRIC: measure_map(validation, rank_pools(reader_of(model), validation))}
-
-        return Evaluator()
-
-    def _make_callback(self, on_step: Callable[[int], None]) -> Any:
-        class Callback(self.transformers.TrainerCallback):  # type: ignore[name-defined,misc]
-            def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-                on_step(state.global_step)
-
-        return Callback()
-
-
-Read = Callable[[Sequence[Pair]], list[float]]
-
-
-def _is_epoch(logged: Mapping[str, Any]) -> bool:
-    return f"eval_{_METRIC}" in logged
-
-
-def _last_checkpoint(folder: Path) -> Path | None:
-    """Return the last whole checkpoint of a folder; its state is written last."""
-    whole = [one.parent for one in folder.glob("checkpoint-*/trainer_state.json")]
-    return max(whole, key=lambda one: int(one.name.rpartition("-")[2]), default=None)
-
-
-def rank_pools(read: Read, pools: Sequence[QuestionPool]) -> dict[str, list[RankedDocument]]:
-    """Return what was found for each question in the order of a cross-encoder."""
-    pairs = [(pool.question, one.passage) for pool in pools for one in pool.found]
-    logits = iter(read(pairs) if pairs else ())
-    return {pool.id: rank_scores({one.pmid: next(logits) for one in pool.found}) for pool in pools}
 
 
 @dataclass
@@ -394,10 +267,15 @@ class _Measured:
             }
             self._note(part, "index", run)
 
-    def add(self, name: str, read: "Read") -> None:
+    def add(self, name: str, read: Read) -> None:
         """Measure a model."""
         for part, its in self._parts():
             self._note(part, name, rank_pools(read, its))
+
+    def examples(self) -> list[Pair]:
+        """Return some pairs to compare models by."""
+        pools = self.pools["validation"][:_N_COMPARED]
+        return [(pool.question, pool.found[0].passage) for pool in pools if pool.found]
 
     def write(self, folder: Path) -> None:
         """Write the rankings as runs, e.g. ``test.after.jsonl``."""
@@ -410,60 +288,6 @@ class _Measured:
     def _note(self, part: str, name: str, run: dict[str, list[RankedDocument]]) -> None:
         self.runs[f"{part}.{name}"] = run
         self.figures.setdefault(part, {})[name] = measure_map(self.pools[part], run)
-
-
-def _export(tuner: _Tuner, model: Any, out: Path, measured: _Measured, *, int8: bool) -> None:
-    """Write a tuned model as ONNX, and see whether it gives the same logits."""
-    auto = tuner.transformers
-    plain = auto.AutoModelForSequenceClassification.from_pretrained(
-        out, attn_implementation="eager"
-    )
-    tokenizer = auto.AutoTokenizer.from_pretrained(out)
-    network = _logits_alone(tuner.torch, plain.float().eval(), tokenizer.model_input_names)
-    example = tokenizer(["a", "b"], ["a b", "b a"], return_tensors="pt", padding=True)
-    given = {name: example[name] for name in INPUTS if name in example}
-    call_foreign(
-        f"{out} cannot be exported",
-        lambda: trace(network, given, out / ONNX, of_tokens=(), of_texts=["logits"]),
-    )
-    exported = OnnxModel(out / ONNX)
-    pairs = [
-        (pool.question, pool.found[0].passage)
-        for pool in measured.pools["validation"][:_N_COMPARED]
-        if pool.found
-    ]
-    wanted = tuner.reader_of(model)(pairs) if pairs else []
-    for one, other in zip(wanted, _read_onnx(exported)(pairs), strict=True):
-        if not abs(one - other) <= _SAME_LOGIT * max(1.0, abs(one)):
-            raise SettingsError(f"{out / ONNX} gives {other}, the tuned model {one}")
-    if int8:
-        quantize(out / ONNX, out / INT8)
-        measured.add("int8", _read_onnx(OnnxModel(out / INT8)))
-    else:
-        (out / INT8).unlink(missing_ok=True)
-
-
-def _logits_alone(torch: Any, model: Any, names: Sequence[str]) -> Any:
-    inputs = [name for name in INPUTS if name in names]
-
-    class Logits(torch.nn.Module):  # type: ignore[misc]  # torch is not installed here
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = model
-
-        def forward(self, *given: Any) -> Any:
-            return self.model(**dict(zip(inputs, given, strict=True))).logits
-
-    return Logits().eval()
-
-
-def _read_onnx(model: OnnxModel) -> Read:
-    def read(pairs: Sequence[Pair]) -> list[float]:
-        size = model.batch_size
-        starts = range(0, len(pairs), size)
-        return [one.value for at in starts for one in model.read(pairs[at : at + size])]
-
-    return read
 
 
 def _plain(settings: TuningSettings) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def read_ratio(text: str) -> float | None:
     return int(found[2]) / int(found[1])
 
 
-class Variant(NamedTuple):
+class TuningVariant(NamedTuple):
     """A model to begin with, and the pairs it is tuned on."""
 
     model: str
@@ -113,8 +113,9 @@ class TuningSettings:
             if not model.strip():
                 raise SettingsError(f"a model must be a name or a folder, got {model!r}")
 
-    def variants(self) -> list[Variant]:
+    def variants(self) -> list[TuningVariant]:
         """Return what is tried, each once."""
         return [
-            Variant(*one) for one in dict.fromkeys(product(self.models, self.ratios, self.since))
+            TuningVariant(*one)
+            for one in dict.fromkeys(product(self.models, self.ratios, self.since))
         ]

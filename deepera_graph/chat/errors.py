@@ -28,6 +28,7 @@ _SECRET = re.compile(  # of the usual forms, whoever's they are
     re.IGNORECASE,
 )
 _LONGEST = 300
+_NO_OBJECT = "Unexpected response type"  # langchain-openai, of an HTML page or a text
 
 
 def to_call_error(error: Exception, secrets: Collection[str] = ()) -> CallError:
@@ -77,6 +78,9 @@ def _message(
         return f"the server cannot be reached ({shorten(_root_cause(error), secrets)})"
     if isinstance(error, JSONDecodeError | UnicodeDecodeError):
         return f"the server's answer is not JSON ({shorten(error, secrets)})"
+    if str(error).startswith(_NO_OBJECT):
+        shown = shorten(error, secrets).partition("got ")[2]
+        return f"the server's answer is no reply of a chat model, is its address right? ({shown})"
     if status is not None:
         return f"HTTP {status}: {shorten(error, secrets)}"
     return f"{type(error).__name__}: {shorten(_root_cause(error), secrets)}"

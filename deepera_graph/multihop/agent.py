@@ -8,33 +8,19 @@ Source:
     sub-question, answers on the way, and a meta evidence reasoner at the end.
 """
 
-import json
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from hashlib import sha256
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
+from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 
-from deepera_graph.budget import (
-    Budget,
-    Limiter,
-    Meter,
-    has_limit,
-    has_meter,
-    with_limit,
-    with_meter,
-)
-from deepera_graph.cache.role import CachedRole
+from deepera_graph.budget import Budget, Limiter
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.errors import (
-    InputError,
-    SettingsError,
-)
+from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.multihop import steps
 from deepera_graph.multihop.outcome import MultiHopResult
 from deepera_graph.multihop.roles import (
@@ -53,11 +39,11 @@ from deepera_graph.multihop.state import (
 from deepera_graph.multihop.step_search import Retrieve, measuring
 from deepera_graph.multihop.uncertainty import Uncertainty
 from deepera_graph.passages import check_question
-from deepera_graph.pipeline.call import CheckedRole, Event, RoleNode
+from deepera_graph.pipeline.call import Event, RoleNode, wrap_role
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.retrieval.word_index import name_passage
-from deepera_graph.runner import MADE_BY, versions
-from deepera_graph.schema import Backend, RoleAnswer
+from deepera_graph.runner import MADE_BY, made_by, make_manifest, share_limits
+from deepera_graph.schema import Backend
 from deepera_graph.usage import Usage
 
 if TYPE_CHECKING:
@@ -65,7 +51,6 @@ if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
     from langgraph.types import Durability, StateSnapshot
 
-AnswerT = TypeVar("AnswerT", bound=RoleAnswer)
 Find = Callable[[str], Sequence[Document]]
 _STEPS_A_ROUND = 5  # plan, retrieve, gather, reply, gather
 _STEPS_APART = 8  # receive, the last plan, reason, the end, and some to spare
@@ -114,15 +99,7 @@ def build_multihop_graph(
     """
     roles = as_multihop_backend(backend)
     chosen = read_settings(settings)
-    limiter = Limiter(chosen.max_concurrency)
-
-    def checked(name: str, role: Runnable[Any, Any], schema: type[AnswerT]) -> Any:
-        made: Runnable[Any, AnswerT] = CheckedRole(role, schema, limiter)
-        if cache is None:
-            return made
-        return CachedRole(
-            made, name=name, schema=schema, cache=cache, fingerprint=roles.fingerprint()
-        )
+    wrapped = partial(wrap_role, limiter=Limiter(chosen.max_concurrency), cache=cache, roles=roles)
 
     graph = StateGraph(MultiHopState, input_schema=MultiHopInput, output_schema=MultiHopOutput)
     graph.add_node("receive", steps.receive)
@@ -131,7 +108,7 @@ def build_multihop_graph(
         RoleNode(
             "plan",
             ask=partial(steps.ask_plan, settings=chosen),
-            role=checked("planner", roles.planner, Plan),
+            role=wrapped("planner", roles.planner, Plan),
             record=partial(steps.record_plan, settings=chosen),
             on_failure=steps.plan_failed,
             run_name=lambda state: f"plan from step {len(state['steps']) + 1}",
@@ -143,7 +120,7 @@ def build_multihop_graph(
             retriever,
             judge=judge,
             settings=chosen,
-            uncertainty=measuring(roles, chosen, checked, retriever),
+            uncertainty=measuring(roles, chosen, wrapped, retriever),
         ),
     )
     graph.add_node("gather", steps.gather)
@@ -152,7 +129,7 @@ def build_multihop_graph(
         RoleNode(
             "reply",
             ask=steps.ask_reply,
-            role=checked("replier", roles.replier, StepAnswer),
+            role=wrapped("replier", roles.replier, StepAnswer),
             record=steps.record_reply,
             on_failure=steps.reply_failed,
             run_name=lambda task: f"answer step {task['step']['number']}",
@@ -163,7 +140,7 @@ def build_multihop_graph(
         RoleNode(
             "reason",
             ask=partial(steps.ask_reason, settings=chosen),
-            role=checked("reasoner", roles.reasoner, Conclusion),
+            role=wrapped("reasoner", roles.reasoner, Conclusion),
             record=partial(steps.record_conclusion, settings=chosen),
             on_failure=partial(steps.reason_failed, settings=chosen),
             run_name=lambda state: "answer from the path",
@@ -325,13 +302,7 @@ class MultiHopAgent:
 
     def made_by(self) -> str:
         """Return 16 hex digits that name the roles and how far they go, without any secret."""
-        about: Any = {"name": self.backend.name, "about": dict(self.backend.about)}
-        if self.backend.spec is not None:
-            about = self.backend.fingerprint()
-        plain = self.settings.to_dict()
-        rest = {name: plain[name] for name in plain if name not in ("budget", "max_concurrency")}
-        whole = json.dumps([about, rest], sort_keys=True, default=str)
-        return sha256(whole.encode()).hexdigest()[:16]
+        return made_by(self.backend, self.settings)
 
     @property
     def _durability(self) -> "Durability | None":
@@ -357,12 +328,10 @@ class _Run:
     def _configured(self, config: RunnableConfig | None) -> RunnableConfig:
         """Return the config of the run: its budget, its limits, and room for all its steps."""
         settings = self._agent.settings
-        given = ensure_config(config)
-        asked = given.pop("max_concurrency", None)
-        if asked and asked < settings.max_concurrency and not has_limit(given):
-            given = with_limit(given, asked)
-        if not has_meter(given):
-            given = with_meter(given, Meter(settings.limits))
+        given = share_limits(
+            config, max_concurrency=settings.max_concurrency, budget=settings.limits
+        )
+        given.pop("max_concurrency", None)  # our limiter counts the calls, not LangGraph's
         given["run_name"] = given.get("run_name") or "DeepEra multihop"
         most = _STEPS_A_ROUND * settings.max_steps + _STEPS_APART
         given["recursion_limit"] = max(given["recursion_limit"], most)
@@ -411,12 +380,7 @@ class _Run:
             problems=tuple(state["problems"]),
             usage={name: Usage.of(used) for name, used in state["usage"].items()},
             seconds=perf_counter() - self._started,
-            manifest={
-                "backend": agent.backend.name,
-                **agent.backend.about,
-                "settings": agent.settings.to_dict(),
-                "versions": dict(versions()),
-            },
+            manifest=make_manifest(agent.backend, agent.settings),
         )
 
 

@@ -5,7 +5,7 @@ can stand in for any of them. None sees an id, a score or the place of a passage
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Unpack
 
 from langchain_core.language_models import BaseChatModel
@@ -18,10 +18,10 @@ from deepera_graph.chat.parsing import Number, ReplyModel, sanitize_line, schema
 from deepera_graph.chat.structured import request_reply
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.llm import prompt as show
-from deepera_graph.judges.llm.backend import LlmKwargs, llm_backend
+from deepera_graph.judges.llm.backend import LlmKwargs, open_roles_model
 from deepera_graph.judges.llm.roles import LlmRole, fill_messages, how
 from deepera_graph.prompts import prompts_hash
-from deepera_graph.schema import Backend, RoleAnswer, fingerprint_of
+from deepera_graph.schema import Backend, RoleAnswer, RoleSet
 from deepera_graph.text.words import Sentence, split_sentences
 
 SAMPLE_TEMPERATURE = 0.3  # of the authors' code, VenkteshV/SUNAR, `run_sunar.py`
@@ -149,7 +149,7 @@ class Conclusion(RoleAnswer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MultiHopBackend:
+class MultiHopBackend(RoleSet):
     """The roles of the agent.
 
     `dataclasses.replace` puts a function in the place of any of them:
@@ -166,22 +166,11 @@ class MultiHopBackend:
         spec: Plain data that tells these roles from all others; None if they are live objects.
     """
 
-    name: str
     planner: Runnable[PlanTask, Plan]
     replier: Runnable[ReplyTask, StepAnswer]
     reasoner: Runnable[ReasonTask, Conclusion]
     sampler: Runnable[SampleTask, Sample] | None = None
     entailer: Runnable[EntailTask, Entailment] | None = None
-    about: Mapping[str, Any] = field(default_factory=dict)
-    spec: Mapping[str, Any] | None = None
-
-    def fingerprint(self) -> dict[str, Any]:
-        """Return what answers of these roles depend on, as plain data.
-
-        Raises:
-            SettingsError: They are live objects and cannot be told from others.
-        """
-        return fingerprint_of(self.name, self.about, self.spec)
 
 
 def multihop_backend(
@@ -205,17 +194,13 @@ def multihop_backend(
     """
     if not sample_temperature > 0:
         raise SettingsError(f"sample_temperature must be > 0, got {sample_temperature!r}")
-    if isinstance(model, Backend) and how_to_ask:
-        raise SettingsError(f"{', '.join(how_to_ask)} go with a model, not with a backend of one")
-    backend = model if isinstance(model, Backend) else llm_backend(model, **how_to_ask)
-    intent = backend.intent
-    if not isinstance(intent, LlmRole):
-        raise SettingsError(
-            f"questions of several hops need a chat model, and backend {backend.name!r} has none; "
-            "without one, `expand_hops` finds the passages"
-        )
-    chat, domain = intent.model, intent._domain
-    spec = None if backend.spec is None else {**backend.spec, "sampled_at": sample_temperature}
+    needed = (
+        "questions of several hops need a chat model, and backend {name} has none; "
+        "without one, `expand_hops` finds the passages"
+    )
+    chat, domain, spec = open_roles_model(model, needed=needed, **how_to_ask)
+    if spec is not None:
+        spec = {**spec, "sampled_at": sample_temperature}
     return MultiHopBackend(
         name="llm",
         planner=LlmPlanner(chat, domain),
@@ -334,7 +319,7 @@ class LlmReplier(LlmRole[ReplyTask, StepAnswer]):
     async def _play(self, task: ReplyTask, config: RunnableConfig | None) -> StepAnswer:
         shown = _ReadsEvidence(task)
         messages = fill_messages(
-            self._domain,
+            self.domain,
             "reply",
             ("answer",),
             question=shown.question,
@@ -357,7 +342,7 @@ class LlmSampler(LlmRole[SampleTask, Sample]):
     async def _play(self, task: SampleTask, config: RunnableConfig | None) -> Sample:
         shown = _ReadsEvidence(task)
         messages = fill_messages(
-            self._domain,
+            self.domain,
             "sample",
             ("answer",),
             question=shown.question,
@@ -386,7 +371,7 @@ class LlmReasoner(LlmRole[ReasonTask, Conclusion]):
         path = path_block(task["path"])
         shown = _ReadsEvidence(task, path)
         messages = fill_messages(
-            self._domain,
+            self.domain,
             "reason",
             ("answer",),
             question=shown.question,

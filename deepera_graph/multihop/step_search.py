@@ -1,14 +1,10 @@
 """Retrieve node: the passages of one sub-question, judged in the light of the path."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
-from langchain_core.vectorstores import VectorStore
-from langgraph.errors import GraphBubbleUp
+from langchain_core.runnables import Runnable, RunnableConfig
 
 from deepera_graph.errors import BudgetError, DeepEraError, SettingsError, StoreError
 from deepera_graph.multihop import steps
@@ -23,6 +19,7 @@ from deepera_graph.multihop.uncertainty import (
 )
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
+from deepera_graph.retrieval.searchable import as_search, named_errors
 from deepera_graph.retrieval.word_index import name_passage
 from deepera_graph.usage import Usage
 
@@ -235,32 +232,3 @@ class _Found:
 
 def _has_text(passage: Document) -> bool:
     return bool(passage.page_content.strip())
-
-
-@contextmanager
-def named_errors(what: str) -> Iterator[None]:
-    """Turn whatever the caller's own code raises into an error of ours that says what failed."""
-    try:
-        yield
-    except (DeepEraError, GraphBubbleUp):
-        raise
-    except Exception as error:  # the boundary to foreign code
-        raise StoreError(f"{what}: {type(error).__name__}: {error}") from error
-
-
-def as_search(source: Any, k: int, **how: Any) -> Runnable[str, Any]:
-    """Return what is searched as a Runnable of the question; *how* is for a passage store."""
-    if isinstance(source, VectorStore):
-        return source.as_retriever(search_kwargs={"k": k})
-    if isinstance(source, Runnable):
-        return source
-    if callable(getattr(source, "search", None)):
-        asearch = getattr(source, "asearch", None)
-        more = {"afunc": partial(asearch, k=k, **how)} if asearch else {}
-        return RunnableLambda(partial(source.search, k=k, **how), name="search", **more)
-    if callable(source):
-        return RunnableLambda(source, name="search")
-    raise SettingsError(
-        "retriever must be a LangChain retriever or vector store, a passage store, or a function "
-        f"of the question, got {source!r:.80}"
-    )

@@ -1,6 +1,6 @@
 """The one place where a role is called: limit, check, translate errors, both sync and async."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -10,10 +10,12 @@ from langgraph.errors import GraphBubbleUp
 from pydantic import ValidationError
 
 from deepera_graph.budget import Limiter, Tab, limit_of, meter_of, turn_of, with_tab, with_turns
+from deepera_graph.cache.role import CachedRole
+from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import AnswerError, CallError, RoleError
 from deepera_graph.judges.base import name_problems
 from deepera_graph.pipeline.state import JudgementRecord, State, SummaryRecord, Update
-from deepera_graph.schema import RoleAnswer
+from deepera_graph.schema import RoleAnswer, RoleSet
 from deepera_graph.usage import Usage, UsageRecord
 
 Event = dict[str, Any]
@@ -78,6 +80,7 @@ def events_of(node: str, update: Update) -> list[Event]:
 TaskT = TypeVar("TaskT")
 AnswerT = TypeVar("AnswerT", bound=RoleAnswer)
 StateT = TypeVar("StateT")
+MappingT = TypeVar("MappingT", bound=Mapping[str, Any])
 
 
 class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
@@ -128,6 +131,24 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
         if checked.usage is None:
             return checked.model_copy(update={"usage": Usage(calls=1)})
         return checked
+
+
+def wrap_role(
+    name: str,
+    role: Runnable[MappingT, Any],
+    schema: type[AnswerT],
+    *,
+    limiter: Limiter,
+    cache: JudgementCache | None,
+    roles: RoleSet,
+) -> Runnable[MappingT, AnswerT]:
+    """Return a role of a set, checked and limited, behind the cache if there is one."""
+    checked = CheckedRole(role, schema, limiter)
+    if cache is None:
+        return checked
+    return CachedRole(
+        checked, name=name, schema=schema, cache=cache, fingerprint=roles.fingerprint()
+    )
 
 
 class RoleNode(Runnable[StateT, Update], Generic[StateT, TaskT, AnswerT]):

@@ -8,34 +8,31 @@ Nothing left to judge, or enough found: plan -> select. Nothing kept: select -> 
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from langchain_core.runnables import Runnable
 from langgraph.graph import END, START, StateGraph
 
 from deepera_graph.budget import Limiter
-from deepera_graph.cache.role import CachedBatches, CachedRole
+from deepera_graph.cache.role import CachedBatches
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges import load_backend
 from deepera_graph.judges.base import Judge, Prepares, as_judge
 from deepera_graph.pipeline import answer, intent, score
 from deepera_graph.pipeline import select as summarize
-from deepera_graph.pipeline.call import CheckedRole, RoleNode, announced
+from deepera_graph.pipeline.call import CheckedRole, RoleNode, announced, wrap_role
 from deepera_graph.pipeline.edges import Edge, Planner, any_kept, any_passages, last_step
 from deepera_graph.pipeline.intent import check_keys, receive
 from deepera_graph.pipeline.select import collect, select
 from deepera_graph.pipeline.state import Output, Question, State
-from deepera_graph.schema import Answer, Backend, Batch, Intent, RoleAnswer, Summary, Verdicts
+from deepera_graph.schema import Answer, Backend, Batch, Intent, Summary, Verdicts
 from deepera_graph.settings import Settings, SettingsKwargs
 from deepera_graph.thresholds import check_share
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.graph.state import CompiledStateGraph
-
-MappingT = TypeVar("MappingT", bound=Mapping[str, Any])
-AnswerT = TypeVar("AnswerT", bound=RoleAnswer)
 
 
 def build_graph(
@@ -77,7 +74,7 @@ def build_graph(
     if settings.answer and backend.answerer is None:
         raise SettingsError(f"answer is on, but backend {backend.name!r} has no answerer")
     limiter = limiter or Limiter(settings.max_concurrency)
-    checked = partial(_checked_role, limiter=limiter, cache=cache, backend=backend)
+    wrapped = partial(wrap_role, limiter=limiter, cache=cache, roles=backend)
     evidence = score.evidence_wanted(backend, settings)
     prepare = judge.prepare if isinstance(judge, Prepares) and cache is None else None
     graph = StateGraph(State, input_schema=Question, output_schema=Output)
@@ -88,7 +85,7 @@ def build_graph(
         RoleNode(
             "intent",
             ask=intent.ask,
-            role=intent.GuardedIntent(checked("intent", backend.intent, Intent)),
+            role=intent.GuardedIntent(wrapped("intent", backend.intent, Intent)),
             record=intent.record,
             on_failure=intent.on_failure,
             run_name=lambda state: "recognise intent",
@@ -125,7 +122,7 @@ def build_graph(
         RoleNode(
             "summarize",
             ask=summarize.ask,
-            role=checked("summarizer", backend.summarizer, Summary),
+            role=wrapped("summarizer", backend.summarizer, Summary),
             record=summarize.record,
             on_failure=summarize.on_failure,
             run_name=lambda task: f"summarize {task['index'] + 1}",
@@ -157,7 +154,7 @@ def build_graph(
             RoleNode(
                 "answer",
                 ask=answer.ask,
-                role=checked("answerer", backend.answerer, Answer),
+                role=wrapped("answerer", backend.answerer, Answer),
                 record=answer.record,
                 on_failure=answer.on_failure,
                 run_name=lambda state: "answer",
@@ -179,28 +176,10 @@ def with_threshold(settings: Settings, judge: Judge) -> Settings:
     return replace(settings, threshold=judge.operating_point)
 
 
-def _checked_role(
-    name: str,
-    role: Runnable[MappingT, Any],
-    schema: type[AnswerT],
-    *,
-    limiter: Limiter,
-    cache: JudgementCache | None,
-    backend: Backend,
-) -> Runnable[MappingT, AnswerT]:
-    """Return a role that is checked and limited, behind the cache if there is one."""
-    checked = CheckedRole(role, schema, limiter)
-    if cache is None:
-        return checked
-    return CachedRole(
-        checked, name=name, schema=schema, cache=cache, fingerprint=backend.fingerprint()
-    )
-
-
 def _checked_judge(
     judge: Judge, *, limiter: Limiter, cache: JudgementCache | None, backend: Backend
 ) -> Runnable[Batch, Verdicts]:
-    """Do what `_checked_role` does with a judge; its verdicts are cached window by window."""
+    """Do what `wrap_role` does with a judge; its verdicts are cached window by window."""
     checked = CheckedRole(score.BatchRole(judge), Verdicts, limiter)
     if cache is None:
         return checked

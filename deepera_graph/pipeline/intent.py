@@ -67,7 +67,8 @@ def find_problem(question: str, intent: Intent) -> str:
         value = getattr(intent, name).strip().lower()
         if value in _PLACEHOLDERS or not re.search(r"\w", value):
             return f"{name} is empty or a placeholder: {getattr(intent, name)!r}"
-    if _words(intent.topic) <= _ANY_TOPIC:
+    topic = _words(intent.topic)
+    if topic and topic <= _ANY_TOPIC:
         return f"topic fits any question: {intent.topic!r}"
     if not _share_a_word(intent.entity_type, question):
         return f"entity_type names nothing from the question: {intent.entity_type!r}"

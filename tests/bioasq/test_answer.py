@@ -64,17 +64,10 @@ def test_sync_and_async_give_the_same():
     assert plain([one]) == plain(found[:1])
 
 
-def test_answers_are_told_one_by_one_and_come_back_in_order():
-    told = []
-
-    async def note(one):
-        told.append(one.question.id)
-
+def test_a_batch_keeps_its_order_and_a_stream_misses_none():
     answerer = TypedAnswerer()
-    found = answerer.batch(ALL, on_answer=lambda one: told.append(one.question.id))
-    asyncio.run(answerer.abatch(ALL, on_answer=note))
-    assert [one.question for one in found] == ALL
-    assert Counter(told) == {one.id: 2 for one in ALL}
+    assert [one.question for one in answerer.batch(ALL)] == ALL
+    assert Counter(one.question.id for one in answerer.stream(ALL)) == {one.id: 1 for one in ALL}
 
 
 def test_the_submission_is_read_again_with_documents_and_snippets(tmp_path):
@@ -260,3 +253,16 @@ def test_a_fault_costs_its_own_answer_alone(name):
     assert len(submission_of(found.values())) == 4 - fault.fails
     if fault.fails:
         assert one.problems[0].startswith("exact: ")
+
+
+@pytest.mark.parametrize("given", ["Does wax help?", None, 5])
+def test_what_is_no_question_with_snippets_is_named(given):
+    with pytest.raises(InputError, match=f"with its snippets, got {type(given).__name__}"):
+        TypedAnswerer().answer(given)
+    with pytest.raises(InputError, match=f"with its snippets, got {type(given).__name__}"):
+        asyncio.run(TypedAnswerer().abatch([ALL[0], given]))
+
+
+def test_one_question_is_no_batch():
+    with pytest.raises(InputError, match="must be a list of questions, got one Question"):
+        TypedAnswerer().batch(ALL[0])

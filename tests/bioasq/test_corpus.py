@@ -261,6 +261,10 @@ def test_a_state_that_is_none_or_in_use_is_named(tmp_path, made):
     with pytest.raises(SettingsError, match="is in use by another process"):
         made([says(1, "one")])
     held.close()
+    state.unlink()
+    state.mkdir()
+    with pytest.raises(SettingsError, match=r"sqlite' cannot be written: unable to open"):
+        made([says(1, "one")])
 
 
 def test_a_break_leaves_no_corpus_and_no_draft(tmp_path):
@@ -340,6 +344,21 @@ def test_the_command_says_what_became_of_the_records(deepera, tmp_path):
     assert "--resume" in again.stderr
     resumed = deepera("bioasq", "read", folder, "-o", out, "--resume", "--json")
     assert json.loads(resumed.stdout) == {**told, "files_before": 2}
+
+
+def test_a_break_of_reading_tells_how_to_go_on(deepera, tmp_path, monkeypatch):
+    path, out = write(tmp_path, 1, says(1, "one")), tmp_path / "corpus.jsonl"
+
+    def stop(*args, **more):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr("deepera_graph.bioasq.corpus.read_file", stop)
+        result = deepera("bioasq", "read", path, "-o", out)
+    assert result.exit_code == 130
+    assert "files that were read whole are not read again" in result.stderr
+    assert "go on with: deepera " in result.stderr
+    assert deepera("bioasq", "read", path, "-o", out).exit_code == 0
 
 
 def test_the_help_of_reading_teaches(deepera):

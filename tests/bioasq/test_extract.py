@@ -66,10 +66,24 @@ CLAIMS = [  # what follows "the results suggest that"
     ("Are mice more sensitive to tea?", "yes", "mice are more sensitive to tea."),
     ("Can celalol predict outcome?", "no", "celalol cannot predict outcome."),
     ("Is there a role for tea in asthma?", "no", "there is no role for tea in asthma."),
-    ("Is there any need for tea?", "yes", "there is need for tea."),
+    ("Is there any need for tea?", "yes", "there is some need for tea."),
+    ("Are there any risks?", "no", "there are no risks."),
     ("Are we seeing an effect?", "no", "we are not seeing an effect."),
     ("Are these findings valid?", "yes", "these findings are valid."),
     ("Should all patients receive tea?", "no", "all patients should not receive tea."),
+    ("Can warm drinks increase tea use in men?", "yes", "warm drinks can increase tea use in men."),
+    (
+        "Do general practice rules influence use?",
+        "no",
+        "general practice rules do not influence use.",
+    ),
+    (
+        "Has the sale of cups by U.S. shops increased?",
+        "yes",
+        "the sale of cups by U.S. shops has increased.",
+    ),
+    ("Has tea made a difference?", "no", "tea has not made a difference."),
+    ("Is careful brewing worth the effort?", "yes", "careful brewing is worth the effort."),
 ]
 
 
@@ -81,21 +95,57 @@ def test_a_question_becomes_the_claim_that_its_answer_is(question, answer, claim
 @pytest.mark.parametrize(
     ("question", "answer", "claim"),
     [
+        ("Tea in asthma: is it safe?", "yes", "Tea in asthma is safe, the results suggest."),
+        ("green teas. Do they help?", "no", "Green teas do not help, the results suggest."),
         (
-            "Tea in asthma: is it safe?",
+            "Tea in asthma: is this a new drug?",
+            "no",
+            "Tea in asthma is not a new drug, the results suggest.",
+        ),
+        (
+            "Tea in asthma: are these findings valid?",
             "yes",
-            "Tea in asthma: the results suggest that it is safe.",
+            "Tea in asthma: the results suggest that these findings are valid.",
+        ),
+        (
+            "Tea is brewed by men: is it safe?",
+            "yes",
+            "Tea is brewed by men: the results suggest that it is safe.",
+        ),
+        (
+            "Analysis of tea: is it safe?",
+            "yes",
+            "Analysis of tea: the results suggest that it is safe.",
+        ),
+        ("Tea: a cause of sleep?", "no", "Tea is not a cause of sleep, the results suggest."),
+        (
+            "High levels of tea - A cause of sleep?",
+            "yes",
+            "High levels of tea are a cause of sleep, the results suggest.",
+        ),
+        (
+            "Diagnosis of asthma, an easy task?",
+            "yes",
+            "Diagnosis of asthma is an easy task, the results suggest.",
+        ),
+        (
+            "Tea in asthma: safe and effective?",
+            "yes",
+            "Tea in asthma is safe and effective, the results suggest.",
         ),
         (
             "Tea in asthma. Do patients benefit from it?",
             "no",
             "Tea in asthma: the results suggest that patients do not benefit from it.",
         ),
-        ("Tea: a cause of sleep?", "yes", "Tea: a cause of sleep? Yes."),
+        ("Tea: a new role in sleep?", "yes", "Tea: a new role in sleep? Yes."),
+        ("In asthma: is it safe?", "yes", "In asthma: the results suggest that it is safe."),
+        ("How to sleep, a new way?", "yes", "How to sleep, a new way? Yes."),
+        ("Tea: potential for sleep?", "no", "Tea: potential for sleep? No."),
         ("Does?", "no", "Does? No."),
     ],
 )
-def test_a_topic_stays_before_the_claim_and_what_is_no_question_is_repeated(
+def test_a_topic_becomes_the_subject_or_stays_before_the_claim_or_is_repeated(
     question, answer, claim
 ):
     assert restate(question, answer) == claim

@@ -242,6 +242,58 @@ def test_options_that_do_not_go_together_are_one_line(deepera, corpus, args, mes
     assert message in result.stderr
 
 
+@pytest.mark.parametrize("name", ["pubmed25n0001.xml.gz", "folder"])
+def test_what_has_to_be_read_first_is_sent_there(deepera, tmp_path, name):
+    given = tmp_path / name
+    given.mkdir() if name == "folder" else given.write_bytes(b"")
+    result = deepera("bioasq", "index", given, "-c", "moss")
+    assert result.exit_code == 2
+    assert "a file that deepera bioasq read has made" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"id": "q", "type": "yesno", "body": "Does moss grow?"},
+        {"id": "q", "type": "list", "body": "Where does moss grow?", "snippets": []},
+    ],
+)
+def test_questions_are_no_corpus(deepera, tmp_path, asked):
+    path = tmp_path / "golden.json"
+    path.write_text(json.dumps({"questions": [asked]}), encoding="utf-8")
+    result = deepera("bioasq", "index", path, "-c", "moss")
+    assert result.exit_code == 2
+    assert "this is a question of BioASQ, no record of a corpus" in result.stderr
+    assert "moss" not in deepera("collections", "list").stdout
+
+
+BREAKS = """
+from langchain_core.embeddings import DeterministicFakeEmbedding
+
+
+class Breaks(DeterministicFakeEmbedding):
+    def embed_documents(self, texts):
+        if any("kelp" in text for text in texts):
+            raise KeyboardInterrupt
+        return super().embed_documents(texts)
+
+
+def build():
+    return Breaks(size=8)
+"""
+
+
+def test_a_break_of_indexing_tells_how_to_go_on(deepera, corpus, tmp_path, monkeypatch):
+    (tmp_path / "breaking.py").write_text(BREAKS, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    path = corpus(record(1), record(2, "The kelp fell."))
+    args = ("bioasq", "index", path, "-c", "moss", "--embeddings", "breaking:build")
+    result = deepera(*args, "--batch-size", "1")
+    assert result.exit_code == 130
+    assert "interrupted; the collection holds 1 passage\n" in result.stderr
+    assert "go on with: deepera " in result.stderr
+
+
 def test_without_its_package_a_model_by_name_says_how_to_install_it(deepera, corpus):
     if find_spec("sentence_transformers") is not None:
         pytest.skip("sentence-transformers is installed")

@@ -250,7 +250,7 @@ def test_a_file_that_is_cut_off_is_read_up_to_there_and_named(tmp_path, share):
     ("raw", "fault", "reason"),
     [
         (b"", "empty", "nothing in it"),
-        (gzip.compress(b""), "empty", "nothing in it"),
+        (gzip.compress(b"", mtime=0), "empty", "nothing in it"),
         (b"<html><body>404 Not Found</body></html>\n", "not PubMed", "an HTML page"),
         (b"<!DOCTYPE html><title>Wait</title>", "not PubMed", "an HTML page"),
         (b'{"a": 1}', "not PubMed", "no record of PubMed"),

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deepera_graph.bioasq.measures import evaluate_phase
 from deepera_graph.bioasq.questions import (
     TYPES,
     Question,
@@ -48,6 +49,25 @@ def test_what_was_written_is_read_again(tmp_path_factory, asked):
     path = tmp_path_factory.getbasetemp() / "questions.json"
     write_questions(path, asked)
     assert read_questions(path) == asked
+
+
+def test_a_path_may_be_a_text(tmp_path):
+    path = str(tmp_path / "questions.json")
+    write_questions(path, [])
+    assert read_questions(path) == read_submission(path, []) == []
+
+
+def test_a_question_has_one_of_the_types():
+    with pytest.raises(InputError, match=r"type must be one of yesno, .*, got 'yes/no'"):
+        Question(id="q", type="yes/no", body="Do mosses need roots?")
+
+
+@pytest.mark.parametrize("given", ["golden.json", parse_question(FIVE_GOLDEN[0]), {"id": "q"}, 5])
+def test_what_is_no_list_of_questions_is_named(given):
+    with pytest.raises(InputError, match=f"must be a list .*, got one {type(given).__name__}"):
+        evaluate_phase(given, [], "a")
+    with pytest.raises(InputError, match=f"must be a list .*, got one {type(given).__name__}"):
+        evaluate_phase([], given, "b")
 
 
 def test_the_file_has_the_names_of_bioasq(tmp_path):

@@ -209,7 +209,8 @@ def test_many_questions_keep_their_order():
     finder = search()
     wanted = [finder.search(one).question for one in asked]
     assert [one.question for one in finder.batch(asked)] == wanted
-    assert [one.question for one in finder.stream(asked)] == wanted
+    streamed = {one.question.id: one.question for one in finder.stream(asked)}
+    assert [streamed[one.id] for one in asked] == wanted
 
 
 def test_an_equal_prompt_is_not_paid_for_twice(tmp_path):
@@ -443,3 +444,17 @@ async def test_faults_are_told_alike_in_threads_and_in_a_loop(name):
         one, other = finder.search(ASKED), await finder.asearch(ASKED)
     assert plain(one) == plain(other)
     assert (one.outcome, len(one.documents)) == ("degraded", 10)
+
+
+@pytest.mark.parametrize("given", [None, 5, [QUESTION], {"body": QUESTION}])
+def test_what_is_no_question_is_named(given):
+    with pytest.raises(InputError, match=f"a Question or a text, got {type(given).__name__}"):
+        search().search(given)
+
+
+@pytest.mark.parametrize("given", [QUESTION, ASKED, None])
+def test_one_question_is_no_list_of_them(given):
+    finder = search()
+    for ask in (finder.batch, lambda one: [*finder.stream(one)]):
+        with pytest.raises(InputError, match="questions must be a list of questions, got one"):
+            ask(given)

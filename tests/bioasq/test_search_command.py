@@ -113,6 +113,12 @@ def test_a_search_goes_on_where_it_was_cut_short(search, files):
     assert (files / "a.json").read_bytes() == first
 
 
+def test_what_was_searched_for_before_and_is_not_asked_now_is_told(search):
+    assert search("--snippets", "0").exit_code == 0
+    fewer = search("--snippets", "0", "--resume", "--limit", "1")
+    assert "2 questions of an earlier search not asked now: kept in " in fewer.stderr
+
+
 def test_another_search_is_not_gone_on_with(search, files):
     assert search("--limit", "1").exit_code == 0
     done = search("--resume", "--depth", "5")
@@ -202,7 +208,10 @@ def test_weights_are_searched_for_on_golden_questions(ensemble, runs):
     assert len(told["tried"]) == 121
     assert read_run(runs / "both.jsonl")["q1"][0].pmid == "3"
     shown = ensemble("--search-weights", "--golden", runs / "golden.json", "--overwrite")
-    assert "best weights by MAP@10 of 1 golden question: " in shown.stdout
+    best = shown.stdout.partition("best weights by MAP@10 of 1 golden question: ")[2]
+    ratios = [one.split()[0].split(":") for one in best.splitlines()[0].split(", ")]
+    shares = {int(one) / (int(one) + int(other)) for one, other in ratios}
+    assert len(shares) == len(ratios) == 5
 
 
 def test_a_run_becomes_a_submission(ensemble, runs):
@@ -215,6 +224,35 @@ def test_a_run_becomes_a_submission(ensemble, runs):
 def test_a_trec_run_is_written_by_its_name(ensemble, runs):
     assert ensemble(out="both.trec").exit_code == 0
     assert (runs / "both.trec").read_text().split()[:3] == ["q1", "Q0", "1"]
+
+
+def test_a_run_without_a_document_is_refused(ensemble, runs):
+    write_run(runs / "other.jsonl", {"q1": [], "q2": []})
+    done = ensemble()
+    assert done.exit_code == 2
+    assert "other.jsonl' ranks no document" in done.stderr
+    assert not (runs / "both.jsonl").exists()
+
+
+def test_what_only_one_run_has_is_told(ensemble, runs):
+    write_run(runs / "one.jsonl", {name: [RankedDocument("1", 1.0)] for name in ("q1", "q2")})
+    done = ensemble()
+    assert f"{runs / 'other.jsonl'} has no document for 1 of 2 questions" in done.stderr
+    assert "2 questions in " in done.stdout
+    assert ensemble("--overwrite", "-q").stderr == ""
+
+
+def test_questions_that_no_run_has_are_told_and_all_of_them_refused(ensemble, runs):
+    unknown = Question(id="q9", type="list", body="?")
+    write_questions(runs / "golden.json", [*read_questions(runs / "golden.json"), unknown])
+    done = ensemble("--questions", runs / "golden.json", out="new.json")
+    assert "1 of 2 questions in " in done.stderr
+    assert "2 questions in " in done.stdout
+    write_questions(runs / "golden.json", [unknown])
+    refused = ensemble("--questions", runs / "golden.json", out="none.json")
+    assert refused.exit_code == 2
+    assert "neither run has a question of " in refused.stderr
+    assert not (runs / "none.json").exists()
 
 
 @pytest.mark.parametrize(

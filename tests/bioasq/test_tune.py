@@ -43,6 +43,7 @@ def test_a_tuned_model_ranks_better_and_the_judge_takes_it(deepera, given):
     assert max(told["epochs"]) == told["epochs"][told["best_epoch"] - 1]
     assert told["map"]["validation"]["after"] == pytest.approx(max(told["epochs"]))
     assert read(out)["map"] == told["map"]
+    assert read(out)["source"]["candidates"] == 6
     assert not (out / "checkpoints").exists()
     backend = encoder_backend(str(out))
     assert backend.about["model"] == "tuned"
@@ -72,6 +73,8 @@ def test_a_tuning_that_was_cut_short_goes_on_to_the_same_figures(deepera, given,
     assert (cut.exit_code, "--resume" in cut.stderr) == (130, True)
     gone_on = deepera(*given, "--epochs", 3, "--resume", "--json", "-q")
     assert gone_on.exit_code == 0, gone_on.output
+    done = deepera(*given, "--epochs", 3, "--resume", "-q")
+    assert (done.exit_code, "there is nothing to resume" in done.stderr) == (2, True)
     one, other = json.loads(whole.stdout), json.loads(gone_on.stdout)
     assert one["epochs"] == pytest.approx(other["epochs"])
     assert one["map"]["test"] == pytest.approx(other["map"]["test"])

@@ -74,6 +74,7 @@ def test_an_example_that_is_asked_is_refused(deepera, files):
 
 def test_resume_asks_again_only_what_the_model_did_not_answer(deepera, files):
     source, out = files
+    log = out.with_name(f"{out.name}.answers.jsonl")
 
     def fail_list(request):
         return "Hard to say." if part_of(request) == "list" else play(request)
@@ -81,6 +82,7 @@ def test_resume_asks_again_only_what_the_model_did_not_answer(deepera, files):
     with ChatServer(fail_list) as server:
         args = ("bioasq", "answer", source, "-o", out, *model_of(server), "--cache", "off")
         first = deepera(*args)
+        kept = log.read_bytes()
         server._answer = play
         server.reset_counts()
         n_before = len(server.requests)
@@ -88,9 +90,12 @@ def test_resume_asks_again_only_what_the_model_did_not_answer(deepera, files):
         n_again = len(server.requests) - n_before
     assert first.exit_code == 1
     assert "rules instead" in first.stderr
+    assert "ask for the rest again with: deepera " in first.stderr
+    assert "ask for the rest" not in again.stderr
     assert again.exit_code == 0
     assert "3 questions of 4 answered before" in again.stderr
     assert n_again == 2
+    assert log.read_bytes().startswith(kept)  # what was paid for is never written anew
     assert [one.id for one in read_questions(out)] == [one.id for one in ALL]
 
 
@@ -122,7 +127,7 @@ def test_a_log_of_another_style_is_not_gone_on_with(deepera, files):
         deepera(*args)
         result = deepera(*args, "--resume", "--style", "3")
     assert result.exit_code == 2
-    assert "was made with style 2, not 3" in result.stderr
+    assert "cannot be continued: style was 2 and is 3" in result.stderr
 
 
 def test_a_server_that_refuses_the_key_is_an_error_and_no_file(deepera, files):

@@ -62,6 +62,16 @@ def test_what_the_submission_has_is_measured(deepera, tmp_path, files):
     assert "yes/no" not in result.stdout
 
 
+def test_answers_to_questions_that_the_golden_set_lacks_are_told(deepera, tmp_path, files):
+    renamed = [{**one, "id": f"z{one['id']}"} for one in FIVE_GIVEN[:2]]
+    other = write_set(tmp_path / "other.json", *renamed, *FIVE_GIVEN[2:])
+    result = deepera("bioasq", "evaluate", files[0], other, "--phase", "a")
+    assert f"2 of 5 answers in {other} are to no question of {files[0]}" in result.stderr
+    assert "'zq1'" in result.stderr
+    assert deepera("bioasq", "evaluate", files[0], other, "--phase", "a", "-q").stderr == ""
+    assert deepera("bioasq", "evaluate", *files).stderr == ""
+
+
 def test_what_ends_the_evaluator_is_an_error_of_one_line(deepera, tmp_path, files):
     bad = write_set(tmp_path / "bad.json", {**FIVE_GIVEN[0], "exact_answer": None})
     result = deepera("bioasq", "evaluate", files[0], bad, "--official", "--phase", "b")
@@ -106,3 +116,9 @@ def test_a_good_submission_is_told_in_one_line(deepera, tmp_path):
     path = write_set(tmp_path / "in.json", question("q1", "yesno", docs(1), exact="yes"))
     result = deepera("bioasq", "check", path, "--phase", "a")
     assert result.stdout.splitlines()[-1].endswith("in.json: 0 errors, 1 warning")
+
+
+def test_an_empty_submission_is_no_good_one(deepera, tmp_path):
+    result = deepera("bioasq", "check", write_set(tmp_path / "none.json"))
+    assert result.exit_code == 2
+    assert "none.json' has no question" in result.stderr

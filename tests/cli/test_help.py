@@ -40,6 +40,8 @@ WITH_JSON = (
     "bench build",
     "bioasq read",
     "bioasq index",
+    "bioasq answer",
+    "bioasq tune",
     "bioasq check",
     "bioasq evaluate",
     "papers ask",

@@ -1,6 +1,7 @@
 """Topics as pools, the sentence that is chosen, and pools that teach absolute evidence."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from support.pools import pool, write_lines
 
 QUESTION = "Does rain rust copper roofs?"
 SENTENCES = ["We asked whether rain matters.", "Rain rusted copper roofs by 4%.", "Roofs vary."]
+SHIPPED_DATA = Path(__file__).parents[2] / "benchmarks/judge"
 CLASSIFIER = ResultsClassifier(np.ones(2), 0.0, np.array([1.0, -1.0]), 0.0)
 
 
@@ -45,6 +47,23 @@ def topics(tmp_path):
     return write_lines(
         tmp_path / "topics.jsonl", [topic(name) for name in ("rain", "wind", "frost", "hail")]
     )
+
+
+def shipped_topics(name):
+    lines = (SHIPPED_DATA / f"{name}.jsonl").read_bytes().split(b"\n")
+    return [json.loads(line) for line in lines if line]
+
+
+def measure_shared_words(name):
+    """The mean share of a question's words, of four letters or more, that its evidence has."""
+    shares = []
+    for row in shipped_topics(name):
+        for asked in row["questions"]:
+            words = set(re.findall(r"\w{4,}", asked["question"].lower()))
+            for one in asked["evidence"]:
+                found = words.intersection(re.findall(r"\w{4,}", one["text"].lower()))
+                shares.append(len(found) / len(words))
+    return sum(shares) / len(shares)
 
 
 def match(strengths):
@@ -142,10 +161,23 @@ def test_the_operating_point_is_where_keeping_is_best_in_the_mean_of_the_sets():
     assert find_operating_point(["one", "two"], labels, scores) == pytest.approx(0.56)
 
 
-def test_lines_of_the_shipped_topics_are_whole():
-    lines = (Path(__file__).parents[2] / "benchmarks/judge/topics.jsonl").read_bytes().split(b"\n")
-    rows = [json.loads(line) for line in lines if line]
-    assert len({row["topic"] for row in rows}) == len(rows) == 169
-    assert all(len(row["questions"]) == 3 for row in rows)
+@pytest.mark.parametrize(
+    ("name", "n_topics", "n_questions"), [("topics", 169, 507), ("plain", 183, 322)]
+)
+def test_lines_of_the_shipped_topics_are_whole(name, n_topics, n_questions):
+    rows = shipped_topics(name)
+    assert len({row["topic"] for row in rows}) == len(rows) == n_topics
+    assert sum(len(row["questions"]) for row in rows) == n_questions
     texts = [one["text"] for row in rows for asked in row["questions"] for one in asked["evidence"]]
     assert len(set(texts)) == len(texts)
+
+
+def test_evidence_in_plain_words_shares_the_words_of_its_question():
+    assert measure_shared_words("plain") > 0.5 > 0.1 > measure_shared_words("topics")
+
+
+def test_the_sentence_that_proves_it_is_marked_in_all_evidence_in_plain_words():
+    for row in shipped_topics("plain"):
+        for asked in row["questions"]:
+            for one in asked["evidence"]:
+                assert 0 <= one["proof"] < len(re.split(r"(?<=[.!?])\s+", one["text"]))

@@ -58,6 +58,7 @@ class AnswerStudy:
     def __init__(self, runner: StudyRunner) -> None:
         self._runner, self._config = runner, runner.config
         self._failures: dict[tuple[str, str, str], Failures] = {}
+        self._without_reference: set[str] = set()
         self._summaries: dict[tuple[str, ...], list[dict[str, HandedOn]]] = {}
 
     @property
@@ -142,6 +143,8 @@ class AnswerStudy:
     def _check(self, data: str, row: str, answers: Sequence[_Answer]) -> None:
         """Note what failed; too much of it is no measurement."""
         asked = [one for one in answers if one.gold]
+        if not asked:
+            self._without_reference.add(data)
         self._note(data, row, NO_ANSWER, [one.produced.problem for one in asked])
         verdicts = [one.verdict for one in asked if one.verdict is not None]
         self._note(data, row, NOT_JUDGED, [_problem(one) for one in verdicts])
@@ -204,6 +207,10 @@ class AnswerStudy:
         generator, judge = self._config.generator, self._config.answer_judge
         warning = warn_of_one_model(generator, judge)
         found = [] if warning is None else [warning]
+        found += [
+            f"{name}: no question has a reference answer, so answers are not measured."
+            for name in sorted(self._without_reference)
+        ]
         asks = any(isinstance(one, Repeatable) for one in (generator, judge))
         if asks and self.n_runs == 1:
             found.append(

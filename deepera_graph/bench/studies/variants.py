@@ -175,7 +175,7 @@ def draw_variants(
         by_ranker.setdefault(one.ranker, {}).setdefault(one.data, []).append(one)
     figures = []
     for number, (ranker, of) in enumerate(by_ranker.items(), start=1):
-        panels = {data: curves for data, own in of.items() if (curves := draw(own))}
+        panels = {data: curves for data, own in of.items() if (curves := _with_points(draw(own)))}
         if panels:
             figures.append(
                 CurveFigure(
@@ -187,6 +187,11 @@ def draw_variants(
                 )
             )
     return tuple(figures)
+
+
+def _with_points(curves: Mapping[str, CurvePoints]) -> dict[str, CurvePoints]:
+    """Return the curves that have something to show."""
+    return {name: one for name, one in curves.items() if one.x}
 
 
 def own_forms(measured: Sequence[MeasuredVariant]) -> list[MeasuredVariant]:
@@ -271,7 +276,9 @@ def tune_thresholds(
             rows += _tuned_rows(runner, answers, of, tuned, held_out)
     if not rows:
         return (), tuple(dict.fromkeys(findings))
-    criterion = "F1 of the answers" if answers.is_on else "F1 of precision and golden kept"
+    criterion = "F1 of precision and golden kept"
+    if answers.is_on:
+        criterion = f"F1 of the answers, where there are references, else {criterion}"
     grid = Grid(
         name="tuned",
         title="Thresholds chosen on some questions, measured on the others",
@@ -349,7 +356,8 @@ def _best(
 def _criterion(answers: AnswerStudy, one: MeasuredVariant, places: Sequence[int]) -> float:
     if answers.is_on:
         found = one.values[OVERLAPS[0]].of_places(places).mean()
-        return 0.0 if np.isnan(found) else found
+        if not np.isnan(found):
+            return found
     precision, golden = (one.values[name].of_places(places).mean() for name in (PRECISION, GOLDEN))
     if np.isnan(precision) or not precision + golden:
         return 0.0

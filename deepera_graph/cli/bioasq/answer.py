@@ -109,8 +109,10 @@ def answer(
 
     write_questions(files.out, submission_of(answers))
     _tell_problems(answers)
+    if chat.model is not None and any(_may_be_asked_again(one) for one in answers):
+        say(f"ask for the rest again with: {go_on_command('--resume', without=['--overwrite'])}")
     plain = _summary(answers, files.out, log)
-    tell(output, plain, lambda: _in_words(plain, answers))
+    tell(output, plain, lambda: _in_words(plain, source))
     raise typer.Exit(OK if all(one.is_settled for one in answers) else SOME_FAILED)
 
 
@@ -198,16 +200,16 @@ def _answer_all(
     quiet: bool,
 ) -> list[TypedAnswer]:
     """Answer what is not answered yet, under a bar; each answer is in the log as it is there."""
-    from deepera_graph.bioasq.answer_log import AnswerLog
+    from deepera_graph.bioasq.answer_journal import AnswerJournal
 
-    with AnswerLog(log, answerer.manifest(), resume=files.resume) as kept:
+    with AnswerJournal(log, answerer.manifest()).open(resume=files.resume) as kept:
         done = kept.find_done(questions)
         left = [one for one in questions if one.id not in done]
         if files.resume and done:
             say(f"{count(len(done), 'question')} of {len(questions)} answered before")
         try:
             with progress_bar("answering", total=len(left), hidden=quiet) as bar:
-                for n_done, one in enumerate(from_thread(_each(answerer, left)), start=1):
+                for n_done, one in enumerate(from_thread(answerer.stream(left)), start=1):
                     kept.add(one)
                     done[one.question.id] = one
                     bar.move(to=n_done, count=n_done)
@@ -218,33 +220,16 @@ def _answer_all(
     return [done[one.id] for one in questions]
 
 
-def _each(answerer: TypedAnswerer, questions: Sequence[Question]) -> Iterator[TypedAnswer]:
-    """Yield answers as they come."""
-    from queue import SimpleQueue
-    from threading import Thread
-
-    ready: SimpleQueue[TypedAnswer | BaseException | None] = SimpleQueue()
-
-    def work() -> None:
-        try:
-            answerer.batch(questions, on_answer=ready.put)
-        except BaseException as error:  # noqa: BLE001 -- raised again where the answers are taken
-            ready.put(error)
-        else:
-            ready.put(None)
-
-    Thread(target=work, name="deepera-answer", daemon=True).start()
-    while (one := ready.get()) is not None:
-        if isinstance(one, BaseException):
-            raise one
-        yield one
-
-
 def _refuse_unreachable(answers: Sequence[TypedAnswer]) -> None:
     """Raise `BackendError` if the model gave nothing at all, so that no empty file is written."""
     asked = [one for one in answers if one.ideal_status != "no_snippets"]
     if asked and all(one.outcome == "failed" for one in asked):
         raise BackendError(asked[0].problems[-1])
+
+
+def _may_be_asked_again(one: TypedAnswer) -> bool:
+    """Whether the model failed, or was not asked, where it has snippets to answer from."""
+    return not one.is_settled and one.ideal_status != "no_snippets"
 
 
 def _tell_problems(answers: Sequence[TypedAnswer]) -> None:
@@ -275,7 +260,7 @@ def _summary(answers: Sequence[TypedAnswer], out: Path, log: Path) -> dict[str, 
     }
 
 
-def _in_words(plain: dict[str, Any], answers: Sequence[TypedAnswer]) -> str:
+def _in_words(plain: dict[str, Any], source: Path) -> str:
     words = {
         "answered": "answered by the model",
         "extracted": "put together from the snippets by rules",
@@ -289,5 +274,5 @@ def _in_words(plain: dict[str, Any], answers: Sequence[TypedAnswer]) -> str:
     return (
         f"{count(plain['questions'], 'question')}: {told}\n"
         f"submission {plain['out']}, log {plain['log']}{cost}\n"
-        f"next: deepera bioasq check {plain['out']} --questions QUESTIONS"
+        f"next: deepera bioasq check {plain['out']} --questions {source}"
     )

@@ -14,10 +14,12 @@ import typer
 
 from deepera_graph.cli import options
 from deepera_graph.cli.console import (
+    INTERRUPTED,
     MOST_TOLD,
     OK,
     SOME_FAILED,
     count,
+    go_on_command,
     json_bytes,
     progress_bar,
     say,
@@ -81,13 +83,19 @@ def read(
         def watch(step: Progress) -> None:
             bar.move(to=step.n_bytes, total=step.n_bytes_in_all, count=step.n_records)
 
-        report = write_corpus(
-            pubmed,
-            files.out,
-            resume=files.resume,
-            overwrite=files.overwrite,
-            on_progress=watch,
-        )
+        try:
+            report = write_corpus(
+                pubmed,
+                files.out,
+                resume=files.resume,
+                overwrite=files.overwrite,
+                on_progress=watch,
+            )
+        except KeyboardInterrupt as error:
+            more = ["--resume"] if files.out.exists() else []
+            say("interrupted; files that were read whole are not read again")
+            say(f"go on with: {go_on_command(*more, without=['--overwrite'])}")
+            raise typer.Exit(INTERRUPTED) from error
     if files.report is not None:
         files.report.write_bytes(json_bytes(report.to_dict()))
     _tell_problems(report, verbose=output.verbose)
@@ -155,8 +163,7 @@ def index(
     """Put a corpus into a collection, one passage a record."""
     from deepera_graph.cli.opening import check_engine
 
-    if not corpus.is_file():
-        raise SettingsError(f"there is no file {str(corpus)!r}")
+    _check_corpus(corpus)
     if store.int8 and store.qdrant_url is None:
         raise SettingsError("--int8 goes with --qdrant-url: a local collection is not compressed")
     if engine.engine == "ray" and store.mode == "sparse":
@@ -165,6 +172,11 @@ def index(
     with _open(store) as opened:
         try:
             report = _fill(corpus, opened, store, engine, quiet=output.quiet)
+        except KeyboardInterrupt as error:
+            opened.drop_if_new()
+            say(f"interrupted; the collection holds {count(opened.count(), 'passage')}")
+            say(f"go on with: {go_on_command()}")
+            raise typer.Exit(INTERRUPTED) from error
         except BaseException:
             opened.drop_if_new()
             raise
@@ -181,6 +193,17 @@ def index(
         lambda: _describe_index(report, str(store.collection), mode, n_in_all),
     )
     raise typer.Exit(SOME_FAILED if report.n_skipped else OK)
+
+
+def _check_corpus(corpus: Path) -> None:
+    """Raise `SettingsError` for what is no file, or one that `read` is for."""
+    if corpus.is_dir() or corpus.name.endswith((".xml", ".xml.gz")):
+        what = "is a folder" if corpus.is_dir() else "is a file of PubMed's"
+        raise SettingsError(
+            f"{str(corpus)!r} {what}, and CORPUS a file that deepera bioasq read has made"
+        )
+    if not corpus.is_file():
+        raise SettingsError(f"there is no file {str(corpus)!r}")
 
 
 def _open(store: CorpusStoreOptions) -> PassageStore:

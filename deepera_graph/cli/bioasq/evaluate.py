@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from deepera_graph.cli import options
-from deepera_graph.cli.console import SOME_FAILED, check_input, count, tell
+from deepera_graph.cli.console import SOME_FAILED, check_input, count, say, tell
 from deepera_graph.cli.options import opt
 from deepera_graph.errors import SettingsError
 
@@ -79,8 +79,10 @@ def check(
     """Say what is wrong with a submission."""
     check_input(file, chosen.questions)
     from deepera_graph.bioasq.check import check_submission
-    from deepera_graph.bioasq.questions import read_questions
+    from deepera_graph.bioasq.questions import read_questions, read_raw
 
+    if not read_raw(file):
+        raise SettingsError(f"{str(file)!r} has no question")
     asked = None if chosen.questions is None else read_questions(chosen.questions)
     problems = check_submission(file, asked, phase=chosen.phase)
     n_errors = sum(one.level == "error" for one in problems)
@@ -129,11 +131,29 @@ def evaluate(
     phases = _find_phases(submission) if chosen.phase is None else (chosen.phase,)
     evaluations = [_evaluate(golden, submission, phase, chosen) for phase in phases]
     intervals = _intervals(evaluations, chosen) if chosen.intervals else {}
+    if not output.quiet:
+        _tell_unknown(golden, submission)
     tell(
         output,
         _plain(evaluations, intervals),
         lambda: _show(evaluations, intervals, official=chosen.official),
     )
+
+
+def _tell_unknown(golden: Path, submission: Path) -> None:
+    """Say on stderr which answers count nowhere, as the golden set has no question of their id."""
+    from deepera_graph.bioasq.questions import read_raw
+
+    asked, given = (
+        dict.fromkeys(str(one.get("id")) for one in read_raw(path) if isinstance(one, Mapping))
+        for path in (golden, submission)
+    )
+    unknown = [name for name in given if name not in asked]
+    if unknown:
+        n_given = f"{len(unknown)} of {count(len(given), 'answer')}"
+        verb = "is" if len(unknown) == 1 else "are"
+        where = f"{verb} to no question of {golden}, such as {unknown[0]!r}"
+        say(f"{n_given} in {submission} {where}; not counted")
 
 
 def _find_phases(submission: Path) -> tuple[Phase, ...]:

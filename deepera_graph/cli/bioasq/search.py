@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -30,10 +31,11 @@ from deepera_graph.cli.options import opt
 from deepera_graph.errors import BackendError, SettingsError
 
 if TYPE_CHECKING:
-    from deepera_graph.bioasq.ensemble import WeightSearch
-    from deepera_graph.bioasq.journal import Journal
+    from deepera_graph.bioasq.ensemble import Tried, WeightSearch
     from deepera_graph.bioasq.questions import Question
+    from deepera_graph.bioasq.runs import Run
     from deepera_graph.bioasq.search import DocumentSearch
+    from deepera_graph.bioasq.search_journal import SearchJournal
 
 DAILY = {
     "search": (
@@ -259,11 +261,15 @@ def _search_all(
     output: options.OutputOptions,
 ) -> int:
     """Search for all that is not done yet, write what was found, and say how it went."""
-    from deepera_graph.bioasq.journal import Journal
+    from deepera_graph.bioasq.search_journal import SearchJournal
 
     ran = {**finder.describe(), "collection": store.collection}
-    journal = Journal(_manifest_of(files), ran)
+    journal = SearchJournal(_manifest_of(files), ran)
     with journal.open(resume=files.resume):
+        n_others = len(journal.entries.keys() - {one.id for one in asked})
+        if n_others and not output.quiet:
+            others = f"{count(n_others, 'question')} of an earlier search"
+            say(f"{others} not asked now: kept in {str(_manifest_of(files))!r}, not in --out")
         left = [one for one in asked if not journal.is_done(one)]
         try:
             _run(finder, left, len(asked), journal, output)
@@ -279,7 +285,7 @@ def _run(
     finder: DocumentSearch,
     left: Sequence[Question],
     n_asked: int,
-    journal: Journal,
+    journal: SearchJournal,
     output: options.OutputOptions,
 ) -> None:
     n_done, n_told = n_asked - len(left), 0
@@ -295,7 +301,7 @@ def _run(
                 say(f"question {result.question.id!r}: {'; '.join(result.problems)}")
 
 
-def _write(journal: Journal, asked: Sequence[Question], files: SearchFiles) -> None:
+def _write(journal: SearchJournal, asked: Sequence[Question], files: SearchFiles) -> None:
     from deepera_graph.bioasq.questions import write_questions
     from deepera_graph.bioasq.runs import write_run, write_trec
 
@@ -310,13 +316,13 @@ def _write(journal: Journal, asked: Sequence[Question], files: SearchFiles) -> N
 
 
 def _tell_outcomes(
-    journal: Journal,
+    journal: SearchJournal,
     asked: Sequence[Question],
     files: SearchFiles,
     n_earlier: int,
     output: options.OutputOptions,
 ) -> int:
-    from deepera_graph.bioasq.journal import DONE
+    from deepera_graph.bioasq.search_journal import DONE
     from deepera_graph.usage import Usage
 
     entries = [journal.entries[one.id] for one in asked if one.id in journal.entries]
@@ -341,6 +347,7 @@ def _tell_outcomes(
             f"{count(len(asked), 'question')}: {plain['documents']} documents, "
             f"{plain['snippets']} snippets in {files.out}; {outcomes['ok']} ok{others}; "
             f"{count(usage.calls, 'call')}"
+            + (f", {usage.failed_calls} failed" if usage.failed_calls else "")
         ),
     )
     failed = any(one["outcome"] not in DONE for one in entries)
@@ -420,6 +427,12 @@ def ensemble(
     from deepera_graph.bioasq.runs import read_run
 
     both = [read_run(first), read_run(second)]
+    asked = None if chosen.questions is None else read_questions(chosen.questions)
+    remarks = [*_compare_runs({first: both[0], second: both[1]})]
+    if chosen.questions is not None and asked is not None:
+        remarks += _compare_asked(both, chosen.questions, asked)
+    for one in remarks if not output.quiet else ():
+        say(one)
     how, plain = chosen.scores or "rank", options.given(chosen)
     found: WeightSearch | None = None
     if chosen.search_weights and chosen.golden is not None:
@@ -430,8 +443,13 @@ def ensemble(
     else:
         n_first, n_second = plain.get("nominated", (6, 4))
         made = nominate(both[0], both[1], n_first=n_first, n_second=n_second)
-    _write_join(made, chosen, files)
-    tell(output, _describe_join(made, found, files), lambda: _tell_join(made, found, files))
+    _write_join(made, asked, files)
+    n_written = len(made if asked is None else asked)
+    tell(
+        output,
+        _describe_join(n_written, found, files),
+        lambda: _tell_join(n_written, found, files),
+    )
 
 
 def _check_pair(option: str, values: Sequence[float] | None) -> None:
@@ -466,18 +484,42 @@ def _check_join(first: Path, second: Path, chosen: JoinOptions, files: JoinFiles
     check_file(files.out, overwrite=files.overwrite)
 
 
-def _write_join(made: Any, chosen: JoinOptions, files: JoinFiles) -> None:
-    from deepera_graph.bioasq.questions import read_questions, write_questions
+def _compare_runs(runs: Mapping[Path, Run]) -> Iterator[str]:
+    """Yield what one run has and the other lacks; raise `SettingsError` if one ranks nothing."""
+    ranked = {
+        path: {name for name, ranking in run.items() if ranking} for path, run in runs.items()
+    }
+    in_all = set().union(*ranked.values())
+    for path, names in ranked.items():
+        if not names:
+            raise SettingsError(f"{str(path)!r} ranks no document")
+        if lacking := len(in_all - names):
+            yield f"{path} has no document for {lacking} of {count(len(in_all), 'question')}"
+
+
+def _compare_asked(
+    runs: Sequence[Run], questions: Path, asked: Sequence[Question]
+) -> Iterator[str]:
+    """Yield how many questions no run has; raise `SettingsError` if that is all of them."""
+    n_lacking = sum(all(one.id not in run for run in runs) for one in asked)
+    if n_lacking == len(asked):
+        raise SettingsError(f"neither run has a question of {str(questions)!r}")
+    if n_lacking:
+        yield f"{n_lacking} of {count(len(asked), 'question')} in {questions} are in neither run"
+
+
+def _write_join(made: Any, asked: Sequence[Question] | None, files: JoinFiles) -> None:
+    from deepera_graph.bioasq.questions import write_questions
     from deepera_graph.bioasq.runs import submit_run, write_run, write_trec
 
-    if chosen.questions is not None:
-        write_questions(files.out, submit_run(made, read_questions(chosen.questions)))
+    if asked is not None:
+        write_questions(files.out, submit_run(made, asked))
     else:
         (write_trec if files.out.suffix == ".trec" else write_run)(files.out, made)
 
 
-def _describe_join(made: Any, found: WeightSearch | None, files: JoinFiles) -> dict[str, Any]:
-    plain: dict[str, Any] = {"questions": len(made), "out": str(files.out)}
+def _describe_join(n: int, found: WeightSearch | None, files: JoinFiles) -> dict[str, Any]:
+    plain: dict[str, Any] = {"questions": n, "out": str(files.out)}
     if found is not None:
         plain["weights"], plain["map"] = list(found.best.weights), found.best.map
         plain["golden_questions"] = found.n_questions
@@ -485,13 +527,24 @@ def _describe_join(made: Any, found: WeightSearch | None, files: JoinFiles) -> d
     return plain
 
 
-def _tell_join(made: Any, found: WeightSearch | None, files: JoinFiles) -> str:
+def _ratio(weights: tuple[float, float]) -> Fraction | None:
+    """Return the share of the first run; None for two weights of 0."""
+    total = Fraction(weights[0]) + Fraction(weights[1])
+    return Fraction(weights[0]) / total if total else None
+
+
+def _tell_join(n: int, found: WeightSearch | None, files: JoinFiles) -> str:
     lines = []
     if found is not None:
         best = sorted(found.tried, key=lambda one: one != found.best)
-        best = sorted(best, key=lambda one: -one.map)[:_BEST_SHOWN]
-        shown = [f"{one.weights[0]:g}:{one.weights[1]:g} {one.map:.4f}" for one in best]
+        distinct: dict[Fraction | None, Tried] = {}  # 2:2 is 1:1
+        for one in sorted(best, key=lambda one: -one.map):
+            distinct.setdefault(_ratio(one.weights), one)
+        shown = [
+            f"{one.weights[0]:g}:{one.weights[1]:g} {one.map:.4f}"
+            for one in [*distinct.values()][:_BEST_SHOWN]
+        ]
         asked = count(found.n_questions, "golden question")
         lines.append(f"best weights by MAP@10 of {asked}: {', '.join(shown)}")
-    lines.append(f"{count(len(made), 'question')} in {files.out}")
+    lines.append(f"{count(n, 'question')} in {files.out}")
     return "\n".join(lines)

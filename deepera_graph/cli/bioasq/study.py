@@ -76,7 +76,10 @@ class StudyOptions:
         many=int,
     )
     shots: str | None = _answers(
-        "Examples in a prompt, with --examples.", metavar="N,...", shown="1; 0", many=int
+        "Examples in a prompt, with --examples.",
+        metavar="N,...",
+        shown="1 with --examples, else 0",
+        many=int,
     )
     examples: Path | None = _answers("Answered questions for prompts.", metavar="FILE")
     per_type: int = _answers(

@@ -130,7 +130,7 @@ def tune(
     from deepera_graph.bioasq.questions import read_questions
 
     if files.out is not None:
-        from deepera_graph.bioasq.tune import check_packages
+        from deepera_graph.bioasq.encoder_trainer import check_packages
 
         check_packages()
     split = split_questions(
@@ -152,7 +152,7 @@ def tune(
             split,
             pools,
             settings,
-            about={"candidates": data.candidates, "shares": data.shares},
+            about={"source": _describe_source(questions, split, data, store)},
             resume=files.resume,
             hidden=output.quiet,
         )
@@ -344,6 +344,26 @@ def _tune(
             say("interrupted; what was tuned until the last epoch is kept")
             say(f"go on with: {go_on_command('--resume', without=['--overwrite'])}")
             raise typer.Exit(INTERRUPTED) from error
+
+
+def _describe_source(
+    questions: Sequence[Path],
+    split: QuestionSplit,
+    data: TuneDataOptions,
+    store: options.StoreOptions,
+) -> dict[str, Any]:
+    """Return for the manifest where questions and documents are from."""
+    return {
+        "questions": [str(one) for one in questions],
+        "test": None if data.test is None else str(data.test),
+        "corpus": None if data.corpus is None else str(data.corpus),
+        "collection": store.collection,
+        "candidates": data.candidates,
+        "shares": data.shares,
+        "joined": split.joined,
+        "in_test": split.in_test,
+        "without_documents": split.without_documents,
+    }
 
 
 def _describe(out: Path, report: TuningReport) -> str:

@@ -146,7 +146,7 @@ class _PairTokenizer:
     """
 
     def __init__(self, path: Path, *, max_tokens: int | None = None) -> None:
-        package = import_extra("tokenizers", extra="onnx")
+        package = import_extra("tokenizers")
         self._tokenizer = call_foreign(
             f"{path} is no tokenizer", lambda: package.Tokenizer.from_file(str(path))
         )
@@ -236,7 +236,7 @@ class OnnxModel(PairModel):
         self, path: Path, *, max_tokens: int | None = None, threads: int | None = None
     ) -> None:
         send_nothing()
-        self._runtime = import_extra("onnxruntime", extra="onnx")
+        self._runtime = import_extra("onnxruntime")
         self._path, self._threads = path, threads
         vocabulary = _find_beside(path, "tokenizer.json")
         self._tokenizer = _PairTokenizer(vocabulary, max_tokens=max_tokens)

@@ -5,7 +5,7 @@ import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_args
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.load import dumpd, load
@@ -30,6 +30,7 @@ from deepera_graph.judges.llm.roles import (
     LlmAnswerer,
     LlmIntent,
     LlmJudge,
+    LlmRole,
     LlmSummarizer,
 )
 from deepera_graph.prompts import Domain, load_domain, prompts_hash
@@ -146,6 +147,37 @@ def llm_backend(
         if spec and not spec.keys() & _MAY_HOLD_SECRETS
         else None,
     )
+
+
+class RolesModel(NamedTuple):
+    """What roles that a chat model plays are made from; see `llm_backend`."""
+
+    chat: ChatModel
+    domain: Domain | None
+    spec: Mapping[str, Any] | None
+
+
+def open_roles_model(
+    model: Backend | BaseChatModel | str, *, needed: str, **how_to_ask: Unpack[LlmKwargs]
+) -> RolesModel:
+    """Open the chat model that is to play roles beside those of a backend.
+
+    Args:
+        model: A LangChain chat model, or its name, ``provider:model``; or the backend that
+            `llm_backend` made of one.
+        needed: What to say of a backend without a chat model, with its name at ``{name}``.
+        how_to_ask: As for `llm_backend`; only beside a model.
+
+    Raises:
+        SettingsError: The model cannot be made, options stand beside a backend, or the backend has
+            no chat model.
+    """
+    if isinstance(model, Backend) and how_to_ask:
+        raise SettingsError(f"{', '.join(how_to_ask)} go with a model, not with a backend of one")
+    backend = model if isinstance(model, Backend) else llm_backend(model, **how_to_ask)
+    if not isinstance(backend.intent, LlmRole):
+        raise SettingsError(needed.format(name=repr(backend.name)))
+    return RolesModel(backend.intent.model, backend.intent.domain, backend.spec)
 
 
 def llm_backend_from_spec(spec: Mapping[str, Any]) -> Backend:

@@ -128,7 +128,7 @@ class LlmRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
     """A role played by a chat model, in the loop of the model calls."""
 
     def __init__(self, model: ChatModel, domain: Domain | None = None) -> None:
-        self.model, self._domain = model, domain
+        self.model, self.domain = model, domain
 
     def invoke(self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any) -> AnswerT:
         """Play the role, waiting in this thread."""
@@ -142,13 +142,13 @@ class LlmRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
 
     def counting(self) -> Self:
         """Return this role on a model that counts its prompts and is never asked."""
-        return type(self)(_counting_model(), self._domain)
+        return type(self)(_counting_model(), self.domain)
 
     def _play(self, task: TaskT, config: RunnableConfig | None) -> Coroutine[Any, Any, AnswerT]:
         raise NotImplementedError
 
     def _messages(self, node: str, /, **values: str) -> list[BaseMessage]:
-        return fill_messages(self._domain, node, (node,), **values)
+        return fill_messages(self.domain, node, (node,), **values)
 
 
 def fill_messages(
@@ -226,11 +226,11 @@ class LlmJudge(Judge):
     """Scores one passage a call; the evidence is named by sentence number and cut out by us."""
 
     def __init__(self, model: ChatModel, domain: Domain | None = None) -> None:
-        self.model, self._domain = model, domain
+        self.model, self.domain = model, domain
 
     def counting(self) -> Self:
         """Return this judge on a model that counts its prompts and is never asked."""
-        return type(self)(_counting_model(), self._domain)
+        return type(self)(_counting_model(), self.domain)
 
     def plan(self, request: PlanRequest) -> list[Batch]:
         """Judge each window by itself."""
@@ -252,7 +252,7 @@ class LlmJudge(Judge):
     async def _judge_one(self, task: PassageTask, config: RunnableConfig | None) -> Judgement:
         sentences = split_sentences(task["text"])
         values = show.passage_values(task, show.numbered(sentences))
-        messages = fill_messages(self._domain, "score", ("score",), **values)
+        messages = fill_messages(self.domain, "score", ("score",), **values)
         filled = await request_reply(self.model, messages, JudgementReply, config)
         return Judgement(
             score=filled.answer.score,
@@ -300,7 +300,7 @@ class FusedJudge(LlmJudge):
     async def _judge_fused(self, task: PassageTask, config: RunnableConfig | None) -> Judgement:
         sentences = split_sentences(task["text"])
         messages = fill_messages(
-            self._domain,
+            self.domain,
             "fused",
             _BOTH,
             **show.passage_values(task, show.numbered(sentences)),
@@ -330,7 +330,7 @@ class GroupedJudge(FusedJudge):
 
     def counting(self) -> Self:
         """Return this judge on a model that counts its prompts and is never asked."""
-        return type(self)(_counting_model(), self._domain, self.group_size)
+        return type(self)(_counting_model(), self.domain, self.group_size)
 
     def plan(self, request: PlanRequest) -> list[Batch]:
         """Cut what is next into groups; the same texts make the same groups."""
@@ -382,7 +382,7 @@ class GroupedJudge(FusedJudge):
         member: type[MemberReply] = FusedMemberReply if fused else MemberReply
         split = [split_sentences(task["text"]) for task in tasks]
         messages = fill_messages(
-            self._domain,
+            self.domain,
             "grouped",
             _BOTH,
             **show.group_values(tasks, list(map(show.numbered, split))),

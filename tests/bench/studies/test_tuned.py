@@ -104,6 +104,16 @@ def test_with_a_generator_its_f1_chooses():
     assert column(grid, "F1")[0] == 1
 
 
+def test_without_a_reference_answer_evidence_chooses_and_that_is_told():
+    setup = {"generator": Writer(lambda question, passages: "warm")}
+    found = study_threshold(lab([Judge(by_subject)], [mixed()], **{**SETUP, **setup}))
+    (grid,) = (one for one in found.grids if one.name == "tuned")
+    told = dict(zip(column(grid, "rule"), column(grid, "thresholds"), strict=True))
+    assert told["by subject"] == "limnology 0.55, ponds 0.9"
+    assert found.findings[0].startswith("mixed: no question has a reference answer")
+    assert [one.name for one in found.drawings] == ["threshold-1"]
+
+
 def test_too_few_questions_are_told():
     found = study_threshold(lab([Judge(by_subject)], [lakes(6)], **SETUP))
     assert [one.name for one in found.grids] == ["threshold"]

@@ -308,8 +308,8 @@ def test_what_is_no_model_is_named(tmp_path, folder, twin):
 @pytest.mark.parametrize(
     ("module", "extra", "model"),
     [
-        ("onnxruntime", "onnx", None),
-        ("tokenizers", "onnx", None),
+        ("onnxruntime", "", None),
+        ("tokenizers", "", None),
         ("sentence_transformers", "sentence-transformers", "some/model"),
     ],
 )

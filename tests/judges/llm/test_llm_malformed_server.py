@@ -261,6 +261,14 @@ def test_a_body(board: Switchboard, raw: bytes, score: float | None, kind: str) 
         assert one.score in {score, None}  # a library may go by the name of the content
 
 
+def test_a_page_where_a_reply_should_be_makes_one_ask_for_the_address(board: Switchboard) -> None:
+    page = Reply(raw=b"<html>It works!</html>", headers={"content-type": "text/html"})
+    result, _ = board.rerank("json_schema", answering("json_schema", page))
+    reason = the_third(result).reason
+    assert "no reply of a chat model, is its address right? (str: '<html>It works!" in reason
+    assert "ValueError" not in reason
+
+
 class Ends(BaseCallbackHandler):
     """How often a model began, ended well, and failed."""
 
