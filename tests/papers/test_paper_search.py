@@ -399,6 +399,7 @@ def test_a_hostile_question_is_drawn_safely(planted):
         ({"style": "scot"}, "did you mean 'scout'"),
         ({"style": "pasa"}, "needs a chat model or a planner"),
         ({"style": "rules", "planner": ["a"]}, "takes no planner"),
+        ({"style": "dense"}, "needs vectors, and .* has none"),
         ({"selector": "llm"}, "needs a chat model"),
         ({"selector": 3}, "got 3"),
         ({"max_steps": 0}, "max_steps must be a whole number >= 1, got 0"),
@@ -536,3 +537,8 @@ def test_a_doubtful_paper_counts_less_and_stays(planted):
 def test_venues_that_the_base_does_not_know_are_told_before_a_search(planted):
     with pytest.raises(SettingsError, match="near it: ICRS"):
         PaperSearch(planted).search(KELP, scope=Scope(venues=("ICR",)))
+
+
+def test_a_single_call_at_a_time_gives_the_same(planted):
+    narrow = PaperSearch(planted, max_concurrency=1).search(KELP)
+    assert narrow.ids == PaperSearch(planted).search(KELP).ids

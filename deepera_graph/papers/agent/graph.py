@@ -107,6 +107,11 @@ class PaperSearch:
         self.settings = SearchSettings.of(settings)
         roles = _roles_of(planner)
         self.style: Style = style or ("rules" if planner is None else "scout")
+        if self.style in ("dense", "hybrid") and not base.has_vectors:
+            raise SettingsError(
+                f"style {self.style!r} needs vectors, and {base.place!r} has none; "
+                "deepera papers build --embeddings local makes them"
+            )
         self.planner = make_planner(self.style, None if roles else planner, roles)
         self.selector_name, self.selector = make_selector(selector, roles)
         self.model = roles.name if roles else ""

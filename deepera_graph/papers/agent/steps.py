@@ -143,7 +143,7 @@ def record_plan(state: SearchState, plan: SearchPlan, *, settings: SearchSetting
 
 
 def plan_failed(state: SearchState, error: RoleError, *, settings: SearchSettings) -> Update:
-    """Ask once more in the next round; give up after `patience` failures, or if none can succeed."""
+    """Ask once more in the next round; give up after `patience` failures, or if it is hopeless."""
     step, idle = state["step"] + 1, state["idle"] + 1
     stopped = "budget" if isinstance(error, BudgetError) else ""
     is_hopeless = isinstance(error, CallError) and error.unusable
