@@ -20,6 +20,8 @@ from deepera_graph.cli.console import (
     MOST_TOLD,
     OK,
     SOME_FAILED,
+    check_file,
+    check_input,
     count,
     from_thread,
     go_on_command,
@@ -175,8 +177,7 @@ def search(
 
 def _check_files(questions: Path, files: SearchFiles) -> None:
     """Raise `SettingsError` if a file would be lost, or cannot be read or written."""
-    if not questions.is_file():
-        raise SettingsError(f"there is no file {str(questions)!r}")
+    check_input(questions)
     if files.resume and files.overwrite:
         raise SettingsError("give --resume or --overwrite, not both")
     if files.stages is not None and files.stages.is_file():
@@ -187,16 +188,7 @@ def _check_files(questions: Path, files: SearchFiles) -> None:
     if files.stages is not None and not may_write(files.stages):
         raise SettingsError(f"{str(files.stages)!r} cannot be written")
     for path in (*written, _manifest_of(files)):
-        _check_output(path, may_exist=files.overwrite or files.resume)
-
-
-def _check_output(path: Path, *, may_exist: bool) -> None:
-    if path.is_dir() or not path.absolute().parent.is_dir() or not may_write(path):
-        raise SettingsError(f"{str(path)!r} cannot be written")
-    if path.exists() and not may_exist:
-        raise SettingsError(
-            f"{str(path)!r} exists; give --overwrite to replace it, or --resume to go on"
-        )
+        check_file(path, overwrite=files.overwrite, resume=files.resume)
 
 
 def _manifest_of(files: SearchFiles) -> Path:
@@ -464,8 +456,6 @@ def _check_pair(option: str, values: Sequence[float] | None) -> None:
 
 def _check_join(first: Path, second: Path, chosen: JoinOptions, files: JoinFiles) -> None:
     """Raise `SettingsError` for options that do not go together, and files that are not there."""
-    from deepera_graph.cli.console import check_file
-
     ways = {
         "--weights": chosen.weights is not None,
         "--nominate": chosen.nominate is not None,
@@ -481,9 +471,7 @@ def _check_join(first: Path, second: Path, chosen: JoinOptions, files: JoinFiles
     plain = options.given(chosen)
     _check_pair("--weights", plain.get("weights"))
     _check_pair("--nominate", plain.get("nominated"))
-    for path in (first, second, chosen.golden, chosen.questions):
-        if path is not None and not path.is_file():
-            raise SettingsError(f"there is no file {str(path)!r}")
+    check_input(first, second, chosen.golden, chosen.questions)
     check_file(files.out, overwrite=files.overwrite)
 
 
