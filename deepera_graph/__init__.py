@@ -51,6 +51,17 @@ if TYPE_CHECKING:
     from deepera_graph.multihop.state import MultiHopSettings as MultiHopSettings
     from deepera_graph.multihop.uncertainty import Uncertainty as Uncertainty
     from deepera_graph.multihop.uncertainty import nli_labels as nli_labels
+    from deepera_graph.papers.agent.found import Found as Found
+    from deepera_graph.papers.agent.found import FoundPaper as FoundPaper
+    from deepera_graph.papers.agent.graph import PaperSearch as PaperSearch
+    from deepera_graph.papers.base import PaperBase as PaperBase
+    from deepera_graph.papers.calls import answer_call as answer_call
+    from deepera_graph.papers.paper import Paper as Paper
+    from deepera_graph.papers.results import Hit as Hit
+    from deepera_graph.papers.results import Hits as Hits
+    from deepera_graph.papers.results import Neighbours as Neighbours
+    from deepera_graph.papers.results import TitleMatch as TitleMatch
+    from deepera_graph.papers.scope import Scope as Scope
     from deepera_graph.passages import Passage as Passage
     from deepera_graph.pipeline.graph import build_graph as build_graph
     from deepera_graph.prompts import Domain as Domain
@@ -90,9 +101,11 @@ if TYPE_CHECKING:
     from langchain_deepera import DeepEraRetriever as DeepEraRetriever
     from langchain_deepera import EvidenceCrossEncoder as EvidenceCrossEncoder
     from langchain_deepera import EvidenceEmbeddings as EvidenceEmbeddings
+    from langchain_deepera import PaperRetriever as PaperRetriever
     from langchain_deepera import ScorerCompressor as ScorerCompressor
     from langchain_deepera import create_evidence_tool as create_evidence_tool
     from langchain_deepera import create_multihop_tool as create_multihop_tool
+    from langchain_deepera import paper_tools as paper_tools
 
 __version__ = "0.6.0"
 
@@ -120,6 +133,13 @@ _NAMES = {
     "multihop.roles": "MultiHopBackend multihop_backend",
     "multihop.state": "MultiHopSettings",
     "multihop.uncertainty": "Uncertainty nli_labels",
+    "papers.agent.found": "Found FoundPaper",
+    "papers.agent.graph": "PaperSearch",
+    "papers.base": "PaperBase",
+    "papers.calls": "answer_call",
+    "papers.paper": "Paper",
+    "papers.results": "Hit Hits Neighbours TitleMatch",
+    "papers.scope": "Scope",
     "passages": "Passage",
     "pipeline.graph": "build_graph",
     "prompts": "Domain",
@@ -140,9 +160,11 @@ _OF_LANGCHAIN = (
     "DeepEraRetriever",
     "EvidenceCrossEncoder",
     "EvidenceEmbeddings",
+    "PaperRetriever",
     "ScorerCompressor",
     "create_evidence_tool",
     "create_multihop_tool",
+    "paper_tools",
 )
 _HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
 _RENAMED = {"cascade_judge": "cascade_backend"}  # old names: they warn, and go with version 0.7

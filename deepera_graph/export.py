@@ -283,9 +283,19 @@ def _to_bibtex(result: RerankResult) -> str:
     return "\n".join(_bibtex_entry(result, parts, taken) for parts in entries.values())
 
 
+def write_bibtex(sources: Iterable[tuple[Citation, str]]) -> str:
+    """Return an entry a source, each with a note of its own; keys are in no two entries."""
+    taken: set[str] = set()
+    return "\n".join(_bibtex_of(source, note, taken) for source, note in sources)
+
+
 def _bibtex_entry(result: RerankResult, parts: list[RankedPassage], taken: set[str]) -> str:
     source = _merge([one.citation for one in parts])
     notes = (f"score {_show(result, one)}: {one.quote or one.summary}" for one in parts)
+    return _bibtex_of(source, "; ".join(notes), taken)
+
+
+def _bibtex_of(source: Citation, note: str, taken: set[str]) -> str:
     fields = {
         "author": " and ".join(source.authors),
         "title": source.title,
@@ -295,7 +305,7 @@ def _bibtex_entry(result: RerankResult, parts: list[RankedPassage], taken: set[s
         "pmid": source.pmid,
         "url": source.url,
         "howpublished": "" if source.link else source.source,
-        "annote": "; ".join(notes),
+        "annote": note,
     }
     plain = ("doi", "pmid", "url")
     lines = [

@@ -18,7 +18,7 @@ from deepera_graph.bench.data.instance import Context, Instance
 from deepera_graph.bench.figures import figure_bytes
 from deepera_graph.bench.studies.base import RankedQuestion, RankerRun, StudyRunner
 from deepera_graph.bench.studies.results import Cell, Column, Grid, StudyResult, format_cell
-from deepera_graph.bench.studies.run import Study, manifest, run_studies
+from deepera_graph.bench.studies.run import Described, Study, manifest, run_studies
 from deepera_graph.bench.table import MetricEstimate
 
 _SVG_ID = re.compile(r'(\bid="|href="#|url\(#)([^")]+)')
@@ -161,13 +161,18 @@ def _cut(text: str) -> str:
 
 
 def render_page(
-    results: Sequence[tuple[Study, StudyResult]],
-    worst: Sequence[WorstQuestion],
+    results: Sequence[tuple[Described, StudyResult]],
+    worst: Sequence[WorstQuestion] | None,
     manifest: dict[str, Any],
     *,
     title: str = "Evidence benchmark",
+    about: str = "",
 ) -> str:
-    """Return the page: no resource from elsewhere, no date; the same input gives the same text."""
+    """Return the page: no resource from elsewhere, no date; the same input gives the same text.
+
+    *about* stands below the title, instead of the numbers of data sets and rankers; with None for
+    *worst* there is no section of worst questions.
+    """
     script, style = _read_asset("page.js"), _read_asset("page.css")
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -181,14 +186,20 @@ def render_page(
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),
         sections=[_describe_section(*one) for one in results],
         worst=worst,
-        datasets=list(dict.fromkeys(one.dataset for one in worst)),
-        rankers=list(dict.fromkeys(one.ranker for one in worst)),
+        datasets=list(dict.fromkeys(one.dataset for one in worst or ())),
+        rankers=list(dict.fromkeys(one.ranker for one in worst or ())),
         manifest=json.dumps(manifest, indent=2, ensure_ascii=False),
-        about=manifest,
+        lead=about or _describe_runs(manifest),
+        missing=manifest.get("not_available", ()),
     )
 
 
-def _describe_section(study: Study, result: StudyResult) -> dict[str, Any]:
+def _describe_runs(manifest: dict[str, Any]) -> str:
+    counts = f"{len(manifest['datasets'])} data sets, {len(manifest['rankers'])} rankers."
+    return f"{counts} Brackets hold 95 % intervals over questions."
+
+
+def _describe_section(study: Described, result: StudyResult) -> dict[str, Any]:
     return {
         "name": study.name,
         "title": study.title,

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from deepera_graph.bioasq.answer import TypedAnswer
-from deepera_graph.bioasq.journal import Journal
 from deepera_graph.bioasq.questions import Question, parse_question
+from deepera_graph.jobs.journal import Journal
 from deepera_graph.usage import Usage
 
 _OF_NO_EFFECT = ("budget", "max_concurrency", "fallback")  # on an answer that is there

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from langchain_deepera.compressor import DeepEraCompressor
     from langchain_deepera.models import EvidenceCrossEncoder, EvidenceEmbeddings
+    from langchain_deepera.papers import PaperRetriever, paper_tools
     from langchain_deepera.retriever import DeepEraRetriever
     from langchain_deepera.scorers import ScorerCompressor
     from langchain_deepera.tool import create_evidence_tool, create_multihop_tool
@@ -15,9 +16,11 @@ _HOME = {
     "DeepEraRetriever": "retriever",
     "EvidenceCrossEncoder": "models",
     "EvidenceEmbeddings": "models",
+    "PaperRetriever": "papers",
     "ScorerCompressor": "scorers",
     "create_evidence_tool": "tool",
     "create_multihop_tool": "tool",
+    "paper_tools": "papers",
 }
 
 __all__ = [
@@ -25,9 +28,11 @@ __all__ = [
     "DeepEraRetriever",
     "EvidenceCrossEncoder",
     "EvidenceEmbeddings",
+    "PaperRetriever",
     "ScorerCompressor",
     "create_evidence_tool",
     "create_multihop_tool",
+    "paper_tools",
 ]
 
 

@@ -16,7 +16,7 @@ Entry = dict[str, Any]
 
 
 class Journal:
-    """A file beside a submission, with a line for each question; it is only added to.
+    """A file beside a result, with a line for each question; it is only added to.
 
     Its first line says what made the others, which each have the `id` of their question; the last
     one of a question counts. A line that a kill cut off is dropped.

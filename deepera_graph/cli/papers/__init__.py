@@ -1,0 +1,1 @@
+"""`deepera papers`: a base of papers, and searching it."""

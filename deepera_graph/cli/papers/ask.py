@@ -1,0 +1,155 @@
+"""`deepera papers ask`: the papers that a question asks for, with reasons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from deepera_graph.cli import options
+from deepera_graph.cli.console import OK, SOME_FAILED, from_thread, progress_bar, say, write_bytes
+from deepera_graph.cli.options import opt
+from deepera_graph.cli.papers.base import BaseOptions, ScopeOptions, open_base, to_scope
+from deepera_graph.errors import BackendError, SettingsError
+
+if TYPE_CHECKING:
+    from deepera_graph.papers.agent.found import Found
+    from deepera_graph.papers.agent.graph import PaperSearch
+    from deepera_graph.papers.scope import Scope
+
+_how = partial(opt, panel="How is searched")
+_K = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundOptions:
+    """What is written."""
+
+    k: int | None = opt("Most papers shown.", "-k", metavar="N", least=1, shown="20")
+    format: Literal["text", "json", "csv", "bibtex", "ris", "mermaid"] = opt(
+        "How it is written; [b]mermaid[/b] is the search as a tree.", default="text"
+    )
+    picture: Path | None = opt("Also draw the search as a tree, SVG.", metavar="FILE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StyleOptions:
+    """Who plans, and how far it goes."""
+
+    style: Literal["rules", "sparse", "dense", "hybrid", "pasa", "spar", "scout"] | None = _how(
+        "Who plans. [b]rules[/b]: labels and papers like the best, no key. [b]sparse[/b], "
+        "[b]dense[/b], [b]hybrid[/b]: one search. With --model [b]pasa[/b], [b]spar[/b] or "
+        "[b]scout[/b]: in the style of PaSa, SPAR or PaperScout.",
+        metavar="NAME",
+        shown="scout with --model, else rules",
+    )
+    selector: Literal["local", "rules", "llm"] | None = _how(
+        "Who says what breaks a limit. [b]local[/b]: by vectors of sentences. [b]rules[/b]: by "
+        "words. [b]llm[/b]: the chat model.",
+        metavar="NAME",
+        shown="llm with --model, else local",
+    )
+    max_steps: int | None = _how("Most rounds.", metavar="N", least=1, shown="6")
+    max_actions: int | None = _how(
+        "Most calls of the base: searches, references, citations.",
+        metavar="N",
+        least=1,
+        shown="40",
+    )
+    max_papers: int | None = _how("Most papers looked at.", metavar="N", least=1, shown="1000")
+
+
+def ask(
+    question: Annotated[
+        str,
+        typer.Argument(
+            metavar="QUESTION", help="What is looked for, with its limits in words, in quotes."
+        ),
+    ],
+    *,
+    where: BaseOptions,
+    found: FoundOptions,
+    style: StyleOptions,
+    limits: ScopeOptions,
+    chat: options.ChatOptions,
+    budget: options.BudgetOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Search for papers in several steps, and say of each why it is there."""
+    _check(found, style, chat, output)
+    scope = to_scope(limits)
+    with open_base(where) as base:
+        search = _open_search(base, style, chat, budget)
+        result = _follow(search, question, scope, quiet=output.quiet)
+    if result.stopped == "plan_failed" and not result.actions:
+        raise BackendError(result.problems[-1])
+    form = "json" if output.as_json else found.format
+    text = result.export(form, k=found.k) if form != "text" else _text(result, found, output)
+    write_bytes(f"{text.rstrip()}\n".encode("utf-8", "backslashreplace"))
+    if found.picture is not None:
+        found.picture.write_text(result.draw(), encoding="utf-8")
+    if form != "text":
+        for problem in result.problems:
+            say(problem)
+    raise typer.Exit(SOME_FAILED if result.has_failed else OK)
+
+
+def _check(
+    found: FoundOptions,
+    style: StyleOptions,
+    chat: options.ChatOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Raise `SettingsError` for options that do not go together, before anything is loaded."""
+    if not chat.model:
+        if style.style in ("pasa", "spar", "scout"):
+            raise SettingsError(f"--style {style.style} needs --model; --style rules needs no key")
+        if style.selector == "llm":
+            raise SettingsError("--selector llm needs --model")
+    if output.as_json and found.format not in ("text", "json"):
+        raise SettingsError(f"give --json or --format {found.format}, not both")
+    if found.picture is not None and not found.picture.absolute().parent.is_dir():
+        raise SettingsError(f"--picture: {str(found.picture)!r} cannot be written")
+
+
+def _open_search(
+    base: Any, style: StyleOptions, chat: options.ChatOptions, budget: options.BudgetOptions
+) -> PaperSearch:
+    from deepera_graph.papers.agent.graph import PaperSearch
+
+    planner = None
+    if chat.model:
+        from deepera_graph.cli.opening import chat_backend
+
+        planner = chat_backend(chat)
+    settings = options.given(style)
+    for name in ("style", "selector"):
+        settings.pop(name, None)
+    if chat.max_concurrency is not None:
+        settings["max_concurrency"] = chat.max_concurrency
+    if options.given(budget):
+        settings["budget"] = options.given(budget)
+    return PaperSearch(
+        base, planner=planner, style=style.style, selector=style.selector, **settings
+    )
+
+
+def _follow(search: PaperSearch, question: str, scope: Scope, *, quiet: bool) -> Found:
+    """Search, and show on a bar what is being done."""
+    n_calls = 0
+    result: Any = None
+    with progress_bar("searching", total=search.settings.max_actions, hidden=quiet) as bar:
+        for event in from_thread(search.stream(question, scope=scope)):
+            if event["event"] == "called":
+                n_calls += 1
+                bar.move(to=n_calls, count=n_calls)
+            elif event["event"] == "result":
+                result = event["result"]
+    return result  # type: ignore[no-any-return]  # the last event has it
+
+
+def _text(result: Found, found: FoundOptions, output: options.OutputOptions) -> str:
+    return result.to_text(k=found.k or _K, closing=not output.quiet)

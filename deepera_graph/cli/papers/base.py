@@ -1,0 +1,339 @@
+"""`deepera papers build`, `search`, `show`, `cite` and `serve`: a base of papers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from deepera_graph.cli import options
+from deepera_graph.cli.console import (
+    MOST_TOLD,
+    OK,
+    SOME_FAILED,
+    count,
+    progress_bar,
+    say,
+    tell,
+)
+from deepera_graph.cli.options import opt, split_names
+from deepera_graph.errors import SettingsError
+
+if TYPE_CHECKING:
+    from deepera_graph.papers import Paper, PaperBase, Scope
+    from deepera_graph.papers.building import BuildReport
+
+_WIDTH = 96
+_scope = partial(opt, panel="What may be found")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaseOptions:
+    """Which base."""
+
+    base: str = opt(
+        "File of the base, or the address of one that `deepera papers serve` offers.",
+        "--base",
+        "-b",
+        metavar="FILE|URL",
+        needed=True,
+    )
+    embeddings: str | None = opt(
+        "Embeddings the base was built with, unless these are [b]local[/b]; see `deepera index "
+        "--help`.",
+        metavar="NAME",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScopeOptions:
+    """Limits that hold in everything that is shown."""
+
+    year_from: int | None = _scope("Earliest year, inclusive.", metavar="YEAR")
+    year_to: int | None = _scope("Latest year, inclusive.", metavar="YEAR")
+    venues: str | None = _scope("Papers of these venues alone.", metavar="NAME,NAME")
+    not_venues: str | None = _scope("No papers of these venues.", metavar="NAME,NAME")
+    hide: str | None = _scope("Papers that are not to be seen, by id.", metavar="ID,ID")
+    as_of: str | None = _scope(
+        "Nothing later than this day, month or year, e.g. 2021-08.", metavar="DATE"
+    )
+    undated: Literal["keep", "drop"] | None = _scope(
+        "Under a limit, [b]keep[/b] papers without a date, or [b]drop[/b] them.",
+        metavar="WHAT",
+        shown="keep",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageOptions:
+    """How much is shown."""
+
+    k: int = opt("Most papers shown.", "-k", metavar="N", default=20, least=1)
+    offset: int = opt(
+        "How many of the first to leave out, for the next page.", metavar="N", default=0, least=0
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildOptions:
+    """How a base is built."""
+
+    base: Path = opt("File of the base.", "--base", "-b", metavar="FILE", needed=True)
+    form: str | None = opt(
+        "Form of the files: [b]jsonl[/b], [b]s2[/b] (Semantic Scholar, S2ORC), [b]openalex[/b], "
+        "[b]arxiv[/b], [b]acl[/b] (XML) or [b]bibtex[/b].",
+        metavar="NAME",
+        shown="what they look like",
+    )
+    embeddings: str | None = opt(
+        "Search by meaning, too: [b]local[/b] for those of the local judge, about 25 papers a "
+        "second and core; others as for `deepera index`.",
+        metavar="NAME",
+        shown="those the base has; a new one is searched by words",
+    )
+    vectors: Path | None = opt(
+        "A .npy file of vectors that --embeddings made before, row i of record i of the one file; "
+        "int8 will do.",
+        metavar="FILE",
+    )
+    merge: Literal["ids", "titles", "none"] = opt(
+        "When two records are one paper: they share an id ([b]ids[/b]), or also a title with "
+        "nothing against it ([b]titles[/b]), or never ([b]none[/b]).",
+        metavar="HOW",
+        default="ids",
+    )
+    overwrite: bool = opt("Replace a base that is there.", default=False)
+
+
+def build(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILES", help="Files of papers; .gz is read, too.")
+    ],
+    *,
+    how: BuildOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Make a base of files of papers, or add them to one."""
+    from deepera_graph.papers import PaperBase
+
+    embeddings = _find_embeddings(how.embeddings)
+    with progress_bar("reading", hidden=output.quiet) as bar:
+
+        def watch(what: str, done: int, of: int | None) -> None:
+            bar.move(to=done if of else None, total=of, count=done)
+            if what == "embedding" and done == of:
+                bar.move(to=of, total=of, count=done)
+
+        with PaperBase.build(
+            how.base,
+            list(files),
+            form=how.form,  # type: ignore[arg-type]  # checked there
+            embeddings=embeddings,
+            vectors=how.vectors,
+            merge=how.merge,
+            overwrite=how.overwrite,
+            on_progress=watch,
+        ) as made:
+            report = made.report
+    for line in report.told[:MOST_TOLD]:
+        say(line)
+    if len(report.told) > MOST_TOLD:
+        say(f"{len(report.told) - MOST_TOLD} more; --json has the first of each kind")
+    tell(output, {"base": str(how.base), **report.to_dict()}, lambda: _describe(report, how.base))
+    raise typer.Exit(SOME_FAILED if report.problems else OK)
+
+
+def search(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Any text, in quotes.")],
+    *,
+    where: BaseOptions,
+    mode: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="[b]sparse[/b]: by words. [b]dense[/b]: by meaning. [b]hybrid[/b]: both.",
+            show_default="hybrid if the base has vectors, else sparse",
+        ),
+    ] = None,
+    page: PageOptions,
+    limits: ScopeOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Find papers, best first."""
+    with open_base(where) as base:
+        hits = base.search(
+            query,
+            mode=mode,  # type: ignore[arg-type]  # checked there
+            k=page.k,
+            scope=to_scope(limits),
+            offset=page.offset,
+        )
+    if hits.status == "no_words" and not output.quiet:
+        say("the query has no word to search for")
+    lines = [f"{one.rank:>4}  {_line(one.paper)}" for one in hits] or ["nothing found"]
+    tell(output, hits.to_dict(), lambda: "\n".join(lines))
+
+
+def show(
+    paper: Annotated[
+        str | None,
+        typer.Argument(metavar="[PAPER]", help="An id of any kind, or a title; all if left out."),
+    ] = None,
+    *,
+    where: BaseOptions,
+    limits: ScopeOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Show a paper, or what the base holds."""
+    with open_base(where) as base:
+        if paper is None:
+            about = base.describe()
+            tell(output, about, lambda: _describe_base(about))
+            return
+        found = _find(base, paper, to_scope(limits))
+    tell(output, found.to_dict(), lambda: _describe_paper(found))
+
+
+def cite(
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="An id of any kind, or a title.")],
+    *,
+    where: BaseOptions,
+    page: PageOptions,
+    limits: ScopeOptions,
+    output: options.OutputOptions,
+) -> None:
+    """List what a paper cites, and what cites it."""
+    scope = to_scope(limits)
+    with open_base(where) as base:
+        found = _find(base, paper, scope)
+        ways = {
+            "references": base.references(found.id, k=page.k, scope=scope, offset=page.offset),
+            "citations": base.citations(found.id, k=page.k, scope=scope, offset=page.offset),
+        }
+    lines = [_line(found)]
+    for way, what in (("references", "cites"), ("citations", "is cited by")):
+        outside = f" and {ways[way].outside} outside the base" if ways[way].outside else ""
+        lines.append(f"\n{what} {count(ways[way].total, 'paper')}{outside}")
+        lines += [f"  {_line(one)}" for one in ways[way]]
+    plain = {"paper": found.to_dict(), **{way: one.to_dict() for way, one in ways.items()}}
+    tell(output, plain, lambda: "\n".join(lines))
+
+
+def serve(
+    *,
+    where: BaseOptions,
+    host: Annotated[
+        str, typer.Option(metavar="HOST", help="Address to listen at; 0.0.0.0 for all.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="PORT", help="Port to listen at.", min=0)] = 8080,
+) -> None:
+    """Answer for a base over HTTP, until interrupted."""
+    from deepera_graph.papers.rest import serve as answer
+
+    with open_base(where) as base:
+        say(f"answering for {base.place} at http://{host}:{port}, described at /docs")
+        answer(base, host=host, port=port)
+
+
+@contextmanager
+def open_base(where: BaseOptions) -> Iterator[PaperBase]:
+    """Open the base of a command, and close it in the end."""
+    from deepera_graph.papers import PaperBase
+
+    if where.base.startswith(("http://", "https://")):
+        if where.embeddings:
+            raise SettingsError("--embeddings goes with a file; a server has its own")
+        base = PaperBase.connect(where.base)
+    else:
+        base = PaperBase.open(where.base, embeddings=_find_embeddings(where.embeddings))
+    with base:
+        yield base
+
+
+def _find_embeddings(name: str | None) -> Any:
+    if name in (None, "local"):
+        return name
+    from deepera_graph.cli.opening import find_embeddings
+
+    return find_embeddings(name)
+
+
+def to_scope(limits: ScopeOptions) -> Scope:
+    """Return the limits that were given."""
+    from deepera_graph.papers import Scope
+
+    def names(option: str, text: str | None) -> tuple[str, ...]:
+        return split_names(option, text) if text else ()
+
+    return Scope(
+        year_from=limits.year_from,
+        year_to=limits.year_to,
+        venues=names("--venues", limits.venues),
+        not_venues=names("--not-venues", limits.not_venues),
+        hide=names("--hide", limits.hide),
+        as_of=limits.as_of or "",
+        undated=limits.undated or "keep",
+    )
+
+
+def _find(base: PaperBase, given: str, scope: Scope) -> Paper:
+    """Return the paper with an id, or else with a title."""
+    found = base.get(given, scope=scope) or base.title(given, scope=scope).paper
+    if found is None:
+        raise SettingsError(f"no paper in {base.place} has the id or the title {given!r:.80}")
+    return found
+
+
+def _line(paper: Paper) -> str:
+    about = ", ".join(filter(None, [paper.venue, str(paper.year or "")]))
+    room = _WIDTH - len(paper.id) - len(about)
+    title = paper.title if len(paper.title) <= room else f"{paper.title[: max(room, 20)]}…"
+    return f"{paper.id}  {title}" + (f" ({about})" if about else "")
+
+
+def _describe_paper(paper: Paper) -> str:
+    fields = {
+        "authors": ", ".join(paper.authors),
+        "date": paper.date or str(paper.year or ""),
+        "venue": paper.venue,
+        "doi": paper.doi,
+        "arXiv": paper.arxiv,
+        "url": paper.url,
+    }
+    lines = [f"{paper.id}  {paper.title}"]
+    lines += [f"{name}: {value}" for name, value in fields.items() if value]
+    return "\n".join([*lines, *(["", paper.abstract] if paper.abstract else [])])
+
+
+def _describe_base(about: dict[str, Any]) -> str:
+    first, last = about["years"]
+    lines = [
+        f"{count(about['papers'], 'paper')}, {about['with_abstract']} with abstract, "
+        f"{about['vectors']} with vector",
+        f"years {first} to {last}, {about['without_year']} without; "
+        f"{count(about['venues'], 'venue')}",
+        f"{count(about['references'], 'reference')}, {about['references_outside']} of them to "
+        "papers outside",
+    ]
+    lines += [f"from {name}" for name in about["sources"]]
+    lines += [f"not read to its end: {name}; build again" for name in about["unfinished"]]
+    return "\n".join(lines)
+
+
+def _describe(report: BuildReport, base: Path) -> str:
+    counts = {
+        "added": report.added,
+        "updated": report.updated,
+        "merged with others": report.merged,
+        "there before": report.unchanged,
+        "embedded": report.embedded,
+    }
+    done = ", ".join(f"{n} {what}" for what, n in counts.items() if n) or "nothing new"
+    lines = [f"{count(report.papers, 'paper')} in {base}: {done}"]
+    lines += [f"  {n:>9} {kind.replace('_', ' ')}" for kind, n in report.problems.items()]
+    return "\n".join(lines)

@@ -1,0 +1,335 @@
+"""What a search for papers brings: the ranked papers with reasons, the trace, and other forms."""
+
+import csv
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from typing import Any, Literal, get_args
+
+from deepera_graph.chat.parsing import sanitize_line
+from deepera_graph.citation import Citation
+from deepera_graph.errors import SettingsError
+from deepera_graph.export import write_bibtex
+from deepera_graph.papers.agent.constraints import Limits
+from deepera_graph.papers.agent.state import ActionRecord, FoundBy, PaperRecord, StopReason
+from deepera_graph.papers.agent.steps import order
+from deepera_graph.papers.agent.trace import draw_mermaid, draw_svg
+from deepera_graph.papers.paper import Paper
+from deepera_graph.settings import suggest_value
+from deepera_graph.usage import Usage
+
+FoundFormat = Literal["text", "json", "csv", "bibtex", "ris", "mermaid"]
+_COLUMNS = (
+    "rank", "id", "title", "authors", "year", "venue", "doi", "url", "score", "verdict", "reason",
+    "quote", "found_by",
+)  # fmt: skip
+_SHOWN, _SHOWN_OUT = 20, 5
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPaper:
+    """A paper that was found, and why it is in or out.
+
+    Attributes:
+        paper: The paper.
+        rank: From 1; 0 for what is left out.
+        score: The selector's, in [0, 1], or None.
+        verdict: ``in``, ``out`` (it breaks a limit) or ``unjudged``.
+        reason: Why, in a sentence.
+        quote: The words of title or abstract that show it.
+        against: The limit that it breaks, or empty.
+        found_by: The calls that found it, in order, with its rank in each.
+    """
+
+    paper: Paper
+    rank: int
+    score: float | None
+    verdict: str
+    reason: str
+    quote: str
+    against: str
+    found_by: tuple[FoundBy, ...]
+
+    @property
+    def id(self) -> str:
+        """Of the paper."""
+        return self.paper.id
+
+    @property
+    def citation(self) -> Citation:
+        """How it is cited."""
+        one = self.paper
+        return Citation(
+            id=one.id,
+            title=one.title,
+            authors=one.authors,
+            year=str(one.year or ""),
+            venue=one.venue,
+            doi=one.doi,
+            url=one.url or (f"https://arxiv.org/abs/{one.arxiv}" if one.arxiv else ""),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "rank": self.rank,
+            "score": self.score,
+            "verdict": self.verdict,
+            "reason": self.reason,
+            "quote": self.quote,
+            "against": self.against,
+            "found_by": [{"call": one["call"], "rank": one["rank"]} for one in self.found_by],
+            "paper": self.paper.to_dict(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The papers that a question asks for, and how they were found.
+
+    Attributes:
+        question: What was asked.
+        limits: As they were read.
+        papers: Best first.
+        left_out: What breaks a limit, with the limit.
+        actions: Every call of the base with its yield, in order.
+        stopped: ``complete``, ``max_steps``, ``max_actions``, ``max_papers``, ``no_gain``,
+            ``plan_failed`` or ``budget``.
+        problems: All that went wrong on the way, in words.
+        usage: Calls and tokens by role.
+        seconds: How long it took; of a resumed search what was done now.
+        manifest: Who planned and selected, with which settings, scope and versions.
+    """
+
+    question: str
+    limits: Limits
+    papers: tuple[FoundPaper, ...]
+    left_out: tuple[FoundPaper, ...]
+    actions: tuple[ActionRecord, ...]
+    stopped: StopReason
+    problems: tuple[str, ...]
+    usage: Mapping[str, Usage]
+    seconds: float
+    manifest: Mapping[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        state: Mapping[str, Any],
+        *,
+        usage: Mapping[str, Usage],
+        seconds: float,
+        manifest: Mapping[str, Any],
+    ) -> "Found":
+        """Return what a finished state holds."""
+        pool: Mapping[str, PaperRecord] = state["pool"]
+        ranking: Sequence[str] = state["ranking"]
+        kept = set(ranking)
+        out = [id for id in order(pool) if id not in kept]
+        return cls(
+            question=state["question"],
+            limits=Limits.from_dict(state["limits"]),
+            papers=tuple(_paper(pool[id], rank) for rank, id in enumerate(ranking, 1)),
+            left_out=tuple(_paper(pool[id], 0) for id in out),
+            actions=tuple(state["actions"]),
+            stopped=state["stopped"],
+            problems=tuple(state["problems"]),
+            usage=usage,
+            seconds=seconds,
+            manifest=manifest,
+        )
+
+    @property
+    def ids(self) -> list[str]:
+        """Of the papers, best first."""
+        return [one.id for one in self.papers]
+
+    @property
+    def total_usage(self) -> Usage:
+        """Calls and tokens of all roles."""
+        return sum(self.usage.values(), Usage())
+
+    @property
+    def steps(self) -> int:
+        """Rounds in which something was called."""
+        return len({one["step"] for one in self.actions})
+
+    @property
+    def n_seen(self) -> int:
+        """How many papers came into the pool."""
+        return len(self.papers) + len(self.left_out)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a call, a plan or a judgement failed on the way."""
+        failed = any(one["status"] == "failed" for one in self.actions)
+        return failed or self.stopped in ("plan_failed", "budget") or self._has_unjudged
+
+    @property
+    def _has_unjudged(self) -> bool:
+        return any(one.reason.startswith("not judged") for one in self.papers)
+
+    def draw(self) -> str:
+        """Return the search as a tree, an SVG picture."""
+        return draw_svg(self.question, self.actions)
+
+    def found_first_by(self) -> dict[str, str]:
+        """Return for each paper the call that found it first (provenance)."""
+        return {one.id: one.found_by[0]["call"] for one in (*self.papers, *self.left_out)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, as ``deepera papers ask --json`` writes it."""
+        return {
+            "question": self.question,
+            "limits": self.limits.to_dict(),
+            "papers": [one.to_dict() for one in self.papers],
+            "left_out": [one.to_dict() for one in self.left_out],
+            "actions": [dict(one) for one in self.actions],
+            "stopped": self.stopped,
+            "problems": list(self.problems),
+            "usage": {name: used.record() for name, used in self.usage.items()},
+            "seconds": self.seconds,
+            "manifest": dict(self.manifest),
+        }
+
+    def export(self, format: FoundFormat = "text", *, k: int | None = None) -> str:
+        """Return it as text in a form that a reader or another program takes.
+
+        Args:
+            format: ``text``, ``json``, ``csv``, ``bibtex``, ``ris``, or ``mermaid``: the search
+                as a tree.
+            k: Most papers; None: all, of ``text`` the first 20.
+
+        Raises:
+            SettingsError: There is no such format, or *k* is below 1.
+        """
+        known = get_args(FoundFormat)
+        if format not in known:
+            hint = suggest_value(str(format), known)
+            raise SettingsError(f"format must be one of {', '.join(known)}, got {format!r}{hint}")
+        if k is not None and k < 1:
+            raise SettingsError(f"k must be >= 1, got {k!r}")
+        return _FORMS[format](self, k)
+
+    def _to_json(self, k: int | None) -> str:
+        plain = {**self.to_dict(), "papers": [one.to_dict() for one in self.papers[:k]]}
+        return json.dumps(plain, ensure_ascii=False, indent=2) + "\n"
+
+    def to_text(self, *, k: int = _SHOWN, closing: bool = True) -> str:
+        """Return the first *k* papers for a reader, with reasons, and what was left out."""
+        lines = [sanitize_line(self.question), *_limit_line(self.limits), ""]
+        for one in self.papers[:k]:
+            lines += _paper_lines(one, f"{one.rank:>3}.")
+        if not self.papers:
+            lines.append("no paper was found")
+        if len(self.papers) > k:
+            lines.append(f"     ... and {len(self.papers) - k} more")
+        if self.left_out:
+            lines += ["", "left out:"]
+            for one in self.left_out[:_SHOWN_OUT]:
+                lines += _paper_lines(one, "   -")
+            if len(self.left_out) > _SHOWN_OUT:
+                lines.append(f"     ... and {len(self.left_out) - _SHOWN_OUT} more")
+        lines += [f"note: {sanitize_line(one)}" for one in self.problems]
+        return "\n".join([*lines, *(["", self._closing_line()] if closing else [])])
+
+    def _closing_line(self) -> str:
+        used = self.total_usage
+        paid = f", {used.calls} model calls, {used.tokens} tokens" if used.calls else ""
+        calls = "1 call" if len(self.actions) == 1 else f"{len(self.actions)} calls"
+        return (
+            f"{len(self.papers)} papers, {len(self.left_out)} left out; {calls} in {self.steps} "
+            f"rounds ({self.stopped.replace('_', ' ')}){paid}, {self.seconds:.1f} s"
+        )
+
+
+def _paper(one: PaperRecord, rank: int) -> FoundPaper:
+    return FoundPaper(
+        paper=Paper.from_dict(one["paper"]),
+        rank=rank,
+        score=one["score"],
+        verdict=one["verdict"],
+        reason=one["reason"],
+        quote=one["quote"],
+        against=one["against"],
+        found_by=tuple(one["found_by"]),
+    )
+
+
+def _limit_line(limits: Limits) -> list[str]:
+    plain = limits.to_dict()
+    said = [
+        f"{name.replace('_', ' ')} {_listed(value)}"
+        for name, value in plain.items()
+        if name not in ("question", "topic", "notes")
+    ]
+    return [f"limits: {'; '.join(said)}"] if said else []
+
+
+def _listed(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _paper_lines(one: FoundPaper, head: str) -> list[str]:
+    score = "" if one.score is None else f"{one.score:.2f}  "
+    calls = ", ".join(each["call"] for each in one.found_by)
+    lines = [f"{head} {score}[{one.id}] {sanitize_line(str(one.citation))}"]
+    if one.quote:
+        lines.append(f"     “{sanitize_line(one.quote)}”")
+    reason = sanitize_line(one.reason)
+    lines.append(f"     {f'{reason}; ' if reason else ''}found by {calls}")
+    return lines
+
+
+def _note(one: FoundPaper) -> str:
+    return one.quote or one.reason
+
+
+def _to_csv(papers: Sequence[FoundPaper]) -> str:
+    out = StringIO()
+    table = csv.writer(out, lineterminator="\n")
+    table.writerow(_COLUMNS)
+    for one in papers:
+        source = one.citation
+        fields = {
+            "authors": "; ".join(source.authors),
+            "url": source.link,
+            "found_by": " ".join(each["call"] for each in one.found_by),
+        }
+        table.writerow(
+            fields.get(name, getattr(source, name, None) or getattr(one, name, None))
+            for name in _COLUMNS
+        )
+    return out.getvalue()
+
+
+def _to_ris(one: FoundPaper) -> str:
+    """Return a record of the RIS format, as reference managers read it."""
+    source = one.citation
+    rows = [
+        ("TY", "JOUR" if source.venue else "GEN"),
+        ("TI", source.title),
+        *(("AU", author) for author in source.authors),
+        ("PY", source.year),
+        ("JO", source.venue),
+        ("DO", source.doi),
+        ("UR", source.link),
+        ("AB", one.paper.abstract),
+        ("N1", _note(one)),
+        ("ID", one.id),
+    ]
+    lines = [f"{name}  - {' '.join(text.split())}" for name, text in rows if text]
+    return "\n".join([*lines, "ER  - "]) + "\n\n"
+
+
+_FORMS: Mapping[str, Callable[[Found, int | None], str]] = {
+    "text": lambda found, k: found.to_text(k=k or _SHOWN),
+    "mermaid": lambda found, k: draw_mermaid(found.question, found.actions),
+    "json": Found._to_json,
+    "csv": lambda found, k: _to_csv(found.papers[:k]),
+    "ris": lambda found, k: "".join(_to_ris(one) for one in found.papers[:k]),
+    "bibtex": lambda found, k: write_bibtex(
+        [(one.citation, _note(one)) for one in found.papers[:k]]
+    ),
+}

@@ -1,0 +1,422 @@
+"""A search for papers as a LangGraph state machine, whoever plans and whoever selects.
+
+receive -> understand -> plan -> call (a branch each) -> merge -> judge (a branch a batch) -> gather
+-> plan ... -> rank. A selector that costs no call of a model judges the best at the end alone.
+"""
+
+import json
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from hashlib import sha256
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, ensure_config
+from langgraph.graph import END, START, StateGraph
+from typing_extensions import TypedDict
+
+from deepera_graph.budget import Budget, Limiter, Meter, has_meter, with_meter
+from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.papers.agent import steps
+from deepera_graph.papers.agent.calls import acarry_out, carry_out
+from deepera_graph.papers.agent.found import Found
+from deepera_graph.papers.agent.planners import Style, make_planner
+from deepera_graph.papers.agent.roles import PaperRoles, paper_roles
+from deepera_graph.papers.agent.selector import make_selector
+from deepera_graph.papers.agent.state import (
+    LimitsRead,
+    PlanTask,
+    SearchInput,
+    SearchOutput,
+    SearchPlan,
+    SearchSettings,
+    SearchState,
+    Selected,
+)
+from deepera_graph.papers.base import PaperBase
+from deepera_graph.papers.paper import venue_key
+from deepera_graph.papers.results import SearchMode
+from deepera_graph.papers.scope import Scope, check_venues
+from deepera_graph.passages import check_question
+from deepera_graph.pipeline.call import CheckedRole, Event, RoleNode
+from deepera_graph.runner import MADE_BY, versions
+from deepera_graph.schema import Backend, RoleAnswer
+from deepera_graph.usage import Usage
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.graph.state import CompiledStateGraph
+    from langgraph.types import Durability, StateSnapshot
+
+AnswerT = TypeVar("AnswerT", bound=RoleAnswer)
+_STEPS_A_ROUND = 5  # plan, call, merge, judge, gather
+_STEPS_APART = 8
+_MODES: list[Any] = ["updates", "values"]
+_LAZY = ("local", "rules")
+
+
+class SearchKwargs(TypedDict, total=False):
+    """The settings as keyword arguments; see `SearchSettings`."""
+
+    max_steps: int
+    max_actions: int
+    max_parallel: int
+    max_papers: int
+    patience: int
+    judged: int
+    max_judged: int
+    max_concurrency: int
+    budget: Budget | Mapping[str, Any] | None
+
+
+class PaperSearch:
+    """Searches a base of papers in several steps, and says of every paper why it is there.
+
+    ``PaperSearch(PaperBase.open("nlp.papers")).search("parsing without treebanks").to_text()``
+
+    Args:
+        base: Where the papers are.
+        planner: A chat model, its name, a backend or `PaperRoles` of it; or queries that are
+            searched for in order; or a function or runnable from `PlanTask` to `SearchPlan`. None:
+            the search plans by rules.
+        style: ``rules``, the default without a planner: labels and papers like the best, no
+            key. ``sparse``, ``dense``, ``hybrid``: one search. ``pasa``, ``spar`` and, the default
+            with a planner, ``scout``: in the style of those systems.
+        selector: ``local``, ``rules``, ``llm``, or a function or runnable from `SelectTask` to
+            `Selected`; None: the chat model if there is one, else ``local``.
+        checkpointer: A LangGraph saver that keeps the state after every step; needs a
+            ``thread_id`` in the config.
+        settings: See `SearchSettings`: `max_steps`, `max_actions`, `budget` and others.
+
+    Raises:
+        SettingsError: A setting is out of range, or a style lacks its planner.
+    """
+
+    def __init__(
+        self,
+        base: PaperBase,
+        *,
+        planner: Any = None,
+        style: Style | None = None,
+        selector: Any = None,
+        checkpointer: "BaseCheckpointSaver[Any] | None" = None,
+        **settings: Unpack[SearchKwargs],
+    ) -> None:
+        self.base = base
+        self.settings = SearchSettings.of(settings)
+        roles = _roles_of(planner)
+        self.style: Style = style or ("rules" if planner is None else "scout")
+        if self.style in ("dense", "hybrid") and not base.has_vectors:
+            raise SettingsError(
+                f"style {self.style!r} needs vectors, and {base.place!r} has none; "
+                "deepera papers build --embeddings local makes them"
+            )
+        self.planner = make_planner(self.style, None if roles else planner, roles)
+        self.selector_name, self.selector = make_selector(selector, roles)
+        self.model = roles.name if roles else ""
+        self._understand: Runnable[Any, LimitsRead] = (
+            roles.understand if roles else RunnableLambda(steps.limits_by_rules)
+        )
+        self._has_saver = checkpointer is not None
+        self._venues = base.venues()
+        self.graph = self._build(checkpointer)
+
+    def _build(
+        self, checkpointer: "BaseCheckpointSaver[Any] | None"
+    ) -> "CompiledStateGraph[SearchState, None, SearchInput, SearchOutput]":
+        chosen, limiter = self.settings, Limiter(self.settings.max_concurrency)
+        venues = self._venues
+        modes: list[SearchMode] = ["sparse"]
+        if self.base.has_vectors:
+            modes += ["dense", "hybrid"]
+        lazy = self.selector_name in _LAZY
+
+        def checked(role: Runnable[Any, Any], schema: type[AnswerT]) -> Any:
+            return CheckedRole(role, schema, limiter)
+
+        graph = StateGraph(SearchState, input_schema=SearchInput, output_schema=SearchOutput)
+        graph.add_node("receive", steps.receive)
+        graph.add_node(
+            "understand",
+            RoleNode(
+                "understand",
+                ask=partial(steps.ask_limits, venues=venues),
+                role=checked(self._understand, LimitsRead),
+                record=partial(steps.record_limits, venues=venues),
+                on_failure=partial(steps.limits_failed, venues=venues),
+                run_name=lambda state: "read the limits",
+            ),
+        )
+        graph.add_node(
+            "plan",
+            RoleNode(
+                "plan",
+                ask=partial(steps.ask_plan, settings=chosen, modes=modes),
+                role=checked(self.planner, SearchPlan),
+                record=partial(steps.record_plan, settings=chosen),
+                on_failure=partial(steps.plan_failed, settings=chosen),
+                run_name=lambda state: f"plan round {state['step'] + 1}",
+            ),
+        )
+        call = RunnableLambda(
+            partial(carry_out, base=self.base), partial(acarry_out, base=self.base), name="call"
+        )
+        graph.add_node("call", call)
+        graph.add_node("merge", partial(steps.merge, settings=chosen))
+        graph.add_node(
+            "judge",
+            RoleNode(
+                "judge",
+                ask=steps.ask_judge,
+                role=checked(self.selector, Selected),
+                record=steps.record_verdicts,
+                on_failure=steps.judge_failed,
+                run_name=lambda task: f"judge {len(task['papers'])} papers",
+            ),
+        )
+        graph.add_node("gather", partial(steps.gather, settings=chosen))
+        graph.add_node("rank", steps.rank)
+
+        how: Any = {"settings": chosen, "lazy": lazy}
+        graph.add_edge(START, "receive")
+        graph.add_edge("receive", "understand")
+        graph.add_edge("understand", "plan")
+        graph.add_conditional_edges(
+            "plan", partial(steps.after_plan, **how), ["call", "plan", "judge", "rank"]
+        )
+        graph.add_edge("call", "merge")  # waits for every branch
+        graph.add_conditional_edges("merge", partial(steps.after_merge, **how), ["judge", "gather"])
+        graph.add_edge("judge", "gather")
+        graph.add_conditional_edges(
+            "gather", partial(steps.after_gather, **how), ["plan", "judge", "rank"]
+        )
+        graph.add_edge("rank", END)
+        return graph.compile(checkpointer=checkpointer, name="DeepEra papers")
+
+    def search(
+        self,
+        question: str,
+        *,
+        scope: Scope | None = None,
+        config: RunnableConfig | None = None,
+        resume: bool = False,
+    ) -> Found:
+        """Search for the papers that a question asks for.
+
+        Args:
+            question: What is asked, with its limits in words; not blank.
+            scope: What may be seen at all; the limits of the question only narrow it.
+            config: A LangChain config: callbacks, tags, metadata; with a checkpointer the
+                ``thread_id``.
+            resume: Whether to go on with what the checkpointer has of this thread: no call that
+                was finished is made again.
+
+        Raises:
+            InputError: The question is blank, or the thread to resume is of another one.
+            SettingsError: There is no checkpointer to resume from, or the thread was begun with
+                other settings or another scope; or the base does not know a venue of the scope.
+        """
+        *_, last = self.stream(question, scope=scope, config=config, resume=resume)
+        found: Found = last["result"]
+        return found
+
+    async def asearch(
+        self,
+        question: str,
+        *,
+        scope: Scope | None = None,
+        config: RunnableConfig | None = None,
+        resume: bool = False,
+    ) -> Found:
+        """Do what `search` does, in the running loop."""
+        async for event in self.astream(question, scope=scope, config=config, resume=resume):
+            last = event
+        found: Found = last["result"]
+        return found
+
+    def stream(
+        self,
+        question: str,
+        *,
+        scope: Scope | None = None,
+        config: RunnableConfig | None = None,
+        resume: bool = False,
+    ) -> Iterator[Event]:
+        """Yield an event for all that gets done; the last one holds the result.
+
+        ``understood`` (the limits), ``planned`` (the calls of a round), ``called`` (a call and its
+        yield), ``judged`` (how many papers) and ``result``.
+        """
+        run = _Run(self, question, scope, config)
+        if resume:
+            self._check_saver()
+            run.go_on(self.graph.get_state(run.config))
+        if not run.is_over:
+            for mode, chunk in self.graph.stream(
+                run.given, run.config, stream_mode=_MODES, durability=self._durability
+            ):
+                yield from run.take(mode, chunk)
+        yield {"event": "result", "result": run.result()}
+
+    async def astream(
+        self,
+        question: str,
+        *,
+        scope: Scope | None = None,
+        config: RunnableConfig | None = None,
+        resume: bool = False,
+    ) -> AsyncIterator[Event]:
+        """Do what `stream` does, in the running loop."""
+        run = _Run(self, question, scope, config)
+        if resume:
+            self._check_saver()
+            run.go_on(await self.graph.aget_state(run.config))
+        if not run.is_over:
+            async for mode, chunk in self.graph.astream(
+                run.given, run.config, stream_mode=_MODES, durability=self._durability
+            ):
+                for event in run.take(mode, chunk):
+                    yield event
+        yield {"event": "result", "result": run.result()}
+
+    def describe(self) -> dict[str, Any]:
+        """Return who plans and selects, with which settings, as plain data."""
+        return {
+            "style": self.style,
+            "model": self.model,
+            "selector": self.selector_name,
+            "base": self.base.place,
+            "settings": self.settings.to_dict(),
+        }
+
+    def made_by(self, scope: Scope | None = None) -> str:
+        """Return 16 hex digits that name how is searched, and in what scope."""
+        plain = self.describe()
+        plain["settings"] = {
+            name: value
+            for name, value in plain["settings"].items()
+            if name not in ("budget", "max_concurrency")
+        }
+        whole = json.dumps([plain, (scope or Scope()).to_dict()], sort_keys=True)
+        return sha256(whole.encode()).hexdigest()[:16]
+
+    @property
+    def _durability(self) -> "Durability | None":
+        return "sync" if self._has_saver else None
+
+    def _check_saver(self) -> None:
+        if not self._has_saver:
+            raise SettingsError("resume=True needs a checkpointer, and this search has none")
+
+
+def _roles_of(planner: Any) -> PaperRoles | None:
+    if isinstance(planner, PaperRoles):
+        return planner
+    if isinstance(planner, str | BaseChatModel | Backend):
+        return paper_roles(planner)
+    return None
+
+
+class _Run:
+    """One question on its way through the graph."""
+
+    def __init__(
+        self,
+        search: PaperSearch,
+        question: str,
+        scope: Scope | None,
+        config: RunnableConfig | None,
+    ) -> None:
+        check_question(question, ())
+        self._search, self._question, self._scope = search, question, scope or Scope()
+        check_venues(self._scope, {venue_key(one): one for one in search._venues})
+        self._started = perf_counter()
+        self._state: Mapping[str, Any] = {}
+        self._told: set[str] = set()
+        self.is_over = False
+        self.given: SearchInput | None = {"question": question, "scope": self._scope.to_dict()}
+        self.config = self._configured(config)
+
+    def _configured(self, config: RunnableConfig | None) -> RunnableConfig:
+        """Return the config of the run: its budget, and room for all its steps."""
+        search, given = self._search, ensure_config(config)
+        if not has_meter(given):
+            given = with_meter(given, Meter(search.settings.limits))
+        given["run_name"] = given.get("run_name") or "DeepEra papers"
+        most = _STEPS_A_ROUND * search.settings.max_steps + _STEPS_APART
+        given["recursion_limit"] = max(given["recursion_limit"], most)
+        given["max_concurrency"] = (
+            given.get("max_concurrency") or search.settings.max_concurrency
+        ) + 1
+        if search._has_saver:
+            made = {MADE_BY: search.made_by(self._scope)}
+            given["metadata"] = {**(given.get("metadata") or {}), **made}
+        return given
+
+    def go_on(self, saved: "StateSnapshot") -> None:
+        """Take up what a thread holds; nothing is begun anew."""
+        if "step" not in saved.values:
+            return
+        before = saved.values.get("question")
+        if before != self._question:
+            raise InputError(
+                f"the thread to resume is of another question: {before!r:.80}, "
+                f"not {self._question!r:.80}"
+            )
+        by = self._search.made_by(self._scope)
+        if (saved.metadata or {}).get(MADE_BY, by) != by:
+            raise SettingsError(
+                "the thread to resume was begun with other settings or another scope; take another "
+                "thread_id, or the search as it was"
+            )
+        self.given, self._state = None, saved.values
+        self.is_over = not saved.next
+
+    def take(self, mode: str, chunk: Any) -> Iterable[Event]:
+        """Note a chunk of the stream, and yield what it has to say."""
+        if mode == "values":
+            self._state = chunk
+            return
+        for node, update in chunk.items():
+            yield from _events(node, update or {})
+
+    def result(self) -> Found:
+        """Return what was found, once the stream has ended."""
+        state = self._state
+        if not state.get("stopped"):
+            raise RuntimeError("the graph ended without a reason")
+        return Found.of(
+            state,
+            usage={name: Usage.of(used) for name, used in state["usage"].items()},
+            seconds=perf_counter() - self._started,
+            manifest={
+                **self._search.describe(),
+                "scope": self._scope.to_dict(),
+                "searched": state["searched"],
+                "versions": dict(versions()),
+            },
+        )
+
+
+def _events(node: str, update: Mapping[str, Any]) -> Iterator[Event]:
+    """Yield what a node has to say."""
+    if node == "understand":
+        yield {"event": "understood", "limits": update["limits"]}
+    if node == "plan":
+        opened: Sequence[Mapping[str, Any]] = update.get("actions") or ()
+        yield {
+            "event": "planned",
+            "step": update["step"],
+            "actions": [{name: one[name] for name in ("id", "tool", "text")} for one in opened],
+            "thought": update.get("thought", ""),
+            "stopped": update.get("stopped", ""),
+        }
+    if node == "merge":
+        for one in update["actions"]:
+            yield {"event": "called", **one}
+    if node == "judge":
+        yield {"event": "judged", "papers": len(update.get("pool") or ())}
+
+
+__all__ = ["PaperSearch", "PlanTask", "SearchPlan"]

@@ -1,0 +1,196 @@
+"""Who judges the papers that were found: marks, scores, and the sentence that says why.
+
+A selector orders and marks. It takes out only what breaks a limit; a paper that it cannot judge
+stays, marked as unjudged, at the place its searches gave it.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from numpy.typing import NDArray
+
+from deepera_graph.errors import SettingsError
+from deepera_graph.papers.agent.constraints import Limits
+from deepera_graph.papers.agent.roles import PaperRoles
+from deepera_graph.papers.agent.state import PaperSeen, PaperVerdict, Selected, SelectTask
+from deepera_graph.text.words import split_sentences, stems
+from deepera_graph.usage import Usage
+
+AGAINST = 0.40  # cosine of a sentence and an excluded phrase from which on the paper breaks it
+DOUBTFUL, MOST_DOUBT = 0.25, 0.4  # below that cosine there is no doubt; what it takes at most
+_DENIES = re.compile(
+    r"\b(?:no|not|never|without|unlike|nor|neither|instead|rather than|free of|beyond|except"
+    r"|avoid(?:s|ed|ing)?|cannot|lacks?)\b|n't\b",
+    re.IGNORECASE,
+)
+_COMPARES = re.compile(
+    r"\b(?:than|ahead of|above|below|versus|vs|compar\w*|outperform\w*|baselines?|stronger"
+    r"|superior|inferior|difference)\b",
+    re.IGNORECASE,
+)
+Floats = NDArray[np.float32]
+
+
+def make_selector(
+    selector: Any, roles: PaperRoles | None
+) -> tuple[str, Runnable[SelectTask, Selected]]:
+    """Return a selector and its name.
+
+    Args:
+        selector: ``local``: by vectors of sentences, no key; ``rules``: by words, nothing to load;
+            ``llm``: the chat model; or a runnable or function of `SelectTask`. None: the chat
+            model if there is one, else ``local``.
+        roles: Those of a chat model, or None.
+
+    Raises:
+        SettingsError: There is no such selector, or no chat model for it.
+    """
+    name = selector if isinstance(selector, str) else "own"
+    if selector is None:
+        name = "local" if roles is None else "llm"
+    if name == "llm":
+        if roles is None:
+            raise SettingsError("selector 'llm' needs a chat model")
+        return name, roles.judge
+    if name in ("local", "rules"):
+        return name, RunnableLambda(select_locally if name == "local" else select_by_words)
+    if isinstance(selector, Runnable):
+        return name, selector
+    if callable(selector):
+        return name, RunnableLambda(selector)
+    raise SettingsError(
+        f"selector must be local, rules, llm, a function or a runnable, got {selector!r:.80}"
+    )
+
+
+def select_locally(task: SelectTask, config: RunnableConfig | None = None) -> Selected:
+    """Mark by vectors of sentences: what is like an excluded phrase, and what answers best.
+
+    A paper breaks an exclusion if a sentence that neither denies nor compares is as near to the
+    excluded phrase as `AGAINST`, or names it. Scores are left to the searches.
+    """
+    limits = Limits.from_dict(task["limits"])
+    split = [_sentences(one) for one in task["papers"]]
+    vectors = _embed([limits.topic, *limits.exclude, *(text for each in split for text in each)])
+    asked, excluded = vectors[0], vectors[1 : 1 + len(limits.exclude)]
+    verdicts, place = [], 1 + len(limits.exclude)
+    for one, sentences in zip(task["papers"], split, strict=True):
+        own = vectors[place : place + len(sentences)]
+        place += len(sentences)
+        verdicts.append(
+            _against(one, sentences, own @ excluded.T, limits)
+            or _why(one, sentences, [float(each) for each in own @ asked], own @ excluded.T)
+        )
+    return Selected(papers=verdicts, usage=Usage())
+
+
+def select_by_words(task: SelectTask, config: RunnableConfig | None = None) -> Selected:
+    """Mark by words alone: what names an excluded thing in a sentence that does not deny it."""
+    limits = Limits.from_dict(task["limits"])
+    asked = set(stems(limits.topic))
+    verdicts = []
+    for one in task["papers"]:
+        sentences = _sentences(one)
+        none = np.zeros((len(sentences), len(limits.exclude)), dtype=np.float32)
+        nearness = [len(asked & set(stems(text))) / (len(asked) or 1) for text in sentences]
+        verdicts.append(_against(one, sentences, none, limits) or _why(one, sentences, nearness))
+    return Selected(papers=verdicts, usage=Usage())
+
+
+def breaks_by_facts(paper: Mapping[str, Any], limits: Limits) -> str:
+    """Return the limit that year or venue of a paper breaks; empty if none."""
+    year, venue = paper.get("year"), str(paper.get("venue") or "").casefold()
+    if year in limits.not_years:
+        return f"not from {year}"
+    if year and limits.year_from and year < limits.year_from:
+        return f"from {limits.year_from} on"
+    if year and limits.year_to and year > limits.year_to:
+        return f"up to {limits.year_to}"
+    if venue and venue in {one.casefold() for one in limits.not_venues}:
+        return f"not at {paper['venue']}"
+    return ""
+
+
+def nearness_to_excluded(paper: PaperSeen, exclude: Sequence[str]) -> float:
+    """Return the cosine of the sentence nearest to an excluded phrase, among those that count."""
+    sentences = [one for one in _sentences(paper) if _counts(one)]
+    if not sentences or not exclude:
+        return 0.0
+    vectors = _embed([*exclude, *sentences])
+    return float((vectors[len(exclude) :] @ vectors[: len(exclude)].T).max())
+
+
+def _against(
+    paper: PaperSeen, sentences: Sequence[str], nearness: Floats, limits: Limits
+) -> PaperVerdict | None:
+    """Return the verdict on a paper that breaks an exclusion, the nearest sentence as its quote."""
+    worst: tuple[float, str, str] | None = None
+    for number, text in enumerate(sentences):
+        if not _counts(text):
+            continue
+        for column, phrase in enumerate(limits.exclude):
+            found = 1.0 if _names(text, phrase) else float(nearness[number, column])
+            if found >= AGAINST and (worst is None or found > worst[0]):
+                worst = (found, phrase, text)
+    if worst is None:
+        return None
+    _, phrase, text = worst
+    return PaperVerdict(
+        id=paper["id"],
+        verdict="out",
+        reason=f"excluded: {phrase}",
+        quote=text,
+        against=phrase,
+    )
+
+
+def _why(
+    paper: PaperSeen,
+    sentences: Sequence[str],
+    nearness: Sequence[float],
+    to_excluded: Floats | None = None,
+) -> PaperVerdict:
+    best = max(range(len(sentences)), key=lambda place: (nearness[place], -place))
+    said = "of the abstract" if best else "of the title"
+    return PaperVerdict(
+        id=paper["id"],
+        reason=f"nearest to the question are these words {said}",
+        quote=sentences[best],
+        doubt=0.0 if to_excluded is None else _doubt(sentences, to_excluded),
+    )
+
+
+def _doubt(sentences: Sequence[str], nearness: Floats) -> float:
+    """Return how much a paper below `AGAINST` may break an exclusion all the same."""
+    counted = [row for text, row in zip(sentences, nearness, strict=True) if _counts(text)]
+    worst = max((float(row.max()) for row in counted if row.size), default=0.0)
+    share = (worst - DOUBTFUL) / (AGAINST - DOUBTFUL)
+    return MOST_DOUBT * min(1.0, max(0.0, share))
+
+
+def _counts(sentence: str) -> bool:
+    """Whether a sentence says what a paper itself does: it neither denies nor compares."""
+    return not _DENIES.search(sentence) and not _COMPARES.search(sentence)
+
+
+def _names(sentence: str, phrase: str) -> bool:
+    wanted = stems(phrase)
+    has = stems(sentence)
+    n = len(wanted)
+    return bool(wanted) and any(has[at : at + n] == wanted for at in range(len(has) - n + 1))
+
+
+def _sentences(paper: PaperSeen) -> list[str]:
+    abstract = paper["abstract"]
+    return [paper["title"], *(abstract[one.start : one.end] for one in split_sentences(abstract))]
+
+
+def _embed(texts: Sequence[str]) -> Floats:
+    """Return vectors of length 1, a row a text, of the local judge's encoder."""
+    backend = import_module("deepera_graph.judges.trained.backend")  # loads an ONNX runtime
+    rows = backend.local_model().embed(list(texts))
+    return np.asarray([[float(each) for each in row] for row in rows], dtype=np.float32)

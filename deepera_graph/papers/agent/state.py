@@ -1,0 +1,308 @@
+"""What travels through the graph of a search for papers, and what the caller can turn."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
+
+from deepera_graph.budget import Budget
+from deepera_graph.papers.results import SearchMode
+from deepera_graph.pipeline.state import append
+from deepera_graph.schema import RoleAnswer
+from deepera_graph.settings import check_at_least, read_fields
+from deepera_graph.usage import UsageRecord, merge_usage
+
+Tool = Literal["search", "references", "citations"]
+Status = Literal["planned", "ok", "empty", "no_words", "unknown", "failed"]
+Verdict = Literal["in", "out", "unjudged"]
+StopReason = Literal[
+    "", "complete", "max_steps", "max_actions", "max_papers", "no_gain", "plan_failed", "budget"
+]
+TOOLS: tuple[Tool, ...] = ("search", "references", "citations")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchSettings:
+    """How far a search goes.
+
+    Attributes:
+        max_steps: Most rounds of planning, >= 1 (PaSa needs 4, SPAR 5).
+        max_actions: Most calls of the base, >= 1: searches, references and citations.
+        max_parallel: Most calls of the base that one round makes, >= 1; the rest is noted.
+        max_papers: Most papers that are taken into the pool, >= 1; the rest of a call is counted.
+        patience: Rounds without a new paper that is kept after which the search ends, >= 1.
+        judged: Papers that one call of the selector is given, >= 1.
+        max_judged: Most papers that the selector is given in a whole search, >= 1, the best first.
+        max_concurrency: Most calls in flight, >= 1.
+        budget: What the calls of a model may cost; None is no limit.
+
+    Raises:
+        SettingsError: A value is out of range.
+    """
+
+    max_steps: int = 6
+    max_actions: int = 40
+    max_parallel: int = 20
+    max_papers: int = 1000
+    patience: int = 2
+    judged: int = 20
+    max_judged: int = 100
+    max_concurrency: int = 8
+    budget: Budget | Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        for name in _COUNTS:
+            check_at_least(name, getattr(self, name), 1)
+        if self.budget is not None:
+            object.__setattr__(self, "budget", read_fields("budget", Budget, self.budget))
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> "SearchSettings":
+        """Return the settings of these names; an unknown one raises `SettingsError`."""
+        return read_fields("settings", cls, given)
+
+    @property
+    def limits(self) -> Budget | None:
+        """The budget, read."""
+        return self.budget if isinstance(self.budget, Budget) else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for the manifest."""
+        plain: dict[str, Any] = {name: getattr(self, name) for name in _COUNTS}
+        return {**plain, "budget": self.limits.to_dict() if self.limits else None}
+
+
+_COUNTS = (
+    "max_steps", "max_actions", "max_parallel", "max_papers", "patience", "judged",
+    "max_judged", "max_concurrency",
+)  # fmt: skip
+
+
+class Action(BaseModel):
+    """A call of the base that a planner asks for.
+
+    `weight` says how much a place in its ranking counts when rankings are joined, > 0.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    tool: Tool = Field(description="search, references or citations.")
+    text: str = Field(description="The query, or the id of a paper that was found.")
+    k: int = Field(default=10, ge=1, le=1000, description="Most papers wanted.")
+    mode: SearchMode | None = Field(default=None, description="How a search is made.")
+    weight: float = Field(default=1.0, gt=0, description="Of its ranking.")
+
+
+class SearchPlan(RoleAnswer):
+    """What a planner wants done next; no action ends the search."""
+
+    actions: list[Action] = Field(description="Calls of the base, in order.")
+    is_complete: bool = Field(default=False, description="Whether nothing more is to be done.")
+    thought: str = Field(default="", description="Why, in a few words.")
+
+
+class ActionRecord(TypedDict):
+    """One call of the base, and what came of it.
+
+    `id` is S1, R2 or C3: S for a search, R for references, C for citations, with its place among
+    all calls. `found` papers came back, `new` of them were not in the pool, `kept` of these were
+    not marked as out, `left` were new and did not fit into `max_papers`. `ids` are those that came
+    into the pool or were there, in order.
+    """
+
+    id: str
+    step: int
+    tool: Tool
+    text: str
+    k: int
+    mode: SearchMode | None
+    weight: float
+    status: Status
+    cause: str
+    found: int
+    new: int
+    kept: int
+    left: int
+    ids: list[str]
+
+
+class FoundBy(TypedDict):
+    """A call that found a paper, its place there, from 1, and what that adds to `fused`."""
+
+    call: str
+    rank: int
+    share: float
+
+
+class PaperRecord(TypedDict):
+    """A paper of the pool.
+
+    `score` is the selector's, in [0, 1], or None while there is none; `fused` joins the ranks of
+    all calls that found it. `verdict` is ``out`` only for what breaks a limit, ``unjudged`` if the
+    selector failed or was not asked. `against` is the limit that it breaks. `doubt`, in [0, 1], is
+    how much a paper that is in may break one: `fused` counts by that share less.
+    """
+
+    paper: dict[str, Any]
+    found_by: list[FoundBy]
+    fused: float
+    score: float | None
+    verdict: Verdict
+    reason: str
+    quote: str
+    against: str
+    doubt: float
+
+
+class ActionSeen(TypedDict):
+    """An action and its yield, as a planner sees it."""
+
+    id: str
+    tool: Tool
+    text: str
+    status: Status
+    found: int
+    new: int
+    kept: int
+
+
+class PaperSeen(TypedDict):
+    """A paper of the pool as planners and selectors see it; `calls` found it."""
+
+    id: str
+    title: str
+    abstract: str
+    year: int | None
+    venue: str
+    score: float | None
+    verdict: Verdict
+    calls: list[str]
+
+
+class PlanTask(TypedDict):
+    """What a planner is given: limits, all actions with their yield, and the pool, best first.
+
+    `step` counts from 1; `modes` are those the base can search in. `actions_left` is the most
+    actions that will be carried out now.
+    """
+
+    question: str
+    limits: dict[str, Any]
+    step: int
+    actions_left: int
+    modes: list[SearchMode]
+    history: list[ActionSeen]
+    pool: list[PaperSeen]
+
+
+class SelectTask(TypedDict):
+    """What a selector is given: the limits, and papers that are new."""
+
+    limits: dict[str, Any]
+    papers: list[PaperSeen]
+
+
+class PaperVerdict(BaseModel):
+    """What a selector says of a paper; `score` None leaves its place to the searches."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    id: str = Field(description="Of the paper.")
+    score: float | None = Field(default=None, ge=0, le=1, description="How well it fits.")
+    verdict: Literal["in", "out"] = Field(default="in", description="out: it breaks a limit.")
+    reason: str = Field(default="", description="Why, in a sentence.")
+    quote: str = Field(default="", description="Words of title or abstract that show it.")
+    against: str = Field(default="", description="The limit that it breaks.")
+    doubt: float = Field(
+        default=0.0, ge=0, le=1, description="How much it may break one; takes from its ranks."
+    )
+
+
+class Selected(RoleAnswer):
+    """Verdicts on papers."""
+
+    papers: list[PaperVerdict] = Field(description="One a paper.")
+
+
+class LimitsTask(TypedDict):
+    """What reads the limits of a question: the question, the date of asking, venues of the base."""
+
+    question: str
+    as_of: str
+    venues: list[str]
+
+
+class LimitsRead(RoleAnswer):
+    """Limits as they were read, see `deepera_graph.papers.agent.constraints.Limits`."""
+
+    limits: dict[str, Any] = Field(description="`Limits.to_dict`.")
+
+
+def merge_pool(
+    old: dict[str, PaperRecord] | None, new: dict[str, Any] | None
+) -> dict[str, PaperRecord]:
+    """Write papers into the pool by id; None as *new* starts again from none."""
+    if new is None:
+        return {}
+    merged: dict[str, Any] = dict(old or {})
+    for id, changed in new.items():
+        merged[id] = {**merged.get(id, {}), **changed}
+    return merged
+
+
+def merge_actions(old: list[ActionRecord] | None, new: list[Any] | None) -> list[ActionRecord]:
+    """Write what is known of actions into the list, by id; None as *new* starts from none."""
+    if new is None:
+        return []
+    by_id: dict[str, Any] = {one["id"]: one for one in old or []}
+    for one in new:
+        by_id[one["id"]] = {**by_id.get(one["id"], {}), **one}
+    return list(by_id.values())
+
+
+def merge_results(
+    old: dict[str, list[dict[str, Any]]] | None, new: dict[str, list[dict[str, Any]]] | None
+) -> dict[str, list[dict[str, Any]]]:
+    """Keep what calls brought until it is in the pool; None as *new* clears it."""
+    return {} if new is None else {**(old or {}), **new}
+
+
+class SearchInput(TypedDict):
+    """What is asked, and what may be seen: `Scope.to_dict`."""
+
+    question: str
+    scope: dict[str, Any]
+
+
+class SearchOutput(TypedDict):
+    """What was found: papers by id, the ranking, and all that was done."""
+
+    question: str
+    limits: dict[str, Any]
+    pool: Annotated[dict[str, PaperRecord], merge_pool]
+    ranking: list[str]
+    actions: Annotated[list[ActionRecord], merge_actions]
+    stopped: StopReason
+    problems: Annotated[list[str], append]
+    usage: Annotated[dict[str, UsageRecord], merge_usage]
+
+
+class SearchState(SearchOutput):
+    """Everything that travels."""
+
+    scope: dict[str, Any]
+    searched: dict[str, Any]  # the scope with the question's limits in it
+    step: int
+    idle: int
+    thought: str
+    fresh: list[str]  # papers that are to be judged
+    results: Annotated[dict[str, list[dict[str, Any]]], merge_results]
+
+
+class CallTask(TypedDict):
+    """An action on its way to the base."""
+
+    action: ActionRecord
+    searched: dict[str, Any]

@@ -1,0 +1,89 @@
+"""The search as a tree: the question, its rounds, every call, and what it brought."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from deepera_graph.papers.agent.state import ActionRecord
+
+_LABEL = 60  # characters of a query in the picture
+
+
+def draw_mermaid(question: str, actions: Sequence[ActionRecord]) -> str:
+    """Return the tree as a Mermaid flowchart, which Markdown viewers and notebooks draw.
+
+    A search hangs on the question, an expansion on the call that found its paper first.
+    """
+    first: dict[str, str] = {}
+    lines = ["flowchart LR", f'  Q["{_text(question)}"]']
+    for one in actions:
+        parent = first.get(one["text"], "Q") if one["tool"] != "search" else "Q"
+        lines.append(f'  {one["id"]}["{_describe(one)}"]')
+        lines.append(f"  {parent} -->|round {one['step']}| {one['id']}")
+        for id in one["ids"]:
+            first.setdefault(id, one["id"])
+    return "\n".join(lines) + "\n"
+
+
+def draw_svg(question: str, actions: Sequence[ActionRecord]) -> str:
+    """Return the tree as an SVG picture, a row a call; needs nothing but a browser."""
+    depth, parents = _depths(actions)
+    width, height, column, row = 0, 40, 34, 46
+    parts: list[str] = []
+    place: dict[str, tuple[int, int]] = {"Q": (10, 8)}
+    rows = [("Q", question, ""), *((one["id"], _title(one), _yield(one)) for one in actions)]
+    for number, (name, head, below) in enumerate(rows):
+        x, y = 10 + column * depth[name], 8 + row * number
+        place[name] = (x, y)
+        box = max(160, 7 * max(len(head[:_LABEL]), len(below)) + 20)
+        width, height = max(width, x + box + 10), y + row
+        if name != "Q":
+            px, py = place[parents[name]]
+            parts.append(
+                f'<path d="M{px + 12},{py + 36} V{y + 18} H{x}" fill="none" stroke="#999"/>'
+            )
+        parts.append(
+            f'<rect x="{x}" y="{y}" width="{box}" height="36" rx="4" fill="#f6f6f6" stroke="#555"/>'
+            f'<text x="{x + 8}" y="{y + 15}">{_xml(head[:_LABEL])}</text>'
+            f'<text x="{x + 8}" y="{y + 30}" fill="#555">{_xml(below)}</text>'
+        )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'font-family="sans-serif" font-size="12">{"".join(parts)}</svg>\n'
+    )
+
+
+def _depths(actions: Sequence[ActionRecord]) -> tuple[dict[str, int], dict[str, str]]:
+    first: dict[str, str] = {}
+    depth, parents = {"Q": 0}, {}
+    for one in actions:
+        parent = first.get(one["text"], "Q") if one["tool"] != "search" else "Q"
+        parents[one["id"]], depth[one["id"]] = parent, depth[parent] + 1
+        for id in one["ids"]:
+            first.setdefault(id, one["id"])
+    return depth, parents
+
+
+def _describe(one: ActionRecord) -> str:
+    return f"{_text(_title(one))}<br/>{_yield(one)}"
+
+
+def _title(one: Mapping[str, Any]) -> str:
+    return f"{one['id']} {one['tool']}: {one['text']}"
+
+
+def _yield(one: Mapping[str, Any]) -> str:
+    if one["status"] not in ("ok", "empty"):
+        return str(one["status"]).replace("_", " ")
+    return f"{one['found']} found, {one['new']} new, {one['kept']} kept"
+
+
+def _text(text: str) -> str:
+    line = " ".join(text.split())
+    line = line if len(line) <= _LABEL else f"{line[:_LABEL].rstrip()} ..."
+    for letter, code in (("#", "#35;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;")):
+        line = line.replace(letter, code)
+    return line
+
+
+def _xml(text: str) -> str:
+    return " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

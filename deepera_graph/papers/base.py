@@ -1,0 +1,341 @@
+"""The front door: a base of papers, in a file or behind an address, asked in the same way."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol, Self, get_args
+
+from deepera_graph.errors import SettingsError
+from deepera_graph.papers.building import (
+    BATCH_SIZE,
+    BuildReport,
+    embed_papers,
+    import_files,
+    import_vectors,
+)
+from deepera_graph.papers.importing import Form
+from deepera_graph.papers.paper import Paper
+from deepera_graph.papers.results import Hits, Neighbours, SearchMode, TitleMatch
+from deepera_graph.papers.scope import Scope
+from deepera_graph.papers.search import LocalPapers
+from deepera_graph.papers.store import read_about
+from deepera_graph.papers.vectors import LOCAL, LocalEmbeddings, VectorsInfo, find_embeddings
+from deepera_graph.papers.writing import Merge, Writer
+from deepera_graph.settings import suggest_value
+
+K, K_NEIGHBOURS = 20, 100
+_MOST = 10**9
+_ALL = Scope()
+
+
+class Papers(Protocol):
+    """Where papers are: here, or behind an address. All arguments were checked."""
+
+    @property
+    def place(self) -> str:
+        """Where the base is."""
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether it can be searched by meaning."""
+
+    def search(
+        self, query: str, *, mode: SearchMode | None, k: int, scope: Scope, offset: int
+    ) -> Hits:
+        """Return a page of a ranking."""
+
+    def get(self, id: str, *, scope: Scope) -> Paper | None:
+        """Return a paper."""
+
+    def title(self, title: str, *, scope: Scope) -> TitleMatch:
+        """Return the paper that a title names."""
+
+    def references(self, id: str, *, k: int, scope: Scope, offset: int) -> Neighbours:
+        """Return what a paper cites."""
+
+    def citations(self, id: str, *, k: int, scope: Scope, offset: int) -> Neighbours:
+        """Return what cites a paper."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the base holds, in numbers."""
+
+    def venues(self) -> list[str]:
+        """Return all venues."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+class PaperBase:
+    """Papers with their citations, to be searched; `build`, `open` or `connect` make it.
+
+    Safe in many threads at once. The same call on the same base gives the same answer: equal
+    scores are ordered by id. What a `Scope` leaves out is in no answer.
+    """
+
+    def __init__(self, papers: Papers) -> None:
+        self._papers = papers
+
+    @classmethod
+    def build(
+        cls,
+        path: str | Path,
+        sources: str | Path | Iterable[str | Path] = (),
+        *,
+        form: Form | None = None,
+        embeddings: Any = None,
+        vectors: str | Path | None = None,
+        merge: Merge = "ids",
+        overwrite: bool = False,
+        batch_size: int = BATCH_SIZE,
+        on_progress: Callable[[str, int, int | None], None] | None = None,
+    ) -> "PaperBase":
+        """Make a base of files of papers, or add them to one that is there, and open it.
+
+        A build that was stopped goes on where it was, if it is called again; a file that was read
+        whole is not read again. What became of all records is in `report` of the base.
+
+        Args:
+            path: The base's file.
+            sources: Files of papers, see `deepera_graph.papers.importing.read_papers`.
+            form: Of the files, if it is not to be guessed.
+            embeddings: Searches by meaning, too: ``"local"`` for those of the local judge, or any
+                LangChain embeddings. A base that has vectors gets them for new papers by itself.
+            vectors: A ``.npy`` file of vectors that these embeddings made before, row i of record
+                i of the one source; they may be scaled to int8.
+            merge: When two records are one paper, see `deepera_graph.papers.writing.Writer`.
+            overwrite: Replace a base that is there.
+            batch_size: Papers committed together, >= 1.
+            on_progress: Called with what is done (``"reading"``, ``"embedding"``), how many, and of
+                how many, if that is known.
+
+        Raises:
+            InputError: A file cannot be opened.
+            SettingsError: A setting is out of range.
+            StoreError: The base cannot be written; what was committed stays.
+        """
+        paths: list[str | Path] = [sources] if isinstance(sources, str | Path) else list(sources)
+        if batch_size < 1:
+            raise SettingsError(f"batch_size must be >= 1, got {batch_size!r}")
+
+        def watch(what: str, done: int, of: int | None = None) -> None:
+            if on_progress is not None:
+                on_progress(what, done, of)
+
+        found = find_embeddings(embeddings)
+        _check_vectors(vectors, found, paths)
+        with Writer(path, merge=merge, overwrite=overwrite) as writer:
+            report = import_files(
+                writer,
+                paths,
+                form=form,
+                batch_size=batch_size,
+                on_progress=lambda done, _: watch("reading", done),
+            )
+            found, n_embedded = found or _find_own(writer), 0
+            if vectors is not None:
+                n_embedded = import_vectors(writer, vectors, paths[0], found, form=form)
+            if found is not None:
+                n_embedded += embed_papers(
+                    writer, found, on_progress=lambda done, of: watch("embedding", done, of)
+                )
+        made = cls.open(path, embeddings=found)
+        made.report = replace(report, embedded=n_embedded)
+        return made
+
+    report: BuildReport = BuildReport()
+
+    @classmethod
+    def open(cls, path: str | Path, *, embeddings: Any = None) -> "PaperBase":
+        """Open a base that was built.
+
+        Args:
+            path: The base's file.
+            embeddings: Those it was built with, unless these are ``"local"``.
+
+        Raises:
+            MissingStoreError: There is none.
+            StoreError: The file is no base, or of another version.
+        """
+        return cls(LocalPapers(path, embeddings=embeddings))
+
+    @classmethod
+    def connect(cls, url: str, *, timeout: float = 60.0) -> "PaperBase":
+        """Ask a base that ``deepera papers serve`` offers; it answers as the base itself does.
+
+        Args:
+            url: Its address, e.g. ``http://localhost:8080``; asked for first when it is needed.
+            timeout: Seconds to wait for an answer.
+
+        Raises:
+            SettingsError: It is no address.
+        """
+        from deepera_graph.papers.client import RemotePapers  # noqa: PLC0415 - seldom needed
+
+        return cls(RemotePapers(url, timeout=timeout))
+
+    @property
+    def place(self) -> str:
+        """The file, or the address."""
+        return self._papers.place
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether it can be searched by meaning."""
+        return self._papers.has_vectors
+
+    def search(
+        self,
+        query: str,
+        *,
+        mode: SearchMode | None = None,
+        k: int = K,
+        scope: Scope | None = None,
+        offset: int = 0,
+    ) -> Hits:
+        """Return the papers that fit a query best, best first.
+
+        Args:
+            query: Any text; no character of it is an operator.
+            mode: ``sparse``: by words (BM25); ``dense``: by meaning; ``hybrid``: both, joined by
+                rank; None: hybrid if the base has vectors, else sparse.
+            k: Most papers returned, >= 1.
+            scope: What may be found.
+            offset: How many of the best are left out, >= 0: page 2 of 20 has offset 20.
+
+        Raises:
+            SettingsError: A setting is out of range, the base has no vectors, or it does not know
+                a venue of the scope.
+            StoreError: The base cannot be read.
+        """
+        if mode is not None and mode not in get_args(SearchMode):
+            known = get_args(SearchMode)
+            hint = suggest_value(str(mode), known)
+            raise SettingsError(f"mode must be one of {', '.join(known)}, got {mode!r}{hint}")
+        _check_text("query", query)
+        k, offset = _check_page(k, offset)
+        return self._papers.search(query, mode=mode, k=k, scope=scope or _ALL, offset=offset)
+
+    def get(self, id: str, *, scope: Scope | None = None) -> Paper | None:
+        """Return the paper with an id of whatever kind, None if there is none in scope.
+
+        Raises:
+            SettingsError: The id is no text, or the base does not know a venue of the scope.
+            StoreError: The base cannot be read.
+        """
+        _check_text("id", id)
+        return self._papers.get(id, scope=scope or _ALL)
+
+    def title(self, title: str, *, scope: Scope | None = None) -> TitleMatch:
+        """Return the paper that a title names, whatever its case, marks, TeX and a few typos.
+
+        Raises:
+            SettingsError: The title is no text, or the base does not know a venue of the scope.
+            StoreError: The base cannot be read.
+        """
+        _check_text("title", title)
+        return self._papers.title(title, scope=scope or _ALL)
+
+    def references(
+        self, id: str, *, k: int = K_NEIGHBOURS, scope: Scope | None = None, offset: int = 0
+    ) -> Neighbours:
+        """Return what a paper cites, as it lists it: a page of at most *k*.
+
+        Raises:
+            SettingsError: A setting is out of range, or the base does not know a venue.
+            StoreError: The base cannot be read.
+        """
+        _check_text("id", id)
+        k, offset = _check_page(k, offset)
+        return self._papers.references(id, k=k, scope=scope or _ALL, offset=offset)
+
+    def citations(
+        self, id: str, *, k: int = K_NEIGHBOURS, scope: Scope | None = None, offset: int = 0
+    ) -> Neighbours:
+        """Return what cites a paper, newest first: a page of at most *k*.
+
+        Raises:
+            SettingsError: A setting is out of range, or the base does not know a venue.
+            StoreError: The base cannot be read.
+        """
+        _check_text("id", id)
+        k, offset = _check_page(k, offset)
+        return self._papers.citations(id, k=k, scope=scope or _ALL, offset=offset)
+
+    async def asearch(
+        self,
+        query: str,
+        *,
+        mode: SearchMode | None = None,
+        k: int = K,
+        scope: Scope | None = None,
+        offset: int = 0,
+    ) -> Hits:
+        """Return what `search` returns, from a thread."""
+        return await asyncio.to_thread(
+            self.search, query, mode=mode, k=k, scope=scope, offset=offset
+        )
+
+    async def aget(self, id: str, *, scope: Scope | None = None) -> Paper | None:
+        """Return what `get` returns, from a thread."""
+        return await asyncio.to_thread(self.get, id, scope=scope)
+
+    async def atitle(self, title: str, *, scope: Scope | None = None) -> TitleMatch:
+        """Return what `title` returns, from a thread."""
+        return await asyncio.to_thread(self.title, title, scope=scope)
+
+    async def areferences(
+        self, id: str, *, k: int = K_NEIGHBOURS, scope: Scope | None = None, offset: int = 0
+    ) -> Neighbours:
+        """Return what `references` returns, from a thread."""
+        return await asyncio.to_thread(self.references, id, k=k, scope=scope, offset=offset)
+
+    async def acitations(
+        self, id: str, *, k: int = K_NEIGHBOURS, scope: Scope | None = None, offset: int = 0
+    ) -> Neighbours:
+        """Return what `citations` returns, from a thread."""
+        return await asyncio.to_thread(self.citations, id, k=k, scope=scope, offset=offset)
+
+    def venues(self) -> list[str]:
+        """Return all venues of the base, in alphabetical order."""
+        return self._papers.venues()
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the base holds, in numbers."""
+        return self._papers.describe()
+
+    def close(self) -> None:
+        """Let go of the file or the connection."""
+        self._papers.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _check_vectors(vectors: Any, embeddings: Any, paths: Sequence[Any]) -> None:
+    if vectors is not None and (embeddings is None or len(paths) != 1):
+        raise SettingsError(
+            "vectors go with one file of papers, and with the embeddings that made them"
+        )
+
+
+def _find_own(writer: Writer) -> Any:
+    """Return the embeddings of a base that has vectors, if they need not be given."""
+    told = read_about(writer.db, "vectors")
+    return LocalEmbeddings() if told and VectorsInfo.from_json(told).embeddings == LOCAL else None
+
+
+def _check_text(name: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise SettingsError(f"{name} must be a text, got {value!r:.80}")
+
+
+def _check_page(k: Any, offset: Any) -> tuple[int, int]:
+    for name, value, least in (("k", k, 1), ("offset", offset, 0)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise SettingsError(f"{name} must be a whole number >= {least}, got {value!r:.80}")
+    return min(k, _MOST), min(offset, _MOST)

@@ -1,0 +1,138 @@
+"""One answer by every route: a call with plain arguments, and the JSON text that it gives.
+
+In process, over HTTP and as a tool of an agent the same call gives the same bytes.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from deepera_graph.errors import DeepEraError, MissingStoreError, SettingsError, StoreError
+from deepera_graph.papers.base import PaperBase
+from deepera_graph.papers.results import to_json
+from deepera_graph.papers.scope import Scope
+
+OK, BAD_REQUEST, NOT_FOUND, UNAVAILABLE = 200, 400, 404, 503
+LIMITS = tuple(one.name for one in fields(Scope))
+_LISTS = ("venues", "not_venues", "hide")
+_WHOLE = ("k", "offset", "year_from", "year_to")
+_NUMBER = re.compile(r"-?\d{1,18}")
+
+
+class Answer(NamedTuple):
+    """What a call gives: the status of HTTP that fits, and JSON."""
+
+    code: int
+    text: str
+
+
+class Call(NamedTuple):
+    """A call: what it needs, and what else it takes beside the limits of a scope."""
+
+    needs: str
+    takes: tuple[str, ...]
+    run: Callable[[PaperBase, dict[str, Any]], Any]
+    about: str
+
+
+def _get(base: PaperBase, given: dict[str, Any]) -> dict[str, Any]:
+    paper = base.get(given.pop("id"), **given)
+    if paper is None:
+        return {"status": "unknown", "paper": None}
+    return {"status": "ok", "paper": paper.to_dict()}
+
+
+CALLS = {
+    "search": Call(
+        "query",
+        ("mode", "k", "offset"),
+        lambda base, given: base.search(given.pop("query"), **given).to_dict(),
+        "Papers that fit a query, best first.",
+    ),
+    "title": Call(
+        "title",
+        (),
+        lambda base, given: base.title(given.pop("title"), **given).to_dict(),
+        "The paper that a title names.",
+    ),
+    "get": Call("id", (), _get, "A paper by any of its ids."),
+    "references": Call(
+        "id",
+        ("k", "offset"),
+        lambda base, given: base.references(given.pop("id"), **given).to_dict(),
+        "What a paper cites.",
+    ),
+    "citations": Call(
+        "id",
+        ("k", "offset"),
+        lambda base, given: base.citations(given.pop("id"), **given).to_dict(),
+        "What cites a paper, newest first.",
+    ),
+}
+
+
+def answer_call(base: PaperBase, name: str, arguments: Mapping[str, Any]) -> Answer:
+    """Answer a call with plain arguments; what goes wrong is an answer, too.
+
+    Args:
+        base: Who answers.
+        name: ``search``, ``title``, ``get``, ``references`` or ``citations``.
+        arguments: Of the call, and the limits of a scope beside them; numbers may be text, and
+            lists text with commas.
+
+    Returns:
+        Code 200; 400 for bad arguments; 404 for a paper that is not there or not in scope; 503 if
+        the base cannot be read. Errors are ``{"error": {"kind": ..., "message": ...}}``.
+    """
+    try:
+        plain = _run(base, name, arguments)
+    except DeepEraError as error:
+        return describe_error(error)
+    is_missing = name != "search" and plain["status"] == "unknown"
+    return Answer(NOT_FOUND if is_missing else OK, to_json(plain))
+
+
+def describe_error(error: DeepEraError) -> Answer:
+    """Return an error as an answer."""
+    kind, code = "settings", BAD_REQUEST
+    if isinstance(error, StoreError):
+        kind, code = ("missing" if isinstance(error, MissingStoreError) else "store"), UNAVAILABLE
+    message = str(error).encode("utf-8", "replace").decode()
+    return Answer(code, to_json({"error": {"kind": kind, "message": message}}))
+
+
+def read_error(plain: Mapping[str, Any]) -> DeepEraError:
+    """Return the error that `describe_error` has described."""
+    kinds = {"settings": SettingsError, "missing": MissingStoreError, "store": StoreError}
+    return kinds.get(str(plain.get("kind")), StoreError)(str(plain.get("message")))
+
+
+def _run(base: PaperBase, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    call = CALLS.get(name)
+    if call is None:
+        raise SettingsError(f"there is no call {name!r}; there are {', '.join(CALLS)}")
+    allowed = (call.needs, *call.takes, *LIMITS)
+    for given in arguments:
+        if given not in allowed:
+            near = get_close_matches(given, allowed, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise SettingsError(f"{name} takes no argument {given!r:.80}{hint}")
+    if call.needs not in arguments:
+        raise SettingsError(f"{name} needs {call.needs}")
+    read = {one: _read(one, value) for one, value in arguments.items() if value is not None}
+    limits = {one: read.pop(one) for one in LIMITS if one in read}
+    read.setdefault(call.needs, arguments[call.needs])
+    plain: dict[str, Any] = call.run(base, {**read, "scope": Scope.from_dict(limits)})
+    return plain
+
+
+def _read(name: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if name in _WHOLE and _NUMBER.fullmatch(value.strip()):
+        return int(value)
+    if name in _LISTS:
+        return tuple(filter(None, map(str.strip, value.split(","))))
+    return value

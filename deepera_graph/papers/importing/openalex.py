@@ -1,0 +1,58 @@
+"""Works of OpenAlex, as its API and its snapshot give them.
+
+Source:
+    https://docs.openalex.org/api-entities/works/work-object
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from deepera_graph.papers.importing.reading import Problem, make_record
+from deepera_graph.papers.paper import PaperRecord, normalize_id
+
+
+def to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | Problem:
+    """Return the paper of one work; its id is that of OpenAlex, such as W2741809807."""
+    where = fields.get("primary_location") or {}
+    source = where.get("source") or fields.get("host_venue") or {}
+    addresses = [where.get("landing_page_url"), fields.get("doi")]
+    addresses += [one.get("landing_page_url") for one in fields.get("locations") or ()]
+    arxiv = next((id for id in map(_read_arxiv, addresses) if id), "")
+    doi = normalize_id(str(fields.get("doi") or ""))
+    return make_record(
+        place,
+        ids=[fields.get("id"), doi, arxiv],
+        title=fields.get("title") or fields.get("display_name"),
+        abstract=_read_abstract(fields),
+        authors=[
+            (one.get("author") or {}).get("display_name") or one.get("raw_author_name")
+            for one in fields.get("authorships") or ()
+        ],
+        year=fields.get("publication_year"),
+        date=fields.get("publication_date"),
+        venue=source.get("display_name"),
+        categories=[
+            one.get("display_name") for one in fields.get("topics") or fields.get("concepts") or ()
+        ],
+        doi=doi if doi.startswith("10.") else "",
+        arxiv=arxiv,
+        url=where.get("landing_page_url") or fields.get("doi"),
+        source="openalex",
+        references=fields.get("referenced_works") or (),
+    )
+
+
+def _read_abstract(fields: Mapping[str, Any]) -> str:
+    """Put the words of an inverted index in their places."""
+    index = fields.get("abstract_inverted_index")
+    if not isinstance(index, Mapping):
+        return str(fields.get("abstract") or "")
+    placed = [
+        (at, word) for word, places in index.items() for at in places or () if isinstance(at, int)
+    ]
+    return " ".join(word for _, word in sorted(placed))
+
+
+def _read_arxiv(address: Any) -> str:
+    text = str(address or "")
+    return normalize_id(text) if "arxiv" in text.lower() else ""

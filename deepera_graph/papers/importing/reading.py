@@ -1,0 +1,122 @@
+"""Records of papers out of files: what every form shares, and what can be wrong with one."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from deepera_graph.errors import InputError
+from deepera_graph.papers.paper import (
+    Paper,
+    PaperRecord,
+    clean_text,
+    normalize_id,
+    read_date,
+    read_year,
+)
+from deepera_graph.text.records import open_records, read_records, suffix_of
+
+BAD_LINE, NO_ID, NO_TITLE = "bad_line", "no_id", "no_title"
+DUPLICATE, DAMAGED = "duplicate_id", "damaged_file"
+
+
+class Problem(NamedTuple):
+    """A record that cannot be used, or the place where a file ends too early."""
+
+    kind: str
+    place: int  # line, or number of the record, from 1
+    detail: str
+
+    def __str__(self) -> str:
+        """Return it as a line."""
+        return f"record {self.place}: {self.detail} ({self.kind})"
+
+
+def read_raw(path: Path) -> Iterator[tuple[int, dict[str, Any]] | Problem]:
+    """Yield the JSON objects of a file with their places; a damaged one ends in a problem.
+
+    Raises:
+        InputError: The file cannot be opened.
+    """
+    number = 0
+    with open_records(path) as (stream, _):
+        records = read_records(stream, suffix_of(path))
+        try:
+            for one in records:
+                number = one.number
+                if one.error:
+                    yield Problem(BAD_LINE, number, one.error)
+                else:
+                    yield number, one.fields
+        except InputError as error:
+            yield Problem(DAMAGED, number + 1, str(error))
+
+
+def text_of(value: Any) -> str:
+    """Return a value as one line of text; nothing if it is none."""
+    return " ".join(clean_text(value).split()) if isinstance(value, str) else ""
+
+
+def texts_of(value: Any) -> tuple[str, ...]:
+    """Return a list of texts, or of objects with a name; a text is taken apart at ``;``."""
+    if isinstance(value, str):
+        value = value.split(";")
+    if not isinstance(value, Iterable) or isinstance(value, Mapping):
+        return ()
+    names = (one.get("name") if isinstance(one, Mapping) else one for one in value)
+    return tuple(filter(None, map(text_of, names)))
+
+
+def ids_of(values: Iterable[Any]) -> tuple[str, ...]:
+    """Return ids in their one form, each once."""
+    found = (normalize_id(str(one)) for one in values if isinstance(one, str | int) and one)
+    return tuple(dict.fromkeys(filter(None, found)))
+
+
+def make_record(
+    place: int,
+    *,
+    ids: Iterable[Any],
+    title: Any,
+    references: Iterable[Any] = (),
+    date: Any = None,
+    year: Any = None,
+    **more: Any,
+) -> PaperRecord | Problem:
+    """Return a record of what a form has found, or what is wrong with it.
+
+    Args:
+        place: Line or number of the record.
+        ids: The first that is not empty is the main one.
+        title: Of the paper.
+        references: Ids of what it cites.
+        date: Of publication, if known; a number such as 20210315 is one, too.
+        year: Of publication; that of the date if there is none.
+        more: Other fields of `Paper`.
+    """
+    known = ids_of(ids)
+    if not known:
+        return Problem(NO_ID, place, "the paper has no id")
+    name = text_of(title)
+    if not name:
+        return Problem(NO_TITLE, place, f"the paper {known[0]!r:.80} has no title")
+    lists: dict[str, Any] = {one: texts_of(more.pop(one, ())) for one in ("authors", "categories")}
+    doi, arxiv = (_id_of(more.pop(one, "")) for one in ("doi", "arxiv"))
+    written = str(year or "").strip()
+    when = read_date(date) or (read_date(written) if len(written) > len("2021") else "")
+    texts: dict[str, Any] = {field: text_of(value) for field, value in more.items()}
+    paper = Paper(
+        id=known[0],
+        title=name,
+        year=read_year(year) or read_year(when or None),
+        date=when,
+        doi=doi or next((one for one in known if one.startswith("10.")), ""),
+        arxiv=arxiv,
+        **lists,
+        **texts,
+    )
+    cited = ids_of(references)
+    return PaperRecord(paper=paper, references=cited, aliases=known[1:])
+
+
+def _id_of(value: Any) -> str:
+    return normalize_id(value) if isinstance(value, str) else ""

@@ -1,0 +1,185 @@
+"""A base over HTTP: the calls of `deepera_graph.papers.calls`, and the paths of a related client.
+
+Every path takes GET with a query string, and POST with a JSON object. A path with an id may hold
+it as it is or percent-encoded; ids hold slashes, as DOIs do.
+
+Source:
+    The second set of paths is what the client of https://github.com/pty12345/PaperScout asks for.
+"""
+
+import re
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+from deepera_graph.errors import DeepEraError, InputError, SettingsError
+from deepera_graph.packages import import_extra
+from deepera_graph.papers.base import PaperBase
+from deepera_graph.papers.calls import CALLS, LIMITS, Answer, answer_call, describe_error
+from deepera_graph.papers.results import to_json
+from deepera_graph.text.jsonl import parse_object
+
+HOST, PORT = "127.0.0.1", 8080
+_PAPERS = re.compile(r"/(?:v1/papers|paper)/(.*?)(?:/(references|citations))?", re.DOTALL)
+_PATHS = {
+    "/v1/search": "search",
+    "/v1/title": "title",
+    "/v1/papers/{id:path}": "get",  # and /references or /citations after it
+    "/v1/get": "get",  # these three take any id, as an argument
+    "/v1/references": "references",
+    "/v1/citations": "citations",
+    "/search": "search",
+    "/query": "search",
+    "/lookup": "title",
+    "/paper/{id:path}": "get",
+}
+_JSON = "application/json"
+_NO_LETTER = re.compile(r"\W+")
+_OTHER_NAMES = {"q": "query", "top_k": "k"}
+_BEFORE = re.compile(r"""id\s*<=\s*["']?(\d{2})(0[1-9]|1[0-2])(?:\.\d*)?["']?""")
+
+
+def create_app(base: PaperBase) -> Any:
+    """Return the FastAPI application that answers for a base.
+
+    Raises:
+        SettingsError: The extra ``serve`` is not installed.
+    """
+    fastapi = import_extra("fastapi", extra="serve", what="deepera papers serve")
+    app = fastapi.FastAPI(title="DeepEra papers", version="1", redoc_url=None)
+    for path, name in _PATHS.items():
+        _add_path(app, base, path, name)
+    for path in ("/v1/health", "/health"):
+        _add_health(app, base, path)
+    _add_errors(app)
+    return app
+
+
+def _add_errors(app: Any) -> None:
+    """Have a path that is not there told as all errors are."""
+    from fastapi import Request, Response  # noqa: PLC0415 - of an extra
+    from starlette.exceptions import HTTPException  # noqa: PLC0415
+
+    async def tell(request: Request, error: HTTPException) -> Response:
+        path = request.url.path
+        message = f"{request.method} {path!r:.80}: {error.detail}"
+        plain = {"error": {"kind": "settings", "message": message}}
+        return Response(to_json(plain), status_code=error.status_code, media_type=_JSON)
+
+    app.add_exception_handler(HTTPException, tell)
+
+
+def _add_path(app: Any, base: PaperBase, path: str, name: str) -> None:
+    from fastapi import Request, Response  # noqa: PLC0415 - of an extra
+    from starlette.concurrency import run_in_threadpool  # noqa: PLC0415
+
+    async def handle(request: Request) -> Response:
+        try:
+            is_other = not path.startswith("/v1")
+            called, given = name, _read_arguments(request, await request.body(), is_other)
+            if "{id:path}" in path:
+                called, given["id"] = _read_path(request)
+            answer = await run_in_threadpool(answer_call, base, called, given)
+        except DeepEraError as error:
+            answer = describe_error(error)
+        return Response(answer.text, status_code=answer.code, media_type=_JSON)
+
+    for method in ("GET", "POST"):
+        app.add_api_route(
+            path,
+            handle,
+            methods=[method],
+            response_class=Response,
+            summary=CALLS[name].about,
+            openapi_extra={"parameters": _describe_parameters(path, name)},
+            operation_id=_NO_LETTER.sub("_", f"{method}{path}"),
+        )
+
+
+def _add_health(app: Any, base: PaperBase, path: str) -> None:
+    from fastapi import Response  # noqa: PLC0415 - of an extra
+    from starlette.concurrency import run_in_threadpool  # noqa: PLC0415
+
+    async def health() -> Response:
+        answer = await run_in_threadpool(_describe_health, base)
+        return Response(answer.text, status_code=answer.code, media_type=_JSON)
+
+    app.add_api_route(
+        path, health, response_class=Response, summary="Whether it can answer, and what it holds."
+    )
+
+
+def serve(base: PaperBase, *, host: str = HOST, port: int = PORT) -> None:
+    """Answer for a base until the process is interrupted.
+
+    Raises:
+        SettingsError: The extra ``serve`` is not installed.
+    """
+    uvicorn = import_extra("uvicorn", extra="serve", what="deepera papers serve")
+    uvicorn.run(create_app(base), host=host, port=port, log_level="warning")
+
+
+def _read_arguments(request: Any, body: bytes, is_other: bool) -> dict[str, Any]:
+    if request.method == "POST":
+        try:
+            given = parse_object(body or b"{}")
+        except InputError as error:
+            raise InputError(f"the body {error}") from error
+    else:
+        query = request.scope["query_string"].decode("latin-1")
+        given = {}
+        for name, value in parse_qsl(query, keep_blank_values=True, errors="replace"):
+            given[name] = f"{given[name]},{value}" if name in given else value
+    if not is_other:
+        return given
+    named = {_OTHER_NAMES.get(name, name): value for name, value in given.items()}
+    if "filter" in named:
+        named["as_of"] = _read_filter(named.pop("filter"))
+    return named
+
+
+def _read_filter(text: Any) -> str | None:
+    """Return the month that a filter on arXiv ids ends with: ``id <= "2404"`` is 2024-04."""
+    if not text:
+        return None
+    found = _BEFORE.fullmatch(str(text).strip())
+    if not found:
+        raise SettingsError(f'filter must be like id <= "2404", got {text!r:.80}')
+    return f"20{found[1]}-{found[2]}"
+
+
+def _read_path(request: Any) -> tuple[str, str]:
+    """Return the call and the id of a path, which is taken apart before it is decoded."""
+    raw = request.scope.get("raw_path") or request.scope["path"].encode()
+    found = _PAPERS.fullmatch(raw.decode("latin-1").partition("?")[0])
+    id, call = (found[1], found[2]) if found else ("", None)
+    return call or "get", unquote(id, errors="replace")
+
+
+def _describe_health(base: PaperBase) -> Answer:
+    try:
+        about = base.describe()
+    except DeepEraError as error:
+        return describe_error(error)
+    modes = ["sparse", "dense", "hybrid"] if base.has_vectors else ["sparse"]
+    return Answer(200, to_json({"status": "ok", "modes": modes, **about, "names": base.venues()}))
+
+
+def _describe_parameters(path: str, name: str) -> list[dict[str, Any]]:
+    call, in_path = CALLS[name], "{id:path}" in path
+    page = ("k", "offset") if in_path else call.takes
+    named = [one for one in (call.needs, *page, *LIMITS) if not (in_path and one == "id")]
+    whole = ("k", "offset", "year_from", "year_to")
+    described: list[dict[str, Any]] = [
+        {
+            "name": one,
+            "in": "query",
+            "required": one == call.needs,
+            "schema": {"type": "integer" if one in whole else "string"},
+        }
+        for one in named
+    ]
+    if in_path:
+        described.insert(
+            0, {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
+        )
+    return described

@@ -1,0 +1,127 @@
+"""`deepera bench papers`."""
+
+import json
+
+import pytest
+
+from deepera_graph.papers import PaperBase
+from support.planted_papers import write_world
+
+QUICK = ("--resamples", "20", "--quiet")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A base of planted papers and a file of queries."""
+    folder = tmp_path_factory.mktemp("planted")
+    papers, queries = write_world(folder)
+    PaperBase.build(folder / "planted.papers", papers).close()
+    return folder / "planted.papers", queries
+
+
+@pytest.fixture
+def runs(tmp_path, world):
+    """A run of another system, of half the queries."""
+    lines = [json.loads(one) for one in world[1].read_text(encoding="utf-8").splitlines()]
+    path = tmp_path / "other.jsonl"
+    kept = [{"id": one["id"], "ranked": one["gold"][:2]} for one in lines[::2]]
+    path.write_text("".join(json.dumps(one) + "\n" for one in kept), encoding="utf-8")
+    return path
+
+
+def test_a_base_is_compared_with_other_runs(deepera, world, runs):
+    base, queries = world
+    result = deepera(
+        "bench", "papers", queries, "--base", base, "--runs", f"other={runs}", "--judges", "1,0.8",
+        *QUICK, "--json",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    tables = {one["name"]: one["rows"] for one in found["tables"]}
+    assert [row[0] for row in tables["systems"]] == ["sparse", "other"]
+    assert tables["systems"][1][-1] == 10  # missing
+    assert [row[1] for row in tables["judges"][:3]] == ["none", "1", "0.8"]
+    assert "other: 10 of 20 queries count 0" in found["findings"][0]
+
+
+def test_an_agent_tells_its_calls(deepera, world):
+    base, queries = world
+    result = deepera(
+        "bench", "papers", queries, "--base", base, "--systems", "sparse,agent:rules",
+        "--limit", "2", *QUICK, "--json",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    tables = {one["name"]: one["rows"] for one in json.loads(result.stdout)["tables"]}
+    assert "failures" not in tables
+    plain, agent = tables["process"]
+    assert plain[1:5] == [1, 1, 0, 1]
+    assert agent[4] > 1
+    assert agent[2] + agent[3] == agent[4]  # searches, and citations that were followed
+
+
+def test_a_failed_query_is_told_by_the_exit_code(deepera, world, tmp_path):
+    base, queries = world
+    lines = [json.loads(one) for one in queries.read_text(encoding="utf-8").splitlines()[:3]]
+    lines[1]["constraints"] = {"year_from": 2022, "year_to": 2019}
+    path = tmp_path / "queries.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+    result = deepera("bench", "papers", path, "--base", base, *QUICK, "--json")
+    assert result.exit_code == 1
+    tables = {one["name"]: one["rows"] for one in json.loads(result.stdout)["tables"]}
+    ((system, query, why),) = tables["failures"]
+    assert (system, query) == ("sparse", "plan-01")
+    assert "year_from is after year_to" in why
+
+
+def test_all_is_written_and_a_run_is_not_lost(deepera, world, tmp_path):
+    base, queries = world
+    out = tmp_path / "out"
+    args = ("bench", "papers", queries, "--base", base, "--out", out)
+    result = deepera(*args, "--limit", "3", "--resamples", "20")
+    assert result.exit_code == 0, result.output
+    assert "# Searches for papers" in result.stdout
+    written = {one.name for one in out.iterdir()}
+    assert {"papers.md", "report.html", "provenance.csv", "sparse.jsonl", "budget.png"} <= written
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["queries"]["queries"] == 3
+    assert manifest["base"]["papers"] == 96
+    first = (out / "sparse.jsonl").read_bytes().splitlines()
+    assert deepera(*args, *QUICK).exit_code == 2  # it is not overwritten
+    (out / "papers.md").rename(tmp_path / "papers.md")
+    for name in ("report.html", "provenance.csv", "manifest.json"):
+        (out / name).unlink()
+    lost = deepera(*args, *QUICK)
+    assert lost.exit_code == 2
+    assert "--resume goes on with it" in lost.stderr
+    longer = deepera(*args, *QUICK, "--resume")
+    assert longer.exit_code == 0, longer.output
+    assert (out / "sparse.jsonl").read_bytes().splitlines()[:4] == first
+    other = deepera(*args, *QUICK, "--resume", "--depth", "10")
+    assert other.exit_code == 2
+    assert "depth was 100 and is 10" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ((), "--base must name a base of papers, or --runs"),
+        (("--runs", "pasa"), "--runs must be NAME=FILE"),
+        (("--runs", "a=b.jsonl"), "there is no file 'b.jsonl'"),
+        (("--systems", "sparse"), "--systems are searches of a base"),
+        (("--base", "BASE", "--systems", "spares"), "did you mean"),
+        (("--base", "BASE", "--systems", "dense"), "has no vectors"),
+        (("--base", "BASE", "--systems", "agent:scout"), "agent:scout needs --model"),
+        (("--base", "BASE", "--model", "openai:x"), "--model goes with --systems agent:pasa"),
+        (("--base", "BASE", "--systems", "agent:none"), "got 'none'"),
+        (("--base", "BASE", "--resume"), "--resume goes with --out"),
+        (("--base", "BASE", "--judges", "1.5"), "must be in [0, 1], got 1.5"),
+        (("--base", "BASE", "--baseline", "pasa"), "must be one of sparse, got 'pasa'"),
+        (("--base", "BASE", "--show", "q99"), "there is no query 'q99'"),
+    ],
+)
+def test_what_cannot_work_is_a_usage_error(deepera, world, args, message):
+    base, queries = world
+    shown = [base if one == "BASE" else one for one in args]
+    result = deepera("bench", "papers", queries, *shown, *QUICK)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())

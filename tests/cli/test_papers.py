@@ -1,0 +1,105 @@
+"""`deepera papers`: a base built, searched, shown and followed on the command line."""
+
+import json
+
+import pytest
+
+from papers.world import invent_papers, write_lines
+
+
+@pytest.fixture
+def base(deepera, tmp_path):
+    source = write_lines(tmp_path / "p.jsonl", invent_papers(60))
+    file = tmp_path / "b.papers"
+    result = deepera("papers", "build", str(source), "--base", str(file), "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["added"] == 60
+    return str(file)
+
+
+def test_a_search_shows_papers_and_json_has_all_of_them(deepera, base):
+    shown = deepera("papers", "search", "study of sites", "-b", base, "-k", "3")
+    assert shown.exit_code == 0
+    assert len(shown.stdout.splitlines()) == 3
+    found = deepera("papers", "search", "study of sites", "-b", base, "-k", "3", "--json")
+    hits = json.loads(found.stdout)["hits"]
+    assert all(one["paper"]["id"] in shown.stdout for one in hits)
+
+
+def test_a_paper_is_shown_by_id_or_title_and_its_citations_are_followed(deepera, base):
+    plain = json.loads(deepera("papers", "show", "w0007", "-b", base, "--json").stdout)
+    by_title = deepera("papers", "show", plain["title"].upper(), "-b", base, "--json")
+    assert json.loads(by_title.stdout) == plain
+    cited = json.loads(deepera("papers", "cite", "w0007", "-b", base, "--json").stdout)
+    assert cited["paper"] == plain
+    assert {"references", "citations"} < set(cited)
+    assert "60 papers" in deepera("papers", "show", "-b", base).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("search", "x", "--venues", "ICR"), "near it: ICRS"),
+        (("search", "x", "--mode", "dence"), "did you mean 'dense'?"),
+        (("search", "x", "--year-from", "2020", "--year-to", "2010"), "year_from is after year_to"),
+        (("show", "w9999"), "has the id or the title 'w9999'"),
+    ],
+)
+def test_a_usage_error_is_one_line(deepera, base, arguments, message):
+    result = deepera("papers", *arguments, "-b", base)
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
+
+
+def test_bad_records_are_told_and_the_code_is_1(deepera, tmp_path):
+    (tmp_path / "p.jsonl").write_text('{"id": "a", "title": "Tide tables"}\nbroken\n')
+    base = str(tmp_path / "b.papers")
+    result = deepera("papers", "build", str(tmp_path / "p.jsonl"), "-b", base)
+    assert result.exit_code == 1
+    assert "p.jsonl, record 2: not JSON" in result.output
+    assert "1 bad line" in result.output
+
+
+def test_a_missing_base_says_what_makes_one(deepera, tmp_path):
+    result = deepera("papers", "search", "x", "-b", str(tmp_path / "no.papers"))
+    assert result.exit_code == 2
+    assert "deepera papers build makes one" in " ".join(result.output.split())
+
+
+def test_papers_are_asked_for_with_limits_in_words(deepera, base, tmp_path):
+    question = "studies of tide forecasting, excluding graph kernels, before 2015"
+    found = deepera("papers", "ask", question, "-b", base, "--json")
+    assert found.exit_code == 0
+    plain = json.loads(found.stdout)
+    assert plain["limits"]["exclude"] == ["graph kernels"]
+    assert all((one["paper"]["year"] or 0) < 2015 for one in plain["papers"])
+    assert {one["against"] for one in plain["left_out"]} <= {"graph kernels"}
+    picture = tmp_path / "tree.svg"
+    shown = deepera("papers", "ask", question, "-b", base, "-k", "2", "--picture", str(picture))
+    assert "limits: exclude graph kernels; year to 2014" in shown.stdout
+    assert picture.read_text().startswith("<svg")
+    exported = deepera("papers", "ask", question, "-b", base, "-k", "2", "--format", "ris")
+    assert exported.stdout.count("ER  -") == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--style", "scout"), "--style scout needs --model"),
+        (("--selector", "llm"), "--selector llm needs --model"),
+        (("--json", "--format", "ris"), "give --json or --format ris, not both"),
+        (("--picture", "no/such/folder/t.svg"), "cannot be written"),
+        (("--venues", "ICR"), "near it: ICRS"),
+    ],
+)
+def test_options_of_ask_that_do_not_fit_are_told(deepera, base, arguments, message):
+    result = deepera("papers", "ask", "tides", "-b", base, *arguments)
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
+
+
+def test_a_model_that_cannot_be_reached_is_told_with_code_3(deepera, base):
+    server = ("--model", "m", "--base-url", "http://127.0.0.1:9/v1")
+    result = deepera("papers", "ask", "tides", "-b", base, *server)
+    assert result.exit_code == 3
+    assert "cannot be reached" in result.stderr

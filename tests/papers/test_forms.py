@@ -1,0 +1,137 @@
+"""Files of papers in the forms that papers are given away in."""
+
+import json
+
+import pytest
+
+from deepera_graph.papers import Paper
+from deepera_graph.papers.importing import Problem, read_papers
+
+S2 = {
+    "paperId": "ab12", "corpusId": 77, "title": "Tide tables", "abstract": "On tides.",
+    "externalIds": {"ArXiv": "2101.00001", "DOI": "10.1/X", "CorpusId": 77},
+    "year": 2021, "publicationDate": "2021-01-05", "venue": "ICRS",
+    "authors": [{"authorId": "1", "name": "Hana Ames"}],
+    "s2FieldsOfStudy": [], "fieldsOfStudy": ["Oceanography"],
+    "references": [
+        {"paperId": "cd34", "externalIds": {"ArXiv": "2002.00002"}}, {"paperId": "ef56"},
+    ],
+}  # fmt: skip
+S2ORC = {
+    "paper_id": "91", "title": "Tide tables", "abstract": [{"text": "On tides."}],
+    "authors": [{"first": "Hana", "middle": ["B."], "last": "Ames"}], "year": "2021",
+    "arxiv_id": "2101.00001", "outbound_citations": ["5", "6"],
+}  # fmt: skip
+OPENALEX = {
+    "id": "https://openalex.org/W11", "doi": "https://doi.org/10.1/X", "title": "Tide tables",
+    "publication_year": 2021, "publication_date": "2021-01-05",
+    "abstract_inverted_index": {"On": [0], "tides": [1], "and": [2], "more": [3]},
+    "authorships": [{"author": {"display_name": "Hana Ames"}}],
+    "primary_location": {"source": {"display_name": "ICRS"}, "landing_page_url": "https://x.org"},
+    "locations": [{"landing_page_url": "http://arxiv.org/abs/2101.00001"}],
+    "topics": [{"display_name": "Tides"}], "referenced_works": ["https://openalex.org/W12"],
+}  # fmt: skip
+ARXIV = {
+    "id": "2101.00001", "title": "Tide\n  tables", "abstract": " On tides.\n",
+    "authors_parsed": [["Ames", "Hana", ""]], "categories": "cs.IR cs.CL", "doi": None,
+    "journal-ref": None, "update_date": "2023-04-01",
+    "versions": [{"version": "v1", "created": "Tue, 5 Jan 2021 10:00:00 GMT"}],
+}  # fmt: skip
+ACL = """<?xml version='1.0' encoding='UTF-8'?>
+<collection id="2021.icrs"><volume id="1"><meta><booktitle>Proceedings of ICRS</booktitle>
+<month>January</month><year>2021</year><venue>icrs</venue></meta>
+<frontmatter><url>2021.icrs-1.0</url></frontmatter>
+<paper id="3"><title><fixed-case>T</fixed-case>ide tables</title>
+<author><first>Hana</first><last>Ames</last></author><abstract>On <i>tides</i>.</abstract>
+<doi>10.1/X</doi></paper><paper id="4"><author><last>Gray</last></author></paper>
+</volume></collection>
+"""
+BIBTEX = r"""
+@comment{nothing} @string{x = "y"}
+@inproceedings{ames21,
+  title = {{T}ide tables of {\'E}tretat \& co.},
+  author = "Ames, Hana and Fay {Gr{\"a}y}",
+  year = 2021, month = jan, booktitle = {ICRS},
+  abstract = {On "tides", in {braces}},
+  eprint = {2101.00001v2}, archivePrefix = {arXiv}
+}
+@article{broken, title = {Never closed
+@misc{untitled, year = {2020}}
+"""
+
+
+def write(tmp_path, name, content):
+    path = tmp_path / name
+    lines = [content] if isinstance(content, dict) else None
+    path.write_text("".join(json.dumps(one) + "\n" for one in lines) if lines else content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("content", "id", "aliases", "references", "authors"),
+    [
+        (S2, "2101.00001", ("ab12", "CorpusId:77", "10.1/x"), ("2002.00002", "ef56"), "Hana Ames"),
+        (S2ORC, "2101.00001", ("91",), ("5", "6"), "Hana B. Ames"),
+        (OPENALEX, "W11", ("10.1/x", "2101.00001"), ("W12",), "Hana Ames"),
+        (ARXIV, "2101.00001", (), (), "Hana Ames"),
+    ],
+    ids=["s2", "s2orc", "openalex", "arxiv"],
+)
+def test_a_json_form_is_known_and_read(tmp_path, content, id, aliases, references, authors):
+    (record,) = read_papers(write(tmp_path, "p.jsonl", content))
+    paper = record.paper
+    assert (paper.id, paper.title, paper.year) == (id, "Tide tables", 2021)
+    assert paper.abstract.startswith("On tides")
+    assert paper.authors == (authors,)
+    assert paper.arxiv == "2101.00001"
+    assert record.aliases == aliases
+    assert record.references == references
+    assert content is S2ORC or paper.date == "2021-01-05"
+
+
+def test_the_anthology_is_read(tmp_path):
+    first, second = read_papers(write(tmp_path, "p.xml", ACL))
+    assert first.paper == Paper(
+        id="2021.icrs-1.3",
+        title="Tide tables",
+        abstract="On tides.",
+        authors=("Hana Ames",),
+        year=2021,
+        date="2021-01",
+        venue="icrs",
+        doi="10.1/x",
+        url="https://aclanthology.org/2021.icrs-1.3",
+        source="acl",
+    )
+    assert (second.kind, second.place) == ("no_title", 2)
+
+
+@pytest.mark.parametrize(
+    ("collection", "volume", "number", "id"),
+    [("P19", "1", "1", "P19-1001"), ("W18", "64", "81", "W18-6481"), ("J93", "2", "4", "J93-2004")],
+)
+def test_old_ids_of_the_anthology_are_built(tmp_path, collection, volume, number, id):
+    text = (
+        f'<collection id="{collection}"><volume id="{volume}"><paper id="{number}">'
+        "<title>Tide</title></paper></volume></collection>"
+    )
+    (record,) = read_papers(write(tmp_path, "p.xml", text))
+    assert record.paper.id == id
+
+
+def test_bibtex_is_read(tmp_path):
+    found = list(read_papers(write(tmp_path, "p.bib", BIBTEX)))
+    paper = found[0].paper
+    assert (paper.id, found[0].aliases) == ("2101.00001", ("ames21",))
+    assert paper.title == "Tide tables of Étretat & co."
+    assert paper.authors == ("Hana Ames", "Fay Gräy")
+    assert (paper.year, paper.date, paper.venue) == (2021, "2021-01", "ICRS")
+    assert paper.abstract == 'On "tides", in braces'
+    assert [one.kind for one in found[1:]] == ["bad_line", "no_title"]
+
+
+@pytest.mark.parametrize("name", ["p.xml", "p.bib", "p.jsonl", "p.json"])
+def test_nonsense_breaks_no_reader(tmp_path, name):
+    for content in ("", "\0\1\2", "<a><b>", "@article{", '{"title": {}}', "[[]]", "@x{a,b=}"):
+        found = list(read_papers(write(tmp_path, name, content)))
+        assert all(isinstance(one, Problem) for one in found), content

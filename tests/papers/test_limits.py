@@ -1,0 +1,142 @@
+"""Limits of a question, read by rules."""
+
+import pytest
+
+from deepera_graph.papers import Scope
+from deepera_graph.papers.agent.constraints import Limits, read_limits
+from deepera_graph.papers.agent.wording import find_labels, subject_of
+
+VENUES = ("NORDAI", "ICRS", "ACL")
+
+
+def read(text, **how):
+    found = read_limits(text, venues=VENUES, **how).to_dict()
+    found.pop("question")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "exclude", "topic"),
+    [
+        ("kelp counting, excluding drones", ["drones"], "kelp counting"),
+        ("kelp counting, but not by drones", ["drones"], "kelp counting"),
+        ("kelp counting without any drones", ["drones"], "kelp counting"),
+        ("kelp counting with methods other than drones", ["drones"], "kelp counting with methods"),
+        ("kelp counting, except under cloud cover", ["cloud cover"], "kelp counting"),
+        ("kelp counting, leaving out those built on drones", ["drones"], "kelp counting"),
+        ("kelp counting that does not use drones", ["drones"], "kelp counting"),
+        ("kelp counting, not about drones or boats", ["drones", "boats"], "kelp counting"),
+        ("kelp counting, excluding news and blogs", ["news and blogs"], "kelp counting"),
+        ("kelp counting instead of fish counting", ["fish counting"], None),
+        ("kelp counting beyond drones", ["drones"], None),
+        ("kelp counting by boats rather than drones", ["drones"], None),
+    ],
+)
+def test_what_is_left_out_is_kept_apart_from_the_topic(text, exclude, topic):
+    found = read(text)
+    assert found["exclude"] == exclude
+    if topic is not None:
+        assert found["topic"] == topic
+    assert set(found) == {"topic", "exclude"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kelp counting, not without drones",
+        "kelp counting, not only by drones",
+        "kelp counting and whether or not it pays",
+        "is there no method for kelp counting?",
+    ],
+)
+def test_what_only_looks_like_an_exclusion_is_none(text):
+    assert "exclude" not in read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "years"),
+    [
+        ("kelp, before 2019", {"year_to": 2018}),
+        ("kelp, published up to 2019", {"year_to": 2019}),
+        ("kelp, no later than 2019", {"year_to": 2019}),
+        ("kelp since 2019", {"year_from": 2019}),
+        ("kelp, published after 2018", {"year_from": 2019}),
+        ("kelp, published in 2019 or later", {"year_from": 2019}),
+        ("kelp from 2019 on", {"year_from": 2019}),
+        ("kelp between 2012 and 2015", {"year_from": 2012, "year_to": 2015}),
+        ("kelp from 2012-2015", {"year_from": 2012, "year_to": 2015}),
+        ("kelp, not from 2017", {"not_years": [2017]}),
+        ("kelp in the last five years", {"year_from": 2020}),
+        ("kelp counting on KelpBench-2017", {}),
+    ],
+)
+def test_years_in_words_are_read_inclusively(text, years):
+    found = read(text, as_of="2024-06")
+    topic = found.pop("topic")
+    assert found == years
+    assert topic.startswith("kelp")
+
+
+def test_the_last_years_need_a_date_of_asking():
+    found = read("kelp in the last five years")
+    assert "year_from" not in found
+    assert "needs a date of asking" in found["notes"][0]
+
+
+@pytest.mark.parametrize(
+    ("text", "venues"),
+    [
+        ("kelp, only at ICRS", {"venues": ["ICRS"]}),
+        ("kelp, published at ACL", {"venues": ["ACL"]}),
+        ("kelp, not those at NORDAI", {"not_venues": ["NORDAI"]}),
+        ("kelp, only at ICRS or ACL", {"venues": ["ICRS", "ACL"]}),
+    ],
+)
+def test_venues_are_read(text, venues):
+    assert read(text) == {"topic": "kelp", **venues}
+
+
+def test_a_comparison_has_a_direction():
+    text = "Which papers report better results for drones than for boats in kelp counting?"
+    assert read(text)["better"] == ["drones", "boats"]
+    assert read("papers that show that boats outperform drones in kelp")["better"] == [
+        "boats",
+        "drones",
+    ]
+
+
+def test_limits_only_narrow_what_the_caller_lets_be_seen():
+    limits = Limits(question="?", topic="?", year_from=2010, year_to=2020, not_venues=("ICRS",))
+    scope, notes = limits.narrow(Scope(year_from=2015, hide=("a",)), VENUES)
+    assert scope == Scope(year_from=2015, year_to=2020, hide=("a",), not_venues=("ICRS",))
+    assert notes == ()
+
+
+def test_limits_that_the_base_cannot_keep_are_named():
+    limits = Limits(question="?", topic="?", year_from=2022, venues=("KELPCON",))
+    scope, notes = limits.narrow(Scope(year_to=2015), VENUES)
+    assert scope == Scope(year_to=2015)
+    assert "no year is from 2022 and up to 2015" in notes[0]
+    assert "'KELPCON'" in notes[1]
+
+
+def test_limits_survive_json():
+    limits = read_limits("kelp, not by drones, since 2019, only at ACL", venues=VENUES)
+    assert Limits.from_dict(limits.to_dict()) == limits
+
+
+def test_the_subject_has_no_words_that_only_ask():
+    assert subject_of("Are there any papers that explore kelp counting by boats?") == (
+        "kelp counting by boats?"
+    )
+    assert subject_of("papers") == "papers"
+
+
+def test_labels_that_recur_are_found_whatever_their_writing():
+    titles = [
+        "Team Ebb at KelpEval-2019 Task 3: weeds",
+        "Tolvan at kelpeval 2019 task 3",
+        "KelpEval-2018 Task 11: overview",
+        "Counting kelp",
+    ]
+    assert find_labels(titles) == ["KelpEval-2019 Task 3", "KelpEval-2018 Task 11"]

@@ -1,0 +1,200 @@
+"""One answer by every route: in process, over HTTP, and by the tools of LangChain."""
+
+import json
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
+from time import sleep
+from urllib.parse import quote, urlencode
+
+import pytest
+from fastapi.testclient import TestClient
+from langchain_core.messages import ToolMessage
+
+from deepera_graph.errors import SettingsError, StoreError
+from deepera_graph.papers import PaperBase, Scope
+from deepera_graph.papers.calls import answer_call
+from deepera_graph.papers.rest import create_app
+from langchain_deepera import PaperRetriever, paper_tools
+from papers.hostile import hostile_texts
+from papers.world import METHODS, TOPICS, VENUES
+
+TOOLS = {
+    "search": "search_papers",
+    "title": "match_title",
+    "get": "get_paper",
+    "references": "references",
+    "citations": "citations",
+}
+
+
+@pytest.fixture(scope="module")
+def server(base):
+    import uvicorn
+
+    config = uvicorn.Config(create_app(base), port=0, log_level="error", ws="none")
+    running = uvicorn.Server(config)
+    thread = threading.Thread(target=running.run, daemon=True)
+    thread.start()
+    while not running.started:
+        sleep(0.01)
+    port = running.servers[0].sockets[0].getsockname()[1]
+    yield f"http://127.0.0.1:{port}"
+    running.should_exit = True
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def remote(server):
+    with PaperBase.connect(server) as connected:
+        yield connected
+
+
+@pytest.fixture(scope="module")
+def tools(base):
+    return {one.name: one for one in paper_tools(base)}
+
+
+def random_call(chance, world):
+    """Return a call with arguments, some of them wrong."""
+    name = chance.choice(["search", "search", "title", "get", "references", "citations"])
+    paper = chance.choice(world)
+    texts = [chance.choice(TOPICS), f"{chance.choice(METHODS)} of {paper['title']}", "", "C++?"]
+    ids = [paper["id"], paper["doi"].upper() or "10.1/none", "no/such:id", "https://doi.org/10.1/x"]
+    given = {
+        "search": {"query": chance.choice(texts)},
+        "title": {"title": chance.choice([paper["title"].upper(), paper["title"][:-2], "None"])},
+    }.get(name, {"id": chance.choice(ids)})
+    if name in ("search", "references", "citations"):
+        given |= {"k": chance.choice([1, 3, 50, 0, "x", 10**9]), "offset": chance.choice([0, 2, 7])}
+    if name == "search":
+        given |= {"mode": chance.choice(["sparse", "sparse", "sparse", "dense", "speed"])}
+    limits = {
+        "year_from": chance.choice([2008, 2012, "soon"]),
+        "year_to": chance.choice([2009, 2020]),
+        "venues": [chance.choice([*VENUES[:4], "Nowhere"])],
+        "not_venues": [chance.choice(VENUES[:4])],
+        "hide": [paper["id"], chance.choice(world)["doi"] or "w0001"],
+        "as_of": chance.choice(["2015", "2018-06", "never"]),
+        "undated": chance.choice(["keep", "drop"]),
+    }
+    chosen = chance.sample(sorted(limits), chance.choice([0, 0, 1, 2]))
+    return name, given | {one: limits[one] for one in chosen}
+
+
+def ask_over_http(connection, name, given):
+    """Ask as anybody does, with GET."""
+    rest = {
+        one: ",".join(value) if isinstance(value, list) else value for one, value in given.items()
+    }
+    path = f"/v1/{name}"
+    if name in ("get", "references", "citations"):
+        path = f"/v1/papers/{quote(rest.pop('id'), safe='')}"
+        path += "" if name == "get" else f"/{name}"
+    connection.request("GET", f"{path}?{urlencode(rest)}")
+    response = connection.getresponse()
+    return response.status, response.read().decode()
+
+
+def ask_tool(tool, given):
+    """Call a tool as an agent does."""
+    call = {"name": tool.name, "args": given, "id": "1", "type": "tool_call"}
+    message = tool.invoke(call)
+    assert isinstance(message, ToolMessage)
+    return message.content
+
+
+def test_random_requests_have_the_same_bytes_by_every_route(base, world, server, tools):
+    chance = random.Random(5)
+    connection = HTTPConnection(server.removeprefix("http://"))
+    codes = set()
+    for _ in range(300):
+        name, given = random_call(chance, world)
+        here = answer_call(base, name, given)
+        assert (here.code, here.text) == answer_call(base, name, given)
+        assert ask_over_http(connection, name, given) == (here.code, here.text), (name, given)
+        assert ask_tool(tools[TOOLS[name]], given) == here.text
+        codes.add(here.code)
+    connection.close()
+    assert codes == {200, 400, 404}
+
+
+def test_a_connected_base_gives_equal_objects(base, remote, world):
+    scope = Scope(year_to=2018, hide=("w0003",))
+    assert remote.search("glacier", k=7, scope=scope) == base.search("glacier", k=7, scope=scope)
+    for paper in world[:30]:
+        for way in ("get", "references", "citations"):
+            assert getattr(remote, way)(paper["id"]) == getattr(base, way)(paper["id"])
+        assert remote.title(paper["title"]) == base.title(paper["title"])
+    assert remote.venues() == base.venues()
+    assert remote.describe() == base.describe()
+
+
+def test_an_error_is_the_same_behind_an_address(base, remote):
+    scope = Scope(venues=("Nowhere",))
+    with pytest.raises(SettingsError) as here:
+        base.search("glacier", scope=scope)
+    with pytest.raises(SettingsError) as there:
+        remote.search("glacier", scope=scope)
+    assert str(here.value) == str(there.value)
+
+
+def test_nobody_at_an_address_is_told():
+    with pytest.raises(StoreError, match=r"127\.0\.0\.1:9 gave no answer"):
+        PaperBase.connect("http://127.0.0.1:9").search("glacier")
+
+
+def test_hostile_texts_break_no_route(base, remote, tools):
+    for text in hostile_texts():
+        here = base.search(text, k=3)
+        assert here == remote.search(text, k=3)
+        assert base.title(text) == remote.title(text)
+        assert base.get(text) == remote.get(text)
+        assert '"error"' not in ask_tool(tools["search_papers"], {"query": text})[:9]
+
+
+def test_eight_clients_at_once_get_what_one_gets(remote):
+    alone = remote.search("bridge inspection", k=10)
+    with ThreadPoolExecutor(8) as threads:
+        found = threads.map(lambda _: remote.search("bridge inspection", k=10), range(80))
+    assert all(one == alone for one in found)
+
+
+def test_a_related_client_is_answered(base):
+    with TestClient(create_app(base)) as client:
+        found = client.get("/search", params={"q": "tide", "top_k": 2, "filter": 'id <= "1604"'})
+        expected = base.search("tide", k=2, scope=Scope(as_of="2016-04")).to_dict()
+        assert found.json() == expected
+        assert client.get("/paper/w0001").json()["paper"]["id"] == "w0001"
+        assert client.get("/lookup", params={"title": "nothing"}).json()["status"] == "none"
+        assert client.get("/search", params={"q": "tide", "filter": "x"}).status_code == 400
+        assert client.get("/health").json()["status"] == "ok"
+        assert "/v1/search" in client.get("/openapi.json").json()["paths"]
+
+
+@pytest.mark.parametrize("body", [b"{", b"[1]", b"\xff", b'{"query": 5}', b'{"qery": "x"}'])
+def test_a_bad_body_is_a_bad_request(base, body):
+    with TestClient(create_app(base)) as client:
+        found = client.post("/v1/search", content=body)
+    assert found.status_code == 400
+    assert found.json()["error"]["kind"] == "settings"
+
+
+async def test_a_retriever_gives_documents(base):
+    retriever = PaperRetriever(base=base, k=3)
+    found = retriever.invoke("crop disease")
+    assert [one.id for one in found] == [one.paper.id for one in base.search("crop disease", k=3)]
+    assert found[0].metadata["retrieval_rank"] == 1
+    assert await retriever.ainvoke("crop disease") == found
+    assert len(retriever.invoke("crop disease", k=1)) == 1
+
+
+def test_an_agent_cannot_lift_the_scope_of_its_tools(base, world):
+    shown = {one["id"] for one in world if one["year"] and one["year"] <= 2012}
+    scope = Scope(year_to=2012, undated="drop")
+    searching = {one.name: one for one in paper_tools(base, scope=scope)}["search_papers"]
+    for given in ({}, {"year_to": 2030}, {"year_to": 2010}, {"undated": "keep"}):
+        plain = json.loads(ask_tool(searching, {"query": "study", "k": 400, **given}))
+        assert {one["paper"]["id"] for one in plain["hits"]} <= shown
+        assert plain["hits"]
