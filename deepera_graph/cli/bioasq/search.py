@@ -383,8 +383,8 @@ class JoinOptions:
         metavar="HOW",
         shown="rank",
     )
-    n_documents: int = _join(
-        "Documents of a question.", "--documents", metavar="N", default=10, least=1
+    n_documents: int | None = _join(
+        "With weights: documents of a question.", "--documents", metavar="N", least=1, shown="10"
     )
     questions: Path | None = _join(
         "Write a submission for these questions, not a run. Snippets that stand in FILE are kept "
@@ -417,9 +417,9 @@ def ensemble(
 ) -> None:
     """Make one run of two."""
     _check_join(first, second, chosen, files)
-    from deepera_graph.bioasq.ensemble import nominate, search_weights, weigh
+    from deepera_graph.bioasq.ensemble import FIRST, SECOND, nominate, search_weights, weigh
     from deepera_graph.bioasq.questions import read_questions
-    from deepera_graph.bioasq.runs import read_run
+    from deepera_graph.bioasq.runs import N_DOCUMENTS, read_run
 
     both = [read_run(first), read_run(second)]
     asked = None if chosen.questions is None else read_questions(chosen.questions)
@@ -434,9 +434,9 @@ def ensemble(
         found = search_weights(both[0], both[1], read_questions(chosen.golden), how=how)
     weights = found.best.weights if found else plain.get("weights")
     if weights is not None:
-        made = weigh(both, weights, how=how, n=chosen.n_documents)
+        made = weigh(both, weights, how=how, n=chosen.n_documents or N_DOCUMENTS)
     else:
-        n_first, n_second = plain.get("nominated", (6, 4))
+        n_first, n_second = plain.get("nominated", (FIRST, SECOND))
         made = nominate(both[0], both[1], n_first=n_first, n_second=n_second)
     _write_join(made, asked, files)
     n_written = len(made if asked is None else asked)
@@ -468,6 +468,10 @@ def _check_join(first: Path, second: Path, chosen: JoinOptions, files: JoinFiles
         raise SettingsError("--search-weights and --golden go together")
     if chosen.scores is not None and given not in (["--weights"], ["--search-weights"]):
         raise SettingsError("--scores goes with --weights or --search-weights")
+    if chosen.n_documents is not None and given not in (["--weights"], ["--search-weights"]):
+        raise SettingsError(
+            "--documents goes with --weights or --search-weights: --nominate says itself how many"
+        )
     plain = options.given(chosen)
     _check_pair("--weights", plain.get("weights"))
     _check_pair("--nominate", plain.get("nominated"))
