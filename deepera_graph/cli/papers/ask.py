@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,15 +12,27 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from deepera_graph.cli import options
-from deepera_graph.cli.console import OK, SOME_FAILED, from_thread, progress_bar, say, write_bytes
+from deepera_graph.cli.console import (
+    INTERRUPTED,
+    OK,
+    SOME_FAILED,
+    count,
+    from_thread,
+    go_on_command,
+    progress_bar,
+    say,
+    write_bytes,
+)
 from deepera_graph.cli.options import opt
 from deepera_graph.cli.papers.base import BaseOptions, ScopeOptions, open_base, to_scope
 from deepera_graph.errors import BackendError, SettingsError
 
 if TYPE_CHECKING:
+    from deepera_graph.cache.store import JudgementCache
     from deepera_graph.papers.agent.found import Found
     from deepera_graph.papers.agent.graph import PaperSearch
     from deepera_graph.papers.scope import Scope
+    from deepera_graph.schema import Backend
 
 _how = partial(opt, panel="How is searched")
 _K = 20
@@ -75,14 +89,14 @@ def ask(
     style: StyleOptions,
     limits: ScopeOptions,
     chat: options.ChatOptions,
+    cache: options.CacheOptions,
     budget: options.BudgetOptions,
     output: options.OutputOptions,
 ) -> None:
     """Search for papers in several steps, and say of each why it is there."""
     _check(found, style, chat, output)
     scope = to_scope(limits)
-    with open_base(where) as base:
-        search = _open_search(base, style, chat, budget)
+    with open_base(where) as base, _open_search(base, style, chat, cache, budget) as search:
         result = _follow(search, question, scope, quiet=output.quiet)
     if result.stopped == "plan_failed" and not result.actions:
         raise BackendError(result.problems[-1])
@@ -115,16 +129,23 @@ def _check(
         raise SettingsError(f"--picture: {str(found.picture)!r} cannot be written")
 
 
+@contextmanager
 def _open_search(
-    base: Any, style: StyleOptions, chat: options.ChatOptions, budget: options.BudgetOptions
-) -> PaperSearch:
+    base: Any,
+    style: StyleOptions,
+    chat: options.ChatOptions,
+    cache: options.CacheOptions,
+    budget: options.BudgetOptions,
+) -> Iterator[PaperSearch]:
     from deepera_graph.papers.agent.graph import PaperSearch
 
-    planner = None
+    planner: Backend | None = None
+    opened: AbstractContextManager[JudgementCache | None] = nullcontext()
     if chat.model:
-        from deepera_graph.cli.opening import chat_backend
+        from deepera_graph.cli.opening import chat_backend, judgements_of
 
         planner = chat_backend(chat)
+        opened = judgements_of(planner, cache.cache)
     settings = options.given(style)
     for name in ("style", "selector"):
         settings.pop(name, None)
@@ -132,22 +153,36 @@ def _open_search(
         settings["max_concurrency"] = chat.max_concurrency
     if options.given(budget):
         settings["budget"] = options.given(budget)
-    return PaperSearch(
-        base, planner=planner, style=style.style, selector=style.selector, **settings
-    )
+    with opened as kept:
+        yield PaperSearch(
+            base,
+            planner=planner,
+            style=style.style,
+            selector=style.selector,
+            cache=kept,
+            **settings,
+        )
 
 
 def _follow(search: PaperSearch, question: str, scope: Scope, *, quiet: bool) -> Found:
     """Search, and show on a bar what is being done."""
-    n_calls = 0
+    n_calls = n_papers = 0
     result: Any = None
-    with progress_bar("searching", total=search.settings.max_actions, hidden=quiet) as bar:
-        for event in from_thread(search.stream(question, scope=scope)):
-            if event["event"] == "called":
-                n_calls += 1
-                bar.move(to=n_calls, count=n_calls)
-            elif event["event"] == "result":
-                result = event["result"]
+    try:
+        with progress_bar("searching", total=search.settings.max_actions, hidden=quiet) as bar:
+            for event in from_thread(search.stream(question, scope=scope)):
+                if event["event"] == "called":
+                    n_calls += 1
+                    n_papers += event["new"]
+                    bar.move(to=n_calls, count=n_calls)
+                elif event["event"] == "result":
+                    result = event["result"]
+    except KeyboardInterrupt as error:
+        done = f"{count(n_calls, 'call')} made, {count(n_papers, 'paper')} found so far"
+        say(f"interrupted; {done}")
+        if search.keeps_replies:
+            say(f"the replies of the model are kept; go on with: {go_on_command()}")
+        raise typer.Exit(INTERRUPTED) from error
     return result  # type: ignore[no-any-return]  # the last event has it
 
 

@@ -17,6 +17,7 @@ from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
 from deepera_graph.budget import Budget, Limiter, Meter, has_meter, with_meter
+from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.papers.agent import steps
 from deepera_graph.papers.agent.calls import acarry_out, carry_out
@@ -39,7 +40,7 @@ from deepera_graph.papers.paper import venue_key
 from deepera_graph.papers.results import SearchMode
 from deepera_graph.papers.scope import Scope, check_venues
 from deepera_graph.passages import check_question
-from deepera_graph.pipeline.call import CheckedRole, Event, RoleNode
+from deepera_graph.pipeline.call import CheckedRole, Event, RoleNode, wrap_role
 from deepera_graph.runner import MADE_BY, versions
 from deepera_graph.schema import Backend, RoleAnswer
 from deepera_graph.usage import Usage
@@ -54,6 +55,7 @@ _STEPS_A_ROUND = 5  # plan, call, merge, judge, gather
 _STEPS_APART = 8
 _MODES: list[Any] = ["updates", "values"]
 _LAZY = ("local", "rules")
+_ASKED = ("understand", "pasa", "spar", "scout", "llm")  # roles that a chat model has, if any
 
 
 class SearchKwargs(TypedDict, total=False):
@@ -87,6 +89,8 @@ class PaperSearch:
             `Selected`; None: the chat model if there is one, else ``local``.
         checkpointer: A LangGraph saver that keeps the state after every step; needs a
             ``thread_id`` in the config.
+        cache: Where the replies of a chat model are kept, so that an equal one is not paid for
+            twice; a search asked again after a kill then goes on where it was.
         settings: See `SearchSettings`: `max_steps`, `max_actions`, `budget` and others.
 
     Raises:
@@ -101,6 +105,7 @@ class PaperSearch:
         style: Style | None = None,
         selector: Any = None,
         checkpointer: "BaseCheckpointSaver[Any] | None" = None,
+        cache: JudgementCache | None = None,
         **settings: Unpack[SearchKwargs],
     ) -> None:
         self.base = base
@@ -118,6 +123,7 @@ class PaperSearch:
         self._understand: Runnable[Any, LimitsRead] = (
             roles.understand if roles else RunnableLambda(steps.limits_by_rules)
         )
+        self._roles, self._cache = roles, cache
         self._has_saver = checkpointer is not None
         self._venues = base.venues()
         self.graph = self._build(checkpointer)
@@ -132,8 +138,8 @@ class PaperSearch:
             modes += ["dense", "hybrid"]
         lazy = self.selector_name in _LAZY
 
-        def checked(role: Runnable[Any, Any], schema: type[AnswerT]) -> Any:
-            return CheckedRole(role, schema, limiter)
+        def checked(name: str, role: Runnable[Any, Any], schema: type[AnswerT]) -> Any:
+            return self._checked(name, role, schema, limiter)
 
         graph = StateGraph(SearchState, input_schema=SearchInput, output_schema=SearchOutput)
         graph.add_node("receive", steps.receive)
@@ -142,7 +148,7 @@ class PaperSearch:
             RoleNode(
                 "understand",
                 ask=partial(steps.ask_limits, venues=venues),
-                role=checked(self._understand, LimitsRead),
+                role=checked("understand", self._understand, LimitsRead),
                 record=partial(steps.record_limits, venues=venues),
                 on_failure=partial(steps.limits_failed, venues=venues),
                 run_name=lambda state: "read the limits",
@@ -153,7 +159,7 @@ class PaperSearch:
             RoleNode(
                 "plan",
                 ask=partial(steps.ask_plan, settings=chosen, modes=modes),
-                role=checked(self.planner, SearchPlan),
+                role=checked(self.style, self.planner, SearchPlan),
                 record=partial(steps.record_plan, settings=chosen),
                 on_failure=partial(steps.plan_failed, settings=chosen),
                 run_name=lambda state: f"plan round {state['step'] + 1}",
@@ -169,7 +175,7 @@ class PaperSearch:
             RoleNode(
                 "judge",
                 ask=steps.ask_judge,
-                role=checked(self.selector, Selected),
+                role=checked(self.selector_name, self.selector, Selected),
                 record=steps.record_verdicts,
                 on_failure=steps.judge_failed,
                 run_name=lambda task: f"judge {len(task['papers'])} papers",
@@ -193,6 +199,15 @@ class PaperSearch:
         )
         graph.add_edge("rank", END)
         return graph.compile(checkpointer=checkpointer, name="DeepEra papers")
+
+    def _checked(
+        self, name: str, role: Runnable[Any, Any], schema: type[AnswerT], limiter: Limiter
+    ) -> Runnable[Any, AnswerT]:
+        """Return a role checked and limited, behind the cache if a chat model plays it."""
+        if self._roles is None or name not in _ASKED:
+            return CheckedRole(role, schema, limiter)
+        kept = f"papers {name}"
+        return wrap_role(kept, role, schema, limiter=limiter, cache=self._cache, roles=self._roles)
 
     def search(
         self,
@@ -300,6 +315,11 @@ class PaperSearch:
         }
         whole = json.dumps([plain, (scope or Scope()).to_dict()], sort_keys=True)
         return sha256(whole.encode()).hexdigest()[:16]
+
+    @property
+    def keeps_replies(self) -> bool:
+        """Whether the replies of a chat model are kept for another time."""
+        return self._roles is not None and self._cache is not None
 
     @property
     def _durability(self) -> "Durability | None":

@@ -9,8 +9,10 @@ Source:
     calls of tools, chosen anew every round. All prompts are in our own words; no model is trained.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.resources import files
 from typing import Any, Literal, Unpack
 
 from langchain_core.language_models import BaseChatModel
@@ -37,7 +39,7 @@ from deepera_graph.papers.agent.state import (
     SelectTask,
 )
 from deepera_graph.prompts import messages_of
-from deepera_graph.schema import Backend
+from deepera_graph.schema import Backend, RoleSet
 
 PACKAGE = "deepera_graph.papers.agent.prompts"
 N_QUERIES = 5  # of PaSa and PaperScout
@@ -46,24 +48,20 @@ _SHOWN_ABSTRACT = 1200  # characters
 
 
 @dataclass(frozen=True, kw_only=True)
-class PaperRoles:
-    """The roles that a chat model plays.
+class PaperRoles(RoleSet):
+    """The roles that a chat model plays, under its name.
 
     Attributes:
-        name: Of the model.
         understand: Reads the limits of a question.
         queries: Writes queries for a question and what was found so far.
         scout: Chooses calls.
         judge: Says of papers how well they fit, and what breaks a limit.
-        spec: Plain data that tells them from others, None if they are live objects.
     """
 
-    name: str
     understand: Runnable[LimitsTask, LimitsRead]
     queries: Runnable[PlanTask, SearchPlan]
     scout: Runnable[PlanTask, SearchPlan]
     judge: Runnable[SelectTask, Selected]
-    spec: Mapping[str, Any] | None = field(default=None)
 
 
 def paper_roles(
@@ -84,8 +82,18 @@ def paper_roles(
         queries=LlmQueries(opened.chat),
         scout=LlmScout(opened.chat),
         judge=LlmPaperJudge(opened.chat),
+        about={"prompts": _prompts_hash()},
         spec=opened.spec,
     )
+
+
+def _prompts_hash() -> str:
+    """Return 12 hex digits that change when a prompt changes."""
+    digest = sha256()
+    for one in sorted(files(PACKAGE).iterdir(), key=lambda one: one.name):
+        if one.name.endswith(".md"):
+            digest.update(f"{one.name}\0{one.read_text(encoding='utf-8')}\n\0".encode())
+    return digest.hexdigest()[:12]
 
 
 class LimitsReply(ReplyModel):
