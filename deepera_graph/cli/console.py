@@ -324,12 +324,21 @@ def check_input(*paths: Path | None) -> None:
             raise SettingsError(f"there is no file {str(path)!r}")
 
 
-def check_file(path: Path, *, overwrite: bool) -> None:
-    """Raise `SettingsError` if a file would be lost, or cannot be written."""
-    if path.is_dir() or not os.access(path.absolute().parent, os.W_OK):
-        raise SettingsError(f"--out must be a file that can be written, got {str(path)!r}")
-    if path.exists() and not overwrite:
-        raise SettingsError(f"{str(path)!r} exists; give --overwrite to replace it")
+def check_file(path: Path, *, overwrite: bool, resume: bool | None = None) -> None:
+    """Raise `SettingsError` if a file would be lost, or cannot be written.
+
+    *resume* is whether an earlier run goes on with it; None if the command cannot go on.
+    """
+    folder = path.absolute().parent
+    if path.is_dir():
+        raise SettingsError(f"{str(path)!r} cannot be written: it is a folder")
+    if not folder.is_dir():
+        raise SettingsError(f"{str(path)!r} cannot be written: there is no folder {str(folder)!r}")
+    if not may_write(path):
+        raise SettingsError(f"{str(path)!r} cannot be written: permission denied")
+    if path.exists() and not (overwrite or resume):
+        go_on = "" if resume is None else ", or --resume to go on"
+        raise SettingsError(f"{str(path)!r} exists; give --overwrite to replace it{go_on}")
 
 
 def may_write(path: Path) -> bool:

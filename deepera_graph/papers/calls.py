@@ -7,12 +7,14 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deepera_graph.errors import DeepEraError, MissingStoreError, SettingsError, StoreError
-from deepera_graph.papers.base import PaperBase
 from deepera_graph.papers.results import to_json
 from deepera_graph.papers.scope import Scope
+
+if TYPE_CHECKING:
+    from deepera_graph.papers.base import PaperBase
 
 OK, BAD_REQUEST, NOT_FOUND, UNAVAILABLE = 200, 400, 404, 503
 LIMITS = tuple(one.name for one in fields(Scope))
@@ -33,11 +35,11 @@ class Call(NamedTuple):
 
     needs: str
     takes: tuple[str, ...]
-    run: Callable[[PaperBase, dict[str, Any]], Any]
+    run: Callable[["PaperBase", dict[str, Any]], Any]
     about: str
 
 
-def _get(base: PaperBase, given: dict[str, Any]) -> dict[str, Any]:
+def _get(base: "PaperBase", given: dict[str, Any]) -> dict[str, Any]:
     paper = base.get(given.pop("id"), **given)
     if paper is None:
         return {"status": "unknown", "paper": None}
@@ -73,7 +75,7 @@ CALLS = {
 }
 
 
-def answer_call(base: PaperBase, name: str, arguments: Mapping[str, Any]) -> Answer:
+def answer_call(base: "PaperBase", name: str, arguments: Mapping[str, Any]) -> Answer:
     """Answer a call with plain arguments; what goes wrong is an answer, too.
 
     Args:
@@ -109,7 +111,7 @@ def read_error(plain: Mapping[str, Any]) -> DeepEraError:
     return kinds.get(str(plain.get("kind")), StoreError)(str(plain.get("message")))
 
 
-def _run(base: PaperBase, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _run(base: "PaperBase", name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     call = CALLS.get(name)
     if call is None:
         raise SettingsError(f"there is no call {name!r}; there are {', '.join(CALLS)}")

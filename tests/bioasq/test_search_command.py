@@ -270,6 +270,7 @@ def test_questions_that_no_run_has_are_told_and_all_of_them_refused(ensemble, ru
         (["--weights", "1,7", "--nominate", "6,4"], "got --weights and --nominate"),
         (["--search-weights"], "--search-weights and --golden go together"),
         (["--scores", "rank"], "--scores goes with --weights"),
+        (["--documents", "5"], "--documents goes with --weights or --search-weights"),
         (["--weights", "1"], "--weights must be two numbers >= 0, got '1'"),
         (["--weights", "1,x"], "--weights must be numbers"),
         (["--questions", "nowhere.json"], "there is no file 'nowhere.json'"),

@@ -167,7 +167,7 @@ class AnswerStudy:
         """Return the spread of LFS over answers; nothing without a judge of answers."""
         if LFS not in values:
             return {}
-        std = values[LFS].std()
+        std = values[LFS].std() if values[LFS].weights.any() else float("nan")
         return {LFS_STD: MetricEstimate(std, float("nan"), float("nan"), 0.0)}
 
     def passages(self, data: StudyData, kept: Sequence[JudgedRanking]) -> Given:

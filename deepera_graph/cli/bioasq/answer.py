@@ -19,6 +19,7 @@ from deepera_graph.cli.console import (
     OK,
     SOME_FAILED,
     check_file,
+    check_input,
     count,
     from_thread,
     go_on_command,
@@ -124,14 +125,13 @@ def _check(
     log: Path,
 ) -> None:
     """Raise `SettingsError` for what cannot work, before anything is loaded."""
-    if not source.is_file():
-        raise SettingsError(f"there is no file {str(source)!r}")
+    check_input(source)
     if files.resume and files.overwrite:
         raise SettingsError("give --resume or --overwrite, not both")
     if files.out.absolute() == source.absolute():
         raise SettingsError(f"{str(files.out)!r} is the input; write somewhere else")
     for path in (files.out, log):
-        check_file(path, overwrite=files.overwrite or files.resume)
+        check_file(path, overwrite=files.overwrite, resume=files.resume)
     _check_prompt(how, chat)
 
 
@@ -144,8 +144,7 @@ def _check_prompt(how: AnswerOptions, chat: options.ChatOptions) -> None:
         raise SettingsError(f"--style must be 1, 2 or 3, got {how.style}")
     if how.shots and how.examples is None:
         raise SettingsError("--shots needs --examples, the file that they are taken from")
-    if how.examples is not None and not how.examples.is_file():
-        raise SettingsError(f"there is no file {str(how.examples)!r}")
+    check_input(how.examples)
     if chat.model is not None:
         from deepera_graph.cli.opening import check_server
 

@@ -18,6 +18,7 @@ from deepera_graph.cli.console import (
     MOST_TOLD,
     OK,
     SOME_FAILED,
+    check_input,
     count,
     go_on_command,
     json_bytes,
@@ -208,8 +209,7 @@ def _check_corpus(corpus: Path) -> None:
         raise SettingsError(
             f"{str(corpus)!r} {what}, and CORPUS a file that deepera bioasq read has made"
         )
-    if not corpus.is_file():
-        raise SettingsError(f"there is no file {str(corpus)!r}")
+    check_input(corpus)
 
 
 def _open(store: CorpusStoreOptions) -> PassageStore:

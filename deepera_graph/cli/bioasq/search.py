@@ -20,6 +20,8 @@ from deepera_graph.cli.console import (
     MOST_TOLD,
     OK,
     SOME_FAILED,
+    check_file,
+    check_input,
     count,
     from_thread,
     go_on_command,
@@ -175,8 +177,7 @@ def search(
 
 def _check_files(questions: Path, files: SearchFiles) -> None:
     """Raise `SettingsError` if a file would be lost, or cannot be read or written."""
-    if not questions.is_file():
-        raise SettingsError(f"there is no file {str(questions)!r}")
+    check_input(questions)
     if files.resume and files.overwrite:
         raise SettingsError("give --resume or --overwrite, not both")
     if files.stages is not None and files.stages.is_file():
@@ -187,16 +188,7 @@ def _check_files(questions: Path, files: SearchFiles) -> None:
     if files.stages is not None and not may_write(files.stages):
         raise SettingsError(f"{str(files.stages)!r} cannot be written")
     for path in (*written, _manifest_of(files)):
-        _check_output(path, may_exist=files.overwrite or files.resume)
-
-
-def _check_output(path: Path, *, may_exist: bool) -> None:
-    if path.is_dir() or not path.absolute().parent.is_dir() or not may_write(path):
-        raise SettingsError(f"{str(path)!r} cannot be written")
-    if path.exists() and not may_exist:
-        raise SettingsError(
-            f"{str(path)!r} exists; give --overwrite to replace it, or --resume to go on"
-        )
+        check_file(path, overwrite=files.overwrite, resume=files.resume)
 
 
 def _manifest_of(files: SearchFiles) -> Path:
@@ -391,8 +383,8 @@ class JoinOptions:
         metavar="HOW",
         shown="rank",
     )
-    n_documents: int = _join(
-        "Documents of a question.", "--documents", metavar="N", default=10, least=1
+    n_documents: int | None = _join(
+        "With weights: documents of a question.", "--documents", metavar="N", least=1, shown="10"
     )
     questions: Path | None = _join(
         "Write a submission for these questions, not a run. Snippets that stand in FILE are kept "
@@ -425,9 +417,9 @@ def ensemble(
 ) -> None:
     """Make one run of two."""
     _check_join(first, second, chosen, files)
-    from deepera_graph.bioasq.ensemble import nominate, search_weights, weigh
+    from deepera_graph.bioasq.ensemble import FIRST, SECOND, nominate, search_weights, weigh
     from deepera_graph.bioasq.questions import read_questions
-    from deepera_graph.bioasq.runs import read_run
+    from deepera_graph.bioasq.runs import N_DOCUMENTS, read_run
 
     both = [read_run(first), read_run(second)]
     asked = None if chosen.questions is None else read_questions(chosen.questions)
@@ -442,9 +434,9 @@ def ensemble(
         found = search_weights(both[0], both[1], read_questions(chosen.golden), how=how)
     weights = found.best.weights if found else plain.get("weights")
     if weights is not None:
-        made = weigh(both, weights, how=how, n=chosen.n_documents)
+        made = weigh(both, weights, how=how, n=chosen.n_documents or N_DOCUMENTS)
     else:
-        n_first, n_second = plain.get("nominated", (6, 4))
+        n_first, n_second = plain.get("nominated", (FIRST, SECOND))
         made = nominate(both[0], both[1], n_first=n_first, n_second=n_second)
     _write_join(made, asked, files)
     n_written = len(made if asked is None else asked)
@@ -464,8 +456,6 @@ def _check_pair(option: str, values: Sequence[float] | None) -> None:
 
 def _check_join(first: Path, second: Path, chosen: JoinOptions, files: JoinFiles) -> None:
     """Raise `SettingsError` for options that do not go together, and files that are not there."""
-    from deepera_graph.cli.console import check_file
-
     ways = {
         "--weights": chosen.weights is not None,
         "--nominate": chosen.nominate is not None,
@@ -478,12 +468,14 @@ def _check_join(first: Path, second: Path, chosen: JoinOptions, files: JoinFiles
         raise SettingsError("--search-weights and --golden go together")
     if chosen.scores is not None and given not in (["--weights"], ["--search-weights"]):
         raise SettingsError("--scores goes with --weights or --search-weights")
+    if chosen.n_documents is not None and given not in (["--weights"], ["--search-weights"]):
+        raise SettingsError(
+            "--documents goes with --weights or --search-weights: --nominate says itself how many"
+        )
     plain = options.given(chosen)
     _check_pair("--weights", plain.get("weights"))
     _check_pair("--nominate", plain.get("nominated"))
-    for path in (first, second, chosen.golden, chosen.questions):
-        if path is not None and not path.is_file():
-            raise SettingsError(f"there is no file {str(path)!r}")
+    check_input(first, second, chosen.golden, chosen.questions)
     check_file(files.out, overwrite=files.overwrite)
 
 

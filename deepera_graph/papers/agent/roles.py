@@ -22,7 +22,7 @@ from deepera_graph.chat.parsing import Number, ReplyModel, sanitize_line
 from deepera_graph.chat.structured import request_reply
 from deepera_graph.errors import AnswerError, SettingsError
 from deepera_graph.judges.llm import prompt as show
-from deepera_graph.judges.llm.backend import LlmKwargs, llm_backend
+from deepera_graph.judges.llm.backend import LlmKwargs, open_roles_model
 from deepera_graph.judges.llm.roles import LlmRole, how
 from deepera_graph.papers.agent.constraints import Limits, check_limits, read_limits
 from deepera_graph.papers.agent.state import (
@@ -74,23 +74,17 @@ def paper_roles(
     Raises:
         SettingsError: The model cannot be made, or a backend has no chat model.
     """
-    if isinstance(model, Backend) and how_to_ask:
-        raise SettingsError(f"{', '.join(how_to_ask)} go with a model, not with a backend of one")
-    backend = model if isinstance(model, Backend) else llm_backend(model, **how_to_ask)
-    intent = backend.intent
-    if not isinstance(intent, LlmRole):
-        raise SettingsError(
-            f"planning needs a chat model, and backend {backend.name!r} has none; "
-            "the planner 'rules' needs none"
-        )
-    chat = intent.model
+    needed = (
+        "planning needs a chat model, and backend {name} has none; the planner 'rules' needs none"
+    )
+    opened = open_roles_model(model, needed=needed, **how_to_ask)
     return PaperRoles(
-        name=chat.name,
-        understand=LlmUnderstand(chat),
-        queries=LlmQueries(chat),
-        scout=LlmScout(chat),
-        judge=LlmPaperJudge(chat),
-        spec=backend.spec,
+        name=opened.chat.name,
+        understand=LlmUnderstand(opened.chat),
+        queries=LlmQueries(opened.chat),
+        scout=LlmScout(opened.chat),
+        judge=LlmPaperJudge(opened.chat),
+        spec=opened.spec,
     )
 
 
