@@ -30,7 +30,10 @@ LINKS = [
 
 @pytest.mark.full
 @pytest.mark.parametrize("block", BLOCKS)
-def test_a_python_block_prints_what_it_says(block: str) -> None:
+def test_a_python_block_prints_what_it_says(
+    block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # some write files
     expected = re.findall(r"^# > (.*)$", block, re.MULTILINE)
     printed = io.StringIO()
     with redirect_stdout(printed):

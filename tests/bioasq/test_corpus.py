@@ -362,10 +362,11 @@ def test_a_break_of_reading_tells_how_to_go_on(deepera, tmp_path, monkeypatch):
 
     with monkeypatch.context() as broken:
         broken.setattr("deepera_graph.bioasq.corpus.read_file", stop)
+        broken.setattr(sys, "argv", ["deepera", "bioasq", "read", "xml/", "-o", "corpus.jsonl"])
         result = deepera("bioasq", "read", path, "-o", out)
     assert result.exit_code == 130
     assert "files that were read whole are not read again" in result.stderr
-    assert "go on with: deepera " in result.stderr
+    assert "go on with: deepera bioasq read xml/ -o corpus.jsonl\n" in result.stderr
     assert deepera("bioasq", "read", path, "-o", out).exit_code == 0
 
 

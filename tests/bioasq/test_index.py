@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import sys
 from concurrent.futures import Future
 from importlib.util import find_spec
 
@@ -286,12 +287,13 @@ def build():
 def test_a_break_of_indexing_tells_how_to_go_on(deepera, corpus, tmp_path, monkeypatch):
     (tmp_path / "breaking.py").write_text(BREAKS, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["deepera", "bioasq", "index", "corpus.jsonl", "-c", "moss"])
     path = corpus(record(1), record(2, "The kelp fell."))
     args = ("bioasq", "index", path, "-c", "moss", "--embeddings", "breaking:build")
     result = deepera(*args, "--batch-size", "1")
     assert result.exit_code == 130
     assert "interrupted; the collection holds 1 passage\n" in result.stderr
-    assert "go on with: deepera " in result.stderr
+    assert "go on with: deepera bioasq index corpus.jsonl -c moss\n" in result.stderr
 
 
 def test_without_its_package_a_model_by_name_says_how_to_install_it(deepera, corpus):

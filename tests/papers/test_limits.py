@@ -30,6 +30,11 @@ def read(text, **how):
         ("kelp counting instead of fish counting", ["fish counting"], None),
         ("kelp counting beyond drones", ["drones"], None),
         ("kelp counting by boats rather than drones", ["drones"], None),
+        (
+            "Which robots work inside pipes? Not about swimming.",
+            ["swimming"],
+            "Which robots work inside pipes?",
+        ),
     ],
 )
 def test_what_is_left_out_is_kept_apart_from_the_topic(text, exclude, topic):

@@ -155,6 +155,7 @@ class _Reading:
         topic = re.sub(r"\s+([,.?!;])", r"\1", " ".join(self._text.split()))
         topic = " ".join([topic.rstrip(" .?!"), *self._contrasts]) if self._contrasts else topic
         topic = re.sub(r"(?:[,;]\s*)+(?=[,;.?!]|$)", "", topic).strip(" ,;")
+        topic = re.sub(r"(?<=[.?!])[.,;]+", "", topic)  # of a sentence that was a limit as a whole
         return Limits(
             question=question,
             topic=topic or " ".join(question.split()),
