@@ -80,7 +80,7 @@ def test_what_cannot_be_used_is_one_line(deepera, tmp_path, name, content, probl
 
 def test_natural_needs_a_folder_that_is_there(deepera, pubmedqa, tmp_path):
     result = deepera("bench", "natural", pubmedqa, "--out", tmp_path / "no" / "out.jsonl")
-    assert (result.exit_code, "can be written" in result.stderr) == (2, True)
+    assert (result.exit_code, "there is no folder" in result.stderr) == (2, True)
 
 
 @pytest.fixture
