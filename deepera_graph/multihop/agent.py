@@ -8,7 +8,7 @@ Source:
     sub-question, answers on the way, and a meta evidence reasoner at the end.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -20,7 +20,6 @@ from langgraph.graph import END, START, StateGraph
 
 from deepera_graph.budget import Budget, Limiter
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.multihop import steps
 from deepera_graph.multihop.outcome import MultiHopResult
 from deepera_graph.multihop.roles import (
@@ -42,19 +41,17 @@ from deepera_graph.passages import check_question
 from deepera_graph.pipeline.call import Event, RoleNode, wrap_role
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.retrieval.word_index import name_passage
-from deepera_graph.runner import MADE_BY, made_by, make_manifest, share_limits
+from deepera_graph.runner import AgentRun, made_by, make_manifest, share_limits
 from deepera_graph.schema import Backend
 from deepera_graph.usage import Usage
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.graph.state import CompiledStateGraph
-    from langgraph.types import Durability, StateSnapshot
 
 Find = Callable[[str], Sequence[Document]]
 _STEPS_A_ROUND = 5  # plan, retrieve, gather, reply, gather
 _STEPS_APART = 8  # receive, the last plan, reason, the end, and some to spare
-_MODES: list[Any] = ["updates", "values"]
 
 
 class MultiHopKwargs(TypedDict, total=False):
@@ -259,32 +256,14 @@ class MultiHopAgent:
         (the record of a step that was answered, or not), ``answered`` (the final record) and
         ``result``.
         """
-        run = _Run(self, question, config)
-        if resume:
-            self._check_saver()
-            run.go_on(self.graph.get_state(run.config))
-        if not run.is_over:
-            for mode, chunk in self.graph.stream(
-                run.given, run.config, stream_mode=_MODES, durability=self._durability
-            ):
-                yield from run.take(mode, chunk)
-        yield {"event": "result", "result": run.result()}
+        yield from _Run(self, question, config).stream(resume=resume)
 
     async def astream(
         self, question: str, *, config: RunnableConfig | None = None, resume: bool = False
     ) -> AsyncIterator[Event]:
         """Do what `stream` does, in the running loop."""
-        run = _Run(self, question, config)
-        if resume:
-            self._check_saver()
-            run.go_on(await self.graph.aget_state(run.config))
-        if not run.is_over:
-            async for mode, chunk in self.graph.astream(
-                run.given, run.config, stream_mode=_MODES, durability=self._durability
-            ):
-                for event in run.take(mode, chunk):
-                    yield event
-        yield {"event": "result", "result": run.result()}
+        async for event in _Run(self, question, config).astream(resume=resume):
+            yield event
 
     def most_calls(self) -> dict[str, int]:
         """Return the most model calls a question can take by role, if every reply is usable.
@@ -304,26 +283,22 @@ class MultiHopAgent:
         """Return 16 hex digits that name the roles and how far they go, without any secret."""
         return made_by(self.backend, self.settings)
 
-    @property
-    def _durability(self) -> "Durability | None":
-        return "sync" if self._has_saver else None
 
-    def _check_saver(self) -> None:
-        if not self._has_saver:
-            raise SettingsError("resume=True needs a checkpointer, and this agent has none")
-
-
-class _Run:
+class _Run(AgentRun):
     """One question on its way through the graph."""
+
+    kind, begun, differs = "agent", "steps", "by other roles or with other settings"
 
     def __init__(self, agent: MultiHopAgent, question: str, config: RunnableConfig | None) -> None:
         check_question(question, ())
-        self._agent, self._question = agent, question
-        self._started = perf_counter()
-        self._state: Mapping[str, Any] = {}
-        self.is_over = False
-        self.given: MultiHopInput | None = {"question": question}
-        self.config = self._configured(config)
+        self._agent = agent
+        super().__init__(
+            agent.graph,
+            {"question": question},
+            self._configured(config),
+            by=agent.made_by(),
+            has_saver=agent._has_saver,
+        )
 
     def _configured(self, config: RunnableConfig | None) -> RunnableConfig:
         """Return the config of the run: its budget, its limits, and room for all its steps."""
@@ -335,36 +310,7 @@ class _Run:
         given["run_name"] = given.get("run_name") or "DeepEra multihop"
         most = _STEPS_A_ROUND * settings.max_steps + _STEPS_APART
         given["recursion_limit"] = max(given["recursion_limit"], most)
-        if self._agent._has_saver:
-            given["metadata"] = {**(given.get("metadata") or {}), MADE_BY: self._agent.made_by()}
         return given
-
-    def go_on(self, saved: "StateSnapshot") -> None:
-        """Take up what a thread holds; nothing is begun anew."""
-        if "steps" not in saved.values:
-            return
-        before = saved.values.get("question")
-        if before != self._question:
-            raise InputError(
-                f"the thread to resume is of another question: {before!r:.80}, "
-                f"not {self._question!r:.80}"
-            )
-        by = self._agent.made_by()
-        if (saved.metadata or {}).get(MADE_BY, by) != by:
-            raise SettingsError(
-                "the thread to resume was begun by other roles or with other settings; take "
-                "another thread_id, or the agent as it was"
-            )
-        self.given, self._state = None, saved.values
-        self.is_over = not saved.next
-
-    def take(self, mode: str, chunk: Any) -> Iterable[Event]:
-        """Note a chunk of the stream, and yield what it has to say."""
-        if mode == "values":
-            self._state = chunk
-            return
-        for node, update in chunk.items():
-            yield from _events(node, update or {})
 
     def result(self) -> MultiHopResult:
         """Return the result, once the stream has ended."""
@@ -383,23 +329,22 @@ class _Run:
             manifest=make_manifest(agent.backend, agent.settings),
         )
 
-
-def _events(node: str, update: Mapping[str, Any]) -> Iterator[Event]:
-    """Yield what a node has to say."""
-    opened = update.get("steps") or []
-    if node == "plan":
-        yield {
-            "event": "planned",
-            "questions": [one["question"] for one in opened],
-            "thought": update.get("thought", ""),
-            "stopped": update.get("stopped", ""),
-        }
-    if node == "retrieve":
+    def _events(self, node: str, update: Mapping[str, Any]) -> Iterator[Event]:
+        """Yield what a node has to say."""
+        opened = update.get("steps") or []
+        if node == "plan":
+            yield {
+                "event": "planned",
+                "questions": [one["question"] for one in opened],
+                "thought": update.get("thought", ""),
+                "stopped": update.get("stopped", ""),
+            }
+        if node == "retrieve":
+            for one in opened:
+                found = [name_passage(passage) for passage in one.get("passages", ())]
+                yield {"event": "searched", "step": one["number"], "passages": found}
         for one in opened:
-            found = [name_passage(passage) for passage in one.get("passages", ())]
-            yield {"event": "searched", "step": one["number"], "passages": found}
-    for one in opened:
-        if one.get("status") not in ("open", "found", None):
-            yield {"event": "step", **{name: one[name] for name in one if name != "passages"}}
-    if answer := update.get("answer"):
-        yield {"event": "answered", **answer}
+            if one.get("status") not in ("open", "found", None):
+                yield {"event": "step", **{name: one[name] for name in one if name != "passages"}}
+        if answer := update.get("answer"):
+            yield {"event": "answered", **answer}

@@ -5,20 +5,20 @@ receive -> understand -> plan -> call (a branch each) -> merge -> judge (a branc
 """
 
 import json
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, ensure_config
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
-from deepera_graph.budget import Budget, Limiter, Meter, has_meter, with_meter
+from deepera_graph.budget import Budget, Limiter
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.errors import SettingsError
 from deepera_graph.papers.agent import steps
 from deepera_graph.papers.agent.calls import acarry_out, carry_out
 from deepera_graph.papers.agent.found import Found
@@ -41,19 +41,17 @@ from deepera_graph.papers.results import SearchMode
 from deepera_graph.papers.scope import Scope, check_venues
 from deepera_graph.passages import check_question
 from deepera_graph.pipeline.call import CheckedRole, Event, RoleNode, wrap_role
-from deepera_graph.runner import MADE_BY, versions
+from deepera_graph.runner import AgentRun, share_limits, versions
 from deepera_graph.schema import Backend, RoleAnswer
 from deepera_graph.usage import Usage
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.graph.state import CompiledStateGraph
-    from langgraph.types import Durability, StateSnapshot
 
 AnswerT = TypeVar("AnswerT", bound=RoleAnswer)
 _STEPS_A_ROUND = 5  # plan, call, merge, judge, gather
 _STEPS_APART = 8
-_MODES: list[Any] = ["updates", "values"]
 _LAZY = ("local", "rules")
 _ASKED = ("understand", "pasa", "spar", "scout", "llm")  # roles that a chat model has, if any
 
@@ -263,16 +261,7 @@ class PaperSearch:
         ``understood`` (the limits), ``planned`` (the calls of a round), ``called`` (a call and its
         yield), ``judged`` (how many papers) and ``result``.
         """
-        run = _Run(self, question, scope, config)
-        if resume:
-            self._check_saver()
-            run.go_on(self.graph.get_state(run.config))
-        if not run.is_over:
-            for mode, chunk in self.graph.stream(
-                run.given, run.config, stream_mode=_MODES, durability=self._durability
-            ):
-                yield from run.take(mode, chunk)
-        yield {"event": "result", "result": run.result()}
+        yield from _Run(self, question, scope, config).stream(resume=resume)
 
     async def astream(
         self,
@@ -283,17 +272,8 @@ class PaperSearch:
         resume: bool = False,
     ) -> AsyncIterator[Event]:
         """Do what `stream` does, in the running loop."""
-        run = _Run(self, question, scope, config)
-        if resume:
-            self._check_saver()
-            run.go_on(await self.graph.aget_state(run.config))
-        if not run.is_over:
-            async for mode, chunk in self.graph.astream(
-                run.given, run.config, stream_mode=_MODES, durability=self._durability
-            ):
-                for event in run.take(mode, chunk):
-                    yield event
-        yield {"event": "result", "result": run.result()}
+        async for event in _Run(self, question, scope, config).astream(resume=resume):
+            yield event
 
     def describe(self) -> dict[str, Any]:
         """Return who plans and selects, with which settings, as plain data."""
@@ -321,14 +301,6 @@ class PaperSearch:
         """Whether the replies of a chat model are kept for another time."""
         return self._roles is not None and self._cache is not None
 
-    @property
-    def _durability(self) -> "Durability | None":
-        return "sync" if self._has_saver else None
-
-    def _check_saver(self) -> None:
-        if not self._has_saver:
-            raise SettingsError("resume=True needs a checkpointer, and this search has none")
-
 
 def _roles_of(planner: Any) -> PaperRoles | None:
     if isinstance(planner, PaperRoles):
@@ -338,8 +310,10 @@ def _roles_of(planner: Any) -> PaperRoles | None:
     return None
 
 
-class _Run:
+class _Run(AgentRun):
     """One question on its way through the graph."""
+
+    kind, begun, differs = "search", "step", "with other settings or another scope"
 
     def __init__(
         self,
@@ -349,57 +323,27 @@ class _Run:
         config: RunnableConfig | None,
     ) -> None:
         check_question(question, ())
-        self._search, self._question, self._scope = search, question, scope or Scope()
+        self._search, self._scope = search, scope or Scope()
         check_venues(self._scope, {venue_key(one): one for one in search._venues})
-        self._started = perf_counter()
-        self._state: Mapping[str, Any] = {}
-        self._told: set[str] = set()
-        self.is_over = False
-        self.given: SearchInput | None = {"question": question, "scope": self._scope.to_dict()}
-        self.config = self._configured(config)
+        super().__init__(
+            search.graph,
+            {"question": question, "scope": self._scope.to_dict()},
+            self._configured(config),
+            by=search.made_by(self._scope),
+            has_saver=search._has_saver,
+        )
 
     def _configured(self, config: RunnableConfig | None) -> RunnableConfig:
-        """Return the config of the run: its budget, and room for all its steps."""
-        search, given = self._search, ensure_config(config)
-        if not has_meter(given):
-            given = with_meter(given, Meter(search.settings.limits))
+        """Return the config of the run: its budget, its limits, and room for all its steps."""
+        settings = self._search.settings
+        given = share_limits(
+            config, max_concurrency=settings.max_concurrency, budget=settings.limits
+        )
         given["run_name"] = given.get("run_name") or "DeepEra papers"
-        most = _STEPS_A_ROUND * search.settings.max_steps + _STEPS_APART
+        most = _STEPS_A_ROUND * settings.max_steps + _STEPS_APART
         given["recursion_limit"] = max(given["recursion_limit"], most)
-        given["max_concurrency"] = (
-            given.get("max_concurrency") or search.settings.max_concurrency
-        ) + 1
-        if search._has_saver:
-            made = {MADE_BY: search.made_by(self._scope)}
-            given["metadata"] = {**(given.get("metadata") or {}), **made}
+        given["max_concurrency"] = (given.get("max_concurrency") or settings.max_concurrency) + 1
         return given
-
-    def go_on(self, saved: "StateSnapshot") -> None:
-        """Take up what a thread holds; nothing is begun anew."""
-        if "step" not in saved.values:
-            return
-        before = saved.values.get("question")
-        if before != self._question:
-            raise InputError(
-                f"the thread to resume is of another question: {before!r:.80}, "
-                f"not {self._question!r:.80}"
-            )
-        by = self._search.made_by(self._scope)
-        if (saved.metadata or {}).get(MADE_BY, by) != by:
-            raise SettingsError(
-                "the thread to resume was begun with other settings or another scope; take another "
-                "thread_id, or the search as it was"
-            )
-        self.given, self._state = None, saved.values
-        self.is_over = not saved.next
-
-    def take(self, mode: str, chunk: Any) -> Iterable[Event]:
-        """Note a chunk of the stream, and yield what it has to say."""
-        if mode == "values":
-            self._state = chunk
-            return
-        for node, update in chunk.items():
-            yield from _events(node, update or {})
 
     def result(self) -> Found:
         """Return what was found, once the stream has ended."""
@@ -418,25 +362,24 @@ class _Run:
             },
         )
 
-
-def _events(node: str, update: Mapping[str, Any]) -> Iterator[Event]:
-    """Yield what a node has to say."""
-    if node == "understand":
-        yield {"event": "understood", "limits": update["limits"]}
-    if node == "plan":
-        opened: Sequence[Mapping[str, Any]] = update.get("actions") or ()
-        yield {
-            "event": "planned",
-            "step": update["step"],
-            "actions": [{name: one[name] for name in ("id", "tool", "text")} for one in opened],
-            "thought": update.get("thought", ""),
-            "stopped": update.get("stopped", ""),
-        }
-    if node == "merge":
-        for one in update["actions"]:
-            yield {"event": "called", **one}
-    if node == "judge":
-        yield {"event": "judged", "papers": len(update.get("pool") or ())}
+    def _events(self, node: str, update: Mapping[str, Any]) -> Iterator[Event]:
+        """Yield what a node has to say."""
+        if node == "understand":
+            yield {"event": "understood", "limits": update["limits"]}
+        if node == "plan":
+            opened: Sequence[Mapping[str, Any]] = update.get("actions") or ()
+            yield {
+                "event": "planned",
+                "step": update["step"],
+                "actions": [{name: one[name] for name in ("id", "tool", "text")} for one in opened],
+                "thought": update.get("thought", ""),
+                "stopped": update.get("stopped", ""),
+            }
+        if node == "merge":
+            for one in update["actions"]:
+                yield {"event": "called", **one}
+        if node == "judge":
+            yield {"event": "judged", "papers": len(update.get("pool") or ())}
 
 
 __all__ = ["PaperSearch", "PlanTask", "SearchPlan"]
