@@ -4,6 +4,8 @@ import asyncio
 import json
 import random
 import re
+import threading
+from time import sleep
 
 import pytest
 from langchain_core.language_models import BaseChatModel
@@ -542,3 +544,27 @@ def test_venues_that_the_base_does_not_know_are_told_before_a_search(planted):
 def test_a_single_call_at_a_time_gives_the_same(planted):
     narrow = PaperSearch(planted, max_concurrency=1).search(KELP)
     assert narrow.ids == PaperSearch(planted).search(KELP).ids
+
+
+def test_the_config_may_ask_for_fewer_calls_at_once(planted):
+    in_flight = threading.Semaphore(1)
+    together = []
+
+    def judge(task):
+        together.append(not in_flight.acquire(blocking=False))
+        try:
+            sleep(0.01)  # room for another call, were there one
+            return give(score=1)(task)
+        finally:
+            if not together[-1]:
+                in_flight.release()
+
+    def plan(task):
+        first = [Action(tool="search", text=one) for one in REWRITES]
+        return SearchPlan(actions=first if task["step"] == 1 else [])
+
+    PaperSearch(planted, planner=plan, selector=judge, judged=3).search(
+        KELP, config={"max_concurrency": 1}
+    )
+    assert len(together) > 3
+    assert not any(together)
