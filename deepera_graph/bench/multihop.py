@@ -27,7 +27,7 @@ from deepera_graph.multihop.graph import NeighbourGraph
 from deepera_graph.retrieval.search import FUSED_AT_LEAST, FUSED_PER_RESULT, fuse
 from deepera_graph.retrieval.word_index import join_title
 from deepera_graph.settings import check_at_least
-from deepera_graph.text.jsonl import read_objects
+from deepera_graph.text.jsonl import read_places
 
 CUTOFFS = (5, 10, 20, 50)
 BUDGET, BATCH_SIZE, NEIGHBOURS, N_FIRST = 50, 16, 16, 100
@@ -105,12 +105,7 @@ def read_hop_data(folder: Path, *, limit: int | None = None) -> HopData:
 def _read_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     if not path.is_file():
         raise InputError(f"{path}: there is no such file; a data set has {PASSAGES}, {QUESTIONS}")
-    number = 0
-    try:
-        for number, line in enumerate(read_objects(path), start=1):
-            yield f"{path}, record {number}", line
-    except InputError as error:
-        raise InputError(f"{path}, record {number + 1}: {error}") from error
+    return read_places(path)
 
 
 def _text(line: dict[str, Any], field: str, where: str) -> str:

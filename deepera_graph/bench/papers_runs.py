@@ -23,7 +23,7 @@ from deepera_graph.papers.paper import normalize_id
 from deepera_graph.papers.results import SearchMode
 from deepera_graph.papers.scope import Scope
 from deepera_graph.settings import suggest_value
-from deepera_graph.text.jsonl import read_objects
+from deepera_graph.text.jsonl import read_places
 
 if TYPE_CHECKING:
     from deepera_graph.papers.agent.graph import PaperSearch
@@ -79,7 +79,7 @@ def read_queries(path: Path, *, limit: int | None = None) -> tuple[PaperQuery, .
         InputError: A line is none, has no answer, or an id twice; the message names it.
     """
     queries: dict[str, PaperQuery] = {}
-    for where, line in islice(_read_lines(path), limit):
+    for where, line in islice(read_places(path), limit):
         one = _read_query(line, where)
         if one.id in queries:
             raise InputError(f"{where}: the id {one.id!r} comes twice")
@@ -87,17 +87,6 @@ def read_queries(path: Path, *, limit: int | None = None) -> tuple[PaperQuery, .
     if not queries:
         raise InputError(f"{path}: there are no queries")
     return tuple(queries.values())
-
-
-def _read_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    number = 0
-    try:
-        for number, line in enumerate(read_objects(path), start=1):
-            yield f"{path}, record {number}", line
-    except InputError as error:
-        raise InputError(f"{path}, record {number + 1}: {error}") from error
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
 def _read_query(line: Mapping[str, Any], where: str) -> PaperQuery:
@@ -226,7 +215,7 @@ def read_run(path: Path) -> dict[str, QueryRun]:
     """
     run: dict[str, QueryRun] = {}
     is_journal = False
-    for where, line in _read_lines(path):
+    for where, line in read_places(path):
         if not run and "ran" in line and "id" not in line:
             is_journal = True  # of `run_system`: its last line of a query counts
             continue

@@ -34,6 +34,22 @@ def read_objects(path: Path) -> Iterator[dict[str, Any]]:
             yield parse_object(line.text)
 
 
+def read_places(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each object of a file under the words that name its place in messages.
+
+    Raises:
+        InputError: A record is no object, or the file cannot be read; it names the place.
+    """
+    number = 0
+    try:
+        for number, line in enumerate(read_objects(path), start=1):
+            yield f"{path}, record {number}", line
+    except InputError as error:
+        raise InputError(f"{path}, record {number + 1}: {error}") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
 def parse_object(line: bytes | str) -> dict[str, Any]:
     """Read one JSON object."""
     value = parse_value(line)
