@@ -4,14 +4,27 @@ import unicodedata
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.papers.paper import Paper, days_of, normalize_id, read_date, venue_key
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 Undated = Literal["keep", "drop"]
 _N_NEAR = 3
 _LISTS = ("venues", "not_venues", "hide")
+
+
+def list_set_fields(limits: "DataclassInstance") -> dict[str, Any]:
+    """Return what of a dataclass is not as by default, with lists for tuples, as JSON has them."""
+    plain: dict[str, Any] = {}
+    for one in fields(limits):
+        value = getattr(limits, one.name)
+        if value != one.default:
+            plain[one.name] = list(value) if isinstance(value, tuple) else value
+    return plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,12 +116,7 @@ class Scope:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the limits that are set, as JSON has them."""
-        plain: dict[str, Any] = {}
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if value != one.default:
-                plain[one.name] = list(value) if isinstance(value, tuple) else value
-        return plain
+        return list_set_fields(self)
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> "Scope":

@@ -11,11 +11,11 @@ Source:
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.papers.scope import Scope
+from deepera_graph.papers.scope import Scope, list_set_fields
 
 _YEAR = r"((?:19|20)\d\d)"
 _DEED = r"(?:published|dated|written|released|appearing|that appeared|from papers|papers)"
@@ -95,12 +95,7 @@ class Limits:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the limits that are set, with question and topic, as JSON has them."""
-        plain: dict[str, Any] = {}
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if value != one.default:
-                plain[one.name] = list(value) if isinstance(value, tuple) else value
-        return plain
+        return list_set_fields(self)
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> "Limits":
