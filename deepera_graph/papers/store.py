@@ -277,6 +277,11 @@ def count_papers(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT coalesce(max(n), 0) FROM papers").fetchone()[0])
 
 
+def count_vectors(db: sqlite3.Connection) -> int:
+    """Return how many papers have a vector."""
+    return int(db.execute("SELECT count(*) FROM vectors").fetchone()[0])
+
+
 def count_word(db: sqlite3.Connection, word: str) -> int:
     """Return how many papers have a word, in any of its forms."""
     found = db.execute("SELECT count(*) FROM words WHERE words MATCH ?", (f'"{word}"',))
@@ -341,6 +346,16 @@ def keep_allowed(db: sqlite3.Connection, numbers: Iterable[int], limits: Limits)
     return [n for n in asked if n in allowed]
 
 
+def list_allowed(db: sqlite3.Connection, limits: Limits, most: int) -> list[int] | None:
+    """Return all papers that are in scope, if a scope leaves no more than *most*; else None."""
+    if not limits.condition:
+        return None
+    rows = db.execute(
+        f"SELECT n FROM scopes WHERE {limits.condition} LIMIT ?", (*limits.values, most + 1)
+    ).fetchall()
+    return None if len(rows) > most else [n for (n,) in rows]
+
+
 def list_references(db: sqlite3.Connection, number: int, limits: Limits) -> tuple[list[int], int]:
     """Return what a paper cites, as it lists them, and how many the base does not have."""
     rows = db.execute(
@@ -392,8 +407,11 @@ def describe_file(db: sqlite3.Connection) -> Mapping[str, Any]:
     found: dict[str, Any] = {name: db.execute(sql).fetchone()[0] for name, sql in counts.items()}
     first, last = db.execute("SELECT min(year), max(year) FROM scopes").fetchone()
     sources = db.execute("SELECT name, finished FROM sources ORDER BY run").fetchall()
+    vectors = json.loads(read_about(db, "vectors", "{}"))
     return {
         **found,
+        "embeddings": vectors.get("embeddings", ""),
+        "vectors_url": vectors.get("url", ""),
         "years": [first, last],
         "sources": [name for name, _ in sources],
         "unfinished": [name for name, finished in sources if not finished],

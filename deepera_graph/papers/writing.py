@@ -29,6 +29,8 @@ from deepera_graph.papers.store import (
     wrap_errors,
     write_about,
 )
+from deepera_graph.papers.vector_server import drop_vectors
+from deepera_graph.papers.vectors import VectorsInfo
 
 Merge = Literal["ids", "titles", "none"]
 Outcome = Literal["added", "updated", "unchanged", "merged", "duplicate"]
@@ -369,6 +371,9 @@ def _remove(path: Path) -> None:
         return
     with wrap_errors(path), closing(sqlite3.connect(path)) as db:
         check_format(db, path, any_version=True)
+        told = read_about(db, "vectors")
+    if told:
+        drop_vectors(VectorsInfo.from_json(told))
     for suffix in ("", "-wal", "-shm", VECTORS):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 

@@ -101,6 +101,12 @@ class BuildOptions:
         "int8 will do.",
         metavar="FILE",
     )
+    vectors_url: str | None = opt(
+        "A Qdrant server that keeps the vectors, for bases too large for a file beside them; its "
+        "key is in QDRANT_API_KEY. The base knows it from then on.",
+        metavar="URL",
+        shown="a file beside the base",
+    )
     merge: Literal["ids", "titles", "none"] = opt(
         "When two records are one paper: they share an id ([b]ids[/b]), or also a title with "
         "nothing against it ([b]titles[/b]), or never ([b]none[/b]).",
@@ -135,6 +141,7 @@ def build(
             form=how.form,  # type: ignore[arg-type]  # checked there
             embeddings=embeddings,
             vectors=how.vectors,
+            vectors_url=how.vectors_url,
             merge=how.merge,
             overwrite=how.overwrite,
             on_progress=watch,
@@ -320,6 +327,10 @@ def _describe_base(about: dict[str, Any]) -> str:
         f"{count(about['references'], 'reference')}, {about['references_outside']} of them to "
         "papers outside",
     ]
+    if about["embeddings"]:
+        url = about["vectors_url"]
+        where = f"on {url}" if url else "in a file beside the base"
+        lines.append(f"vectors of {about['embeddings']} {where}")
     lines += [f"from {name}" for name in about["sources"]]
     lines += [f"not read to its end: {name}; build again" for name in about["unfinished"]]
     return "\n".join(lines)
