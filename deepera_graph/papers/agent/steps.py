@@ -32,6 +32,7 @@ Update = dict[str, Any]
 _LETTER = {"search": "S", "references": "R", "citations": "C"}
 _SHOWN = 100  # papers of the pool that a planner is shown
 _EXPLAINED = 30  # papers that get a reason where nothing is excluded and no model judges
+_FOLLOWED = 20  # papers that planners take titles and citations of at most
 _SHOWN_CHARS = 400  # of a query in a problem
 
 
@@ -283,19 +284,31 @@ def _add(before: PaperRecord, action: ActionRecord, one: Mapping[str, Any]) -> P
 
 
 def after_merge(state: SearchState, *, settings: SearchSettings, lazy: bool) -> list[Send] | str:
-    """Have the new papers judged, unless that is left for the end."""
-    return "gather" if lazy else judge_sends(state, settings=settings, lazy=lazy) or "gather"
+    """Have the new papers judged, unless that is left for the end.
+
+    Where something is excluded the best are judged at once whoever selects, so that a planner
+    neither takes up nor follows what will be left out.
+    """
+    if lazy and not state["limits"].get("exclude"):
+        return "gather"
+    first = _FOLLOWED if lazy else None
+    return judge_sends(state, settings=settings, lazy=lazy, first=first) or "gather"
 
 
-def judge_sends(state: SearchState, *, settings: SearchSettings, lazy: bool) -> list[Send]:
-    """Return a batch for each `judged` papers that nobody judged, the best first."""
+def judge_sends(
+    state: SearchState, *, settings: SearchSettings, lazy: bool, first: int | None = None
+) -> list[Send]:
+    """Return a batch for each `judged` papers that nobody judged, the best first.
+
+    *first* are the best of the pool that are looked at; None for all.
+    """
     most = settings.max_judged
     if lazy and not state["limits"].get("exclude"):
         most = min(most, _EXPLAINED)  # there is nothing to find out but the reasons
     n_asked = sum(bool(one["reason"]) for one in state["pool"].values())
     open_ids = [
         id
-        for id in order(state["pool"])
+        for id in order(state["pool"])[:first]
         if state["pool"][id]["verdict"] == "unjudged" and not state["pool"][id]["reason"]
     ][: max(0, most - n_asked)]
     size = settings.judged
