@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -150,8 +151,8 @@ class LocalPapers:
 
     def describe(self) -> dict[str, Any]:
         """Return what the base holds, in numbers."""
-        with self._reading(Scope()) as (db, _, _):
-            return dict(describe_file(db))
+        with self._reading(Scope()) as (db, state, _):
+            return state.describe(db)
 
     def venues(self) -> list[str]:
         """Return all venues, in alphabetical order."""
@@ -373,6 +374,12 @@ class _State:
         self.rows: _Rows | None = None
         self.venues = venues or Venues({}, {})
         self._counts: dict[str, int] = {}
+        self._about: Mapping[str, Any] = {}
+
+    def describe(self, db: sqlite3.Connection) -> dict[str, Any]:
+        """Return what the base holds, counted once."""
+        self._about = self._about or describe_file(db)
+        return deepcopy(dict(self._about))
 
     def count(self, db: sqlite3.Connection, word: str) -> int:
         """Return how many papers have a word."""

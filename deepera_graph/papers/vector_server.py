@@ -198,12 +198,13 @@ def open_server(info: VectorsInfo, n: int) -> VectorServer:
     return server
 
 
-def drop_vectors(info: VectorsInfo) -> None:
-    """Remove the vectors that a base has on a server, if it has any there.
+def drop_vectors(told: str) -> None:
+    """Remove the vectors that a base has on a server, if what it says of them names one.
 
     Raises:
         StoreError: The server does not answer, or refuses.
     """
-    if info.url:
+    info = VectorsInfo.from_json(told) if told else None
+    if info is not None and info.url:
         with closing(VectorServer(info)) as server:
             server.drop()
