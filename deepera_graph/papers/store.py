@@ -85,10 +85,7 @@ class PaperFile:
         self._free: list[sqlite3.Connection] = []
         self._lock = Lock()
         self._closed = False
-        if not self.path.is_file():
-            raise MissingStoreError(
-                f"there is no base of papers {str(path)!r}; deepera papers build makes one"
-            )
+        check_there(path)
         with self.reading() as db:
             check_format(db, self.path)
 
@@ -116,6 +113,14 @@ class PaperFile:
                         db.close()
                     else:
                         self._free.append(db)
+
+
+def check_there(path: str | Path) -> None:
+    """Raise `MissingStoreError` if there is no file of a base."""
+    if not Path(path).is_file():
+        raise MissingStoreError(
+            f"there is no base of papers {str(path)!r}; deepera papers build makes one"
+        )
 
 
 @contextmanager

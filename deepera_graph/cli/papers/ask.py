@@ -24,8 +24,16 @@ from deepera_graph.cli.console import (
     write_bytes,
 )
 from deepera_graph.cli.options import opt
-from deepera_graph.cli.papers.base import BaseOptions, ScopeOptions, open_base, to_scope
+from deepera_graph.cli.papers.base import (
+    BaseOptions,
+    ScopeOptions,
+    check_base,
+    check_form,
+    open_base,
+    to_scope,
+)
 from deepera_graph.errors import BackendError, SettingsError
+from deepera_graph.papers.results import ListFormat
 
 if TYPE_CHECKING:
     from deepera_graph.cache.store import JudgementCache
@@ -43,7 +51,7 @@ class FoundOptions:
     """What is written."""
 
     k: int | None = opt("Most papers shown.", "-k", metavar="N", least=1, shown="20")
-    format: Literal["text", "json", "csv", "bibtex", "ris", "mermaid"] = opt(
+    format: Literal["text", "json", ListFormat, "mermaid"] = opt(
         "How it is written; [b]mermaid[/b] is the search as a tree.", default="text"
     )
     picture: Path | None = opt("Also draw the search as a tree, SVG.", metavar="FILE")
@@ -95,6 +103,7 @@ def ask(
 ) -> None:
     """Search for papers in several steps, and say of each why it is there."""
     _check(found, style, chat, output)
+    check_base(where.base)
     scope = to_scope(limits)
     with open_base(where) as base, _open_search(base, style, chat, cache, budget) as search:
         result = _follow(search, question, scope, quiet=output.quiet)
@@ -123,8 +132,7 @@ def _check(
             raise SettingsError(f"--style {style.style} needs --model; --style rules needs no key")
         if style.selector == "llm":
             raise SettingsError("--selector llm needs --model")
-    if output.as_json and found.format not in ("text", "json"):
-        raise SettingsError(f"give --json or --format {found.format}, not both")
+    check_form(found.format, output)
     if found.picture is not None and not found.picture.absolute().parent.is_dir():
         raise SettingsError(f"--picture: {str(found.picture)!r} cannot be written")
 

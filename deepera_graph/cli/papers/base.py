@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -20,9 +20,13 @@ from deepera_graph.cli.console import (
     progress_bar,
     say,
     tell,
+    write_bytes,
+    write_json,
 )
 from deepera_graph.cli.options import opt, split_names
 from deepera_graph.errors import SettingsError
+from deepera_graph.papers.results import ListFormat
+from deepera_graph.papers.store import check_there
 
 if TYPE_CHECKING:
     from deepera_graph.papers import Paper, PaperBase, Scope
@@ -76,6 +80,16 @@ class PageOptions:
     k: int = opt("Most papers shown.", "-k", metavar="N", default=20, least=1)
     offset: int = opt(
         "How many of the first to leave out, for the next page.", metavar="N", default=0, least=0
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormOptions:
+    """How papers are written."""
+
+    format: Literal["text", "json", ListFormat] = opt(
+        "How it is written; [b]bibtex[/b] and [b]ris[/b] are for reference managers.",
+        default="text",
     )
 
 
@@ -169,9 +183,11 @@ def search(
     ] = None,
     page: PageOptions,
     limits: ScopeOptions,
+    form: FormOptions,
     output: options.OutputOptions,
 ) -> None:
     """Find papers, best first."""
+    check_form(form.format, output)
     with open_base(where) as base:
         hits = base.search(
             query,
@@ -183,7 +199,11 @@ def search(
     if hits.status == "no_words" and not output.quiet:
         say("the query has no word to search for")
     lines = [f"{one.rank:>4}  {_line(one.paper)}" for one in hits] or ["nothing found"]
-    tell(output, hits.to_dict(), lambda: "\n".join(lines))
+    listed = [
+        (one.paper, "", {"rank": one.rank}, {"score": one.score, "by": " ".join(one.by)})
+        for one in hits
+    ]
+    _write(form, output, hits.to_dict(), lambda: "\n".join(lines), listed)
 
 
 def show(
@@ -194,16 +214,21 @@ def show(
     *,
     where: BaseOptions,
     limits: ScopeOptions,
+    form: FormOptions,
     output: options.OutputOptions,
 ) -> None:
     """Show a paper, or what the base holds."""
+    check_form(form.format, output)
+    if paper is None and form.format not in ("text", "json"):
+        raise SettingsError(f"--format {form.format} is for a paper; name one")
     with open_base(where) as base:
         if paper is None:
             about = base.describe()
-            tell(output, about, lambda: _describe_base(about))
+            _write(form, output, about, lambda: _describe_base(about), [])
             return
         found = _find(base, paper, to_scope(limits))
-    tell(output, found.to_dict(), lambda: _describe_paper(found))
+    listed = [(found, "", {}, {})]
+    _write(form, output, found.to_dict(), lambda: _describe_paper(found), listed)
 
 
 def cite(
@@ -212,9 +237,11 @@ def cite(
     where: BaseOptions,
     page: PageOptions,
     limits: ScopeOptions,
+    form: FormOptions,
     output: options.OutputOptions,
 ) -> None:
     """List what a paper cites, and what cites it."""
+    check_form(form.format, output)
     scope = to_scope(limits)
     with open_base(where) as base:
         found = _find(base, paper, scope)
@@ -228,7 +255,11 @@ def cite(
         lines.append(f"\n{what} {count(ways[way].total, 'paper')}{outside}")
         lines += [f"  {_line(one)}" for one in ways[way]]
     plain = {"paper": found.to_dict(), **{way: one.to_dict() for way, one in ways.items()}}
-    tell(output, plain, lambda: "\n".join(lines))
+    said = {"references": f"cited by {found.id}", "citations": f"cites {found.id}"}
+    listed = [
+        (one, said[way], {}, {"relation": said[way]}) for way, near in ways.items() for one in near
+    ]
+    _write(form, output, plain, lambda: "\n".join(lines), listed)
 
 
 def serve(
@@ -247,12 +278,38 @@ def serve(
         answer(base, host=host, port=port)
 
 
+def check_form(format: str, output: options.OutputOptions) -> None:
+    """Raise `SettingsError` for two forms at once."""
+    if output.as_json and format not in ("text", "json"):
+        raise SettingsError(f"give --json or --format {format}, not both")
+
+
+def _write(
+    form: FormOptions,
+    output: options.OutputOptions,
+    plain: Any,
+    words: Callable[[], str],
+    listed: Sequence[tuple[Paper, str, dict[str, Any], dict[str, Any]]],
+) -> None:
+    """Write papers in the form that is wanted; *listed* is as `Listed` has them."""
+    if output.as_json or form.format == "text":
+        tell(output, plain, words)
+    elif form.format == "json":
+        write_json(plain)
+    else:
+        from deepera_graph.papers.listing import Listed, write_list
+
+        text = write_list([Listed(*one) for one in listed], form.format)
+        write_bytes(text.encode("utf-8", "backslashreplace"))
+
+
 @contextmanager
 def open_base(where: BaseOptions) -> Iterator[PaperBase]:
     """Open the base of a command, and close it in the end."""
+    check_base(where.base)
     from deepera_graph.papers import PaperBase
 
-    if where.base.startswith(("http://", "https://")):
+    if is_address(where.base):
         if where.embeddings:
             raise SettingsError("--embeddings goes with a file; a server has its own")
         base = PaperBase.connect(where.base)
@@ -260,6 +317,17 @@ def open_base(where: BaseOptions) -> Iterator[PaperBase]:
         base = PaperBase.open(where.base, embeddings=_find_embeddings(where.embeddings))
     with base:
         yield base
+
+
+def is_address(base: str) -> bool:
+    """Whether a base is behind an address, and no file."""
+    return base.startswith(("http://", "https://"))
+
+
+def check_base(base: str) -> None:
+    """Raise `MissingStoreError` for a base that is not there, before anything is loaded."""
+    if not is_address(base):
+        check_there(base)
 
 
 def _find_embeddings(name: str | None) -> Any:

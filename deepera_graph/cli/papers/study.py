@@ -24,6 +24,7 @@ from deepera_graph.cli.console import (
     tell,
 )
 from deepera_graph.cli.options import given, opt, split_names
+from deepera_graph.cli.papers.base import is_address
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def papers(
 
 
 def _is_address(base: str | None) -> bool:
-    return base is not None and base.startswith(("http://", "https://"))
+    return base is not None and is_address(base)
 
 
 def _check(
