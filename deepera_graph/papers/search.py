@@ -15,8 +15,8 @@ from deepera_graph.papers.paper import Paper
 from deepera_graph.papers.results import Hit, Hits, Neighbours, SearchMode, TitleMatch
 from deepera_graph.papers.scope import Scope, check_venues
 from deepera_graph.papers.store import (
-    Limits,
     PaperFile,
+    ScopeCondition,
     Venues,
     build_limits,
     count_papers,
@@ -160,7 +160,9 @@ class LocalPapers:
             return sorted(state.venues.names.values())
 
     @contextmanager
-    def _reading(self, scope: Scope) -> Iterator[tuple[sqlite3.Connection, "_State", Limits]]:
+    def _reading(
+        self, scope: Scope
+    ) -> Iterator[tuple[sqlite3.Connection, "_State", ScopeCondition]]:
         """Lend one state of the base: what is committed meanwhile is seen by the next call."""
         with self._file.reading() as db:
             db.execute("BEGIN")
@@ -181,7 +183,7 @@ class LocalPapers:
         return state
 
     @staticmethod
-    def _find_allowed(db: sqlite3.Connection, id: str, limits: Limits) -> int | None:
+    def _find_allowed(db: sqlite3.Connection, id: str, limits: ScopeCondition) -> int | None:
         number = find_number(db, id)
         kept = keep_allowed(db, [] if number is None else [number], limits)
         return kept[0] if kept else None
@@ -262,7 +264,7 @@ class _Seek(NamedTuple):
     state: "_State"
     query: str
     words: Sequence[str]
-    limits: Limits
+    limits: ScopeCondition
 
     def by_words(self, n: int) -> list[Ranked]:
         """Rank by BM25, equal scores by id; first what has one of the rarer words.

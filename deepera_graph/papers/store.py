@@ -58,7 +58,7 @@ _PAPER = (
 )
 
 
-class Limits(NamedTuple):
+class ScopeCondition(NamedTuple):
     """A scope as a condition on the table `scopes`, and its values."""
 
     condition: str
@@ -228,7 +228,7 @@ def find_numbers(db: sqlite3.Connection, ids: Iterable[str]) -> set[int]:
     return {n for (n,) in found}
 
 
-def build_limits(db: sqlite3.Connection, scope: Scope, venues: Venues) -> Limits:
+def build_limits(db: sqlite3.Connection, scope: Scope, venues: Venues) -> ScopeCondition:
     """Return a scope as a condition of SQL; hidden papers are hidden by whatever id."""
     keeps = scope.undated == "keep"
     day = "scopes.first" if keeps else "scopes.last"
@@ -247,13 +247,13 @@ def build_limits(db: sqlite3.Connection, scope: Scope, venues: Venues) -> Limits
             parts.append((f"scopes.venue {how} {_LISTED}", json.dumps(numbers)))
     if hidden := find_numbers(db, scope.hide):
         parts.append((f"scopes.n NOT IN {_LISTED}", json.dumps(sorted(hidden))))
-    return Limits(
+    return ScopeCondition(
         " AND ".join(condition for condition, _ in parts), tuple(value for _, value in parts)
     )
 
 
 def rank_words(
-    db: sqlite3.Connection, match: str, k: int, limits: Limits
+    db: sqlite3.Connection, match: str, k: int, limits: ScopeCondition
 ) -> list[tuple[float, int]]:
     """Return score and number of the best *k* papers for a query of FTS5, and of their ties.
 
@@ -338,7 +338,9 @@ def to_paper(row: Sequence[Any]) -> Paper:
     )
 
 
-def keep_allowed(db: sqlite3.Connection, numbers: Iterable[int], limits: Limits) -> list[int]:
+def keep_allowed(
+    db: sqlite3.Connection, numbers: Iterable[int], limits: ScopeCondition
+) -> list[int]:
     """Return the papers that are in scope, in the order they come."""
     asked = list(numbers)
     if not limits.condition or not asked:
@@ -351,7 +353,7 @@ def keep_allowed(db: sqlite3.Connection, numbers: Iterable[int], limits: Limits)
     return [n for n in asked if n in allowed]
 
 
-def list_allowed(db: sqlite3.Connection, limits: Limits, most: int) -> list[int] | None:
+def list_allowed(db: sqlite3.Connection, limits: ScopeCondition, most: int) -> list[int] | None:
     """Return all papers that are in scope, if a scope leaves no more than *most*; else None."""
     if not limits.condition:
         return None
@@ -361,7 +363,9 @@ def list_allowed(db: sqlite3.Connection, limits: Limits, most: int) -> list[int]
     return None if len(rows) > most else [n for (n,) in rows]
 
 
-def list_references(db: sqlite3.Connection, number: int, limits: Limits) -> tuple[list[int], int]:
+def list_references(
+    db: sqlite3.Connection, number: int, limits: ScopeCondition
+) -> tuple[list[int], int]:
     """Return what a paper cites, as it lists them, and how many the base does not have."""
     rows = db.execute(
         "SELECT ids.n FROM refs LEFT JOIN ids ON ids.id = refs.cited "
@@ -372,7 +376,7 @@ def list_references(db: sqlite3.Connection, number: int, limits: Limits) -> tupl
     return keep_allowed(db, cited, limits), sum(n is None for (n,) in rows)
 
 
-def list_citations(db: sqlite3.Connection, number: int, limits: Limits) -> list[int]:
+def list_citations(db: sqlite3.Connection, number: int, limits: ScopeCondition) -> list[int]:
     """Return what cites a paper: newest first, those without a date last, equal ones by id."""
     where = f"AND {limits.condition}" if limits.condition else ""
     rows = db.execute(

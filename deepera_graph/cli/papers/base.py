@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from deepera_graph.papers import Paper, PaperBase, Scope
     from deepera_graph.papers.building import BuildReport
 
+    Rows = Sequence[tuple[Paper, str, dict[str, Any], dict[str, Any]]]
+
 _WIDTH = 96
 _scope = partial(opt, panel="What may be found")
 
@@ -199,7 +201,7 @@ def search(
     if hits.status == "no_words" and not output.quiet:
         say("the query has no word to search for")
     lines = [f"{one.rank:>4}  {_line(one.paper)}" for one in hits] or ["nothing found"]
-    listed = [
+    listed: Rows = [
         (one.paper, "", {"rank": one.rank}, {"score": one.score, "by": " ".join(one.by)})
         for one in hits
     ]
@@ -227,7 +229,7 @@ def show(
             _write(form, output, about, lambda: _describe_base(about), [])
             return
         found = _find(base, paper, to_scope(limits))
-    listed = [(found, "", {}, {})]
+    listed: Rows = [(found, "", {}, {})]
     _write(form, output, found.to_dict(), lambda: _describe_paper(found), listed)
 
 
@@ -256,7 +258,7 @@ def cite(
         lines += [f"  {_line(one)}" for one in ways[way]]
     plain = {"paper": found.to_dict(), **{way: one.to_dict() for way, one in ways.items()}}
     said = {"references": f"cited by {found.id}", "citations": f"cites {found.id}"}
-    listed = [
+    listed: Rows = [
         (one, said[way], {}, {"relation": said[way]}) for way, near in ways.items() for one in near
     ]
     _write(form, output, plain, lambda: "\n".join(lines), listed)
@@ -289,7 +291,7 @@ def _write(
     output: options.OutputOptions,
     plain: Any,
     words: Callable[[], str],
-    listed: Sequence[tuple[Paper, str, dict[str, Any], dict[str, Any]]],
+    listed: Rows,
 ) -> None:
     """Write papers in the form that is wanted; *listed* is as `Listed` has them."""
     if output.as_json or form.format == "text":

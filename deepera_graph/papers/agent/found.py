@@ -9,7 +9,7 @@ from deepera_graph.chat.parsing import sanitize_line
 from deepera_graph.citation import Citation
 from deepera_graph.errors import SettingsError
 from deepera_graph.papers.agent.constraints import Limits
-from deepera_graph.papers.agent.state import ActionRecord, FoundBy, PaperRecord, StopReason
+from deepera_graph.papers.agent.state import ActionRecord, FoundBy, PooledPaper, StopReason
 from deepera_graph.papers.agent.steps import order
 from deepera_graph.papers.agent.trace import draw_mermaid, draw_svg
 from deepera_graph.papers.listing import Listed, cite_paper, write_list
@@ -109,7 +109,7 @@ class Found:
         manifest: Mapping[str, Any],
     ) -> "Found":
         """Return what a finished state holds."""
-        pool: Mapping[str, PaperRecord] = state["pool"]
+        pool: Mapping[str, PooledPaper] = state["pool"]
         ranking: Sequence[str] = state["ranking"]
         kept = set(ranking)
         out = [id for id in order(pool) if id not in kept]
@@ -230,7 +230,7 @@ class Found:
         )
 
 
-def _paper(one: PaperRecord, rank: int) -> FoundPaper:
+def _paper(one: PooledPaper, rank: int) -> FoundPaper:
     return FoundPaper(
         paper=Paper.from_dict(one["paper"]),
         rank=rank,
