@@ -403,6 +403,7 @@ def test_a_result_is_written_in_other_forms(planted):
     assert json.loads(found.export("json", k=1))["papers"][0]["rank"] == 1
     assert found.export("mermaid").startswith("flowchart LR\n  Q[")
     assert found.draw().startswith("<svg")
+    assert found.draw_png().startswith(b"\x89PNG\r\n")
     with pytest.raises(SettingsError, match="did you mean 'bibtex'"):
         found.export("bibtx")
 

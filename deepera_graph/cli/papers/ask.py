@@ -33,6 +33,7 @@ from deepera_graph.cli.papers.base import (
     to_scope,
 )
 from deepera_graph.errors import BackendError, SettingsError
+from deepera_graph.packages import check_extra
 from deepera_graph.papers.results import ListFormat
 
 if TYPE_CHECKING:
@@ -54,7 +55,9 @@ class FoundOptions:
     format: Literal["text", "json", ListFormat, "mermaid"] = opt(
         "How it is written; [b]mermaid[/b] is the search as a tree.", default="text"
     )
-    picture: Path | None = opt("Also draw the search as a tree, SVG.", metavar="FILE")
+    picture: Path | None = opt(
+        "Also draw the search as a tree: SVG, or PNG if FILE ends in .png.", metavar="FILE"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +116,8 @@ def ask(
     text = result.export(form, k=found.k) if form != "text" else _text(result, found, output)
     write_bytes(f"{text.rstrip()}\n".encode("utf-8", "backslashreplace"))
     if found.picture is not None:
-        found.picture.write_text(result.draw(), encoding="utf-8")
+        drawn = result.draw_png() if _is_png(found.picture) else result.draw().encode()
+        found.picture.write_bytes(drawn)
     if form != "text":
         for problem in result.problems:
             say(problem)
@@ -133,8 +137,15 @@ def _check(
         if style.selector == "llm":
             raise SettingsError("--selector llm needs --model")
     check_form(found.format, output)
-    if found.picture is not None and not found.picture.absolute().parent.is_dir():
-        raise SettingsError(f"--picture: {str(found.picture)!r} cannot be written")
+    if found.picture is not None:
+        if not found.picture.absolute().parent.is_dir():
+            raise SettingsError(f"--picture: {str(found.picture)!r} cannot be written")
+        if _is_png(found.picture):
+            check_extra("matplotlib", extra="bench", what="a picture as PNG")
+
+
+def _is_png(path: Path) -> bool:
+    return path.suffix.lower() == ".png"
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.papers.agent.constraints import Limits
 from deepera_graph.papers.agent.state import ActionRecord, FoundBy, PooledPaper, StopReason
 from deepera_graph.papers.agent.steps import order
-from deepera_graph.papers.agent.trace import draw_mermaid, draw_svg
+from deepera_graph.papers.agent.trace import draw_mermaid, draw_png, draw_svg
 from deepera_graph.papers.listing import Listed, cite_paper, write_list
 from deepera_graph.papers.paper import Paper
 from deepera_graph.papers.results import ListFormat
@@ -159,6 +159,14 @@ class Found:
     def draw(self) -> str:
         """Return the search as a tree, an SVG picture."""
         return draw_svg(self.question, self.actions)
+
+    def draw_png(self) -> bytes:
+        """Return the tree as a PNG picture.
+
+        Raises:
+            SettingsError: Matplotlib is not installed (extra ``bench``).
+        """
+        return draw_png(self.question, self.actions)
 
     def found_first_by(self) -> dict[str, str]:
         """Return for each paper the call that found it first (provenance)."""
