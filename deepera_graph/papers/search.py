@@ -251,7 +251,8 @@ class LocalPapers:
         """Return the server of the vectors, which is asked once whether it has them."""
         from deepera_graph.papers.vector_server import open_server  # noqa: PLC0415 - seldom needed
 
-        if self._server is None or self._server.url != info.url:
+        wanted = (info.url, info.base)
+        if self._server is None or (self._server.url, self._server.info.base) != wanted:
             with _suggesting_words():
                 self._server = open_server(info, n)
         return self._server
