@@ -1,7 +1,8 @@
 """Puts into the site what pages of the documentation link to and what lies beside `docs/`.
 
-README, notebooks, and the pages of benchmarks are read where they are; links to them, and theirs, are made to lead to
-their pages in the site. A link to a folder or to a file that is no page is shown as its path in the repository.
+README, notebooks, and the pages of benchmarks are read where they are; links to them, and theirs,
+are made to lead to their pages in the site. A link to a folder or to a file that is no page is
+shown as its path in the repository.
 """
 
 import posixpath
