@@ -51,6 +51,15 @@ class Journal:
             yield self
         self._file = None
 
+    def read(self) -> Self:
+        """Read what is there, and leave the file as it is.
+
+        Raises:
+            SettingsError: It was made with other settings, or is another file.
+        """
+        self._load()
+        return self
+
     def put(self, name: str, fields: Mapping[str, Any]) -> None:
         """Write what was found for a question, from any thread, and hand it over to the system."""
         entry = {"id": name, **fields}
