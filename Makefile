@@ -1,12 +1,12 @@
 # Run in the environment of CONTRIBUTING.md; `make check` is what to run before a commit.
 PYTHON ?= python
 BESIDE ?=
-NOT_FAST = live or slow or tinyllm or full
+NOT_FAST = live or slow or tinyllm or browser or full
 
 # Without compiled files, reading the tests takes longer than running them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: check test size trace
+.PHONY: check test browser size trace
 
 check:  ## format, lint, types, layers and the fast tests: under a minute
 	ruff format --check .
@@ -17,6 +17,9 @@ check:  ## format, lint, types, layers and the fast tests: under a minute
 
 test:  ## the default suite
 	pytest -n auto
+
+browser:  ## pages in a real Chromium; needs the extra browser, and Chromium (CHROMIUM=path)
+	pytest -m browser
 
 size:  ## files, lines, lengths, imports; BESIDE=folder adds a column
 	$(PYTHON) benchmarks/house/size.py deepera_graph $(BESIDE)
