@@ -6,7 +6,7 @@ Source: the audit of ScholarQuest (450 pairs, three raters, majority), and its f
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from math import isnan
 from pathlib import Path
@@ -35,6 +35,7 @@ from deepera_graph.bench.studies.run import write_study
 PAGE, PLAIN = "report.html", "audit.json"
 N_RESAMPLES = 10_000
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "krippendorff")
+_LISTS = ("disagreements", "unresolved")
 _NAMED = 5
 _NOT_NAMED = "not named"
 
@@ -359,8 +360,8 @@ def _findings(
     matrix: Counts,
 ) -> Iterator[str]:
     n, same = int(matrix.sum()), int(matrix.trace())
-    raters = f"{len(labels)} rater{'' if len(labels) == 1 else 's'}"
-    yield f"{same} of {n} pairs have the grade that the majority of {raters} gives them."
+    who = f"the majority of {len(labels)} raters" if len(labels) > 1 else next(iter(labels))
+    yield f"{same} of {n} pairs have the grade that {who} gives them."
     if open_ones := [one.id for one in votes if one.is_unresolved]:
         least, most = same / (n + len(open_ones)), (same + len(open_ones)) / (n + len(open_ones))
         yield (
@@ -384,6 +385,18 @@ def _findings(
 def _name(ids: list[str]) -> str:
     more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
     return f"{', '.join(ids[:_NAMED])}{more}"
+
+
+def shorten(result: StudyResult, *, most: int = 10) -> StudyResult:
+    """Return it with the first pairs of tables that list pairs, for a terminal."""
+
+    def cut(grid: Grid) -> Grid:
+        if grid.name not in _LISTS or len(grid.rows) <= most:
+            return grid
+        note = f"{grid.note} The first {most} of {len(grid.rows)}; --json and --out have all."
+        return replace(grid, rows=grid.rows[:most], note=note.strip())
+
+    return replace(result, grids=tuple(map(cut, result.grids)))
 
 
 def describe_audit(

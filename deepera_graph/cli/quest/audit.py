@@ -42,7 +42,9 @@ class LabelOptions:
     blind: bool = opt(
         "Never show the judge's grade, not even after one's own label.", default=False
     )
-    port: int = opt("Port of the page on this machine; 0 takes a free one.", default=0, least=0)
+    port: int = opt(
+        "Port of the page on this machine; 0 takes a free one.", metavar="N", default=0, least=0
+    )
     open: bool = opt("Open the page in the browser.", default=False)
 
 
@@ -134,6 +136,7 @@ def report(
         from deepera_graph.bench.quest.audit_report import (
             AuditStudy,
             describe_audit,
+            shorten,
             study_audit,
             write_audit,
         )
@@ -148,4 +151,4 @@ def report(
     plain = study.plain_result(AuditStudy().name, result)
     if results.out is not None:
         write_audit(results.out, result, describe_audit(audit, labels, how), plain)
-    tell(output, plain, lambda: format_study(AuditStudy(), result, figures=False))
+    tell(output, plain, lambda: format_study(AuditStudy(), shorten(result), figures=False))

@@ -105,7 +105,7 @@ function tellCount() {
   at("bar").max = n;
   at("bar").value = done;
   at("count").textContent = `${done} of ${n} labelled`;
-  at("unlabelled").textContent = done === n && !audit.blind ? "Next disagreement" : "Next unlabelled";
+  at("unlabelled").textContent = done === n && !audit.blind ? "Disagreements" : "Unlabelled";
   at("unlabelled").disabled = done === n && audit.blind;
 }
 
@@ -264,7 +264,7 @@ async function start() {
   at("loading").hidden = true;
   for (const [name, about] of Object.entries(audit.failures)) at("failure").append(new Option(about, name));
   at("note").maxLength = audit.longest_note;
-  at("show").hidden = at("key-show").hidden = audit.blind;
+  for (const id of ["show", "key-show", "key-review"]) at(id).hidden = audit.blind;
   const named = new URLSearchParams(location.hash.slice(1)).get("rater");
   if (!named) return signIn();
   return begin(named).catch((error) => {
