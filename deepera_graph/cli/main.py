@@ -150,9 +150,7 @@ def _page(name: str, *, whole: bool = False) -> str:
     """
     pages, words = _pages(), name.split()
     groups = [" ".join(words[:n]) for n in range(len(words), 0, -1)]
-    bodies = [
-        body for group in groups for one, (_, body) in pages.items() if one.startswith(group)
-    ]
+    bodies = [body for group in groups for one, (_, body) in pages.items() if one.startswith(group)]
     blocks = []
     for block in next(filter(None, bodies)).split("\n\n"):
         lines = [one for one in block.splitlines() if whole or not one.startswith("+")]

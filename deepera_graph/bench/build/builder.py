@@ -62,7 +62,7 @@ from deepera_graph.bench.build.search import (
 )
 from deepera_graph.bench.build.workers import Here, Workers
 from deepera_graph.bench.rankers.llm import MAX_CONCURRENCY
-from deepera_graph.budget import Budget, Meter
+from deepera_graph.budget import Budget, Limiter, Meter
 from deepera_graph.cache.store import JudgementCache, open_cache
 from deepera_graph.chat import io_loop
 from deepera_graph.errors import BudgetError, SettingsError
@@ -189,7 +189,7 @@ class _Build:
         self._model = BuilderModel(
             without_server(backend),
             cache=cache,
-            at_once=calls_at_once,
+            limiter=Limiter(calls_at_once),
             meter=Meter(budget),
             on_answer=lambda: self._move(n_answers=self._progress.n_answers + 1),
         )
