@@ -51,6 +51,8 @@ COMMANDS = {  # and the module that each is a function of
     "bench bioasq": "bioasq.study",
     "bench papers": "papers.study",
     "bench build": "build",
+    "bench quest build": "quest.build",
+    "bench quest judge": "quest.judge",
     "bench natural": "bench",
     "bench mix": "bench",
     "bench prompts": "bench",

@@ -408,7 +408,7 @@ def estimate_build(corpus: Corpus, plan: BuildPlan, generators: Sequence[str]) -
         (WRITE_STEP, n_written > 0, n_written, shown + _GUIDE, chunk),
         (VERIFY_STEP, n_written > 0 and plan.verify, n_written, _QUESTION + chunk, _CHECK),
     )
-    usage = {step: _estimate_step(step, *numbers) for step, taken, *numbers in steps if taken}
+    usage = {step: estimate_step(step, *numbers) for step, taken, *numbers in steps if taken}
     n_calls = sum(one.calls for one in usage.values())
     return BuildEstimate(
         n_documents=len(corpus.documents),
@@ -418,8 +418,11 @@ def estimate_build(corpus: Corpus, plan: BuildPlan, generators: Sequence[str]) -
     )
 
 
-def _estimate_step(step: str, n_calls: int, n_given: int, n_said: int) -> Usage:
-    folder = files(PACKAGE)
+def estimate_step(
+    step: str, n_calls: int, n_given: int, n_said: int, *, package: str = PACKAGE
+) -> Usage:
+    """Return what the calls of a step take, by the characters given and said in each."""
+    folder = files(package)
     template = sum(
         len(folder.joinpath(f"{step}.{role}.md").read_text(encoding="utf-8"))
         for role in ("system", "user")

@@ -112,8 +112,8 @@ class Scripted(BaseChatModel):
     def _llm_type(self):
         return "scripted"
 
-    def _generate(self, messages, stop=None, run_manager=None, **kwargs):
-        text = next(str(one.content) for one in messages if one.type == "human")
+    def reply(self, text):
+        """What it replies to a prompt, as a server would send it."""
         step = next(name for start, name in STEPS.items() if text.startswith(start))
         reply = getattr(self, f"_{step}")(text)
         with self.lock:
@@ -121,8 +121,11 @@ class Scripted(BaseChatModel):
             if step in ("grade", "adjudicate"):
                 for one in self.planted.shown(text).values():
                     self.pairs[step, self.question_of(text), one["id"]] += 1
-        if step in self.bend:
-            reply = self.bend[step](text, reply)
+        return self.bend[step](text, reply) if step in self.bend else reply
+
+    def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+        text = next(str(one.content) for one in messages if one.type == "human")
+        reply = self.reply(text)
         used = {"input_tokens": len(text) // 4, "output_tokens": len(json.dumps(reply)) // 4}
         used["total_tokens"] = sum(used.values())
         message = AIMessage(json.dumps(reply), usage_metadata=used)
