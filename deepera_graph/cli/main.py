@@ -55,6 +55,8 @@ COMMANDS = {  # and the module that each is a function of
     "bench quest audit report": "quest.audit",
     "bench quest evaluate": "quest.evaluate",
     "bench build": "build",
+    "bench quest build": "quest.build",
+    "bench quest judge": "quest.judge",
     "bench natural": "bench",
     "bench mix": "bench",
     "bench prompts": "bench",

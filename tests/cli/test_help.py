@@ -43,6 +43,8 @@ WITH_JSON = (
     "bench realism",
     "bench study",
     "bench build",
+    "bench quest build",
+    "bench quest judge",
     "bioasq read",
     "bioasq index",
     "bioasq answer",

@@ -1,1 +1,1 @@
-"""Benchmarks of searches for papers: made from topics, judged, and audited by people."""
+"""Benchmarks of searches for papers: topics in, questions with graded papers out, and an audit."""
