@@ -8,7 +8,6 @@ from threading import Lock
 from typing import IO, Any, Self
 
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.jobs.files import find_differences
 from deepera_graph.text.jsonl import parse_object, read_raw_lines
 
 FORMAT = 1
@@ -88,6 +87,8 @@ class Journal:
             return
         if fields.get("format") != FORMAT:
             raise InputError(f"it is not of format {FORMAT}, give --overwrite to make it anew")
+        from deepera_graph.jobs.files import find_differences  # noqa: PLC0415 - takes half a second
+
         if found := find_differences(fields["ran"], self._ran):
             raise SettingsError(f"{str(self.path)!r} cannot be continued: {'; '.join(found)}")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from deepera_graph.bench.quest.audit import Audit, draw_audit
+from deepera_graph.bench.quest.audit.drawing import Audit, draw_audit
 from deepera_graph.papers import PaperBase
 from support.planted_papers import write_world
 from support.quest_build import fill_sheet, published_labels, write_build

@@ -15,7 +15,7 @@ from deepera_graph.cli.options import opt, split_files
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
-    from deepera_graph.bench.quest.audit import Audit
+    from deepera_graph.bench.quest.audit.drawing import Audit
 
 _WRITTEN = ("audit.md", "audit.json", "report.html", "manifest.json")
 _measure = partial(opt, panel="Measure")
@@ -73,8 +73,7 @@ def draw(
     if not build.is_dir():
         raise SettingsError(f"there is no folder {str(build)!r}")
     check_folder(chosen.out, (), overwrite=True)
-    with needing("bench quest audit", "bench"):
-        from deepera_graph.bench.quest.audit import draw_audit
+    from deepera_graph.bench.quest.audit.drawing import draw_audit
 
     audit = draw_audit(
         build,
@@ -99,13 +98,13 @@ def _describe(audit: Audit) -> str:
 
 def label(folder: _Folder, *, chosen: LabelOptions, output: options.OutputOptions) -> None:
     """Serve the page on which people label the pairs, until interrupted."""
-    with needing("bench quest audit", "bench"):
-        from deepera_graph.bench.quest.audit import Audit
-        from deepera_graph.bench.quest.audit_labels import read_rater
-        from deepera_graph.bench.quest.audit_server import serve_audit
+    from deepera_graph.bench.quest.audit.drawing import Audit
+    from deepera_graph.bench.quest.audit.labels import read_rater
 
     audit = Audit.open(folder)
     rater = "" if chosen.rater is None else f"#rater={read_rater(chosen.rater)}"
+
+    from deepera_graph.bench.quest.audit.server import serve_audit
 
     def tell_address(address: str) -> None:
         tell(output, {"address": f"{address}{rater}"}, lambda: f"{address}{rater}")
@@ -130,10 +129,15 @@ def report(
     check_folder(results.out, _WRITTEN, overwrite=results.overwrite)
     sheets = split_files("--sheets", chosen.sheets)
     check_input(*sheets.values())
+    from deepera_graph.bench.quest.audit.drawing import Audit
+    from deepera_graph.bench.quest.audit.labels import read_labels
+
+    audit = Audit.open(folder)
+    if results.out is not None and results.out.resolve() == folder.resolve():
+        raise SettingsError("--out must be another folder than that of the audit")
+    labels = read_labels(audit, sheets)
     with needing("bench quest audit", "bench"):
-        from deepera_graph.bench.quest.audit import Audit
-        from deepera_graph.bench.quest.audit_labels import read_labels
-        from deepera_graph.bench.quest.audit_report import (
+        from deepera_graph.bench.quest.audit.report import (
             AuditStudy,
             describe_audit,
             shorten,
@@ -142,10 +146,6 @@ def report(
         )
         from deepera_graph.bench.studies.run import format_study
 
-    audit = Audit.open(folder)
-    if results.out is not None and results.out.resolve() == folder.resolve():
-        raise SettingsError("--out must be another folder than that of the audit")
-    labels = read_labels(audit, sheets)
     how = {"n_resamples": chosen.resamples, "seed": chosen.seed}
     result = study_audit(audit, labels, **how)
     plain = study.plain_result(AuditStudy().name, result)

@@ -7,8 +7,8 @@ from io import StringIO
 
 import pytest
 
-from deepera_graph.bench.quest.audit import Audit, draw_audit
-from deepera_graph.bench.quest.audit_labels import (
+from deepera_graph.bench.quest.audit.drawing import Audit, draw_audit
+from deepera_graph.bench.quest.audit.labels import (
     FAILURES,
     Label,
     LabelBook,
@@ -16,7 +16,7 @@ from deepera_graph.bench.quest.audit_labels import (
     read_rater,
     read_sheet,
 )
-from deepera_graph.bench.quest.audit_report import study_audit
+from deepera_graph.bench.quest.audit.report import study_audit
 from deepera_graph.errors import InputError, SettingsError
 from support.quest_build import fill_sheet, published_labels, write_build, write_lines
 

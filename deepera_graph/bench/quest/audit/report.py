@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deepera_graph import __version__
-from deepera_graph.bench.quest.agreement import (
-    GRADES,
+from deepera_graph.bench.quest.audit.agreement import (
     Counts,
     compare_raters,
     compare_two,
@@ -26,8 +25,8 @@ from deepera_graph.bench.quest.agreement import (
     measure_precision,
     weigh_by_build,
 )
-from deepera_graph.bench.quest.audit import Audit
-from deepera_graph.bench.quest.audit_labels import FAILURES, Label
+from deepera_graph.bench.quest.audit.drawing import GRADES, Audit
+from deepera_graph.bench.quest.audit.labels import FAILURES, Label
 from deepera_graph.bench.report import render_page
 from deepera_graph.bench.studies.results import Cell, Column, Grid, StudyResult
 from deepera_graph.bench.studies.run import write_study

@@ -12,8 +12,7 @@ from typing import Any, Self
 
 from filelock import FileLock, Timeout
 
-from deepera_graph.bench.quest.agreement import GRADES
-from deepera_graph.bench.quest.audit import FILLED_COLUMNS, LABELS, Audit
+from deepera_graph.bench.quest.audit.drawing import FILLED_COLUMNS, GRADES, LABELS, Audit
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.jobs.journal import Journal
 from deepera_graph.settings import suggest_value

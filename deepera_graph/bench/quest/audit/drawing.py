@@ -2,7 +2,7 @@
 
 The folder of an audit has ``pairs.jsonl`` (what raters see: no grades), ``key.jsonl`` (what the
 judges said of them), ``sheet.csv`` (the pairs, for those who prefer a spreadsheet), ``audit.json``
-(how they were drawn) and ``labels/``, with a file a rater, see `bench.quest.audit_labels`.
+(how they were drawn) and ``labels/``, with a file a rater, see `bench.quest.audit.labels`.
 
 Source: ScholarQuest, whose audit draws 150 pairs of each grade for three raters.
 """
@@ -17,7 +17,6 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from deepera_graph.bench.quest.agreement import GRADES
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.papers.importing.reading import Problem
 from deepera_graph.papers.importing.shared import to_record
@@ -25,6 +24,7 @@ from deepera_graph.papers.paper import Paper, normalize_id
 from deepera_graph.text.jsonl import parse_object, read_places
 
 FORMAT = 1
+GRADES = (0, 1, 2)  # no match, partial, strict
 PER_GRADE = 150
 AUDIT, PAIRS, KEY, SHEET, LABELS = "audit.json", "pairs.jsonl", "key.jsonl", "sheet.csv", "labels"
 SHOWN_COLUMNS = ("pair", "question", "constraints", "title", "abstract")

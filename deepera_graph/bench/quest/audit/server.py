@@ -19,9 +19,8 @@ from socket import AF_INET, SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET, socket
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from deepera_graph.bench.quest.agreement import GRADES
-from deepera_graph.bench.quest.audit import Audit, describe_value
-from deepera_graph.bench.quest.audit_labels import (
+from deepera_graph.bench.quest.audit.drawing import GRADES, Audit, describe_value
+from deepera_graph.bench.quest.audit.labels import (
     FAILURES,
     LONGEST_NOTE,
     LabelBook,
@@ -40,7 +39,7 @@ HOST = "127.0.0.1"
 _NAMES = (HOST, "localhost")
 _BLIND = "this page never shows the judge's grades"
 _LARGEST = 32_768  # bytes of a request
-_PAGE = files("deepera_graph.bench.quest.audit_page")
+_PAGE = files("deepera_graph.bench.quest.audit.page")
 _FILES = {
     "": ("page.html", "text/html; charset=utf-8"),
     "page.css": ("page.css", "text/css; charset=utf-8"),

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from scipy import stats  # type: ignore[import-untyped]  # has no stubs
 from sklearn.metrics import cohen_kappa_score  # type: ignore[import-untyped]  # as above
 
+from deepera_graph.bench.quest.audit.drawing import GRADES
 from deepera_graph.bench.table import MetricEstimate
 from deepera_graph.packages import import_extra
 
-GRADES = (0, 1, 2)
 LEVEL = 0.95
 _WEIGHTS = {"unweighted kappa": None, "linear kappa": "linear", "quadratic kappa": "quadratic"}
 Counts = NDArray[np.int64]
