@@ -81,7 +81,7 @@ class Audit:
         folder: Where it is.
         about: How it was drawn, as ``audit.json`` has it.
         pairs: In the order in which they are shown, by id.
-        key: What the judges said of them, by id.
+        key: What the judges said of them, by id; empty in a copy for raters without ``key.jsonl``.
     """
 
     folder: Path
@@ -122,13 +122,22 @@ class Audit:
         pairs = {one["id"]: AuditPair(**one) for _, one in read_places(folder / PAIRS)}
         if _digest(folder / PAIRS) != about["pairs_sha256"]:
             raise InputError(f"{folder / PAIRS} was changed after it was drawn")
-        key = {}
-        for _, one in read_places(folder / KEY):
-            name = one.pop("pair")
-            key[name] = JudgedPair(**{**one, "evidence": tuple(one["evidence"])})
-        if key.keys() != pairs.keys():
+        key = _read_key(folder / KEY) if (folder / KEY).is_file() else {}
+        if key and key.keys() != pairs.keys():
             raise InputError(f"{folder / KEY} is not of the pairs in {PAIRS}")
         return cls(folder=folder, about=about, pairs=pairs, key=key)
+
+    def check_key(self, otherwise: str) -> None:
+        """Raise `SettingsError` if this is a copy without the judge's grades; say what to do."""
+        if not self.key:
+            raise SettingsError(f"{str(self.folder)!r} has no {KEY}; {otherwise}")
+
+
+def _read_key(path: Path) -> dict[str, JudgedPair]:
+    lines = [one for _, one in read_places(path)]
+    return {
+        one.pop("pair"): JudgedPair(**{**one, "evidence": tuple(one["evidence"])}) for one in lines
+    }
 
 
 def draw_audit(

@@ -119,7 +119,11 @@ def study_audit(
         labels: By rater and pair, as `read_labels` gives them.
         n_resamples: For intervals by bootstrap, >= 1.
         seed: Of the bootstrap.
+
+    Raises:
+        SettingsError: The audit is a copy without the judge's grades.
     """
+    audit.check_key("measure with the folder that was drawn")
     votes = collect_votes(audit, labels)
     matrix = count_confusion((one.grade, one.majority) for one in votes if one.majority is not None)
     how = {"n_resamples": n_resamples, "seed": seed}

@@ -15,7 +15,7 @@ from functools import partial
 from hmac import compare_digest
 from importlib.resources import files
 from secrets import token_urlsafe
-from socket import AF_INET, SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET, socket
+from socket import create_server
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -63,9 +63,14 @@ class AuditDesk:
     Args:
         audit: What was drawn.
         blind: Never show the judge's grades, not even after a label.
+
+    Raises:
+        SettingsError: It is not to be blind, and the audit is a copy without these grades.
     """
 
     def __init__(self, audit: Audit, *, blind: bool = False) -> None:
+        if not blind:
+            audit.check_key("it can be labelled with --blind")
         self.audit = audit
         self.blind = blind
         self._books: dict[str, LabelBook] = {}
@@ -180,7 +185,7 @@ def _guard(app: Any, token: str) -> None:
     async def guard(request: Request, call_next: Any) -> Response:
         host = request.headers.get("host", "").rpartition(":")[0] or request.headers.get("host", "")
         origin = request.headers.get("origin")
-        given = request.path_params.get("token") or request.url.path.split("/")[1]
+        given = request.url.path.split("/")[1]
         if host not in _NAMES or (origin and origin != f"http://{request.headers['host']}"):
             answer = _to_response("forbidden", "only this machine is answered", 403)
         elif not compare_digest(given.encode(), token.encode()):
@@ -292,14 +297,12 @@ def serve_audit(
     token = token_urlsafe(24)
     desk = AuditDesk(audit, blind=blind)
     app = create_app(desk, token=token)
-    with socket(AF_INET, SOCK_STREAM) as listening:
-        listening.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
-        try:
-            listening.bind((HOST, port))
-        except (OSError, OverflowError) as error:
-            why = getattr(error, "strerror", None) or error
-            raise SettingsError(f"port {port} cannot be listened at: {why}") from error
-        listening.listen()
+    try:
+        listening = create_server((HOST, port))
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise SettingsError(f"port {port} cannot be listened at: {why}") from error
+    with listening:
         on_ready(f"http://{HOST}:{listening.getsockname()[1]}/{token}/")
         config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off")
         with closing(desk), suppress(KeyboardInterrupt):  # which is how it is ended

@@ -17,6 +17,7 @@ from deepera_graph.bench.quest.audit.labels import (
     read_sheet,
 )
 from deepera_graph.bench.quest.audit.report import study_audit
+from deepera_graph.bench.quest.audit.server import AuditDesk
 from deepera_graph.errors import InputError, SettingsError
 from support.quest_build import fill_sheet, published_labels, write_build, write_lines
 
@@ -118,6 +119,17 @@ def test_changed_pairs_are_refused(small):
     path.write_text(path.read_text("utf-8").replace("outdoors", "indoors"), "utf-8")
     with pytest.raises(InputError, match="was changed after it was drawn"):
         Audit.open(small.folder)
+
+
+def test_a_copy_without_the_key_can_be_labelled_blind_and_nothing_else(small):
+    (small.folder / "key.jsonl").unlink()
+    copy = Audit.open(small.folder)
+    assert copy.pairs == small.pairs
+    AuditDesk(copy, blind=True).close()
+    with pytest.raises(SettingsError, match=r"has no key\.jsonl; it can be labelled with --blind"):
+        AuditDesk(copy)
+    with pytest.raises(SettingsError, match=r"has no key\.jsonl; measure with the folder"):
+        study_audit(copy, {"anna": as_labels({"p001": 1})})
 
 
 def test_a_cell_is_no_formula(tmp_path):
