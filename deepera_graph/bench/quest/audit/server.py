@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from fastapi import Response
 
 HOST = "127.0.0.1"
+_LAST_PORT = 65_535
 _NAMES = (HOST, "localhost")
 _BLIND = "this page never shows the judge's grades"
 _LARGEST = 32_768  # bytes of a request
@@ -293,14 +294,16 @@ def serve_audit(
     Raises:
         SettingsError: The extra ``serve`` is not installed, or the port is taken.
     """
+    if not 0 <= port <= _LAST_PORT:
+        raise SettingsError(f"port must be from 0 to {_LAST_PORT}, got {port}")
     uvicorn = import_extra("uvicorn", extra="serve", what="deepera bench quest audit label")
     token = token_urlsafe(24)
     desk = AuditDesk(audit, blind=blind)
     app = create_app(desk, token=token)
     try:
         listening = create_server((HOST, port))
-    except (OSError, OverflowError) as error:
-        why = getattr(error, "strerror", None) or error
+    except OSError as error:
+        why = error.strerror or error
         raise SettingsError(f"port {port} cannot be listened at: {why}") from error
     with listening:
         on_ready(f"http://{HOST}:{listening.getsockname()[1]}/{token}/")
