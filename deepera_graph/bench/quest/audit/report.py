@@ -5,7 +5,7 @@ Source: the audit of ScholarQuest (450 pairs, three raters, majority), and its f
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sized
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from math import isnan
@@ -368,7 +368,7 @@ def _findings(
     if open_ones := [one.id for one in votes if one.is_unresolved]:
         least, most = same / (n + len(open_ones)), (same + len(open_ones)) / (n + len(open_ones))
         yield (
-            f"{len(open_ones)} pairs are unresolved and left out: {_name(open_ones)}. Exact "
+            f"Unresolved and left out: {_count(open_ones, 'pair')}, {_name(open_ones)}. Exact "
             f"agreement is between {100 * least:.1f} and {100 * most:.1f} % however they are "
             "resolved."
         )
@@ -376,13 +376,17 @@ def _findings(
         if missing := [
             pair for pair in audit.pairs if pair not in given or given[pair].label is None
         ]:
-            yield f"{rater} has not labelled {len(missing)} pairs: {_name(missing)}."
+            yield f"{rater} has not labelled {_count(missing, 'pair')}: {_name(missing)}."
     for grade, drawn in zip(GRADES, audit.drawn, strict=True):
         if drawn < int(audit.about["per_grade"]):
             asked = audit.about["per_grade"]
             yield f"Of grade {grade} the build has {drawn} pairs; {asked} were asked for."
     for why, number in audit.about["left_out"].items():
         yield f"{number} judged pairs {why} could not be drawn."
+
+
+def _count(things: Sized, what: str) -> str:
+    return f"{len(things)} {what}{'' if len(things) == 1 else 's'}"
 
 
 def _name(ids: list[str]) -> str:
@@ -430,7 +434,7 @@ def write_audit(
     write_study(study, result, setup, folder)
     raters = setup["raters"]
     about = f"{sum(one['drawn'] for one in setup['audit']['grades'].values())} pairs, "
-    about += f"{len(raters)} raters. Brackets hold 95 % intervals."
+    about += f"{_count(raters, 'rater')}. Brackets hold 95 % intervals."
     page = render_page([(study, result)], None, setup, title=study.title, about=about)
     (folder / PAGE).write_text(page, encoding="utf-8", newline="\n")
     text = json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
