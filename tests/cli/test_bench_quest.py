@@ -123,6 +123,10 @@ def test_a_dry_run_estimates_calls_tokens_and_cost_and_needs_no_model(quest, top
     cost = (found["input_tokens"] + 2 * found["output_tokens"]) / 1e6
     assert found["cost"] == pytest.approx(cost)
     assert "20 questions, about" in quest(*args).stdout
+    asked = tmp_path / "asked.jsonl"
+    asked.write_text('{"id": "1", "query": "Papers on kelp"}', encoding="utf-8")
+    given = json.loads(quest("build", asked, "--questions", "--dry-run", "--json").stdout)
+    assert [*given["steps"]] == ["rewrite", "grade", "filter"]
     assert not (tmp_path / "out").exists()
 
 

@@ -43,10 +43,15 @@ class QuestEstimate:
 
 
 def estimate_quest(
-    n_topics: int, plan: QuestPlan, *, n_judges: int, n_sources: int
+    plan: QuestPlan,
+    *,
+    n_judges: int,
+    n_sources: int,
+    n_topics: int = 0,
+    n_questions: int | None = None,
 ) -> QuestEstimate:
-    """Count the calls of a construction from topics."""
-    n_questions = n_topics * len(INTENTS)
+    """Count the calls of a construction from topics, or from questions that are there."""
+    n_questions = n_topics * len(INTENTS) if n_questions is None else n_questions
     n_searched = (1 + plan.rewrites * len(KINDS)) * plan.per_search * n_sources * NEW_SHARE
     per_question = round(min(plan.max_scored, n_searched * (1 + PER_SEARCHED * plan.max_hops)))
     four, queries = len(INTENTS), plan.rewrites * len(KINDS)
