@@ -1,6 +1,7 @@
 """From topics to questions: four of each, and each reason for which a question is rejected."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -77,6 +78,12 @@ def test_what_is_asked_twice_is_asked_once():
     assert re.fullmatch(r"cosine [01]\.\d{3} with q2", rejected[1].detail)
     by_words, _ = drop_repeated(asked, QuestPlan(), None)
     assert [one.id for one in by_words] == ["q0", "q2", "q3", "q4"]
+
+
+def test_questions_of_different_intents_are_not_the_same_however_alike():
+    one, other = ask("Kelp with kites", "Kelp without kites")
+    other = replace(other, intent="scope")
+    assert drop_repeated([one, other], QuestPlan(), ByFirstWord())[1] == []
 
 
 def test_a_question_with_too_few_answers_is_left_out_with_its_number(build):
