@@ -1,129 +1,190 @@
-"""`deepera bench quest audit` and `deepera bench quest evaluate`."""
+"""`deepera bench quest` on the command line: build and judge, against a scripted server."""
 
 import json
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
-from socket import create_server
 
 import pytest
 
-from deepera_graph.bench.quest.audit.drawing import Audit, draw_audit
+from bench.quest.conftest import read
+from bench.quest.scripted import Planted, Scripted
 from deepera_graph.papers import PaperBase
-from support.planted_papers import write_world
-from support.quest_build import fill_sheet, published_labels, write_build
+from papers.planted import FIELDS, plain
+from papers.world import write_lines
+from support.openai_server import ChatServer
 
-DOCS = Path(__file__).parents[2] / "docs" / "quest-audit.md"
-COMMAND = ("bench", "quest", "audit")
+FEW = ("--prefilter", "words", "--min-answers", 1, "--max-hops", 0, "--max-scored", 20)
+AT_ONCE = 2
+
+
+class Panel:
+    """Scripted models of one server, by the name that a request gives."""
+
+    def __init__(self, planted):
+        self.planted, self.models = planted, {}
+
+    def __call__(self, request):
+        name = request.body["model"]
+        model = self.models.setdefault(name, Scripted(model_name=name, planted=self.planted))
+        return model.reply(next(m["content"] for m in request.messages if m["role"] == "user"))
 
 
 @pytest.fixture(scope="module")
-def build(tmp_path_factory):
-    return write_build(tmp_path_factory.mktemp("quest") / "quest", (2110, 640, 310))
+def planted():
+    return Planted(100)
 
 
 @pytest.fixture(scope="module")
-def drawn(build):
-    return draw_audit(build, build.parent / "drawn")
+def server(planted):
+    with ChatServer(Panel(planted)) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
-def sheet(drawn):
-    path = drawn.folder.parent / "anna.csv"
-    path.write_bytes(fill_sheet(drawn, published_labels(drawn)))
+def base(planted, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("quest")
+    source = write_lines(folder / "planted.jsonl.gz", plain(planted.papers))
+    with PaperBase.build(folder / "planted.papers", source) as made:
+        return Path(made.place)
+
+
+@pytest.fixture
+def topics(tmp_path):
+    path = tmp_path / "topics.txt"
+    path.write_text("\n".join(FIELDS), encoding="utf-8")
     return path
 
 
-def test_pairs_are_drawn_and_the_next_step_is_told(deepera, build, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    result = deepera(*COMMAND, "draw", build, "--out", "audit")
-    assert result.exit_code == 0, result.output
-    assert result.stdout in DOCS.read_text(encoding="utf-8")
-    again = deepera(*COMMAND, "draw", build, "--out", "audit")
-    assert (again.exit_code, "give --overwrite" in again.stderr) == (2, True)
-    made = deepera(
-        *COMMAND, "draw", build, "-o", "audit", "--overwrite", "--per-grade", "3", "--json"
-    )
-    assert json.loads(made.stdout)["pairs"] == 9
+@pytest.fixture
+def quest(deepera, base, tmp_path):
+    def run(*args, url=None):
+        model = ("--model", "writer", "--base-url", url) if url else ()
+        return deepera("bench", "quest", *args, "--base", base, "--out", tmp_path / "out", *model)
+
+    return run
 
 
-def test_the_report_has_the_published_figures_in_text_json_and_a_page(
-    deepera, drawn, sheet, tmp_path
-):
-    args = (*COMMAND, "report", drawn.folder, "--sheets", f"anna={sheet}")
-    text = deepera(*args)
-    assert text.exit_code == 0, text.output
-    shown = DOCS.read_text(encoding="utf-8")
-    for name in ("Confusion", "Agreement with the majority", "Precision of grade 2"):
-        table = text.stdout[text.stdout.index(f"## {name}") :].split("\n\n")[2]
-        assert table in shown
-    assert "The first 10 of 71; --json and --out have all." in text.stdout
-    result = deepera(*args, "--out", tmp_path / "out", "--resamples", "100", "--json")
-    tables = {one["name"]: one["rows"] for one in json.loads(result.stdout)["tables"]}
-    found = {name: round(one["mean"], 5) for name, one in tables["agreement"]}
-    assert found == {
-        "exact": 0.84222, "Pearson": 0.86686, "Spearman": 0.86669, "unweighted kappa": 0.76333,
-        "linear kappa": 0.81469, "quadratic kappa": 0.86622,
-    }  # fmt: skip
-    assert [round(row[2]["mean"], 5) for row in tables["precision"]] == [0.86, 0.98667]
-    assert json.loads((tmp_path / "out" / "audit.json").read_text()) == json.loads(result.stdout)
-    page = (tmp_path / "out" / "report.html").read_text("utf-8")
-    assert "379 of 450 pairs have the grade" in page
-    assert (tmp_path / "out" / "disagreements.csv").read_text("utf-8").count("\n") == 72
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text("utf-8"))
-    assert manifest["raters"] == {"anna": 450}
-    again = deepera(*args, "--out", tmp_path / "out")
-    assert (again.exit_code, "give --overwrite" in again.stderr) == (2, True)
+def test_a_benchmark_is_built_from_topics_and_judged_again(quest, server, topics, tmp_path):
+    judges = ("--judge-model", f"one,two@{server.base_url}")
+    args = ("build", topics, "--limit", 1, *judges, *FEW)
+    done = quest(*args, url=server.base_url)
+    assert done.exit_code == 0, done.stderr
+    assert "4 questions of 4 written (1 method, 1 setting, 1 comparison, 1 scope)" in done.stdout
+    assert "questions ended by: max_scored 4" in done.stdout
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
+    assert [*manifest["judges"]] == ["one", "two"]
+    assert server.base_url not in json.dumps(manifest)
+    refused = quest(*args, url=server.base_url)
+    assert (refused.exit_code, "--overwrite" in refused.stderr) == (2, True)
+    n_calls = server.calls
+    again = quest(*args, "--overwrite", "--json", url=server.base_url)
+    assert json.loads(again.stdout) == manifest
+    assert server.calls == n_calls
+
+    run = tmp_path / "run.jsonl"
+    judged = {}
+    for one in read(tmp_path / "out", "judgements.jsonl"):
+        judged.setdefault(one["query_id"], []).append(one["paper_id"])
+    lines = [
+        json.dumps({"id": id, "ranked": [*ids[:6], "none such"]}) for id, ids in judged.items()
+    ]
+    run.write_text("\n".join(lines), encoding="utf-8")
+    asked = tmp_path / "questions.jsonl"
+    asked.write_bytes((tmp_path / "out" / "questions.jsonl").read_bytes())
+    done = quest("judge", asked, run, "--min-answers", 1, "--overwrite", "--quiet",
+                 url=server.base_url)  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    assert "one judge alone" in done.stderr
+    assert len(read(tmp_path / "out", "judgements.jsonl")) == 24
+    for one in read(tmp_path / "out", "records.jsonl"):
+        assert one["left_out"] == {"unknown": ["none such"]}
+
+
+def test_without_a_model_it_says_what_is_needed(quest, topics, tmp_path):
+    done = quest("build", topics)
+    assert done.exit_code == 2
+    assert "a chat model is needed: give --model" in done.stderr
+    assert "all it can do is the prefilter" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_estimates_calls_tokens_and_cost_and_needs_no_model(quest, topics, tmp_path):
+    args = ("build", topics, "--dry-run", "--judge-model", "a,b,c")
+    prices = ("--input-price", 1, "--output-price", 2)
+    found = json.loads(quest(*args, *prices, "--json").stdout)
+    assert (found["topics"], found["questions"]) == (5, 20)
+    assert [*found["steps"]] == [
+        "questions", "review", "rewrite", "grade", "adjudicate", "filter",
+    ]  # fmt: skip
+    assert found["steps"]["grade"] >= 3 * found["pairs"] / 10
+    cost = (found["input_tokens"] + 2 * found["output_tokens"]) / 1e6
+    assert found["cost"] == pytest.approx(cost)
+    assert "20 questions, about" in quest(*args).stdout
+    asked = tmp_path / "asked.jsonl"
+    asked.write_text('{"id": "1", "query": "Papers on kelp"}', encoding="utf-8")
+    given = json.loads(quest("build", asked, "--questions", "--dry-run", "--json").stdout)
+    assert [*given["steps"]] == ["rewrite", "grade", "filter"]
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
-    ("args", "message"),
+    ("args", "problem"),
     [
-        (("draw", "nowhere", "-o", "audit"), "there is no folder 'nowhere'"),
-        (("draw", ".", "-o", "audit"), "it has no judgements.jsonl"),
-        (("draw", ".", "-o", "audit", "--per-grade", "0"), "--per-grade"),
-        (("label", "nowhere"), "has no audit.json; `deepera bench quest audit draw` makes one"),
-        (("label", "DRAWN", "--rater", "a/b"), "the name of a rater must be"),
-        (("report", "DRAWN"), "has no labels yet"),
-        (("report", "DRAWN", "--sheets", "anna"), "--sheets must be NAME=FILE"),
-        (("report", "DRAWN", "--sheets", "anna=gone.csv"), "there is no file 'gone.csv'"),
-        (("report", "DRAWN", "--sheets", "anna=SHEET", "--out", "DRAWN"), "exists"),
+        (("build", "none.txt"), "there is no file 'none.txt'"),
+        (("build", "TOPICS", "--judge-model", "a@b"), "NAME or NAME@URL, got 'a@b'"),
+        (("build", "TOPICS", "--max-hops", 3), "max_hops must be one of 0, 1, 2, got 3"),
+        (("build", "TOPICS", "--judge-model", "a,a"), "'a' twice"),
+        (("judge", "TOPICS", "TOPICS"), "record 1: not JSON"),
     ],
 )
-def test_what_cannot_work_is_one_line(deepera, drawn, sheet, tmp_path, monkeypatch, args, message):
-    monkeypatch.chdir(tmp_path)
-    places = {"DRAWN": str(drawn.folder), "SHEET": str(sheet)}
-    for name, place in places.items():
-        args = [one.replace(name, place) for one in args]
-    result = deepera(*COMMAND, *args)
-    assert result.exit_code == 2
-    assert message in result.stderr
-    assert result.stderr.count("\n") == 1
-    assert Audit.open(drawn.folder).pairs == drawn.pairs
+def test_bad_input_is_one_line_that_names_it(quest, server, topics, args, problem):
+    given = [topics if one == "TOPICS" else one for one in args]
+    done = quest(*given, url=server.base_url)
+    assert done.exit_code == 2
+    assert problem in done.stderr
 
 
-def test_a_port_that_cannot_be_listened_at_is_named(deepera, drawn):
-    with create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        result = deepera(*COMMAND, "label", drawn.folder, "--port", port)
-    assert (result.exit_code, f"port {port} cannot be listened at: " in result.stderr) == (2, True)
-    result = deepera(*COMMAND, "label", drawn.folder, "--port", 99_999)
-    assert "port must be from 0 to 65535, got 99999" in result.stderr
+def test_a_spent_budget_says_how_to_go_on(quest, server, topics):
+    args = ("build", topics, "--limit", 1, "--judge-model", "spent", "--max-calls", 3, *FEW)
+    done = quest(*args, "--quiet", url=server.base_url)
+    assert done.exit_code == 1
+    assert "budget reached: 3 calls; what was answered is kept, run it again" in done.stderr
 
 
-def test_searches_are_compared_on_the_questions_of_a_build(deepera, tmp_path):
-    papers, queries = write_world(tmp_path)
-    PaperBase.build(tmp_path / "world.papers", papers).close()
-    build = tmp_path / "quest"
-    build.mkdir()
-    how = ("--base", tmp_path / "world.papers", "--resamples", "20", "--quiet", "--json")
-    missing = deepera("bench", "quest", "evaluate", build, *how)
-    assert (missing.exit_code, "has no queries.jsonl" in missing.stderr) == (2, True)
-    queries.rename(build / "queries.jsonl")
-    found = deepera("bench", "quest", "evaluate", build, *how)
-    assert found.exit_code == 0, found.output
-    alone = deepera("bench", "papers", build / "queries.jsonl", *how)
-    assert untimed(found.stdout) == untimed(alone.stdout)
+@pytest.mark.slow
+def test_a_killed_build_repeats_only_the_calls_that_were_in_flight(planted, base, topics, tmp_path):
+    panel = Panel(planted)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
 
+    def start(server, out):
+        command = (
+            "bench", "quest", "build", topics, "--base", base, "--out", out, "--limit", 1,
+            "--model", "writer", "--base-url", server.base_url, "--judge-model", "one,two",
+            "--max-concurrency", AT_ONCE, *FEW,
+        )  # fmt: skip
+        words = [sys.executable, "-m", "deepera_graph", *map(str, command)]
+        return subprocess.Popen(words, env=environment)
 
-def untimed(text):
-    """Return the tables, but for that which has seconds."""
-    return [one for one in json.loads(text)["tables"] if one["name"] != "process"]
+    with ChatServer(panel, latency=0.1) as server:
+        killed = start(server, tmp_path / "out")
+        deadline = time.monotonic() + 120
+        while server.answered < 12:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        killed.kill()
+        killed.wait()
+        assert not (tmp_path / "out" / "manifest.json").exists()
+        n_before = server.calls
+        assert start(server, tmp_path / "out").wait() == 0
+        n_all = server.calls
+        pairs = [one.pairs for one in panel.models.values()]
+        n_twice = sum(n - 1 for one in pairs for n in one.values())
+        assert start(server, tmp_path / "whole").wait() == 0
+        n_whole = server.calls - n_all
+    assert n_before < n_whole <= n_all <= n_whole + AT_ONCE
+    assert n_twice <= AT_ONCE * 10  # a call has ten papers
+    for one in (tmp_path / "whole").glob("*.json*"):
+        assert one.read_bytes() == (tmp_path / "out" / one.name).read_bytes()

@@ -113,7 +113,41 @@ def build_quest(
         StoreError: A base or the folder cannot be used.
     """
     job = _Quest(out, sources, model, judges, adjudicator, plan=plan, **options)
-    return job.run(lambda: job.write(topics), construct_one, {"topics": topics_sha256})
+    return job.run(lambda: job.write(topics), construct, {"topics": topics_sha256})
+
+
+def answer_quest(
+    questions: Sequence[QuestQuestion],
+    out: Path,
+    *,
+    sources: Any,
+    model: Model,
+    judges: Sequence[Model] = (),
+    adjudicator: Model | None = None,
+    plan: QuestPlan | None = None,
+    **options: Any,
+) -> QuestResult:
+    """Find and judge the papers of given questions, in a folder as `build_quest` makes it.
+
+    Args:
+        questions: The questions; none of them is reviewed, and none left out as asked before.
+        out: The folder; made if missing.
+        sources: As for `build_quest`.
+        model: Who rewrites the questions and filters the answers.
+        judges: As for `build_quest`.
+        adjudicator: As for `build_quest`.
+        plan: How papers are found and judged.
+        options: As for `build_quest`.
+
+    Raises:
+        SettingsError, DatasetError, BudgetError, BackendError, StoreError: As for `build_quest`.
+    """
+    job = _Quest(out, sources, model, judges, adjudicator, plan=plan, **options)
+    return job.run(lambda: _take(questions), construct, {"topics": ""})
+
+
+async def _take(questions: Sequence[QuestQuestion]) -> Written:
+    return Written(questions=[*questions])
 
 
 def judge_quest(
@@ -153,20 +187,12 @@ def judge_quest(
         missing = [id for id, paper in found.items() if paper is None]
         return await judge_given(question, [one for one in found.values() if one], missing, tools)
 
-    async def given() -> Written:
-        return Written(questions=[*questions])
-
-    return job.run(given, judge, {"topics": ""})
+    return job.run(lambda: _take(questions), judge, {"topics": ""})
 
 
 def _look_up(ids: Sequence[str], sources: Mapping[str, Any]) -> dict[str, Paper | None]:
     bases = [one for one in sources.values() if isinstance(one, BaseSource)]
     return {id: next((found for one in bases if (found := one.get(id))), None) for id in ids}
-
-
-async def construct_one(question: QuestQuestion, tools: Tools) -> Outcome:
-    """Find and judge the papers of a question."""
-    return await construct(question, tools)
 
 
 class _Done(NamedTuple):

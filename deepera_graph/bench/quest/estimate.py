@@ -8,14 +8,14 @@ from deepera_graph.bench.quest.asking import KINDS, PACKAGE
 from deepera_graph.bench.quest.plan import INTENTS, QuestPlan
 from deepera_graph.usage import Usage
 
-# Measured on 46 467 papers, see docs/quest.md: of what searches return so many are new, and along
-# citations so many pairs come on top, for each pair that a search brought.
-NEW_SHARE = 0.42
-PER_SEARCHED = 0.1
-DISAGREED = 0.12  # of pairs, with three judges of which each is right 95 times in 100
+# Measured on 46 467 papers with few citations, see docs/quest.md: of what searches return so many
+# pass the prefilter once, and a hop along citations brings so many pairs on top of each.
+NEW_SHARE = 0.55
+PER_SEARCHED = 0.03
+DISAGREED = 0.06  # of pairs, with three judges of which each is right 95 times in 100
 ANSWERED = 0.2
 _TOPIC, _QUESTION, _REVIEW, _QUERY = 80, 300, 150, 45  # usual lengths in characters
-_PAPER, _GRADE, _RULING, _CHOICE = 1100, 260, 320, 45
+_PAPER, _GRADE, _RULING, _CHOICE = 950, 330, 330, 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +43,15 @@ class QuestEstimate:
 
 
 def estimate_quest(
-    n_topics: int, plan: QuestPlan, *, n_judges: int, n_sources: int
+    plan: QuestPlan,
+    *,
+    n_judges: int,
+    n_sources: int,
+    n_topics: int = 0,
+    n_questions: int | None = None,
 ) -> QuestEstimate:
-    """Count the calls of a construction from topics."""
-    n_questions = n_topics * len(INTENTS)
+    """Count the calls of a construction from topics, or from questions that are there."""
+    n_questions = n_topics * len(INTENTS) if n_questions is None else n_questions
     n_searched = (1 + plan.rewrites * len(KINDS)) * plan.per_search * n_sources * NEW_SHARE
     per_question = round(min(plan.max_scored, n_searched * (1 + PER_SEARCHED * plan.max_hops)))
     four, queries = len(INTENTS), plan.rewrites * len(KINDS)

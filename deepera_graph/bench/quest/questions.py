@@ -122,7 +122,8 @@ def drop_repeated(
     """Return the questions without those that an earlier one asks already.
 
     Two are the same if they are equal but for case and punctuation (by a hash of what is left), or
-    if the cosine of their embeddings is at least that of the plan.
+    if they have the same intent and the cosine of their embeddings is at least that of the plan.
+    Embeddings hardly tell "with X" from "without X", and these are of different intents.
     """
     kept: list[QuestQuestion] = []
     rejected: list[Rejection] = []
@@ -151,13 +152,16 @@ def _drop_near(
     embeddings: Embeddings,
 ) -> tuple[list[QuestQuestion], list[Rejection]]:
     rows = np.asarray(unit_rows(embeddings.embed_documents([one.query for one in questions])))
-    kept: list[int] = []
+    kept: dict[str, list[int]] = {}
+    passed = []
     for place, one in enumerate(questions):
-        cosines = np.round(rows[kept] @ rows[place], _DIGITS) if kept else np.zeros(0)
-        if kept and float(cosines.max()) >= least:
-            same = questions[kept[int(cosines.argmax())]]
+        earlier = kept.setdefault(one.intent, [])
+        cosines = np.round(rows[earlier] @ rows[place], _DIGITS)
+        if earlier and float(cosines.max()) >= least:
+            same = questions[earlier[int(cosines.argmax())]]
             detail = f"cosine {float(cosines.max()):.3f} with {same.id}"
             rejected.append(Rejection.of("duplicate", one, "duplicate", detail))
         else:
-            kept.append(place)
-    return [questions[place] for place in kept], rejected
+            earlier.append(place)
+            passed.append(one)
+    return passed, rejected

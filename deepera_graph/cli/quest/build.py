@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,6 +35,10 @@ class FindOptions:
     """Which topics, and how their papers are found."""
 
     limit: int | None = _topics("Only the first N topics.", metavar="N", least=1, shown="all")
+    questions: bool = _topics(
+        "TOPICS has questions, as questions.jsonl has them: none is written or reviewed.",
+        default=False,
+    )
     all_topics: bool = _topics("Also topics that have narrower ones below them.", default=False)
     categories: str | None = _topics(
         "Classes that a topic is mapped to, e.g. cs.CL,cs.IR; one that fits none is left out.",
@@ -88,33 +93,39 @@ def build(
     check_input(topics)
     check_model(where, chat)
     with needing("bench quest build", "bench"):
-        from deepera_graph.bench.quest.builder import build_quest
+        from deepera_graph.bench.quest.builder import answer_quest, build_quest
         from deepera_graph.bench.quest.estimate import estimate_quest
         from deepera_graph.bench.quest.plan import QuestPlan
+        from deepera_graph.bench.quest.reading import read_questions
         from deepera_graph.bench.quest.topics import read_topics
 
     plan = QuestPlan(**_plan_of(chosen, panel))
-    read = read_topics(topics, whole=chosen.all_topics)
-    taken = read.topics[: chosen.limit]
+    work: Callable[..., QuestResult]
+    if chosen.questions:
+        asked = read_questions(topics)[: chosen.limit]
+        work, n_topics = partial(answer_quest, asked), 0
+        n_questions: int | None = len(asked)
+    else:
+        read = read_topics(topics, whole=chosen.all_topics)
+        taken = read.topics[: chosen.limit]
+        work, n_topics = partial(build_quest, taken, topics_sha256=read.sha256), len(taken)
+        n_questions = None
     if where.dry_run:
         found = estimate_quest(
-            len(taken),
             plan,
             n_judges=len(list_judges(panel)) or 1,
             n_sources=len(split_names("--base", where.base)),
+            n_topics=n_topics,
+            n_questions=n_questions,
         )
         tell_estimate(found, budget, output)
         return
-
-    def work(out: Path, **how: Any) -> QuestResult:
-        return build_quest(taken, out, topics_sha256=read.sha256, **how)
-
     make(work, where=where, chat=chat, panel=panel, budget=budget, output=output, plan=plan)
 
 
 def _plan_of(chosen: FindOptions, panel: PanelOptions) -> dict[str, Any]:
     """Return what was given of a plan."""
-    apart = ("limit", "all_topics", "categories", "judge_model", "adjudicator")
+    apart = ("limit", "questions", "all_topics", "categories", "judge_model", "adjudicator")
     found = {name: one for name, one in given(chosen, panel).items() if name not in apart}
     if chosen.categories:
         found["categories"] = split_names("--categories", chosen.categories)

@@ -32,7 +32,10 @@ def build(planted, base, tmp_path):
     """Build in a folder; by default one topic, one exact judge and no prefilter by meaning."""
 
     def made(out=tmp_path / "out", *, topics=TOPICS[:1], judges=None, writer=None, **given):
-        names = ("plan", "overwrite", "budget", "sources", "questions_at_once", "calls_at_once")
+        names = (
+            "plan", "overwrite", "budget", "sources", "questions_at_once", "calls_at_once",
+            "adjudicator",
+        )  # fmt: skip
         more = {name: given.pop(name) for name in names if name in given}
         settings = {"prefilter": "words", "min_answers": 1, "group": 20, **given}
         more.setdefault("plan", QuestPlan(**settings))

@@ -6,6 +6,8 @@ from bench.quest.conftest import TOPICS, read
 from bench.quest.scripted import Scripted
 from deepera_graph import Budget
 from deepera_graph.bench.papers_runs import read_queries
+from deepera_graph.bench.quest.builder import answer_quest
+from deepera_graph.bench.quest.plan import QuestPlan
 from deepera_graph.bench.quest.reading import read_questions
 from deepera_graph.bench.quest.sources import BaseSource
 from deepera_graph.errors import BudgetError, SettingsError
@@ -14,8 +16,10 @@ from deepera_graph.papers import PaperBase
 
 def test_planted_answers_are_found_and_nothing_else(build, planted):
     """Three judges of accuracy .95, and an adjudicator of the same."""
-    judges = [Scripted(model_name=f"judge-{one}", planted=planted, accuracy=0.95) for one in "abc"]
-    result = build(topics=TOPICS, judges=judges)
+    *judges, adjudicator = (
+        Scripted(model_name=one, planted=planted, accuracy=0.95) for one in ("a", "b", "c", "d")
+    )
+    result = build(topics=TOPICS, judges=judges, adjudicator=adjudicator)
     asked = [text for four in planted.questions.values() for text, _ in four.values()]
     wanted = {(text, id) for text in asked for id in planted.answers(text)}
     kept = read(result.folder, "queries.jsonl")
@@ -125,3 +129,19 @@ def test_results_are_not_lost_by_accident(build, tmp_path):
     (tmp_path / "manifest.json").write_text("{}", encoding="utf-8")
     with pytest.raises(SettingsError, match="--overwrite"):
         build(tmp_path)
+
+
+def test_given_questions_are_answered_as_those_that_are_written(build, planted, base, tmp_path):
+    built = build(max_hops=0)
+    plan = QuestPlan.from_dict(built.manifest["plan"])
+    given = answer_quest(
+        read_questions(built.folder / "questions.jsonl"),
+        tmp_path / "given",
+        sources=base,
+        model=Scripted(model_name="writer", planted=planted),
+        plan=plan,
+        embeddings=None,
+    )
+    for name in ("judgements.jsonl", "queries.jsonl", "papers.jsonl", "records.jsonl"):
+        assert (given.folder / name).read_bytes() == (built.folder / name).read_bytes()
+    assert "questions" not in given.manifest["usage"]
