@@ -23,7 +23,7 @@ from deepera_graph.cli.console import (
     say,
     tell,
 )
-from deepera_graph.cli.options import given, opt, split_names
+from deepera_graph.cli.options import given, opt, split_files, split_names
 from deepera_graph.cli.papers.base import is_address
 from deepera_graph.errors import SettingsError
 
@@ -238,26 +238,14 @@ def _settings(chosen: PaperOptions, chat: options.ChatOptions) -> dict[str, Any]
     plain = asdict(chosen)
     plain["base"] = None if chosen.base is None else Path(chosen.base).name
     plain["model"] = chat.model
-    plain["runs"] = [*_run_files(chosen.runs)]
+    plain["runs"] = [*split_files("--runs", chosen.runs)]
     return {name: one for name, one in plain.items() if name != "resume"}
-
-
-def _run_files(text: str | None) -> dict[str, Path]:
-    found = {}
-    for one in () if text is None else split_names("--runs", text):
-        name, equals, path = one.partition("=")
-        if not (name and equals and path):
-            raise SettingsError(f"--runs must be NAME=FILE with commas between them, got {one!r}")
-        if name in found:
-            raise SettingsError(f"--runs names {name!r} twice")
-        found[name] = Path(path)
-    return found
 
 
 def _read_runs(text: str | None) -> dict[str, Run]:
     from deepera_graph.bench.papers_runs import read_run
 
-    files = _run_files(text)
+    files = split_files("--runs", text)
     check_input(*files.values())
     return {name: read_run(path) for name, path in files.items()}
 
