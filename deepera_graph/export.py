@@ -129,7 +129,7 @@ def _describe_passage(passage: RankedPassage) -> dict[str, Any]:
     }
     if passage.direction:
         fields["direction"] = passage.direction
-    if passage.quote:
+    if passage.quote_status:
         fields["quote_status"], fields["quote_span"] = passage.quote_status, passage.quote_span
     if passage.summary_status not in {"", "ok"}:
         fields["summary_status"] = passage.summary_status
