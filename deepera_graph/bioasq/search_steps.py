@@ -54,7 +54,8 @@ class SearchSettings:
         ensemble: How its ranking joins that of the judge: ``weighted`` by places (`weigh`),
             ``nominate``, or ``last``: the chat model's ranking alone.
         weights: For ``weighted``: those of the judge's and the chat model's ranking.
-        nominated: For ``nominate``: how many documents of the judge's and of the chat model's.
+        nominated: For ``nominate``: how many documents of the judge's and of the chat model's,
+            together at most `n_documents`; what is above them is filled from the chat model's.
         n_documents: Documents of a question, >= 1; there are as many wherever so many are found.
         n_snippets: Snippets of a question, 0 to 10, wherever there are so many sentences; None is
             as many as are worth it (`choose_snippets`).
@@ -97,7 +98,8 @@ class SearchSettings:
         weigh([{}, {}], self.weights)
         if len(self.nominated) != 2:
             raise SettingsError(f"nominated must be two numbers, got {self.nominated!r}")
-        nominate({}, {}, n_first=self.nominated[0], n_second=self.nominated[1])
+        n = self.n_documents if self.ensemble == "nominate" else None
+        nominate({}, {}, n_first=self.nominated[0], n_second=self.nominated[1], n=n)
 
     @property
     def limits(self) -> Budget | None:
@@ -420,7 +422,7 @@ def combine(state: SearchState, *, settings: SearchSettings) -> Update:
         made = weigh([one, other], settings.weights, n=n)["q"]
     elif settings.ensemble == "nominate":
         n_first, n_second = settings.nominated
-        made = nominate(one, other, n_first=n_first, n_second=n_second)["q"]
+        made = nominate(one, other, n_first=n_first, n_second=n_second, n=n)["q"]
     else:
         made = nominate(other, one, n_first=n, n_second=0)["q"]
     return {"documents": [[*document] for document in made[:n]]}

@@ -172,6 +172,13 @@ def test_both_rankings_nominate():
     assert ids(result.documents) == [*FIRST[:2], *hot[:3]]
 
 
+@pytest.mark.parametrize("ensemble", ["weighted", "nominate", "last"])
+def test_every_ensemble_gives_as_many_documents_as_are_asked_for(ensemble):
+    result, _ = sorted_by(play, ensemble=ensemble, n_documents=12)
+    assert len({*ids(result.documents)}) == 12
+    assert {*ids(result.documents)} == {*FIRST[:12]}
+
+
 def test_a_rewritten_question_is_searched_for_beside_the_question():
     library = Library()
     result, server = sorted_by(play, source=library, rewrite=True, sort=False)
@@ -386,6 +393,7 @@ def test_nothing_that_was_given_is_changed():
         ({"weights": (1, -1)}, "weights must be finite and >= 0, got -1"),
         ({"weights": (1,)}, "a weight a run is needed: 1 for 2"),
         ({"nominated": (1, 2, 3)}, "nominated must be two numbers"),
+        ({"ensemble": "nominate", "n_documents": 5}, "5 documents have no room for the 6 + 4"),
         ({"ensemble": "median"}, "ensemble must be one of weighted, nominate, last, got 'median'"),
         ({"fusion": "luck"}, "fusion must be one of ranks, scores, got 'luck'"),
         ({"first_weight": float("inf")}, "first_weight must be >= 0, got inf"),

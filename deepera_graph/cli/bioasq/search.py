@@ -112,7 +112,8 @@ class PhaseAOptions:
         many=float,
     )
     nominate: str | None = _found(
-        "With --ensemble nominate: documents of the judge and of the chat model.",
+        "With --ensemble nominate: documents of the judge and of the chat model, together at most "
+        "--documents; what is above them is filled from the chat model's.",
         metavar="N,N",
         shown="6,4",
         many=int,
