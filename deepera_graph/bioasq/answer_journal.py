@@ -25,11 +25,11 @@ class AnswerJournal(Journal):
     """Holds the answers to each question.
 
     Args:
-        path: The file.
+        path: The file; None keeps nothing beyond this object.
         manifest: What makes the answers, `TypedAnswerer.manifest`.
     """
 
-    def __init__(self, path: Path, manifest: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path | None, manifest: Mapping[str, Any]) -> None:
         super().__init__(path, {name: _effect_of(value) for name, value in manifest.items()})
         self._manifest = manifest
 
