@@ -13,8 +13,9 @@ from deepera_graph.bench.bioasq_runs import Kept, Progress
 from deepera_graph.bench.metrics.statistics import bootstrap_sums
 from deepera_graph.bench.studies.results import Cell, Column, Grid, StudyResult
 from deepera_graph.bench.table import MetricEstimate
-from deepera_graph.bioasq.answer import TypedAnswer, TypedAnswerer, submission_of
+from deepera_graph.bioasq.answer import TypedAnswerer
 from deepera_graph.bioasq.answer_journal import AnswerJournal
+from deepera_graph.bioasq.answered import TypedAnswer, submission_of
 from deepera_graph.bioasq.measures import Measure, evaluate_phase
 from deepera_graph.bioasq.questions import TYPES, Question
 from deepera_graph.errors import BackendError, InputError

@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from deepera_graph.bioasq.answer import TypedAnswer
+from deepera_graph.bioasq.answered import TypedAnswer
 from deepera_graph.bioasq.questions import Question, parse_question
 from deepera_graph.jobs.journal import Journal
 from deepera_graph.usage import Usage

@@ -155,7 +155,7 @@ def search(
     asked = read_questions(questions)[: files.limit]
     if not asked:
         raise SettingsError(f"there is no question in {str(questions)!r}")
-    from deepera_graph.bioasq.search_steps import SearchSettings
+    from deepera_graph.bioasq.search_settings import SearchSettings
     from deepera_graph.settings import read_fields
 
     checked = read_fields("settings", SearchSettings, settings)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from deepera_graph.bench.bioasq import BioasqBench
     from deepera_graph.bench.bioasq_runs import Kept, TimedRun
     from deepera_graph.bench.studies.results import StudyResult
-    from deepera_graph.bioasq.answer import TypedAnswer
+    from deepera_graph.bioasq.answered import TypedAnswer
     from deepera_graph.bioasq.questions import Question
     from deepera_graph.retrieval.store import PassageStore
 
