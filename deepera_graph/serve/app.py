@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Scope
 
 from deepera_graph import __version__
 from deepera_graph.errors import DeepEraError
-from deepera_graph.serve.boundary import FOR_CLIENTS, Boundary, note_of
+from deepera_graph.serve.boundary import FOR_CLIENTS, Boundary, crashed, note_of
 from deepera_graph.serve.config import ServeConfig
 from deepera_graph.serve.describe import describe_paths
 from deepera_graph.serve.evidence import Evidence, EvidenceRequest
@@ -174,8 +174,12 @@ def _add_errors(app: FastAPI) -> None:
         note_of(request.scope).failure = refused.kind
         return reply_error(refused, for_clients=request.url.path in FOR_CLIENTS)
 
+    async def tell_crash(request: Request, _: Exception) -> Response:  # `Boundary` logs it
+        return reply_error(crashed(note_of(request.scope)))
+
     app.add_exception_handler(DeepEraError, tell)
     app.add_exception_handler(HTTPException, tell)
+    app.add_exception_handler(Exception, tell_crash)
 
 
 def _as_refused(request: Request, error: Any) -> RefusedError:
