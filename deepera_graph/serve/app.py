@@ -11,7 +11,7 @@
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -39,8 +39,12 @@ _PAPERS = "/papers"
 _KINDS = {404: "missing", 405: "method"}
 
 
-def create_app(config: ServeConfig | None = None) -> ASGIApp:
+def create_app(config: ServeConfig | None = None, *, on_end: Callable[[], object] = int) -> ASGIApp:
     """Return the application; the judge is loaded once it is started.
+
+    Args:
+        config: What is served; the local judge if None.
+        on_end: Called when all requests have ended, as the last thing.
 
     Raises:
         SettingsError: The judge or a setting cannot be used.
@@ -62,6 +66,7 @@ def create_app(config: ServeConfig | None = None) -> ASGIApp:
             await loading
             judging.close()
             sources.close()
+            on_end()
 
     app = FastAPI(
         title="DeepEra", version=__version__, docs_url=None, redoc_url=None, lifespan=live

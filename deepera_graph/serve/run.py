@@ -6,6 +6,7 @@ import signal
 import sys
 import tempfile
 from functools import partial
+from threading import Timer
 from typing import Any
 
 import uvicorn
@@ -16,6 +17,7 @@ from deepera_graph.serve.config import ServeConfig
 
 _FORM = "%(asctime)s %(levelname)s %(name)s %(message)s"
 _THREADS = "OMP_NUM_THREADS"
+_SECONDS_LEFT = 5.0  # for threads, once all requests have ended
 
 
 def run(config: ServeConfig, *, host: str, port: int, grace: int) -> None:
@@ -58,7 +60,14 @@ def _make(config: ServeConfig) -> Any:
     """Make the application in the process that runs it."""
     from deepera_graph.serve.app import create_app  # noqa: PLC0415 - after the metrics' folder is set
 
-    return create_app(config)
+    return create_app(config, on_end=_leave_soon)
+
+
+def _leave_soon() -> None:
+    """End the process, even if a judge goes on with what nobody waits for."""
+    leaving = Timer(_SECONDS_LEFT, os._exit, (0,))
+    leaving.daemon = True
+    leaving.start()
 
 
 def _describe_log() -> dict[str, Any]:
