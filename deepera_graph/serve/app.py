@@ -36,6 +36,7 @@ from deepera_graph.serve.sources import Sources
 from deepera_graph.serve.stores import OpenCollections
 
 _PAPERS = "/papers"
+_SECONDS_TO_LOAD = 5.0  # a judge that is still loading at the end is waited for as long
 _KINDS = {404: "missing", 405: "method"}
 
 
@@ -63,7 +64,7 @@ def create_app(config: ServeConfig | None = None, *, on_end: Callable[[], object
         try:
             yield
         finally:
-            await loading
+            await asyncio.wait((loading,), timeout=_SECONDS_TO_LOAD)
             judging.close()
             sources.close()
             on_end()
