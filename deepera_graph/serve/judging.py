@@ -42,6 +42,7 @@ class Judging:
         self.default = first.name
         self._first: dict[str, EvidenceReranker] = {first.name: self._build(first)}
         self.names = (first.name, *(name for name in NAMED if name != first.name))
+        self._model = str(first.about.get("model") or "")
         self.gate = Gate(config.limits.at_once, config.limits.queue)
         self.problem = ""
         self.is_ready = False
@@ -58,18 +59,22 @@ class Judging:
         self.is_ready = not self.problem
 
     def find(self, name: str | None) -> str:
-        """Return the name of a judge; the configured one if None.
+        """Return the name of a judge; the configured one if None, or by the name of its model.
 
         Raises:
             RefusedError: There is none of this name.
         """
-        if name is None or name in self.names:
-            return name or self.default
+        if name is None or self.knows(name):
+            return name if name is not None and name in self.names else self.default
         known = ", ".join(map(repr, self.names))
         hint = suggest_value(name, self.names)
         raise RefusedError(
             422, "settings", f"there is no judge {name!r:.80}; there are {known}{hint}"
         )
+
+    def knows(self, name: str) -> bool:
+        """Tell whether a judge, or the model of the configured one, has this name."""
+        return name in self.names or (bool(self._model) and name == self._model)
 
     def describe(self) -> list[dict[str, Any]]:
         """Return the judges as plain data, the configured one first."""

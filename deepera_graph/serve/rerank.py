@@ -151,7 +151,7 @@ class Rankings:
 
     def _find_judge(self, model: str | None) -> tuple[str, list[str]]:
         """Return who judges; clients must name models, and often ones of their own service."""
-        if model is None or model in self._judging.names:
+        if model is None or self._judging.knows(model):
             return self._judging.find(model), []
         name = self._judging.default
         return name, [f"there is no judge {model!r:.80} here; {name!r} has judged"]

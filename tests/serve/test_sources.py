@@ -117,6 +117,11 @@ def test_the_base_of_papers_is_served_as_by_its_own_command(library, folder):
     assert told["paper"]["title"] == "Wax and apples"
 
 
+def test_the_paths_of_the_base_are_on_the_page_of_paths_and_load_no_other(library):
+    assert "GET /papers/v1/search" in library.get("/docs").text
+    assert library.get("/papers/docs").status_code == 404
+
+
 def test_a_server_without_collections_has_none(server):
     assert server.get("/v1/collections").json() == {"collections": []}
     told = ask(server, collection="wax")
