@@ -14,6 +14,7 @@ from itertools import pairwise
 from deepera_graph.errors import InputError
 from deepera_graph.judges.heuristic.intent import recognize_intent
 from deepera_graph.papers.words import search_words, split_words
+from deepera_graph.passages import check_question
 from deepera_graph.schema import IntentFields
 
 MOST_GROUPS, MOST_WORDS = 8, 3  # of a query, and of a group: a longer one finds nothing
@@ -45,11 +46,12 @@ class SourceQuery:
         """Return the query for a question, by its *intent* if that is known, else by rules.
 
         Raises:
-            InputError: It has no letter and no digit.
+            InputError: It is no text, or has no letter and no digit.
         """
         if isinstance(query, SourceQuery):
             return query
-        if not isinstance(query, str) or not split_words(query):
+        check_question(query, ())
+        if not split_words(query):
             raise InputError(f"the query has no word to search for, got {query!r:.80}")
         entities = (
             recognize_intent({"question": query, "problem": ""}).entity_type

@@ -1,0 +1,116 @@
+"""The world's literature on the command line: `--source`, and what is told of how it went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from deepera_graph.cli import options
+from deepera_graph.cli.console import progress_bar, say
+from deepera_graph.errors import BackendError, SettingsError
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from deepera_graph.papers.scope import Scope
+    from deepera_graph.papers.sources import Literature, LiteratureAnswer
+    from deepera_graph.result import RerankResult
+
+_YEAR_FIELDS = ("year", "date")
+_YEARS = "--where with --source limits the year alone, e.g. 'year>=2015'"
+
+
+def check_names(chosen: options.LiteratureOptions) -> None:
+    """Raise `SettingsError` unless the services are known; it loads none of them."""
+    from deepera_graph.papers.sources import read_names
+
+    if chosen.sources is not None:
+        read_names(chosen.sources)
+        return
+    for name in ("contact", "source_seconds"):
+        if getattr(chosen, name) is not None and name not in options.taken:
+            raise SettingsError(f"--{name.replace('_', '-')} goes with --source")
+
+
+@contextmanager
+def open_literature(chosen: options.LiteratureOptions, cache: str | None) -> Iterator[Literature]:
+    """Open the services of a command, with the cache that it names."""
+    from deepera_graph.cache.store import open_cache
+    from deepera_graph.cli.opening import default_cache
+    from deepera_graph.papers.sources import open_sources
+
+    kept = default_cache() if cache is None else open_cache(cache)
+    held: AbstractContextManager[Any] = nullcontext() if kept is None else closing(kept)
+    with held:
+        yield open_sources(
+            chosen.sources or "",
+            seconds=chosen.source_seconds,
+            contact=chosen.contact,
+            cache=kept,
+        )
+
+
+def search_literature(
+    chosen: options.LiteratureOptions,
+    question: str,
+    *,
+    k: int,
+    scope: Scope,
+    cache: str | None,
+    quiet: bool,
+) -> LiteratureAnswer:
+    """Ask the services, and say on stderr what is missing.
+
+    Raises:
+        BackendError: None of them gave an answer.
+    """
+    with (
+        open_literature(chosen, cache) as literature,
+        progress_bar(f"asking {literature.name.replace('+', ', ')}", hidden=quiet),
+    ):
+        found = literature.search(question, k, scope)
+    if found.has_failed:
+        said = "; ".join(map(str, found.answers))
+        raise BackendError(f"the literature could not be searched: {said}")
+    for problem in found.problems:
+        say(problem)
+    return found
+
+
+def with_sources(result: RerankResult, found: LiteratureAnswer) -> RerankResult:
+    """Return a result that says how it went with the services."""
+    return replace(
+        result,
+        sources=tuple(found.describe()),
+        warnings=(*result.warnings, *found.problems),
+    )
+
+
+def read_scope(conditions: Mapping[str, Any]) -> Scope:
+    """Return the years that `--where` asks for, as a scope.
+
+    Raises:
+        SettingsError: It asks for anything else.
+    """
+    from deepera_graph.papers.scope import Scope
+
+    limits: dict[str, Any] = {}
+    for name, value in conditions.items():
+        if name not in _YEAR_FIELDS:
+            raise SettingsError(f"{_YEARS}; got {name!r}")
+        bounds = value if isinstance(value, Mapping) else {"gte": value, "lte": value}
+        for sign, bound in bounds.items():
+            if isinstance(bound, bool) or not isinstance(bound, int):
+                raise SettingsError(f"{_YEARS}; got {bound!r:.40}")
+            limits |= _LIMITS[sign](bound)
+    return Scope(**limits)
+
+
+_LIMITS: Mapping[str, Any] = {
+    "gte": lambda year: {"year_from": year},
+    "gt": lambda year: {"year_from": year + 1},
+    "lte": lambda year: {"year_to": year},
+    "lt": lambda year: {"year_to": year - 1},
+}
