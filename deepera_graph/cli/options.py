@@ -536,7 +536,7 @@ class LiteratureOptions(ManneredOptions):
         "[b]arxiv[/b], [b]semantic_scholar[/b], several with commas between them, or [b]all[/b]. "
         "Keys are read from NCBI_API_KEY, OPENALEX_API_KEY and S2_API_KEY, and never shown.",
         "--source",
-        brief="Search pubmed, europe_pmc, openalex, arxiv, semantic_scholar, or all.",
+        brief="pubmed, openalex, arxiv, ... or all.",
         metavar="NAME,NAME",
     )
 

@@ -48,7 +48,7 @@ DAILY = {
         "as_json", "quiet",
     ),
     "ask": (
-        "sources", "collection", "path", "retrieve", "adaptive", "multihop", "where", "answer",
+        "sources", "collection", "retrieve", "adaptive", "multihop", "where", "answer",
         "preset",
         "backend", "model", "base_url", "threshold", "top_n", "format", "verbose", "as_json",
         "quiet",
@@ -251,7 +251,7 @@ def ask(
     hops: HopOptions,
     output: options.ShowOptions,
 ) -> None:
-    """Find the evidence for a question in a collection, a file, a folder, or the literature."""
+    """Find the evidence for a question in a collection, files or the literature."""
     from deepera_graph.cli.literature import check_names, search_literature, with_sources
     from deepera_graph.cli.opening import (
         Source,
