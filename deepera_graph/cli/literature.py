@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
@@ -14,10 +15,12 @@ from deepera_graph.errors import BackendError, SettingsError
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from deepera_graph.doctor.checks import Finding
     from deepera_graph.papers.scope import Scope
     from deepera_graph.papers.sources import Literature, LiteratureAnswer
     from deepera_graph.result import RerankResult
 
+_TRIED = "Does green tea lower fasting glucose?"
 _YEAR_FIELDS = ("year", "date")
 _YEARS = "--where with --source limits the year alone, e.g. 'year>=2015'"
 
@@ -86,6 +89,35 @@ def with_sources(result: RerankResult, found: LiteratureAnswer) -> RerankResult:
         sources=tuple(found.describe()),
         warnings=(*result.warnings, *found.problems),
     )
+
+
+def check_sources(names: str, seconds: float) -> Iterator[Finding]:
+    """Ask each service for one paper, and say how it went and what would help."""
+    from deepera_graph.doctor.checks import Finding
+    from deepera_graph.papers.sources import open_sources
+    from deepera_graph.papers.sources.politeness import CONTACT_VARIABLE, read_contact
+
+    literature = open_sources(names, seconds=seconds)
+    services = {one.name: one for one in literature.sources}
+    for answer in literature.search(_TRIED, k=1).answers:
+        variable = getattr(services[answer.source], "key_variable", "")
+        lacks = bool(variable and not os.environ.get(variable))
+        found = f"{str(answer).partition(': ')[2]}, in {answer.seconds:.1f} s"
+        advice = f"set {variable}, a key is free; without one there are few requests"
+        well = {"ok": "ok", "failed": "fail"}.get(answer.status, "warn")
+        yield Finding(
+            f"source {answer.source}",
+            well,  # type: ignore[arg-type]  # one of its values
+            f"{found}{', without a key' * lacks}",
+            advice * (lacks and answer.status != "ok"),
+        )
+    if not read_contact():
+        yield Finding(
+            "contact of sources",
+            "skipped",
+            "none: services cannot write to you before they shut you out",
+            f"set {CONTACT_VARIABLE} to your address of mail",
+        )
 
 
 def read_scope(conditions: Mapping[str, Any]) -> Scope:

@@ -15,6 +15,7 @@ def world(monkeypatch):
     with Literature() as running:
         for name, value in {**running.variables, **_KEYS}.items():
             monkeypatch.setenv(name, value)
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
         yield running
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from deepera_graph.papers.sources.base import SourceAnswer as SourceAnswer
     from deepera_graph.papers.sources.fused import Literature as Literature
     from deepera_graph.papers.sources.fused import LiteratureAnswer as LiteratureAnswer
+    from deepera_graph.papers.sources.live import live_base as live_base
     from deepera_graph.papers.sources.query import SourceQuery as SourceQuery
 
 _SERVICES = {  # names, in the order they are asked, and where they are
@@ -36,6 +37,7 @@ _HOME = {
     "PaperSource": "base",
     "SourceAnswer": "base",
     "SourceQuery": "query",
+    "live_base": "live",
 }
 __all__ = [
     "NAMES",
@@ -45,6 +47,7 @@ __all__ = [
     "PaperSource",
     "SourceAnswer",
     "SourceQuery",
+    "live_base",
     "open_source",
     "open_sources",
     "read_names",

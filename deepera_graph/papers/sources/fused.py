@@ -1,8 +1,9 @@
 """Several sources as one: asked at once, fused by rank, the same paper once, in passages."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any, overload
 
 from langchain_core.documents import Document
@@ -15,7 +16,7 @@ from deepera_graph.papers.results import Hit
 from deepera_graph.papers.same_paper import have_like_titles, may_be_same
 from deepera_graph.papers.scope import Scope
 from deepera_graph.papers.search import RRF_K
-from deepera_graph.papers.sources.base import K, PaperSource, SourceAnswer
+from deepera_graph.papers.sources.base import CitationSource, K, PaperSource, SourceAnswer
 from deepera_graph.papers.sources.query import SourceQuery
 from deepera_graph.papers.sources.service import SECONDS
 from deepera_graph.retrieval.fusion import fuse
@@ -149,21 +150,53 @@ class Literature:
         """Return what `search` returns, in the running loop."""
         return await io_loop.arun(self._search(query, k, scope))
 
+    def references(self, id: str, k: int = K, scope: Scope | None = None) -> LiteratureAnswer:
+        """Return at most *k* papers that a paper cites, of the sources that know.
+
+        Raises:
+            SettingsError: No source follows citations, or *k* is below 1.
+        """
+        return io_loop.run(self._follow("areferences", id, k, scope))
+
+    def citations(self, id: str, k: int = K, scope: Scope | None = None) -> LiteratureAnswer:
+        """Return at most *k* papers that cite a paper, as `references` does."""
+        return io_loop.run(self._follow("acitations", id, k, scope))
+
+    async def areferences(
+        self, id: str, k: int = K, scope: Scope | None = None
+    ) -> LiteratureAnswer:
+        """Return what `references` returns, in the running loop."""
+        return await io_loop.arun(self._follow("areferences", id, k, scope))
+
+    async def acitations(self, id: str, k: int = K, scope: Scope | None = None) -> LiteratureAnswer:
+        """Return what `citations` returns, in the running loop."""
+        return await io_loop.arun(self._follow("acitations", id, k, scope))
+
     async def _search(
         self, query: str | SourceQuery, k: int, scope: Scope | None
     ) -> LiteratureAnswer:
         check_at_least("k", k, least=1)
         wanted = SourceQuery.of(query)
-        answers = await asyncio.gather(*(self._ask(one, wanted, k, scope) for one in self.sources))
-        return fuse_answers(wanted, answers, k)
+        asked = (self._ask(one, partial(one.asearch, wanted, k, scope)) for one in self.sources)
+        return fuse_answers(wanted, await asyncio.gather(*asked), k)
+
+    async def _follow(self, way: str, id: str, k: int, scope: Scope | None) -> LiteratureAnswer:
+        check_at_least("k", k, least=1)
+        able = [one for one in self.sources if isinstance(one, CitationSource)]
+        if not able:
+            raise SettingsError(
+                f"{self.name} cannot follow citations; openalex and semantic_scholar can"
+            )
+        asked = (self._ask(one, partial(getattr(one, way), id, k, scope)) for one in able)
+        return fuse_answers(SourceQuery(id, ()), await asyncio.gather(*asked), k)
 
     async def _ask(
-        self, source: PaperSource, query: SourceQuery, k: int, scope: Scope | None
+        self, source: PaperSource, ask: Callable[[], Awaitable[SourceAnswer]]
     ) -> SourceAnswer:
         """Ask one source; whatever it raises becomes its status."""
         try:
             async with asyncio.timeout(self.seconds + _GRACE):
-                return await source.asearch(query, k, scope)
+                return await ask()
         except TimeoutError:
             reason = f"it did not answer within {self.seconds:g} s"
         except Exception as error:  # noqa: BLE001  # a source of somebody else's

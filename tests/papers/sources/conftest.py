@@ -12,4 +12,5 @@ def world(monkeypatch):
             monkeypatch.setenv(name, value)
         for name in ("NCBI_API_KEY", "OPENALEX_API_KEY", "S2_API_KEY", "DEEPERA_CONTACT"):
             monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
         yield running
