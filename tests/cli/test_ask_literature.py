@@ -1,12 +1,15 @@
 """`deepera ask --source`: evidence from services of literature."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
 from deepera_graph import RerankResult
 from support.literature import QUESTION, TRIAL, Literature
 
+DOCS = Path(__file__).parents[2] / "docs" / "sources.md"
 _KEYS = {name: f"kept-apart-{name.lower()}" for name in ("NCBI_API_KEY", "OPENALEX_API_KEY")}
 
 
@@ -69,3 +72,86 @@ def test_every_form_for_readers_says_which_service_failed(ask, world, form):
     shown = ask("--format", form, "--backend", "rules", source="pubmed,openalex").stdout
     assert "openalex: failed (it answered an HTML page instead of data)" in " ".join(shown.split())
     assert TRIAL in " ".join(shown.split())
+
+
+def test_the_documentation_shows_what_is_printed(ask, world, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "96")
+    world.faults.update(openalex="hours", arxiv="html")
+    result = ask(source="pubmed,openalex,arxiv")
+    [block] = re.findall(r"literature\.py -->\n```text\n(.*?)```", DOCS.read_text(), re.DOTALL)
+    command, _, expected = block.partition("\n")
+    assert command == f'$ deepera ask "{QUESTION}" --source pubmed,openalex,arxiv'
+    assert lines_of(result.stdout) == lines_of(expected)
+
+
+def lines_of(text):
+    """Lines without the seconds that it took, and without the blanks at their ends."""
+    return [re.sub(r"in [\d.]+ s", "in S s", line).rstrip() for line in text.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        (("--source", "pubmde"), "did you mean 'pubmed'"),
+        (("--source", "all", "--adaptive"), "--adaptive goes with a SOURCE or --collection"),
+        (("--source", "all", "--multihop"), "--multihop goes with a SOURCE or --collection"),
+        (("--source", "all", "-c", "papers"), "--collection and --source were given"),
+        (("--source", "all", "--where", "venue=X"), "limits the year alone"),
+        (("--source", "all", "--where", "year>=soon"), "limits the year alone"),
+        (("--source", "all", "--contact", "me"), "got 'me'"),
+        (("-c", "papers", "--source-seconds", "3"), "--source-seconds goes with --source"),
+    ],
+)
+def test_a_wrong_source_is_a_usage_error(deepera, world, args, problem):
+    result = deepera("ask", QUESTION, *args)
+    assert (result.exit_code, problem in result.stderr) == (2, True), result.stderr
+    assert world.sent == []
+
+
+def test_if_no_service_answers_that_is_said_and_the_code_is_another(ask, world):
+    world.faults.update(arxiv="html", pubmed="500")
+    result = ask(source="arxiv,pubmed")
+    assert result.exit_code == 3
+    assert "arxiv: failed" in result.stderr
+    assert "pubmed: failed" in result.stderr
+
+
+def test_years_of_where_go_to_the_service(ask, world):
+    ask("--where", "year>2014", "--where", "year<=2018", source="openalex")
+    [sent] = world.sent
+    assert sent.parameters["filter"] == (
+        "from_publication_date:2015-01-01,to_publication_date:2018-12-31"
+    )
+
+
+def test_the_number_of_candidates_is_asked_of_each_service(ask, world):
+    ask("-k", "2", source="openalex,arxiv")
+    [openalex], [arxiv] = world.of("openalex"), world.of("arxiv")
+    assert (openalex.parameters["per_page"], arxiv.parameters["max_results"]) == ("2", "2")
+
+
+def test_a_chat_model_judges_and_answers_from_the_literature(ask, world, server):
+    result = ask(
+        *("--model", "any", "--base-url", server.base_url, "--answer", "--format", "json"),
+        source="pubmed",
+    )
+    found = json.loads(result.stdout)
+    assert [one["citation"]["title"] for one in found["ranking"] if one["kept"]] == [TRIAL]
+    assert found["answer"]["text"] == "Green tea lowered fasting glucose."
+    assert found["sources"][0]["papers"] == 3
+
+
+def test_a_question_asked_again_is_answered_from_the_disk(ask, world):
+    ask("--backend", "rules", source="arxiv")
+    again = ask("--backend", "rules", "--json", source="arxiv")
+    assert json.loads(again.stdout)["sources"][0]["cached"]
+    assert len(world.sent) == 1
+    ask("--backend", "rules", "--cache", "off", source="arxiv")
+    assert len(world.sent) == 2
+
+
+def test_a_contact_may_be_configured(ask, world, monkeypatch, tmp_path):
+    (tmp_path / "deepera.toml").write_text('contact = "name@example.org"\nsource_seconds = 9\n')
+    monkeypatch.chdir(tmp_path)
+    ask("--backend", "rules", source="arxiv")
+    assert "name@example.org" in world.sent[0].headers["user-agent"]

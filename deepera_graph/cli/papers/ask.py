@@ -102,7 +102,7 @@ def ask(
     _check(found, style, chat, output)
     scope = to_scope(limits)
     with (
-        open_searched(where, cache.cache) as base,
+        open_searched(where, cache.cache) as (base, failures),
         _open_search(base, style, chat, cache, budget) as search,
     ):
         result = _follow(search, question, scope, quiet=output.quiet)
@@ -116,7 +116,7 @@ def ask(
     if form != "text":
         for problem in result.problems:
             say(problem)
-    raise typer.Exit(SOME_FAILED if result.has_failed else OK)
+    raise typer.Exit(SOME_FAILED if result.has_failed or failures else OK)
 
 
 def _check(

@@ -185,7 +185,7 @@ def search(
     output: options.OutputOptions,
 ) -> None:
     """Find papers, best first."""
-    with open_searched(where, cache.cache) as base:
+    with open_searched(where, cache.cache) as (base, failures):
         hits = base.search(
             query,
             mode=mode,  # type: ignore[arg-type]  # checked there
@@ -197,6 +197,7 @@ def search(
         say("the query has no word to search for")
     lines = [f"{one.rank:>4}  {_line(one.paper)}" for one in hits] or ["nothing found"]
     tell(output, hits.to_dict(), lambda: "\n".join(lines))
+    raise typer.Exit(SOME_FAILED if failures else OK)
 
 
 def show(
@@ -276,23 +277,24 @@ def open_base(where: BaseOptions) -> Iterator[PaperBase]:
 
 
 @contextmanager
-def open_searched(where: SearchedOptions, cache: str | None) -> Iterator[PaperBase]:
-    """Open the base of a command, or the services that it names, which are told if they fail."""
+def open_searched(
+    where: SearchedOptions, cache: str | None
+) -> Iterator[tuple[PaperBase, set[str]]]:
+    """Open the base of a command, or services; return what of these fails meanwhile, too."""
     from deepera_graph.cli.literature import check_names, open_literature
 
     check_names(where)
+    told_of: set[str] = set()
     if (where.base is None) == (where.sources is None):
         told = "neither was given" if where.base is None else "both were given"
         raise SettingsError(f"give --base or --source: {told}")
     if where.base is not None:
         with open_base(BaseOptions(base=where.base, embeddings=where.embeddings)) as base:
-            yield base
+            yield base, told_of
         return
     if where.embeddings:
         raise SettingsError("--embeddings goes with --base; services are searched by words")
     from deepera_graph.papers.sources import live_base
-
-    told_of: set[str] = set()
 
     def tell(answer: SourceAnswer) -> None:
         if (said := str(answer)) not in told_of:
@@ -300,7 +302,7 @@ def open_searched(where: SearchedOptions, cache: str | None) -> Iterator[PaperBa
             say(said)
 
     with open_literature(where, cache) as literature:
-        yield live_base(literature, on_trouble=tell)
+        yield live_base(literature, on_trouble=tell), told_of
 
 
 def _find_embeddings(name: str | None) -> Any:

@@ -296,7 +296,7 @@ def _cut(hit: Hit, record: PaperRecord, max_words: int | None) -> Iterator[Docum
         "authors": list(paper.authors),
         "year": paper.year,
         "venue": paper.venue,
-        "doi": paper.doi,
+        "doi": paper.doi or next((id for id in record.ids if id.startswith("10.")), ""),
         "pmid": next((id[len(_PMID) :] for id in record.ids if id.startswith(_PMID)), ""),
         "arxiv": paper.arxiv,
         "url": paper.url,

@@ -63,8 +63,9 @@ def test_papers_are_searched_and_asked_for_on_the_command_line(deepera, world):
     found = deepera("papers", "search", "green tea", "--source", "pubmed,arxiv", "--json")
     assert json.loads(found.stdout)["hits"][0]["paper"]["title"] == TRIAL
     assert "arxiv: failed (it answered an HTML page instead of data)" in found.stderr
+    assert found.exit_code == 1
     asked = deepera("papers", "ask", QUESTION, "--source", "openalex", "--max-steps", "1")
-    assert TRIAL in asked.stdout
+    assert (asked.exit_code, TRIAL in asked.stdout) == (0, True)
 
 
 @pytest.mark.parametrize(
