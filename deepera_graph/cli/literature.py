@@ -25,12 +25,14 @@ _YEAR_FIELDS = ("year", "date")
 _YEARS = "--where with --source limits the year alone, e.g. 'year>=2015'"
 
 
-def check_names(chosen: options.LiteratureOptions) -> None:
-    """Raise `SettingsError` unless the services are known; it loads none of them."""
+def check_literature(chosen: options.LiteratureOptions) -> None:
+    """Raise `SettingsError` unless the options on services can be; it loads none of them."""
     from deepera_graph.papers.sources import read_names
+    from deepera_graph.papers.sources.politeness import read_contact
 
     if chosen.sources is not None:
         read_names(chosen.sources)
+        read_contact(chosen.contact)
         return
     for name in ("contact", "source_seconds"):
         if getattr(chosen, name) is not None and name not in options.taken:

@@ -252,7 +252,7 @@ def ask(
     output: options.ShowOptions,
 ) -> None:
     """Find the evidence for a question in a collection, files or the literature."""
-    from deepera_graph.cli.literature import check_names, search_literature, with_sources
+    from deepera_graph.cli.literature import check_literature, search_literature, with_sources
     from deepera_graph.cli.opening import (
         Source,
         find_collection_folder,
@@ -273,7 +273,7 @@ def ask(
         raise SettingsError("--explore goes with --adaptive")
     if source is not None and Path(question).is_file() and not Path(source).exists():
         raise InputError(f"the QUESTION comes first, then the SOURCE: {question!r} is a file")
-    check_names(literature)
+    check_literature(literature)
     _check_one_place(question, source, store, literature)
     scope = _read_scope(literature, search, hops, conditions)
     read = None if source is None else Source(source, reading, verbose=output.verbose)

@@ -281,9 +281,9 @@ def open_searched(
     where: SearchedOptions, cache: str | None
 ) -> Iterator[tuple[PaperBase, set[str]]]:
     """Open the base of a command, or services; return what of these fails meanwhile, too."""
-    from deepera_graph.cli.literature import check_names, open_literature
+    from deepera_graph.cli.literature import check_literature, open_literature
 
-    check_names(where)
+    check_literature(where)
     told_of: set[str] = set()
     if (where.base is None) == (where.sources is None):
         told = "neither was given" if where.base is None else "both were given"

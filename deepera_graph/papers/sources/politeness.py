@@ -26,7 +26,7 @@ def read_contact(contact: str | None = None) -> str:
     found = os.environ.get(CONTACT_VARIABLE, "").strip() if contact is None else contact
     if found and not _MAIL.fullmatch(found):
         raise SettingsError(
-            f"{CONTACT_VARIABLE} must be an address such as name@example.org, got {found!r:.80}"
+            f"contact must be an address of mail such as name@example.org, got {found!r:.80}"
         )
     return found
 
