@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from deepera_graph.cli import options
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from deepera_graph.doctor.checks import Finding
     from deepera_graph.papers.scope import Scope
     from deepera_graph.papers.sources import Literature, LiteratureAnswer
-    from deepera_graph.result import RerankResult
 
 _TRIED = "Does green tea lower fasting glucose?"
 _YEAR_FIELDS = ("year", "date")
@@ -82,15 +80,6 @@ def search_literature(
     for problem in found.problems:
         say(problem)
     return found
-
-
-def with_sources(result: RerankResult, found: LiteratureAnswer) -> RerankResult:
-    """Return a result that says how it went with the services."""
-    return replace(
-        result,
-        sources=tuple(found.describe()),
-        warnings=(*result.warnings, *found.problems),
-    )
 
 
 def check_sources(names: str, seconds: float) -> Iterator[Finding]:

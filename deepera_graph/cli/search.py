@@ -252,7 +252,7 @@ def ask(
     output: options.ShowOptions,
 ) -> None:
     """Find the evidence for a question in a collection, files or the literature."""
-    from deepera_graph.cli.literature import check_literature, search_literature, with_sources
+    from deepera_graph.cli.literature import check_literature, search_literature
     from deepera_graph.cli.opening import (
         Source,
         find_collection_folder,
@@ -319,8 +319,10 @@ def ask(
         else:
             candidates = _search(question, read, store, search, conditions, quiet=output.quiet)
         result = _rerank(reranker, question, candidates, quiet=output.quiet)
-        result = result if found is None else with_sources(result, found)
-    failed = _tell_failures(result) or (SOME_FAILED if found and found.incomplete else OK)
+        result = result if found is None else found.added_to(result)
+    failed = _tell_failures(result) or (
+        OK if found is None or not found.incomplete else SOME_FAILED
+    )
     form = "json" if output.as_json else search.format
     if form == "text":
         show_result(text_console(), result, verbose=output.verbose, quiet=output.quiet)

@@ -116,6 +116,15 @@ def test_if_no_service_answers_that_is_said_and_the_code_is_another(ask, world):
     assert "pubmed: failed" in result.stderr
 
 
+def test_nothing_found_where_a_service_failed_is_told_apart_from_nothing_there(ask, world):
+    world.faults.update(arxiv="nothing", openalex="html")
+    result = ask(source="arxiv,openalex")
+    assert (result.exit_code, "Nothing was retrieved." in result.stdout) == (1, True)
+    assert "searched arxiv (0), openalex (failed)" in result.stdout
+    world.faults["openalex"] = "nothing"
+    assert ask(source="arxiv,openalex").exit_code == 0
+
+
 def test_years_of_where_go_to_the_service(ask, world):
     ask("--where", "year>2014", "--where", "year<=2018", source="openalex")
     [sent] = world.sent

@@ -94,6 +94,8 @@ class Literature:
         self.sent.append(sent)
         code, headers, body = 200, {}, b""
         fault = self.faults.get(service, "")
+        if fault == "soon":
+            del self.faults[service]
         if fault == "slow":
             self._open.wait(5)
         if fault in _FAULTS:
@@ -112,6 +114,7 @@ class Literature:
 
 _FAULTS: dict[str, tuple[int, dict[str, str], str]] = {
     "hours": (429, {"Retry-After": "54000"}, '{"error": "Rate limit exceeded ECHO"}'),
+    "soon": (429, {"Retry-After": "0"}, "{}"),
     "date": (429, {"Retry-After": "Fri, 31 Dec 2999 23:59:59 GMT"}, "{}"),
     "reset": (429, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "7200"}, "{}"),
     "500": (500, {}, '{"message": "out of order ECHO"}'),

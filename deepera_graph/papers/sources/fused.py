@@ -19,6 +19,7 @@ from deepera_graph.papers.search import RRF_K
 from deepera_graph.papers.sources.base import CitationSource, K, PaperSource, SourceAnswer
 from deepera_graph.papers.sources.query import SourceQuery
 from deepera_graph.papers.sources.service import SECONDS
+from deepera_graph.result import RerankResult
 from deepera_graph.retrieval.fusion import fuse
 from deepera_graph.retrieval.sources import MAX_WORDS, cut_text
 from deepera_graph.settings import check_at_least
@@ -79,6 +80,14 @@ class LiteratureAnswer(Sequence[Hit]):
     def describe(self) -> list[dict[str, Any]]:
         """Return how it went with each source, as JSON has it."""
         return [one.describe() for one in self.answers]
+
+    def added_to(self, result: RerankResult) -> RerankResult:
+        """Return the result of judging these papers, with how it went with each source."""
+        return replace(
+            result,
+            sources=tuple(self.describe()),
+            warnings=(*result.warnings, *self.problems),
+        )
 
     def to_documents(self, *, max_words: int | None = MAX_WORDS) -> list[Document]:
         """Return the abstracts as passages, best first, with what they are cited by.

@@ -191,7 +191,8 @@ class Web:
             )
         if code in _REDIRECTS:
             reason += ", a redirection, which is not followed as a key might go along"
-        raise ServiceError(reason + ("; is the key right?" if code in _REFUSED else ""))
+        is_key = code in _REFUSED and any(self._secrets)
+        raise ServiceError(reason + "; is the key right?" * is_key)
 
     def _left(self) -> float:
         return self._deadline - time.monotonic()
@@ -261,7 +262,7 @@ def read_json(text: str) -> dict[str, Any]:
     """
     _check_body(text)
     try:
-        plain = json.loads(text)
+        plain = json.loads(text, strict=False)  # NCBI leaves tabs in texts
     except ValueError as error:
         raise ServiceError(f"its JSON is broken: {error}") from None
     if not isinstance(plain, dict):

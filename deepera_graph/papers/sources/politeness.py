@@ -13,6 +13,7 @@ from deepera_graph.errors import SettingsError
 CONTACT_VARIABLE = "DEEPERA_CONTACT"
 _MAIL = re.compile(r"[^@\s,;<>]+@[^@\s,;<>]+\.[^@\s,;<>]+")
 _IN_URL = re.compile(r"(?<=[?&])(api_key|email|mailto)=[^&\s'\"]*")
+_LOGIN = re.compile(r"(?<=://)[^\s/@]+(?=@)")
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 HIDDEN = "***"
 
@@ -40,7 +41,7 @@ def hide(text: str, secrets: Collection[str]) -> str:
     """Return a text without keys, whatever a service has echoed."""
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
-    return _IN_URL.sub(rf"\1={HIDDEN}", text)
+    return _LOGIN.sub(HIDDEN, _IN_URL.sub(rf"\1={HIDDEN}", text))
 
 
 class _NoKeys(logging.Filter):
@@ -49,7 +50,7 @@ class _NoKeys(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Let every record through, without keys."""
         said = record.getMessage()
-        if (bare := _IN_URL.sub(rf"\1={HIDDEN}", said)) != said:
+        if (bare := hide(said, ())) != said:
             record.msg, record.args = bare, ()
         return True
 

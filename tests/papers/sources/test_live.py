@@ -10,7 +10,7 @@ from deepera_graph.cli.literature import check_sources
 from deepera_graph.cli.main import app
 from deepera_graph.errors import SettingsError
 from deepera_graph.papers import Scope
-from deepera_graph.papers.sources import live_base
+from deepera_graph.papers.sources import live_base, open_source
 from langchain_deepera import DeepEraRetriever, LiteratureRetriever
 from support.literature import MODEL, QUESTION, TRIAL
 
@@ -109,6 +109,12 @@ async def test_a_retriever_gives_passages_and_says_how_it_went(world):
     assert [one.status for one in retriever.find(QUESTION).answers] == ["ok", "failed"]
     kept = DeepEraRetriever.from_backend(retriever, "rules").invoke(QUESTION)
     assert TRIAL in [one.metadata["title"] for one in kept]
+
+
+def test_a_retriever_takes_a_source_of_ones_own(world):
+    own = open_source("arxiv")
+    [document] = LiteratureRetriever(sources=[own, "arxiv"], k=5).invoke(QUESTION)
+    assert document.metadata["title"] == MODEL
 
 
 def test_a_retriever_whose_services_all_fail_raises(world):

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -20,7 +21,7 @@ TROUBLES = {
     "500": ("failed", "HTTP 500: out of order"),
     "html": ("failed", "it answered an HTML page instead of data"),
     "empty body": ("failed", "it answered nothing, an empty body"),
-    "refused": ("failed", "HTTP 403: Invalid key; is the key right?"),
+    "refused": ("failed", "HTTP 403: Invalid key"),
     "moved": ("failed", "HTTP 302, a redirection, which is not followed as a key might go along"),
     "hours": ("rate_limited", "HTTP 429: Rate limit exceeded"),
 }
@@ -60,6 +61,35 @@ def test_a_service_that_asks_to_wait_is_not_slept_for_nor_asked_again(world, fau
     assert second.retry_after >= least - 1
     assert len(world.sent) == 1
     assert first.seconds + second.seconds < 5
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_wait_that_is_over_in_time_is_waited_for(world, name):
+    world.faults[name] = "soon"
+    assert open_source(name, seconds=5).search(QUESTION).status == "ok"
+
+
+def test_a_key_that_is_refused_is_doubted(world, monkeypatch):
+    monkeypatch.setenv("S2_API_KEY", SECRET)
+    world.faults["semantic_scholar"] = "refused"
+    answer = open_source("semantic_scholar").search(QUESTION)
+    assert answer.reason == "HTTP 403: Invalid key; is the key right?"
+
+
+def test_a_login_in_an_address_is_not_shown(world, monkeypatch, caplog):
+    caplog.set_level(logging.DEBUG)
+    monkeypatch.setenv("DEEPERA_ARXIV_URL", world.url("arxiv").replace("//", f"//me:{SECRET}@"))
+    answer = open_source("arxiv").search(QUESTION)
+    assert answer.status == "ok"
+    assert SECRET not in f"{answer.describe()} {caplog.text}"
+    assert "127.0.0.1" in answer.asked
+
+
+def test_threads_ask_at_once_and_get_the_same(world):
+    literature = open_sources("all")
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(literature.search, [QUESTION] * 4))
+    assert all(one.hits == found[0].hits for one in found)
 
 
 def test_a_service_that_breaks_off_is_asked_again(world):
