@@ -19,7 +19,7 @@ test:  ## the default suite
 	pytest -n auto
 
 docs:  ## the documentation as a site, in site/: a link that leads nowhere ends it
-	NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
 
 size:  ## files, lines, lengths, imports; BESIDE=folder adds a column
 	$(PYTHON) benchmarks/house/size.py deepera_graph $(BESIDE)
