@@ -117,6 +117,16 @@ _FAULTS: dict[str, tuple[int, dict[str, str], str]] = {
     "soon": (429, {"Retry-After": "0"}, "{}"),
     "date": (429, {"Retry-After": "Fri, 31 Dec 2999 23:59:59 GMT"}, "{}"),
     "reset": (429, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "7200"}, "{}"),
+    "spent": (
+        429,
+        {
+            "X-RateLimit-Remaining-USD": "0.0005",
+            "X-RateLimit-Cost-Required-USD": "0.001",
+            "X-RateLimit-Reset": "9000",
+        },
+        "{}",
+    ),
+    "burst": (429, {"X-RateLimit-Remaining": "900", "X-RateLimit-Reset": "9000"}, "{}"),
     "500": (500, {}, '{"message": "out of order ECHO"}'),
     "html": (200, {"Content-Type": "text/html"}, "<!DOCTYPE html><html>Sign in ECHO</html>"),
     "empty body": (200, {}, ""),

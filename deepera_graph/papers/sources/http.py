@@ -174,9 +174,10 @@ class Web:
     def _check(self, response: httpx.Response, text: str) -> None:
         """Raise an error unless the body can be an answer; heed what the headers say."""
         code, said = response.status_code, hide(_message_of(text), self._secrets)
-        wait = read_retry_after(response.headers)
         is_limit = code == _TOO_MANY or (code != _OK and "rate limit" in said.lower())
-        if wait is None and (is_limit or response.headers.get("x-ratelimit-remaining") == "0"):
+        wait = None if code == _OK else read_retry_after(response.headers)
+        spent = _is_spent(response.headers)
+        if wait is None and (spent or (is_limit and spent is None)):
             wait = _read_reset(response.headers)
         if code == _OK:
             if wait is not None:
@@ -226,6 +227,19 @@ def _certificates() -> ssl.SSLContext:
 def _may_recover(error: Exception) -> bool:
     """Tell a connection that broke from one that there is none of: offline, wrong address."""
     return isinstance(error, httpx.RemoteProtocolError | httpx.ReadError)
+
+
+def _is_spent(headers: Mapping[str, str]) -> bool | None:
+    """Tell whether the credits of the day are spent; None if nothing is said of them.
+
+    A limit while there are some left is on requests a second, and lifted soon.
+    """
+    for name in ("x-ratelimit-remaining-usd", "x-ratelimit-remaining"):
+        with suppress(KeyError, ValueError):
+            needed = float(headers.get("x-ratelimit-cost-required-usd") or 0)
+            left = float(headers[name])
+            return left <= 0 or (name.endswith("usd") and left < needed)
+    return None
 
 
 def _read_reset(headers: Mapping[str, str]) -> float | None:

@@ -51,7 +51,9 @@ def test_an_error_that_arxiv_writes_as_a_paper_is_none(world):
     assert (answer.status, answer.reason) == ("failed", "incorrect id format")
 
 
-@pytest.mark.parametrize(("fault", "least"), [("date", 10**9), ("reset", 7000), ("hours", 54000)])
+@pytest.mark.parametrize(
+    ("fault", "least"), [("date", 10**9), ("reset", 7000), ("spent", 8000), ("hours", 54000)]
+)
 def test_a_service_that_asks_to_wait_is_not_slept_for_nor_asked_again(world, fault, least):
     world.faults["openalex"] = fault
     source = open_source("openalex", seconds=5)
@@ -61,6 +63,15 @@ def test_a_service_that_asks_to_wait_is_not_slept_for_nor_asked_again(world, fau
     assert second.retry_after >= least - 1
     assert len(world.sent) == 1
     assert first.seconds + second.seconds < 5
+
+
+def test_a_limit_while_there_are_credits_is_lifted_soon(world):
+    world.faults["openalex"] = "burst"
+    source = open_source("openalex", seconds=5)
+    answer = source.search(QUESTION)
+    assert (answer.status, answer.retry_after, len(world.sent)) == ("rate_limited", None, 3)
+    world.faults.clear()
+    assert source.search(QUESTION).status == "ok"
 
 
 @pytest.mark.parametrize("name", NAMES)
