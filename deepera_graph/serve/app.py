@@ -59,7 +59,7 @@ def create_app(config: ServeConfig | None = None, *, on_end: Callable[[], object
     judging = Judging(config, metrics)
     papers = _open_papers(config)
     collections = None if config.collections is None else OpenCollections(config.collections)
-    sources = Sources(collections, papers)
+    sources = Sources(collections, papers, config.literature)
 
     @asynccontextmanager
     async def live(_: FastAPI) -> AsyncIterator[None]:

@@ -176,9 +176,7 @@ class Rankings:
             for place, text in enumerate(texts)
         ]
         reranker = self._judging.reranker(judge, **RANKING)
-        result = await unless_gone(
-            request, self._judging.rerank(judge, reranker, question, documents)
-        )
+        result = await unless_gone(request, self._judging.rerank(note, reranker, documents))
         if texts and all(one.score is None for one in result.all_passages):
             blank = not any(text.strip() for text in texts)
             raise RefusedError(422 if blank else 502, "backend", describe_failures(result))
