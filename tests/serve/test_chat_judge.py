@@ -48,7 +48,7 @@ def test_calls_for_a_client_that_hung_up_are_abandoned(client, chat):
     url = client.base_url
     body = b'{"question": "wait?", "passages": ["One text."]}'
     with socket.create_connection((url.host, url.port)) as sent:
-        head = f"POST /v1/evidence HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = f"POST /v1/evidence HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
         sent.sendall(head.encode() + body)
         assert wait_for(lambda: chat.in_flight == 1)
     assert wait_for(lambda: chat.in_flight == 0)
