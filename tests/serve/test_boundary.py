@@ -13,7 +13,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.serve.config import KEYS, Limits, ServeConfig, read_keys
 from support.list_judges import list_backend
 from support.roles import judged
-from support.serving import running, running_server
+from support.serving import running, running_server, write_request
 
 KEY, OTHER = "a-long-key-1", "a-long-key-2"
 WAITING = {"question": "wait for it?", "passages": ["One text."]}
@@ -95,8 +95,7 @@ def send_raw(client, body, more=""):
     """Send a request over a socket of its own, and return that."""
     url = client.base_url
     sent = socket.create_connection((url.host, url.port))
-    head = f"POST /v1/evidence HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n{more}\r\n"
-    sent.sendall(head.encode() + body)
+    sent.sendall(write_request(body, len(body), more))
     return sent
 
 
@@ -310,7 +309,7 @@ def test_a_body_that_does_not_come_is_given_up(held):
     with held.running(seconds=0.2) as client, send_raw(client, b"") as sent:
         url = client.base_url
         with socket.create_connection((url.host, url.port)) as slow:
-            slow.sendall(b"POST /v1/evidence HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
+            slow.sendall(write_request(b"{", 9))
             assert b" 408 " in slow.recv(1000)
         assert b" 400 " in sent.recv(1000)
 
