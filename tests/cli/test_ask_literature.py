@@ -158,8 +158,11 @@ def test_a_question_asked_again_is_answered_from_the_disk(ask, world):
     assert len(world.sent) == 2
 
 
-def test_a_contact_may_be_configured(ask, world, monkeypatch, tmp_path):
-    (tmp_path / "deepera.toml").write_text('contact = "name@example.org"\nsource_seconds = 9\n')
+def test_a_contact_may_be_configured_and_a_configured_collection_yields(
+    ask, world, monkeypatch, tmp_path
+):
+    configured = 'contact = "name@example.org"\nsource_seconds = 9\ncollection = "papers"\n'
+    (tmp_path / "deepera.toml").write_text(configured)
     monkeypatch.chdir(tmp_path)
     ask("--backend", "rules", source="arxiv")
     assert "name@example.org" in world.sent[0].headers["user-agent"]

@@ -18,7 +18,7 @@ from deepera_graph.papers.importing.reading import Problem
 from deepera_graph.papers.paper import PaperRecord, days_of, normalize_id
 from deepera_graph.papers.scope import Scope
 from deepera_graph.papers.sources.base import K, SourceAnswer, SourceStatus
-from deepera_graph.papers.sources.http import ServiceError, Web
+from deepera_graph.papers.sources.http import UNREADABLE, ServiceError, Web
 from deepera_graph.papers.sources.markup import clean_markup
 from deepera_graph.papers.sources.politeness import hide, read_contact
 from deepera_graph.papers.sources.query import SourceQuery
@@ -135,7 +135,7 @@ class Service(ABC):
             status, reason = "failed", f"it did not answer within {self.seconds:g} s"
         except ServiceError as error:
             status, reason, wait = error.status, hide(error.reason, [self._key]), error.retry_after
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        except UNREADABLE as error:
             status = "failed"
             reason = f"its answer is not in the form it documents ({type(error).__name__})"
         finally:

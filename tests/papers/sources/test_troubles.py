@@ -171,8 +171,10 @@ def test_an_answer_that_is_a_week_old_is_asked_for_again(world, tmp_path, monkey
         assert len(world.sent) == 2
 
 
-def test_what_failed_is_not_kept(world, tmp_path):
-    world.faults["arxiv"] = "html"
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("fault", ["html", "other", "truncated"])
+def test_what_failed_is_not_kept(world, tmp_path, name, fault):
+    world.faults[name] = fault
     with open_cache(tmp_path) as kept:
-        open_source("arxiv", cache=kept).search(QUESTION)
+        open_source(name, cache=kept).search(QUESTION)
         assert kept.stats().n_entries == 0
