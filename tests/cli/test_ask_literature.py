@@ -125,6 +125,13 @@ def test_nothing_found_where_a_service_failed_is_told_apart_from_nothing_there(a
     assert ask(source="arxiv,openalex").exit_code == 0
 
 
+def test_a_service_that_there_is_no_use_in_asking_is_no_failure(ask, world):
+    result = ask("--where", "year<=1980", source="arxiv")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "searched arxiv (not asked)" in result.stdout
+    assert world.sent == []
+
+
 def test_years_of_where_go_to_the_service(ask, world):
     ask("--where", "year>2014", "--where", "year<=2018", source="openalex")
     [sent] = world.sent

@@ -60,7 +60,7 @@ class LiteratureAnswer(Sequence[Hit]):
 
     @property
     def incomplete(self) -> tuple[SourceAnswer, ...]:
-        """The sources that were not asked, or did not give all they have."""
+        """The sources that failed, or asked to wait for too long."""
         return tuple(one for one in self.answers if not one.is_complete)
 
     @property

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
-from typing import ClassVar
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from deepera_graph.cache.store import JudgementCache
@@ -78,7 +78,11 @@ class Service(ABC):
         return f"DEEPERA_{cls.name.upper()}_URL"
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.base_url!r})"
+        return f"{type(self).__name__}({hide(self.base_url, [self._key])!r})"
+
+    def describe(self) -> dict[str, Any]:
+        """Return what a manifest says of it."""
+        return {"name": self.name, "address": hide(self.base_url, [self._key])}
 
     def search(
         self, query: str | SourceQuery, k: int = K, scope: Scope | None = None

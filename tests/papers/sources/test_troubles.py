@@ -90,9 +90,10 @@ def test_a_key_that_is_refused_is_doubted(world, monkeypatch):
 def test_a_login_in_an_address_is_not_shown(world, monkeypatch, caplog):
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("DEEPERA_ARXIV_URL", world.url("arxiv").replace("//", f"//me:{SECRET}@"))
-    answer = open_source("arxiv").search(QUESTION)
+    source = open_source("arxiv")
+    answer = source.search(QUESTION)
     assert answer.status == "ok"
-    assert SECRET not in f"{answer.describe()} {caplog.text}"
+    assert SECRET not in f"{answer.describe()} {caplog.text} {source.describe()} {source!r}"
     assert "127.0.0.1" in answer.asked
 
 
