@@ -285,12 +285,13 @@ def open_searched(
 
     check_literature(where)
     told_of: set[str] = set()
+    failures: set[str] = set()
     if (where.base is None) == (where.sources is None):
         told = "neither was given" if where.base is None else "both were given"
         raise SettingsError(f"give --base or --source: {told}")
     if where.base is not None:
         with open_base(BaseOptions(base=where.base, embeddings=where.embeddings)) as base:
-            yield base, told_of
+            yield base, failures
         return
     if where.embeddings:
         raise SettingsError("--embeddings goes with --base; services are searched by words")
@@ -299,10 +300,11 @@ def open_searched(
     def tell(answer: SourceAnswer) -> None:
         if (said := str(answer)) not in told_of:
             told_of.add(said)
+            failures.update([] if answer.is_complete else [said])
             say(said)
 
     with open_literature(where, cache) as literature:
-        yield live_base(literature, on_trouble=tell), told_of
+        yield live_base(literature, on_trouble=tell), failures
 
 
 def _find_embeddings(name: str | None) -> Any:
