@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from deepera_graph.errors import SettingsError as SettingsError
     from deepera_graph.errors import StoreError as StoreError
     from deepera_graph.errors import WorkerError as WorkerError
+    from deepera_graph.export import describe_evidence as describe_evidence
     from deepera_graph.export import export_result as export_result
     from deepera_graph.judges import load_backend as load_backend
     from deepera_graph.judges.base import Judge as Judge
@@ -114,7 +115,7 @@ _NAMES = {
     "cache.store": "JudgementCache open_cache",
     "chat.retry": "RateLimits RetryPolicy",
     "citation": "Citation",
-    "export": "export_result",
+    "export": "describe_evidence export_result",
     "errors": (
         "AnswerError BackendError BudgetError CallError DeepEraError InputError MissingStoreError "
         "PromptError RoleError SettingsError StoreError WorkerError"
