@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from deepera_graph.papers.agent.graph import PaperSearch as PaperSearch
     from deepera_graph.papers.base import PaperBase as PaperBase
     from deepera_graph.papers.calls import answer_call as answer_call
+    from deepera_graph.papers.calls import describe_paper_calls as describe_paper_calls
     from deepera_graph.papers.paper import Paper as Paper
     from deepera_graph.papers.results import Hit as Hit
     from deepera_graph.papers.results import Hits as Hits
@@ -137,7 +138,7 @@ _NAMES = {
     "papers.agent.found": "Found FoundPaper",
     "papers.agent.graph": "PaperSearch",
     "papers.base": "PaperBase",
-    "papers.calls": "answer_call",
+    "papers.calls": "answer_call describe_paper_calls",
     "papers.paper": "Paper",
     "papers.results": "Hit Hits Neighbours TitleMatch",
     "papers.scope": "Scope",

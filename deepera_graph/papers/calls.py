@@ -31,7 +31,7 @@ class Answer(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call: what it needs, what else it takes beside the limits of a scope, its name as a tool."""
+    """A call: what it needs, what it takes beside the limits of a scope, its name as a tool."""
 
     needs: str
     takes: tuple[str, ...]
@@ -103,14 +103,30 @@ _ARGUMENTS: dict[str, tuple[dict[str, Any], str]] = {  # of all calls: their for
 }
 
 
-def describe_arguments(name: str) -> dict[str, Any]:
-    """Return the JSON schema of what a call takes."""
-    call = CALLS[name]
+class CallInfo(NamedTuple):
+    """A call as an agent is told of it: its name as a tool, the JSON schema of its arguments."""
+
+    call: str
+    tool: str
+    about: str
+    arguments: dict[str, Any]
+
+
+def describe_paper_calls() -> tuple[CallInfo, ...]:
+    """Return all calls of a base of papers as tools: the same for LangChain and for MCP."""
+    return tuple(
+        CallInfo(name, call.tool, call.about, _describe_arguments(call))
+        for name, call in CALLS.items()
+    )
+
+
+def _describe_arguments(call: Call) -> dict[str, Any]:
     taken = (call.needs, *call.takes, *LIMITS)
-    properties = {one: {**_ARGUMENTS[one][0], "description": _ARGUMENTS[one][1]} for one in taken}
     return {
         "type": "object",
-        "properties": properties,
+        "properties": {
+            one: {**_ARGUMENTS[one][0], "description": _ARGUMENTS[one][1]} for one in taken
+        },
         "required": [call.needs],
         "additionalProperties": False,
     }
