@@ -1,6 +1,7 @@
 """What the tools of the MCP server are given and give: pydantic models, and their JSON schemas."""
 
 import json
+import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal
@@ -21,6 +22,9 @@ from deepera_graph.papers.paper import Paper
 
 MOST_QUESTION, MOST_PASSAGES, MOST_CHARACTERS = 2_000, 200, 1_000_000
 MOST_CANDIDATES, MOST_KEPT, MOST_TEXT = 200, 50, 4_000
+
+_SHOULD = re.compile(r"^(?:Input|List|String|Dictionary) should")
+_COUNTED = ("too_long", "too_short", "string_too_long", "string_too_short")
 
 
 def _read_json(value: Any) -> Any:
@@ -276,5 +280,7 @@ def _say(problem: dict[str, Any], known: list[str]) -> str:
         near = get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(known) or 'none'}"
         return f"there is no argument {name!r}; {hint}"
-    message = problem["msg"].removeprefix("Value error, ").replace("Input should", "must")
-    return f"{name} {message}, got {problem['input']!r:.80}" if name else message
+    message = _SHOULD.sub("must", problem["msg"].removeprefix("Value error, "))
+    if not name or problem["type"] in _COUNTED:
+        return f"{name} {message}".strip()
+    return f"{name} {message}, got {problem['input']!r:.80}"
