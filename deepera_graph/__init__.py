@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from deepera_graph.papers.scope import Scope as Scope
     from deepera_graph.passages import Passage as Passage
     from deepera_graph.pipeline.graph import build_graph as build_graph
+    from deepera_graph.pipeline.subgraph import evidence_subgraph as evidence_subgraph
     from deepera_graph.prompts import Domain as Domain
     from deepera_graph.reranker import Estimate as Estimate
     from deepera_graph.reranker import EvidenceReranker as EvidenceReranker
@@ -84,6 +85,8 @@ if TYPE_CHECKING:
     from deepera_graph.schema import IntentTask as IntentTask
     from deepera_graph.schema import Judgement as Judgement
     from deepera_graph.schema import PassageTask as PassageTask
+    from deepera_graph.schema import RewriteTask as RewriteTask
+    from deepera_graph.schema import Rewritten as Rewritten
     from deepera_graph.schema import Summary as Summary
     from deepera_graph.schema import Unjudged as Unjudged
     from deepera_graph.schema import Window as Window
@@ -144,6 +147,7 @@ _NAMES = {
     "papers.scope": "Scope",
     "passages": "Passage",
     "pipeline.graph": "build_graph",
+    "pipeline.subgraph": "evidence_subgraph",
     "prompts": "Domain",
     "reranker": "Estimate EvidenceReranker",
     "result": "RankedPassage RerankResult",
@@ -151,7 +155,8 @@ _NAMES = {
     "retrieval.store": "PassageStore open_store",
     "schema": (
         "Answer AnswerTask Backend Batch EvidenceItem Intent IntentFields IntentTask Judgement "
-        "PassageTask Summary Unjudged Window describe_directions name_direction"
+        "PassageTask RewriteTask Rewritten Summary Unjudged Window describe_directions "
+        "name_direction"
     ),
     "settings": "Preset Settings SettingsKwargs preset",
     "thresholds": "Calibrated Curve Gap PerIntent Quantile",
