@@ -69,7 +69,7 @@ def evidence_subgraph(
             searched for) and the other keys of `build_graph`; those left out keep their names.
         search: What finds passages: a passage store, a LangChain retriever or vector store, or a
             function of the query. None: the parent has the passages.
-        k: Passages that a search brings, >= 1.
+        k: Most new passages that a search brings, >= 1.
         retries: Most further searches, >= 0, while fewer than *enough* passages are kept; None is 1
             with a *search*. All that was found is judged anew with every try, for the question.
         enough: Kept passages that end the search, >= 1.
@@ -110,7 +110,7 @@ def evidence_subgraph(
         done = len(state["queries"]) > tries or state.get("outcome", "ok") not in _CAN_HELP
         return done or len(state.get("documents") or ()) >= enough
 
-    graph.add_node("search", _make_search(search, k))
+    graph.add_node("search", _make_search(search, k, tries))
     graph.add_node("rewrite", _make_rewriter(rewrite))
     graph.add_edge("prepare", "search")
     graph.add_conditional_edges(
@@ -200,12 +200,13 @@ def _read_question(value: Any) -> Any:
     return asked[-1].text
 
 
-def _make_search(source: Any, k: int) -> Runnable[Any, dict[str, Any]]:
-    searched = as_search(source, k)
+def _make_search(source: Any, k: int, tries: int) -> Runnable[Any, dict[str, Any]]:
+    """Return the node that searches: it adds the best *k* that no search has brought before."""
+    searched = as_search(source, k * (tries + 1))
 
     def add(state: Any, query: str, documents: Sequence[Document]) -> dict[str, Any]:
         known = {_same(one) for one in state["passages"]}
-        fresh = [one for one in documents[:k] if _same(one) not in known]
+        fresh = [one for one in documents if _same(one) not in known][:k]
         queries = [*state["queries"], query]
         get_stream_writer()({"event": "searched", "query": query, "new": len(fresh)})
         passages = [*state["passages"], *map(_without_rank, fresh)]
@@ -306,7 +307,7 @@ def rewrite_by_rules(task: RewriteTask) -> str:
     own, n_tried = content_words(task["question"]), len(task["tried"])
     shared = _shared_words(task["nearest"], {stem(word) for word in own})
     added = shared[_ADDED * (n_tried - 1) : _ADDED * n_tried]
-    names = " ".join(find_entities(task["question"]))
+    names = " ".join(one.rpartition(": ")[2] for one in find_entities(task["question"]))
     candidates = [" ".join([*own, *added]) if added else "", names]
     return next((one for one in candidates if one and one not in task["tried"]), "")
 
