@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -13,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from deepera_graph.cli import options
-from deepera_graph.cli.console import say
+from deepera_graph.cli.console import INTERRUPTED, say
 from deepera_graph.cli.options import opt, split_names
-from deepera_graph.errors import MissingStoreError, SettingsError
+from deepera_graph.errors import MissingStoreError, SettingsError, StoreError
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -83,10 +85,17 @@ def mcp(
             bases=bases,
         )
         if not serving.http:
+            before = signal.signal(signal.SIGINT, _leave)
             asyncio.run(serve_stdio(library))
+            signal.signal(signal.SIGINT, before)
             return
         port = PORT if serving.port is None else serving.port
         asyncio.run(serve_http(library, port=port, on_start=_tell))
+
+
+def _leave(*_: object) -> None:
+    """End at once: a thread that waits for a line of stdin cannot be told to stop."""
+    os._exit(INTERRUPTED)
 
 
 def _tell(address: str) -> None:
@@ -176,7 +185,7 @@ class _StoredCollections:
     def sizes(self) -> dict[str, int | None]:
         """Return their sizes."""
         held = self._list()
-        return {name: held[name] for name in self.names() if name in held}
+        return {name: held.get(name) for name in self.names()}
 
     def _list(self) -> dict[str, int | None]:
         from deepera_graph.cli.opening import place_of
@@ -185,7 +194,7 @@ class _StoredCollections:
         try:
             with self._lock, Catalogue(**place_of(self._store)) as catalogue:
                 return {one.name: one.n_passages for one in catalogue.list()}
-        except MissingStoreError:
+        except StoreError:  # there is none yet, or another process has it open
             return {}
 
     def search(

@@ -9,11 +9,12 @@ Source:
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from importlib import import_module
 from socket import create_server, socket
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+import anyio
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -38,6 +39,7 @@ from deepera_graph.serve.mcp_forms import (
     read_arguments,
 )
 
+T = TypeVar("T")
 HOST, PORT, PATH = "127.0.0.1", 8090, "/mcp"
 MOST_BYTES = 4 * 2**20  # of a request over HTTP
 _AT_ONCE = 4  # calls that are worked on; more wait
@@ -142,7 +144,7 @@ async def _call(
         await context.session.report_progress(done, of, message)
 
     try:
-        reply = await _work(library, name, arguments, report)
+        reply = await _end_whole(_work(library, name, arguments, report))
     except DeepEraError as error:
         return _fail(f"{error}")
     except Exception as error:  # the boundary to a client, which is not told of our insides
@@ -153,6 +155,22 @@ async def _call(
         structured_content=reply.plain,
         is_error=reply.has_failed,
     )
+
+
+async def _end_whole(work: Coroutine[Any, Any, T]) -> T:
+    """Wait for work; if the call is cancelled, cancel it once and wait until it has ended.
+
+    A scope of anyio cancels at every await, so that LangGraph could not stop its own tasks: they
+    would go on asking a model for a client that is gone.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.cancel()
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait([task])
+        raise
 
 
 async def _work(library: Library, name: str, arguments: Mapping[str, Any], report: Any) -> Any:

@@ -83,11 +83,8 @@ async def _judge(
 ) -> RerankResult:
     await report(0, 1, "loading the judge")
     reranker = await asyncio.to_thread(library.reranker)
-    changes: dict[str, Any] = {"top_n": given.n}
-    if given.threshold is not None:
-        changes["threshold"] = given.threshold
-    if answer:
-        changes["answer"] = True
+    asked = {"top_n": given.n, "threshold": given.threshold, "answer": answer or None}
+    changes: Any = {name: value for name, value in asked.items() if value is not None}
     chosen = reranker.with_settings(**changes)
     passages: list[Any]
     if given.passages is None:

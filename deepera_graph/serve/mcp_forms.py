@@ -79,7 +79,12 @@ class QuestionArguments(BaseModel):
     k: int = Field(
         30, description="Candidates taken from the collection.", ge=1, le=MOST_CANDIDATES
     )
-    n: int = Field(10, description="Most pieces of evidence returned.", ge=1, le=MOST_KEPT)
+    n: int | None = Field(
+        None,
+        description="Most pieces of evidence returned; 10 unless the server was told otherwise.",
+        ge=1,
+        le=MOST_KEPT,
+    )
     threshold: float | None = Field(
         None,
         description="Lowest score kept, 0 to 1; the judge's own if left out. Lower keeps more.",

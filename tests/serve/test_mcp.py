@@ -1,7 +1,9 @@
 """Over MCP: real clients of the official SDK, on stdin and stdout and over HTTP, and an agent."""
 
 import asyncio
+import contextlib
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -67,9 +69,9 @@ def library(world):
         )
 
 
-@pytest.fixture(scope="module")
-def address(library):
-    """Where the server answers over HTTP."""
+@contextlib.contextmanager
+def answering(library):
+    """A server that answers over HTTP, in a thread; its address."""
     app = create_mcp_server(library).streamable_http_app()
     running = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", ws="none"))
     thread = threading.Thread(target=running.run, daemon=True)
@@ -79,6 +81,13 @@ def address(library):
     yield f"http://127.0.0.1:{running.servers[0].sockets[0].getsockname()[1]}/mcp"
     running.should_exit = True
     thread.join()
+
+
+@pytest.fixture(scope="module")
+def address(library):
+    """Where the server answers over HTTP."""
+    with answering(library) as found:
+        yield found
 
 
 def inside(given):
@@ -348,8 +357,9 @@ async def test_progress_only_grows_and_ends(transport, library, address):
     assert (3, 4, "judged 3 of 3 passages") in reports
 
 
-async def test_a_call_that_is_cancelled_stops_and_the_server_goes_on():
-    asked, ended = asyncio.Event(), asyncio.Event()
+@pytest.mark.parametrize("how", ["inside", "auto", "legacy"])
+async def test_a_call_that_is_cancelled_stops_and_the_server_goes_on(how):
+    asked, ended = threading.Event(), threading.Event()
 
     async def hang(task):
         asked.set()
@@ -360,15 +370,21 @@ async def test_a_call_that_is_cancelled_stops_and_the_server_goes_on():
 
     judge = RunnableLambda(lambda task: None, afunc=hang)
     slow = replace(Script(TEA_SCORES).backend(), judge=judge)
-    async with inside({"reranker": EvidenceReranker(slow)}) as client:
-        given = {"question": "Tea?", "passages": ["Green tea."]}
-        call = asyncio.create_task(client.call_tool("find_evidence", given))
-        await asked.wait()
-        call.cancel()
-        await ended.wait()
-        assert not (await client.call_tool("list_collections", {})).is_error
-        with pytest.raises(asyncio.CancelledError):
-            await call
+    library = Library(EvidenceReranker(slow))
+    with contextlib.ExitStack() as stack:
+        if how == "inside":
+            client = inside(library)
+        else:
+            client = Client(stack.enter_context(answering(library)), mode=how)
+        async with client:
+            given = {"question": "Tea?", "passages": ["Green tea."]}
+            call = asyncio.create_task(client.call_tool("find_evidence", given))
+            assert await asyncio.to_thread(asked.wait, 20)
+            call.cancel()
+            assert await asyncio.to_thread(ended.wait, 20)
+            assert not (await client.call_tool("list_collections", {})).is_error
+            with pytest.raises(asyncio.CancelledError):
+                await call
 
 
 def test_a_body_that_is_too_large_is_refused(address):
@@ -479,3 +495,22 @@ async def test_the_command_answers_over_http_until_interrupted(start, tmp_path):
     finally:
         process.terminate()
         process.communicate(timeout=20)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
+def test_ctrl_c_ends_a_server_that_waits_for_its_host(start):
+    started = start("--collections", "off")
+    process = subprocess.Popen(
+        [started.command, *started.args],
+        env=started.env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    process.stdin.write('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+    process.stdin.flush()
+    assert json.loads(process.stdout.readline())["id"] == 1
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 130
+    process.communicate()
