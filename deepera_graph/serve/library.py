@@ -133,9 +133,12 @@ class _Given:
         """Search one of them."""
         from deepera_graph.retrieval.searchable import as_search, named_errors  # noqa: PLC0415
 
+        source = self._sources[name]
+        if where is not None and not callable(getattr(source, "search", None)):
+            raise InputError(f"collection {name!r} cannot be searched by metadata; leave out where")
         how = {} if where is None else {"where": where}
         with named_errors(f"searching {name!r}"):
-            return list(as_search(self._sources[name], k, **how).invoke(question))[:k]
+            return list(as_search(source, k, **how).invoke(question))[:k]
 
 
 def _only(names: Sequence[str], kind: str) -> str:

@@ -3,11 +3,13 @@
 import asyncio
 import contextlib
 import json
+import re
 import signal
 import subprocess
 import sys
 import threading
 from dataclasses import replace
+from pathlib import Path
 from time import sleep
 
 import httpx
@@ -20,17 +22,20 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import StructuredTool, ToolException
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from typer.testing import CliRunner
 
 from cli.conftest import environment  # noqa: F401  # a fixture
 from cli.test_start import HEAVY, RUN
 from deepera_graph import EvidenceReranker, open_store
+from deepera_graph.cli.main import app, load_command
 from deepera_graph.papers import PaperBase
 from deepera_graph.papers.calls import answer_call
 from deepera_graph.serve.library import Library
 from deepera_graph.serve.mcp import create_mcp_server
 from deepera_graph.serve.mcp_forms import MOST_CHARACTERS, MOST_PASSAGES
 from papers.world import invent_papers, write_lines
-from support.scripted import TEA_SCORES, Script, ScriptedAgentModel
+from support.openai_server import ChatServer
+from support.scripted import TEA_SCORES, Script, ScriptedAgentModel, answer_in_json
 
 QUESTION = "Does wax coating keep apples firm in storage?"
 APPLES = [
@@ -262,6 +267,11 @@ async def test_the_tools_say_that_they_only_read_and_what_they_take_and_give(lib
             "all passages together may have 1000000 characters, not 1000001",
         ),
         ("find_evidence", {"question": " ", "passages": ["a"]}, "question must not be empty"),
+        (
+            "find_evidence",
+            {"question": "x", "collection": "apples", "where": {"year": 2019}},
+            "collection 'apples' cannot be searched by metadata; leave out where",
+        ),
         ("list_collections", {"all": True}, "there is no argument 'all'"),
         (
             "search_papers",
@@ -328,6 +338,39 @@ async def test_no_evidence_is_an_answer_and_a_failed_passage_is_no_score(library
         broken = await client.call_tool("ask", {"question": "Tea?", "passages": texts})
     assert broken.is_error
     assert "has no answerer" in text_of(broken)
+
+
+async def test_what_is_kept_below_the_threshold_is_called_weak():
+    library = Library(EvidenceReranker("rules", threshold=1, on_empty="top1"))
+    asked = {"question": QUESTION, "passages": [APPLES[2].page_content]}
+    async with inside(library) as client:
+        result = await client.call_tool("find_evidence", asked)
+    assert result.structured_content["is_weak"]
+    assert "weak evidence" in text_of(result)
+
+
+async def test_many_clients_at_once_get_what_one_gets(address):
+    asked = {"question": QUESTION, "collection": "apples"}
+
+    async def ask(_):
+        async with Client(address) as client:
+            return (await client.call_tool("find_evidence", asked)).structured_content
+
+    first, *others = await asyncio.gather(*map(ask, range(6)))
+    assert first["outcome"] == "ok"
+    assert others == [first] * 5
+
+
+def test_the_snippets_for_hosts_are_json_with_options_that_there_are():
+    text = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")
+    known = {name for one in load_command("mcp").params for name in one.opts}
+    blocks = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        [servers] = json.loads(block).values()
+        command, *args = servers["deepera"]["args"]
+        assert command == "mcp"
+        assert {one for one in args if one.startswith("-")} <= known
 
 
 async def test_a_crash_is_told_without_what_is_inside(caplog):
@@ -466,10 +509,6 @@ async def test_langchains_own_adapter_gives_an_agent_the_tools(address):
     ],
 )
 def test_a_usage_error_of_the_command_is_one_line(args, said):
-    from typer.testing import CliRunner
-
-    from deepera_graph.cli.main import app
-
     result = CliRunner().invoke(app, ["mcp", *args])
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert said in result.stderr
@@ -514,3 +553,20 @@ def test_ctrl_c_ends_a_server_that_waits_for_its_host(start):
     process.send_signal(signal.SIGINT)
     assert process.wait(20) == 130
     process.communicate()
+
+
+@pytest.mark.slow
+async def test_a_chat_model_judges_and_nothing_is_paid_for_twice(start):
+    def reply(request):
+        return answer_in_json({"": 0.9}, request.system, request.user)
+
+    with ChatServer(reply) as server:
+        started = start("--collections", "off", "--model", "m", "--base-url", server.base_url)
+        asked = {"question": QUESTION, "passages": [one.page_content for one in APPLES]}
+        async with Client(started) as client:
+            first = await client.call_tool("find_evidence", asked)
+            n_asked = len(server.requests)
+            again = await client.call_tool("find_evidence", asked)
+        assert len(server.requests) == n_asked == 7
+    assert len(first.structured_content["evidence"]) == 3
+    assert again.structured_content == first.structured_content
