@@ -289,6 +289,10 @@ def _find_rewriter(given: Any) -> Runnable[RewriteTask, Any]:
         return given
     if callable(given) and not hasattr(given, "bind_tools"):
         return RunnableLambda(given)
+    if isinstance(given, str) and ":" not in given:
+        raise SettingsError(
+            f"rewrite must be 'rules', 'provider:model' or a function, got {given!r}"
+        )
     from deepera_graph.judges.llm.rewriter import llm_rewriter  # noqa: PLC0415  # of a chat model
 
     return llm_rewriter(given)

@@ -115,14 +115,15 @@ async def test_random_requests_have_the_same_bytes_by_every_route(base, world, s
     codes = set()
     library = Library(EvidenceReranker("rules"), bases={"world": base})
     async with Client(create_mcp_server(library)) as client:
-        for _ in range(300):
+        for place in range(300):
             name, given = random_call(chance, world)
             here = answer_call(base, name, given)
             assert (here.code, here.text) == answer_call(base, name, given)
             assert ask_over_http(connection, name, given) == (here.code, here.text), (name, given)
             assert ask_tool(tools[TOOLS[name]], given) == here.text
-            there = await client.call_tool(TOOLS[name], given)
-            assert (there.content[0].text, there.is_error) == (here.text, here.code == 400)
+            if place % 3 == 0:  # its client also checks the schema of what comes back
+                there = await client.call_tool(TOOLS[name], given)
+                assert (there.content[0].text, there.is_error) == (here.text, here.code == 400)
             codes.add(here.code)
     connection.close()
     assert codes == {200, 400, 404}

@@ -309,10 +309,10 @@ async def test_passages_may_be_given_as_texts_as_objects_and_as_json(library):
     assert all(one["reason"] for one in found[0]["dropped"])
 
 
-async def test_a_text_is_returned_if_asked_for_and_says_where_it_is_cut(library):
+async def test_a_text_is_returned_if_asked_for_and_says_where_it_is_cut():
     long = f"{APPLES[1].page_content} {'Nothing else was measured in that year. ' * 200}"
     asked = {"question": QUESTION, "passages": [long], "threshold": 0, "with_text": True}
-    async with inside(library) as client:
+    async with inside({"reranker": EvidenceReranker(Script(TEA_SCORES).backend())}) as client:
         [piece] = (await client.call_tool("find_evidence", asked)).structured_content["evidence"]
         asked["with_text"] = False
         [short] = (await client.call_tool("find_evidence", asked)).structured_content["evidence"]
