@@ -62,8 +62,7 @@ class McpOptions:
 def mcp(
     *,
     serving: McpOptions,
-    place: options.PlaceOptions,
-    embeddings: options.EmbeddingsOptions,
+    place: options.CollectionsOptions,
     judge: options.JudgeOptions,
     cache: options.CacheOptions,
     budget: options.BudgetOptions,
@@ -81,7 +80,7 @@ def mcp(
     with ExitStack() as opened:
         library = Library(
             partial(_make_reranker, opened, judge, cache, settings),
-            collections=_choose(serving, place, embeddings),
+            collections=_choose(serving, place),
             bases=bases,
         )
         if not serving.http:
@@ -151,15 +150,13 @@ def _open_base(place: str) -> PaperBase:
     return PaperBase.connect(place) if "://" in place else PaperBase.open(place)
 
 
-def _choose(
-    serving: McpOptions, place: options.PlaceOptions, embeddings: options.EmbeddingsOptions
-) -> _StoredCollections | None:
+def _choose(serving: McpOptions, place: options.CollectionsOptions) -> _StoredCollections | None:
     if serving.collections == "off":
         return None
     given = serving.collections
     names = () if given is None else split_names("--collections", given)
     store = options.StoreOptions(
-        path=place.path, qdrant_url=place.qdrant_url, embeddings=embeddings.embeddings
+        path=place.path, qdrant_url=place.qdrant_url, embeddings=place.embeddings
     )
     return _StoredCollections(store, names)
 

@@ -490,8 +490,8 @@ class PlaceOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmbeddingsOptions:
-    """Which embeddings a collection has."""
+class CollectionsOptions(PlaceOptions):
+    """Where collections are, and how they are searched."""
 
     embeddings: str | None = _store(
         "[b]local[/b]: those of the local judge, no key. [b]openai:MODEL[/b]. [b]bge-large-en[/b] "
@@ -504,7 +504,7 @@ class EmbeddingsOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoreOptions(EmbeddingsOptions, PlaceOptions, _CollectionOption):
+class StoreOptions(CollectionsOptions, _CollectionOption):
     """Where passages are."""
 
 
