@@ -158,7 +158,12 @@ def _choose(serving: McpOptions, place: options.CollectionsOptions) -> _StoredCo
     store = options.StoreOptions(
         path=place.path, qdrant_url=place.qdrant_url, embeddings=place.embeddings
     )
-    return _StoredCollections(store, names)
+    collections = _StoredCollections(store, names)
+    if names and place.qdrant_url is None:
+        known = collections.names()
+        for missing in (one for one in names if one not in known):
+            say(f"note: there is no collection {missing!r} yet; `deepera index` makes it")
+    return collections
 
 
 class _StoredCollections:

@@ -115,6 +115,10 @@ async def test_random_requests_have_the_same_bytes_by_every_route(base, world, s
     codes = set()
     library = Library(EvidenceReranker("rules"), bases={"world": base})
     async with Client(create_mcp_server(library)) as client:
+        listed = {one.name: one.input_schema for one in (await client.list_tools()).tools}
+        for name, tool in tools.items():
+            del listed[name]["properties"]["base"]
+            assert listed[name] == tool.args_schema
         for place in range(300):
             name, given = random_call(chance, world)
             here = answer_call(base, name, given)

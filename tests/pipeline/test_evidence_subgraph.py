@@ -216,6 +216,17 @@ def test_a_chat_model_rewrites_by_prompt(run):
     assert ids(state["documents"]) == ["trial"]
 
 
+def test_an_answer_is_drawn_if_asked_for_under_the_parents_name(run):
+    wax = "Wax coating kept apples firm: firmness fell by 6%, without wax by 31% (p < 0.001)."
+    node = evidence_subgraph(
+        "local", answer=True, search=lambda _: [Document(id="w", page_content=wax)],
+        keys={"question": "query", "answer": "reply", "ranking": "how"},
+    )  # fmt: skip
+    state = run(node, {"query": "Does wax coating keep apples firm?"})
+    assert (state["reply"]["status"], state["reply"]["citations"]) == ("answered", ["w"])
+    assert [one["id"] for one in state["how"]] == ["w"]
+
+
 def test_a_thread_forgets_the_question_before(run):
     saver = InMemorySaver()
     node = scripted(
