@@ -11,8 +11,11 @@ import pytest
 pytest.importorskip("llama_index.core")
 
 from llama_index.core import Settings
+from llama_index.core.bridge.pydantic import Field
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
 from llama_index.core.callbacks.base_handler import BaseCallbackHandler
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.llms import MockLLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
@@ -123,6 +126,21 @@ def test_callbacks_are_told_of_a_rerank(nodes):
     assert (start, end, kind) == ("start", "end", CBEventType.RERANKING)
     assert (given[EventPayload.QUERY_STR], given[EventPayload.TOP_K]) == (QUESTION, 2)
     assert done[EventPayload.NODES] == kept
+
+
+def test_instrumentation_is_told_of_a_rerank(nodes, monkeypatch):
+    class Recorder(BaseEventHandler):
+        seen: list = Field(default_factory=list)
+
+        def handle(self, event, **_):
+            self.seen.append(event)
+
+    recorder = Recorder()
+    monkeypatch.setattr(get_dispatcher(), "event_handlers", [recorder])
+    kept = scripted(top_n=2).postprocess_nodes(nodes, query_str=QUESTION)
+    told = {one.class_name(): one for one in recorder.seen}
+    assert (told["ReRankStartEvent"].query, told["ReRankStartEvent"].top_n) == (QUESTION, 2)
+    assert told["ReRankEndEvent"].nodes == kept
 
 
 def test_a_node_that_failed_is_left_out_and_told(nodes, caplog):
