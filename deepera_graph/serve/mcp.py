@@ -169,7 +169,7 @@ async def _end_whole(work: Coroutine[Any, Any, T]) -> T:
     except asyncio.CancelledError:
         task.cancel()
         with anyio.CancelScope(shield=True):
-            await asyncio.wait([task])
+            await asyncio.gather(task, return_exceptions=True)
         raise
 
 
