@@ -134,7 +134,10 @@ class IndexOutputOptions(options.OutputOptions):
 
 
 def index(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="A file or a folder.")],
+    source: Annotated[
+        list[str],
+        typer.Argument(metavar="SOURCE...", help="Files, folders, ZIP archives or patterns."),
+    ],
     *,
     store: NewStoreOptions,
     keep: options.KeepOptions,
@@ -147,7 +150,7 @@ def index(
     keep_with(None, keep)  # says what is wrong with it
     if store.neighbours_by is not None and store.neighbours is None:
         raise SettingsError("--neighbours-by goes with --neighbours")
-    read = Source(source, reading, verbose=output.verbose)
+    read = Source(*source, reading=reading, verbose=output.verbose)
     read.check()
     with open_collection(store, mode=store.mode, must_exist=False) as opened:
         if opened.embeddings_name and not opened.is_new and store.embeddings is None:
@@ -164,6 +167,7 @@ def index(
         graph = _find_neighbours(opened, store, quiet=output.quiet)
     read.tell()
     plain: dict[str, Any] = {"mode": mode, "indexed": n_indexed, "in_collection": n_in_all}
+    plain["files"] = dict(read.forms.most_common())
     if graph is not None:
         plain["neighbours"] = {"k": graph.k, "by": graph.kind, "passages": len(graph)}
     skipped = [{"place": one.place, "reason": one.reason} for one in read.skipped]
@@ -172,7 +176,7 @@ def index(
         {"collection": store.collection, **plain, "skipped": skipped},
         lambda: (
             f"{count(n_indexed, 'passage')} indexed in {store.collection!r} ({mode}); "
-            f"it holds {n_in_all} now" + _describe_neighbours(graph)
+            f"it holds {n_in_all} now{read.describe_files()}" + _describe_neighbours(graph)
         ),
     )
     raise typer.Exit(read.exit_code)
@@ -266,7 +270,7 @@ def ask(
     if source is not None and Path(question).is_file() and not Path(source).exists():
         raise InputError(f"the QUESTION comes first, then the SOURCE: {question!r} is a file")
     _check_one_place(question, source, store)
-    read = None if source is None else Source(source, reading, verbose=output.verbose)
+    read = None if source is None else Source(source, reading=reading, verbose=output.verbose)
     if hops.multihop:
         raise typer.Exit(
             ask_in_steps(
