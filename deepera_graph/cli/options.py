@@ -527,8 +527,8 @@ class ReadOptions:
         shown="350",
     )
     pdf_reader: Literal["pypdf", "pdfium"] = opt(
-        "Who reads PDF files: [b]pypdf[/b], or [b]pdfium[/b] (extra pdfium), which is four times as "
-        "fast, and reads some files that the other cannot.",
+        "Who reads PDF files: [b]pypdf[/b], or [b]pdfium[/b] (extra pdfium), which is four times "
+        "as fast, and reads some files that the other cannot.",
         metavar="NAME",
         default="pypdf",
     )

@@ -176,8 +176,8 @@ def _list_archive(path: Path) -> list[InFile]:
     except (BadZipFile, OSError) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
     return [
-        InFile(path / one.filename, one.file_size, archive, one.filename)
-        for one in sorted(archive.infolist(), key=lambda one: one.filename)
+        InFile(Path(f"{path}/{one.filename}"), one.file_size, archive, one.filename)
+        for one in sorted(archive.infolist(), key=lambda one: Path(one.filename))
         if not one.is_dir()
         and not any(part.startswith((*_NOT_OURS, _OF_MACS)) for part in Path(one.filename).parts)
     ]

@@ -37,6 +37,7 @@ from deepera_graph.text.records import (
     guess_kind,
     read_records,
 )
+from deepera_graph.text.references import NO_ABSTRACT
 
 _logger = logging.getLogger(__name__)
 # Ids of papers, which stay in the metadata; used where a record has no id of its own.
@@ -320,7 +321,7 @@ def _parse_cell(name: str, cell: str) -> object:
 
 def _to_record(place: str, raw: RawRecord) -> Record:
     if raw.error:
-        raise InputError(raw.error)
+        raise (_NoTextError if raw.error == NO_ABSTRACT else InputError)(raw.error)
     fields = dict(raw.fields)
     text = _take_text(fields)
     name = take_field(fields, ID_FIELDS)

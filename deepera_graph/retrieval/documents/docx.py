@@ -100,7 +100,7 @@ def _find_main(archive: ZipFile, name: object) -> str:
     for one in () if relations is None else relations:
         if one.get("Type", "").endswith("/officeDocument"):
             main = one.get("Target", "").lstrip("/")
-            if main.startswith("word/"):
+            if main in archive.namelist():
                 return main
     if "word/document.xml" in archive.namelist():
         return "word/document.xml"

@@ -40,6 +40,12 @@ _BLOCKS_TEXT = """
     thead tr ul
     """
 _BLOCKS = frozenset(_BLOCKS_TEXT.split())
+# What is no text, up to its end or that of the file: the parser of the standard library takes time
+# quadratic in the number of those that are never closed, see CVE-2025-6069.
+_NO_TEXT = re.compile(
+    r"<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1\s*>|\Z)|<[!?][^>]*(?:>|\Z)",
+    re.IGNORECASE | re.DOTALL,
+)
 _VOID_TEXT = "area base br col embed hr img input link meta param source track wbr"
 _VOID = frozenset(_VOID_TEXT.split())
 _CLOSED_BY = {  # an open element that the start of these ends
@@ -128,11 +134,12 @@ class _Page(HTMLParser):
         self.title = ""
         self._open, self._n_open = list[_Open](), Counter[str]()
         self._n_hidden = self._n_main = 0
-        self._text, self._level = list[str](), 0
+        self._text, self._level, self._has_text = list[str](), 0, False
 
     def read(self, text: str) -> None:
         """Read a whole page."""
-        self.feed(text)
+        whole, mark, rest = _NO_TEXT.sub(" ", text).rpartition(">")
+        self.feed(whole + mark + rest.replace("<", " "))  # no element begins behind the last ">"
         self.close()
         self._end_block()
 
@@ -169,6 +176,7 @@ class _Page(HTMLParser):
         """Keep a text that is shown."""
         if not self._n_hidden:
             self._text.append(data)
+            self._has_text = self._has_text or not data.isspace()
         elif self._open[-1].tag == "title" and not self.title:
             self.title = data
 
@@ -181,8 +189,8 @@ class _Page(HTMLParser):
 
     def _close_implied(self, tag: str) -> None:
         while self._open and tag in _CLOSED_BY.get(self._open[-1].tag, ()):
-            self._end_block()
-            self._close_last()
+            if self._close_last() in _BLOCKS:
+                self._end_block()
 
     def _mark(self, tag: str) -> None:
         """End a block, a cell or a line where an element begins."""
@@ -190,7 +198,7 @@ class _Page(HTMLParser):
             self._end_block()
             heading = _HEADING.fullmatch(tag)
             self._level = int(heading[1]) if heading and not self._n_hidden else 0
-        elif tag in {"td", "th"} and "".join(self._text[-1:]).strip():
+        elif tag in {"td", "th"} and self._has_text:
             self._text.append(_CELLS)
         elif tag == "br":
             self._text.append("\n")
@@ -202,7 +210,7 @@ class _Page(HTMLParser):
             self.whole.append(block)
             if self._n_main:
                 self.main.append(block)
-        self._text, self._level = [], 0
+        self._text, self._level, self._has_text = [], 0, False
 
     def _is_around(self, tag: str, about: dict[str, str]) -> bool:
         if tag in _LEFT_OUT or "hidden" in about or about.get("aria-hidden") == "true":
