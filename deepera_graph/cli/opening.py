@@ -490,9 +490,10 @@ class Source:
         self.forms[form] += 1
 
     def describe_files(self) -> str:
-        """Return ``, from 3 .pdf and 1 .ris``, the most frequent first; nothing of one file."""
-        counts = [f"{n} {form}" for form, n in self.forms.most_common()]
-        return f", from {' and '.join(counts)}" if self.forms.total() > 1 else ""
+        """Return ``, from 3 .pdf, 1 .bib and 1 .ris``; nothing of one file."""
+        *others, last = [f"{n} {form}" for form, n in self.forms.most_common()] or [""]
+        named = f"{', '.join(others)} and {last}" if others else last
+        return f", from {named}" if self.forms.total() > 1 else ""
 
     def _note_bytes(self, n_read: int, n_bytes: int) -> None:
         self._n_read, self._n_bytes = n_read, n_bytes

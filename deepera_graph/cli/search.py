@@ -136,7 +136,7 @@ class IndexOutputOptions(options.OutputOptions):
 def index(
     source: Annotated[
         list[str],
-        typer.Argument(metavar="SOURCE...", help="Files, folders, ZIP archives or patterns."),
+        typer.Argument(metavar="SOURCE", help="Files, folders, ZIP archives or patterns."),
     ],
     *,
     store: NewStoreOptions,
@@ -144,7 +144,7 @@ def index(
     reading: options.ReadOptions,
     output: IndexOutputOptions,
 ) -> None:
-    """Put the passages of a file or folder into a collection that `deepera ask` can search."""
+    """Put the passages of files or folders into a collection that `deepera ask` can search."""
     from deepera_graph.cli.opening import Source, keep_embedded, keep_with, open_collection
 
     keep_with(None, keep)  # says what is wrong with it
