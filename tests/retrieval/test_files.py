@@ -113,6 +113,7 @@ def test_links_are_followed_into_no_folder_twice_and_one_to_nowhere_is_named(wri
         ("a.txt", "PMID- 1\nAB  - Kelp grew.\n", "Kelp grew."),
         ("a.txt", "TY  - JOUR\nAB  - Kelp grew.\nER  - \n", "Kelp grew."),
         ("a.csv", PDF, "Kelp grew."),
+        ("a.html", "<article class=x><p>Kelp grew.", "Kelp grew."),
     ],
 )
 def test_a_file_is_what_its_content_says(write, name, content, text):

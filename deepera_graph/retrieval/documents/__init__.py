@@ -51,7 +51,8 @@ def find_form(file: Path, source: BinaryIO) -> str:
         raise InputError(
             f"{file}: a page of HTML and no {kind}, maybe one that leads to it; {hint}"
         )
-    return found or FORMS.get(suffix, suffix)
+    own = FORMS.get(suffix, suffix)
+    return own if own == HTML else found or own  # an `article` of HTML begins as one of JATS does
 
 
 def _find_tagged(head: bytes) -> str:

@@ -16,15 +16,20 @@ _HEADINGS = """
     |results and discussion|discussion|conclusions?|discussion and conclusions?|limitations
     |acknowledge?ments?|funding|(?:conflicts?|competing)(?: of)? interests?
     """
+_NUMBER = r"(?:\d+(?:\.\d+)*\.?|[IVX]+\.)"
 _USUAL = re.compile(
-    rf"(?:\d+(?:\.\d+)*\.? )?({' '.join(_HEADINGS.split()).replace(' |', '|')})[ :.]*",
+    rf"(?:{_NUMBER} )?({' '.join(_HEADINGS.split()).replace(' |', '|')})[ :.]*",
     re.IGNORECASE,
 )
-REFERENCES = (
-    r"references|bibliography|literature cited|works cited|references and notes|cited literature"
+_LISTS = (
+    r"r ?eferences|bibliography|literature cited|works cited|r ?eferences and notes"
+    r"|cited literature"
 )
-_REFERENCES = re.compile(rf"(?:\d+(?:\.\d+)*\.? +)?(?:{REFERENCES})[ :.]*", re.IGNORECASE)
-_NUMBERED = re.compile(r"\d+(?:\.\d+)*\.?\s+(?=\D)")
+REFERENCES = rf"(?:{_NUMBER} +)?(?:{_LISTS})[ :.]*"
+_REFERENCES = re.compile(REFERENCES, re.IGNORECASE)
+_NUMBERED = re.compile(r"\A(?:\d+(?:\.\d+)*\.|\d+(?:\.\d+)+|\d+(?= [A-Z]))\s+")
+# How small capitals come out of many a PDF: "R EFERENCES".
+_SMALL_CAPITALS = re.compile(r"\b([A-Z]) ([A-Z]{2,})")
 
 
 class Section(NamedTuple):
@@ -179,7 +184,7 @@ def _name_section(heading: str) -> str:
 
 def find_usual(line: str) -> str:
     """Return the name of a usual heading, such as ``Results`` of "3. RESULTS:"; else nothing."""
-    found = _USUAL.fullmatch(line.strip())
+    found = _USUAL.fullmatch(_SMALL_CAPITALS.sub(r"\1\2", line.strip()))
     return found[1].capitalize() if found else ""
 
 

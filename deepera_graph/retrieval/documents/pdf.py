@@ -29,7 +29,7 @@ _BROKEN_AT_END = re.compile(r"[^\W\d_](?:-|\u00ad|‐)\s*\Z")
 _REST_OF_WORD = re.compile(r"\s*([a-zà-ÿ]+[.,;:)]*)(?!\S)")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>,;]+")
-_REFERENCES = re.compile(rf"^(?:\d+\.? +)?(?:{REFERENCES})[ :.]*$", re.IGNORECASE | re.MULTILINE)
+_REFERENCES = re.compile(rf"^{REFERENCES}$", re.IGNORECASE | re.MULTILINE)
 _AFTER_REFERENCES = re.compile(
     r"^(?:appendix|appendices|supplementary|supporting information|figure legends)\b.{0,60}$",
     re.IGNORECASE | re.MULTILINE,

@@ -116,9 +116,9 @@ def _read_pypdf_page(page: Any) -> str:
         if "/Resources" in page and len(page["/Resources"].get("/XObject", ())) > 0:
             raise _ImageError
         return text
-    if not _may_run_across(text, lefts, float(page.mediabox.width)):
-        return text
     try:
+        if not _may_run_across(text, lefts, float(page.mediabox.width)):
+            return text
         drawn = page.extract_text(extraction_mode="layout")
     except Exception:  # noqa: BLE001  # the text is there; a layout is more than some pages have
         return text

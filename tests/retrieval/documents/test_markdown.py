@@ -65,6 +65,23 @@ def test_several_headings_of_the_first_level_are_sections_and_the_first_is_the_t
     assert {one.metadata["title"] for one in found} == {"Kelp"}
 
 
+@pytest.mark.parametrize(
+    ("heading", "section"),
+    [
+        ("2. Rooms", "Rooms"),
+        ("2.1 Rooms", "Rooms"),
+        ("2 Rooms", "Rooms"),
+        ("Trial 2 results", "Trial 2 results"),
+        ("3 mm mesh", "3 mm mesh"),
+        ("X. laevis", "X. laevis"),
+        ("3 METHODS:", "Methods"),
+    ],
+)
+def test_the_number_of_a_heading_is_no_part_of_the_name(write, heading, section):
+    one, _ = read(write("a.md", f"# T\n\n## {heading}\n\nKelp grew.\n\n## More\n\nIt fell.\n"))
+    assert one.metadata["section"] == section
+
+
 def test_a_line_of_dashes_is_no_front_matter(write):
     [document] = read(write("a.md", "---\n\nKelp grew.\n"))
     assert document.page_content == "Kelp grew."

@@ -82,6 +82,16 @@ def test_usual_headings_begin_a_section_unless_nothing_is_cut(write):
     assert whole.metadata == {**source, "page": 1, "last_page": 2, "page_starts": starts}
 
 
+def test_headings_of_engineers_are_known(write):
+    pages = [
+        ["I. I NTRODUCTION", *SENTENCES[:9]],
+        ["IV. RESULTS", "Kelp grew.", "R EFERENCES", "[1]"],
+    ]
+    found = list(read_passages(write("a.pdf", write_pdf(*pages))))
+    assert [one.metadata["section"] for one in found] == ["Introduction", "Results"]
+    assert found[1].page_content == "Kelp grew."
+
+
 def test_columns_are_read_one_after_the_other(write):
     columns = [["Kelp grew where", "otters lived."], ["Urchins died", "there."]]
     name = write("a.pdf", write_pdf([], columns={0: columns}))
