@@ -12,6 +12,7 @@ def write_pdf(
     info: Mapping[str, str] | None = None,
     columns: Mapping[int, Sequence[Column]] | None = None,
     across: bool = False,
+    lower: int = 0,
 ) -> bytes:
     """Return a PDF file with the lines of each page; None is a page that is an image alone.
 
@@ -20,6 +21,7 @@ def write_pdf(
         info: What the file says of itself, such as ``{"Title": "Kelp"}``.
         columns: Of a page, by its place from 0, several columns below its lines.
         across: Whether the columns are written line by line, and not one after the other.
+        lower: How many points each column begins lower than the one before.
     """
     objects: list[bytes] = []
 
@@ -39,7 +41,7 @@ def write_pdf(
         if lines is None:
             drawn, resources = b"500 0 0 700 50 50 cm /Im Do", b"/XObject << /Im %d 0 R >>" % image
         else:
-            drawn = _draw_page(lines, (columns or {}).get(place, []), across=across)
+            drawn = _draw_page(lines, (columns or {}).get(place, []), across=across, lower=lower)
             resources = b"/Font << /F %d 0 R >>" % font
         content = add(_stream(drawn))
         kids.append(
@@ -56,14 +58,17 @@ def write_pdf(
     return _assemble(objects, b"/Root %d 0 R /Info %d 0 R" % (catalog, add(b"<< %b>>" % said)))
 
 
-def _draw_page(lines: Sequence[str], columns: Sequence[Column], *, across: bool) -> bytes:
+def _draw_page(
+    lines: Sequence[str], columns: Sequence[Column], *, across: bool, lower: int
+) -> bytes:
     drawn, top = [_draw(0, lines)], _TOP - _LINE * len(lines)
     if across:
         rows = list(zip_longest(*columns, fillvalue=""))
         for place, row in enumerate(rows):
-            drawn += [_draw(at, [cell], top - _LINE * place) for at, cell in enumerate(row) if cell]
+            height = top - _LINE * place
+            drawn += [_draw(at, [one], height - lower * at) for at, one in enumerate(row) if one]
     else:
-        drawn += [_draw(at, column, top) for at, column in enumerate(columns)]
+        drawn += [_draw(at, column, top - lower * at) for at, column in enumerate(columns)]
     return b"\n".join(drawn)
 
 

@@ -1,6 +1,7 @@
 """Two columns that a PDF file writes line by line, put in the order of reading."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 _MIDDLE = (0.3, 0.7)  # of the width of a page's text, where a gutter may be
@@ -74,24 +75,32 @@ def _find_gutter(rows: Sequence[Row]) -> float | None:
 
 
 def _divides(rows: Sequence[Row], gutter: float) -> bool:
-    both = [
-        sides
-        for row in rows
-        if all(sides := _divide(row, gutter)) and len(row) == sum(map(len, sides))
-    ]
-    if len(both) < max(_LEAST_ROWS, _LEAST_SHARE * len(rows)):
+    """Tell whether there is prose on both sides, and not the columns of a table."""
+    pairs = _find_pairs(rows, gutter)
+    n_lines = sum(any(one.right <= gutter for one in row) for row in rows)
+    if len(pairs) < max(_LEAST_ROWS, _LEAST_SHARE * n_lines):
         return False
-    words = [[len(_join(side).split()) for side in sides] for sides in both]
-    return all(sum(side) >= _LEAST_WORDS * len(both) for side in zip(*words, strict=True))
+    words = [[len(one.text.split()) for one in pair] for pair in pairs]
+    return all(sum(side) >= _LEAST_WORDS * len(pairs) for side in zip(*words, strict=True))
+
+
+def _find_pairs(rows: Sequence[Row], gutter: float) -> list[tuple[Segment, Segment]]:
+    """Return where, from top to bottom, the right column follows the left one.
+
+    They stand in one row, or in two where the lines of the columns are not at one height.
+    """
+    return [
+        (one, following)
+        for one, following in pairwise(one for row in rows for one in row)
+        if one.right <= gutter <= following.left
+    ]
 
 
 def _runs_across(rows: Sequence[Row], gutter: float, plain: str) -> bool:
     """Tell whether most rows of a text go on from the left column into the right one."""
     letters = "".join(plain.split())
-    both = [sides for row in rows if all(sides := _divide(row, gutter))]
     seams = [
-        "".join(_join(left).split())[-_SHOWN_BESIDE:]
-        + "".join(_join(right).split())[:_SHOWN_BESIDE]
-        for left, right in both
+        "".join(left.text.split())[-_SHOWN_BESIDE:] + "".join(right.text.split())[:_SHOWN_BESIDE]
+        for left, right in _find_pairs(rows, gutter)
     ]
     return sum(seam in letters for seam in seams) > len(seams) / 2

@@ -159,10 +159,11 @@ RIGHT = [
 
 
 @pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("lower", [0, 5])
 @pytest.mark.parametrize("across", [False, True], ids=["columns", "across"])
-def test_two_columns_are_read_in_order_however_the_file_writes_them(write, reader, across):
+def test_two_columns_are_read_in_order_however_the_file_writes_them(write, reader, across, lower):
     title = ["A title that goes over the full width of the page, as it does in all of them."]
-    pdf = write_pdf(title, columns={0: [LEFT * 3, RIGHT * 3]}, across=across)
+    pdf = write_pdf(title, columns={0: [LEFT * 3, RIGHT * 3]}, across=across, lower=lower)
     [document] = read_passages(write("a.pdf", pdf), pdf_reader=reader)
     assert document.page_content == " ".join([*title, *LEFT * 3, *RIGHT * 3])
 
