@@ -13,6 +13,7 @@ def write_pdf(
     columns: Mapping[int, Sequence[Column]] | None = None,
     across: bool = False,
     lower: int = 0,
+    drawn_as: bytes = b"",
 ) -> bytes:
     """Return a PDF file with the lines of each page; None is a page that is an image alone.
 
@@ -21,6 +22,7 @@ def write_pdf(
         info: What the file says of itself, such as ``{"Title": "Kelp"}``.
         columns: Of a page, by its place from 0, several columns below its lines.
         across: Whether the columns are written line by line, and not one after the other.
+        drawn_as: What draws each page, in the language of PDF, in place of lines and columns.
         lower: How many points each column begins lower than the one before.
     """
     objects: list[bytes] = []
@@ -42,6 +44,7 @@ def write_pdf(
             drawn, resources = b"500 0 0 700 50 50 cm /Im Do", b"/XObject << /Im %d 0 R >>" % image
         else:
             drawn = _draw_page(lines, (columns or {}).get(place, []), across=across, lower=lower)
+            drawn = drawn_as or drawn
             resources = b"/Font << /F %d 0 R >>" % font
         content = add(_stream(drawn))
         kids.append(
