@@ -113,6 +113,8 @@ def test_links_are_followed_into_no_folder_twice_and_one_to_nowhere_is_named(wri
         ("a.txt", "PMID- 1\nAB  - Kelp grew.\n", "Kelp grew."),
         ("a.txt", "TY  - JOUR\nAB  - Kelp grew.\nER  - \n", "Kelp grew."),
         ("a.csv", PDF, "Kelp grew."),
+        ("a.pdf", b"junk\n" + PDF, "Kelp grew."),
+        ("a.jsonl", '{"text": "It begins with %PDF-1.4."}', "It begins with %PDF-1.4."),
         ("a.html", "<article class=x><p>Kelp grew.", "Kelp grew."),
     ],
 )

@@ -23,6 +23,7 @@ FORMS = {  # the suffixes of documents, and the form that each stands for
 LOOKED_INTO = ("", ".doc", ".dat")  # suffixes that say little: the content decides
 _READERS = {DOCX: "docx", HTML: "html", MARKDOWN: "markdown"}
 _TAGGED = (*FORMS, *LOOKED_INTO)
+_PDF_MARK = b"%PDF-"
 _START = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*", re.DOTALL)
 _IS_HTML = re.compile(rb"<(?:!doctype\s+)?html\b", re.IGNORECASE)
 _IS_JATS = re.compile(rb"<(?:!DOCTYPE\s+)?(?:article|pmc-articleset)\b")
@@ -38,7 +39,7 @@ def find_form(file: Path, source: BinaryIO) -> str:
         InputError: It is such a page.
     """
     suffix, head = suffix_of(file), peek(source)
-    if b"%PDF-" in head[:1024]:
+    if head.lstrip().startswith(_PDF_MARK) or (suffix == PDF and _PDF_MARK in head):
         return PDF
     if suffix not in _TAGGED:
         return suffix
