@@ -94,6 +94,18 @@ def test_strange_nesting_costs_no_text_and_no_time(write, page, text):
     assert document.page_content.startswith(text)
 
 
+@pytest.mark.slow
+def test_a_page_of_50_mb_is_read(write):
+    part = (
+        "<p>Kelp <b>grew</b> by 40% &amp; otters ate the urchins.</p><table><tr><td>1<td>2</table>"
+    )
+    n = (50 << 20) // len(part)
+    [document] = read_passages(write("a.html", f"<main>{part * n}"), max_words=None)
+    assert document.page_content.split("\n\n") == [
+        "Kelp grew by 40% & otters ate the urchins.", "1 | 2",
+    ] * n  # fmt: skip
+
+
 def test_a_page_that_a_script_fills_is_named(write):
     name = write("a.html", "<html><body><div id=app></div><script>run()</script></body>")
     with pytest.raises(InputError, match=r"^a\.html: has no text; a page that a script fills"):
