@@ -197,7 +197,8 @@ def _first_match(pattern: re.Pattern[str], value: object) -> str:
     return found.group() if found else ""
 
 
-def _to_doi(value: object) -> str:
+def find_doi(value: object) -> str:
+    """Return the DOI that a text names, without a resolver; nothing if there is none."""
     return _first_match(_DOI, value).rstrip(".,;])}'")
 
 
@@ -226,7 +227,7 @@ _READERS: Mapping[str, Any] = {
     "authors": _to_authors,
     "year": lambda value: _first_match(_YEAR, value),
     "venue": _to_text,
-    "doi": _to_doi,
+    "doi": find_doi,
     "pmid": _to_pmid,
     "url": lambda value: _first_match(_URL, value),
     "source": _to_text,

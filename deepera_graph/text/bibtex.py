@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, NamedTuple
 
 from deepera_graph.text.lines import RawRecord, decode_lines, find_bad_byte
-from deepera_graph.text.references import to_reference
+from deepera_graph.text.references import find_year, to_reference
 
 _ENTRY = re.compile(r"@(\w+)\s*\{", re.IGNORECASE)
 _KEY = re.compile(r"\s*([^\s,{}]*)\s*,")
@@ -18,7 +18,6 @@ _MARKS = {
     ".": "\u0307", "c": "\u0327", "v": "\u030c", "u": "\u0306", "H": "\u030b", "k": "\u0328",
 }  # fmt: skip
 _LETTERS = {r"\ss": "ß", r"\o": "ø", r"\O": "Ø", r"\l": "ł", r"\L": "Ł", r"\ae": "æ", r"\aa": "å"}
-_YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 _AND = re.compile(r"\s+and\s+", re.IGNORECASE)
 _BRACE = re.compile(r"\\.|[{}]|\n@", re.DOTALL)
 _QUOTE = re.compile(r"\\.|[{}\"]", re.DOTALL)
@@ -50,14 +49,13 @@ def read_bibtex(source: BinaryIO) -> Iterator[RawRecord]:
 
 def _name_fields(entry: Entry) -> dict[str, Any]:
     given = entry.fields
-    year = _YEAR.search(given.get("year") or given.get("date", ""))
     is_arxiv = "arxiv" in (given.get("archiveprefix", "") + given.get("eprinttype", "")).lower()
     return {
         "key": entry.key,
         "title": given.get("title"),
         "abstract": given.get("abstract"),
         "authors": "; ".join(split_authors(given.get("author", ""))),
-        "year": int(year[0]) if year else None,
+        "year": find_year([given.get("year", ""), given.get("date", "")]),
         "journal": given.get("journal") or given.get("journaltitle") or given.get("booktitle"),
         "arxiv": given.get("eprint") if is_arxiv else None,
         "type": entry.kind,

@@ -19,7 +19,7 @@ _RIS_FIELDS = {
     "type": ("TY",),
 }
 _RIS_DOI = re.compile(r"(?:https?://(?:dx\.)?doi\.org/|doi: *)?(10\.\d{4,9}/\S+)", re.IGNORECASE)
-_YEAR = re.compile(r"\d{4}")
+_YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 _TAG = re.compile(r"</?[a-zA-Z][\w:.-]*(?:\s[^<>]*)?/?>")
 
 
@@ -107,7 +107,7 @@ def _name_nbib_fields(values: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     dois = map(_NBIB_DOI.fullmatch, [*values.get("LID", ()), *values.get("AID", ())])
     return {
         **{name: values[tag][0] for tag, name in names.items() if tag in values},
-        "year": _find_year(values.get("DP", ())),
+        "year": find_year(values.get("DP", ())),
         "authors": "; ".join(values.get("FAU", values.get("AU", ()))),
         "doi": next((doi[1] for doi in dois if doi), None),
     }
@@ -121,15 +121,16 @@ def _name_ris_fields(values: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     return {
         **{name: next(iter(gather(*tags)), None) for name, tags in _RIS_FIELDS.items()},
         "abstract": " ".join(gather("AB") or gather("N2")),
-        "year": _find_year(gather("PY", "Y1", "DA")),
+        "year": find_year(gather("PY", "Y1", "DA")),
         "authors": "; ".join(gather("AU") or gather("A1")),
         "doi": next((doi[1] for doi in dois if doi), None),
         "keywords": "; ".join(gather("KW")),
     }
 
 
-def _find_year(dates: Iterable[str]) -> int | None:
-    years = map(_YEAR.match, dates)
+def find_year(dates: Iterable[str]) -> int | None:
+    """Return the first year, from 1500 to 2099, that a date names."""
+    years = map(_YEAR.search, dates)
     return next((int(year[0]) for year in years if year), None)
 
 
@@ -167,7 +168,7 @@ def _find_csl_year(issued: Any) -> int | None:
         return None
     parts = issued.get("date-parts")
     year = parts[0][0] if parts and isinstance(parts[0], list) and parts[0] else None
-    return _find_year([str(year or issued.get("raw") or issued.get("literal") or "")])
+    return find_year([str(year or issued.get("raw") or issued.get("literal") or "")])
 
 
 def _first_text(value: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO, NamedTuple
 from deepera_graph.errors import InputError
 
 MOST_BYTES = 512 << 20  # of a document, decompressed
+CELLS = " | "  # between the cells of a row
 BETWEEN_BLOCKS = "\n\n"  # an empty line ends a sentence, see `split_sentences`
 _HEADINGS = """
     abstract|summary|introduction|background|methods?|methodology|(?:materials?|patients?|subjects?)

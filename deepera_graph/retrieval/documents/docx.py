@@ -18,6 +18,7 @@ from zipfile import ZipFile
 from deepera_graph.errors import InputError
 from deepera_graph.packages import call_foreign
 from deepera_graph.retrieval.documents.article import (
+    CELLS,
     MOST_BYTES,
     Article,
     Block,
@@ -35,7 +36,6 @@ _CONTENTS = re.compile(r"(?:toc|table of figures)\b.*", re.IGNORECASE)
 _TITLE = "title"
 _LEFT_OUT = ("del", "moveFrom", "Fallback", "pPr", "rPr", "instrText", "pict")
 _SPACES = ("tab", "br", "cr", "noBreakHyphen")
-_CELLS = " | "
 _PLAIN_TEXT = 9  # of the levels of an outline, from 0
 _NO_AUTHORS = ("python-docx", "microsoft office user")
 
@@ -157,7 +157,7 @@ def _read_blocks(parent: Element, styles: _Styles) -> Iterator[tuple[str, Block]
         elif child.tag == "tbl":
             for row in child.iter("tr"):
                 cells = (join_words(_text_of(cell)) for cell in _cells_of(row))
-                yield "", Block(_CELLS.join(filter(None, cells)))
+                yield "", Block(CELLS.join(filter(None, cells)))
         elif child.tag not in _LEFT_OUT and child.tag != "sectPr":
             yield from _read_blocks(child, styles)
 

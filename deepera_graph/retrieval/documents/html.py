@@ -5,9 +5,11 @@ from collections import Counter
 from html.parser import HTMLParser
 from typing import Any, BinaryIO, NamedTuple
 
+from deepera_graph.citation import find_doi
 from deepera_graph.errors import InputError
 from deepera_graph.packages import call_foreign
 from deepera_graph.retrieval.documents.article import (
+    CELLS,
     Article,
     Block,
     build_article,
@@ -16,6 +18,7 @@ from deepera_graph.retrieval.documents.article import (
     take_title,
 )
 from deepera_graph.retrieval.documents.decoding import decode
+from deepera_graph.text.references import find_year
 
 _LEFT_OUT_TEXT = """
     script style noscript template nav footer aside button select svg iframe object dialog menu
@@ -61,8 +64,6 @@ _CLOSED_BY = {  # an open element that the start of these ends
 _HEADING = re.compile("h([1-6])")
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 _XML_CHARSET = re.compile(rb"""<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]+)""")
-_YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
-_CELLS = " | "
 _ENOUGH = 20  # words of the main part; with fewer the whole page is taken
 # Names of metadata, best first; those of Google Scholar, Dublin Core, PRISM and Open Graph.
 _META = {
@@ -76,7 +77,6 @@ _META = {
     "doi": ("citation_doi", "prism.doi", "dc.identifier", "dcterms.identifier"),
     "pmid": ("citation_pmid",),
 }  # fmt: skip
-_DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>]+")
 
 
 def read_html(name: object, source: BinaryIO) -> Article:
@@ -199,7 +199,7 @@ class _Page(HTMLParser):
             heading = _HEADING.fullmatch(tag)
             self._level = int(heading[1]) if heading and not self._n_hidden else 0
         elif tag in {"td", "th"} and self._has_text:
-            self._text.append(_CELLS)
+            self._text.append(CELLS)
         elif tag == "br":
             self._text.append("\n")
 
@@ -231,14 +231,12 @@ def _read_meta(meta: dict[str, list[str]]) -> tuple[str, dict[str, Any]]:
         for field, names in _META.items()
     }
     title = next(iter(found["title"]), "")
-    years = map(_YEAR.search, found["year"])
-    dois = map(_DOI.search, found["doi"])
     named = next((meta[name] for name in _META["authors"] if any(meta.get(name, ()))), [])
     about: dict[str, Any] = {
         "authors": "; ".join(join_words(one) for one in named if one.strip()),
-        "year": next((int(year[0]) for year in years if year), None),
+        "year": find_year(found["year"]),
         "journal": next(iter(found["journal"]), ""),
-        "doi": next((doi[0] for doi in dois if doi), ""),
+        "doi": next(filter(None, map(find_doi, found["doi"])), ""),
         "pmid": next(iter(found["pmid"]), ""),
     }
     return title, {name: value for name, value in about.items() if value}

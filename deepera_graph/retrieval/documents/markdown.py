@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 from deepera_graph.errors import InputError
 from deepera_graph.packages import call_foreign, import_extra
 from deepera_graph.retrieval.documents.article import (
+    CELLS,
     Article,
     Block,
     build_article,
@@ -17,12 +18,11 @@ from deepera_graph.retrieval.documents.article import (
     take_title,
 )
 from deepera_graph.retrieval.documents.decoding import decode
+from deepera_graph.text.references import find_year
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 _LONGEST_FRONT_MATTER = 1 << 16
 _TAG = re.compile(r"<!--.*?-->|</?[a-zA-Z][^>]*>", re.DOTALL)
-_YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
-_CELLS = " | "
 
 
 def read_markdown(name: object, source: BinaryIO) -> Article:
@@ -58,7 +58,7 @@ def _read_blocks(text: str) -> Iterator[Block]:
     cells = list[str]()
     for before, token in pairwise([nothing, *tokens]):
         if token.type == "tr_close":
-            yield Block(_CELLS.join(cells))
+            yield Block(CELLS.join(cells))
             cells = []
         elif token.type == "inline":
             words = _read_inline(token.children)
@@ -95,8 +95,8 @@ def _read_front_matter(text: str) -> tuple[dict[str, Any], str]:
         return {}, ""
     plain = {str(key): _to_plain(value) for key, value in found.items()}
     about = {key: value for key, value in plain.items() if value not in (None, "", [])}
-    if "year" not in about and (year := _YEAR.search(str(about.get("date", "")))):
-        about["year"] = int(year[0])
+    if "year" not in about and (year := find_year([str(about.get("date", ""))])):
+        about["year"] = year
     authors = about.pop("author", about.pop("authors", None))
     if authors is not None:
         about["authors"] = "; ".join(authors) if isinstance(authors, list) else str(authors)
