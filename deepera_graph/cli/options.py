@@ -90,6 +90,19 @@ def split_names(option: str, text: str) -> tuple[str, ...]:
     return names
 
 
+def split_files(option: str, text: str | None) -> dict[str, Path]:
+    """Return the files that an option was given by name, as ``NAME=FILE`` with commas between."""
+    found: dict[str, Path] = {}
+    for one in () if text is None else split_names(option, text):
+        name, equals, path = one.partition("=")
+        if not (name and equals and path):
+            raise SettingsError(f"{option} must be NAME=FILE with commas between them, got {one!r}")
+        if name in found:
+            raise SettingsError(f"{option} names {name!r} twice")
+        found[name] = Path(path)
+    return found
+
+
 def flatten(
     command: Command,
     *,
@@ -500,6 +513,44 @@ class StoreOptions(PlaceOptions, _CollectionOption):
         "with embeddings is searched with the same ones.",
         brief="[b]local[/b], [b]openai:MODEL[/b], [b]bge-large-en[/b] or a function of yours.",
         metavar="NAME",
+    )
+
+
+_live = partial(opt, panel="Literature")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManneredOptions:
+    """How services of literature are asked."""
+
+    contact: str | None = _live(
+        "Your address of mail, which services may write to if something goes wrong; they are sent "
+        "it with every request.",
+        metavar="MAIL",
+        shown="none is sent",
+        config=True,
+    )
+    source_seconds: float | None = _live(
+        "Longest time for all services together, with their waits; one that asks to wait for "
+        "longer is left out, and said to be.",
+        metavar="S",
+        least=0.1,
+        shown="20",
+        config=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiteratureOptions(ManneredOptions):
+    """Which services of literature are asked."""
+
+    sources: str | None = _live(
+        "Search the world's literature: [b]pubmed[/b], [b]europe_pmc[/b], [b]openalex[/b], "
+        "[b]arxiv[/b], [b]semantic_scholar[/b], several with commas between them, or [b]all[/b]. "
+        "Keys are read from NCBI_API_KEY, OPENALEX_API_KEY and S2_API_KEY, and never shown.",
+        "--source",
+        brief="pubmed, openalex, arxiv, ... or all.",
+        metavar="NAME,NAME",
     )
 
 

@@ -3,10 +3,9 @@
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, fields, replace
-from difflib import SequenceMatcher
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, get_args
@@ -16,6 +15,7 @@ from filelock import FileLock, Timeout
 
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.papers.paper import Paper, PaperRecord, main_title, title_key, venue_key
+from deepera_graph.papers.same_paper import have_like_titles, may_be_same
 from deepera_graph.papers.store import (
     APPLICATION,
     FORMAT,
@@ -29,12 +29,12 @@ from deepera_graph.papers.store import (
     wrap_errors,
     write_about,
 )
+from deepera_graph.papers.vector_server import drop_vectors
 
 Merge = Literal["ids", "titles", "none"]
 Outcome = Literal["added", "updated", "unchanged", "merged", "duplicate"]
 LOCK = ".lock"  # added to the name of the file
 _LEAST_WORDS = 3  # of a title that may tell two records to be one paper
-_ALIKE = 0.8  # similarity of titles, below which an id in common is somebody's mistake
 _PLACEHOLDERS = ", ".join("?" * 14)
 
 
@@ -104,9 +104,9 @@ class Writer:
             ).fetchone()
             if row is None:
                 run = self._one("SELECT coalesce(max(run), 0) + 1 FROM sources")
-                self._db.execute(
-                    "INSERT INTO sources VALUES (?, ?, ?, 0, 0, '{}')", (identity, run, name)
-                )
+                with self._changing() as db:
+                    known = (identity, run, name)
+                    db.execute("INSERT INTO sources VALUES (?, ?, ?, 0, 0, '{}')", known)
                 row = (run, 0, 0, "{}")
         self._run = row[0]
         return Known(row[0], row[1], bool(row[2]), json.loads(row[3]))
@@ -126,16 +126,12 @@ class Writer:
 
     def commit(self, identity: str, done: int, *, finished: bool, report: Any) -> None:
         """Commit what was put since the last time, and that *done* records of a source are."""
-        with wrap_errors(self.path):
-            self._begin_transaction()
+        with wrap_errors(self.path), self._changing() as db:
             self._flush()
-            self._db.execute(
+            db.execute(
                 "UPDATE sources SET done = ?, finished = ?, report = ? WHERE identity = ?",
                 (done, finished, json.dumps(report), identity),
             )
-            generation = int(read_about(self._db, "generation", "0")) + 1
-            write_about(self._db, "generation", str(generation))
-            self._db.execute("COMMIT")
 
     def optimize(self) -> None:
         """Have the index of words in one piece, which makes searches faster."""
@@ -144,19 +140,24 @@ class Writer:
 
     def place_vectors(self, places: Iterable[tuple[int, int]], header: str) -> None:
         """Note where the vectors of papers are, by their numbers, and what is in their file."""
-        with wrap_errors(self.path):
-            self._db.execute("BEGIN IMMEDIATE")
-            self._db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", places)
-            write_about(self._db, "vectors", header)
-            generation = int(read_about(self._db, "generation", "0")) + 1
-            write_about(self._db, "generation", str(generation))
-            self._db.execute("COMMIT")
+        with wrap_errors(self.path), self._changing() as db:
+            db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", places)
+            write_about(db, "vectors", header)
 
     def forget_vectors(self) -> None:
         """Forget all vectors."""
-        with wrap_errors(self.path):
-            self._db.execute("DELETE FROM vectors")
-            self._db.execute("DELETE FROM about WHERE name = 'vectors'")
+        with wrap_errors(self.path), self._changing() as db:
+            db.execute("DELETE FROM vectors")
+            db.execute("DELETE FROM about WHERE name = 'vectors'")
+
+    @contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        """Commit what is done here, and have readers look anew at what they know of the base."""
+        self._begin_transaction()
+        yield self._db
+        generation = int(read_about(self._db, "generation", "0")) + 1
+        write_about(self._db, "generation", str(generation))
+        self._db.execute("COMMIT")
 
     @property
     def db(self) -> sqlite3.Connection:
@@ -216,11 +217,11 @@ class Writer:
             return None, ""
         for id in record.ids[1:]:
             number = self._find(id)
-            if number is not None and _have_like_titles(self._read(number)[0], record.paper):
+            if number is not None and have_like_titles(self._read(number)[0], record.paper):
                 return number, id
         if self._merge == "titles":
             for number in self._find_title(record.paper.title):
-                if _may_be_same(self._read(number)[0], record.paper):
+                if may_be_same(self._read(number)[0], record.paper):
                     return number, "title"
         return None, ""
 
@@ -369,6 +370,8 @@ def _remove(path: Path) -> None:
         return
     with wrap_errors(path), closing(sqlite3.connect(path)) as db:
         check_format(db, path, any_version=True)
+        told = read_about(db, "vectors")
+    drop_vectors(told)
     for suffix in ("", "-wal", "-shm", VECTORS):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
@@ -419,27 +422,3 @@ def _reference_rows(
 ) -> list[tuple[int, int, str]]:
     cited = [one for one in dict.fromkeys(references) if one and one not in own]
     return [(number, place, one) for place, one in enumerate(cited)]
-
-
-def _have_like_titles(one: Paper, other: Paper) -> bool:
-    """Tell whether an id in common is to be believed."""
-    keys = title_key(one.title), title_key(other.title)
-    mains = title_key(main_title(one.title)), title_key(main_title(other.title))
-    if keys[0] == keys[1] or mains[0] == mains[1] or mains[0] == keys[1] or keys[0] == mains[1]:
-        return True
-    return SequenceMatcher(None, *keys, autojunk=False).ratio() >= _ALIKE
-
-
-def _may_be_same(one: Paper, other: Paper) -> bool:
-    """Tell whether two records with one title may be of one paper: a preprint is a year older."""
-    if title_key(one.title) != title_key(other.title):
-        return False
-    if one.year and other.year and abs(one.year - other.year) > 2:
-        return False
-    names = [{_last_name(name) for name in paper.authors} for paper in (one, other)]
-    return not (names[0] and names[1]) or not names[0].isdisjoint(names[1])
-
-
-def _last_name(name: str) -> str:
-    parts = title_key(name.partition(",")[0]).split()
-    return parts[-1] if parts else ""
