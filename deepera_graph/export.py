@@ -162,7 +162,8 @@ def _describe_whole(result: RerankResult) -> dict[str, Any]:
         "intent": _describe_intent(result),
         "direction_counts": result.direction_counts,
         "ranking": [
-            {**one, "citation": describe_source(passage.citation)} for passage, one in ranking
+            {**one, **_describe_page(passage), "citation": describe_source(passage.citation)}
+            for passage, one in ranking
         ],
         "usage": {**result.total_usage.record(), "stages": plain["usage"]},
     }
@@ -188,11 +189,16 @@ def _describe_passage(passage: RankedPassage) -> dict[str, Any]:
         fields["direction"] = passage.direction
     if passage.quote:
         fields["quote_status"], fields["quote_span"] = passage.quote_status, passage.quote_span
+        fields |= _describe_page(passage)
     if passage.summary_status not in {"", "ok"}:
         fields["summary_status"] = passage.summary_status
     if passage.windowed:
         fields["windowed"] = True
     return fields
+
+
+def _describe_page(passage: RankedPassage) -> dict[str, Any]:
+    return {"quote_page": passage.quote_page} if passage.quote_page else {}
 
 
 def describe_source(source: Citation) -> dict[str, Any]:
@@ -232,15 +238,9 @@ def _to_csv(result: RerankResult, passages: Iterable[RankedPassage]) -> str:
         source = one.citation
         fields: dict[str, Any] = {**asdict(source), "url": source.link}
         fields |= {"decision": _decision(result, one), "authors": "; ".join(source.authors)}
-        fields |= {"section": one.metadata.get("section"), "page": _pages(one)}
+        fields |= {"section": one.metadata.get("section")}
         table.writerow(fields.get(name, getattr(one, name, None)) for name in _COLUMNS)
     return out.getvalue()
-
-
-def _pages(passage: RankedPassage) -> str:
-    """Return the page of a passage from a PDF, or its first and last; empty without any."""
-    first, last = (passage.metadata.get(name) for name in ("page", "last_page"))
-    return "-".join(str(one) for one in (first, last) if one is not None)
 
 
 def _decision(result: RerankResult, passage: RankedPassage) -> str:
@@ -352,7 +352,11 @@ def write_bibtex(sources: Iterable[tuple[Citation, str]]) -> str:
 
 def _bibtex_entry(result: RerankResult, parts: list[RankedPassage], taken: set[str]) -> str:
     source = _merge([one.citation for one in parts])
-    notes = (f"score {_show(result, one)}: {one.quote or one.summary}" for one in parts)
+    notes = (
+        f"score {_show(result, one)}{f', p. {one.quote_page}' if one.quote_page else ''}: "
+        f"{one.quote or one.summary}"
+        for one in parts
+    )
     return _bibtex_of(source, "; ".join(notes), taken)
 
 
