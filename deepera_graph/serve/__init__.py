@@ -1,5 +1,5 @@
-"""The server: evidence and rankings over HTTP, in our own form and in those of rerank clients.
+"""Servers for other programs: over HTTP, and over MCP for the models and agents of any host.
 
-`deepera serve` runs it; `deepera_graph.serve.app.create_app` makes the application. It needs the
-extra ``serve``, so nothing here is imported by other parts of the package but the command.
+`deepera serve` runs `deepera_graph.serve.app.create_app`, and `deepera mcp` what is in `mcp`. Each
+needs an extra, so nothing here is imported by other parts of the package but the commands.
 """
