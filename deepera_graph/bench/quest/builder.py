@@ -43,12 +43,14 @@ class QuestProgress:
 
     Attributes:
         n_topics: Topics whose questions are written.
+        n_all_topics: Topics of which questions are written, 0 if they are there.
         n_done: Questions that are judged.
         n_wanted: Questions to judge, 0 while they are being written.
         n_judged: Pairs judged in this run.
     """
 
     n_topics: int = 0
+    n_all_topics: int = 0
     n_done: int = 0
     n_wanted: int = 0
     n_judged: int = 0
@@ -281,6 +283,7 @@ class _Quest:
 
     async def write(self, topics: Sequence[Topic]) -> Written:
         """Write the questions of topics."""
+        self._move(n_all_topics=len(topics))
         return await write_questions(
             topics,
             self._models[0],
@@ -404,7 +407,14 @@ class _Quest:
             rejected,
             written={"written": written.n_written or len(written.questions)},
             usage=self._sum_usage(entries),
-            files=outputs.write_files(self._out, kept, entries, rejected, self._plan),
+            files=outputs.write_files(
+                self._out,
+                questions=worked,
+                kept=kept,
+                entries=entries,
+                rejected=rejected,
+                plan=self._plan,
+            ),
         )
         write_manifest(self._out, manifest)
         n_sent = sum(one.n_sent for one in self._asked)

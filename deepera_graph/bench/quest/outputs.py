@@ -1,11 +1,11 @@
 """The folder of a construction: questions, judgements, papers, records, and a manifest of it all.
 
 ========================  ==========================================================================
-``questions.jsonl``       the questions that were kept: id, query, topic, intent, constraints
+``questions.jsonl``       the questions that were judged: id, query, topic, intent, constraints
 ``judgements.jsonl``      a line a pair: query_id, paper_id, grade, grades (by judge), evidence,
                           adjudicated; and reasons, failures, ruling, filtered where there are any
 ``papers.jsonl``          the papers of the pairs, as `deepera papers build` reads them
-``queries.jsonl``         questions with answers, as `deepera bench papers` reads them
+``queries.jsonl``         those with enough answers, as `deepera bench papers` reads them
 ``records.jsonl``         a line a question: calls of sources, counts, usage, and why it ended
 ``rejected.jsonl``        topics and questions that went no further, each with its reason
 ``manifest.json``         what made it, what came out, and the SHA-256 of each file
@@ -61,15 +61,17 @@ def make_query(question: QuestQuestion, entry: Entry, tau: int) -> dict[str, Any
 
 def write_files(
     folder: Path,
+    *,
     questions: Sequence[QuestQuestion],
+    kept: Sequence[QuestQuestion],
     entries: Mapping[str, Entry],
     rejected: Sequence[Rejection],
     plan: QuestPlan,
 ) -> dict[str, str]:
     """Write all files but the manifest; return SHA-256 by file name.
 
-    Records and judgements are those of all questions that were worked on, also of such as have too
-    few answers; `questions` and `queries` have those that were kept.
+    Only ``queries.jsonl`` leaves out what has too few answers: of all other questions that were
+    judged the pairs are there, too.
     """
     remove_earlier(folder)
     worked = [entries[id] for id in sorted(entries)]
@@ -78,7 +80,7 @@ def write_files(
         QUESTIONS: (one.to_dict() for one in questions),
         JUDGEMENTS: (one for entry in worked for one in entry["judgements"]),
         PAPERS: (papers[id] for id in sorted(papers)),
-        QUERIES: (make_query(one, entries[one.id], plan.tau) for one in questions),
+        QUERIES: (make_query(one, entries[one.id], plan.tau) for one in kept),
         RECORDS: (entry["record"] for entry in worked),
         REJECTED: (_plain(one) for one in rejected),
     }

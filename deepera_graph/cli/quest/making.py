@@ -170,8 +170,10 @@ def make(
     ):
 
         def show(progress: QuestProgress) -> None:
-            total = progress.n_wanted or None
-            bar.move(to=progress.n_done, count=progress.n_judged, total=total)
+            if progress.n_wanted:
+                bar.move(to=progress.n_done, count=progress.n_judged, total=progress.n_wanted)
+            else:
+                bar.move(to=progress.n_topics, count=progress.n_topics, total=progress.n_all_topics)
 
         made = _keep_going(
             lambda: work(
