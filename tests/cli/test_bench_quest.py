@@ -84,6 +84,18 @@ def test_a_benchmark_is_built_from_topics_and_judged_again(quest, server, topics
     assert json.loads(again.stdout) == manifest
     assert server.calls == n_calls
 
+    earlier = tmp_path / "earlier.json"
+    earlier.write_text(json.dumps(manifest), encoding="utf-8")
+    repeat = ("build", topics, "--limit", 1, "--manifest", earlier, "--overwrite", "--quiet",
+              "--base-url", server.base_url)  # fmt: skip
+    assert quest(*repeat).exit_code == 0
+    assert server.calls == n_calls
+    earlier.write_text(json.dumps({**manifest, "prompts": {}}), encoding="utf-8")
+    changed = quest(*repeat)
+    assert (changed.exit_code, "earlier.json: prompts" in changed.stderr) == (1, True)
+    settled = quest(*repeat, "--max-hops", 1)
+    assert "--manifest settles --max-hops: leave them out" in settled.stderr
+
     run = tmp_path / "run.jsonl"
     judged = {}
     for one in read(tmp_path / "out", "judgements.jsonl"):

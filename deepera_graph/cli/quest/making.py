@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import typer
 
@@ -92,6 +93,59 @@ class PanelOptions:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What the manifest of an earlier construction says."""
+
+    path: Path
+    record: Mapping[str, Any]
+    model: str
+    judges: str
+    adjudicator: str
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a manifest."""
+        try:
+            record = json.loads(path.read_bytes())
+            return cls(
+                path,
+                record,
+                record["model"]["model"],
+                ",".join(one["model"] for one in record["judges"].values()),
+                record["adjudicator"]["model"],
+            )
+        except OSError as error:
+            raise SettingsError(f"--manifest {path} cannot be read: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise SettingsError(
+                f"--manifest {path} is no manifest of `deepera bench quest`: {error!r}"
+            ) from error
+
+    def settle(
+        self, plan: Mapping[str, Any], chat: options.ChatOptions, panel: PanelOptions
+    ) -> tuple[QuestPlan, options.ChatOptions, PanelOptions]:
+        """Return the plan and the models, those that are given first; *plan* must be empty."""
+        from deepera_graph.bench.quest.plan import QuestPlan
+
+        if plan:
+            named = ", ".join(f"--{one.replace('_', '-')}" for one in plan)
+            raise SettingsError(f"--manifest settles {named}: leave them out")
+        return (
+            QuestPlan.from_dict(self.record["plan"]),
+            replace(chat, model=chat.model or self.model),
+            replace(
+                panel,
+                judge_model=panel.judge_model or self.judges,
+                adjudicator=panel.adjudicator or self.adjudicator,
+            ),
+        )
+
+    def differences(self, manifest: Mapping[str, Any]) -> list[str]:
+        """Return in what another manifest differs, by its keys."""
+        return [name for name in manifest if self.record.get(name) != manifest[name]]
+
+
 @contextmanager
 def open_bases(where: PlaceOptions) -> Iterator[list[PaperBase]]:
     """Open all bases, and close them in the end."""
@@ -151,6 +205,7 @@ def make(
     budget: options.BudgetOptions,
     output: options.OutputOptions,
     plan: QuestPlan,
+    earlier: Earlier | None = None,
 ) -> None:
     """Open everything, do the work under a bar, and say what came of it."""
     from deepera_graph.bench.build.outputs import check_folder
@@ -193,7 +248,10 @@ def make(
     tell(output, made.manifest, lambda: describe_made(made))
     for name, cause in sorted(made.failed.items()):
         say(f"{name}: {cause}; run it again with --overwrite to ask again")
-    if made.failed:
+    changed = [] if earlier is None else earlier.differences(made.manifest)
+    if earlier is not None and changed:
+        say(f"not the same as in {earlier.path}: {', '.join(changed)}")
+    if made.failed or changed:
         raise typer.Exit(SOME_FAILED)
 
 
