@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red", "skipped": "dim"
 _REMOTE = frozenset(
     {"key", "address", "model", "model answers", "structured answers"}
     | {"judgement of the model", "passage store", "server"}
+    | {"server of papers", "server of vectors"}
 )
 
 
@@ -61,6 +63,11 @@ class DoctorOptions(options.ServerOptions):
     qdrant_url: str | None = opt(
         "A Qdrant server, instead of a folder.", config=True, metavar="URL"
     )
+    base: str | None = opt(
+        "A base of papers to check: its file, or the address of `deepera papers serve`.",
+        metavar="FILE|URL",
+        shown="none",
+    )
     as_json: bool = opt("Write JSON, for programs.", "--json", default=False)
 
 
@@ -70,6 +77,7 @@ def doctor(*, chosen: DoctorOptions) -> None:
         _show_settings(as_json=chosen.as_json)
         return
     from deepera_graph.doctor import examine
+    from deepera_graph.doctor.checks import STORE_KEY_VARIABLE
 
     _check_options(chosen)
     findings = examine(
@@ -81,6 +89,11 @@ def doctor(*, chosen: DoctorOptions) -> None:
         cache=chosen.cache,
         timeout=chosen.timeout,
     )
+    if chosen.base is not None:
+        from deepera_graph.papers.checkup import check_base
+
+        secret = os.environ.get(STORE_KEY_VARIABLE, "").strip()
+        findings += [one.without([secret]) for one in check_base(chosen.base)]
     failed = {finding.name for finding in findings if finding.status == "fail"}
     code = UNREACHABLE if failed & _REMOTE else SOME_FAILED if failed else OK
     if chosen.as_json:

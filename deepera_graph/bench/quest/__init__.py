@@ -1,1 +1,1 @@
-"""Making a benchmark of searches for papers: topics in, questions with graded papers out."""
+"""Benchmarks of searches for papers: topics in, questions with graded papers out, and an audit."""
