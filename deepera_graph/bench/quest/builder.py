@@ -15,10 +15,11 @@ from deepera_graph.bench.build.plan import BuilderModel, describe_model, without
 from deepera_graph.bench.data.instance import DatasetError
 from deepera_graph.bench.quest import outputs
 from deepera_graph.bench.quest.asking import PACKAGE
-from deepera_graph.bench.quest.construct import Outcome, Tools, construct, judge_given
+from deepera_graph.bench.quest.construct import Outcome, construct, judge_given
+from deepera_graph.bench.quest.judging import Tools, name_judges
 from deepera_graph.bench.quest.plan import QuestPlan, QuestQuestion, Rejection, Topic
 from deepera_graph.bench.quest.questions import Written, write_questions
-from deepera_graph.bench.quest.sources import BaseSource, describe_source
+from deepera_graph.bench.quest.sources import describe_source, look_up, name_sources
 from deepera_graph.bench.rankers.llm import MAX_CONCURRENCY
 from deepera_graph.budget import Budget, Limiter, Meter
 from deepera_graph.cache.store import JudgementCache, open_cache
@@ -26,8 +27,6 @@ from deepera_graph.chat import io_loop
 from deepera_graph.errors import AnswerError, CallError, SettingsError
 from deepera_graph.jobs.journal import Journal
 from deepera_graph.judges.llm.backend import llm_backend
-from deepera_graph.papers.base import PaperBase
-from deepera_graph.papers.paper import Paper
 from deepera_graph.papers.vectors import find_embeddings, name_embeddings
 from deepera_graph.schema import Backend
 from deepera_graph.usage import Usage
@@ -185,16 +184,11 @@ def judge_quest(
 
     async def judge(question: QuestQuestion, tools: Tools) -> Outcome:
         ids = list(dict.fromkeys(candidates.get(question.id, ())))
-        found = await asyncio.to_thread(_look_up, ids, tools.sources)
+        found = await asyncio.to_thread(look_up, ids, tools.sources)
         missing = [id for id, paper in found.items() if paper is None]
         return await judge_given(question, [one for one in found.values() if one], missing, tools)
 
     return job.run(lambda: _take(questions), judge, {"topics": ""})
-
-
-def _look_up(ids: Sequence[str], sources: Mapping[str, Any]) -> dict[str, Paper | None]:
-    bases = [one for one in sources.values() if isinstance(one, BaseSource)]
-    return {id: next((found for one in bases if (found := one.get(id))), None) for id in ids}
 
 
 class _Done(NamedTuple):
@@ -249,12 +243,12 @@ class _Quest:
                 raise SettingsError(f"{name} must be >= 1, got {value}")
         self._out, self._plan, self._overwrite = out, plan or QuestPlan(), overwrite
         check_folder(out, overwrite=overwrite)
-        self._sources = _name_sources(sources)
+        self._sources = name_sources(sources)
         self._embeddings = find_embeddings(embeddings)
         if self._plan.prefilter == "local" and self._embeddings is None:
             raise SettingsError("prefilter 'local' needs embeddings; 'words' and 'none' do not")
         self._writer = _open_model(model)
-        self._judges = _name_judges([_open_model(one) for one in judges] or [self._writer])
+        self._judges = name_judges([_open_model(one) for one in judges] or [self._writer])
         self._plan.quorum_of(len(self._judges))
         self._adjudicator = self._writer if adjudicator is None else _open_model(adjudicator)
         self._limiter, self._meter = Limiter(calls_at_once), Meter(budget)
@@ -398,7 +392,7 @@ class _Quest:
         rejected += thin
         failed = written.failed | {one.id: one.failure for one in done if one.failure}
         if not kept:
-            raise DatasetError(f"no question is left: {_explain_empty(rejected, failed)}")
+            raise DatasetError(f"no question is left: {outputs.explain_empty(rejected, failed)}")
         manifest = outputs.build_manifest(
             self._plan,
             made_of,
@@ -445,46 +439,3 @@ def _open_model(model: Model) -> Backend:
 def _without_place(backend: Backend) -> dict[str, Any]:
     """Return what tells a model from others, whatever server it runs on."""
     return {name: one for name, one in describe_model(backend).items() if name != "server"}
-
-
-def _name_judges(backends: Sequence[Backend]) -> dict[str, Backend]:
-    """Return judges by the name of their model; the same one twice is one opinion, not two."""
-    found: dict[str, Backend] = {}
-    for one in backends:
-        name = str(one.about.get("model", one.name))
-        if name in found:
-            raise SettingsError(
-                f"judges must be different models, got {name!r} twice: its second opinion is its "
-                "first"
-            )
-        found[name] = one
-    return found
-
-
-def _name_sources(given: Any) -> dict[str, Any]:
-    """Return sources by name."""
-    many = list(given) if isinstance(given, list | tuple) else [given]
-    if not many:
-        raise SettingsError("sources must be one or more, got none")
-    found: dict[str, Any] = {}
-    for one in many:
-        source = BaseSource(one) if isinstance(one, PaperBase) else one
-        if source.name in found:
-            raise SettingsError(f"sources must have different names, got {source.name!r} twice")
-        found[source.name] = source
-    return found
-
-
-def _explain_empty(rejected: Sequence[Rejection], failed: Mapping[str, str]) -> str:
-    """Return the reasons with their counts and an example of each."""
-    reasons: dict[str, list[Rejection]] = {}
-    for one in rejected:
-        reasons.setdefault(f"{one.stage}: {one.reason}", []).append(one)
-    parts = [
-        f"{len(many)} {name} (e.g. {many[0].query or many[0].topic!r:.80}: {many[0].detail:.120})"
-        for name, many in sorted(reasons.items())
-    ]
-    parts += (
-        [f"{len(failed)} with failed calls ({next(iter(failed.values())):.160})"] if failed else []
-    )
-    return "; ".join(parts) or "there was none"

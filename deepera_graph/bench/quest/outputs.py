@@ -166,3 +166,18 @@ def plain_usage(used: Usage) -> dict[str, int]:
         "output_tokens": used.output_tokens,
         "asked_twice": used.reasked_calls,
     }
+
+
+def explain_empty(rejected: Sequence[Rejection], failed: Mapping[str, str]) -> str:
+    """Return the reasons with their counts and an example of each."""
+    reasons: dict[str, list[Rejection]] = {}
+    for one in rejected:
+        reasons.setdefault(f"{one.stage}: {one.reason}", []).append(one)
+    parts = [
+        f"{len(many)} {name} (e.g. {many[0].query or many[0].topic!r:.80}: {many[0].detail:.120})"
+        for name, many in sorted(reasons.items())
+    ]
+    parts += (
+        [f"{len(failed)} with failed calls ({next(iter(failed.values())):.160})"] if failed else []
+    )
+    return "; ".join(parts) or "there was none"

@@ -1,10 +1,10 @@
 """Where a construction finds papers: bases, and whatever else can be searched."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
-from deepera_graph.errors import DeepEraError
+from deepera_graph.errors import DeepEraError, SettingsError
 from deepera_graph.papers.base import PaperBase
 from deepera_graph.papers.paper import Paper, title_key
 from deepera_graph.papers.scope import Scope
@@ -75,6 +75,30 @@ class BaseSource:
     def describe(self) -> dict[str, Any]:
         """Return what the manifest says of it."""
         return {"name": self.name, **self._base.describe()}
+
+
+def name_sources(given: Any) -> dict[str, Any]:
+    """Return one source or several by name; a base becomes one.
+
+    Raises:
+        SettingsError: There is none, or two have one name.
+    """
+    many = list(given) if isinstance(given, list | tuple) else [given]
+    if not many:
+        raise SettingsError("sources must be one or more, got none")
+    found: dict[str, Any] = {}
+    for one in many:
+        source = BaseSource(one) if isinstance(one, PaperBase) else one
+        if source.name in found:
+            raise SettingsError(f"sources must have different names, got {source.name!r} twice")
+        found[source.name] = source
+    return found
+
+
+def look_up(ids: Sequence[str], sources: Mapping[str, Any]) -> dict[str, Paper | None]:
+    """Return the papers of ids, None for one that no base has."""
+    bases = [one for one in sources.values() if isinstance(one, BaseSource)]
+    return {id: next((found for one in bases if (found := one.get(id))), None) for id in ids}
 
 
 def describe_source(source: Searchable) -> dict[str, Any]:
