@@ -9,7 +9,7 @@ from langchain_core.embeddings import Embeddings
 from deepera_graph.bench.quest.plan import QuestPlan, QuestQuestion
 from deepera_graph.bench.quest.sources import Merged, SourceCall
 from deepera_graph.papers.paper import Paper
-from deepera_graph.retrieval.search import fuse
+from deepera_graph.retrieval.fusion import fuse
 from deepera_graph.retrieval.vectors import unit_rows
 from deepera_graph.text.words import stems
 
