@@ -19,7 +19,12 @@ from deepera_graph.bench.quest.construct import Outcome, construct, judge_given
 from deepera_graph.bench.quest.judging import Tools, name_judges
 from deepera_graph.bench.quest.plan import QuestPlan, QuestQuestion, Rejection, Topic
 from deepera_graph.bench.quest.questions import Written, write_questions
-from deepera_graph.bench.quest.sources import describe_source, look_up, name_sources
+from deepera_graph.bench.quest.sources import (
+    describe_source,
+    look_up,
+    name_sources,
+    take_turns,
+)
 from deepera_graph.bench.rankers.llm import MAX_CONCURRENCY
 from deepera_graph.budget import Budget, Limiter, Meter
 from deepera_graph.cache.store import JudgementCache, open_cache
@@ -244,6 +249,7 @@ class _Quest:
         self._out, self._plan, self._overwrite = out, plan or QuestPlan(), overwrite
         check_folder(out, overwrite=overwrite)
         self._sources = name_sources(sources)
+        self._turns = take_turns(self._sources)
         self._embeddings = find_embeddings(embeddings)
         if self._plan.prefilter == "local" and self._embeddings is None:
             raise SettingsError("prefilter 'local' needs embeddings; 'words' and 'none' do not")
@@ -318,6 +324,7 @@ class _Quest:
         return Tools(
             plan=self._plan,
             sources=self._sources,
+            turns=self._turns,
             writer=writer,
             judges=judges,
             adjudicator=adjudicator,

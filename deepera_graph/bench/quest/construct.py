@@ -111,12 +111,12 @@ class _Work:
 
     async def _call(self, jobs: Sequence[_Job]) -> list[SourceCall]:
         scope = self._question.scope
-        return await asyncio.gather(
-            *(
-                asyncio.to_thread(call_source, source, tool, asked, k, scope)
-                for source, tool, asked, k, _ in jobs
-            )
-        )
+
+        async def call(source: Any, tool: Tool, asked: str, k: int) -> SourceCall:
+            async with self._tools.turns[source.name]:
+                return await asyncio.to_thread(call_source, source, tool, asked, k, scope)
+
+        return await asyncio.gather(*(call(*job[:4]) for job in jobs))
 
     def _note(self, call: SourceCall, **more: str) -> list[str]:
         """Take in what a call brought, and write down that it was made."""

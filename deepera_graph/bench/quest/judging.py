@@ -36,6 +36,7 @@ class Tools:
     Attributes:
         plan: The settings.
         sources: What is searched, by name.
+        turns: How often each is asked at once, over all questions.
         writer: Rewrites the question and filters the answers.
         judges: Grade pairs, by name.
         adjudicator: Settles what they disagree on.
@@ -45,6 +46,7 @@ class Tools:
 
     plan: QuestPlan
     sources: Mapping[str, Any]
+    turns: Mapping[str, asyncio.Semaphore]
     writer: BuilderModel
     judges: Mapping[str, BuilderModel]
     adjudicator: BuilderModel

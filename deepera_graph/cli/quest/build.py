@@ -19,6 +19,7 @@ from deepera_graph.cli.quest.making import (
     PlaceOptions,
     Prefilter,
     check_model,
+    count_places,
     list_judges,
     make,
     tell_estimate,
@@ -89,6 +90,7 @@ def build(
     topics: Annotated[Path, typer.Argument(metavar="TOPICS", help="A file of topics.")],
     *,
     where: PlaceOptions,
+    literature: options.LiteratureOptions,
     chosen: FindOptions,
     panel: PanelOptions,
     chat: options.ChatOptions,
@@ -97,6 +99,7 @@ def build(
 ) -> None:
     """Build a benchmark of searches for papers from topics, by chat models."""
     check_input(topics)
+    n_sources = count_places(where, literature)
     earlier = None if chosen.manifest is None else Earlier.read(chosen.manifest)
     if earlier is None:
         check_model(where, chat)
@@ -126,7 +129,7 @@ def build(
         found = estimate_quest(
             plan,
             n_judges=len(list_judges(panel)) or 1,
-            n_sources=len(split_names("--base", where.base)),
+            n_sources=n_sources,
             n_topics=n_topics,
             n_questions=n_questions,
         )
@@ -135,6 +138,7 @@ def build(
     make(
         work,
         where=where,
+        literature=literature,
         chat=chat,
         panel=panel,
         budget=budget,

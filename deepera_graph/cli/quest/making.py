@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from deepera_graph.bench.quest.builder import QuestProgress, QuestResult
     from deepera_graph.bench.quest.estimate import QuestEstimate
     from deepera_graph.bench.quest.plan import QuestPlan
-    from deepera_graph.papers.base import PaperBase
     from deepera_graph.schema import Backend
 
 _CONTINUE = "what was answered is kept, run it again to go on"
@@ -45,12 +44,11 @@ _panel = partial(opt, panel="How pairs are judged")
 class PlaceOptions:
     """Where papers are, and where the benchmark goes."""
 
-    base: str = opt(
+    base: str | None = opt(
         "Bases of papers that are searched: files, or addresses of `deepera papers serve`.",
         "--base",
         "-b",
         metavar="FILE|URL,...",
-        needed=True,
     )
     out: Path = opt("Where the benchmark goes.", "--out", "-o", metavar="FOLDER", needed=True)
     embeddings: str | None = opt(
@@ -147,15 +145,38 @@ class Earlier:
 
 
 @contextmanager
-def open_bases(where: PlaceOptions) -> Iterator[list[PaperBase]]:
-    """Open all bases, and close them in the end."""
+def open_places(where: PlaceOptions, literature: options.LiteratureOptions) -> Iterator[list[Any]]:
+    """Open all bases and services, and close them in the end."""
+    from deepera_graph.bench.quest.outputs import WORK
+    from deepera_graph.cli.literature import open_literature
     from deepera_graph.cli.papers.base import BaseOptions, open_base
 
     with ExitStack() as block:
-        yield [
+        found: list[Any] = [
             block.enter_context(open_base(BaseOptions(base=one, embeddings=where.embeddings)))
-            for one in split_names("--base", where.base)
+            for one in list_bases(where)
         ]
+        if literature.sources is not None:
+            kept = str(where.out / WORK)
+            found += block.enter_context(open_literature(literature, kept)).sources
+        yield found
+
+
+def list_bases(where: PlaceOptions) -> tuple[str, ...]:
+    """Return the names of the bases that were given."""
+    return split_names("--base", where.base) if where.base else ()
+
+
+def count_places(where: PlaceOptions, literature: options.LiteratureOptions) -> int:
+    """Return how many bases and services there are; `SettingsError` if none, or one is wrong."""
+    from deepera_graph.cli.literature import check_literature
+    from deepera_graph.papers.sources import read_names
+
+    check_literature(literature)
+    bases = list_bases(where)
+    if not bases and literature.sources is None:
+        raise SettingsError("--base must name a base of papers, or --source services of literature")
+    return len(bases) + (len(read_names(literature.sources)) if literature.sources else 0)
 
 
 def check_model(where: PlaceOptions, chat: options.ChatOptions) -> None:
@@ -200,6 +221,7 @@ def make(
     work: Callable[..., QuestResult],
     *,
     where: PlaceOptions,
+    literature: options.LiteratureOptions,
     chat: options.ChatOptions,
     panel: PanelOptions,
     budget: options.BudgetOptions,
@@ -220,7 +242,7 @@ def make(
         say("one judge alone: nothing is settled by a second opinion; give --judge-model two names")
     at_once = chat.max_concurrency
     with (
-        open_bases(where) as bases,
+        open_places(where, literature) as sources,
         progress_bar("building", hidden=output.quiet) as bar,
     ):
 
@@ -233,7 +255,7 @@ def make(
         made = _keep_going(
             lambda: work(
                 where.out,
-                sources=bases,
+                sources=sources,
                 model=models.model,
                 judges=models.judges,
                 adjudicator=models.adjudicator,
