@@ -34,6 +34,7 @@ from deepera_graph.jobs.journal import Journal
 from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.papers.vectors import find_embeddings, name_embeddings
 from deepera_graph.schema import Backend
+from deepera_graph.settings import check_at_least
 from deepera_graph.usage import Usage
 
 CALLS_AT_ONCE = MAX_CONCURRENCY
@@ -240,12 +241,8 @@ class _Quest:
         embeddings: Any = "local",
         on_progress: Callable[[QuestProgress], None] = lambda progress: None,
     ) -> None:
-        for name, value in (
-            ("calls_at_once", calls_at_once),
-            ("questions_at_once", questions_at_once),
-        ):
-            if value < 1:
-                raise SettingsError(f"{name} must be >= 1, got {value}")
+        check_at_least("calls_at_once", calls_at_once, 1)
+        check_at_least("questions_at_once", questions_at_once, 1)
         self._out, self._plan, self._overwrite = out, plan or QuestPlan(), overwrite
         check_folder(out, overwrite=overwrite)
         self._sources = name_sources(sources)
@@ -259,6 +256,7 @@ class _Quest:
         self._adjudicator = self._writer if adjudicator is None else _open_model(adjudicator)
         self._limiter, self._meter = Limiter(calls_at_once), Meter(budget)
         self._at_once = questions_at_once
+        self._papers: dict[str, dict[str, Any]] = {}
         self._progress, self._on_progress = QuestProgress(), on_progress
 
     def run(
@@ -369,6 +367,7 @@ class _Quest:
     ) -> _Done:
         kept = journal.entries.get(question.id)
         if kept is not None and kept["question"] == question.to_dict():
+            kept["papers"] = self._share(kept["papers"])
             return _Done(question.id, kept)
         try:
             found: Outcome = await work(question, self._tools())
@@ -380,7 +379,7 @@ class _Quest:
         entry = {
             "question": question.to_dict(),
             "judgements": found.judgements,
-            "papers": found.papers,
+            "papers": self._share(found.papers),
             "record": found.record,
         }
         if found.n_failed:
@@ -388,6 +387,11 @@ class _Quest:
             return _Done(question.id, entry, failure=f"calls failed: {failed}")
         journal.put(question.id, entry)
         return _Done(question.id, entry)
+
+    def _share(self, papers: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return papers, those that other questions have, too, as the same objects in memory."""
+        known = ((self._papers.setdefault(one["id"], one), one) for one in papers)
+        return [first if first == one else one for first, one in known]
 
     def _write(
         self, written: Written, done: Sequence[_Done], made_of: Mapping[str, Any]

@@ -19,8 +19,9 @@ def test_planted_answers_are_found_and_nothing_else(build, planted):
     *judges, adjudicator = (
         Scripted(model_name=one, planted=planted, accuracy=0.95) for one in ("a", "b", "c", "d")
     )
-    result = build(topics=TOPICS, judges=judges, adjudicator=adjudicator)
-    asked = [text for four in planted.questions.values() for text, _ in four.values()]
+    result = build(topics=TOPICS[:3], judges=judges, adjudicator=adjudicator)
+    three = [planted.questions[one.name] for one in TOPICS[:3]]
+    asked = [text for four in three for text, _ in four.values()]
     wanted = {(text, id) for text in asked for id in planted.answers(text)}
     kept = read(result.folder, "queries.jsonl")
     found = {(one["query"], id) for one in kept for id in one["gold"]}
