@@ -212,9 +212,7 @@ class _Quest:
     Args:
         out: The folder.
         sources: What is searched.
-        model: The writer.
-        judges: Who grade.
-        adjudicator: Who settles.
+        model, judges, adjudicator: Who writes, who grade, who settles.
         plan: The settings.
         calls_at_once: Most calls of models in flight, >= 1.
         questions_at_once: Questions worked on at once, >= 1.
