@@ -503,8 +503,8 @@ class PlaceOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoreOptions(PlaceOptions, _CollectionOption):
-    """Where passages are."""
+class CollectionsOptions(PlaceOptions):
+    """Where collections are, and how they are searched."""
 
     embeddings: str | None = _store(
         "[b]local[/b]: those of the local judge, no key. [b]openai:MODEL[/b]. [b]bge-large-en[/b] "
@@ -555,6 +555,11 @@ class LiteratureOptions(ManneredOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class StoreOptions(CollectionsOptions, _CollectionOption):
+    """Where passages are."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class KeepOptions:
     """What is kept with a collection."""
 
@@ -576,6 +581,12 @@ class ReadOptions:
         brief="Longest passage, in words, or off. [350]",
         metavar="N|off",
         shown="350",
+    )
+    pdf_reader: Literal["pypdf", "pdfium"] = opt(
+        "Who reads PDF files: [b]pypdf[/b], or [b]pdfium[/b] (extra pdfium), which is four times "
+        "as fast, and reads some files that the other cannot.",
+        metavar="NAME",
+        default="pypdf",
     )
 
 

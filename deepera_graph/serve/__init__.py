@@ -1,0 +1,1 @@
+"""Servers for other programs: over MCP, for the models and agents of any host."""
