@@ -270,8 +270,7 @@ class _Quest:
             self._open(cache)
             made_of = self._describe()
             ran = {"plan": self._plan.to_dict(), "prompts": hash_prompts(PACKAGE), **made_of}
-            journal = Journal(self._out / outputs.WORK / outputs.JOURNAL, ran)
-            with journal.open(resume=not self._overwrite):
+            with outputs.open_journal(self._out, ran, resume=not self._overwrite) as journal:
                 written: Written = io_loop.run(write())
                 self._move(n_wanted=len(written.questions))
                 done = io_loop.run(self._work_all(written.questions, work, journal))

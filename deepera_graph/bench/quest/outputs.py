@@ -14,7 +14,8 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from deepera_graph import __version__
 from deepera_graph.bench.build.outputs import hash_file, hash_prompts, remove_earlier
 from deepera_graph.bench.quest.asking import PACKAGE
 from deepera_graph.bench.quest.plan import INTENTS, QuestPlan, QuestQuestion, Rejection
+from deepera_graph.errors import SettingsError
+from deepera_graph.jobs.journal import Journal
 from deepera_graph.usage import Usage
 
 FORMAT = 1
@@ -30,6 +33,24 @@ WORK, JOURNAL = "work", "questions.journal"
 QUESTIONS, JUDGEMENTS, PAPERS = "questions.jsonl", "judgements.jsonl", "papers.jsonl"
 QUERIES, RECORDS, REJECTED = "queries.jsonl", "records.jsonl", "rejected.jsonl"
 Entry = Mapping[str, Any]
+
+
+@contextmanager
+def open_journal(folder: Path, ran: Mapping[str, Any], *, resume: bool) -> Iterator[Journal]:
+    """Open what keeps the questions that are finished.
+
+    Raises:
+        SettingsError: It is to be resumed, and was made with other settings.
+    """
+    journal = Journal(folder / WORK / JOURNAL, ran)
+    with ExitStack() as block:
+        try:
+            block.enter_context(journal.open(resume=resume))
+        except SettingsError as error:
+            raise SettingsError(
+                f"{error}; --overwrite (overwrite=True) begins anew, with kept replies"
+            ) from error
+        yield journal
 
 
 def reject_thin(

@@ -124,7 +124,7 @@ def test_a_finished_question_is_not_worked_on_again(build, planted, base, tmp_pa
     build(sources=source, max_hops=0)
     assert Counting.asked == n_asked
     (tmp_path / "out" / "manifest.json").unlink()
-    with pytest.raises(SettingsError, match=r"cannot be continued: .*max_answers"):
+    with pytest.raises(SettingsError, match=r"cannot be continued: .*max_answers.*--overwrite"):
         build(sources=source, max_hops=0, max_answers=3)
 
 
