@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from deepera_graph.chat.parsing import sanitize_line
 from deepera_graph.citation import Citation
 from deepera_graph.errors import SettingsError
-from deepera_graph.export import write_bibtex
+from deepera_graph.export import write_bibtex, write_ris
 from deepera_graph.papers.agent.constraints import Limits
 from deepera_graph.papers.agent.state import ActionRecord, FoundBy, PaperRecord, StopReason
 from deepera_graph.papers.agent.steps import order
@@ -304,31 +304,14 @@ def _to_csv(papers: Sequence[FoundPaper]) -> str:
     return out.getvalue()
 
 
-def _to_ris(one: FoundPaper) -> str:
-    """Return a record of the RIS format, as reference managers read it."""
-    source = one.citation
-    rows = [
-        ("TY", "JOUR" if source.venue else "GEN"),
-        ("TI", source.title),
-        *(("AU", author) for author in source.authors),
-        ("PY", source.year),
-        ("JO", source.venue),
-        ("DO", source.doi),
-        ("UR", source.link),
-        ("AB", one.paper.abstract),
-        ("N1", _note(one)),
-        ("ID", one.id),
-    ]
-    lines = [f"{name}  - {' '.join(text.split())}" for name, text in rows if text]
-    return "\n".join([*lines, "ER  - "]) + "\n\n"
-
-
 _FORMS: Mapping[str, Callable[[Found, int | None], str]] = {
     "text": lambda found, k: found.to_text(k=k or _SHOWN),
     "mermaid": lambda found, k: draw_mermaid(found.question, found.actions),
     "json": Found._to_json,
     "csv": lambda found, k: _to_csv(found.papers[:k]),
-    "ris": lambda found, k: "".join(_to_ris(one) for one in found.papers[:k]),
+    "ris": lambda found, k: write_ris(
+        (one.citation, _note(one), one.paper.abstract) for one in found.papers[:k]
+    ),
     "bibtex": lambda found, k: write_bibtex(
         [(one.citation, _note(one)) for one in found.papers[:k]]
     ),
