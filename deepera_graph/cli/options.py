@@ -490,8 +490,8 @@ class PlaceOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoreOptions(PlaceOptions, _CollectionOption):
-    """Where passages are."""
+class CollectionsOptions(PlaceOptions):
+    """Where collections are, and how they are searched."""
 
     embeddings: str | None = _store(
         "[b]local[/b]: those of the local judge, no key. [b]openai:MODEL[/b]. [b]bge-large-en[/b] "
@@ -501,6 +501,11 @@ class StoreOptions(PlaceOptions, _CollectionOption):
         brief="[b]local[/b], [b]openai:MODEL[/b], [b]bge-large-en[/b] or a function of yours.",
         metavar="NAME",
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreOptions(CollectionsOptions, _CollectionOption):
+    """Where passages are."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -150,7 +150,8 @@ def _read_filter(text: Any) -> str | None:
 def _read_path(request: Any) -> tuple[str, str]:
     """Return the call and the id of a path, which is taken apart before it is decoded."""
     raw = request.scope.get("raw_path") or request.scope["path"].encode()
-    found = _PAPERS.fullmatch(raw.decode("latin-1").partition("?")[0])
+    path = raw.decode("latin-1").partition("?")[0]
+    found = _PAPERS.fullmatch(path.removeprefix(request.scope.get("root_path", "")))
     id, call = (found[1], found[2]) if found else ("", None)
     return call or "get", unquote(id, errors="replace")
 
