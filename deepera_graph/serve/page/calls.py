@@ -9,10 +9,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, get_args
 
+from langchain_core.documents import Document
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from deepera_graph.errors import InputError
 from deepera_graph.export import ExportFormat, export_result
@@ -23,7 +23,7 @@ from deepera_graph.serve.config import Limits
 from deepera_graph.serve.replies import RefusedError, reply
 from deepera_graph.text.records import LINES, REFERENCES, TABLES
 
-KINDS = (*LINES, ".json", *TABLES, *REFERENCES, ".txt", ".md")  # none unfolds to more than it is
+KINDS = (*LINES, ".json", *TABLES, *REFERENCES, ".md")  # none unfolds to more than it is
 _ODD_LETTER = re.compile(r"[^\w.\- ]")
 _MOST_LETTERS = 80  # of a file's name
 _TYPES: Mapping[ExportFormat, str] = {
@@ -48,29 +48,32 @@ class ExportRequest(BaseModel):
     )
 
 
-def call_routes(limits: Limits) -> list[Route]:
-    """Return the routes ``POST /v1/passages`` and ``POST /v1/export``."""
+class PageCalls:
+    """Answers the page."""
 
-    async def read_file(request: Request) -> Response:
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+
+    async def read_file(self, request: Request) -> Response:
+        """Return the passages of the file that is the body, and what was left out of it."""
         name, content = request.query_params.get("name", ""), await request.body()
-        return reply(await asyncio.to_thread(_read_file, name, content, limits))
+        return reply(await asyncio.to_thread(_read_file, name, content, self._limits))
 
-    async def export(request: Request) -> Response:
+    async def export(self, request: Request) -> Response:
+        """Return a result in another form; what is kept is told anew by a threshold."""
         asked = read_form(await read_plain(request), ExportRequest)
         text, type = await asyncio.to_thread(_export, asked)
         return Response(text.encode("utf-8", "replace"), media_type=type)
 
-    return [
-        Route("/v1/passages", read_file, methods=["POST"]),
-        Route("/v1/export", export, methods=["POST"]),
-    ]
-
 
 def _read_file(name: str, content: bytes, limits: Limits) -> dict[str, Any]:
     """Return the passages of a file, and what was left out of it and why."""
-    plain = _ODD_LETTER.sub("_", name)[-_MOST_LETTERS:].lstrip(". ")
+    base = name.replace("\\", "/").rpartition("/")[2]
+    plain = _ODD_LETTER.sub("_", base)[-_MOST_LETTERS:].lstrip(". ")
     if not plain.lower().endswith(KINDS):
-        raise RefusedError(422, "input", f"a file must be one of {', '.join(KINDS)}, got {name!r:.80}")
+        raise RefusedError(
+            422, "input", f"a file must be one of {', '.join(KINDS)}, got {name!r:.80}"
+        )
     skipped: list[str] = []
     with TemporaryDirectory(prefix="deepera-") as folder:
         path = Path(folder, plain)
@@ -84,16 +87,19 @@ def _read_file(name: str, content: bytes, limits: Limits) -> dict[str, Any]:
         message = f"{plain} has more than the {limits.documents} passages that a request may have"
         raise RefusedError(422, "too_many", message)
     if not found:
-        why = _without(folder, f": {skipped[0]}") if skipped else ""
-        raise RefusedError(422, "input", f"{plain} has no passage{why}")
-    passages = [
-        {"id": _without(folder, str(one.id)), "text": one.page_content, "metadata": one.metadata}
-        for one in found
-    ]
-    for one in passages:
-        if str(one["metadata"].get("source", "")).startswith(folder):
-            one["metadata"]["source"] = plain
+        why = _without(folder, skipped[0]) if skipped else f"{plain} has no passage"
+        raise RefusedError(422, "input", why)
+    passages = [_to_plain(one, folder, plain) for one in found]
     return {"passages": passages, "skipped": [_without(folder, one) for one in skipped]}
+
+
+def _to_plain(passage: Document, folder: str, name: str) -> dict[str, Any]:
+    """Return a passage as ``/v1/evidence`` takes it, without the folder that it was read in."""
+    metadata = {**passage.metadata}
+    if str(metadata.get("source", "")).startswith(folder):
+        metadata["source"] = name
+    id = _without(folder, str(passage.id))
+    return {"id": id, "text": passage.page_content, "metadata": metadata}
 
 
 def _without(folder: str, text: str) -> str:

@@ -1,13 +1,12 @@
 """The files of the page, read once, with headers that let a browser load nothing else."""
 
 import hashlib
-from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 FOLDER: Final = "/page/"
 _TYPES = {
@@ -31,25 +30,32 @@ _HEADERS = {
 }
 
 
-def page_routes() -> list[Route]:
-    """Return the routes of the page: ``/``, and its other files below ``/page/``."""
-    routes = []
-    for file in sorted(files("deepera_graph.serve.page").iterdir(), key=lambda one: one.name):
-        suffix = file.name[file.name.rfind(".") :]
-        if suffix in _TYPES:
-            path = "/" if file.name == "index.html" else FOLDER + file.name
-            give = _giving(file.read_bytes(), _TYPES[suffix])
-            routes.append(Route(path, give, methods=["GET"], include_in_schema=False))
-    return routes
+@dataclass(frozen=True, slots=True)
+class PageFile:
+    """A file of the page, and where it is served."""
 
+    path: str
+    type: str
+    content: bytes
+    tag: str
 
-def _giving(content: bytes, type: str) -> Callable[[Request], Awaitable[Response]]:
-    headers = {**_HEADERS, "ETag": f'"{hashlib.sha256(content).hexdigest()[:20]}"'}
-
-    async def give(request: Request) -> Response:
-        known = request.headers.get("if-none-match", "")
-        if headers["ETag"] in (one.strip().removeprefix("W/") for one in known.split(",")):
+    async def give(self, request: Request) -> Response:
+        """Return the file; HTTP 304 if the browser has it already."""
+        headers = {**_HEADERS, "ETag": self.tag}
+        known = request.headers.get("if-none-match", "").split(",")
+        if self.tag in (one.strip().removeprefix("W/") for one in known):
             return Response(status_code=304, headers=headers)
-        return Response(content, media_type=type, headers=headers)
+        return Response(self.content, media_type=self.type, headers=headers)
 
-    return give
+
+def read_files() -> list[PageFile]:
+    """Return the files of the page: ``/``, and the others below ``/page/``."""
+    found = []
+    for file in sorted(files("deepera_graph.serve.page").iterdir(), key=lambda one: one.name):
+        type = _TYPES.get(file.name[file.name.rfind(".") :])
+        if type is not None:
+            path = "/" if file.name == "index.html" else FOLDER + file.name
+            content = file.read_bytes()
+            tag = f'"{hashlib.sha256(content).hexdigest()[:20]}"'
+            found.append(PageFile(path, type, content, tag))
+    return found

@@ -41,7 +41,15 @@ function showLoaded(there) {
 
 async function takeFile(file, name = file.name) {
   clearTrouble();
+  complain("passages", "");
   try {
+    if (/\.txt$/i.test(name)) {
+      const text = await file.text();
+      showLoaded(false);
+      byId("passages").value = text;
+      showCount();
+      return true;
+    }
     const { passages, skipped = [] } = await readFile(file, name);
     const notes = skipped.length ? [`${count(skipped.length, "record")} left out: ${skipped[0]}${skipped.length > 1 ? " …" : ""}`] : [];
     load(passages, name, notes);
