@@ -6,7 +6,7 @@ NOT_FAST = live or slow or tinyllm or full
 # Without compiled files, reading the tests takes longer than running them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: check test size trace
+.PHONY: check test docs size trace
 
 check:  ## format, lint, types, layers and the fast tests: under a minute
 	ruff format --check .
@@ -17,6 +17,9 @@ check:  ## format, lint, types, layers and the fast tests: under a minute
 
 test:  ## the default suite
 	pytest -n auto
+
+docs:  ## the documentation as a site, in site/: a link that leads nowhere ends it
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
 
 size:  ## files, lines, lengths, imports; BESIDE=folder adds a column
 	$(PYTHON) benchmarks/house/size.py deepera_graph $(BESIDE)

@@ -8,6 +8,11 @@ from nbclient import NotebookClient
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+LONG = {"02_benchmark"}  # judges four benchmarks
+CASES = [
+    pytest.param(path, id=path.stem, marks=pytest.mark.slow if path.stem in LONG else ())
+    for path in NOTEBOOKS
+]
 
 
 def printed(notebook: nbformat.NotebookNode) -> list[str]:
@@ -19,7 +24,7 @@ def printed(notebook: nbformat.NotebookNode) -> list[str]:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", CASES)
 @pytest.mark.filterwarnings("ignore")  # of the kernel's own machinery
 def test_a_notebook_runs_and_prints_what_is_stored_in_it(path: Path) -> None:
     stored = nbformat.read(path, as_version=4)

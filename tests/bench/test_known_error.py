@@ -73,7 +73,7 @@ def measured(error, n_questions):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("error", [0, 0.1, 0.3])
+@pytest.mark.parametrize("error", [0, 0.1, pytest.param(0.3, marks=pytest.mark.slow)])
 def test_hit_rate_lies_in_the_interval_of_the_analytic_value(error):
     expected, half = analytic(error)
     n_questions = N_QUESTIONS if error else N_QUESTIONS // 5  # without errors there is no chance

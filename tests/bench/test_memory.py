@@ -9,7 +9,7 @@ from deepera_graph.bench.data.instance import write_rows
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="counts memory in Linux units"),
-    pytest.mark.full,
+    pytest.mark.slow,
 ]
 
 

@@ -18,7 +18,9 @@ pytestmark = pytest.mark.full
 TESTS = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize(("way", "n_calls"), [("sync", 3), ("sync", 6), ("async", 8)])
+@pytest.mark.parametrize(
+    ("way", "n_calls"), [("sync", 3), pytest.param("sync", 6, marks=pytest.mark.slow), ("async", 8)]
+)
 def test_a_killed_run_goes_on(way, n_calls, tmp_path):
     database = str(tmp_path / "path.sqlite")
     with ChatServer(hops.play, latency=0.05) as server:

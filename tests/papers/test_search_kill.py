@@ -32,7 +32,15 @@ def folder(tmp_path):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("way", "n_calls"), [("sync", 2), ("sync", 7), ("async", 5), ("cache", 6)])
+@pytest.mark.parametrize(
+    ("way", "n_calls"),
+    [
+        ("sync", 2),
+        pytest.param("sync", 7, marks=pytest.mark.slow),
+        pytest.param("async", 5, marks=pytest.mark.slow),
+        ("cache", 6),
+    ],
+)
 def test_a_killed_search_goes_on_and_repeats_only_what_was_in_flight(way, n_calls, folder):
     with ChatServer(play) as server:
         whole = main(server.base_url, folder, "whole")

@@ -87,7 +87,8 @@ def local_model(
     Args:
         weights: Folder of weights; those that come with the package if None.
         threads: Texts read at once, >= 1; if None, those of OMP_NUM_THREADS, else one a core.
-        keep_in, keep_mb: As for `local_backend`.
+        keep_in: As for `local_backend`.
+        keep_mb: As for `local_backend`.
 
     Raises:
         SettingsError: There are no weights, they are damaged, or a number is out of range.

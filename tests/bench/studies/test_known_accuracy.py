@@ -20,7 +20,7 @@ from deepera_graph.reranker import EvidenceReranker
 from support.scripted import Script
 
 N_PASSAGES, N_LOOK_ALIKES = 6, 2
-FEW, MANY = 40, 150  # questions: in every run of the tests, and in the full one
+FEW, MANY = 40, 150  # questions: in every run of the tests, and in the slow one
 ERROR, ERROR_ON_LOOK_ALIKES = 0.1, 0.4  # of the judge, a passage
 WRITES_RIGHT, MARKS_RIGHT = 0.8, 0.9  # of the generator with the evidence at hand, and its judge
 Z_99 = 2.576
@@ -159,8 +159,8 @@ def study(setting, n_questions, folder, fails=0.0):
     ("setting", "n_questions"),
     [
         pytest.param("ssli", FEW),
-        pytest.param("base", MANY, marks=pytest.mark.full),
-        pytest.param("ssli", MANY, marks=pytest.mark.full),
+        pytest.param("base", MANY, marks=pytest.mark.slow),
+        pytest.param("ssli", MANY, marks=pytest.mark.slow),
     ],
 )
 def test_figures_lie_in_the_interval_of_the_analytic_values(setting, n_questions, tmp_path):
@@ -173,7 +173,7 @@ def test_figures_lie_in_the_interval_of_the_analytic_values(setting, n_questions
     assert (tmp_path / "main.csv").exists()
 
 
-@pytest.mark.parametrize("n_questions", [FEW, pytest.param(MANY, marks=pytest.mark.full)])
+@pytest.mark.parametrize("n_questions", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
 def test_with_half_of_the_answers_failing_figures_are_those_of_half_as_many(n_questions, tmp_path):
     grid = study("ssli", n_questions, tmp_path / "half", fails=0.5)
     whole = study("ssli", n_questions, tmp_path / "whole")
