@@ -28,7 +28,7 @@ export function makeCard(passage, own) {
 export function decide(card, kept, why, threshold) {
   card.node.classList.toggle("is-kept", kept);
   card.decision.textContent = kept ? "kept" : why;
-  const shown = card.node.querySelector(".score");
+  const shown = card.node.querySelector("b.score");
   if (shown) shown.textContent = showScore(card.passage.score, threshold);
   card.node.style.setProperty("--line", threshold);
 }

@@ -14,6 +14,12 @@ const here = { loaded: null, columns: [], asked: null, running: null };
 const checked = () => document.querySelector("[name=from]:checked").value;
 const pasted = () => byId("passages").value.split(BLANK_LINES).map((one) => one.trim()).filter(Boolean);
 
+/** Whether a text is JSON or JSON lines; a passage may well begin with a bracket. */
+function isJson(text) {
+  const parses = (one) => { try { return typeof JSON.parse(one) === "object"; } catch { return false; } };
+  return /^\s*[[{]/.test(text) && (parses(text) || parses(text.trim().split("\n", 1)[0]));
+}
+
 function showChoice() {
   const from = checked();
   for (const one of ["text", "collection", "source"]) byId(`from-${one}`).hidden = one !== from;
@@ -93,7 +99,7 @@ function complain(name, message, focus = true) {
 
 async function run(thresholds = []) {
   if (here.running) return;
-  if (checked() === "text" && !here.loaded && /^\s*[[{]/.test(byId("passages").value)) {
+  if (checked() === "text" && !here.loaded && isJson(byId("passages").value)) {
     if (!await takeFile(new Blob([byId("passages").value]), "pasted.json")) return;
   }
   const request = readForm();
