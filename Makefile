@@ -1,12 +1,12 @@
 # Run in the environment of CONTRIBUTING.md; `make check` is what to run before a commit.
 PYTHON ?= python
 BESIDE ?=
-NOT_FAST = live or slow or tinyllm or full
+NOT_FAST = live or slow or tinyllm or browser or full
 
 # Without compiled files, reading the tests takes longer than running them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: check test docs size trace
+.PHONY: check test browser docs size trace
 
 check:  ## format, lint, types, layers and the fast tests: under a minute
 	ruff format --check .
@@ -17,6 +17,9 @@ check:  ## format, lint, types, layers and the fast tests: under a minute
 
 test:  ## the default suite
 	pytest -n auto
+
+browser:  ## pages in a real Chromium; needs the extra browser, and Chromium (CHROMIUM=path)
+	pytest -m browser
 
 docs:  ## the documentation as a site, in site/: a link that leads nowhere ends it
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import socket
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -104,17 +105,17 @@ def serve(
     """Answer over HTTP, until interrupted."""
     from deepera_graph.cli.opening import judge_kind, judgements_of, open_judge, settings_of
     from deepera_graph.packages import check_extra
+    from deepera_graph.serve.config import KEYS, ServeConfig, read_keys
     from deepera_graph.settings import Settings
 
     for package in ("fastapi", "uvicorn", "prometheus_client"):
         check_extra(package, extra="serve", what="deepera serve")
-    settings = Settings.of(settings_of(judge, kept, budget))
     of_request = _read_limits(limits, in_process=judge_kind(judge) != "llm")
-    backend = open_judge(judge)
-    from deepera_graph.serve.config import KEYS, ServeConfig, read_keys
-    from deepera_graph.serve.run import run
-
     keys = read_keys()
+    collections = _find_collections(place, server.workers)
+    settings = Settings.of(settings_of(judge, kept, budget))
+    _check_papers(server.papers)
+    backend = open_judge(judge)
     if not keys and not _is_this_machine(server.host):
         say(f"warning: whoever reaches {server.host} may ask, without a key: {KEYS} is not set")
     config = ServeConfig(
@@ -123,14 +124,30 @@ def serve(
         limits=of_request,
         keys=keys,
         judgements=partial(judgements_of, where=cache.cache),
-        collections=_find_collections(place, server.workers),
+        collections=collections,
         papers=server.papers,
         log_content=server.log_questions,
         workers=server.workers,
     )
-    if not server.quiet:
-        say(f"answering at http://{server.host}:{server.port}, described at /docs")
-    run(config, host=server.host, port=server.port, grace=limits.grace)
+    from deepera_graph.serve.run import listen, run
+
+    with listen(server.host, server.port) as listening:
+        if not server.quiet:
+            say(f"answering at http://{_describe_address(listening)}, described at /docs")
+        run(config, listening, grace=limits.grace, quiet=server.quiet)
+
+
+def _describe_address(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _check_papers(papers: str | None) -> None:
+    """Open a base, and close it again: each process opens its own."""
+    if papers is not None:
+        from deepera_graph.papers import PaperBase
+
+        PaperBase.open(papers).close()
 
 
 def _read_limits(limits: LimitOptions, *, in_process: bool) -> Limits:

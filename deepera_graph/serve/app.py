@@ -13,7 +13,7 @@
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -26,7 +26,7 @@ from starlette.types import ASGIApp, Scope
 
 from deepera_graph import __version__
 from deepera_graph.errors import DeepEraError
-from deepera_graph.serve.boundary import FOR_CLIENTS, Boundary, note_of
+from deepera_graph.serve.boundary import FOR_CLIENTS, Boundary, crashed, note_of
 from deepera_graph.serve.config import ServeConfig
 from deepera_graph.serve.describe import describe_paths
 from deepera_graph.serve.evidence import Evidence, EvidenceRequest
@@ -40,11 +40,16 @@ from deepera_graph.serve.sources import Sources
 from deepera_graph.serve.stores import OpenCollections
 
 _PAPERS = "/papers"
+_SECONDS_TO_LOAD = 5.0  # a judge that is still loading at the end is waited for as long
 _KINDS = {404: "missing", 405: "method"}
 
 
-def create_app(config: ServeConfig | None = None) -> ASGIApp:
+def create_app(config: ServeConfig | None = None, *, on_end: Callable[[], object] = int) -> ASGIApp:
     """Return the application; the judge is loaded once it is started.
+
+    Args:
+        config: What is served; the local judge if None.
+        on_end: Called when all requests have ended, as the last thing.
 
     Raises:
         SettingsError: The judge or a setting cannot be used.
@@ -63,9 +68,10 @@ def create_app(config: ServeConfig | None = None) -> ASGIApp:
         try:
             yield
         finally:
-            await loading
+            await asyncio.wait((loading,), timeout=_SECONDS_TO_LOAD)
             judging.close()
             sources.close()
+            on_end()
 
     app = FastAPI(
         title="DeepEra", version=__version__, docs_url=None, redoc_url=None, lifespan=live
@@ -188,8 +194,12 @@ def _add_errors(app: FastAPI) -> None:
         note_of(request.scope).failure = refused.kind
         return reply_error(refused, for_clients=request.url.path in FOR_CLIENTS)
 
+    async def tell_crash(request: Request, _: Exception) -> Response:  # `Boundary` logs it
+        return reply_error(crashed(note_of(request.scope)))
+
     app.add_exception_handler(DeepEraError, tell)
     app.add_exception_handler(HTTPException, tell)
+    app.add_exception_handler(Exception, tell_crash)
 
 
 def _as_refused(request: Request, error: Any) -> RefusedError:

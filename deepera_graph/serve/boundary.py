@@ -74,8 +74,7 @@ class Boundary:
             raise
         except Exception as error:  # noqa: BLE001 - the last one to hear of it
             _log_crash(note, error, with_message=self._config.log_content)
-            message = f"the server failed; its log says more under the request id {note.id}"
-            await self._refuse(RefusedError(500, "internal", message), scope, receive, tell, note)
+            await self._refuse(crashed(note), scope, receive, tell, note)
         finally:
             self._end(scope, note, perf_counter() - started)
 
@@ -116,7 +115,6 @@ class Boundary:
         self, error: RefusedError, scope: Scope, receive: Receive, send: Send, note: Note
     ) -> None:
         note.failure = error.kind
-        self._metrics.note_failure(error.kind)
         if note.status:  # a reply has begun, and cannot be taken back
             return
         note.status = error.status
@@ -129,6 +127,8 @@ class Boundary:
     def _end(self, scope: Scope, note: Note, seconds: float) -> None:
         path = self._name_path(scope)
         self._metrics.note_request(scope["method"], path, note.status, seconds)
+        if note.failure:
+            self._metrics.note_failure(note.failure)
         more = {"judge": note.judge, "passages": note.n_passages, "failure": note.failure}
         if self._config.log_content:
             more["question"] = note.question and repr(note.question)
@@ -190,6 +190,12 @@ def _log_crash(note: Note, error: Exception, *, with_message: bool) -> None:
     )
     said = f": {error}" if with_message else ""
     _logger.error("%s id=%s%s at %s", type(error).__name__, note.id, said, where)
+
+
+def crashed(note: Note) -> RefusedError:
+    """Return what a client is told of an error that nobody expected."""
+    message = f"the server failed; its log says more under the request id {note.id}"
+    return RefusedError(500, "internal", message)
 
 
 def note_of(scope: Any) -> Note:

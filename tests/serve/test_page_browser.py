@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import re
 import shutil
 from importlib.resources import files
@@ -19,10 +20,10 @@ from deepera_graph.serve.stores import Collections
 from support.page_judge import NAME, scripted_backend
 from support.serving import running
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium"),
+    pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium; CHROMIUM names one"),
 ]
 playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect

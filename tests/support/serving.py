@@ -24,6 +24,13 @@ PASSAGES = (
 @contextmanager
 def running(config: ServeConfig) -> Iterator[httpx.Client]:
     """Run a server, and yield a client of it."""
+    with running_server(config) as (client, _):
+        yield client
+
+
+@contextmanager
+def running_server(config: ServeConfig) -> Iterator[tuple[httpx.Client, uvicorn.Server]]:
+    """Run a server, and yield a client of it, and what can be told to stop."""
     listening = socket.create_server(("127.0.0.1", 0))
     app = create_app(config)
     server = uvicorn.Server(uvicorn.Config(app, lifespan="on", log_config=None, access_log=False))
@@ -33,7 +40,7 @@ def running(config: ServeConfig) -> Iterator[httpx.Client]:
     try:
         with httpx.Client(base_url=url, timeout=30, trust_env=False) as client:
             wait_until_ready(client)
-            yield client
+            yield client, server
     finally:
         server.should_exit = True
         thread.join()

@@ -175,16 +175,16 @@ function judgedRow(judge, { id, score, direction, reason }) {
 function end() {
   byId("progress").hidden = byId("cancel").hidden = true;
   byId("run").disabled = false;
+  byId("found").hidden = !here.columns.length; // of the run before
   byId("results").removeAttribute("aria-busy");
 }
 
 function cancelled() {
   const { seen } = here.progress;
-  say(`Cancelled after ${count(seen.size, "judgement")}.`);
+  say(`Cancelled after ${count(seen.size, "judgement")}.`, { shown: true });
   byId("progress").hidden = !seen.size; // what was judged stays to be read
-  byId("progress-words").textContent = `Cancelled: ${count(seen.size, "judgement")} came before`;
+  byId("progress-words").textContent = "Judged before it was cancelled";
   byId("bar").hidden = true;
-  byId("found").hidden = true;
   byId("run").focus();
 }
 
@@ -197,6 +197,7 @@ function show(request, found) {
   byId("columns").classList.toggle("two", several);
   if (!several) here.columns[0].openOrder();
   byId("asked").textContent = request.question;
+  document.title = `${request.question} – DeepEra`;
   byId("intent").textContent = describeRun(here.columns[0].result);
   byId("found").hidden = false;
   byId("link-text").hidden = true;
@@ -235,7 +236,12 @@ function afterMove() {
 
 // What is said
 
-const say = (words) => { byId("status").textContent = words; };
+/** Tell a screen reader, and everybody if nothing else on the page says it. */
+function say(words, { shown = false } = {}) {
+  byId("status").textContent = words;
+  byId("status").classList.toggle("is-shown", shown && Boolean(words));
+}
+
 const clearTrouble = () => { byId("trouble").replaceChildren(); byId("bar").hidden = false; };
 
 function tell(error, again) {
@@ -311,7 +317,8 @@ async function followLink() {
   const thresholds = [view.t, view.t2].map((one) => (one === undefined ? null : Math.min(1, Math.max(0, Number(one) || 0))));
   if (from !== "source" && [view.judge, view.with].every((one) => here.judges.get(one)?.in_process ?? !one)) return run(thresholds);
   here.thresholds = thresholds;
-  say("The link is filled in. It asks a service that may cost money: press “Find the evidence” to run it.");
+  say("The link is filled in. It asks a service that may cost money: press “Find the evidence” to run it.", { shown: true });
+  byId("welcome").hidden = true;
   byId("run").focus();
   return undefined;
 }
@@ -391,7 +398,7 @@ function listen() {
     if (file) takeFile(file);
   });
   for (const id of ["example", "example-too"]) on(id, "click", showExample);
-  on("forget", "click", () => { forgetKey(); showKey(); say("The key is forgotten."); });
+  on("forget", "click", () => { forgetKey(); showKey(); say("The key is forgotten.", { shown: true }); });
   on("link", "click", copyLink);
   addEventListener("hashchange", followLink);
 }
