@@ -116,7 +116,7 @@ class SearchOptions:
         "evidence: score, source with its DOI, quote, summary; with -v the dropped passages, too "
         "(not html). [b]bibtex[/b] and [b]ris[/b] have the sources of the evidence, [b]json[/b] "
         "everything.",
-        brief="text, markdown, html, csv, json, bibtex, ris.",
+        brief="markdown, html, csv, json, bibtex or ris.",
         metavar="FORM",
         default="text",
     )

@@ -11,7 +11,7 @@ export function makeCard(passage, own) {
   const beside = el("p", { class: "beside", hidden: true });
   const node = el("li", { class: "card", "data-id": passage.id, "data-direction": passage.direction },
     el("div", { class: "head" },
-      el("span", { class: "rank", title: "Rank" }, passage.score === null ? "–" : String(passage.rank)),
+      el("span", { class: "rank" }, el("span", { class: "unseen" }, "Rank "), passage.score === null ? "–" : String(passage.rank)),
       el("h4", {}, link(addressOf(passage), titleOf(passage)))),
     el("p", { class: "source soft small" }, sourceOf(passage)),
     facts,
@@ -120,9 +120,10 @@ export function drawOrder(left, right, [leftName, rightName]) {
   const rows = Math.max(left.length, right.length, 1);
   const lines = left.flatMap(({ id }, place) => {
     if (!at.has(id)) return [];
-    const [y, z, kept] = [place + 0.5, at.get(id) + 0.5, right[at.get(id)].kept];
+    const [y, z] = [place + 0.5, at.get(id) + 0.5];
+    const keep = Number(left[place].kept) + Number(right[at.get(id)].kept);
     const way = `M0 ${y} C50 ${y} 50 ${z} 100 ${z}`;
-    return [svg("path", { d: way, class: kept ? "is-kept" : "is-dropped", "vector-effect": "non-scaling-stroke" })];
+    return [svg("path", { d: way, class: ["is-dropped", "is-one", "is-kept"][keep], "vector-effect": "non-scaling-stroke" })];
   });
   const drawn = svg("svg", { viewBox: `0 0 100 ${rows}`, preserveAspectRatio: "none", "aria-hidden": "true" }, ...lines);
   const drawing = el("div", { class: "lines" }, drawn);

@@ -134,6 +134,7 @@ function begin(request, judges) {
   byId("results").setAttribute("aria-busy", "true");
   byId("progress-words").textContent = request.passages ? `Judging ${count(request.passages.length, "passage")}` : "Searching, then judging";
   say(byId("progress-words").textContent);
+  byId("progress").scrollIntoView({ block: "nearest" });
 }
 
 const titles = (passages) => new Map(passages.map((one, n) => {
@@ -252,6 +253,7 @@ function tell(error, again) {
   byId("trouble").replaceChildren(el("div", { class: "note bad" },
     el("p", {}, [trouble.message, trouble.hint].filter(Boolean).join(" ")), again && retry));
   if (byId("found").hidden) byId("welcome").hidden = true;
+  byId("trouble").scrollIntoView({ block: "nearest" });
   say("");
   return undefined;
 }
