@@ -1,6 +1,7 @@
 """`POST /v1/evidence`: the full result, at once and event by event."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -90,3 +91,18 @@ def test_a_request_may_choose_judge_threshold_and_what_is_done(server):
 def test_the_judges_are_listed_the_configured_one_first(server):
     judges = server.get("/v1/judges").json()["judges"]
     assert [(one["name"], one["default"]) for one in judges] == [("local", True), ("rules", False)]
+
+
+def test_requests_at_once_get_what_each_gets_alone(server):
+    """A score must not depend on who else asks."""
+    asked = [
+        {"question": QUESTION, "passages": [*PASSAGES, f"Wax kept {n} of 90 apples firm."]}
+        for n in range(8)
+    ]
+    with ThreadPoolExecutor(8) as pool:
+        told = list(pool.map(lambda one: server.post("/v1/evidence", json=one).json(), asked))
+    reranker = EvidenceReranker("local")
+    for one, given in zip(told, asked, strict=True):
+        own = json.loads(reranker.rerank(QUESTION, given["passages"]).to_json())
+        scores = [(each["id"], each["score"], each["quote"]) for each in own["passages"]]
+        assert [(each["id"], each["score"], each["quote"]) for each in one["ranking"]] == scores
