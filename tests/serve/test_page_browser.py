@@ -9,13 +9,17 @@ from importlib.resources import files
 from pathlib import Path
 from threading import Event
 
+import httpx
 import pytest
 from langchain_core.documents import Document
 
 from deepera_graph import EvidenceReranker
+from deepera_graph.export import describe_outcome
 from deepera_graph.papers import PaperBase
+from deepera_graph.result import RerankResult
 from deepera_graph.retrieval.store import open_store
 from deepera_graph.serve.config import Limits, ServeConfig
+from deepera_graph.serve.page.calls import draw_line
 from deepera_graph.serve.stores import Collections
 from support.page_judge import NAME, scripted_backend
 from support.serving import running
@@ -228,6 +232,24 @@ def test_a_passage_that_could_not_be_judged_is_told_as_failed_and_has_no_score(p
     assert "1 of 5 passages could not be judged: the model gave no number." in outcome(page)
     move(page, 0)
     assert ids(page, ".failed") == ["5"]
+
+
+BROKEN = "[broken] Nobody can read this."
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [[*TEXTS.values()], [*TEXTS.values(), BROKEN], ["[0.9] Tea.", BROKEN, BROKEN], [BROKEN]],
+)
+def test_the_outcome_is_told_in_the_words_of_the_package(page, site, texts):
+    given = {"question": QUESTION, "passages": texts}
+    told = httpx.post(f"{site}/v1/evidence", json=given, trust_env=False).json()
+    ask_and_wait(page, "\n\n".join(texts))
+    for threshold in (0.5, 0.0, 0.85, 1.0):
+        move(page, threshold)
+        result = draw_line(RerankResult.from_dict(told), threshold)
+        assert outcome(page) == describe_outcome(result)
+        assert ids(page, ".kept") == [one.id for one in result.kept]
 
 
 def test_two_judges_are_compared(page):
@@ -474,19 +496,33 @@ def test_what_the_server_refuses_is_told_in_its_words(page):
     page.said.clear()  # the browser notes the status itself
 
 
-def test_the_page_can_be_used_with_the_keyboard_alone(page):
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.className") == "skip"
-    page.focus("#question")
-    page.keyboard.type(QUESTION)
-    for _ in range(2 + 1):
+def tab_to(page, name, most=12):
+    """Press Tab until an element has the focus."""
+    for _ in range(most):
         page.keyboard.press("Tab")
-    page.focus("#passages")
-    page.keyboard.type("[0.9] Tea.")
-    page.keyboard.press("Control+Enter")
+        if page.evaluate("name => document.activeElement.matches(name)", name):
+            return
+    raise AssertionError(f"{most} tabs do not lead to {name}")
+
+
+def test_the_page_can_be_used_with_the_keyboard_alone(page):
+    tab_to(page, ".skip", most=1)
+    tab_to(page, "#question")
+    page.keyboard.type(QUESTION)
+    tab_to(page, "#passages")
+    page.keyboard.type("[0.905] Tea.")
+    tab_to(page, "#run")
+    page.keyboard.press("Enter")
     page.wait_for_selector("#found:not([hidden])")
     assert page.evaluate("document.activeElement.id") == "asked"
-    assert page.locator("#status").inner_text().startswith("scripted: Evidence: 1 of 1 passage")
+    assert page.locator("#status").inner_text() == (
+        "scripted: Evidence: 1 of 1 passage reached 0.5."
+    )
+    tab_to(page, ".slider")
+    page.keyboard.press("End")
+    assert ids(page, ".kept") == []
+    assert page.locator(".slider").get_attribute("aria-valuetext") == "1: 0 of 1 kept"
+    tab_to(page, "[data-format=json]")
 
 
 @pytest.mark.parametrize("width", [360, 800, 1400])

@@ -370,7 +370,7 @@ async function readLists() {
   here.judges = new Map(judges.map((one) => [one.name, one]));
   const named = judges.map((one) => ({ value: one.name, about: aboutOf(one) }));
   fill("judge", named);
-  fill("other", named, [el("option", { value: "" }, "no other judge")]);
+  fill("other", named, [el("option", { value: "" }, "none")]);
   fill("collection", collections.map((one) => ({ value: one.name, words: `${one.name} (${count(one.n_passages, "passage")})` })));
   fill("source", sources.map((one) => ({ value: one.name ?? one, words: one.title ?? one.name ?? one })));
   byId("choice-collection").hidden = !collections.length;

@@ -47,9 +47,14 @@ export function describe(result, parts, threshold) {
     return `${found}${sides ? ` (${sides})` : ""}. ${failures}`.trim();
   }
   const judged = parts.dropped.length;
-  if (failures && !judged) return failures;
-  const none = `No evidence: none of ${count(n, "passage")} reaches ${plain(threshold)}.`;
-  return `${none} ${failures} The nearest are shown; they are not evidence.`.replace("  ", " ");
+  const none = failures ? `${failures} ${describeOthers(judged, threshold)}`.trim()
+    : `No evidence: none of ${count(n, "passage")} reaches ${plain(threshold)}.`;
+  return none + (judged ? " The nearest are shown; they are not evidence." : "");
+}
+
+function describeOthers(n, threshold) {
+  if (!n) return "";
+  return `${n === 1 ? "The other does not reach" : `None of the other ${n} reaches`} ${plain(threshold)}.`;
 }
 
 function describeFailures(parts, n) {
@@ -57,11 +62,13 @@ function describeFailures(parts, n) {
   const broken = parts.failed.filter((one) => one.status !== "skipped_budget");
   const said = [];
   if (broken.length) {
-    const what = broken.length === n ? "Nothing could be judged"
-      : `${broken.length} of ${count(n, "passage")} could not be judged`;
+    const what = broken.length === n ? "Nothing could be judged" : `${broken.length} of ${count(n, "passage")} could not be judged`;
     said.push(`${what}: ${mainReason(broken)}.`);
   }
-  if (undone.length) said.push(`The budget stopped the run with ${undone.length} of ${count(n, "passage")} not judged.`);
+  if (undone.length) {
+    const what = undone.length === n ? "nothing judged" : `${undone.length} of ${count(n, "passage")} not judged`;
+    said.push(`The budget stopped the run with ${what} (${mainReason(undone)}).`);
+  }
   return said.join(" ");
 }
 
@@ -69,7 +76,7 @@ function mainReason(passages) {
   const counts = new Map();
   for (const { reason } of passages) counts.set(reason, (counts.get(reason) ?? 0) + 1);
   const [reason] = [...counts].reduce((best, one) => (one[1] > best[1] ? one : best));
-  return reason.trim().replace(/\.$/, "") || "no reason was given";
+  return reason.trim().replace(/\s+/g, " ").replace(/\.+$/, "") || "no reason was given";
 }
 
 export function describeDirections(passages) {
