@@ -3,7 +3,7 @@
 const KEY = "deepera-key"; // of this tab; gone when it is closed
 
 export const hasKey = () => Boolean(sessionStorage.getItem(KEY));
-export const useKey = (key) => sessionStorage.setItem(KEY, key);
+export const useKey = (key) => sessionStorage.setItem(KEY, key.trim().replace(/[^\x21-\x7e]/g, "?")); // as headers may be
 export const forgetKey = () => sessionStorage.removeItem(KEY);
 
 /** Something that did not work, said for people. */

@@ -132,7 +132,7 @@ export function drawOrder(left, right, [leftName, rightName]) {
 }
 
 function ranked(items, name) {
-  return el("div", {}, el("h5", {}, name), el("ol", { "aria-label": name },
+  return el("div", {}, el("p", { class: "name", "aria-hidden": "true" }, name), el("ol", { "aria-label": name },
     items.map(({ label, note, kept }) => el("li", { class: kept ? "is-kept" : "is-dropped", title: `${label}: ${note}` },
       el("span", { class: "label" }, label), el("span", { class: "unseen" }, `, ${note}`)))));
 }

@@ -36,6 +36,8 @@ export class Column {
     const slider = this.#find(".slider");
     slider.id = `threshold-${(made += 1)}`;
     this.#find(".threshold-label").htmlFor = slider.id;
+    this.#find(".threshold-label").append(el("span", { class: "unseen" }, ` of ${this.judge}`));
+    this.#find(".exact").setAttribute("aria-label", `Threshold of ${this.judge} as a number`);
     this.#find(".reset").textContent = `Back to ${plain(result.threshold)}`;
     this.dots = new Map(result.ranking.filter(({ score }) => score !== null).map((one) => [one.id, dot(one)]));
     const own = el("b");

@@ -2,14 +2,14 @@
 
 export const byId = (id) => document.getElementById(id);
 
-/** An element with attributes and children; null and false are left out. */
+/** An element with attributes and children; what is null, false or empty is left out. */
 export function el(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     made.setAttribute(name, value === true ? "" : String(value));
   }
-  made.append(...children.flat().filter((one) => one !== null && one !== undefined && one !== ""));
+  made.append(...children.flat().filter((one) => one || one === 0));
   return made;
 }
 

@@ -25,6 +25,7 @@ export async function readView(fragment) {
   if (!fields.has("q")) return null;
   const view = Object.fromEntries(fields);
   if (fields.has("p")) view.passages = JSON.parse(await unpack(fields.get("p")));
+  if (fields.has("p") && !Array.isArray(view.passages)) throw new Error("The link holds no passages.");
   return view;
 }
 

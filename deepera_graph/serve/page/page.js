@@ -246,7 +246,7 @@ function say(words, { shown = false } = {}) {
 const clearTrouble = () => { byId("trouble").replaceChildren(); byId("bar").hidden = false; };
 
 function tell(error, again) {
-  if (error.status === 401) return askKey(error, again);
+  if (error.status === 401) return askKey(again);
   const trouble = error instanceof Trouble ? error : new Trouble(`Something on this page failed: ${error.message}`);
   const retry = el("button", { type: "button" }, "Try again");
   retry.addEventListener("click", () => { clearTrouble(); again(); });
@@ -258,9 +258,9 @@ function tell(error, again) {
   return undefined;
 }
 
-function askKey(error, again) {
+function askKey(again) {
   const dialog = byId("ask-key");
-  byId("ask-key-why").textContent = hasKey() ? `The key of this tab was refused. ${error.message}` : error.message;
+  byId("ask-key-why").textContent = hasKey() ? "The key of this tab was refused: this server does not know it." : "Whoever runs it gives them out.";
   byId("key").value = "";
   dialog.addEventListener("close", () => {
     if (dialog.returnValue !== "use" || !byId("key").value) return;
@@ -316,7 +316,7 @@ async function followLink() {
   showChoice();
   const gone = missing.filter(Boolean);
   if (gone.length) return tell(new Trouble(`This server does not have what the link names: ${gone.join(", ")}.`));
-  const thresholds = [view.t, view.t2].map((one) => (one === undefined ? null : Math.min(1, Math.max(0, Number(one) || 0))));
+  const thresholds = [view.t, view.t2].map((one) => (Number(one) >= 0 && Number(one) <= 1 ? Number(one) : null));
   if (from !== "source" && [view.judge, view.with].every((one) => here.judges.get(one)?.in_process ?? !one)) return run(thresholds);
   here.thresholds = thresholds;
   say("The link is filled in. It asks a service that may cost money: press “Find the evidence” to run it.", { shown: true });
@@ -378,6 +378,22 @@ async function readLists() {
   byId("choices").hidden = !collections.length && !sources.length;
 }
 
+/** A file may be dropped anywhere: the browser would else leave the page and show it. */
+function listenToDrops() {
+  const mark = (over) => byId("from-text").classList.toggle("over", over);
+  document.addEventListener("dragover", (event) => { event.preventDefault(); mark(true); });
+  document.addEventListener("dragleave", (event) => { if (!event.relatedTarget) mark(false); });
+  document.addEventListener("drop", (event) => {
+    event.preventDefault();
+    mark(false);
+    const [file] = event.dataTransfer.files;
+    if (!file) return;
+    document.querySelector("[name=from][value=text]").checked = true;
+    showChoice();
+    takeFile(file);
+  });
+}
+
 function listen() {
   const on = (id, event, then) => byId(id).addEventListener(event, then);
   on("form", "submit", (event) => { event.preventDefault(); const { thresholds } = here; here.thresholds = null; run(thresholds ?? []); });
@@ -391,14 +407,7 @@ function listen() {
   on("judge", "change", showAbout);
   on("unload", "click", () => { showLoaded(false); byId("passages").focus(); });
   on("file", "change", async () => { const [file] = byId("file").files; if (file) await takeFile(file); byId("file").value = ""; });
-  on("from-text", "dragover", (event) => { event.preventDefault(); byId("from-text").classList.add("over"); });
-  on("from-text", "dragleave", () => byId("from-text").classList.remove("over"));
-  on("from-text", "drop", (event) => {
-    event.preventDefault();
-    byId("from-text").classList.remove("over");
-    const [file] = event.dataTransfer.files;
-    if (file) takeFile(file);
-  });
+  listenToDrops();
   for (const id of ["example", "example-too"]) on(id, "click", showExample);
   on("forget", "click", () => { forgetKey(); showKey(); say("The key is forgotten.", { shown: true }); });
   on("link", "click", copyLink);
