@@ -257,12 +257,12 @@ def test_two_judges_are_compared(page):
     page.wait_for_selector("#columns.two")
     assert page.locator(".judge-name").all_inner_texts() == [NAME, "rules"]
     said = "The judges agree on 1 of 4 passages: both keep 0, both drop 1. Only scripted keeps 3."
-    assert page.locator("#agreement p").inner_text() == said
+    assert page.locator("#agreement > p").inner_text() == said
     first = page.locator(".column").first.locator(".card").first
     assert re.search(r"disagree: rules drops it \(.*rank.*0\.\d\d\)", first.inner_text())
     move(page, 0, n=1)
     said = "The judges agree on 3 of 4 passages: both keep 3, both drop 0. Only rules keeps 1."
-    assert said in page.locator("#agreement p").inner_text()
+    assert said in page.locator("#agreement > p").inner_text()
     assert "agree: rules keeps it, too" in first.inner_text()
     assert page.locator("#agreement .lines path").count() == 4
 
@@ -564,7 +564,7 @@ def test_axe_finds_no_fault(open_page, guarded, site, gate, scheme):
     page.click("#run")
     assert find_faults(page) == []
     page.evaluate("document.querySelector('label[for=question]').remove()")
-    assert [one[0] for one in find_faults(page)] == ["label"]  # it does look
+    assert "label" in {one[0] for one in find_faults(page)}  # it does look
 
 
 def find_faults(page):
