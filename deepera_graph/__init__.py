@@ -62,6 +62,13 @@ if TYPE_CHECKING:
     from deepera_graph.papers.results import Neighbours as Neighbours
     from deepera_graph.papers.results import TitleMatch as TitleMatch
     from deepera_graph.papers.scope import Scope as Scope
+    from deepera_graph.papers.sources import Literature as Literature
+    from deepera_graph.papers.sources import LiteratureAnswer as LiteratureAnswer
+    from deepera_graph.papers.sources import PaperSource as PaperSource
+    from deepera_graph.papers.sources import SourceAnswer as SourceAnswer
+    from deepera_graph.papers.sources import SourceQuery as SourceQuery
+    from deepera_graph.papers.sources import live_base as live_base
+    from deepera_graph.papers.sources import open_sources as open_sources
     from deepera_graph.passages import Passage as Passage
     from deepera_graph.pipeline.graph import build_graph as build_graph
     from deepera_graph.prompts import Domain as Domain
@@ -101,6 +108,7 @@ if TYPE_CHECKING:
     from langchain_deepera import DeepEraRetriever as DeepEraRetriever
     from langchain_deepera import EvidenceCrossEncoder as EvidenceCrossEncoder
     from langchain_deepera import EvidenceEmbeddings as EvidenceEmbeddings
+    from langchain_deepera import LiteratureRetriever as LiteratureRetriever
     from langchain_deepera import PaperRetriever as PaperRetriever
     from langchain_deepera import ScorerCompressor as ScorerCompressor
     from langchain_deepera import create_evidence_tool as create_evidence_tool
@@ -140,6 +148,9 @@ _NAMES = {
     "papers.paper": "Paper",
     "papers.results": "Hit Hits Neighbours TitleMatch",
     "papers.scope": "Scope",
+    "papers.sources": (
+        "Literature LiteratureAnswer PaperSource SourceAnswer SourceQuery live_base open_sources"
+    ),
     "passages": "Passage",
     "pipeline.graph": "build_graph",
     "prompts": "Domain",
@@ -160,6 +171,7 @@ _OF_LANGCHAIN = (
     "DeepEraRetriever",
     "EvidenceCrossEncoder",
     "EvidenceEmbeddings",
+    "LiteratureRetriever",
     "PaperRetriever",
     "ScorerCompressor",
     "create_evidence_tool",

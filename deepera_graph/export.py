@@ -94,6 +94,8 @@ def describe_result(result: RerankResult, *, whole: bool = False) -> dict[str, A
         plain["left_out"] = [_describe_passage(one) for one in result.left_out]
     if result.warnings:
         plain["warnings"] = list(result.warnings)
+    if result.sources:
+        plain["sources"] = list(result.sources)
     return plain
 
 

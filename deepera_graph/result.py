@@ -250,6 +250,8 @@ class RerankResult:
         manifest: Backend, settings, prompt hash and versions.
         warnings: Why the scores may mean little, each a sentence for people; e.g. that the judge
             cannot read the language of the question.
+        sources: How it went with each service of literature that the passages are from, as
+            `deepera_graph.papers.sources.base.SourceAnswer.describe` has it; empty for others.
     """
 
     question: str
@@ -264,6 +266,7 @@ class RerankResult:
     manifest: Mapping[str, Any]
     left_out: tuple[RankedPassage, ...] = ()
     warnings: tuple[str, ...] = ()
+    sources: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def all_passages(self) -> tuple[RankedPassage, ...]:
@@ -348,6 +351,8 @@ class RerankResult:
         plain["usage"] = {stage: used.record() for stage, used in self.usage.items()}
         plain["seconds"] = dict(self.seconds)
         plain["manifest"] = dict(self.manifest)
+        if not self.sources:
+            del plain["sources"]
         return {"format": FORMAT, **_to_plain(plain)}
 
     def to_json(self) -> str:
@@ -368,6 +373,7 @@ class RerankResult:
         for name in ("passages", "left_out"):
             values[name] = tuple(map(RankedPassage.from_dict, values.get(name, ())))
         values["warnings"] = tuple(plain.get("warnings", ()))
+        values["sources"] = tuple(plain.get("sources", ()))
         values["intent"] = _read_intent(plain["intent"])
         values["outcome"] = read_outcome(plain["outcome"])
         stages = plain["usage"].get("stages", plain["usage"])

@@ -26,7 +26,8 @@ from deepera_graph.errors import BudgetError, DeepEraError, RoleError, SettingsE
 from deepera_graph.pipeline.state import Update, append
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult, describe_failures
-from deepera_graph.retrieval.search import DENSE_WEIGHT, FUSIONS, Fusion, fuse
+from deepera_graph.retrieval.fusion import fuse
+from deepera_graph.retrieval.search import DENSE_WEIGHT, FUSIONS, Fusion
 from deepera_graph.retrieval.searchable import as_search, named_errors
 from deepera_graph.retrieval.word_index import name_passage
 from deepera_graph.schema import Window

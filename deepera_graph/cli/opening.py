@@ -441,7 +441,7 @@ class Source:
         self.skipped: list[Skipped] = []
         self.passages = read_passages(
             path,
-            max_words=_read_max_words(reading.max_words),
+            max_words=read_max_words(reading.max_words),
             on_skip=self._note,
             on_read=self._note_bytes,
         )
@@ -530,7 +530,8 @@ class Source:
             self._kinds.setdefault(kind, SkippedKind()).add(skipped)
 
 
-def _read_max_words(text: str | None) -> int | None:
+def read_max_words(text: str | None) -> int | None:
+    """Return the most words of a passage; None if texts are not to be cut."""
     from deepera_graph.retrieval.sources import MAX_WORDS
 
     if text is None:

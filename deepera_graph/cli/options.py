@@ -503,6 +503,44 @@ class CollectionsOptions(PlaceOptions):
     )
 
 
+_live = partial(opt, panel="Literature")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManneredOptions:
+    """How services of literature are asked."""
+
+    contact: str | None = _live(
+        "Your address of mail, which services may write to if something goes wrong; they are sent "
+        "it with every request.",
+        metavar="MAIL",
+        shown="none is sent",
+        config=True,
+    )
+    source_seconds: float | None = _live(
+        "Longest time for all services together, with their waits; one that asks to wait for "
+        "longer is left out, and said to be.",
+        metavar="S",
+        least=0.1,
+        shown="20",
+        config=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiteratureOptions(ManneredOptions):
+    """Which services of literature are asked."""
+
+    sources: str | None = _live(
+        "Search the world's literature: [b]pubmed[/b], [b]europe_pmc[/b], [b]openalex[/b], "
+        "[b]arxiv[/b], [b]semantic_scholar[/b], several with commas between them, or [b]all[/b]. "
+        "Keys are read from NCBI_API_KEY, OPENALEX_API_KEY and S2_API_KEY, and never shown.",
+        "--source",
+        brief="pubmed, openalex, arxiv, ... or all.",
+        metavar="NAME,NAME",
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class StoreOptions(CollectionsOptions, _CollectionOption):
     """Where passages are."""

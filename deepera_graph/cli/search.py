@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from deepera_graph.cli.opening import Source
     from deepera_graph.multihop.graph import NeighbourGraph
     from deepera_graph.multihop.retriever import AdaptiveRetriever
+    from deepera_graph.papers.scope import Scope
     from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.result import RerankResult
     from deepera_graph.retrieval.store import PassageStore
@@ -47,7 +48,8 @@ DAILY = {
         "as_json", "quiet",
     ),
     "ask": (
-        "collection", "path", "retrieve", "adaptive", "multihop", "where", "answer", "preset",
+        "sources", "collection", "retrieve", "adaptive", "multihop", "where", "answer",
+        "preset",
         "backend", "model", "base_url", "threshold", "top_n", "format", "verbose", "as_json",
         "quiet",
     ),
@@ -55,6 +57,7 @@ DAILY = {
 _BATCH_OF_EMBEDDINGS = 32
 _CONDITION = re.compile(r"\s*([^=<>]*[^=<>\s])\s*(=|>=|<=|>|<)\s*(.*)", re.DOTALL)
 _BOUNDS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
+_ONE_PLACE = "a SOURCE, --collection or --source"
 _store = partial(opt, panel="Store")
 
 
@@ -90,7 +93,9 @@ class NewStoreOptions(options.StoreOptions):
 class SearchOptions:
     """What is searched for."""
 
-    retrieve: int = _store("Candidates retrieved.", metavar="K", default=30, least=1)
+    retrieve: int = _store(
+        "Candidates retrieved.", "--retrieve", "-k", metavar="K", default=30, least=1
+    )
     adaptive: bool = _store(
         "Also look at the neighbours of passages that are close to the question, and at theirs: "
         "for questions whose evidence no single search brings together. Needs a collection with "
@@ -235,6 +240,7 @@ def ask(
         typer.Argument(metavar="SOURCE", help="A file or folder, instead of --collection."),
     ] = None,
     *,
+    literature: options.LiteratureOptions,
     store: options.StoreOptions,
     search: SearchOptions,
     keep: options.KeepOptions,
@@ -246,13 +252,15 @@ def ask(
     hops: HopOptions,
     output: options.ShowOptions,
 ) -> None:
-    """Find the evidence for a question in a collection, a file or a folder."""
+    """Find the evidence for a question in a collection, files or the literature."""
+    from deepera_graph.cli.literature import check_literature, search_literature
     from deepera_graph.cli.opening import (
         Source,
         find_collection_folder,
         judgements_of,
         keep_with,
         open_judge,
+        read_max_words,
         settings_of,
     )
     from deepera_graph.settings import Settings
@@ -266,7 +274,9 @@ def ask(
         raise SettingsError("--explore goes with --adaptive")
     if source is not None and Path(question).is_file() and not Path(source).exists():
         raise InputError(f"the QUESTION comes first, then the SOURCE: {question!r} is a file")
-    _check_one_place(question, source, store)
+    check_literature(literature)
+    _check_one_place(question, source, store, literature)
+    scope = _read_scope(literature, search, hops, conditions)
     read = None if source is None else Source(source, reading, verbose=output.verbose)
     if hops.multihop:
         raise typer.Exit(
@@ -296,9 +306,24 @@ def ask(
 
     with judgements_of(backend, cache.cache) as judgements:
         reranker = EvidenceReranker(backend, cache=judgements, **settings.to_dict())
-        candidates = _search(question, read, store, search, conditions, quiet=output.quiet)
+        found = None
+        if scope is not None:
+            found = search_literature(
+                literature,
+                question,
+                k=search.retrieve,
+                scope=scope,
+                cache=cache.cache,
+                quiet=output.quiet,
+            )
+            candidates = found.to_documents(max_words=read_max_words(reading.max_words))
+        else:
+            candidates = _search(question, read, store, search, conditions, quiet=output.quiet)
         result = _rerank(reranker, question, candidates, quiet=output.quiet)
-    failed = _tell_failures(result)
+        result = result if found is None else found.added_to(result)
+    failed = _tell_failures(result) or (
+        OK if found is None or not found.incomplete else SOME_FAILED
+    )
     form = "json" if output.as_json else search.format
     if form == "text":
         show_result(text_console(), result, verbose=output.verbose, quiet=output.quiet)
@@ -345,17 +370,41 @@ def _read_value(text: str) -> Any:
         return text
 
 
-def _check_one_place(question: str, source: str | None, store: options.StoreOptions) -> None:
+def _check_one_place(
+    question: str,
+    source: str | None,
+    store: options.StoreOptions,
+    literature: options.LiteratureOptions,
+) -> None:
     are_words = source is not None and f"{question}{source}".isalpha()
     unquoted = are_words and not Path(source or "").exists()
     hint = f'; put the question in quotes: deepera ask "{question} {source} ..."'
-    if (source is None) == (store.collection is None):
-        given = "both were given" if source is not None else "neither was given"
-        raise SettingsError(f"give a SOURCE or --collection: {given}{hint if unquoted else ''}")
+    named = {"a SOURCE": source, "--collection": store.collection, "--source": literature.sources}
+    given = [name for name, one in named.items() if one is not None]
+    if len(given) != 1:
+        told = f"{' and '.join(given)} were given" if given else "none was given"
+        raise SettingsError(f"give {_ONE_PLACE}: {told}{hint if unquoted else ''}")
     if unquoted:
         raise SettingsError(f"there is no file or folder {source!r}{hint}")
-    if source is not None and (store.path or store.qdrant_url):
-        raise SettingsError("--path and --qdrant-url go with --collection; a SOURCE is in memory")
+    if store.collection is None and (store.path or store.qdrant_url):
+        raise SettingsError("--path and --qdrant-url go with --collection; others are in memory")
+
+
+def _read_scope(
+    literature: options.LiteratureOptions,
+    search: SearchOptions,
+    hops: HopOptions,
+    conditions: dict[str, Any],
+) -> Scope | None:
+    """Return the limits within which the literature is searched; None if it is not."""
+    if literature.sources is None:
+        return None
+    from deepera_graph.cli.literature import read_scope
+
+    for option, value in (("--adaptive", search.adaptive), ("--multihop", hops.multihop)):
+        if value:
+            raise SettingsError(f"{option} goes with a SOURCE or --collection, not with --source")
+    return read_scope(conditions)
 
 
 def _search(

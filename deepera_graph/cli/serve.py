@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 DAILY = {
     "serve": (
-        "host", "port", "workers", "papers", "path", "qdrant_url", "backend", "model", "base_url",
-        "threshold", "top_n", "timeout", "log_questions", "quiet",
+        "host", "port", "workers", "papers", "sources", "path", "qdrant_url", "backend", "model",
+        "base_url", "threshold", "top_n", "timeout", "log_questions", "quiet",
     )
 }  # fmt: skip
 _MEGABYTE = 2**20
@@ -97,12 +97,14 @@ def serve(
     server: ServerOptions,
     limits: LimitOptions,
     place: options.CollectionsOptions,
+    literature: options.LiteratureOptions,
     judge: options.JudgeOptions,
     cache: options.CacheOptions,
     budget: options.BudgetOptions,
     kept: options.FilterOptions,
 ) -> None:
     """Answer over HTTP, until interrupted."""
+    from deepera_graph.cli.literature import check_literature, open_literature
     from deepera_graph.cli.opening import judge_kind, judgements_of, open_judge, settings_of
     from deepera_graph.packages import check_extra
     from deepera_graph.serve.config import KEYS, ServeConfig, read_keys
@@ -115,6 +117,7 @@ def serve(
     collections = _find_collections(place, server.workers)
     settings = Settings.of(settings_of(judge, kept, budget))
     _check_papers(server.papers)
+    check_literature(literature)
     backend = open_judge(judge)
     if not keys and not _is_this_machine(server.host):
         say(f"warning: whoever reaches {server.host} may ask, without a key: {KEYS} is not set")
@@ -125,6 +128,9 @@ def serve(
         keys=keys,
         judgements=partial(judgements_of, where=cache.cache),
         collections=collections,
+        literature=partial(open_literature, literature, cache.cache)
+        if literature.sources
+        else None,
         papers=server.papers,
         log_content=server.log_questions,
         workers=server.workers,

@@ -13,9 +13,9 @@
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
@@ -39,6 +39,9 @@ from deepera_graph.serve.rerank import Rankings, RerankRequest
 from deepera_graph.serve.sources import Sources
 from deepera_graph.serve.stores import OpenCollections
 
+if TYPE_CHECKING:
+    from deepera_graph.papers.base import PaperBase
+
 _PAPERS = "/papers"
 _SECONDS_TO_LOAD = 5.0  # a judge that is still loading at the end is waited for as long
 _KINDS = {404: "missing", 405: "method"}
@@ -60,7 +63,7 @@ def create_app(config: ServeConfig | None = None, *, on_end: Callable[[], object
     judging = Judging(config, metrics)
     papers = _open_papers(config)
     collections = None if config.collections is None else OpenCollections(config.collections)
-    sources = Sources(collections, papers)
+    sources = Sources(collections, papers, config.literature)
 
     @asynccontextmanager
     async def live(_: FastAPI) -> AsyncIterator[None]:
@@ -81,14 +84,11 @@ def create_app(config: ServeConfig | None = None, *, on_end: Callable[[], object
     _add_rerank(app, judging, config)
     _add_state(app, judging, metrics)
     _add_page(app, config)
-    if papers is not None:
-        from deepera_graph.papers.rest import create_app as create_papers  # noqa: PLC0415 - seldom
-
-        app.mount(_PAPERS, create_papers(papers))
+    _add_docs(app, _mount_papers(app, papers))
     return Boundary(app, config=config, metrics=metrics, name_path=_name_path)
 
 
-def _open_papers(config: ServeConfig) -> Any:
+def _open_papers(config: ServeConfig) -> "PaperBase | None":
     if config.papers is None:
         return None
     from deepera_graph.papers import PaperBase  # noqa: PLC0415 - only where there is one
@@ -152,11 +152,31 @@ def _add_state(app: FastAPI, judging: Judging, metrics: Metrics) -> None:
     async def show() -> Response:
         return metrics.show()
 
-    async def docs() -> Response:
-        return HTMLResponse(describe_paths(app.openapi()))
-
     _add(app, "GET", "/health", health, "Whether the judge is loaded: 200, else 503.")
     _add(app, "GET", "/metrics", show, "Counters for Prometheus.")
+
+
+def _mount_papers(app: FastAPI, papers: "PaperBase | None") -> Mapping[str, FastAPI]:
+    """Serve a base of papers below its path; return what is below which path."""
+    if papers is None:
+        return {}
+    from deepera_graph.papers.rest import create_app as create_papers  # noqa: PLC0415 - seldom
+
+    below = create_papers(papers, with_docs=False)
+    app.mount(_PAPERS, below)
+    return {_PAPERS: below}
+
+
+def _add_docs(app: FastAPI, mounted: Mapping[str, FastAPI]) -> None:
+    async def docs() -> Response:
+        schema = app.openapi()
+        more = {
+            f"{path}{below}": how
+            for path, other in mounted.items()
+            for below, how in other.openapi()["paths"].items()
+        }
+        return HTMLResponse(describe_paths({**schema, "paths": {**schema["paths"], **more}}))
+
     app.add_api_route("/docs", docs, include_in_schema=False)
 
 

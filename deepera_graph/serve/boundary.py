@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import re
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from time import perf_counter
 from traceback import extract_tb
@@ -34,9 +34,11 @@ class Note:
     """What is known of a request, for the log; nothing of what it says."""
 
     id: str
+    seconds: float  # that it may take
+    ends: float  # when they are over, by the clock of the loop
     judge: str = ""
     n_passages: int | None = None
-    question: str = ""  # stays empty unless content may be logged
+    question: str = ""  # is logged only if that is asked for
     status: int = 0
     failure: str = ""
 
@@ -61,7 +63,9 @@ class Boundary:
             await self._app(scope, receive, send)
             return
         started, headers = perf_counter(), Headers(scope=scope)
-        note = Note(_find_id(headers))
+        seconds = self._config.limits.seconds
+        ends = asyncio.get_running_loop().time() + seconds
+        note = Note(_find_id(headers), seconds, ends)
         scope.setdefault("state", {})["note"] = note
         tell = _telling(send, note)
         try:
@@ -80,7 +84,7 @@ class Boundary:
 
     async def _answer(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         self._check_key(scope, headers)
-        body = await self._read_body(headers, receive)
+        body = await self._read_body(headers, receive, note_of(scope))
         await self._app(scope, _replaying(body, receive), send)
 
     def _check_key(self, scope: Scope, headers: Headers) -> None:
@@ -93,7 +97,7 @@ class Boundary:
             what = "the key is not known" if given else "a key is needed"
             raise RefusedError(401, "unauthorized", f"{what}: Authorization: Bearer KEY")
 
-    async def _read_body(self, headers: Headers, receive: Receive) -> bytes:
+    async def _read_body(self, headers: Headers, receive: Receive, note: Note) -> bytes:
         """Read all of a body, and refuse one that is too large or takes too long."""
         limits = self._config.limits
         declared = headers.get("content-length", "")
@@ -102,10 +106,10 @@ class Boundary:
         if is_large and "100-continue" in headers.get("expect", "").lower():
             raise too_large
         try:
-            async with asyncio.timeout(limits.seconds):
+            async with asyncio.timeout_at(note.ends):
                 body = await _gather(receive, limits.body_bytes)
         except TimeoutError:
-            message = f"the body took longer than {limits.seconds:g} seconds"
+            message = f"the body took longer than {note.seconds:g} seconds"
             raise RefusedError(408, "timeout", message) from None
         if body is None:
             raise too_large
@@ -196,6 +200,17 @@ def crashed(note: Note) -> RefusedError:
     """Return what a client is told of an error that nobody expected."""
     message = f"the server failed; its log says more under the request id {note.id}"
     return RefusedError(500, "internal", message)
+
+
+@asynccontextmanager
+async def in_time(note: Note) -> AsyncIterator[None]:
+    """Give up the block with HTTP 504 when the time of a request is over."""
+    try:
+        async with asyncio.timeout_at(note.ends):
+            yield
+    except TimeoutError:
+        message = f"the request took longer than {note.seconds:g} seconds"
+        raise RefusedError(504, "timeout", message) from None
 
 
 def note_of(scope: Any) -> Note:

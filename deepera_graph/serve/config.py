@@ -11,6 +11,7 @@ from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
     from deepera_graph.cache.store import JudgementCache
+    from deepera_graph.papers.sources import Literature
     from deepera_graph.schema import Backend
     from deepera_graph.serve.stores import Collections
 
@@ -61,6 +62,7 @@ class ServeConfig:
         keys: Who has one of them may ask; nobody is asked for one if there is none.
         judgements: Opens the cache for a backend; None if there is none.
         collections: What can be searched.
+        literature: Opens the services of literature that may be asked; None if none may.
         papers: Folder or file of a base of papers, served below ``/papers``; None without.
         log_content: Whether questions may be logged.
         workers: Processes that share the address, >= 1.
@@ -72,6 +74,7 @@ class ServeConfig:
     keys: tuple[str, ...] = field(default=(), repr=False)
     judgements: "Callable[[Backend], AbstractContextManager[JudgementCache | None]] | None" = None
     collections: "Collections | None" = None
+    literature: "Callable[[], AbstractContextManager[Literature]] | None" = None
     papers: str | None = None
     log_content: bool = False
     workers: int = 1

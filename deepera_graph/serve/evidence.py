@@ -15,11 +15,11 @@ from deepera_graph.pipeline.call import Event
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.serve.asking import check_size, read_form, read_plain, unless_gone
-from deepera_graph.serve.boundary import note_of
+from deepera_graph.serve.boundary import Note, in_time, note_of
 from deepera_graph.serve.config import Limits
 from deepera_graph.serve.judging import Judging
 from deepera_graph.serve.replies import RefusedError, as_refused, describe, reply, to_json
-from deepera_graph.serve.sources import Sources
+from deepera_graph.serve.sources import Found, Sources
 
 EVENTS = "text/event-stream"
 _PING = b": still at work\n\n"
@@ -37,10 +37,14 @@ class EvidenceRequest(BaseModel):
         None, description="Texts, or objects: id, text, title, metadata, score."
     )
     collection: str | None = Field(None, description="Instead: a collection of /v1/collections.")
-    source: str | None = Field(None, description="Instead: a source of /v1/sources.")
+    source: str | None = Field(
+        None, description="Instead: sources of /v1/sources with commas between them, or all."
+    )
     k: int = Field(30, ge=1, description="Most passages that are searched for.")
     where: dict[str, Any] | None = Field(
-        None, description='Conditions on the metadata of a collection: {"year": {"gte": 2015}}.'
+        None,
+        description='Of a collection, conditions on metadata: {"year": {"gte": 2015}}. Of sources, '
+        'limits: {"year_from": 2015}.',
     )
     judge: str | None = Field(None, description="A judge of /v1/judges.")
     threshold: StrictFloat | StrictInt | None = Field(
@@ -74,63 +78,63 @@ class Evidence:
         reranker = await asyncio.to_thread(self._judging.reranker, judge, **asked.settings())
         note = note_of(request)
         note.judge, note.question = judge, asked.question
-        passages = await self._find_passages(asked)
-        note.n_passages = len(passages)
-        job = (judge, reranker, asked.question, passages)
+        found = await unless_gone(request, self._find(asked, note))
+        note.n_passages = len(found.passages)
         if EVENTS in request.headers.get("accept", ""):
-            stream = self._stream(request, *job)
+            stream = self._stream(note, reranker, found)
             headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
             return StreamingResponse(stream, media_type=EVENTS, headers=headers)
-        result = await unless_gone(request, self._judging.rerank(*job))
-        return reply(describe_evidence(result, judge, note.id))
+        judged = await unless_gone(request, self._judging.rerank(note, reranker, found.passages))
+        return reply(describe_evidence(found.complete(judged), note))
 
-    async def _find_passages(self, asked: EvidenceRequest) -> Sequence[PassageLike]:
+    async def _find(self, asked: EvidenceRequest, note: Note) -> Found:
+        """Return the passages of a request, or search for them."""
         places = {"passages": asked.passages, "collection": asked.collection}
         places["source"] = asked.source
         given = [name for name, value in places.items() if value is not None]
         if len(given) != 1:
-            found = " and ".join(given) or "none"
-            raise RefusedError(422, "input", f"give passages, collection or source, got {found}")
-        if asked.passages is None:
-            most = min(asked.k, self._limits.documents)
-            return await self._sources.search(
-                asked.question,
-                collection=asked.collection,
-                source=asked.source,
-                k=most,
-                where=asked.where,
-            )
-        texts = [_text_of(one) for one in asked.passages]
-        check_size(asked.question, texts, self._limits)
-        read_passages(asked.passages)  # says what is wrong with one
-        return asked.passages
+            named = " and ".join(given) or "none"
+            raise RefusedError(422, "input", f"give passages, collection or source, got {named}")
+        how = (asked.question, min(asked.k, self._limits.documents), asked.where)
+        async with in_time(note):
+            if asked.collection is not None:
+                return await self._sources.search_collection(asked.collection, *how)
+            if asked.source is not None:
+                return await self._sources.search_source(asked.source, *how)
+        return Found(self._check_passages(asked))
+
+    def _check_passages(self, asked: EvidenceRequest) -> Sequence[PassageLike]:
+        passages = asked.passages or []
+        if asked.where is not None:
+            raise RefusedError(422, "input", "where goes with a collection or a source")
+        check_size(asked.question, [_text_of(one) for one in passages], self._limits)
+        read_passages(passages)  # says what is wrong with one
+        return passages
 
     async def _stream(
-        self,
-        request: Request,
-        judge: str,
-        reranker: EvidenceReranker,
-        question: str,
-        passages: Sequence[PassageLike],
+        self, note: Note, reranker: EvidenceReranker, found: Found
     ) -> AsyncIterator[bytes]:
-        note = note_of(request)
-        events = self._judging.stream(judge, reranker, question, passages)
+        events = self._judging.stream(note, reranker, found.passages)
         try:
             async for event in _with_pings(events):
-                yield _PING if event is None else _write(event, judge, note.id)
+                if event is not None and event["event"] == "result":
+                    plain = describe_evidence(found.complete(event["result"]), note)
+                    yield _write_event("result", plain)
+                else:
+                    yield _PING if event is None else _write(event)
         except DeepEraError as error:
             refused = as_refused(error)
             note.failure = refused.kind
             yield _write_event("error", describe(refused))
 
 
-def describe_evidence(result: RerankResult, judge: str, request_id: str) -> dict[str, Any]:
+def describe_evidence(result: RerankResult, note: Note) -> dict[str, Any]:
     """Return a result as plain data: as commands write it, and what was dropped and why."""
     plain = describe_result(result, whole=True)
     return {
         **plain,
-        "judge": judge,
-        "request_id": request_id,
+        "judge": note.judge,
+        "request_id": note.id,
         "kept": [one.id for one in result.kept],
         "dropped": [_why(one) for one in result.dropped],
         "failed": [_why(one) for one in result.failed],
@@ -143,10 +147,8 @@ def _why(passage: RankedPassage) -> dict[str, Any]:
     return {name: getattr(passage, name) for name in names}
 
 
-def _write(event: Event, judge: str, request_id: str) -> bytes:
+def _write(event: Event) -> bytes:
     name = str(event["event"])
-    if name == "result":
-        return _write_event(name, describe_evidence(event["result"], judge, request_id))
     plain = {key: value for key, value in event.items() if key != "event"}
     return _write_event(_NAMES.get(name, name), plain)
 

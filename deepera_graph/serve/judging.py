@@ -1,6 +1,5 @@
 """Who judges what requests ask: one backend a judge, one reranker a choice of settings."""
 
-import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import ExitStack, asynccontextmanager
@@ -16,6 +15,7 @@ from deepera_graph.pipeline.call import Event
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
 from deepera_graph.schema import Backend
+from deepera_graph.serve.boundary import Note, in_time
 from deepera_graph.serve.config import ServeConfig
 from deepera_graph.serve.gate import Gate
 from deepera_graph.serve.metrics import Metrics
@@ -42,6 +42,7 @@ class Judging:
         self.default = first.name
         self._first: dict[str, EvidenceReranker] = {first.name: self._build(first)}
         self.names = (first.name, *(name for name in NAMED if name != first.name))
+        self._model = str(first.about.get("model") or "")
         self.gate = Gate(config.limits.at_once, config.limits.queue)
         self.problem = ""
         self.is_ready = False
@@ -58,18 +59,22 @@ class Judging:
         self.is_ready = not self.problem
 
     def find(self, name: str | None) -> str:
-        """Return the name of a judge; the configured one if None.
+        """Return the name of a judge; the configured one if None, or by the name of its model.
 
         Raises:
             RefusedError: There is none of this name.
         """
-        if name is None or name in self.names:
-            return name or self.default
+        if name is None or self.knows(name):
+            return name if name is not None and name in self.names else self.default
         known = ", ".join(map(repr, self.names))
         hint = suggest_value(name, self.names)
         raise RefusedError(
             422, "settings", f"there is no judge {name!r:.80}; there are {known}{hint}"
         )
+
+    def knows(self, name: str) -> bool:
+        """Tell whether a judge, or the model of the configured one, has this name."""
+        return name in self.names or (bool(self._model) and name == self._model)
 
     def describe(self) -> list[dict[str, Any]]:
         """Return the judges as plain data, the configured one first."""
@@ -108,32 +113,32 @@ class Judging:
         return made
 
     async def rerank(
-        self, judge: str, reranker: EvidenceReranker, question: str, passages: Iterable[PassageLike]
+        self, note: Note, reranker: EvidenceReranker, passages: Iterable[PassageLike]
     ) -> RerankResult:
-        """Rerank when it is this request's turn.
+        """Rerank by the judge of a request, when it is its turn.
 
         Raises:
             BackendError: Nothing could be judged.
             RefusedError: Too many wait, or the time is up.
         """
-        async with self._turn():
-            result = await reranker.arerank(question, passages)
-        self.note(judge, result)
+        async with self._turn(note):
+            result = await reranker.arerank(note.question, passages)
+        self._note(note.judge, result)
         check_backend(result)
         return result
 
     async def stream(
-        self, judge: str, reranker: EvidenceReranker, question: str, passages: Iterable[PassageLike]
+        self, note: Note, reranker: EvidenceReranker, passages: Iterable[PassageLike]
     ) -> AsyncIterator[Event]:
         """Yield the events of `EvidenceReranker.astream` when it is this request's turn."""
-        async with self._turn():
-            async for event in reranker.astream(question, passages):
+        async with self._turn(note):
+            async for event in reranker.astream(note.question, passages):
                 if event["event"] == "result":
-                    self.note(judge, event["result"])
+                    self._note(note.judge, event["result"])
                     check_backend(event["result"])
                 yield event
 
-    def note(self, judge: str, result: RerankResult) -> None:
+    def _note(self, judge: str, result: RerankResult) -> None:
         """Count what became of the passages."""
         every, n_failed = len(result.all_passages), len(result.failed)
         n_not_needed = len(result.not_needed)
@@ -149,16 +154,11 @@ class Judging:
         self._stack.close()
 
     @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
-        seconds = self._config.limits.seconds
+    async def _turn(self, note: Note) -> AsyncIterator[None]:
         try:
-            async with asyncio.timeout(seconds):
-                async with self.gate:
-                    self._note_queue()
-                    yield
-        except TimeoutError:
-            message = f"the request took longer than {seconds:g} seconds"
-            raise RefusedError(504, "timeout", message) from None
+            async with in_time(note), self.gate:
+                self._note_queue()
+                yield
         finally:
             self._note_queue()
 

@@ -151,7 +151,7 @@ class Rankings:
 
     def _find_judge(self, model: str | None) -> tuple[str, list[str]]:
         """Return who judges; clients must name models, and often ones of their own service."""
-        if model is None or model in self._judging.names:
+        if model is None or self._judging.knows(model):
             return self._judging.find(model), []
         name = self._judging.default
         return name, [f"there is no judge {model!r:.80} here; {name!r} has judged"]
@@ -176,9 +176,7 @@ class Rankings:
             for place, text in enumerate(texts)
         ]
         reranker = self._judging.reranker(judge, **RANKING)
-        result = await unless_gone(
-            request, self._judging.rerank(judge, reranker, question, documents)
-        )
+        result = await unless_gone(request, self._judging.rerank(note, reranker, documents))
         if texts and all(one.score is None for one in result.all_passages):
             blank = not any(text.strip() for text in texts)
             raise RefusedError(422 if blank else 502, "backend", describe_failures(result))

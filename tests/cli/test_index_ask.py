@@ -345,8 +345,8 @@ def test_embeddings_of_a_factory_make_a_hybrid_collection(deepera, start, source
 @pytest.mark.parametrize(
     ("args", "problem"),
     [
-        ((), "neither was given"),
-        (("source", "--collection", "papers"), "both were given"),
+        ((), "none was given"),
+        (("source", "--collection", "papers"), "a SOURCE and --collection were given"),
         (("source", "--path", "store"), "--path and --qdrant-url go with --collection"),
         (
             ("source", "--where", "year"),

@@ -1,16 +1,22 @@
 """What a server searches: collections of a folder, and a base of papers."""
 
 import json
+from functools import partial
 
 import pytest
 from langchain_core.documents import Document
 
 from deepera_graph import EvidenceReranker
+from deepera_graph.cli.literature import open_literature
+from deepera_graph.cli.options import LiteratureOptions
 from deepera_graph.papers import PaperBase
 from deepera_graph.retrieval.store import open_store
 from deepera_graph.serve.config import ServeConfig
 from deepera_graph.serve.stores import Collections
 from papers.world import invent_papers, write_lines
+from support.literature import QUESTION as TEA
+from support.literature import TRIAL
+from support.literature import Literature as Services
 from support.serving import PASSAGES, QUESTION, running
 
 EARLY, LATE = 2001, 2020
@@ -44,6 +50,24 @@ def library(folder):
         collections=Collections(path=folder / "library"),
         papers=str(folder / "world.papers"),
     )
+    with running(config) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def world():
+    """Services of literature on this machine."""
+    with Services() as services, pytest.MonkeyPatch.context() as patch:
+        for name, value in {**services.variables, "NO_PROXY": "127.0.0.1"}.items():
+            patch.setenv(name, value)
+        yield services
+
+
+@pytest.fixture(scope="module")
+def literature(world):
+    """A server that may ask two of them."""
+    chosen = LiteratureOptions(sources="pubmed,openalex", source_seconds=3)
+    config = ServeConfig(backend="rules", literature=partial(open_literature, chosen, "off"))
     with running(config) as client:
         yield client
 
@@ -87,7 +111,8 @@ def test_an_empty_collection_gives_no_passages(library):
         ({"collection": "wacks"}, 404, "'wacks'"),
         ({"collection": "wax", "where": {"year": {"near": 3}}}, 422, "near"),
         ({"collection": "wax", "k": 0}, 422, "k: "),
-        ({"source": "papers", "where": {"year": 3}}, 422, "where"),
+        ({"source": "papers", "where": {"year": 3}}, 422, "'year'"),
+        ({"passages": ["a"], "where": {"year": 3}}, 422, "where"),
         ({"source": "paper"}, 404, "'papers'"),
     ],
 )
@@ -115,6 +140,56 @@ def test_the_base_of_papers_is_served_as_by_its_own_command(library, folder):
         assert remote.describe() == own.describe()
     told = library.get(f"/papers/v1/papers/{DOI}").json()
     assert told["paper"]["title"] == "Wax and apples"
+
+
+def test_the_paths_of_the_base_are_on_the_page_of_paths_and_load_no_other(library):
+    assert "GET /papers/v1/search" in library.get("/docs").text
+    assert library.get("/papers/docs").status_code == 404
+
+
+def test_limits_hold_for_the_base_of_papers(library, folder):
+    with PaperBase.open(folder / "world.papers") as own:
+        late = {one.paper.id for one in own.search("wax apples", k=20) if one.paper.year == 2020}
+    where = {"year_from": 2020, "year_to": 2020}
+    told = ask(library, source="papers", where=where).json()
+    assert {one["metadata"]["year"] for one in told["ranking"]} <= {2020}
+    assert {one["id"] for one in told["ranking"]} >= late
+
+
+def test_services_of_literature_are_searched_if_they_are_on(literature):
+    names = [one["name"] for one in literature.get("/v1/sources").json()["sources"]]
+    assert names == ["pubmed", "openalex"]
+    for source in ("all", "pubmed,openalex"):
+        told = ask(literature, question=TEA, source=source).json()
+        assert [one["status"] for one in told["sources"]] == ["ok", "ok"]
+        best = next(one for one in told["ranking"] if one["citation"]["title"] == TRIAL)
+        assert best["kept"]
+        assert best["metadata"]["sources"] == ["pubmed", "openalex"]
+    assert [one["source"] for one in ask(literature, source="openalex").json()["sources"]] == [
+        "openalex"
+    ]
+
+
+def test_a_service_that_is_not_on_is_not_asked(literature):
+    told = ask(literature, source="pubmed,arxiv")
+    assert (told.status_code, told.json()["error"]["kind"]) == (404, "missing")
+    assert "'arxiv'" in told.json()["error"]["message"]
+
+
+def test_a_service_that_fails_is_told_also_in_a_stream(literature, world):
+    world.faults["openalex"] = "html"
+    try:
+        given = {"Accept": "text/event-stream"}
+        asked = {"question": TEA, "source": "all"}
+        events = literature.post("/v1/evidence", json=asked, headers=given).text
+        last = json.loads(events.split("data: ")[-1])
+        assert [one["status"] for one in last["sources"]] == ["ok", "failed"]
+        assert any("openalex" in one for one in last["warnings"])
+        world.faults["pubmed"] = "500"
+        told = literature.post("/v1/evidence", json=asked)
+        assert (told.status_code, told.json()["error"]["kind"]) == (502, "backend")
+    finally:
+        world.faults.clear()
 
 
 def test_a_server_without_collections_has_none(server):

@@ -24,7 +24,12 @@ from deepera_graph.cli.console import (
     write_bytes,
 )
 from deepera_graph.cli.options import opt
-from deepera_graph.cli.papers.base import BaseOptions, ScopeOptions, open_base, to_scope
+from deepera_graph.cli.papers.base import (
+    ScopeOptions,
+    SearchedOptions,
+    open_searched,
+    to_scope,
+)
 from deepera_graph.errors import BackendError, SettingsError
 
 if TYPE_CHECKING:
@@ -84,7 +89,7 @@ def ask(
         ),
     ],
     *,
-    where: BaseOptions,
+    where: SearchedOptions,
     found: FoundOptions,
     style: StyleOptions,
     limits: ScopeOptions,
@@ -96,7 +101,10 @@ def ask(
     """Search for papers in several steps, and say of each why it is there."""
     _check(found, style, chat, output)
     scope = to_scope(limits)
-    with open_base(where) as base, _open_search(base, style, chat, cache, budget) as search:
+    with (
+        open_searched(where, cache.cache) as (base, failures),
+        _open_search(base, style, chat, cache, budget) as search,
+    ):
         result = _follow(search, question, scope, quiet=output.quiet)
     if result.stopped == "plan_failed" and not result.actions:
         raise BackendError(result.problems[-1])
@@ -108,7 +116,7 @@ def ask(
     if form != "text":
         for problem in result.problems:
             say(problem)
-    raise typer.Exit(SOME_FAILED if result.has_failed else OK)
+    raise typer.Exit(SOME_FAILED if result.has_failed or failures else OK)
 
 
 def _check(

@@ -27,6 +27,7 @@ from deepera_graph.errors import SettingsError
 if TYPE_CHECKING:
     from deepera_graph.papers import Paper, PaperBase, Scope
     from deepera_graph.papers.building import BuildReport
+    from deepera_graph.papers.sources import SourceAnswer
 
 _WIDTH = 96
 _scope = partial(opt, panel="What may be found")
@@ -42,6 +43,24 @@ class BaseOptions:
         "-b",
         metavar="FILE|URL",
         needed=True,
+    )
+    embeddings: str | None = opt(
+        "Embeddings the base was built with, unless these are [b]local[/b]; see `deepera index "
+        "--help`.",
+        metavar="NAME",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchedOptions(options.LiteratureOptions):
+    """Which base, or which services of literature."""
+
+    base: str | None = opt(
+        "File of the base, or the address of one that `deepera papers serve` offers; or give "
+        "--source.",
+        "--base",
+        "-b",
+        metavar="FILE|URL",
     )
     embeddings: str | None = opt(
         "Embeddings the base was built with, unless these are [b]local[/b]; see `deepera index "
@@ -151,7 +170,8 @@ def build(
 def search(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="Any text, in quotes.")],
     *,
-    where: BaseOptions,
+    where: SearchedOptions,
+    cache: options.CacheOptions,
     mode: Annotated[
         str | None,
         typer.Option(
@@ -165,7 +185,7 @@ def search(
     output: options.OutputOptions,
 ) -> None:
     """Find papers, best first."""
-    with open_base(where) as base:
+    with open_searched(where, cache.cache) as (base, failures):
         hits = base.search(
             query,
             mode=mode,  # type: ignore[arg-type]  # checked there
@@ -177,6 +197,7 @@ def search(
         say("the query has no word to search for")
     lines = [f"{one.rank:>4}  {_line(one.paper)}" for one in hits] or ["nothing found"]
     tell(output, hits.to_dict(), lambda: "\n".join(lines))
+    raise typer.Exit(SOME_FAILED if failures else OK)
 
 
 def show(
@@ -253,6 +274,35 @@ def open_base(where: BaseOptions) -> Iterator[PaperBase]:
         base = PaperBase.open(where.base, embeddings=_find_embeddings(where.embeddings))
     with base:
         yield base
+
+
+@contextmanager
+def open_searched(
+    where: SearchedOptions, cache: str | None
+) -> Iterator[tuple[PaperBase, set[str]]]:
+    """Open the base of a command, or services; return what of these fails meanwhile, too."""
+    from deepera_graph.cli.literature import check_literature, open_literature
+
+    check_literature(where)
+    told_of: set[str] = set()
+    if (where.base is None) == (where.sources is None):
+        told = "neither was given" if where.base is None else "both were given"
+        raise SettingsError(f"give --base or --source: {told}")
+    if where.base is not None:
+        with open_base(BaseOptions(base=where.base, embeddings=where.embeddings)) as base:
+            yield base, told_of
+        return
+    if where.embeddings:
+        raise SettingsError("--embeddings goes with --base; services are searched by words")
+    from deepera_graph.papers.sources import live_base
+
+    def tell(answer: SourceAnswer) -> None:
+        if (said := str(answer)) not in told_of:
+            told_of.add(said)
+            say(said)
+
+    with open_literature(where, cache) as literature:
+        yield live_base(literature, on_trouble=tell), told_of
 
 
 def _find_embeddings(name: str | None) -> Any:
