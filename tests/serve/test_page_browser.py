@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from threading import Event
@@ -14,6 +15,8 @@ import pytest
 from langchain_core.documents import Document
 
 from deepera_graph import EvidenceReranker
+from deepera_graph.cli.literature import open_literature
+from deepera_graph.cli.options import LiteratureOptions
 from deepera_graph.export import describe_outcome
 from deepera_graph.papers import PaperBase
 from deepera_graph.result import RerankResult
@@ -21,6 +24,9 @@ from deepera_graph.retrieval.store import open_store
 from deepera_graph.serve.config import Limits, ServeConfig
 from deepera_graph.serve.page.calls import draw_line
 from deepera_graph.serve.stores import Collections
+from support.literature import QUESTION as TEA
+from support.literature import TRIAL
+from support.literature import Literature as Services
 from support.page_judge import NAME, scripted_backend
 from support.serving import running
 
@@ -50,8 +56,17 @@ def gate():
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory, gate):
-    """A server with a scripted judge, a collection and a base of papers."""
+def world():
+    """Services of literature on this machine."""
+    with Services() as services, pytest.MonkeyPatch.context() as patch:
+        for name, value in {**services.variables, "NO_PROXY": "127.0.0.1"}.items():
+            patch.setenv(name, value)
+        yield services
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory, gate, world):
+    """A server with a scripted judge, a collection, a base of papers and two services."""
     folder = tmp_path_factory.mktemp("site")
     with open_store("teas", path=folder / "store") as store:
         store.add([Document(id=name, page_content=text) for name, text in TEXTS.items()])
@@ -67,6 +82,7 @@ def site(tmp_path_factory, gate):
         settings={"threshold": 0.5},
         collections=Collections(path=folder / "store"),
         papers=str(folder / "base.papers"),
+        literature=partial(open_literature, LiteratureOptions(sources="pubmed,openalex"), "off"),
     )
     with running(config) as client:
         yield str(client.base_url).rstrip("/")
@@ -309,12 +325,33 @@ def test_a_collection_is_searched(page):
     assert "Green" in ids(page, ".kept")
 
 
-def test_a_source_is_offered_where_the_server_has_one(page):
+def test_sources_are_offered_where_the_server_has_them(page):
     page.check("[name=from][value=source]")
-    assert page.locator("#source option").all_inner_texts() == ["papers"]
+    assert page.locator("#source option").all_inner_texts() == [
+        "all services together", "the base of papers", "PubMed", "OpenAlex",
+    ]  # fmt: skip
+    assert page.locator("#leaves").is_visible()
+    page.select_option("#source", "papers")
+    assert page.locator("#leaves").is_hidden()
     ask_and_wait(page, None)
     assert len(ids(page, ".kept")) == 3
     assert page.locator(".kept h4").first.inner_text().startswith("Tea ")
+
+
+def test_a_service_that_does_not_answer_is_told_beside_those_that_did(page, world):
+    world.faults["openalex"] = "hours"
+    page.check("[name=from][value=source]")
+    try:
+        ask_and_wait(page, None, question=TEA, judge="rules")
+        assert "PubMed: 3 papers · OpenAlex: rate limited" in page.locator("#intent").inner_text()
+        assert "openalex" in page.locator(".notes").inner_text()
+        assert TRIAL in page.locator("#columns").inner_text()
+        world.faults["pubmed"] = "500"
+        page.click("#run")
+        expect(page.locator("#trouble")).to_contain_text("the literature could not be searched")
+        page.said.clear()  # the browser notes the status itself
+    finally:
+        world.forget()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import { drawOrder } from "./cards.js";
 import { Column } from "./column.js";
 import { byId, count, el } from "./dom.js";
 import { MOST_LETTERS, readView, writeView } from "./link.js";
-import { DIRECTIONS, compare } from "./verdicts.js";
+import { DIRECTIONS, compare, describeSources, nameSource } from "./verdicts.js";
 
 const BLANK_LINES = /\n[^\S\n]*(?:\n[^\S\n]*)+/;
 const here = { loaded: null, columns: [], asked: null, running: null };
@@ -24,6 +24,7 @@ function showChoice() {
   const from = checked();
   for (const one of ["text", "collection", "source"]) byId(`from-${one}`).hidden = one !== from;
   byId("how-many").hidden = from === "text";
+  byId("leaves").hidden = byId("source").value === "papers"; // it lies beside the server
 }
 
 function showCount() {
@@ -208,13 +209,14 @@ function show(request, found) {
   byId("asked").focus({ preventScroll: innerWidth > 900 });
 }
 
-function describeRun({ intent = {}, manifest = {}, usage = {}, seconds = {} }) {
+function describeRun(result) {
+  const { intent = {}, manifest = {}, usage = {}, seconds = {} } = result;
   const reads = intent.topic && !["local", "rules"].includes(manifest.backend);
   const n = here.columns[0].cards.size;
   const parts = [`${count(n, "passage")} judged by ${here.columns.map((one) => one.judge).join(" and ")}`,
     reads && `intent: ${intent.intent} · ${intent.entity_type}`,
     usage.calls && `${count(usage.calls, "call")}${usage.failed_calls ? `, ${usage.failed_calls} more failed` : ""}`,
-    seconds.total && `${seconds.total.toFixed(2)} s`];
+    seconds.total && `${seconds.total.toFixed(2)} s`, describeSources(result)];
   return parts.filter(Boolean).join(" · ");
 }
 
@@ -356,6 +358,7 @@ async function begins() {
     return tell(error, begins);
   }
   showAbout();
+  showChoice();
   return followLink();
 }
 
@@ -372,7 +375,9 @@ async function readLists() {
   fill("judge", named);
   fill("other", named, [el("option", { value: "" }, "none")]);
   fill("collection", collections.map((one) => ({ value: one.name, words: `${one.name} (${count(one.n_passages, "passage")})` })));
-  fill("source", sources.map((one) => ({ value: one.name ?? one, words: one.title ?? one.name ?? one })));
+  const names = sources.map(({ name }) => name), services = names.filter((one) => one !== "papers");
+  const offered = services.length > 1 ? ["all", ...names] : names;
+  fill("source", offered.map((value) => ({ value, words: nameSource(value) })));
   byId("choice-collection").hidden = !collections.length;
   byId("choice-source").hidden = !sources.length;
   byId("choices").hidden = !collections.length && !sources.length;
@@ -397,7 +402,7 @@ function listenToDrops() {
 function listen() {
   const on = (id, event, then) => byId(id).addEventListener(event, then);
   on("form", "submit", (event) => { event.preventDefault(); const { thresholds } = here; here.thresholds = null; run(thresholds ?? []); });
-  on("form", "change", (event) => { if (event.target.name === "from") showChoice(); });
+  on("form", "change", (event) => { if (event.target.name === "from" || event.target.id === "source") showChoice(); });
   on("form", "keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) byId("form").requestSubmit();
   });

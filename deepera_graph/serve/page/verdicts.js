@@ -87,6 +87,21 @@ export function describeDirections(passages) {
     .join(", ");
 }
 
+const SERVICES = {
+  all: "all services together", papers: "the base of papers", pubmed: "PubMed", europe_pmc: "Europe PMC",
+  openalex: "OpenAlex", arxiv: "arXiv", semantic_scholar: "Semantic Scholar",
+};
+export const nameSource = (name) => SERVICES[name] ?? name;
+
+/** How it went with each service of literature; empty if none was asked. */
+export function describeSources({ sources = [] }) {
+  return sources.map(({ source, status, papers }) => {
+    const found = papers || status === "ok" ? count(papers, "paper") : "";
+    const how = [found, status === "ok" ? "" : status.replaceAll("_", " ")].filter(Boolean).join(", ");
+    return `${nameSource(source)}: ${how}`;
+  }).join(" · ");
+}
+
 /** A number as people write it: 0.28, 1, 0.2837. */
 export const plain = (number) => String(Number(number.toPrecision(6)));
 
