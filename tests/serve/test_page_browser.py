@@ -463,6 +463,8 @@ def test_no_text_of_others_is_ever_read_as_html(page):
     unfold(page)
     assert page.evaluate("document.body.dataset.broken") is None
     assert page.locator("main img, main script, main a[href^='javascript:']").count() == 0
+    made = "import('/page/dom.js').then(({ link }) => link('javascript:alert(1)', 'x'))"
+    assert page.evaluate(made) == "x"
     assert EVIL in page.locator("#asked").inner_text()
     assert EVIL in page.locator(".kept .card").first.locator("h4").inner_text()
 

@@ -17,9 +17,9 @@ export class Trouble extends Error {
 
 export const getJson = async (path) => (await ask(path)).json();
 
-export async function post(path, body, { signal } = {}) {
+export async function post(path, body) {
   return ask(path, {
-    method: "POST", signal, body: JSON.stringify(body), headers: { "Content-Type": "application/json" },
+    method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" },
   });
 }
 
@@ -31,7 +31,7 @@ export async function readFile(file, name) {
   return answer.json();
 }
 
-/** Run a question; `onEvent` hears of every judgement, and the result is returned. */
+/** Run a question; `onEvent` hears of every judgement, and the result is returned. One that is aborted fails, too. */
 export async function judge(body, { signal, onEvent }) {
   const answer = await ask("v1/evidence", {
     method: "POST", signal, body: JSON.stringify(body),
@@ -39,7 +39,7 @@ export async function judge(body, { signal, onEvent }) {
   });
   if (!answer.headers.get("Content-Type")?.startsWith("text/event-stream")) return answer.json();
   let result = null;
-  for await (const { name, data } of events(answer.body, signal)) {
+  for await (const { name, data } of events(answer.body)) {
     if (name === "error") throw new Trouble(data.error.message, { hint: HINTS[data.error.kind] });
     if (name === "result") result = data;
     else onEvent(name, data);
@@ -49,11 +49,11 @@ export async function judge(body, { signal, onEvent }) {
 }
 
 /** Server-sent events of a body, as the standard has them: data lines up to a blank line. */
-async function* events(body, signal) {
+async function* events(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "", name = "", data = [];
   for (;;) {
-    const { value, done } = await read(reader, signal);
+    const { value, done } = await read(reader);
     if (done) return;
     const lines = (rest + value).split(/\r\n|\n|\r(?!$)/);
     rest = lines.pop();
@@ -69,11 +69,10 @@ async function* events(body, signal) {
   }
 }
 
-async function read(reader, signal) {
+async function read(reader) {
   try {
     return await reader.read();
-  } catch (error) {
-    if (signal?.aborted) throw error;
+  } catch {
     throw new Trouble("The connection broke before the result came.", { hint: "Is the server still running?" });
   }
 }
@@ -84,8 +83,7 @@ async function ask(path, options = {}) {
   let answer;
   try {
     answer = await fetch(path, { ...options, headers });
-  } catch (error) {
-    if (options.signal?.aborted) throw error;
+  } catch {
     throw new Trouble(`The server at ${location.host} does not answer.`, { hint: "Is it still running?" });
   }
   if (answer.ok) return answer;
