@@ -16,14 +16,15 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from statistics import median, quantiles
 from threading import local
-from time import perf_counter, sleep
+from time import perf_counter, process_time, sleep
 from typing import Any
 
 from deepera_graph import EvidenceReranker
@@ -39,6 +40,7 @@ SENTENCES = (
     "The colour of {subject} changed little within {days} days, with {coating} or without it.",
     "Weight loss of {subject} was {low}% with {coating} and {high}% without it in trial {batch}.",
 )
+Clock = Callable[[], float]
 _READY_SECONDS = 120.0
 _PAUSE = 0.1
 
@@ -131,46 +133,70 @@ def _wait_until_ready(port: int) -> None:
     raise TimeoutError("the server did not get ready")
 
 
-def in_process(jobs: Sequence[dict[str, Any]], reranker: Any) -> float:
+def in_process(jobs: Sequence[dict[str, Any]], reranker: Any) -> tuple[float, list[float]]:
     """Return the seconds that the reranker takes for all jobs, as many at once as it likes."""
     pairs = [(one["query"], one["documents"]) for one in jobs]
     started = perf_counter()
     reranker.batch(pairs)
-    return perf_counter() - started
+    return perf_counter() - started, []
 
 
 def measure(given: argparse.Namespace) -> dict[str, Any]:
-    """Return requests a second in process and of the server, round by round."""
+    """Return requests a second in process and of the server, round by round.
+
+    The processor's time of a request is that of this process, or of the server's, and hardly
+    depends on what else the machine does.
+    """
     reranker = EvidenceReranker("local", content="passage")
+    many = f"{given.clients} clients"
     rates: dict[str, list[float]] = {}
     waits: dict[str, list[float]] = {}
-    with serving(*given.server) as (port, _):
+    work: dict[str, list[float]] = {}
+    with serving(*given.server) as (port, process):
         asker = Asker(port)
         for number in range(given.rounds + 1):  # the first one is to get warm
             n = given.requests if number else given.clients
             jobs = make_jobs(n, given.passages, n_sentences=3, seed=number)
             other = make_jobs(max(4, n // 4), given.passages, n_sentences=3, seed=1000 + number)
-            took = {"in process": (in_process(jobs, reranker), [])}
-            took[f"{given.clients} clients"] = asker.ask_all(_bodies(jobs), given.clients)
-            took["1 client"] = asker.ask_all(_bodies(other), 1)
-            if number:
-                counts = {"1 client": len(other)}
-                for name, (seconds, each) in took.items():
-                    rates.setdefault(name, []).append(counts.get(name, n) / seconds)
+            ways: dict[str, tuple[int, Callable[[], tuple[float, list[float]]], Clock]] = {
+                "in process": (n, partial(in_process, jobs, reranker), process_time),
+                many: (n, partial(asker.ask_all, _bodies(jobs), given.clients), _clock_of(process)),
+                "1 client": (
+                    len(other),
+                    partial(asker.ask_all, _bodies(other), 1),
+                    _clock_of(process),
+                ),
+            }
+            for name, (count, ask, clock) in ways.items():
+                before = clock()
+                seconds, each = ask()
+                if number:
+                    rates.setdefault(name, []).append(count / seconds)
                     waits.setdefault(name, []).extend(each)
-    many = f"{given.clients} clients"
+                    work.setdefault(name, []).append((clock() - before) / count)
     ratios = [a / b for a, b in zip(rates[many], rates["in process"], strict=True)]
     return {
         "passages": given.passages,
         "rounds": given.rounds,
         "requests_a_round": given.requests,
         "requests_a_second": {name: round(median(one), 2) for name, one in rates.items()},
+        "processor_seconds_a_request": {name: round(median(one), 3) for name, one in work.items()},
         "seconds": {name: _describe(one) for name, one in waits.items() if one},
         "of_in_process": {
             "median": round(median(ratios), 3),
             "rounds": [round(one, 3) for one in ratios],
         },
     }
+
+
+def _clock_of(process: int) -> Clock:
+    """Return what tells how many seconds of the processor a process has used; of Linux alone."""
+
+    def clock() -> float:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    return clock
 
 
 def _bodies(jobs: Sequence[dict[str, Any]]) -> list[bytes]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 from dataclasses import dataclass
 from functools import partial
@@ -107,7 +106,7 @@ def serve(
     from deepera_graph.cli.literature import check_literature, open_literature
     from deepera_graph.cli.opening import judge_kind, judgements_of, open_judge, settings_of
     from deepera_graph.packages import check_extra
-    from deepera_graph.serve.config import KEYS, ServeConfig, read_keys
+    from deepera_graph.serve.config import KEYS, ServeConfig, is_this_machine, read_keys
     from deepera_graph.settings import Settings
 
     for package in ("fastapi", "uvicorn", "prometheus_client"):
@@ -119,7 +118,7 @@ def serve(
     _check_papers(server.papers)
     check_literature(literature)
     backend = open_judge(judge)
-    if not keys and not _is_this_machine(server.host):
+    if not keys and not is_this_machine(server.host):
         say(f"warning: whoever reaches {server.host} may ask, without a key: {KEYS} is not set")
     config = ServeConfig(
         backend=_for_workers(backend, server.workers),
@@ -204,12 +203,3 @@ def _find_embeddings(
         embeddings=place.embeddings,
     )
     return find_recorded(store, recorded)
-
-
-def _is_this_machine(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

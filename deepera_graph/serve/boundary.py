@@ -15,7 +15,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deepera_graph.errors import DeepEraError
-from deepera_graph.serve.config import ServeConfig, is_key
+from deepera_graph.serve.config import ServeConfig, is_key, is_this_machine
 from deepera_graph.serve.metrics import Metrics
 from deepera_graph.serve.replies import RefusedError, as_refused, reply_error
 
@@ -25,6 +25,7 @@ OPEN = frozenset({"/", "/health", "/docs", "/openapi.json", "/favicon.ico"})  # 
 OPEN_FOLDERS = ("/page/",)  # files of the page
 FOR_CLIENTS = frozenset({"/rerank", "/v1/rerank", "/v2/rerank"})
 _GIVEN_ID = re.compile(r"[\w.:/+=-]{1,128}", re.ASCII)
+_PORT = re.compile(r":\d*$")
 _MOST_READ = 4  # times the limit of a body that is read, so that its sender hears why it is refused
 _logger = logging.getLogger("deepera_graph.serve")
 
@@ -83,13 +84,16 @@ class Boundary:
             self._end(scope, note, perf_counter() - started)
 
     async def _answer(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        self._check_key(scope, headers)
+        if self._config.keys:
+            self._check_key(scope, headers)
+        else:
+            check_origin(scope, headers)
         body = await self._read_body(headers, receive, note_of(scope))
         await self._app(scope, _replaying(body, receive), send)
 
     def _check_key(self, scope: Scope, headers: Headers) -> None:
         path = scope["path"]
-        if not self._config.keys or path in OPEN or path.startswith(OPEN_FOLDERS):
+        if path in OPEN or path.startswith(OPEN_FOLDERS):
             return
         scheme, _, token = headers.get("authorization", "").strip().partition(" ")
         given = token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
@@ -141,6 +145,24 @@ class Boundary:
         )
         line = f"{scope['method']} {path} {note.status} {seconds * 1000:.1f} ms id={note.id}{told}"
         _logger.info("%s", line)
+
+
+def check_origin(scope: Scope, headers: Headers) -> None:
+    """Refuse what a page of another host has a browser send to this one, where no key does.
+
+    A browser says which page asks (`Origin`). A page whose name was made to mean this machine
+    is told by that name (`Host`), as it is none of a server that listens to this machine alone.
+
+    Source:
+        https://developer.mozilla.org/en-US/docs/Web/HTTP/Headers/Origin, and Jackson et al.
+        (2007), Protecting browsers from DNS rebinding attacks, section 5.1.
+    """
+    host, origin = headers.get("host", ""), headers.get("origin")
+    if origin is not None and origin.partition("://")[2] != host:
+        raise RefusedError(403, "forbidden", f"pages of {origin!r:.80} may not ask")
+    listens_at = (scope.get("server") or ("", 0))[0]
+    if is_this_machine(listens_at) and not is_this_machine(_PORT.sub("", host)):
+        raise RefusedError(403, "forbidden", f"this server is not named {host!r:.80}")
 
 
 async def _gather(receive: Receive, most: int) -> bytes | None:

@@ -13,7 +13,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.serve.config import KEYS, Limits, ServeConfig, read_keys
 from support.list_judges import list_backend
 from support.roles import judged
-from support.serving import running, running_server
+from support.serving import running, running_server, write_request
 
 KEY, OTHER = "a-long-key-1", "a-long-key-2"
 WAITING = {"question": "wait for it?", "passages": ["One text."]}
@@ -95,8 +95,7 @@ def send_raw(client, body, more=""):
     """Send a request over a socket of its own, and return that."""
     url = client.base_url
     sent = socket.create_connection((url.host, url.port))
-    head = f"POST /v1/evidence HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n{more}\r\n"
-    sent.sendall(head.encode() + body)
+    sent.sendall(write_request(body, len(body), more))
     return sent
 
 
@@ -130,6 +129,26 @@ def test_health_and_docs_need_no_key(guarded, path):
 @pytest.mark.parametrize("path", ["/metrics", "/v1/judges", "/v1/collections", "/info", "/nothing"])
 def test_all_else_needs_a_key(guarded, path):
     assert guarded.get(path).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Origin": "{own}"}, 200),
+        ({"Origin": "https://elsewhere.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://elsewhere.example:80", "Host": "elsewhere.example:80"}, 403),
+        ({"Host": "localhost:80"}, 200),
+        ({"Host": "elsewhere.example"}, 403),
+        ({"Host": "["}, 403),
+    ],
+)
+def test_without_keys_pages_of_other_hosts_may_not_ask(server, headers, status):
+    own = str(server.base_url).rstrip("/")
+    given = {name: value.replace("{own}", own) for name, value in headers.items()}
+    told = server.post("/v1/rerank", json={"query": "?", "documents": []}, headers=given)
+    assert told.status_code == status
 
 
 def test_keys_are_read_from_the_environment(monkeypatch):
@@ -255,6 +274,21 @@ def test_counters_say_what_was_asked_and_what_became_of_the_passages(guarded):
     assert grown['deepera_request_seconds_count{path="/v1/rerank"}'] == 2
 
 
+def test_a_stream_in_which_nothing_happens_says_that_it_goes_on(held, monkeypatch):
+    monkeypatch.setattr("deepera_graph.serve.evidence._SECONDS_A_PING", 0.05)
+    with held.running(seconds=0.3) as client:
+        given = {"Accept": "text/event-stream"}
+        assert (
+            ": still at work\n\n" in client.post("/v1/evidence", json=WAITING, headers=given).text
+        )
+
+
+def test_texts_that_no_encoding_has_are_taken(guarded):
+    body = b'{"question": "Which \\ud800?", "passages": ["a\\u0000 \\udfff text", "b"]}'
+    told = guarded.post("/v1/evidence", content=body, headers=with_key())
+    assert (told.status_code, len(told.json()["ranking"])) == (200, 2)
+
+
 @pytest.mark.parametrize("path", ["/v1/evidence", "/v1/rerank"])
 def test_a_request_that_takes_too_long_is_given_up(held, path):
     with held.running(seconds=0.2) as client:
@@ -275,7 +309,7 @@ def test_a_body_that_does_not_come_is_given_up(held):
     with held.running(seconds=0.2) as client, send_raw(client, b"") as sent:
         url = client.base_url
         with socket.create_connection((url.host, url.port)) as slow:
-            slow.sendall(b"POST /v1/evidence HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
+            slow.sendall(write_request(b"{", 9))
             assert b" 408 " in slow.recv(1000)
         assert b" 400 " in sent.recv(1000)
 

@@ -8,7 +8,7 @@ import pytest
 from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.serve.config import ServeConfig
 from support.openai_server import ChatServer, Reply
-from support.serving import running
+from support.serving import running, write_request
 
 ASKED = {"question": "wait?", "passages": ["One text.", "Another text."]}
 
@@ -48,8 +48,7 @@ def test_calls_for_a_client_that_hung_up_are_abandoned(client, chat):
     url = client.base_url
     body = b'{"question": "wait?", "passages": ["One text."]}'
     with socket.create_connection((url.host, url.port)) as sent:
-        head = f"POST /v1/evidence HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
-        sent.sendall(head.encode() + body)
+        sent.sendall(write_request(body, len(body)))
         assert wait_for(lambda: chat.in_flight == 1)
     assert wait_for(lambda: chat.in_flight == 0)
 

@@ -58,3 +58,9 @@ def wait_until_ready(client: httpx.Client, seconds: float = 60) -> None:
             pass
         sleep(0.02)
     raise TimeoutError("the server did not get ready")
+
+
+def write_request(body: bytes, length: int, more: str = "") -> bytes:
+    """Return a request for evidence as it goes over a socket; *more* are lines of its head."""
+    lines = ("POST /v1/evidence HTTP/1.1", "Host: localhost", f"Content-Length: {length}")
+    return "\r\n".join([*lines, f"{more}\r\n"]).encode() + body
