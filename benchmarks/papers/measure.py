@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from deepera_graph.papers import PaperBase, Scope
-from deepera_graph.papers.building import prepare_vectors
 from deepera_graph.papers.rest import create_app
 from deepera_graph.papers.vectors import LocalEmbeddings, append_rows, unit_rows, vectors_path
+from deepera_graph.papers.vectors_kept import prepare_vectors
 from deepera_graph.papers.writing import Writer
 
 

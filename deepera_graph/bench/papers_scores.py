@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from random import Random
 
 from deepera_graph.bench.metrics.statistics import Values, bootstraps
 from deepera_graph.bench.papers_measures import (
@@ -20,6 +21,29 @@ from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.settings import check_at_least
 
 MISSING = "missing from the run"
+
+
+def draw_queries(queries: Sequence[PaperQuery], n: int, *, seed: int = 0) -> tuple[PaperQuery, ...]:
+    """Return *n* queries of each intent in their order, all where there are no more.
+
+    The draw of an intent depends on the seed and the ids of its queries alone, not on their order
+    or on other intents.
+
+    Raises:
+        SettingsError: *n* is below 1.
+
+    Source:
+        The leaderboard of ScholarQuest, whose smaller set has 25 queries of each intent.
+    """
+    check_at_least("draw", n, 1)
+    ids: dict[str, list[str]] = {}
+    for one in queries:
+        ids.setdefault(one.intent, []).append(one.id)
+    drawn: set[str] = set()
+    for intent, names in ids.items():
+        chance = Random(f"{seed}\0{intent}")
+        drawn.update(chance.sample(sorted(names), min(n, len(names))))
+    return tuple(one for one in queries if one.id in drawn)
 
 
 @dataclass(frozen=True, kw_only=True)

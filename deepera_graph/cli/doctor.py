@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ _SOURCE, _SOURCE_SECONDS = "source ", 10.0  # findings of services, and their ti
 _REMOTE = frozenset(
     {"key", "address", "model", "model answers", "structured answers"}
     | {"judgement of the model", "passage store", "server"}
+    | {"server of papers", "server of vectors"}
 )
 
 
@@ -68,6 +70,11 @@ class DoctorOptions(options.ServerOptions):
         "--source",
         metavar="NAME,NAME",
     )
+    base: str | None = opt(
+        "A base of papers to check: its file, or the address of `deepera papers serve`.",
+        metavar="FILE|URL",
+        shown="none",
+    )
     as_json: bool = opt("Write JSON, for programs.", "--json", default=False)
 
 
@@ -77,6 +84,7 @@ def doctor(*, chosen: DoctorOptions) -> None:
         _show_settings(as_json=chosen.as_json)
         return
     from deepera_graph.doctor import examine
+    from deepera_graph.doctor.checks import STORE_KEY_VARIABLE
 
     _check_options(chosen)
     if chosen.sources is not None:
@@ -96,6 +104,11 @@ def doctor(*, chosen: DoctorOptions) -> None:
         from deepera_graph.cli.literature import check_sources
 
         findings += check_sources(chosen.sources, min(chosen.timeout, _SOURCE_SECONDS))
+    if chosen.base is not None:
+        from deepera_graph.papers.checkup import check_base
+
+        secret = os.environ.get(STORE_KEY_VARIABLE, "").strip()
+        findings += [one.without([secret]) for one in check_base(chosen.base)]
     failed = {finding.name for finding in findings if finding.status == "fail"}
     remote = {name for name in failed if name in _REMOTE or name.startswith(_SOURCE)}
     code = UNREACHABLE if remote else SOME_FAILED if failed else OK

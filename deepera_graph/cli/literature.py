@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepera_graph.cli import options
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from deepera_graph.papers.scope import Scope
     from deepera_graph.papers.sources import Literature, LiteratureAnswer
 
+_ONE_PLACE = "a SOURCE, --collection or --source"
 _TRIED = "Does green tea lower fasting glucose?"
 _YEAR_FIELDS = ("year", "date")
 _YEARS = "--where with --source limits the year alone, e.g. 'year>=2015'"
@@ -35,6 +37,44 @@ def check_literature(chosen: options.LiteratureOptions) -> None:
     for name in ("contact", "source_seconds"):
         if getattr(chosen, name) is not None and name not in options.taken:
             raise SettingsError(f"--{name.replace('_', '-')} goes with --source")
+
+
+def check_one_place(
+    question: str,
+    source: str | None,
+    store: options.StoreOptions,
+    literature: options.LiteratureOptions,
+) -> None:
+    """Raise `SettingsError` unless one place is to be searched; say if quotes are missing."""
+    are_words = source is not None and f"{question}{source}".isalpha()
+    unquoted = are_words and not Path(source or "").exists()
+    hint = f'; put the question in quotes: deepera ask "{question} {source} ..."'
+    named = {"a SOURCE": source, "--collection": store.collection, "--source": literature.sources}
+    given = [name for name, one in named.items() if one is not None]
+    if len(given) != 1:
+        told = f"{' and '.join(given)} were given" if given else "none was given"
+        raise SettingsError(f"give {_ONE_PLACE}: {told}{hint if unquoted else ''}")
+    if unquoted:
+        raise SettingsError(f"there is no file or folder {source!r}{hint}")
+    if store.collection is None and (store.path or store.qdrant_url):
+        raise SettingsError("--path and --qdrant-url go with --collection; others are in memory")
+
+
+def find_scope(
+    literature: options.LiteratureOptions,
+    conditions: Mapping[str, Any],
+    **others: bool,
+) -> Scope | None:
+    """Return the limits within which the literature is searched; None if it is not.
+
+    *others* are options that do not go with it, and whether they were given.
+    """
+    if literature.sources is None:
+        return None
+    for option, is_given in others.items():
+        if is_given:
+            raise SettingsError(f"--{option} goes with a SOURCE or --collection, not with --source")
+    return _read_scope(conditions)
 
 
 @contextmanager
@@ -111,7 +151,7 @@ def check_sources(names: str, seconds: float) -> Iterator[Finding]:
         )
 
 
-def read_scope(conditions: Mapping[str, Any]) -> Scope:
+def _read_scope(conditions: Mapping[str, Any]) -> Scope:
     """Return the years that `--where` asks for, as a scope.
 
     Raises:

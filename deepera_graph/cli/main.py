@@ -51,7 +51,13 @@ COMMANDS = {  # and the module that each is a function of
     "bench multihop": "bench",
     "bench bioasq": "bioasq.study",
     "bench papers": "papers.study",
+    "bench quest audit draw": "quest.audit",
+    "bench quest audit label": "quest.audit",
+    "bench quest audit report": "quest.audit",
+    "bench quest evaluate": "quest.evaluate",
     "bench build": "build",
+    "bench quest build": "quest.build",
+    "bench quest judge": "quest.judge",
     "bench natural": "bench",
     "bench mix": "bench",
     "bench prompts": "bench",
@@ -149,8 +155,9 @@ def _page(name: str, *, whole: bool = False) -> str:
     out unless it is to be the *whole* section. Indented blocks keep their lines; others are made
     one line each, for a terminal of any width.
     """
-    pages, group = _pages(), name.split(maxsplit=1)[0]
-    bodies = [pages[name][1], *(body for one, (_, body) in pages.items() if one.startswith(group))]
+    pages, words = _pages(), name.split()
+    groups = [" ".join(words[:n]) for n in range(len(words), 0, -1)]
+    bodies = [body for group in groups for one, (_, body) in pages.items() if one.startswith(group)]
     blocks = []
     for block in next(filter(None, bodies)).split("\n\n"):
         lines = [one for one in block.splitlines() if whole or not one.startswith("+")]
@@ -342,13 +349,19 @@ def _list_commands() -> None:
     groups = {"": app}
     for name in COMMANDS:
         group, _, last = name.rpartition(" ")
-        if group not in groups:
-            made = groups[group] = typer.Typer(
-                cls=_Group, no_args_is_help=True, rich_markup_mode="rich", epilog=_page(group)
-            )
-            made.callback(help=_pages()[group][0])(lambda: None)
-            app.add_typer(made, name=group)
-        groups[group].command(last, help=_pages()[name][0])(lambda: None)
+        _find_group(group, groups).command(last, help=_pages()[name][0])(lambda: None)
+
+
+def _find_group(name: str, groups: dict[str, typer.Typer]) -> typer.Typer:
+    """Return the group of a name, made with those it is in if it is new."""
+    if name not in groups:
+        made = groups[name] = typer.Typer(
+            cls=_Group, no_args_is_help=True, rich_markup_mode="rich", epilog=_page(name)
+        )
+        made.callback(help=_pages()[name][0])(lambda: None)
+        outer, _, last = name.rpartition(" ")
+        _find_group(outer, groups).add_typer(made, name=last)
+    return groups[name]
 
 
 _list_commands()

@@ -90,6 +90,19 @@ def split_names(option: str, text: str) -> tuple[str, ...]:
     return names
 
 
+def split_files(option: str, text: str | None) -> dict[str, Path]:
+    """Return the files that an option was given by name, as ``NAME=FILE`` with commas between."""
+    found: dict[str, Path] = {}
+    for one in () if text is None else split_names(option, text):
+        name, equals, path = one.partition("=")
+        if not (name and equals and path):
+            raise SettingsError(f"{option} must be NAME=FILE with commas between them, got {one!r}")
+        if name in found:
+            raise SettingsError(f"{option} names {name!r} twice")
+        found[name] = Path(path)
+    return found
+
+
 def flatten(
     command: Command,
     *,

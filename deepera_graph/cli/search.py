@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from deepera_graph.cli.opening import Source
     from deepera_graph.multihop.graph import NeighbourGraph
     from deepera_graph.multihop.retriever import AdaptiveRetriever
-    from deepera_graph.papers.scope import Scope
     from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.result import RerankResult
     from deepera_graph.retrieval.store import PassageStore
@@ -57,7 +56,6 @@ DAILY = {
 _BATCH_OF_EMBEDDINGS = 32
 _CONDITION = re.compile(r"\s*([^=<>]*[^=<>\s])\s*(=|>=|<=|>|<)\s*(.*)", re.DOTALL)
 _BOUNDS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
-_ONE_PLACE = "a SOURCE, --collection or --source"
 _store = partial(opt, panel="Store")
 
 
@@ -253,7 +251,12 @@ def ask(
     output: options.ShowOptions,
 ) -> None:
     """Find the evidence for a question in a collection, files or the literature."""
-    from deepera_graph.cli.literature import check_literature, search_literature
+    from deepera_graph.cli.literature import (
+        check_literature,
+        check_one_place,
+        find_scope,
+        search_literature,
+    )
     from deepera_graph.cli.opening import (
         Source,
         find_collection_folder,
@@ -275,8 +278,8 @@ def ask(
     if source is not None and Path(question).is_file() and not Path(source).exists():
         raise InputError(f"the QUESTION comes first, then the SOURCE: {question!r} is a file")
     check_literature(literature)
-    _check_one_place(question, source, store, literature)
-    scope = _read_scope(literature, search, hops, conditions)
+    check_one_place(question, source, store, literature)
+    scope = find_scope(literature, conditions, adaptive=search.adaptive, multihop=hops.multihop)
     read = None if source is None else Source(source, reading, verbose=output.verbose)
     if hops.multihop:
         raise typer.Exit(
@@ -368,43 +371,6 @@ def _read_value(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _check_one_place(
-    question: str,
-    source: str | None,
-    store: options.StoreOptions,
-    literature: options.LiteratureOptions,
-) -> None:
-    are_words = source is not None and f"{question}{source}".isalpha()
-    unquoted = are_words and not Path(source or "").exists()
-    hint = f'; put the question in quotes: deepera ask "{question} {source} ..."'
-    named = {"a SOURCE": source, "--collection": store.collection, "--source": literature.sources}
-    given = [name for name, one in named.items() if one is not None]
-    if len(given) != 1:
-        told = f"{' and '.join(given)} were given" if given else "none was given"
-        raise SettingsError(f"give {_ONE_PLACE}: {told}{hint if unquoted else ''}")
-    if unquoted:
-        raise SettingsError(f"there is no file or folder {source!r}{hint}")
-    if store.collection is None and (store.path or store.qdrant_url):
-        raise SettingsError("--path and --qdrant-url go with --collection; others are in memory")
-
-
-def _read_scope(
-    literature: options.LiteratureOptions,
-    search: SearchOptions,
-    hops: HopOptions,
-    conditions: dict[str, Any],
-) -> Scope | None:
-    """Return the limits within which the literature is searched; None if it is not."""
-    if literature.sources is None:
-        return None
-    from deepera_graph.cli.literature import read_scope
-
-    for option, value in (("--adaptive", search.adaptive), ("--multihop", hops.multihop)):
-        if value:
-            raise SettingsError(f"{option} goes with a SOURCE or --collection, not with --source")
-    return read_scope(conditions)
 
 
 def _search(

@@ -13,6 +13,7 @@ from deepera_graph.doctor.checks import (
     check_cache,
     check_extras,
     check_local,
+    check_sqlite,
     check_store,
     check_versions,
 )
@@ -61,6 +62,7 @@ def examine(
         "versions": check_versions,
         "extras": check_extras,
         "local": check_local,
+        "sqlite": check_sqlite,
         "cache": partial(check_cache, cache),
         "store": partial(check_store, store, qdrant_url),
     }

@@ -320,6 +320,21 @@ def _why_unwritable(folder: Path) -> str:
         return error.strerror or str(error)
 
 
+def check_sqlite() -> Iterator[Finding]:
+    """Yield one finding on the SQLite of this Python, whose FTS5 indexes the words of papers."""
+    import sqlite3
+
+    name, version = "SQLite", sqlite3.sqlite_version
+    try:
+        with closing(sqlite3.connect(":memory:")) as db:
+            db.execute("CREATE VIRTUAL TABLE words USING fts5(text)")
+    except sqlite3.OperationalError as error:
+        found = f"{version} without FTS5, which a base of papers needs ({error})"
+        yield Finding(name, "warn", found, "if needed, take a Python whose SQLite has FTS5")
+    else:
+        yield Finding(name, "ok", f"{version} with FTS5")
+
+
 _STORE = "passage store"
 
 

@@ -8,7 +8,6 @@ from threading import Lock
 from typing import IO, Any, Self
 
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.jobs.files import find_differences
 from deepera_graph.text.jsonl import parse_object, read_raw_lines
 
 FORMAT = 1
@@ -51,6 +50,15 @@ class Journal:
             yield self
         self._file = None
 
+    def read(self) -> Self:
+        """Read what is there, and leave the file as it is.
+
+        Raises:
+            SettingsError: It was made with other settings, or is another file.
+        """
+        self._load()
+        return self
+
     def put(self, name: str, fields: Mapping[str, Any]) -> None:
         """Write what was found for a question, from any thread, and hand it over to the system."""
         entry = {"id": name, **fields}
@@ -79,6 +87,8 @@ class Journal:
             return
         if fields.get("format") != FORMAT:
             raise InputError(f"it is not of format {FORMAT}, give --overwrite to make it anew")
+        from deepera_graph.jobs.files import find_differences  # noqa: PLC0415 - takes half a second
+
         if found := find_differences(fields["ran"], self._ran):
             raise SettingsError(f"{str(self.path)!r} cannot be continued: {'; '.join(found)}")
 

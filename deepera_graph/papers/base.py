@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, Self, get_args
 
@@ -20,6 +21,7 @@ from deepera_graph.papers.results import Hits, Neighbours, SearchMode, TitleMatc
 from deepera_graph.papers.scope import Scope
 from deepera_graph.papers.search import LocalPapers
 from deepera_graph.papers.store import read_about
+from deepera_graph.papers.vector_server import check_url
 from deepera_graph.papers.vectors import LOCAL, LocalEmbeddings, VectorsInfo, find_embeddings
 from deepera_graph.papers.writing import Merge, Writer
 from deepera_graph.settings import suggest_value
@@ -86,6 +88,7 @@ class PaperBase:
         form: Form | None = None,
         embeddings: Any = None,
         vectors: str | Path | None = None,
+        vectors_url: str | None = None,
         merge: Merge = "ids",
         overwrite: bool = False,
         batch_size: int = BATCH_SIZE,
@@ -104,6 +107,9 @@ class PaperBase:
                 LangChain embeddings. A base that has vectors gets them for new papers by itself.
             vectors: A ``.npy`` file of vectors that these embeddings made before, row i of record
                 i of the one source; they may be scaled to int8.
+            vectors_url: A Qdrant server that keeps the vectors, in place of a file beside the base;
+                its key is read from ``QDRANT_API_KEY``. The base knows it from then on. Vectors
+                that lie beside the base are moved to it.
             merge: When two records are one paper, see `deepera_graph.papers.writing.Writer`.
             overwrite: Replace a base that is there.
             batch_size: Papers committed together, >= 1.
@@ -113,7 +119,8 @@ class PaperBase:
         Raises:
             InputError: A file cannot be opened.
             SettingsError: A setting is out of range.
-            StoreError: The base cannot be written; what was committed stays.
+            StoreError: The base cannot be written, or the server of its vectors does not answer;
+                what was committed stays.
         """
         paths: list[str | Path] = [sources] if isinstance(sources, str | Path) else list(sources)
         if batch_size < 1:
@@ -124,7 +131,7 @@ class PaperBase:
                 on_progress(what, done, of)
 
         found = find_embeddings(embeddings)
-        _check_vectors(vectors, found, paths)
+        _check_vectors(vectors, vectors_url, found, paths)
         with Writer(path, merge=merge, overwrite=overwrite) as writer:
             report = import_files(
                 writer,
@@ -133,13 +140,13 @@ class PaperBase:
                 batch_size=batch_size,
                 on_progress=lambda done, _: watch("reading", done),
             )
-            found, n_embedded = found or _find_own(writer), 0
+            found = found or _find_own(writer)
+            how: dict[str, Any] = {"embeddings": found, "url": vectors_url}
+            n_embedded = 0
             if vectors is not None:
-                n_embedded = import_vectors(writer, vectors, paths[0], found, form=form)
+                n_embedded = import_vectors(writer, vectors, paths[0], form=form, **how)
             if found is not None:
-                n_embedded += embed_papers(
-                    writer, found, on_progress=lambda done, of: watch("embedding", done, of)
-                )
+                n_embedded += embed_papers(writer, on_progress=partial(watch, "embedding"), **how)
         made = cls.open(path, embeddings=found)
         made.report = replace(report, embedded=n_embedded)
         return made
@@ -316,7 +323,11 @@ class PaperBase:
         self.close()
 
 
-def _check_vectors(vectors: Any, embeddings: Any, paths: Sequence[Any]) -> None:
+def _check_vectors(vectors: Any, url: str | None, embeddings: Any, paths: Sequence[Any]) -> None:
+    if url is not None:
+        check_url(url)
+        if embeddings is None:
+            raise SettingsError("vectors_url goes with the embeddings that make the vectors")
     if vectors is not None and (embeddings is None or len(paths) != 1):
         raise SettingsError(
             "vectors go with one file of papers, and with the embeddings that made them"

@@ -1,7 +1,7 @@
 """A base from files: resumable, a batch at a time, with all that was wrong counted by kind."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from itertools import islice
@@ -16,24 +16,14 @@ from deepera_graph.papers.importing import Form, check_form, read_papers
 from deepera_graph.papers.importing.reading import DAMAGED, DUPLICATE, Problem
 from deepera_graph.papers.paper import PaperRecord
 from deepera_graph.papers.store import (
-    describe_file,
+    count_papers,
+    count_vectors,
     find_number,
     list_without_vectors,
-    read_about,
 )
 from deepera_graph.papers.store import read_papers as read_papers_of
-from deepera_graph.papers.vectors import (
-    Floats,
-    VectorsInfo,
-    append_rows,
-    check_embeddings,
-    embed_rows,
-    name_embeddings,
-    open_rows,
-    probe,
-    unit_rows,
-    vectors_path,
-)
+from deepera_graph.papers.vectors import VectorsInfo, embed_rows, name_embeddings, unit_rows
+from deepera_graph.papers.vectors_kept import open_vectors
 from deepera_graph.papers.writing import Writer
 
 BATCH_SIZE = 2_000
@@ -127,7 +117,7 @@ def import_files(
     ]
     outcomes = sum((one.outcomes for one in tallies), Counter[str]())
     problems = sum((one.problems for one in tallies), Counter[str]())
-    n_papers = int(describe_file(writer.db)["papers"])
+    n_papers = count_papers(writer.db)
     if outcomes["added"] > _LARGE_SHARE * n_papers:
         writer.optimize()
     return BuildReport(
@@ -206,6 +196,7 @@ def embed_papers(
     writer: Writer,
     embeddings: Any,
     *,
+    url: str | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> int:
     """Make the vectors of papers that have none, a batch at a time; return how many were made.
@@ -213,25 +204,32 @@ def embed_papers(
     Args:
         writer: Of the base.
         embeddings: Must be those of the vectors that the base has.
+        url: A Qdrant server that is to have the vectors; None: where the base has them.
         on_progress: Called after each batch with how many papers have vectors, and of how many.
 
     Raises:
         InputError: A vector is not finite.
-        StoreError: The base has vectors of other embeddings.
+        StoreError: The base has vectors of other embeddings, or their server does not answer.
     """
-    info = prepare_vectors(writer, embeddings)
-    n_papers, n_made = int(describe_file(writer.db)["papers"]), 0
-    while batch := list_without_vectors(writer.db, EMBEDDED_AT_ONCE):
-        rows = embed_rows(embeddings, [one.text for _, one in batch], [one.id for _, one in batch])
-        info = _put_rows(writer, info, rows, [number for number, _ in batch])
-        n_made += len(batch)
-        if on_progress is not None:
-            on_progress(int(describe_file(writer.db)["vectors"]), n_papers)
+    n_papers, n_made = count_papers(writer.db), 0
+    with open_vectors(writer, embeddings, url) as vectors:
+        while batch := list_without_vectors(writer.db, EMBEDDED_AT_ONCE):
+            texts, names = [one.text for _, one in batch], [one.id for _, one in batch]
+            vectors.put(embed_rows(embeddings, texts, names), [number for number, _ in batch])
+            n_made += len(batch)
+            if on_progress is not None:
+                on_progress(count_vectors(writer.db), n_papers)
     return n_made
 
 
 def import_vectors(
-    writer: Writer, vectors: str | Path, source: str | Path, embeddings: Any, *, form: Form | None
+    writer: Writer,
+    vectors: str | Path,
+    source: str | Path,
+    *,
+    embeddings: Any,
+    form: Form | None,
+    url: str | None = None,
 ) -> int:
     """Take vectors that were made before: row i is of record i of a file of papers.
 
@@ -244,15 +242,32 @@ def import_vectors(
         source: The file of papers.
         embeddings: Those that made the vectors.
         form: Of *source*, see `read_papers`.
+        url: See `embed_papers`.
 
     Returns:
         How many vectors were taken.
 
     Raises:
         InputError: The array does not fit the papers, or is by other embeddings.
+        StoreError: As of `embed_papers`.
     """
-    info = prepare_vectors(writer, embeddings)
-    rows = _load_rows(Path(vectors), info)
+    with open_vectors(writer, embeddings, url) as given:
+        rows = _load_rows(Path(vectors), given.info)
+        places = _find_places(writer, source, form, n_rows=len(rows), name=str(vectors))
+        _check_sample(writer, rows, places, embeddings, Path(vectors))
+        wanted = list(places.items())
+        for start in range(0, len(wanted), BATCH_SIZE):
+            some = wanted[start : start + BATCH_SIZE]
+            numbers = [number for number, _ in some]
+            names = [f"number {one}" for one in numbers]
+            given.put(unit_rows(rows[[place for _, place in some]], names), numbers)
+    return len(wanted)
+
+
+def _find_places(
+    writer: Writer, source: str | Path, form: Form | None, *, n_rows: int, name: str
+) -> dict[int, int]:
+    """Return the row of each paper of a file that has no vector yet."""
     have = {n for (n,) in writer.db.execute("SELECT n FROM vectors")}
     places: dict[int, int] = {}
     n_records = 0
@@ -262,53 +277,12 @@ def import_vectors(
             if number is not None and number not in have:
                 places.setdefault(number, n_records)
         n_records += not (isinstance(one, Problem) and one.kind == DAMAGED)
-    if n_records != len(rows):
+    if n_records != n_rows:
         raise InputError(
-            f"{vectors} has {len(rows)} vectors, and {source} {n_records} records: they do not "
+            f"{name} has {n_rows} vectors, and {source} {n_records} records: they do not "
             "belong together"
         )
-    _check_sample(writer, rows, places, embeddings, Path(vectors))
-    wanted = list(places.items())
-    for start in range(0, len(wanted), BATCH_SIZE):
-        some = wanted[start : start + BATCH_SIZE]
-        numbers = [number for number, _ in some]
-        unit = unit_rows(rows[[place for _, place in some]], [f"number {one}" for one in numbers])
-        info = _put_rows(writer, info, unit, numbers)
-    return len(wanted)
-
-
-def prepare_vectors(writer: Writer, embeddings: Any) -> VectorsInfo:
-    """Return what the base says of its vectors; begin them if it has none, or lost their file."""
-    told = read_about(writer.db, "vectors")
-    path = vectors_path(writer.path)
-    if told and path.is_file():
-        info = VectorsInfo.from_json(told)
-        check_embeddings(info, embeddings, str(writer.path))
-        open_rows(path, info)
-        return info
-    writer.forget_vectors()
-    path.unlink(missing_ok=True)
-    first = probe(embeddings)
-    return VectorsInfo(
-        base=read_about(writer.db, "uid"),
-        embeddings=name_embeddings(embeddings),
-        dimensions=len(first),
-        probe=first,
-    )
-
-
-def _put_rows(
-    writer: Writer, info: VectorsInfo, rows: Floats, numbers: Sequence[int]
-) -> VectorsInfo:
-    if rows.shape[1] != info.dimensions:
-        raise InputError(
-            f"vectors must have {info.dimensions} dimensions, as others of the base have, got "
-            f"{rows.shape[1]}"
-        )
-    after = append_rows(vectors_path(writer.path), info, rows)
-    places = range(info.count, after.count)
-    writer.place_vectors(zip(numbers, places, strict=True), after.to_json())
-    return after
+    return places
 
 
 def _load_rows(path: Path, info: VectorsInfo) -> NDArray[Any]:

@@ -55,11 +55,11 @@ def create_app(base: PaperBase, *, with_docs: bool = True) -> Any:
         _add_path(app, base, path, name)
     for path in ("/v1/health", "/health"):
         _add_health(app, base, path)
-    _add_errors(app)
+    add_errors(app)
     return app
 
 
-def _add_errors(app: Any) -> None:
+def add_errors(app: Any) -> None:
     """Have a path that is not there told as all errors are."""
     from fastapi import Request, Response  # noqa: PLC0415 - of an extra
     from starlette.exceptions import HTTPException  # noqa: PLC0415

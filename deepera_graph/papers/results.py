@@ -10,6 +10,7 @@ from deepera_graph.papers.paper import Paper
 SearchMode = Literal["sparse", "dense", "hybrid"]
 SearchStatus = Literal["ok", "empty", "no_words"]
 TitleStatus = Literal["exact", "near", "none", "no_words"]
+ListFormat = Literal["csv", "bibtex", "ris"]
 NeighbourStatus = Literal["ok", "empty", "unknown"]
 
 

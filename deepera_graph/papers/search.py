@@ -1,22 +1,22 @@
 """Searching a base that is here: by words, by meaning, and both joined by rank."""
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from deepera_graph.errors import SettingsError
+from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.papers.paper import Paper
 from deepera_graph.papers.results import Hit, Hits, Neighbours, SearchMode, TitleMatch
 from deepera_graph.papers.scope import Scope, check_venues
 from deepera_graph.papers.store import (
-    Limits,
     PaperFile,
+    ScopeCondition,
     Venues,
     build_limits,
     count_papers,
@@ -24,6 +24,7 @@ from deepera_graph.papers.store import (
     describe_file,
     find_number,
     keep_allowed,
+    list_allowed,
     list_citations,
     list_references,
     rank_words,
@@ -47,6 +48,9 @@ from deepera_graph.papers.vectors import (
 )
 from deepera_graph.papers.words import MOST_WORDS, match_any, match_gated, search_words
 
+if TYPE_CHECKING:
+    from deepera_graph.papers.vector_server import VectorServer
+
 # Cormack, Clarke and Buettcher (2009), Reciprocal Rank Fusion outperforms Condorcet and individual
 # Rank Learning Methods: the sum of 1 / (60 + rank) over the rankings.
 RRF_K = 60
@@ -54,6 +58,7 @@ DEPTH = 100  # of each ranking that is joined
 LARGE = 60_000  # papers; a search by words scores all that have any in a smaller base
 MOST_CANDIDATES = 40_000  # papers that a search by words scores, if it can do with fewer than all
 _MOST_COUNTS = 200_000
+MOST_NAMED = 10_000  # papers of a narrow scope that a server of vectors is told
 
 
 class Ranked(NamedTuple):
@@ -72,6 +77,7 @@ class LocalPapers:
         self._embeddings = find_embeddings(embeddings)
         self._state = _State("")
         self._loading = Lock()
+        self._server: VectorServer | None = None
         self._is_checked = False
 
     @property
@@ -86,8 +92,10 @@ class LocalPapers:
             return bool(read_about(db, "vectors"))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Let go of the file, and of the server of its vectors."""
         self._file.close()
+        if self._server is not None:
+            self._server.close()
 
     def search(
         self, query: str, *, mode: SearchMode | None, k: int, scope: Scope, offset: int
@@ -143,8 +151,8 @@ class LocalPapers:
 
     def describe(self) -> dict[str, Any]:
         """Return what the base holds, in numbers."""
-        with self._reading(Scope()) as (db, _, _):
-            return dict(describe_file(db))
+        with self._reading(Scope()) as (db, state, _):
+            return state.describe(db)
 
     def venues(self) -> list[str]:
         """Return all venues, in alphabetical order."""
@@ -152,7 +160,9 @@ class LocalPapers:
             return sorted(state.venues.names.values())
 
     @contextmanager
-    def _reading(self, scope: Scope) -> Iterator[tuple[sqlite3.Connection, "_State", Limits]]:
+    def _reading(
+        self, scope: Scope
+    ) -> Iterator[tuple[sqlite3.Connection, "_State", ScopeCondition]]:
         """Lend one state of the base: what is committed meanwhile is seen by the next call."""
         with self._file.reading() as db:
             db.execute("BEGIN")
@@ -173,18 +183,18 @@ class LocalPapers:
         return state
 
     @staticmethod
-    def _find_allowed(db: sqlite3.Connection, id: str, limits: Limits) -> int | None:
+    def _find_allowed(db: sqlite3.Connection, id: str, limits: ScopeCondition) -> int | None:
         number = find_number(db, id)
         kept = keep_allowed(db, [] if number is None else [number], limits)
         return kept[0] if kept else None
 
     def _by_meaning(self, seek: "_Seek", n: int) -> list[Ranked]:
         """Rank by the cosine of vectors; equal ones by id."""
-        rows, numbers = self._load(seek)
+        rows = self._load(seek)
         query = embed_query(self._embeddings, seek.query)
         found: list[tuple[float, int]] = []
-        for best in rank_rows(rows, query):
-            scores = {int(numbers[place]): score for score, place in best if numbers[place]}
+        for best in rows.rank(query, seek):
+            scores = {number: score for score, number in best}
             kept = keep_allowed(seek.db, scores, seek.limits)
             found = [(scores[number], number) for number in kept]
             if len(found) > n:
@@ -212,8 +222,8 @@ class LocalPapers:
                 rest.append((rank, ids[number], Ranked(score, number, {way: rank})))
         return [one for _, _, one in (*sorted(joined), *sorted(rest))]
 
-    def _load(self, seek: "_Seek") -> tuple[Floats, NDArray[np.int64]]:
-        """Return the vectors, and the number of the paper that each row is of, 0 for none."""
+    def _load(self, seek: "_Seek") -> "_Rows":
+        """Return the vectors, wherever they are."""
         state = seek.state
         with self._loading:
             if state.rows is None:
@@ -228,13 +238,24 @@ class LocalPapers:
                 is_new = not self._is_checked
                 if is_new:
                     check_embeddings(info, self._embeddings, self.place)
-                rows = open_rows(vectors_path(self._file.path), info, checksum=is_new)
+                places = dict(seek.db.execute("SELECT n, place FROM vectors").fetchall())
+                if info.url:
+                    state.rows = _RowsOnServer(self._connect(info, len(places)), {*places})
+                else:
+                    rows = open_rows(vectors_path(self._file.path), info, checksum=is_new)
+                    state.rows = _RowsHere(rows, places)
                 self._is_checked = True
-                numbers = np.zeros(info.count, dtype=np.int64)
-                for number, place in seek.db.execute("SELECT n, place FROM vectors"):
-                    numbers[place] = number
-                state.rows = (rows, numbers)
         return state.rows
+
+    def _connect(self, info: VectorsInfo, n: int) -> "VectorServer":
+        """Return the server of the vectors, which is asked once whether it has them."""
+        from deepera_graph.papers.vector_server import open_server  # noqa: PLC0415 - seldom needed
+
+        wanted = (info.url, info.base)
+        if self._server is None or (self._server.url, self._server.info.base) != wanted:
+            with _suggesting_words():
+                self._server = open_server(info, n)
+        return self._server
 
 
 class _Seek(NamedTuple):
@@ -244,7 +265,7 @@ class _Seek(NamedTuple):
     state: "_State"
     query: str
     words: Sequence[str]
-    limits: Limits
+    limits: ScopeCondition
 
     def by_words(self, n: int) -> list[Ranked]:
         """Rank by BM25, equal scores by id; first what has one of the rarer words.
@@ -302,6 +323,49 @@ def _in_order(db: sqlite3.Connection, rows: list[tuple[float, int]], way: str) -
     ]
 
 
+class _RowsHere:
+    """Vectors in the file beside the base; *places* are rows by the number of their paper."""
+
+    def __init__(self, rows: Floats, places: Mapping[int, int]) -> None:
+        self._rows = rows
+        self._numbers = np.zeros(len(rows), dtype=np.int64)
+        for number, place in places.items():
+            self._numbers[place] = number
+
+    def rank(self, query: Floats, _: _Seek) -> Iterator[list[tuple[float, int]]]:
+        """Yield cosine and number of the best papers, ever more of them."""
+        for best in rank_rows(self._rows, query):
+            pairs = ((score, int(self._numbers[place])) for score, place in best)
+            yield [(score, number) for score, number in pairs if number]
+
+
+class _RowsOnServer:
+    """Vectors on a server; *numbers* are the papers whose vectors count."""
+
+    def __init__(self, server: "VectorServer", numbers: Set[int]) -> None:
+        self._server, self._numbers = server, numbers
+
+    def rank(self, query: Floats, seek: _Seek) -> Iterator[list[tuple[float, int]]]:
+        """Yield cosine and number of the best papers, ever more of them."""
+        few = list_allowed(seek.db, seek.limits, MOST_NAMED)
+        with _suggesting_words():
+            for best in self._server.rank(query, few):
+                yield [one for one in best if one[1] in self._numbers]
+
+
+_Rows = _RowsHere | _RowsOnServer
+
+
+@contextmanager
+def _suggesting_words() -> Iterator[None]:
+    """Have an error of a server say that the base can still be searched by words."""
+    try:
+        yield
+    except StoreError as error:
+        told = f"{error}; search with mode='sparse', which needs no vectors"
+        raise StoreError(told) from error
+
+
 class _State:
     """What is known of one state of a base, until papers are added."""
 
@@ -310,9 +374,15 @@ class _State:
     ) -> None:
         self.generation, self.vectors = generation, vectors
         self.n_papers = n_papers
-        self.rows: tuple[Floats, NDArray[np.int64]] | None = None
+        self.rows: _Rows | None = None
         self.venues = venues or Venues({}, {})
         self._counts: dict[str, int] = {}
+        self._about: Mapping[str, Any] = {}
+
+    def describe(self, db: sqlite3.Connection) -> dict[str, Any]:
+        """Return what the base holds, counted once."""
+        self._about = self._about or describe_file(db)
+        return deepcopy(dict(self._about))
 
     def count(self, db: sqlite3.Connection, word: str) -> int:
         """Return how many papers have a word."""

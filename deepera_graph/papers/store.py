@@ -58,7 +58,7 @@ _PAPER = (
 )
 
 
-class Limits(NamedTuple):
+class ScopeCondition(NamedTuple):
     """A scope as a condition on the table `scopes`, and its values."""
 
     condition: str
@@ -85,10 +85,7 @@ class PaperFile:
         self._free: list[sqlite3.Connection] = []
         self._lock = Lock()
         self._closed = False
-        if not self.path.is_file():
-            raise MissingStoreError(
-                f"there is no base of papers {str(path)!r}; deepera papers build makes one"
-            )
+        check_there(path)
         with self.reading() as db:
             check_format(db, self.path)
 
@@ -116,6 +113,14 @@ class PaperFile:
                         db.close()
                     else:
                         self._free.append(db)
+
+
+def check_there(path: str | Path) -> None:
+    """Raise `MissingStoreError` if there is no file of a base."""
+    if not Path(path).is_file():
+        raise MissingStoreError(
+            f"there is no base of papers {str(path)!r}; deepera papers build makes one"
+        )
 
 
 @contextmanager
@@ -223,7 +228,7 @@ def find_numbers(db: sqlite3.Connection, ids: Iterable[str]) -> set[int]:
     return {n for (n,) in found}
 
 
-def build_limits(db: sqlite3.Connection, scope: Scope, venues: Venues) -> Limits:
+def build_limits(db: sqlite3.Connection, scope: Scope, venues: Venues) -> ScopeCondition:
     """Return a scope as a condition of SQL; hidden papers are hidden by whatever id."""
     keeps = scope.undated == "keep"
     day = "scopes.first" if keeps else "scopes.last"
@@ -242,13 +247,13 @@ def build_limits(db: sqlite3.Connection, scope: Scope, venues: Venues) -> Limits
             parts.append((f"scopes.venue {how} {_LISTED}", json.dumps(numbers)))
     if hidden := find_numbers(db, scope.hide):
         parts.append((f"scopes.n NOT IN {_LISTED}", json.dumps(sorted(hidden))))
-    return Limits(
+    return ScopeCondition(
         " AND ".join(condition for condition, _ in parts), tuple(value for _, value in parts)
     )
 
 
 def rank_words(
-    db: sqlite3.Connection, match: str, k: int, limits: Limits
+    db: sqlite3.Connection, match: str, k: int, limits: ScopeCondition
 ) -> list[tuple[float, int]]:
     """Return score and number of the best *k* papers for a query of FTS5, and of their ties.
 
@@ -275,6 +280,11 @@ def rank_words(
 def count_papers(db: sqlite3.Connection) -> int:
     """Return how many papers there are, as numbers are given out one by one."""
     return int(db.execute("SELECT coalesce(max(n), 0) FROM papers").fetchone()[0])
+
+
+def count_vectors(db: sqlite3.Connection) -> int:
+    """Return how many papers have a vector."""
+    return int(db.execute("SELECT count(*) FROM vectors").fetchone()[0])
 
 
 def count_word(db: sqlite3.Connection, word: str) -> int:
@@ -328,7 +338,9 @@ def to_paper(row: Sequence[Any]) -> Paper:
     )
 
 
-def keep_allowed(db: sqlite3.Connection, numbers: Iterable[int], limits: Limits) -> list[int]:
+def keep_allowed(
+    db: sqlite3.Connection, numbers: Iterable[int], limits: ScopeCondition
+) -> list[int]:
     """Return the papers that are in scope, in the order they come."""
     asked = list(numbers)
     if not limits.condition or not asked:
@@ -341,7 +353,19 @@ def keep_allowed(db: sqlite3.Connection, numbers: Iterable[int], limits: Limits)
     return [n for n in asked if n in allowed]
 
 
-def list_references(db: sqlite3.Connection, number: int, limits: Limits) -> tuple[list[int], int]:
+def list_allowed(db: sqlite3.Connection, limits: ScopeCondition, most: int) -> list[int] | None:
+    """Return all papers that are in scope, if a scope leaves no more than *most*; else None."""
+    if not limits.condition:
+        return None
+    rows = db.execute(
+        f"SELECT n FROM scopes WHERE {limits.condition} LIMIT ?", (*limits.values, most + 1)
+    ).fetchall()
+    return None if len(rows) > most else [n for (n,) in rows]
+
+
+def list_references(
+    db: sqlite3.Connection, number: int, limits: ScopeCondition
+) -> tuple[list[int], int]:
     """Return what a paper cites, as it lists them, and how many the base does not have."""
     rows = db.execute(
         "SELECT ids.n FROM refs LEFT JOIN ids ON ids.id = refs.cited "
@@ -352,7 +376,7 @@ def list_references(db: sqlite3.Connection, number: int, limits: Limits) -> tupl
     return keep_allowed(db, cited, limits), sum(n is None for (n,) in rows)
 
 
-def list_citations(db: sqlite3.Connection, number: int, limits: Limits) -> list[int]:
+def list_citations(db: sqlite3.Connection, number: int, limits: ScopeCondition) -> list[int]:
     """Return what cites a paper: newest first, those without a date last, equal ones by id."""
     where = f"AND {limits.condition}" if limits.condition else ""
     rows = db.execute(
@@ -392,8 +416,11 @@ def describe_file(db: sqlite3.Connection) -> Mapping[str, Any]:
     found: dict[str, Any] = {name: db.execute(sql).fetchone()[0] for name, sql in counts.items()}
     first, last = db.execute("SELECT min(year), max(year) FROM scopes").fetchone()
     sources = db.execute("SELECT name, finished FROM sources ORDER BY run").fetchall()
+    vectors = json.loads(read_about(db, "vectors", "{}"))
     return {
         **found,
+        "embeddings": vectors.get("embeddings", ""),
+        "vectors_url": vectors.get("url", ""),
         "years": [first, last],
         "sources": [name for name, _ in sources],
         "unfinished": [name for name, finished in sources if not finished],

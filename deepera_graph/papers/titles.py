@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 
 from deepera_graph.papers.paper import main_title, title_key
 from deepera_graph.papers.results import TitleMatch
-from deepera_graph.papers.store import Limits, keep_allowed, rank_words, read_papers
+from deepera_graph.papers.store import ScopeCondition, keep_allowed, rank_words, read_papers
 from deepera_graph.papers.words import match_any, search_words, split_words
 from deepera_graph.papers.writing import hash_title
 
@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"\d+")
 def match_title(
     db: sqlite3.Connection,
     title: str,
-    limits: Limits,
+    limits: ScopeCondition,
     count: Callable[[str], int],
 ) -> TitleMatch:
     """Find the paper of a title within limits; *count* says how many papers have a word.
@@ -42,7 +42,7 @@ def match_title(
 
 
 def _match_exactly(
-    db: sqlite3.Connection, title: str, key: str, limits: Limits
+    db: sqlite3.Connection, title: str, key: str, limits: ScopeCondition
 ) -> TitleMatch | None:
     rows = db.execute("SELECT n FROM titles WHERE key = ? ORDER BY n", (hash_title(title),))
     papers = read_papers(db, keep_allowed(db, [n for (n,) in rows], limits))
@@ -58,7 +58,11 @@ def _match_exactly(
 
 
 def _match_nearly(
-    db: sqlite3.Connection, title: str, key: str, limits: Limits, count: Callable[[str], int]
+    db: sqlite3.Connection,
+    title: str,
+    key: str,
+    limits: ScopeCondition,
+    count: Callable[[str], int],
 ) -> TitleMatch | None:
     telling = [word for word in search_words(title) or split_words(title) if count(word)]
     rarest = sorted(telling, key=lambda word: (count(word), word))[:_N_RAREST]

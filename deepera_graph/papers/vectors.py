@@ -42,6 +42,7 @@ class VectorsInfo:
         count: Rows that count.
         checksum: CRC-32 of these rows.
         probe: The vector of a fixed text, by which other weights of the same name are told.
+        url: The Qdrant server that has them; empty if they lie beside the base.
     """
 
     base: str
@@ -50,6 +51,7 @@ class VectorsInfo:
     count: int = 0
     checksum: int = 0
     probe: tuple[float, ...] = ()
+    url: str = ""
 
     def to_json(self) -> str:
         """Return it as a base keeps it."""

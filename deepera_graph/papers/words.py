@@ -18,10 +18,11 @@ MOST_WORDS = 64  # of a query; the rarest count
 _IN_TERMS_TEXT = "down few more most off once one other others out over own per up"
 _IN_TERMS = frozenset(_IN_TERMS_TEXT.split())
 _STOP_WORDS = STOP_WORDS - _IN_TERMS
-# Words that ask for papers and do not say on what; they count where there are no others.
+# Words that ask for papers and do not say on what; they count where there are no others. "uses" is
+# one as the stop words have "use", "used" and "using" and its stem would find all of these.
 _ASKING_TEXT = """
     article articles find literature looking me paper papers please provide recommend research
-    researches studies study work works
+    researches studies study uses work works
     """
 _ASKING = frozenset(_ASKING_TEXT.split())
 _WORD = re.compile(r"[\w\u0300-\u036f]+")  # as the tokenizer unicode61 sees them, or finer

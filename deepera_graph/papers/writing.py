@@ -3,8 +3,8 @@
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, fields, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -29,6 +29,7 @@ from deepera_graph.papers.store import (
     wrap_errors,
     write_about,
 )
+from deepera_graph.papers.vector_server import drop_vectors
 
 Merge = Literal["ids", "titles", "none"]
 Outcome = Literal["added", "updated", "unchanged", "merged", "duplicate"]
@@ -103,9 +104,9 @@ class Writer:
             ).fetchone()
             if row is None:
                 run = self._one("SELECT coalesce(max(run), 0) + 1 FROM sources")
-                self._db.execute(
-                    "INSERT INTO sources VALUES (?, ?, ?, 0, 0, '{}')", (identity, run, name)
-                )
+                with self._changing() as db:
+                    known = (identity, run, name)
+                    db.execute("INSERT INTO sources VALUES (?, ?, ?, 0, 0, '{}')", known)
                 row = (run, 0, 0, "{}")
         self._run = row[0]
         return Known(row[0], row[1], bool(row[2]), json.loads(row[3]))
@@ -125,16 +126,12 @@ class Writer:
 
     def commit(self, identity: str, done: int, *, finished: bool, report: Any) -> None:
         """Commit what was put since the last time, and that *done* records of a source are."""
-        with wrap_errors(self.path):
-            self._begin_transaction()
+        with wrap_errors(self.path), self._changing() as db:
             self._flush()
-            self._db.execute(
+            db.execute(
                 "UPDATE sources SET done = ?, finished = ?, report = ? WHERE identity = ?",
                 (done, finished, json.dumps(report), identity),
             )
-            generation = int(read_about(self._db, "generation", "0")) + 1
-            write_about(self._db, "generation", str(generation))
-            self._db.execute("COMMIT")
 
     def optimize(self) -> None:
         """Have the index of words in one piece, which makes searches faster."""
@@ -143,19 +140,24 @@ class Writer:
 
     def place_vectors(self, places: Iterable[tuple[int, int]], header: str) -> None:
         """Note where the vectors of papers are, by their numbers, and what is in their file."""
-        with wrap_errors(self.path):
-            self._db.execute("BEGIN IMMEDIATE")
-            self._db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", places)
-            write_about(self._db, "vectors", header)
-            generation = int(read_about(self._db, "generation", "0")) + 1
-            write_about(self._db, "generation", str(generation))
-            self._db.execute("COMMIT")
+        with wrap_errors(self.path), self._changing() as db:
+            db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", places)
+            write_about(db, "vectors", header)
 
     def forget_vectors(self) -> None:
         """Forget all vectors."""
-        with wrap_errors(self.path):
-            self._db.execute("DELETE FROM vectors")
-            self._db.execute("DELETE FROM about WHERE name = 'vectors'")
+        with wrap_errors(self.path), self._changing() as db:
+            db.execute("DELETE FROM vectors")
+            db.execute("DELETE FROM about WHERE name = 'vectors'")
+
+    @contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        """Commit what is done here, and have readers look anew at what they know of the base."""
+        self._begin_transaction()
+        yield self._db
+        generation = int(read_about(self._db, "generation", "0")) + 1
+        write_about(self._db, "generation", str(generation))
+        self._db.execute("COMMIT")
 
     @property
     def db(self) -> sqlite3.Connection:
@@ -368,6 +370,8 @@ def _remove(path: Path) -> None:
         return
     with wrap_errors(path), closing(sqlite3.connect(path)) as db:
         check_format(db, path, any_version=True)
+        told = read_about(db, "vectors")
+    drop_vectors(told)
     for suffix in ("", "-wal", "-shm", VECTORS):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 

@@ -2,6 +2,8 @@
 
 import importlib.util
 import json
+from dataclasses import replace
+from math import comb
 
 import pytest
 
@@ -67,6 +69,42 @@ def test_a_judge_is_right_as_often_as_it_is_told(bench, everything):
     )
     n = 96 * len(bench.queries)
     assert abs(right - 0.9 * n) < 2.576 * (n * 0.9 * 0.1) ** 0.5  # the 99 % interval
+
+
+def binomial(n, share):
+    """The chance of each number of successes."""
+    return [comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(n + 1)]
+
+
+def analyze_f1(n_gold, n_violating, accuracy):
+    """Mean and variance of F1, if every paper is judged rightly with this probability."""
+    kept, wrong = binomial(n_gold, accuracy), binomial(n_violating, 1 - accuracy)
+    cases = [
+        (p * q, 2 * right / (right + false + n_gold))
+        for right, p in enumerate(kept)
+        for false, q in enumerate(wrong)
+    ]
+    mean = sum(chance * f1 for chance, f1 in cases)
+    return mean, sum(chance * (f1 - mean) ** 2 for chance, f1 in cases)
+
+
+@pytest.mark.parametrize("accuracy", [0.9, 0.8])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_f1_under_a_judge_of_known_accuracy_is_its_analytic_value(
+    bench, everything, accuracy, seed
+):
+    bench = replace(bench, seed=seed)
+    expected = [
+        analyze_f1(len(one.gold), len(one.violating), accuracy)
+        for one in bench.queries
+        if one.violating
+    ]
+    mean = sum(one for one, _ in expected) / len(expected)
+    error = sum(one for _, one in expected) ** 0.5 / len(expected)
+    found = means(study_judges(bench, {"all": everything}, accuracies=(accuracy,)))
+    f1 = found[f"{accuracy:g}"][3]
+    assert abs(f1 - mean) < 2.576 * error  # the 99 % interval
+    assert 2.576 * error < 0.06
 
 
 def test_a_better_judge_errs_nowhere_else(bench, everything):

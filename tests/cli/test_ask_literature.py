@@ -25,7 +25,7 @@ def world(monkeypatch):
 @pytest.fixture
 def ask(deepera, world):
     def run(*args, source="all"):
-        return deepera("ask", QUESTION, "--source", source, "--source-seconds", "1", *args)
+        return deepera("ask", QUESTION, "--source", source, *args)
 
     return run
 
@@ -49,7 +49,7 @@ def test_evidence_of_all_services_is_fused_cited_and_has_directions(ask, world):
 
 def test_services_that_fail_leave_the_others_results_and_are_named(ask, world):
     world.faults.update(openalex="hours", arxiv="html", europe_pmc="500", semantic_scholar="slow")
-    result = ask("--json")
+    result = ask("--source-seconds", "2", "--json")
     assert result.exit_code == 1
     found = json.loads(result.stdout)
     assert TRIAL in [one["citation"]["title"] for one in found["ranking"] if one["kept"]]
@@ -59,7 +59,7 @@ def test_services_that_fail_leave_the_others_results_and_are_named(ask, world):
         "europe_pmc": ("failed", "HTTP 500: out of order"),
         "openalex": ("rate_limited", "HTTP 429: Rate limit exceeded"),
         "arxiv": ("failed", "it answered an HTML page instead of data"),
-        "semantic_scholar": ("failed", "it did not answer within 1 s"),
+        "semantic_scholar": ("failed", "it did not answer within 2 s"),
     }
     for name in told.keys() - {"pubmed"}:
         assert name in result.stderr
@@ -125,6 +125,13 @@ def test_nothing_found_where_a_service_failed_is_told_apart_from_nothing_there(a
     assert ask(source="arxiv,openalex").exit_code == 0
 
 
+def test_a_service_that_there_is_no_use_in_asking_is_no_failure(ask, world):
+    result = ask("--where", "year<=1980", source="arxiv")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "searched arxiv (not asked)" in result.stdout
+    assert world.sent == []
+
+
 def test_years_of_where_go_to_the_service(ask, world):
     ask("--where", "year>2014", "--where", "year<=2018", source="openalex")
     [sent] = world.sent
@@ -158,8 +165,11 @@ def test_a_question_asked_again_is_answered_from_the_disk(ask, world):
     assert len(world.sent) == 2
 
 
-def test_a_contact_may_be_configured(ask, world, monkeypatch, tmp_path):
-    (tmp_path / "deepera.toml").write_text('contact = "name@example.org"\nsource_seconds = 9\n')
+def test_a_contact_may_be_configured_and_a_configured_collection_yields(
+    ask, world, monkeypatch, tmp_path
+):
+    configured = 'contact = "name@example.org"\nsource_seconds = 9\ncollection = "papers"\n'
+    (tmp_path / "deepera.toml").write_text(configured)
     monkeypatch.chdir(tmp_path)
     ask("--backend", "rules", source="arxiv")
     assert "name@example.org" in world.sent[0].headers["user-agent"]

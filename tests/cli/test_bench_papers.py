@@ -44,6 +44,26 @@ def test_a_base_is_compared_with_other_runs(deepera, world, runs):
     assert "other: 10 of 20 queries count 0" in found["findings"][0]
 
 
+def test_as_many_queries_of_each_intent_are_drawn(deepera, world, tmp_path):
+    base, queries = world
+
+    def draw(seed):
+        out = tmp_path / seed
+        how = ("--draw", "2", "--seed", seed, "--out", out)
+        result = deepera("bench", "papers", queries, "--base", base, *how, *QUICK)
+        assert result.exit_code == 0, result.output
+        lines = (out / "sparse.jsonl").read_text(encoding="utf-8").splitlines()
+        return [json.loads(one)["id"] for one in lines if "ranked" in json.loads(one)]
+
+    known = [json.loads(one) for one in queries.read_text(encoding="utf-8").splitlines()]
+    intents = {one["id"]: one["intent"] for one in known}
+    first, second = draw("1"), draw("2")
+    assert sorted(intents[id] for id in first) == ["method", "method", "scope", "scope"]
+    assert first != second
+    both = deepera("bench", "papers", queries, "--base", base, "--draw", "2", "--limit", "3")
+    assert (both.exit_code, "--draw or --limit" in both.output) == (2, True)
+
+
 def test_an_agent_tells_its_calls(deepera, world):
     base, queries = world
     result = deepera(

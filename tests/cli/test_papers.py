@@ -36,9 +36,34 @@ def test_a_paper_is_shown_by_id_or_title_and_its_citations_are_followed(deepera,
     assert "60 papers" in deepera("papers", "show", "-b", base).stdout
 
 
+def test_lists_are_written_for_reference_managers_and_spreadsheets(deepera, base):
+    query = ("papers", "search", "study of sites", "-b", base, "-k", "3", "--format")
+    assert deepera(*query, "bibtex").stdout.count("@article{ames") >= 2
+    assert deepera(*query, "ris").stdout.count("ER  -") == 3
+    header, first, *rest = deepera(*query, "csv").stdout.splitlines()
+    assert header == "rank,id,title,authors,year,venue,doi,url,score,by"
+    assert (first.split(",")[0], len(rest)) == ("1", 2)
+    assert json.loads(deepera(*query, "json").stdout)["hits"][0]["rank"] == 1
+    shown = deepera("papers", "show", "w0007", "-b", base, "--format", "ris").stdout
+    assert "ID  - w0007" in shown
+    cited = json.loads(deepera("papers", "cite", "w0030", "-b", base, "--json").stdout)
+    table = deepera("papers", "cite", "w0030", "-b", base, "--format", "csv").stdout
+    assert table.count(",cited by w0030") == len(cited["references"]["papers"]) > 0
+    assert table.count(",cites w0030") == len(cited["citations"]["papers"])
+
+
+def test_a_base_is_checked_by_doctor(deepera, base, tmp_path):
+    result = deepera("doctor", "--base", base)
+    assert (result.exit_code, "60 papers" in result.stdout) == (0, True)
+    assert deepera("doctor", "--base", tmp_path / "no.papers").exit_code == 1
+    assert deepera("doctor", "--base", "http://127.0.0.1:9").exit_code == 3
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("search", "x", "--json", "--format", "csv"), "give --json or --format csv, not both"),
+        (("show", "--format", "ris"), "--format ris is for a paper; name one"),
         (("search", "x", "--venues", "ICR"), "near it: ICRS"),
         (("search", "x", "--mode", "dence"), "did you mean 'dense'?"),
         (("search", "x", "--year-from", "2020", "--year-to", "2010"), "year_from is after year_to"),

@@ -53,6 +53,8 @@ def papers(questions):
         ("demo", "--threshold", "80"),
         ("bench", "table", "no-such-file"),
         ("judge", "evaluate", "--data", "no-such-file"),
+        ("papers", "ask", "Tea?", "-b", "no-such-file"),
+        ("papers", "search", "Tea?", "-b", "no-such-file"),
         ("doctor", "--model", "gpt-5-mini"),
     ],
 )

@@ -56,11 +56,11 @@ def options(name: str) -> set[str]:
 
 def unknown(arguments: list[str]) -> list[str]:
     """What of a call's names the command line does not have."""
-    named = list(takewhile(lambda one: re.fullmatch(r"[a-z-]+", one), arguments))[:3]
+    named = list(takewhile(lambda one: re.fullmatch(r"[a-z-]+", one), arguments))[:4]
     starts = [" ".join(named[:length]) for length in range(len(named), 0, -1)]
     name = next((one for one in starts if one in COMMANDS), None)
     if name is None:
-        groups = {" ".join(one.split()[:length]) for one in COMMANDS for length in (1, 2)}
+        groups = {" ".join(one.split()[:length]) for one in COMMANDS for length in (1, 2, 3)}
         return [] if not named or starts[0] in groups else [starts[0]]
     given = (word.partition("=")[0] for word in arguments if re.match(r"--?[a-z]", word))
     return [word for word in given if word not in options(name)]

@@ -51,6 +51,7 @@ def make_world(n=100, *, seed=1):
                 "references": [one["id"] for one in cited],
                 "field": field,
                 "method": method,
+                "rival": rival,
             }
         )
     return papers
@@ -58,7 +59,7 @@ def make_world(n=100, *, seed=1):
 
 def plain(papers):
     """Return the papers as a file has them."""
-    hidden = ("field", "method")
+    hidden = ("field", "method", "rival")
     return [{name: one[name] for name in one if name not in hidden} for one in papers]
 
 

@@ -140,6 +140,24 @@ def test_exclusions_tell_what_does_without_from_what_does_it_in_other_words(plan
     assert sum(scores) / len(scores) >= 0.9
 
 
+@pytest.mark.parametrize("selector", ["rules", "local"])
+def test_the_citations_of_what_is_left_out_are_not_followed(tmp_path, selector):
+    papers = [
+        {"id": "k1", "title": "Kelp counting", "abstract": "By drones.", "references": ["r1"]},
+        {"id": "k2", "title": "Kelp counting from boats at low tide", "references": ["r2"]},
+        {"id": "r1", "title": "Rotor noise"},
+        {"id": "r2", "title": "Sextants at sea"},
+    ]
+    source = write_lines(tmp_path / "p.jsonl", papers)
+    with PaperBase.build(tmp_path / "b.papers", source) as base:
+        search = PaperSearch(base, style="rules", selector=selector)
+        found = search.search("Papers on kelp counting, excluding drones")
+        followed = {one["text"] for one in found.actions if one["tool"] != "search"}
+    assert followed == {"k2"}
+    assert found.ids == ["k2", "r2"]
+    assert [one.id for one in found.left_out] == ["k1"]
+
+
 def test_a_paper_that_does_without_the_excluded_thing_stays(tmp_path):
     papers = [
         {"id": "a", "title": "Kelp counting by boats", "abstract": "We deliberately avoid drones."},
@@ -385,6 +403,7 @@ def test_a_result_is_written_in_other_forms(planted):
     assert json.loads(found.export("json", k=1))["papers"][0]["rank"] == 1
     assert found.export("mermaid").startswith("flowchart LR\n  Q[")
     assert found.draw().startswith("<svg")
+    assert found.draw_png().startswith(b"\x89PNG\r\n")
     with pytest.raises(SettingsError, match="did you mean 'bibtex'"):
         found.export("bibtx")
 

@@ -16,9 +16,10 @@ from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.papers import PaperBase, Scope
 from deepera_graph.papers.calls import answer_call
 from deepera_graph.papers.rest import create_app
+from deepera_graph.papers.store import describe_file
 from langchain_deepera import PaperRetriever, paper_tools
 from papers.hostile import hostile_texts
-from papers.world import METHODS, TOPICS, VENUES
+from papers.world import METHODS, TOPICS, VENUES, invent_papers, write_lines
 
 TOOLS = {
     "search": "search_papers",
@@ -159,6 +160,22 @@ def test_eight_clients_at_once_get_what_one_gets(remote):
     with ThreadPoolExecutor(8) as threads:
         found = threads.map(lambda _: remote.search("bridge inspection", k=10), range(80))
     assert all(one == alone for one in found)
+
+
+def test_what_a_base_holds_is_counted_once_until_it_changes(tmp_path, monkeypatch):
+    first, more = (write_lines(tmp_path / f"{n}.jsonl", invent_papers(n)) for n in (5, 9))
+    PaperBase.build(tmp_path / "b.papers", first).close()
+    counted = []
+    monkeypatch.setattr(
+        "deepera_graph.papers.search.describe_file",
+        lambda db: counted.append(1) or describe_file(db),
+    )
+    with PaperBase.open(tmp_path / "b.papers") as base:
+        told = [base.describe() for _ in range(3)]
+        told[0]["sources"].append("of the caller")
+        assert (told[1], told[2]["papers"], len(counted)) == (base.describe(), 5, 1)
+        PaperBase.build(tmp_path / "b.papers", more).close()
+        assert (base.describe()["papers"], len(counted)) == (9, 2)
 
 
 def test_a_related_client_is_answered(base):

@@ -4,6 +4,7 @@ import pytest
 
 from deepera_graph.errors import MissingStoreError, SettingsError
 from deepera_graph.papers import Hits, PaperBase, Scope
+from papers.world import write_lines
 
 
 def test_a_search_finds_the_papers_that_have_the_words(base):
@@ -24,6 +25,17 @@ def test_pages_continue_without_gap_or_repeat(base):
 @pytest.mark.parametrize("text", ["", "   ", "?!", "the of and", "\0", "\ud800"])
 def test_a_query_without_a_word_says_so(base, text):
     assert base.search(text) == Hits("no_words", "sparse")
+
+
+def test_words_that_only_ask_find_nothing_where_there_are_others(tmp_path):
+    titles = {"a": "Kelp counted by swarms", "b": "A tool that is used", "c": "A study of papers"}
+    source = write_lines(
+        tmp_path / "p.jsonl", [{"id": id, "title": title} for id, title in titles.items()]
+    )
+    with PaperBase.build(tmp_path / "b.papers", source) as base:
+        query = "Find papers on kelp whose own approach uses swarms"
+        assert [one.paper.id for one in base.search(query)] == ["a"]
+        assert [one.paper.id for one in base.search("find studies")] == ["c"]
 
 
 def test_a_query_that_nothing_matches_is_empty(base):

@@ -13,6 +13,7 @@ class QdrantServer:
         self.links = 16
         self.points = {}
         self.asked = []
+        self.key = None  # what a request must bring, if anything
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
         self.url = f"http://127.0.0.1:{self._server.server_port}"
@@ -80,15 +81,17 @@ class QdrantServer:
             def do_GET(self):
                 size = int(self.headers.get("Content-Length") or 0)
                 body = json.loads(self.rfile.read(size) or b"null")
-                found = owner.answer(self.command, self.path.partition("?")[0], body)
+                refused = owner.key is not None and self.headers.get("api-key") != owner.key
+                path = self.path.partition("?")[0]
+                found = None if refused else owner.answer(self.command, path, body)
                 raw = json.dumps({"result": found, "status": "ok", "time": 0.0}).encode()
-                self.send_response(200)
+                self.send_response(401 if refused else 200)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(raw)))
                 self.end_headers()
                 self.wfile.write(raw)
 
-            do_PUT = do_POST = do_PATCH = do_GET  # noqa: N815 - names the base class looks for
+            do_PUT = do_POST = do_PATCH = do_DELETE = do_GET  # noqa: N815 - names the base class looks for
 
             def log_message(self, *args):
                 pass

@@ -62,7 +62,7 @@ from deepera_graph.bench.build.search import (
 )
 from deepera_graph.bench.build.workers import Here, Workers
 from deepera_graph.bench.rankers.llm import MAX_CONCURRENCY
-from deepera_graph.budget import Budget, Meter
+from deepera_graph.budget import Budget, Limiter, Meter
 from deepera_graph.cache.store import JudgementCache, open_cache
 from deepera_graph.chat import io_loop
 from deepera_graph.errors import BudgetError, SettingsError
@@ -189,7 +189,7 @@ class _Build:
         self._model = BuilderModel(
             without_server(backend),
             cache=cache,
-            at_once=calls_at_once,
+            limiter=Limiter(calls_at_once),
             meter=Meter(budget),
             on_answer=lambda: self._move(n_answers=self._progress.n_answers + 1),
         )
@@ -408,7 +408,7 @@ def estimate_build(corpus: Corpus, plan: BuildPlan, generators: Sequence[str]) -
         (WRITE_STEP, n_written > 0, n_written, shown + _GUIDE, chunk),
         (VERIFY_STEP, n_written > 0 and plan.verify, n_written, _QUESTION + chunk, _CHECK),
     )
-    usage = {step: _estimate_step(step, *numbers) for step, taken, *numbers in steps if taken}
+    usage = {step: estimate_step(step, *numbers) for step, taken, *numbers in steps if taken}
     n_calls = sum(one.calls for one in usage.values())
     return BuildEstimate(
         n_documents=len(corpus.documents),
@@ -418,8 +418,11 @@ def estimate_build(corpus: Corpus, plan: BuildPlan, generators: Sequence[str]) -
     )
 
 
-def _estimate_step(step: str, n_calls: int, n_given: int, n_said: int) -> Usage:
-    folder = files(PACKAGE)
+def estimate_step(
+    step: str, n_calls: int, n_given: int, n_said: int, *, package: str = PACKAGE
+) -> Usage:
+    """Return what the calls of a step take, by the characters given and said in each."""
+    folder = files(package)
     template = sum(
         len(folder.joinpath(f"{step}.{role}.md").read_text(encoding="utf-8"))
         for role in ("system", "user")

@@ -73,9 +73,9 @@ def build_manifest(
     }
 
 
-def hash_prompts() -> dict[str, str]:
-    """Return 12 hex digits for each prompt of the builder, by file name."""
-    templates = (one for one in files(PACKAGE).iterdir() if one.name.endswith(".md"))
+def hash_prompts(package: str = PACKAGE) -> dict[str, str]:
+    """Return 12 hex digits for each prompt of a package, by file name."""
+    templates = (one for one in files(package).iterdir() if one.name.endswith(".md"))
     return {
         one.name: sha256(one.read_bytes()).hexdigest()[:12]
         for one in sorted(templates, key=lambda one: one.name)
@@ -97,7 +97,7 @@ def write_datasets(
     folder: Path, datasets: Mapping[str, Drafts], drops: Iterable[DropRecord], plan: BuildPlan
 ) -> dict[str, str]:
     """Write instances, drops and rejected distractors; return SHA-256 by file name."""
-    _remove_earlier(folder)
+    remove_earlier(folder)
     names = []
     for dataset, one in datasets.items():
         for setting in plan.settings:
@@ -106,7 +106,7 @@ def write_datasets(
             write_rows(folder / names[-1], rows)
     write_rows(folder / DROPPED, drops)
     write_rows(folder / REJECTED, (row for one in datasets.values() for row in one.rejected))
-    return {name: _hash_file(folder / name) for name in (*names, DROPPED, REJECTED)}
+    return {name: hash_file(folder / name) for name in (*names, DROPPED, REJECTED)}
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
@@ -117,7 +117,7 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     part.replace(folder / MANIFEST)
 
 
-def _remove_earlier(folder: Path) -> None:
+def remove_earlier(folder: Path) -> None:
     """Remove the files of the build that is replaced, its manifest first."""
     manifest = folder / MANIFEST
     if not manifest.exists():
@@ -131,6 +131,7 @@ def _remove_earlier(folder: Path) -> None:
         (folder / Path(name).name).unlink(missing_ok=True)
 
 
-def _hash_file(path: Path) -> str:
+def hash_file(path: Path) -> str:
+    """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()

@@ -138,12 +138,12 @@ class BuilderModel:
         backend: Backend,
         *,
         cache: JudgementCache,
-        at_once: int,
+        limiter: Limiter,
         meter: Meter,
         on_answer: Callable[[], None] = lambda: None,
     ) -> None:
         self._backend, self._cache, self._meter = backend, cache, meter
-        self._limiter = Limiter(at_once)
+        self._limiter = limiter
         self._on_answer = on_answer
         self._chats: dict[str, Chat] = {}
         self._unusable: dict[str, Usage] = {}
@@ -167,6 +167,16 @@ class BuilderModel:
             raise
         finally:
             self._on_answer()
+
+    def count_apart(self) -> Self:
+        """Return this model with counts of its own; cache, limits and budget are shared."""
+        return type(self)(
+            self._backend,
+            cache=self._cache,
+            limiter=self._limiter,
+            meter=self._meter,
+            on_answer=self._on_answer,
+        )
 
     @property
     def usage(self) -> dict[str, Usage]:

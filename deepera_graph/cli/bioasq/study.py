@@ -14,7 +14,7 @@ import typer
 
 from deepera_graph.cli import options, study
 from deepera_graph.cli.console import check_folder, check_input, needing, progress_bar, tell
-from deepera_graph.cli.options import given, opt, split_names
+from deepera_graph.cli.options import given, opt, split_files, split_names
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -262,13 +262,8 @@ def _read_runs(text: str | None) -> dict[str, TimedRun]:
     from deepera_graph.bench.bioasq_runs import TimedRun
     from deepera_graph.bioasq.runs import read_run
 
-    found = {}
-    for one in () if text is None else split_names("--runs", text):
-        name, equals, path = one.partition("=")
-        if not (name and equals and path):
-            raise SettingsError(f"--runs must be NAME=FILE with commas between them, got {one!r}")
-        found[name] = TimedRun(read_run(Path(path)))
-    return found
+    files = split_files("--runs", text)
+    return {name: TimedRun(read_run(path)) for name, path in files.items()}
 
 
 def _retrieve(

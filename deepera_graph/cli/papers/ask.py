@@ -27,10 +27,14 @@ from deepera_graph.cli.options import opt
 from deepera_graph.cli.papers.base import (
     ScopeOptions,
     SearchedOptions,
+    check_form,
+    check_searched,
     open_searched,
     to_scope,
 )
 from deepera_graph.errors import BackendError, SettingsError
+from deepera_graph.packages import check_extra
+from deepera_graph.papers.results import ListFormat
 
 if TYPE_CHECKING:
     from deepera_graph.cache.store import JudgementCache
@@ -48,10 +52,12 @@ class FoundOptions:
     """What is written."""
 
     k: int | None = opt("Most papers shown.", "-k", metavar="N", least=1, shown="20")
-    format: Literal["text", "json", "csv", "bibtex", "ris", "mermaid"] = opt(
+    format: Literal["text", "json", ListFormat, "mermaid"] = opt(
         "How it is written; [b]mermaid[/b] is the search as a tree.", default="text"
     )
-    picture: Path | None = opt("Also draw the search as a tree, SVG.", metavar="FILE")
+    picture: Path | None = opt(
+        "Also draw the search as a tree: SVG, or PNG if FILE ends in .png.", metavar="FILE"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +106,7 @@ def ask(
 ) -> None:
     """Search for papers in several steps, and say of each why it is there."""
     _check(found, style, chat, output)
+    check_searched(where)
     scope = to_scope(limits)
     with (
         open_searched(where, cache.cache) as (base, failures),
@@ -112,7 +119,8 @@ def ask(
     text = result.export(form, k=found.k) if form != "text" else _text(result, found, output)
     write_bytes(f"{text.rstrip()}\n".encode("utf-8", "backslashreplace"))
     if found.picture is not None:
-        found.picture.write_text(result.draw(), encoding="utf-8")
+        drawn = result.draw_png() if _is_png(found.picture) else result.draw().encode()
+        found.picture.write_bytes(drawn)
     if form != "text":
         for problem in result.problems:
             say(problem)
@@ -131,10 +139,16 @@ def _check(
             raise SettingsError(f"--style {style.style} needs --model; --style rules needs no key")
         if style.selector == "llm":
             raise SettingsError("--selector llm needs --model")
-    if output.as_json and found.format not in ("text", "json"):
-        raise SettingsError(f"give --json or --format {found.format}, not both")
-    if found.picture is not None and not found.picture.absolute().parent.is_dir():
-        raise SettingsError(f"--picture: {str(found.picture)!r} cannot be written")
+    check_form(found.format, output)
+    if found.picture is not None:
+        if not found.picture.absolute().parent.is_dir():
+            raise SettingsError(f"--picture: {str(found.picture)!r} cannot be written")
+        if _is_png(found.picture):
+            check_extra("matplotlib", extra="bench", what="a picture as PNG")
+
+
+def _is_png(path: Path) -> bool:
+    return path.suffix.lower() == ".png"
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -20,14 +20,20 @@ from deepera_graph.cli.console import (
     progress_bar,
     say,
     tell,
+    write_bytes,
+    write_json,
 )
 from deepera_graph.cli.options import opt, split_names
 from deepera_graph.errors import SettingsError
+from deepera_graph.papers.results import ListFormat
+from deepera_graph.papers.store import check_there
 
 if TYPE_CHECKING:
     from deepera_graph.papers import Paper, PaperBase, Scope
     from deepera_graph.papers.building import BuildReport
     from deepera_graph.papers.sources import SourceAnswer
+
+    Rows = Sequence[tuple[Paper, str, dict[str, Any], dict[str, Any]]]
 
 _WIDTH = 96
 _scope = partial(opt, panel="What may be found")
@@ -99,6 +105,16 @@ class PageOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FormOptions:
+    """How papers are written."""
+
+    format: Literal["text", "json", ListFormat] = opt(
+        "How it is written; [b]bibtex[/b] and [b]ris[/b] are for reference managers.",
+        default="text",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class BuildOptions:
     """How a base is built."""
 
@@ -119,6 +135,12 @@ class BuildOptions:
         "A .npy file of vectors that --embeddings made before, row i of record i of the one file; "
         "int8 will do.",
         metavar="FILE",
+    )
+    vectors_url: str | None = opt(
+        "A Qdrant server that keeps the vectors, for bases too large for a file beside them; its "
+        "key is in QDRANT_API_KEY. The base knows it from then on.",
+        metavar="URL",
+        shown="a file beside the base",
     )
     merge: Literal["ids", "titles", "none"] = opt(
         "When two records are one paper: they share an id ([b]ids[/b]), or also a title with "
@@ -154,6 +176,7 @@ def build(
             form=how.form,  # type: ignore[arg-type]  # checked there
             embeddings=embeddings,
             vectors=how.vectors,
+            vectors_url=how.vectors_url,
             merge=how.merge,
             overwrite=how.overwrite,
             on_progress=watch,
@@ -182,9 +205,11 @@ def search(
     ] = None,
     page: PageOptions,
     limits: ScopeOptions,
+    form: FormOptions,
     output: options.OutputOptions,
 ) -> None:
     """Find papers, best first."""
+    check_form(form.format, output)
     with open_searched(where, cache.cache) as (base, failures):
         hits = base.search(
             query,
@@ -196,7 +221,11 @@ def search(
     if hits.status == "no_words" and not output.quiet:
         say("the query has no word to search for")
     lines = [f"{one.rank:>4}  {_line(one.paper)}" for one in hits] or ["nothing found"]
-    tell(output, hits.to_dict(), lambda: "\n".join(lines))
+    listed: Rows = [
+        (one.paper, "", {"rank": one.rank}, {"score": one.score, "by": " ".join(one.by)})
+        for one in hits
+    ]
+    _write(form, output, hits.to_dict(), lambda: "\n".join(lines), listed)
     raise typer.Exit(SOME_FAILED if failures else OK)
 
 
@@ -208,16 +237,21 @@ def show(
     *,
     where: BaseOptions,
     limits: ScopeOptions,
+    form: FormOptions,
     output: options.OutputOptions,
 ) -> None:
     """Show a paper, or what the base holds."""
+    check_form(form.format, output)
+    if paper is None and form.format not in ("text", "json"):
+        raise SettingsError(f"--format {form.format} is for a paper; name one")
     with open_base(where) as base:
         if paper is None:
             about = base.describe()
-            tell(output, about, lambda: _describe_base(about))
+            _write(form, output, about, lambda: _describe_base(about), [])
             return
         found = _find(base, paper, to_scope(limits))
-    tell(output, found.to_dict(), lambda: _describe_paper(found))
+    listed: Rows = [(found, "", {}, {})]
+    _write(form, output, found.to_dict(), lambda: _describe_paper(found), listed)
 
 
 def cite(
@@ -226,9 +260,11 @@ def cite(
     where: BaseOptions,
     page: PageOptions,
     limits: ScopeOptions,
+    form: FormOptions,
     output: options.OutputOptions,
 ) -> None:
     """List what a paper cites, and what cites it."""
+    check_form(form.format, output)
     scope = to_scope(limits)
     with open_base(where) as base:
         found = _find(base, paper, scope)
@@ -242,7 +278,11 @@ def cite(
         lines.append(f"\n{what} {count(ways[way].total, 'paper')}{outside}")
         lines += [f"  {_line(one)}" for one in ways[way]]
     plain = {"paper": found.to_dict(), **{way: one.to_dict() for way, one in ways.items()}}
-    tell(output, plain, lambda: "\n".join(lines))
+    said = {"references": f"cited by {found.id}", "citations": f"cites {found.id}"}
+    listed: Rows = [
+        (one, said[way], {}, {"relation": said[way]}) for way, near in ways.items() for one in near
+    ]
+    _write(form, output, plain, lambda: "\n".join(lines), listed)
 
 
 def serve(
@@ -261,12 +301,38 @@ def serve(
         answer(base, host=host, port=port)
 
 
+def check_form(format: str, output: options.OutputOptions) -> None:
+    """Raise `SettingsError` for two forms at once."""
+    if output.as_json and format not in ("text", "json"):
+        raise SettingsError(f"give --json or --format {format}, not both")
+
+
+def _write(
+    form: FormOptions,
+    output: options.OutputOptions,
+    plain: Any,
+    words: Callable[[], str],
+    listed: Rows,
+) -> None:
+    """Write papers in the form that is wanted; *listed* is as `Listed` has them."""
+    if output.as_json or form.format == "text":
+        tell(output, plain, words)
+    elif form.format == "json":
+        write_json(plain)
+    else:
+        from deepera_graph.papers.listing import Listed, write_list
+
+        text = write_list([Listed(*one) for one in listed], form.format)
+        write_bytes(text.encode("utf-8", "backslashreplace"))
+
+
 @contextmanager
 def open_base(where: BaseOptions) -> Iterator[PaperBase]:
     """Open the base of a command, and close it in the end."""
+    check_base(where.base)
     from deepera_graph.papers import PaperBase
 
-    if where.base.startswith(("http://", "https://")):
+    if is_address(where.base):
         if where.embeddings:
             raise SettingsError("--embeddings goes with a file; a server has its own")
         base = PaperBase.connect(where.base)
@@ -281,28 +347,49 @@ def open_searched(
     where: SearchedOptions, cache: str | None
 ) -> Iterator[tuple[PaperBase, set[str]]]:
     """Open the base of a command, or services; return what of these fails meanwhile, too."""
-    from deepera_graph.cli.literature import check_literature, open_literature
-
-    check_literature(where)
+    check_searched(where)
     told_of: set[str] = set()
-    if (where.base is None) == (where.sources is None):
-        told = "neither was given" if where.base is None else "both were given"
-        raise SettingsError(f"give --base or --source: {told}")
+    failures: set[str] = set()
     if where.base is not None:
         with open_base(BaseOptions(base=where.base, embeddings=where.embeddings)) as base:
-            yield base, told_of
+            yield base, failures
         return
     if where.embeddings:
         raise SettingsError("--embeddings goes with --base; services are searched by words")
+    from deepera_graph.cli.literature import open_literature
     from deepera_graph.papers.sources import live_base
 
     def tell(answer: SourceAnswer) -> None:
         if (said := str(answer)) not in told_of:
             told_of.add(said)
+            failures.update([] if answer.is_complete else [said])
             say(said)
 
     with open_literature(where, cache) as literature:
-        yield live_base(literature, on_trouble=tell), told_of
+        yield live_base(literature, on_trouble=tell), failures
+
+
+def is_address(base: str) -> bool:
+    """Whether a base is behind an address, and no file."""
+    return base.startswith(("http://", "https://"))
+
+
+def check_base(base: str) -> None:
+    """Raise `MissingStoreError` for a base that is not there, before anything is loaded."""
+    if not is_address(base):
+        check_there(base)
+
+
+def check_searched(where: SearchedOptions) -> None:
+    """Raise an error unless one base that is there, or services that there are, are named."""
+    from deepera_graph.cli.literature import check_literature
+
+    check_literature(where)
+    if (where.base is None) == (where.sources is None):
+        told = "neither was given" if where.base is None else "both were given"
+        raise SettingsError(f"give --base or --source: {told}")
+    if where.base is not None:
+        check_base(where.base)
 
 
 def _find_embeddings(name: str | None) -> Any:
@@ -370,6 +457,10 @@ def _describe_base(about: dict[str, Any]) -> str:
         f"{count(about['references'], 'reference')}, {about['references_outside']} of them to "
         "papers outside",
     ]
+    if about["embeddings"]:
+        url = about["vectors_url"]
+        where = f"on {url}" if url else "in a file beside the base"
+        lines.append(f"vectors of {about['embeddings']} {where}")
     lines += [f"from {name}" for name in about["sources"]]
     lines += [f"not read to its end: {name}; build again" for name in about["unfinished"]]
     return "\n".join(lines)

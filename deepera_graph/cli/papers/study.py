@@ -23,7 +23,8 @@ from deepera_graph.cli.console import (
     say,
     tell,
 )
-from deepera_graph.cli.options import given, opt, split_names
+from deepera_graph.cli.options import given, opt, split_files, split_names
+from deepera_graph.cli.papers.base import is_address
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -107,6 +108,12 @@ class PaperOptions:
         many=str,
     )
     limit: int | None = _measure("Only the first N queries.", metavar="N", least=1, shown="all")
+    draw: int | None = _measure(
+        "Only N queries of each intent, drawn with --seed; all of an intent that has fewer.",
+        metavar="N",
+        least=1,
+        shown="all",
+    )
     resamples: int = _measure(
         "Resamples for intervals and tests.",
         metavar="N",
@@ -115,7 +122,7 @@ class PaperOptions:
         setting="n_resamples",
     )
     seed: int = _measure(
-        "Random seed of resamples and scripted judges.", metavar="S", default=0, least=0
+        "Random seed of resamples, scripted judges and --draw.", metavar="S", default=0, least=0
     )
     resume: bool = opt("Go on with the runs in FOLDER that were not finished.", default=False)
 
@@ -138,11 +145,13 @@ def papers(
         from deepera_graph.bench.papers import PaperStudy, describe_setup, study_all
         from deepera_graph.bench.papers_judges import check_accuracies
         from deepera_graph.bench.papers_runs import read_queries
-        from deepera_graph.bench.papers_scores import PaperBench, SystemScores
+        from deepera_graph.bench.papers_scores import PaperBench, SystemScores, draw_queries
         from deepera_graph.bench.studies.run import format_study
 
     check_accuracies(accuracies)
     asked = read_queries(queries, limit=chosen.limit)
+    if chosen.draw is not None:
+        asked = draw_queries(asked, chosen.draw, seed=chosen.seed)
     taken = ("buckets", "baseline", "shown", "n_resamples", "seed")
     bench = PaperBench(queries=asked, **{name: wanted[name] for name in taken if name in wanted})
     others = _read_runs(chosen.runs)
@@ -181,7 +190,7 @@ def papers(
 
 
 def _is_address(base: str | None) -> bool:
-    return base is not None and base.startswith(("http://", "https://"))
+    return base is not None and is_address(base)
 
 
 def _check(
@@ -196,6 +205,8 @@ def _check(
     if chosen.base is None and chosen.runs is None:
         raise SettingsError("--base must name a base of papers, or --runs files of runs")
     _check_model(names, chat)
+    if chosen.draw is not None and chosen.limit is not None:
+        raise SettingsError("give --draw or --limit, not both")
     if chosen.resume and results.out is None:
         raise SettingsError("--resume goes with --out, the folder that has the runs")
     if not chosen.resume:
@@ -227,26 +238,14 @@ def _settings(chosen: PaperOptions, chat: options.ChatOptions) -> dict[str, Any]
     plain = asdict(chosen)
     plain["base"] = None if chosen.base is None else Path(chosen.base).name
     plain["model"] = chat.model
-    plain["runs"] = [*_run_files(chosen.runs)]
+    plain["runs"] = [*split_files("--runs", chosen.runs)]
     return {name: one for name, one in plain.items() if name != "resume"}
-
-
-def _run_files(text: str | None) -> dict[str, Path]:
-    found = {}
-    for one in () if text is None else split_names("--runs", text):
-        name, equals, path = one.partition("=")
-        if not (name and equals and path):
-            raise SettingsError(f"--runs must be NAME=FILE with commas between them, got {one!r}")
-        if name in found:
-            raise SettingsError(f"--runs names {name!r} twice")
-        found[name] = Path(path)
-    return found
 
 
 def _read_runs(text: str | None) -> dict[str, Run]:
     from deepera_graph.bench.papers_runs import read_run
 
-    files = _run_files(text)
+    files = split_files("--runs", text)
     check_input(*files.values())
     return {name: read_run(path) for name, path in files.items()}
 

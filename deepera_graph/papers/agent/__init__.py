@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from deepera_graph.papers.agent.roles import PaperRoles as PaperRoles
     from deepera_graph.papers.agent.roles import paper_roles as paper_roles
     from deepera_graph.papers.agent.state import Action as Action
+    from deepera_graph.papers.agent.state import PaperSearchSettings as PaperSearchSettings
     from deepera_graph.papers.agent.state import PaperVerdict as PaperVerdict
     from deepera_graph.papers.agent.state import SearchPlan as SearchPlan
-    from deepera_graph.papers.agent.state import SearchSettings as SearchSettings
     from deepera_graph.papers.agent.state import Selected as Selected
 
 _HOME = {
@@ -29,7 +29,7 @@ _HOME = {
     "PaperSearch": "graph",
     "PaperVerdict": "state",
     "SearchPlan": "state",
-    "SearchSettings": "state",
+    "PaperSearchSettings": "state",
     "Selected": "state",
     "paper_roles": "roles",
     "read_limits": "constraints",
@@ -41,9 +41,9 @@ __all__ = [
     "Limits",
     "PaperRoles",
     "PaperSearch",
+    "PaperSearchSettings",
     "PaperVerdict",
     "SearchPlan",
-    "SearchSettings",
     "Selected",
     "paper_roles",
     "read_limits",

@@ -1,29 +1,24 @@
 """What a search for papers brings: the ranked papers with reasons, the trace, and other forms."""
 
-import csv
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from io import StringIO
 from typing import Any, Literal, get_args
 
 from deepera_graph.chat.parsing import sanitize_line
 from deepera_graph.citation import Citation
 from deepera_graph.errors import SettingsError
-from deepera_graph.export import write_bibtex, write_ris
 from deepera_graph.papers.agent.constraints import Limits
-from deepera_graph.papers.agent.state import ActionRecord, FoundBy, PaperRecord, StopReason
+from deepera_graph.papers.agent.state import ActionRecord, FoundBy, PooledPaper, StopReason
 from deepera_graph.papers.agent.steps import order
-from deepera_graph.papers.agent.trace import draw_mermaid, draw_svg
+from deepera_graph.papers.agent.trace import draw_mermaid, draw_png, draw_svg
+from deepera_graph.papers.listing import Listed, cite_paper, write_list
 from deepera_graph.papers.paper import Paper
+from deepera_graph.papers.results import ListFormat
 from deepera_graph.settings import suggest_value
 from deepera_graph.usage import Usage
 
-FoundFormat = Literal["text", "json", "csv", "bibtex", "ris", "mermaid"]
-_COLUMNS = (
-    "rank", "id", "title", "authors", "year", "venue", "doi", "url", "score", "verdict", "reason",
-    "quote", "found_by",
-)  # fmt: skip
+FoundFormat = Literal["text", "json", ListFormat, "mermaid"]
 _SHOWN, _SHOWN_OUT = 20, 5
 
 
@@ -59,16 +54,7 @@ class FoundPaper:
     @property
     def citation(self) -> Citation:
         """How it is cited."""
-        one = self.paper
-        return Citation(
-            id=one.id,
-            title=one.title,
-            authors=one.authors,
-            year=str(one.year or ""),
-            venue=one.venue,
-            doi=one.doi,
-            url=one.url or (f"https://arxiv.org/abs/{one.arxiv}" if one.arxiv else ""),
-        )
+        return cite_paper(self.paper)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -123,7 +109,7 @@ class Found:
         manifest: Mapping[str, Any],
     ) -> "Found":
         """Return what a finished state holds."""
-        pool: Mapping[str, PaperRecord] = state["pool"]
+        pool: Mapping[str, PooledPaper] = state["pool"]
         ranking: Sequence[str] = state["ranking"]
         kept = set(ranking)
         out = [id for id in order(pool) if id not in kept]
@@ -173,6 +159,14 @@ class Found:
     def draw(self) -> str:
         """Return the search as a tree, an SVG picture."""
         return draw_svg(self.question, self.actions)
+
+    def draw_png(self) -> bytes:
+        """Return the tree as a PNG picture.
+
+        Raises:
+            SettingsError: Matplotlib is not installed (extra ``bench``).
+        """
+        return draw_png(self.question, self.actions)
 
     def found_first_by(self) -> dict[str, str]:
         """Return for each paper the call that found it first (provenance)."""
@@ -244,7 +238,7 @@ class Found:
         )
 
 
-def _paper(one: PaperRecord, rank: int) -> FoundPaper:
+def _paper(one: PooledPaper, rank: int) -> FoundPaper:
     return FoundPaper(
         paper=Paper.from_dict(one["paper"]),
         rank=rank,
@@ -282,37 +276,22 @@ def _paper_lines(one: FoundPaper, head: str) -> list[str]:
     return lines
 
 
-def _note(one: FoundPaper) -> str:
-    return one.quote or one.reason
+def _list(one: FoundPaper) -> Listed:
+    names = ("score", "verdict", "reason", "quote")
+    calls = " ".join(each["call"] for each in one.found_by)
+    after = {**{name: getattr(one, name) or None for name in names}, "found_by": calls}
+    return Listed(one.paper, one.quote or one.reason, {"rank": one.rank}, after)
 
 
-def _to_csv(papers: Sequence[FoundPaper]) -> str:
-    out = StringIO()
-    table = csv.writer(out, lineterminator="\n")
-    table.writerow(_COLUMNS)
-    for one in papers:
-        source = one.citation
-        fields = {
-            "authors": "; ".join(source.authors),
-            "url": source.link,
-            "found_by": " ".join(each["call"] for each in one.found_by),
-        }
-        table.writerow(
-            fields.get(name, getattr(source, name, None) or getattr(one, name, None))
-            for name in _COLUMNS
-        )
-    return out.getvalue()
+def _write(format: ListFormat) -> "Callable[[Found, int | None], str]":
+    return lambda found, k: write_list([_list(one) for one in found.papers[:k]], format)
 
 
 _FORMS: Mapping[str, Callable[[Found, int | None], str]] = {
     "text": lambda found, k: found.to_text(k=k or _SHOWN),
     "mermaid": lambda found, k: draw_mermaid(found.question, found.actions),
     "json": Found._to_json,
-    "csv": lambda found, k: _to_csv(found.papers[:k]),
-    "ris": lambda found, k: write_ris(
-        (one.citation, _note(one), one.paper.abstract) for one in found.papers[:k]
-    ),
-    "bibtex": lambda found, k: write_bibtex(
-        [(one.citation, _note(one)) for one in found.papers[:k]]
-    ),
+    "csv": _write("csv"),
+    "ris": _write("ris"),
+    "bibtex": _write("bibtex"),
 }

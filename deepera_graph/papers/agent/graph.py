@@ -27,12 +27,12 @@ from deepera_graph.papers.agent.roles import PaperRoles, paper_roles
 from deepera_graph.papers.agent.selector import make_selector
 from deepera_graph.papers.agent.state import (
     LimitsRead,
+    PaperSearchInput,
+    PaperSearchOutput,
+    PaperSearchSettings,
+    PaperSearchState,
     PlanTask,
-    SearchInput,
-    SearchOutput,
     SearchPlan,
-    SearchSettings,
-    SearchState,
     Selected,
 )
 from deepera_graph.papers.base import PaperBase
@@ -56,8 +56,8 @@ _LAZY = ("local", "rules")
 _ASKED = ("understand", "pasa", "spar", "scout", "llm")  # roles that a chat model has, if any
 
 
-class SearchKwargs(TypedDict, total=False):
-    """The settings as keyword arguments; see `SearchSettings`."""
+class PaperSearchKwargs(TypedDict, total=False):
+    """The settings as keyword arguments; see `PaperSearchSettings`."""
 
     max_steps: int
     max_actions: int
@@ -89,7 +89,7 @@ class PaperSearch:
             ``thread_id`` in the config.
         cache: Where the replies of a chat model are kept, so that an equal one is not paid for
             twice; a search asked again after a kill then goes on where it was.
-        settings: See `SearchSettings`: `max_steps`, `max_actions`, `budget` and others.
+        settings: See `PaperSearchSettings`: `max_steps`, `max_actions`, `budget` and others.
 
     Raises:
         SettingsError: A setting is out of range, or a style lacks its planner.
@@ -104,10 +104,10 @@ class PaperSearch:
         selector: Any = None,
         checkpointer: "BaseCheckpointSaver[Any] | None" = None,
         cache: JudgementCache | None = None,
-        **settings: Unpack[SearchKwargs],
+        **settings: Unpack[PaperSearchKwargs],
     ) -> None:
         self.base = base
-        self.settings = SearchSettings.of(settings)
+        self.settings = PaperSearchSettings.of(settings)
         roles = _roles_of(planner)
         self.style: Style = style or ("rules" if planner is None else "scout")
         if self.style in ("dense", "hybrid") and not base.has_vectors:
@@ -128,7 +128,7 @@ class PaperSearch:
 
     def _build(
         self, checkpointer: "BaseCheckpointSaver[Any] | None"
-    ) -> "CompiledStateGraph[SearchState, None, SearchInput, SearchOutput]":
+    ) -> "CompiledStateGraph[PaperSearchState, None, PaperSearchInput, PaperSearchOutput]":
         chosen, limiter = self.settings, Limiter(self.settings.max_concurrency)
         venues = self._venues
         modes: list[SearchMode] = ["sparse"]
@@ -139,7 +139,9 @@ class PaperSearch:
         def checked(name: str, role: Runnable[Any, Any], schema: type[AnswerT]) -> Any:
             return self._checked(name, role, schema, limiter)
 
-        graph = StateGraph(SearchState, input_schema=SearchInput, output_schema=SearchOutput)
+        graph = StateGraph(
+            PaperSearchState, input_schema=PaperSearchInput, output_schema=PaperSearchOutput
+        )
         graph.add_node("receive", steps.receive)
         graph.add_node(
             "understand",

@@ -24,7 +24,7 @@ TOOLS: tuple[Tool, ...] = ("search", "references", "citations")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchSettings:
+class PaperSearchSettings:
     """How far a search goes.
 
     Attributes:
@@ -59,7 +59,7 @@ class SearchSettings:
             object.__setattr__(self, "budget", read_fields("budget", Budget, self.budget))
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> "SearchSettings":
+    def of(cls, given: Mapping[str, Any]) -> "PaperSearchSettings":
         """Return the settings of these names; an unknown one raises `SettingsError`."""
         return read_fields("settings", cls, given)
 
@@ -136,7 +136,7 @@ class FoundBy(TypedDict):
     share: float
 
 
-class PaperRecord(TypedDict):
+class PooledPaper(TypedDict):
     """A paper of the pool.
 
     `score` is the selector's, in [0, 1], or None while there is none; `fused` joins the ranks of
@@ -241,8 +241,8 @@ class LimitsRead(RoleAnswer):
 
 
 def merge_pool(
-    old: dict[str, PaperRecord] | None, new: dict[str, Any] | None
-) -> dict[str, PaperRecord]:
+    old: dict[str, PooledPaper] | None, new: dict[str, Any] | None
+) -> dict[str, PooledPaper]:
     """Write papers into the pool by id; None as *new* starts again from none."""
     if new is None:
         return {}
@@ -269,19 +269,19 @@ def merge_results(
     return {} if new is None else {**(old or {}), **new}
 
 
-class SearchInput(TypedDict):
+class PaperSearchInput(TypedDict):
     """What is asked, and what may be seen: `Scope.to_dict`."""
 
     question: str
     scope: dict[str, Any]
 
 
-class SearchOutput(TypedDict):
+class PaperSearchOutput(TypedDict):
     """What was found: papers by id, the ranking, and all that was done."""
 
     question: str
     limits: dict[str, Any]
-    pool: Annotated[dict[str, PaperRecord], merge_pool]
+    pool: Annotated[dict[str, PooledPaper], merge_pool]
     ranking: list[str]
     actions: Annotated[list[ActionRecord], merge_actions]
     stopped: StopReason
@@ -289,7 +289,7 @@ class SearchOutput(TypedDict):
     usage: Annotated[dict[str, UsageRecord], merge_usage]
 
 
-class SearchState(SearchOutput):
+class PaperSearchState(PaperSearchOutput):
     """Everything that travels."""
 
     scope: dict[str, Any]

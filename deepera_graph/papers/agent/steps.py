@@ -14,12 +14,12 @@ from deepera_graph.papers.agent.state import (
     CallTask,
     LimitsRead,
     LimitsTask,
-    PaperRecord,
+    PaperSearchSettings,
+    PaperSearchState,
     PaperSeen,
     PlanTask,
+    PooledPaper,
     SearchPlan,
-    SearchSettings,
-    SearchState,
     Selected,
     SelectTask,
 )
@@ -32,22 +32,23 @@ Update = dict[str, Any]
 _LETTER = {"search": "S", "references": "R", "citations": "C"}
 _SHOWN = 100  # papers of the pool that a planner is shown
 _EXPLAINED = 30  # papers that get a reason where nothing is excluded and no model judges
+_FOLLOWED = 20  # papers that planners take titles and citations of at most
 _SHOWN_CHARS = 400  # of a query in a problem
 
 
-def ask_limits(state: SearchState, *, venues: Sequence[str]) -> LimitsTask:
+def ask_limits(state: PaperSearchState, *, venues: Sequence[str]) -> LimitsTask:
     """Ask for the limits of the question."""
     as_of = str(state["scope"].get("as_of", ""))
     return {"question": state["question"], "as_of": as_of, "venues": list(venues)}
 
 
-def record_limits(state: SearchState, read: LimitsRead, *, venues: Sequence[str]) -> Update:
+def record_limits(state: PaperSearchState, read: LimitsRead, *, venues: Sequence[str]) -> Update:
     """Begin the search: its limits are known, nothing else is."""
     limits = Limits.from_dict(read.limits)
     return _begin(state, limits, venues, [])
 
 
-def limits_failed(state: SearchState, error: RoleError, *, venues: Sequence[str]) -> Update:
+def limits_failed(state: PaperSearchState, error: RoleError, *, venues: Sequence[str]) -> Update:
     """Begin with the limits that rules read."""
     limits = limits_by_rules(ask_limits(state, venues=venues))
     problem = f"the limits were read by rules, as the model failed: {error}"
@@ -61,7 +62,7 @@ def limits_by_rules(task: LimitsTask) -> LimitsRead:
 
 
 def _begin(
-    state: SearchState, limits: Limits, venues: Sequence[str], problems: list[str]
+    state: PaperSearchState, limits: Limits, venues: Sequence[str], problems: list[str]
 ) -> Update:
     scope, notes = limits.narrow(Scope.from_dict(state["scope"]), venues)
     return {
@@ -71,7 +72,7 @@ def _begin(
     }
 
 
-def receive(state: SearchState) -> Update:
+def receive(state: PaperSearchState) -> Update:
     """Clear what an earlier question of the same thread left."""
     return {
         "limits": {},
@@ -91,7 +92,7 @@ def receive(state: SearchState) -> Update:
 
 
 def ask_plan(
-    state: SearchState, *, settings: SearchSettings, modes: Sequence[SearchMode]
+    state: PaperSearchState, *, settings: PaperSearchSettings, modes: Sequence[SearchMode]
 ) -> PlanTask:
     """Ask what to do next."""
     left = settings.max_actions - len(state["actions"])
@@ -118,7 +119,9 @@ def ask_plan(
     }
 
 
-def record_plan(state: SearchState, plan: SearchPlan, *, settings: SearchSettings) -> Update:
+def record_plan(
+    state: PaperSearchState, plan: SearchPlan, *, settings: PaperSearchSettings
+) -> Update:
     """Open the actions that can be carried out, and note those that cannot."""
     step = state["step"] + 1
     left = min(settings.max_actions - len(state["actions"]), settings.max_parallel)
@@ -142,7 +145,9 @@ def record_plan(state: SearchState, plan: SearchPlan, *, settings: SearchSetting
     return {**update, "idle": idle, "stopped": stopped}
 
 
-def plan_failed(state: SearchState, error: RoleError, *, settings: SearchSettings) -> Update:
+def plan_failed(
+    state: PaperSearchState, error: RoleError, *, settings: PaperSearchSettings
+) -> Update:
     """Ask once more in the next round; give up after `patience` failures, or if it is hopeless."""
     step, idle = state["step"] + 1, state["idle"] + 1
     stopped = "budget" if isinstance(error, BudgetError) else ""
@@ -159,7 +164,7 @@ def plan_failed(state: SearchState, error: RoleError, *, settings: SearchSetting
 
 
 def _open_actions(
-    state: SearchState, planned: Iterable[Action], step: int
+    state: PaperSearchState, planned: Iterable[Action], step: int
 ) -> tuple[list[ActionRecord], list[str]]:
     done = {_key(one["tool"], one["text"], one["mode"]) for one in state["actions"]}
     opened: list[ActionRecord] = []
@@ -203,14 +208,16 @@ def _open(one: Action, id: str, step: int) -> ActionRecord:
     }
 
 
-def _bound(step: int, actions: Sequence[ActionRecord], settings: SearchSettings) -> str:
+def _bound(step: int, actions: Sequence[ActionRecord], settings: PaperSearchSettings) -> str:
     """Return the limit that keeps another round from starting; empty if none does."""
     if len(actions) >= settings.max_actions:
         return "max_actions"
     return "max_steps" if step >= settings.max_steps else ""
 
 
-def after_plan(state: SearchState, *, settings: SearchSettings, lazy: bool) -> list[Send] | str:
+def after_plan(
+    state: PaperSearchState, *, settings: PaperSearchSettings, lazy: bool
+) -> list[Send] | str:
     """Go to the calls of this round, to another plan, or to the end."""
     planned = [one for one in state["actions"] if one["status"] == "planned"]
     if planned:
@@ -221,10 +228,10 @@ def after_plan(state: SearchState, *, settings: SearchSettings, lazy: bool) -> l
     return judge_sends(state, settings=settings, lazy=lazy) or "rank" if lazy else "rank"
 
 
-def merge(state: SearchState, *, settings: SearchSettings) -> Update:
+def merge(state: PaperSearchState, *, settings: PaperSearchSettings) -> Update:
     """Take what the calls brought into the pool, in the order of the calls."""
     limits = Limits.from_dict(state["limits"])
-    pool: dict[str, PaperRecord] = {}
+    pool: dict[str, PooledPaper] = {}
     room = settings.max_papers - len(state["pool"])
     records: list[dict[str, Any]] = []
     fresh: list[str] = []
@@ -260,7 +267,7 @@ def merge(state: SearchState, *, settings: SearchSettings) -> Update:
     }
 
 
-def _new_paper(paper: dict[str, Any], limits: Limits) -> PaperRecord:
+def _new_paper(paper: dict[str, Any], limits: Limits) -> PooledPaper:
     against = breaks_by_facts(paper, limits)
     return {
         "paper": paper,
@@ -275,27 +282,41 @@ def _new_paper(paper: dict[str, Any], limits: Limits) -> PaperRecord:
     }
 
 
-def _add(before: PaperRecord, action: ActionRecord, one: Mapping[str, Any]) -> PaperRecord:
+def _add(before: PooledPaper, action: ActionRecord, one: Mapping[str, Any]) -> PooledPaper:
     ranks = (one["by"] or {"": one["rank"]}).values()
     share = action["weight"] * sum(1 / (RRF_K + rank) for rank in ranks)
     found = [*before["found_by"], {"call": action["id"], "rank": one["rank"], "share": share}]
     return {**before, "found_by": found, "fused": before["fused"] + share}  # type: ignore[typeddict-item]
 
 
-def after_merge(state: SearchState, *, settings: SearchSettings, lazy: bool) -> list[Send] | str:
-    """Have the new papers judged, unless that is left for the end."""
-    return "gather" if lazy else judge_sends(state, settings=settings, lazy=lazy) or "gather"
+def after_merge(
+    state: PaperSearchState, *, settings: PaperSearchSettings, lazy: bool
+) -> list[Send] | str:
+    """Have the new papers judged, unless that is left for the end.
+
+    Where something is excluded the best are judged at once whoever selects, so that a planner
+    neither takes up nor follows what will be left out.
+    """
+    if lazy and not state["limits"].get("exclude"):
+        return "gather"
+    first = _FOLLOWED if lazy else None
+    return judge_sends(state, settings=settings, lazy=lazy, first=first) or "gather"
 
 
-def judge_sends(state: SearchState, *, settings: SearchSettings, lazy: bool) -> list[Send]:
-    """Return a batch for each `judged` papers that nobody judged, the best first."""
+def judge_sends(
+    state: PaperSearchState, *, settings: PaperSearchSettings, lazy: bool, first: int | None = None
+) -> list[Send]:
+    """Return a batch for each `judged` papers that nobody judged, the best first.
+
+    *first* are the best of the pool that are looked at; None for all.
+    """
     most = settings.max_judged
     if lazy and not state["limits"].get("exclude"):
         most = min(most, _EXPLAINED)  # there is nothing to find out but the reasons
     n_asked = sum(bool(one["reason"]) for one in state["pool"].values())
     open_ids = [
         id
-        for id in order(state["pool"])
+        for id in order(state["pool"])[:first]
         if state["pool"][id]["verdict"] == "unjudged" and not state["pool"][id]["reason"]
     ][: max(0, most - n_asked)]
     size = settings.judged
@@ -340,7 +361,7 @@ def judge_failed(task: SelectTask, error: RoleError) -> Update:
     return {"pool": pool, "problems": [f"{len(ids)} papers were not judged: {error}"]}
 
 
-def gather(state: SearchState, *, settings: SearchSettings) -> Update:
+def gather(state: PaperSearchState, *, settings: PaperSearchSettings) -> Update:
     """Count what each call of the round was worth, and see whether to go on."""
     fresh = {id for id in state["fresh"] if state["pool"][id]["verdict"] != "out"}
     owner = {id: state["pool"][id]["found_by"][0]["call"] for id in state["pool"]}
@@ -362,19 +383,21 @@ def gather(state: SearchState, *, settings: SearchSettings) -> Update:
     return {**update, "idle": idle, "stopped": stopped}
 
 
-def after_gather(state: SearchState, *, settings: SearchSettings, lazy: bool) -> list[Send] | str:
+def after_gather(
+    state: PaperSearchState, *, settings: PaperSearchSettings, lazy: bool
+) -> list[Send] | str:
     """Go on to the next plan, or to the end."""
     if not state["stopped"]:
         return "plan"
     return judge_sends(state, settings=settings, lazy=lazy) or "rank" if lazy else "rank"
 
 
-def rank(state: SearchState) -> Update:
+def rank(state: PaperSearchState) -> Update:
     """Order the papers that break no limit."""
     return {"ranking": [id for id in order(state["pool"]) if _is_in(state["pool"][id])]}
 
 
-def order(pool: Mapping[str, PaperRecord]) -> list[str]:
+def order(pool: Mapping[str, PooledPaper]) -> list[str]:
     """Return ids, best first; what is out comes last.
 
     By scores where there are any; a paper without one keeps the place that its searches gave it.
@@ -387,15 +410,15 @@ def order(pool: Mapping[str, PaperRecord]) -> list[str]:
     return [next(by_score) if id in moved else id for id in ids]
 
 
-def _weigh(one: PaperRecord) -> float:
+def _weigh(one: PooledPaper) -> float:
     return one["fused"] * (1 - one["doubt"])
 
 
-def _is_in(one: PaperRecord) -> bool:
+def _is_in(one: PooledPaper) -> bool:
     return one["verdict"] != "out"
 
 
-def _seen(id: str, one: PaperRecord) -> PaperSeen:
+def _seen(id: str, one: PooledPaper) -> PaperSeen:
     paper = one["paper"]
     return {
         "id": id,

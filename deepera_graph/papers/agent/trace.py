@@ -1,8 +1,10 @@
 """The search as a tree: the question, its rounds, every call, and what it brought."""
 
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from typing import Any
 
+from deepera_graph.packages import import_extra
 from deepera_graph.papers.agent.state import ActionRecord
 
 _LABEL = 60  # characters of a query in the picture
@@ -52,6 +54,33 @@ def draw_svg(question: str, actions: Sequence[ActionRecord]) -> str:
     )
 
 
+def draw_png(question: str, actions: Sequence[ActionRecord]) -> bytes:
+    """Return the tree of `draw_svg` as a PNG picture.
+
+    Raises:
+        SettingsError: Matplotlib is not installed (extra ``bench``).
+    """
+    figures = import_extra("matplotlib.figure", extra="bench", what="a picture as PNG")
+    depth, parents = _depths(actions)
+    rows = [("Q", question, ""), *((one["id"], _title(one), _yield(one)) for one in actions)]
+    place = {name: (0.3 * depth[name], -number) for number, (name, _, _) in enumerate(rows)}
+    figure = figures.Figure(figsize=(8, 0.5 * len(rows) + 0.2), dpi=120)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(-0.1, 6), ylim=(-len(rows) + 0.4, 0.6))
+    axes.set_axis_off()
+    box = {"boxstyle": "round,pad=0.3", "facecolor": "#f6f6f6", "edgecolor": "#555"}
+    for name, head, below in rows:
+        x, y = place[name]
+        if name != "Q":
+            px, py = place[parents[name]]
+            axes.plot([px + 0.1, px + 0.1, x], [py, y, y], color="#999", linewidth=0.8, zorder=0)
+        text = "\n".join(filter(None, (_line(head), below)))
+        axes.text(x, y, text, fontsize=7, va="center", bbox=box, parse_math=False)
+    out = BytesIO()
+    figure.savefig(out, format="png", bbox_inches="tight", pad_inches=0.1)
+    return out.getvalue()
+
+
 def _depths(actions: Sequence[ActionRecord]) -> tuple[dict[str, int], dict[str, str]]:
     first: dict[str, str] = {}
     depth, parents = {"Q": 0}, {}
@@ -77,9 +106,13 @@ def _yield(one: Mapping[str, Any]) -> str:
     return f"{one['found']} found, {one['new']} new, {one['kept']} kept"
 
 
-def _text(text: str) -> str:
+def _line(text: str) -> str:
     line = " ".join(text.split())
-    line = line if len(line) <= _LABEL else f"{line[:_LABEL].rstrip()} ..."
+    return line if len(line) <= _LABEL else f"{line[:_LABEL].rstrip()} ..."
+
+
+def _text(text: str) -> str:
+    line = _line(text)
     for letter, code in (("#", "#35;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;")):
         line = line.replace(letter, code)
     return line

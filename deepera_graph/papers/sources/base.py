@@ -53,8 +53,8 @@ class SourceAnswer(Sequence[Paper]):
 
     @property
     def is_complete(self) -> bool:
-        """Whether it was asked, and gave all that it has."""
-        return self.status in ("ok", "empty")
+        """Whether nothing went wrong: it gave all that it has, or there was no use in asking."""
+        return self.status not in ("rate_limited", "failed")
 
     def __len__(self) -> int:
         return len(self.records)

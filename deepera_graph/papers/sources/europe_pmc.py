@@ -40,13 +40,20 @@ class EuropePMC(Service):
                 "cursorMark": mark,
             }
             who = {"email": self._contact} if self._contact else {}
-            page = await web.get(f"{self.base_url}/search", asked, read_json, apart=who)
-            found = page["resultList"]["result"]
-            yield [_to_record(place, one) for place, one in enumerate(found, start=n + 1)]
-            following = page.get("nextCursorMark")
+            found, following = await web.get(
+                f"{self.base_url}/search", asked, _read_page, apart=who
+            )
+            yield found
             if len(found) < size or not following or following == mark:
                 return
             mark, n = following, n + len(found)
+
+
+def _read_page(text: str) -> tuple[list[PaperRecord | Problem], str]:
+    """Return the records of a page, and the mark of the next."""
+    page = read_json(text)
+    found = enumerate(page["resultList"]["result"], start=1)
+    return [_to_record(place, one) for place, one in found], str(page.get("nextCursorMark") or "")
 
 
 def _to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | Problem:

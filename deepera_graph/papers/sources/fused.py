@@ -60,7 +60,7 @@ class LiteratureAnswer(Sequence[Hit]):
 
     @property
     def incomplete(self) -> tuple[SourceAnswer, ...]:
-        """The sources that were not asked, or did not give all they have."""
+        """The sources that failed, or asked to wait for too long."""
         return tuple(one for one in self.answers if not one.is_complete)
 
     @property
@@ -223,7 +223,7 @@ def fuse_answers(query: SourceQuery, answers: Sequence[SourceAnswer], k: int) ->
     Source:
         Cormack, Clarke and Buettcher (2009), Reciprocal Rank Fusion, section 2, k = 60.
     """
-    merged = _Merged()
+    merged = MergedRecords()
     rankings = {
         one.source: [*dict.fromkeys(merged.add(record) for record in one.records)]
         for one in answers
@@ -247,7 +247,7 @@ def fuse_answers(query: SourceQuery, answers: Sequence[SourceAnswer], k: int) ->
     )
 
 
-class _Merged:
+class MergedRecords:
     """Records by their ids and titles, those of one paper as one."""
 
     def __init__(self) -> None:
@@ -269,6 +269,11 @@ class _Merged:
         if number not in known:
             known.append(number)
         return number
+
+    def get(self, id: str) -> PaperRecord | None:
+        """Return the record that is known by an id."""
+        number = self._by_id.get(id)
+        return None if number is None else self.records[number]
 
     def _find(self, record: PaperRecord) -> int | None:
         for id in record.ids:

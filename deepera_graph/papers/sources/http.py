@@ -23,6 +23,7 @@ from deepera_graph.cache.store import JudgementCache
 from deepera_graph.chat.errors import read_retry_after
 from deepera_graph.papers.sources.base import SourceStatus, describe_wait
 from deepera_graph.papers.sources.politeness import (
+    Host,
     find_host,
     hide,
     hide_keys_in_logs,
@@ -38,6 +39,7 @@ _MOST_BYTES = 32_000_000
 _SHOWN = 120  # characters of what a service said
 _OK, _REFUSED, _TOO_MANY, _REDIRECTS = 200, (401, 403), 429, range(300, 400)
 _AGAIN = (500, 502, 503, 504)
+UNREADABLE = (AttributeError, IndexError, KeyError, TypeError, ValueError)  # of another form
 
 
 class ServiceError(Exception):
@@ -103,7 +105,8 @@ class Web:
         Args:
             address: Without parameters.
             parameters: Those that say what is asked.
-            read: Of the body; raises `ServiceError` if it cannot be used.
+            read: Of the body, all that is wanted of it, as a body that can be read is kept; raises
+                `ServiceError`, or one of `UNREADABLE`, if it cannot be used.
             apart: Parameters that say who asks, keys among them: in no cache and in no record.
 
         Raises:
@@ -113,7 +116,7 @@ class Web:
         self.asked = self.asked or url
         key = sha256(f"{self._name} {url}".encode()).hexdigest()
         if (known := self._look_up(key)) is not None:
-            with suppress(ServiceError):
+            with suppress(ServiceError, *UNREADABLE):
                 found = read(known)
                 self.n_kept += 1
                 return found
@@ -137,7 +140,7 @@ class Web:
                 raise ServiceError("others are waiting for their turn, too", "rate_limited")
             await asyncio.sleep(max(wait, host.closed_for))
             try:
-                return await self._send(url)
+                return await self._send(url, host)
             except _AgainError as error:
                 pause = _PAUSE * 2 ** (attempt - 1) * (not here)
                 if error.retry_after is not None:
@@ -148,7 +151,7 @@ class Web:
             await asyncio.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
 
-    async def _send(self, url: str) -> str:
+    async def _send(self, url: str, host: Host) -> str:
         try:
             async with self._client.stream("GET", url, timeout=max(self._left(), 0.01)) as response:
                 body = await self._read_body(response)
@@ -160,7 +163,7 @@ class Web:
             raise _AgainError(why) if _may_recover(error) else why from None
         self.n_fetched += 1
         text = body.decode("utf-8", "replace")
-        self._check(response, text)
+        self._check(response, text, host)
         return text
 
     async def _read_body(self, response: httpx.Response) -> bytes:
@@ -171,7 +174,7 @@ class Web:
                 raise ServiceError(f"its answer is longer than {_MOST_BYTES // 10**6} MB")
         return bytes(body)
 
-    def _check(self, response: httpx.Response, text: str) -> None:
+    def _check(self, response: httpx.Response, text: str, host: Host) -> None:
         """Raise an error unless the body can be an answer; heed what the headers say."""
         code, said = response.status_code, hide(_message_of(text), self._secrets)
         is_limit = code == _TOO_MANY or (code != _OK and "rate limit" in said.lower())
@@ -181,7 +184,7 @@ class Web:
             wait = _read_reset(response.headers)
         if code == _OK:
             if wait is not None:
-                find_host(f"{self._name} {response.url.netloc.decode()}").close(wait)
+                host.close(wait)
             return
         reason = f"HTTP {code}{f': {said}' if said else ''}"
         if is_limit:

@@ -4,17 +4,18 @@
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.papers.base import PaperBase
-from deepera_graph.papers.paper import Paper, PaperRecord, normalize_id, title_key
+from deepera_graph.papers.paper import Paper, normalize_id, title_key
 from deepera_graph.papers.results import Hits, Neighbours, SearchMode, TitleMatch
 from deepera_graph.papers.scope import Scope
 from deepera_graph.papers.sources import open_sources
 from deepera_graph.papers.sources.base import SourceAnswer
-from deepera_graph.papers.sources.fused import Literature, LiteratureAnswer
+from deepera_graph.papers.sources.fused import Literature, LiteratureAnswer, MergedRecords
 
 if TYPE_CHECKING:
     from deepera_graph.papers.sources.base import PaperSource
@@ -35,8 +36,9 @@ def live_base(
 
     Args:
         sources: Names, sources, or both together; see `open_sources`.
-        on_trouble: Called with each answer that is not complete; a search in which no source
-            answered is a `StoreError` anyhow.
+        on_trouble: Called with each answer that is not complete, and where no service can follow
+            citations, which is an error otherwise. A search in which no source answered is a
+            `StoreError` anyhow.
         how: Of `open_sources`: *seconds*, *contact*, *cache*.
     """
     literature = sources if isinstance(sources, Literature) else open_sources(sources, **how)
@@ -44,7 +46,10 @@ def live_base(
 
 
 class LivePapers:
-    """What `PaperBase` needs, of services; see `live_base`."""
+    """What `PaperBase` needs, of services; see `live_base`.
+
+    A paper keeps the id that it was found by first, whichever service names it later.
+    """
 
     has_vectors = False
 
@@ -52,8 +57,7 @@ class LivePapers:
         self, literature: Literature, on_trouble: Callable[[SourceAnswer], None] | None = None
     ) -> None:
         self._literature, self._tell = literature, on_trouble
-        self._known: dict[str, PaperRecord] = {}
-        self._lock = Lock()
+        self._known, self._lock = MergedRecords(), Lock()
         self.place = literature.name
 
     def search(
@@ -66,17 +70,17 @@ class LivePapers:
             found = self._literature.search(query, offset + k, scope)
         except InputError:
             return Hits("no_words", "sparse", offset=offset)
-        self._note(found)
-        page = found.hits[offset : offset + k]
-        more = any(len(one) >= offset + k for one in found.answers)
-        return Hits("ok" if page else "empty", "sparse", page, offset, bool(page) and more)
+        hits = [replace(found[at], paper=paper) for at, paper in self._note(found).items()]
+        page = tuple(hits[offset : offset + k])
+        return Hits("ok" if page else "empty", "sparse", page, offset, _has_more(found, k, offset))
 
     def get(self, id: str, *, scope: Scope) -> Paper | None:
         """Return a paper that was found before."""
         with self._lock:
             record = self._known.get(normalize_id(id))
-        allowed = record is not None and scope.allows(record.paper, ids=record.ids)
-        return record.paper if record is not None and allowed else None
+        if record is None or not scope.allows(record.paper, ids=record.ids):
+            return None
+        return record.paper
 
     def title(self, title: str, *, scope: Scope) -> TitleMatch:
         """Return the paper with a title, whatever its case and marks."""
@@ -90,11 +94,11 @@ class LivePapers:
 
     def references(self, id: str, *, k: int, scope: Scope, offset: int) -> Neighbours:
         """Return what a paper cites."""
-        return self._page(self._literature.references(id, offset + k, scope), k, offset)
+        return self._page(self._literature.references, id, k, scope, offset)
 
     def citations(self, id: str, *, k: int, scope: Scope, offset: int) -> Neighbours:
         """Return what cites a paper."""
-        return self._page(self._literature.citations(id, offset + k, scope), k, offset)
+        return self._page(self._literature.citations, id, k, scope, offset)
 
     def describe(self) -> dict[str, Any]:
         """Return which services there are."""
@@ -107,24 +111,49 @@ class LivePapers:
     def close(self) -> None:
         """Do nothing: connections end with each search."""
 
-    def _page(self, found: LiteratureAnswer, k: int, offset: int) -> Neighbours:
-        self._note(found)
-        page = found.papers[offset : offset + k]
-        status = "ok" if page else "empty"
-        more = any(len(one) >= offset + k for one in found.answers)
+    def _page(
+        self,
+        follow: Callable[[str, int, Scope], LiteratureAnswer],
+        id: str,
+        k: int,
+        scope: Scope,
+        offset: int,
+    ) -> Neighbours:
+        """Follow citations; where no service has them, that is told, or an error."""
+        try:
+            found = follow(id, offset + k, scope)
+        except SettingsError as error:
+            if self._tell is None:
+                raise
+            self._tell(SourceAnswer(source=self.place, status="not_asked", reason=str(error)))
+            return Neighbours("unknown", offset=offset)
+        papers = tuple(self._note(found).values())
+        page = papers[offset : offset + k]
         return Neighbours(
-            status,  # type: ignore[arg-type]  # one of its values
+            "ok" if page else "empty",
             page,
-            total=len(found),
+            total=len(papers),
             offset=offset,
-            more=bool(page) and more,
+            more=_has_more(found, k, offset),
         )
 
-    def _note(self, found: LiteratureAnswer) -> None:
-        """Remember what was found, and tell what is missing; raise if that is all."""
-        with self._lock:
-            self._known |= {id: one for one in found.records for id in one.ids}
+    def _note(self, found: LiteratureAnswer) -> dict[int, Paper]:
+        """Remember what was found, and tell what is missing; raise if that is all.
+
+        Returns:
+            The papers under their places, each once and as it was known before.
+        """
         if found.has_failed:
             raise StoreError("; ".join(map(str, found.answers)))
-        for one in found.incomplete if self._tell else ():
-            self._tell(one)  # type: ignore[misc]  # it is not None
+        for one in found.incomplete:
+            if self._tell is not None:
+                self._tell(one)
+        with self._lock:
+            numbers = [self._known.add(one) for one in found.records]
+            first = {number: place for place, number in reversed([*enumerate(numbers)])}
+            known = {place: self._known.records[number].paper for number, place in first.items()}
+        return dict(sorted(known.items()))
+
+
+def _has_more(found: LiteratureAnswer, k: int, offset: int) -> bool:
+    return len(found) > offset and any(len(one) >= offset + k for one in found.answers)

@@ -79,11 +79,10 @@ class OpenAlex(Service):
         size = min(k, self.page_size)
         for number in range(1, -(-k // size) + 1):
             more = {"per_page": size, "page": number, "select": ",".join(_FIELDS)}
-            page = await web.get(
-                f"{self.base_url}/works", {**asked, **more}, read_json, apart=self._who()
+            found = await web.get(
+                f"{self.base_url}/works", {**asked, **more}, _read_page, apart=self._who()
             )
-            found = page["results"]
-            yield [_to_record(place, one) for place, one in enumerate(found, start=1)]
+            yield found
             if len(found) < size:
                 return
 
@@ -100,11 +99,20 @@ class OpenAlex(Service):
         else:
             raise ServiceError(f"it knows no paper by an id such as {id!r:.40}")
         asked = {"select": "id"}
-        found = await web.get(f"{self.base_url}/works/{named}", asked, read_json, apart=self._who())
-        return normalize_id(str(found["id"]))
+        address = f"{self.base_url}/works/{named}"
+        return await web.get(address, asked, _read_own, apart=self._who())
 
     def _who(self) -> dict[str, str]:
         return {"api_key": self._key} if self._key else {}
+
+
+def _read_own(text: str) -> str:
+    return normalize_id(str(read_json(text)["id"]))
+
+
+def _read_page(text: str) -> list[PaperRecord | Problem]:
+    found = enumerate(read_json(text)["results"], start=1)
+    return [_to_record(place, one) for place, one in found]
 
 
 def _to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | Problem:

@@ -16,6 +16,7 @@ _IN_URL = re.compile(r"(?<=[?&])(api_key|email|mailto)=[^&\s'\"]*")
 _LOGIN = re.compile(r"(?<=://)[^\s/@]+(?=@)")
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 HIDDEN = "***"
+_SHORTEST = 6  # of a secret: a shorter one is a placeholder, and would blank out words
 
 
 def read_contact(contact: str | None = None) -> str:
@@ -39,8 +40,8 @@ def user_agent(contact: str) -> str:
 
 def hide(text: str, secrets: Collection[str]) -> str:
     """Return a text without keys, whatever a service has echoed."""
-    for secret in sorted(filter(None, secrets), key=len, reverse=True):
-        text = text.replace(secret, HIDDEN)
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, HIDDEN) if len(secret) >= _SHORTEST else text
     return _LOGIN.sub(HIDDEN, _IN_URL.sub(rf"\1={HIDDEN}", text))
 
 

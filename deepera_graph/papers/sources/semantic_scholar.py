@@ -9,6 +9,7 @@ Source:
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 from urllib.parse import quote
 
@@ -76,31 +77,40 @@ class SemanticScholar(Service):
             first, last = span[0] * (span[0] != FIRST_DAY), span[1] * (span[1] != LAST_DAY)
             asked["publicationDateOrYear"] = f"{first}:{last}"
         async for page in self._list(web, "paper/search", asked, min(k, _MOST)):
-            yield [_to_record(place, one) for place, one in enumerate(page, start=1)]
+            yield page
 
     async def _follow(self, id: str, way: str, k: int, scope: Scope | None) -> SourceAnswer:
         limits, inner = scope or Scope(), {"references": "citedPaper", "citations": "citingPaper"}
 
         async def open_pages(web: Web) -> Pages:
             path = f"paper/{quote(_name(normalize_id(id)), safe=':')}/{way}"
-            async for page in self._list(web, path, {}, k):
-                found = (one.get(inner[way]) or {} for one in page)
-                yield [_to_record(place, one) for place, one in enumerate(found, start=1)]
+            async for page in self._list(web, path, {}, k, inner[way]):
+                yield page
 
         return await self._collect(open_pages, k, limits)
 
-    async def _list(self, web: Web, path: str, asked: Mapping[str, str], k: int) -> Any:
+    async def _list(
+        self, web: Web, path: str, asked: Mapping[str, str], k: int, inner: str = ""
+    ) -> Pages:
         start, fields = 0, ",".join(_FIELDS)
         while start < k:
             size = min(k - start, self.page_size)
             more = {"offset": start, "limit": size, "fields": fields}
-            page = await web.get(f"{self.base_url}/{path}", {**asked, **more}, read_json)
-            found = page.get("data") or []
+            found, following = await web.get(
+                f"{self.base_url}/{path}", {**asked, **more}, partial(_read_page, inner=inner)
+            )
             yield found
-            following = page.get("next")
-            if not found or not isinstance(following, int) or following <= start:
+            if not found or following <= start:
                 return
             start = following
+
+
+def _read_page(text: str, inner: str) -> tuple[list[PaperRecord | Problem], int]:
+    """Return the records of a page, each in a field of its own, and where the next begins."""
+    page = read_json(text)
+    found = [one[inner] if inner else one for one in page.get("data") or ()]
+    records = [_to_record(place, one or {}) for place, one in enumerate(found, start=1)]
+    return records, int(page.get("next") or 0)
 
 
 def _name(id: str) -> str:

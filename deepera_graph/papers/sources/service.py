@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
-from typing import ClassVar
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from deepera_graph.cache.store import JudgementCache
@@ -18,7 +18,7 @@ from deepera_graph.papers.importing.reading import Problem
 from deepera_graph.papers.paper import PaperRecord, days_of, normalize_id
 from deepera_graph.papers.scope import Scope
 from deepera_graph.papers.sources.base import K, SourceAnswer, SourceStatus
-from deepera_graph.papers.sources.http import ServiceError, Web
+from deepera_graph.papers.sources.http import UNREADABLE, ServiceError, Web
 from deepera_graph.papers.sources.markup import clean_markup
 from deepera_graph.papers.sources.politeness import hide, read_contact
 from deepera_graph.papers.sources.query import SourceQuery
@@ -78,7 +78,11 @@ class Service(ABC):
         return f"DEEPERA_{cls.name.upper()}_URL"
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.base_url!r})"
+        return f"{type(self).__name__}({hide(self.base_url, [self._key])!r})"
+
+    def describe(self) -> dict[str, Any]:
+        """Return what a manifest says of it."""
+        return {"name": self.name, "address": hide(self.base_url, [self._key])}
 
     def search(
         self, query: str | SourceQuery, k: int = K, scope: Scope | None = None
@@ -135,7 +139,7 @@ class Service(ABC):
             status, reason = "failed", f"it did not answer within {self.seconds:g} s"
         except ServiceError as error:
             status, reason, wait = error.status, hide(error.reason, [self._key]), error.retry_after
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        except UNREADABLE as error:
             status = "failed"
             reason = f"its answer is not in the form it documents ({type(error).__name__})"
         finally:

@@ -52,10 +52,22 @@ def test_a_base_of_services_tells_what_is_missing_and_fails_if_all_do(world):
         base.search("green tea")
 
 
-def test_an_agent_searches_services(world):
-    found = PaperSearch(live_base("openalex,s2"), max_steps=2, max_actions=4).search(QUESTION)
-    assert TRIAL in [one.paper.title for one in found.papers]
+def test_an_agent_searches_services_and_meets_each_paper_under_one_id(world):
+    search = PaperSearch(live_base("arxiv,openalex"), max_steps=2, max_actions=4)
+    found = search.search(QUESTION)
+    titles = [one.paper.title for one in found.papers]
+    assert TRIAL in titles
+    assert titles.count(MODEL) == 1
+    assert "2101.00001" in found.ids
     assert not found.has_failed
+
+
+def test_a_paper_keeps_the_id_that_it_was_found_by_first(world):
+    base = live_base("arxiv,openalex")
+    [first, *_] = [one.paper.id for one in base.search("green tea") if one.paper.title == MODEL]
+    [cited] = [one.id for one in base.citations("10.5555/tea.1") if one.title == MODEL]
+    assert (first, cited) == ("2101.00001", "2101.00001")
+    assert base.get("W2").id == first
 
 
 def test_papers_are_searched_and_asked_for_on_the_command_line(deepera, world):
@@ -66,6 +78,8 @@ def test_papers_are_searched_and_asked_for_on_the_command_line(deepera, world):
     assert found.exit_code == 1
     asked = deepera("papers", "ask", QUESTION, "--source", "openalex", "--max-steps", "1")
     assert (asked.exit_code, TRIAL in asked.stdout) == (0, True)
+    asked = deepera("papers", "ask", QUESTION, "--source", "pubmed")
+    assert (asked.exit_code, asked.stderr.count("openalex and semantic_scholar can")) == (0, 1)
 
 
 @pytest.mark.parametrize(

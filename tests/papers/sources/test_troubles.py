@@ -62,7 +62,6 @@ def test_a_service_that_asks_to_wait_is_not_slept_for_nor_asked_again(world, fau
     assert first.retry_after >= least
     assert second.retry_after >= least - 1
     assert len(world.sent) == 1
-    assert first.seconds + second.seconds < 5
 
 
 def test_a_limit_while_there_are_credits_is_lifted_soon(world):
@@ -90,9 +89,10 @@ def test_a_key_that_is_refused_is_doubted(world, monkeypatch):
 def test_a_login_in_an_address_is_not_shown(world, monkeypatch, caplog):
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("DEEPERA_ARXIV_URL", world.url("arxiv").replace("//", f"//me:{SECRET}@"))
-    answer = open_source("arxiv").search(QUESTION)
+    source = open_source("arxiv")
+    answer = source.search(QUESTION)
     assert answer.status == "ok"
-    assert SECRET not in f"{answer.describe()} {caplog.text}"
+    assert SECRET not in f"{answer.describe()} {caplog.text} {source.describe()} {source!r}"
     assert "127.0.0.1" in answer.asked
 
 
@@ -111,9 +111,10 @@ def test_a_service_that_breaks_off_is_asked_again(world):
 
 def test_a_slow_service_ends_with_the_time_and_keeps_nobody(world):
     world.faults["arxiv"] = "slow"
-    found = open_sources("pubmed,arxiv", seconds=0.3).search(QUESTION)
+    slow = open_source("arxiv", seconds=0.2)
+    found = open_sources(["pubmed", slow]).search(QUESTION)
     assert [one.status for one in found.answers] == ["ok", "failed"]
-    assert found.answers[1].reason == "it did not answer within 0.3 s"
+    assert found.answers[1].reason == "it did not answer within 0.2 s"
     assert len(found) == 3
 
 
@@ -171,8 +172,10 @@ def test_an_answer_that_is_a_week_old_is_asked_for_again(world, tmp_path, monkey
         assert len(world.sent) == 2
 
 
-def test_what_failed_is_not_kept(world, tmp_path):
-    world.faults["arxiv"] = "html"
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("fault", ["html", "other", "truncated"])
+def test_what_failed_is_not_kept(world, tmp_path, name, fault):
+    world.faults[name] = fault
     with open_cache(tmp_path) as kept:
-        open_source("arxiv", cache=kept).search(QUESTION)
+        open_source(name, cache=kept).search(QUESTION)
         assert kept.stats().n_entries == 0

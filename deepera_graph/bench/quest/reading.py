@@ -1,0 +1,51 @@
+"""Questions and candidates from files."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from deepera_graph.bench.quest.plan import QuestQuestion
+from deepera_graph.errors import InputError
+from deepera_graph.papers.paper import normalize_id
+from deepera_graph.text.jsonl import read_places
+
+
+def read_questions(path: Path) -> tuple[QuestQuestion, ...]:
+    """Read questions, as ``questions.jsonl`` has them; those of `deepera bench papers` do, too.
+
+    Raises:
+        InputError: A line is none, or an id comes twice; the message names the place.
+    """
+    found: dict[str, QuestQuestion] = {}
+    for where, line in read_places(path):
+        try:
+            one = QuestQuestion.from_dict(line)
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from error
+        if one.id in found:
+            raise InputError(f"{where}: the id {one.id!r} comes twice")
+        found[one.id] = one
+    if not found:
+        raise InputError(f"{path}: there are no questions")
+    return tuple(found.values())
+
+
+def read_candidates(path: Path, questions: Sequence[QuestQuestion]) -> dict[str, list[str]]:
+    """Read papers by question: lines ``{"id" or "query_id", "ranked" or "paper_ids": [ids]}``.
+
+    Raises:
+        InputError: A line is none, its question is not among those given, or a question has no
+            papers at all; the message names it.
+    """
+    known = {one.id for one in questions}
+    found: dict[str, list[str]] = {}
+    for where, line in read_places(path):
+        id = line.get("query_id", line.get("id"))
+        if id not in known:
+            raise InputError(f"{where}: there is no question with the id {id!r:.80}")
+        ids = line.get("paper_ids", line.get("ranked", [line.get("paper_id")]))
+        if not isinstance(ids, list) or not all(isinstance(one, str) and one for one in ids):
+            raise InputError(f"{where}: 'ranked' must be a list of ids, got {ids!r:.80}")
+        found.setdefault(str(id), []).extend(map(normalize_id, ids))
+    if missing := sorted(known - found.keys()):
+        raise InputError(f"{path}: no papers for the question {missing[0]!r}")
+    return found

@@ -1,0 +1,132 @@
+"""`deepera bench quest build`: a benchmark of searches for papers, from topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from deepera_graph.cli import options
+from deepera_graph.cli.console import check_input, needing
+from deepera_graph.cli.options import given, opt, split_names
+from deepera_graph.cli.quest.making import (
+    PanelOptions,
+    PlaceOptions,
+    Prefilter,
+    check_model,
+    list_judges,
+    make,
+    tell_estimate,
+)
+
+if TYPE_CHECKING:
+    from deepera_graph.bench.quest.builder import QuestResult
+
+_topics = partial(opt, panel="Topics")
+_papers = partial(opt, panel="How papers are found")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FindOptions:
+    """Which topics, and how their papers are found."""
+
+    limit: int | None = _topics("Only the first N topics.", metavar="N", least=1, shown="all")
+    questions: bool = _topics(
+        "TOPICS has questions, as questions.jsonl has them: none is written or reviewed.",
+        default=False,
+    )
+    all_topics: bool = _topics("Also topics that have narrower ones below them.", default=False)
+    categories: str | None = _topics(
+        "Classes that a topic is mapped to, e.g. cs.CL,cs.IR; one that fits none is left out.",
+        metavar="NAME,...",
+        shown="topics are not mapped",
+    )
+    max_answers: int | None = _papers(
+        "Answers at which a question ends.", metavar="N", least=1, shown="500"
+    )
+    max_scored: int | None = _papers(
+        "Judged papers at which a question ends.", metavar="N", least=1, shown="10000"
+    )
+    rewrites: int | None = _papers(
+        "Queries of each of five kinds.", metavar="N", least=1, shown="2, which makes ten"
+    )
+    per_search: int | None = _papers(
+        "Papers that one search of one base returns.", metavar="K", least=1, shown="10"
+    )
+    max_citing: int | None = _papers(
+        "Papers citing an answer that are looked at; of its references all are.",
+        metavar="N",
+        least=0,
+        shown="30",
+    )
+    max_hops: int | None = _papers(
+        "Steps along citations, 0 to 2.", metavar="N", least=0, shown="2"
+    )
+    prefilter: Prefilter | None = _papers(
+        "What leaves out papers that are far from a question: [b]local[/b], by meaning, about 25 "
+        "papers a second and core; [b]words[/b]; or [b]none[/b].",
+        metavar="NAME",
+        shown="local",
+    )
+    floor: float | None = _papers(
+        "Nearness below which a paper is far, if only one search found it.",
+        metavar="X",
+        shown="0.15 by meaning, 0.1 by words",
+    )
+
+
+def build(
+    topics: Annotated[Path, typer.Argument(metavar="TOPICS", help="A file of topics.")],
+    *,
+    where: PlaceOptions,
+    chosen: FindOptions,
+    panel: PanelOptions,
+    chat: options.ChatOptions,
+    budget: options.BudgetOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Build a benchmark of searches for papers from topics, by chat models."""
+    check_input(topics)
+    check_model(where, chat)
+    with needing("bench quest build", "bench"):
+        from deepera_graph.bench.quest.builder import answer_quest, build_quest
+        from deepera_graph.bench.quest.estimate import estimate_quest
+        from deepera_graph.bench.quest.plan import QuestPlan
+        from deepera_graph.bench.quest.reading import read_questions
+        from deepera_graph.bench.quest.topics import read_topics
+
+    plan = QuestPlan(**_plan_of(chosen, panel))
+    work: Callable[..., QuestResult]
+    if chosen.questions:
+        asked = read_questions(topics)[: chosen.limit]
+        work, n_topics = partial(answer_quest, asked), 0
+        n_questions: int | None = len(asked)
+    else:
+        read = read_topics(topics, whole=chosen.all_topics)
+        taken = read.topics[: chosen.limit]
+        work, n_topics = partial(build_quest, taken, topics_sha256=read.sha256), len(taken)
+        n_questions = None
+    if where.dry_run:
+        found = estimate_quest(
+            plan,
+            n_judges=len(list_judges(panel)) or 1,
+            n_sources=len(split_names("--base", where.base)),
+            n_topics=n_topics,
+            n_questions=n_questions,
+        )
+        tell_estimate(found, budget, output)
+        return
+    make(work, where=where, chat=chat, panel=panel, budget=budget, output=output, plan=plan)
+
+
+def _plan_of(chosen: FindOptions, panel: PanelOptions) -> dict[str, Any]:
+    """Return what was given of a plan."""
+    apart = ("limit", "questions", "all_topics", "categories", "judge_model", "adjudicator")
+    found = {name: one for name, one in given(chosen, panel).items() if name not in apart}
+    if chosen.categories:
+        found["categories"] = split_names("--categories", chosen.categories)
+    return found

@@ -1,0 +1,147 @@
+"""A benchmark of searches for papers, from topics to graded papers, over a planted world."""
+
+import pytest
+
+from bench.quest.conftest import TOPICS, read
+from bench.quest.scripted import Scripted
+from deepera_graph import Budget
+from deepera_graph.bench.papers_runs import read_queries
+from deepera_graph.bench.quest.builder import answer_quest
+from deepera_graph.bench.quest.plan import QuestPlan
+from deepera_graph.bench.quest.reading import read_questions
+from deepera_graph.bench.quest.sources import BaseSource
+from deepera_graph.errors import BudgetError, SettingsError
+from deepera_graph.papers import PaperBase
+
+
+def test_planted_answers_are_found_and_nothing_else(build, planted):
+    """Three judges of accuracy .95, and an adjudicator of the same."""
+    *judges, adjudicator = (
+        Scripted(model_name=one, planted=planted, accuracy=0.95) for one in ("a", "b", "c", "d")
+    )
+    result = build(topics=TOPICS, judges=judges, adjudicator=adjudicator)
+    asked = [text for four in planted.questions.values() for text, _ in four.values()]
+    wanted = {(text, id) for text in asked for id in planted.answers(text)}
+    kept = read(result.folder, "queries.jsonl")
+    found = {(one["query"], id) for one in kept for id in one["gold"]}
+    assert result.failed == {}
+    assert {one["query"] for one in kept} == {text for text, _ in wanted}
+    assert result.manifest["pairs"]["adjudicated"] > 0
+    assert len(wanted & found) / len(wanted) >= 0.95
+    assert len(wanted & found) / len(found) >= 0.95
+
+
+def test_the_files_are_those_that_others_read(build, planted):
+    result = build()
+    papers = {one["id"] for one in read(result.folder, "papers.jsonl")}
+    questions = {one["id"]: one for one in read(result.folder, "questions.jsonl")}
+    for one in read(result.folder, "judgements.jsonl"):
+        assert one["query_id"] in questions
+        assert one["paper_id"] in papers
+        assert one["grade"] == one["grades"]["writer"]
+        assert one["evidence"] or one["grade"] < 2
+        assert one["adjudicated"] is False
+    assert [one.id for one in read_questions(result.folder / "questions.jsonl")] == [*questions]
+    queries = read_queries(result.folder / "queries.jsonl")
+    assert {one.intent for one in queries} == {"method", "setting", "comparison", "scope"}
+    assert [one.violating != frozenset() for one in queries] == [
+        one.intent == "scope" for one in queries
+    ]
+    with PaperBase.build(result.folder / "own.papers", result.folder / "papers.jsonl") as own:
+        assert own.describe()["papers"] == len(papers)
+
+
+@pytest.mark.parametrize(
+    ("settings", "stop", "scored"),
+    [({}, "no_seed", None), ({"max_answers": 2}, "max_answers", None),
+     ({"max_scored": 7}, "max_scored", 7)],
+)  # fmt: skip
+def test_a_question_ends_by_one_of_three_rules_which_its_record_names(
+    build, settings, stop, scored
+):
+    result = build(**settings)
+    records = read(result.folder, "records.jsonl")
+    assert {one["stop"] for one in records} == {stop}
+    assert result.manifest["stops"] == {stop: len(records)}
+    if scored:
+        assert {one["scored"] for one in records} == {scored}
+    if stop == "max_answers":
+        assert all(one["hops"] == [] for one in records)
+
+
+def test_ten_rewrites_of_five_kinds_and_the_question_are_searched(build):
+    record = read(build().folder, "records.jsonl")[0]
+    kinds = [one["kind"] for one in record["calls"] if one["tool"] == "search"]
+    assert kinds == ["question"] + [
+        kind for kind in ("method", "task", "broader", "narrower", "terms") for _ in range(2)
+    ]
+    assert max(one["found"] for one in record["calls"] if one["tool"] == "search") == 10
+
+
+def test_the_same_manifest_gives_the_same_bytes_whoever_is_first(build, tmp_path):
+    one = build(tmp_path / "one", calls_at_once=1, questions_at_once=1)
+    other = build(tmp_path / "other", calls_at_once=16, questions_at_once=4)
+    again = build(tmp_path / "one", overwrite=True)
+    assert again.n_sent == 0
+    for file in one.folder.glob("*.json*"):
+        assert file.read_bytes() == (other.folder / file.name).read_bytes(), file.name
+        assert again.manifest == other.manifest
+
+
+def test_a_run_that_was_cut_off_goes_on_and_judges_no_pair_twice(build, planted, tmp_path):
+    judges = [Scripted(model_name=f"judge-{one}", planted=planted) for one in "ab"]
+    writer = Scripted(model_name="writer", planted=planted)
+    cut_off = 0
+    for n_calls in (9, 21):
+        with pytest.raises(BudgetError):
+            build(judges=judges, writer=writer, budget=Budget(max_calls=n_calls))
+        assert not (tmp_path / "out" / "manifest.json").exists()
+        cut_off += sum(judges[0].pairs.values())
+    result = build(judges=judges, writer=writer)
+    whole = build(tmp_path / "whole")
+    assert cut_off
+    for one in judges:
+        assert set(one.pairs.values()) == {1}
+    scored = whole.manifest["pairs"]["scored"]
+    assert result.manifest["pairs"]["scored"] == scored == sum(judges[0].pairs.values())
+
+
+def test_a_finished_question_is_not_worked_on_again(build, planted, base, tmp_path):
+    class Counting(BaseSource):
+        asked = 0
+
+        def search(self, query, k, scope):
+            type(self).asked += 1
+            return super().search(query, k, scope)
+
+    source = Counting(base)
+    build(sources=source)
+    n_asked = Counting.asked
+    (tmp_path / "out" / "manifest.json").unlink()
+    build(sources=source)
+    assert Counting.asked == n_asked
+    (tmp_path / "out" / "manifest.json").unlink()
+    with pytest.raises(SettingsError, match=r"cannot be continued: .*max_answers"):
+        build(sources=source, max_answers=3)
+
+
+def test_results_are_not_lost_by_accident(build, tmp_path):
+    (tmp_path / "manifest.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(SettingsError, match="--overwrite"):
+        build(tmp_path)
+
+
+def test_given_questions_are_answered_as_those_that_are_written(build, planted, base, tmp_path):
+    built = build(max_hops=0)
+    plan = QuestPlan.from_dict(built.manifest["plan"])
+    given = answer_quest(
+        read_questions(built.folder / "questions.jsonl"),
+        tmp_path / "given",
+        sources=base,
+        model=Scripted(model_name="writer", planted=planted),
+        plan=plan,
+        embeddings=None,
+    )
+    for name in ("judgements.jsonl", "queries.jsonl", "papers.jsonl", "records.jsonl"):
+        assert (given.folder / name).read_bytes() == (built.folder / name).read_bytes()
+    assert "questions" not in given.manifest["usage"]

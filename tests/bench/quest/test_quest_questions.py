@@ -1,0 +1,183 @@
+"""From topics to questions: four of each, and each reason for which a question is rejected."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from bench.quest.conftest import TOPICS, read
+from bench.quest.scripted import Scripted
+from deepera_graph.bench.data.instance import DatasetError
+from deepera_graph.bench.quest.plan import QuestPlan, QuestQuestion
+from deepera_graph.bench.quest.questions import drop_repeated
+from deepera_graph.errors import InputError, SettingsError
+
+FEW = {"max_hops": 0, "max_scored": 20}
+
+
+def reviewer(planted, verdicts):
+    """A writer whose review says of each question what is wrong with it."""
+
+    def bend(text, reply):
+        asked = re.findall(r"^\[(\d+)\] (\w+):", text, re.MULTILINE)
+        return {
+            "questions": [
+                {"question": int(number), "reason": "so it is", "verdict": verdicts[intent]}
+                for number, intent in asked
+                if intent in verdicts
+            ]
+        }
+
+    return Scripted(model_name="writer", planted=planted, bend={"review": bend})
+
+
+@pytest.mark.parametrize("flaw", ["ambiguous", "too_broad", "too_narrow", "not_judgeable"])
+def test_a_question_that_the_review_finds_fault_with_is_rejected_and_counted(build, planted, flaw):
+    verdicts = {"method": "ok", "setting": flaw, "comparison": flaw, "scope": flaw}
+    result = build(writer=reviewer(planted, verdicts), **FEW)
+    assert [one["intent"] for one in read(result.folder, "questions.jsonl")] == ["method"]
+    assert result.manifest["rejected"] == {"review": {flaw: 3}}
+    assert result.manifest["questions"]["written"] == 4
+    for one in read(result.folder, "rejected.jsonl"):
+        assert (one["stage"], one["reason"], one["detail"]) == ("review", flaw, "so it is")
+        assert one["query"]
+
+
+def test_a_question_that_the_review_forgets_is_not_taken_for_sound(build, planted):
+    result = build(writer=reviewer(planted, {"method": "ok"}), **FEW)
+    assert result.manifest["rejected"] == {"review": {"not_reviewed": 3}}
+
+
+def ask(*queries):
+    return [QuestQuestion(id=f"q{n}", query=query) for n, query in enumerate(queries)]
+
+
+class ByFirstWord:
+    """Embeddings in which texts with the same first word are alike."""
+
+    model = "by-first-word"
+
+    def embed_documents(self, texts):
+        words = sorted({text.split()[0] for text in texts})
+        return [
+            [1.0 if text.split()[0] == word else 0.0 for word in words] + [len(text) / 1000]
+            for text in texts
+        ]
+
+    def embed_query(self, text):
+        return self.embed_documents([text])[0]
+
+
+def test_what_is_asked_twice_is_asked_once():
+    asked = ask("Kelp, counted by kites?", "kelp counted by Kites", "Bells tuned by ear",
+                "Bells that ears tune", "Orchards")  # fmt: skip
+    kept, rejected = drop_repeated(asked, QuestPlan(), ByFirstWord())
+    assert [one.id for one in kept] == ["q0", "q2", "q4"]
+    assert [(one.id, one.reason) for one in rejected] == [("q1", "duplicate"), ("q3", "duplicate")]
+    assert rejected[0].detail == "asks what q0 asks"
+    assert re.fullmatch(r"cosine [01]\.\d{3} with q2", rejected[1].detail)
+    by_words, _ = drop_repeated(asked, QuestPlan(), None)
+    assert [one.id for one in by_words] == ["q0", "q2", "q3", "q4"]
+
+
+def test_questions_of_different_intents_are_not_the_same_however_alike():
+    one, other = ask("Kelp with kites", "Kelp without kites")
+    other = replace(other, intent="scope")
+    assert drop_repeated([one, other], QuestPlan(), ByFirstWord())[1] == []
+
+
+def test_a_question_with_too_few_answers_is_left_out_with_its_number(build):
+    result = build(min_answers=5, **FEW)
+    kept = {one["id"] for one in read(result.folder, "questions.jsonl")}
+    answers = {one["id"]: one["answers"] for one in read(result.folder, "records.jsonl")}
+    assert kept == {id for id, n in answers.items() if n >= 5} != set(answers)
+    [reasons] = result.manifest["rejected"].values()
+    assert reasons == {"too_few_answers": len(answers) - len(kept)}
+
+
+def test_no_question_at_all_is_an_error_that_says_why(build):
+    with pytest.raises(DatasetError, match=r"4 answers: too_few_answers \(e\.g\. .*at least 99"):
+        build(min_answers=99, **FEW)
+
+
+@pytest.mark.parametrize(
+    ("constraints", "problem"),
+    [
+        ([{"key": "year_from", "value": "lately"}], "year_from must be one year, got 'lately'"),
+        ([{"key": "year_from", "value": "2020"}, {"key": "year_to", "value": "2010"}],
+         "year_from is after year_to"),
+        ([], "it has no constraints"),
+    ],
+)  # fmt: skip
+def test_a_question_with_useless_constraints_is_rejected(build, planted, constraints, problem):
+    def bend(text, reply):
+        return {**reply, "scope": {**reply["scope"], "constraints": constraints}}
+
+    writer = Scripted(model_name="writer", planted=planted, bend={"questions": bend})
+    result = build(writer=writer, **FEW)
+    [rejected] = read(result.folder, "rejected.jsonl")
+    assert (rejected["stage"], rejected["reason"]) == ("question", "bad_question")
+    assert problem in rejected["detail"]
+
+
+def test_topics_are_mapped_to_classes_and_those_that_fit_none_are_left_out(build, planted):
+    def bend(text, reply):
+        return {"classes": ["Bells", "none such"] if "bell" in Scripted.block_of(text) else []}
+
+    writer = Scripted(model_name="writer", planted=planted, bend={"map": bend})
+    result = build(topics=TOPICS[:2], writer=writer, categories=("bells", "kelp"), **FEW)
+    assert result.manifest["rejected"] == {"topic": {"no_category": 1}}
+    found = read(result.folder, "questions.jsonl")
+    assert {tuple(one["categories"]) for one in found} == {("bells",)}
+
+
+def test_years_of_a_question_bound_what_is_found(build, planted):
+    def bend(text, reply):
+        scope = reply["scope"]
+        years = [{"key": "Year from", "value": "2016"}, {"key": "year-to", "value": "2018"}]
+        return {**reply, "scope": {**scope, "constraints": [*scope["constraints"], *years]}}
+
+    writer = Scripted(model_name="writer", planted=planted, bend={"questions": bend})
+    result = build(writer=writer, max_hops=1)
+    years = {one["id"]: one["year"] for one in planted.papers}
+    judged = {
+        years[one["paper_id"]]
+        for one in read(result.folder, "judgements.jsonl")
+        if one["query_id"].endswith("scope")
+    }
+    assert judged == {2016, 2017, 2018}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("max_hops", 3), ("tau", 0), ("prefilter", "best"), ("group", 0), ("quorum", 0),
+     ("least_yield", 2), ("duplicate", -2), ("max_answers", 0)],
+)  # fmt: skip
+def test_a_setting_out_of_range_is_named_with_its_value(name, value):
+    with pytest.raises(SettingsError, match=rf"{name} .*got .?{value}"):
+        QuestPlan(**{name: value})
+
+
+def test_a_quorum_above_the_number_of_judges_is_refused(build):
+    with pytest.raises(SettingsError, match="quorum must be at most 1"):
+        build(quorum=2)
+
+
+def test_a_plan_is_read_back_from_a_manifest():
+    plan = QuestPlan(categories=("cs.CL",), tau=1, floor=0.2)
+    assert QuestPlan.from_dict(plan.to_dict()) == plan
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ({"query": "q"}, "'id'"),
+        ({"id": "1", "query": " "}, "'query'"),
+        ({"id": "1", "query": "q", "intent": "other"}, "'intent'"),
+        ({"id": "1", "query": "q", "constraints": ["x"]}, "'constraints'"),
+        ({"id": "1", "query": "q", "constraints": {"year_from": "x"}}, "year_from"),
+    ],
+)
+def test_a_bad_question_of_a_file_is_named(line, problem):
+    with pytest.raises(InputError, match=problem):
+        QuestQuestion.from_dict(line)

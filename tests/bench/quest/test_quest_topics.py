@@ -1,0 +1,93 @@
+"""Topics from files of every form."""
+
+import gzip
+
+import pytest
+
+from deepera_graph.bench.quest.topics import read_topics
+from deepera_graph.errors import InputError
+
+SKOS = """<?xml version="1.0" encoding="UTF-8"?>
+<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+         xmlns:skos="http://www.w3.org/2004/02/skos/core#">
+  <skos:ConceptScheme rdf:about="http://example.org/waters">
+    <skos:prefLabel xml:lang="en">Waters</skos:prefLabel>
+    <skos:hasTopConcept rdf:resource="#1"/>
+  </skos:ConceptScheme>
+  <skos:Concept rdf:about="#1">
+    <skos:prefLabel xml:lang="de">Seen</skos:prefLabel>
+    <skos:prefLabel xml:lang="en">Lakes</skos:prefLabel>
+    <skos:narrower rdf:resource="#1.2"/>
+  </skos:Concept>
+  <skos:Concept rdf:about="#1.2">
+    <skos:prefLabel xml:lang="en">Ice &amp; snow</skos:prefLabel>
+    <skos:scopeNote>On lakes.</skos:scopeNote>
+  </skos:Concept>
+  <skos:Concept rdf:about="#1.3">
+    <skos:prefLabel xml:lang="en">Tides</skos:prefLabel>
+    <skos:broader rdf:resource="#1"/>
+  </skos:Concept>
+</rdf:RDF>
+"""
+
+
+def paths(file, text, **how):
+    file.write_text(text, encoding="utf-8")
+    return [one.path for one in read_topics(file, **how).topics]
+
+
+def test_a_classification_in_skos_gives_its_narrowest_concepts_with_those_above(tmp_path):
+    file = tmp_path / "waters.xml"
+    assert paths(file, SKOS) == ["Lakes > Ice & snow", "Lakes > Tides"]
+    assert paths(file, SKOS, whole=True) == ["Lakes", "Lakes > Ice & snow", "Lakes > Tides"]
+    [ice, _] = read_topics(file).topics
+    assert (ice.id, ice.about) == ("1.2", "On lakes.")
+
+
+def test_a_list_has_a_topic_a_line_perhaps_below_others(tmp_path):
+    text = "\ufeff# mine\nLakes\n\nLakes > Ice\nRivers~Floods ~ Dams\nlakes\nRivers → Fish\n"
+    wanted = ["Lakes > Ice", "Rivers > Floods > Dams", "Rivers > Fish"]
+    assert paths(tmp_path / "topics.txt", text) == wanted
+    assert paths(tmp_path / "topics.txt", text, whole=True) == ["Lakes", *wanted]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("t.csv", "Name,Parent\nIce,Lakes\nTides,Lakes\n"),
+        ("t.csv", "level 1;level 2\nLakes;Ice\nLakes;Tides\nLakes;\n"),
+        ("t.tsv", "id\ttopic\n1\tLakes~Ice\n2\tLakes~Tides\n"),
+        ("t.jsonl", '{"topic": "Ice", "parents": ["Lakes"]}\n{"label": "Lakes > Tides"}\n'),
+        ("t.json", '[{"name": "Ice", "broader": "Lakes"}, {"name": "Lakes > Tides"}]'),
+    ],
+)
+def test_tables_and_json_name_topics_and_those_above(tmp_path, name, text):
+    assert paths(tmp_path / name, text) == ["Lakes > Ice", "Lakes > Tides"]
+
+
+def test_a_compressed_file_is_read(tmp_path):
+    file = tmp_path / "topics.txt.gz"
+    file.write_bytes(gzip.compress(b"Lakes\n"))
+    assert [one.name for one in read_topics(file).topics] == ["Lakes"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("t.docx", "Lakes", "topics are in a file of .txt, .csv"),
+        ("t.txt", "\n# none\n", "there are no topics"),
+        ("t.xml", "<rdf", "not XML"),
+        ("t.xml", "<lakes/>", "there are no topics"),
+        ("t.jsonl", '{"topik": "Lakes"}', "needs a field 'topic', 'name' or 'label', got topik"),
+        ("t.jsonl", "Lakes", "record 1: not JSON"),
+    ],
+)
+def test_a_file_that_has_no_topics_says_what_is_wrong(tmp_path, name, text, problem):
+    with pytest.raises(InputError, match=problem):
+        paths(tmp_path / name, text)
+
+
+def test_a_list_that_is_not_utf_8_is_named(tmp_path):
+    (tmp_path / "t.txt").write_bytes(b"Lakes\n\xff\n")
+    with pytest.raises(InputError, match="not UTF-8 at byte 7"):
+        read_topics(tmp_path / "t.txt")
