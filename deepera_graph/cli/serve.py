@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deepera_graph.cli import options
@@ -96,6 +97,7 @@ def serve(
     server: ServerOptions,
     limits: LimitOptions,
     place: options.CollectionsOptions,
+    keep: options.KeepOptions,
     literature: options.LiteratureOptions,
     judge: options.JudgeOptions,
     cache: options.CacheOptions,
@@ -113,7 +115,7 @@ def serve(
         check_extra(package, extra="serve", what="deepera serve")
     of_request = _read_limits(limits, in_process=judge_kind(judge) != "llm")
     keys = read_keys()
-    collections = _find_collections(place, server.workers)
+    collections = _find_collections(place, keep, server.workers)
     settings = Settings.of(settings_of(judge, kept, budget))
     _check_papers(server.papers)
     check_literature(literature)
@@ -180,15 +182,22 @@ def _for_workers(backend: Backend, workers: int) -> Backend | dict[str, object]:
     return dict(backend.spec)
 
 
-def _find_collections(place: options.CollectionsOptions, workers: int) -> Collections | None:
-    from deepera_graph.cli.opening import place_of
+def _find_collections(
+    place: options.CollectionsOptions, keep: options.KeepOptions, workers: int
+) -> Collections | None:
+    from deepera_graph.cli.opening import keep_with, place_of
     from deepera_graph.serve.stores import Collections
 
     if workers > 1 and place.qdrant_url is None:
         if place.path is not None:
             raise SettingsError("--path is open in one process at a time: leave out --workers")
         return None
-    return Collections(**place_of(place), find_embeddings=partial(_find_embeddings, place))
+    how = keep_with(Path(), keep)
+    return Collections(
+        **place_of(place),
+        find_embeddings=partial(_find_embeddings, place),
+        keep={name: value for name, value in how.items() if name != "keep_in"} if how else None,
+    )
 
 
 def _find_embeddings(

@@ -13,8 +13,9 @@
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
@@ -85,7 +86,9 @@ def create_app(config: ServeConfig | None = None, *, on_end: Callable[[], object
     _add_state(app, judging, metrics)
     _add_page(app, config)
     _add_docs(app, _mount_papers(app, papers))
-    return Boundary(app, config=config, metrics=metrics, name_path=_name_path)
+    known = frozenset(str(getattr(one, "path", "")) for one in app.routes)
+    name_path = partial(_name_path, known)
+    return Boundary(app, config=config, metrics=metrics, name_path=name_path)
 
 
 def _open_papers(config: ServeConfig) -> "PaperBase | None":
@@ -153,6 +156,7 @@ def _add_state(app: FastAPI, judging: Judging, metrics: Metrics) -> None:
         return metrics.show()
 
     _add(app, "GET", "/health", health, "Whether the judge is loaded: 200, else 503.")
+    app.add_api_route("/health", health, methods=["HEAD"], include_in_schema=False)
     _add(app, "GET", "/metrics", show, "Counters for Prometheus.")
 
 
@@ -227,11 +231,10 @@ def _as_refused(request: Request, error: Any) -> RefusedError:
     return RefusedError(error.status_code, _KINDS.get(error.status_code, "http"), message)
 
 
-def _name_path(scope: Scope) -> str:
-    """Return the path of a request as counters name it: as it was declared."""
-    route = scope.get("route")
-    path = getattr(route, "path", None)
+def _name_path(known: Collection[str], scope: Scope) -> str:
+    """Return the path of a request as counters name it: as it was declared, if it was."""
+    path = getattr(scope.get("route"), "path", None)
     if path is None:
-        return "other"
+        return scope["path"] if scope["path"] in known else "other"
     root = scope.get("root_path", "")
     return f"{root}{path}" if root and not path.startswith(root) else str(path)

@@ -75,11 +75,15 @@ class Evidence:
         asked = read_form(await read_plain(request), EvidenceRequest)
         check_size(asked.question, (), self._limits)
         judge = self._judging.find(asked.judge)
-        reranker = await asyncio.to_thread(self._judging.reranker, judge, **asked.settings())
+        settings = asked.settings()
+        reranker = await asyncio.to_thread(self._judging.reranker, judge, **settings)
         note = note_of(request)
         note.judge, note.question = judge, asked.question
         found = await unless_gone(request, self._find(asked, note))
         note.n_passages = len(found.passages)
+        if found.keep:
+            keep = self._judging.reranker
+            reranker = await asyncio.to_thread(keep, judge, found.keep, **settings)
         if EVENTS in request.headers.get("accept", ""):
             stream = self._stream(note, reranker, found)
             headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}

@@ -92,20 +92,28 @@ class Judging:
             )
         return described
 
-    def reranker(self, judge: str, **changes: Any) -> EvidenceReranker:
+    def reranker(
+        self, judge: str, keep: Mapping[str, Any] | None = None, /, **changes: Any
+    ) -> EvidenceReranker:
         """Return the reranker of a judge with some settings changed; equal choices share one.
+
+        *keep* says where the local judge keeps what it reads, as `local_backend` takes it; it
+        changes no score, and other judges keep nothing.
 
         Raises:
             SettingsError: A setting is out of range.
         """
-        if not changes:
+        kept = self._keeping(self._base(judge).backend, keep or {})
+        key = (judge, *sorted((keep or {}).items()), *sorted(changes.items()))
+        if kept is None and not changes:
             return self._base(judge)
-        key = (judge, *sorted(changes.items()))
         with self._lock:
             if key in self._rerankers:
                 self._rerankers.move_to_end(key)
                 return self._rerankers[key]
-        made = self._base(judge).with_settings(**changes)
+        made = self._base(judge)
+        made = made if kept is None else made.with_backend(kept)
+        made = made.with_settings(**changes) if changes else made
         with self._lock:
             self._rerankers[key] = made
             while len(self._rerankers) > _MOST_RERANKERS:
@@ -184,6 +192,13 @@ class Judging:
         if isinstance(found, float | int):
             return float(found)
         return None if found is not None else as_judge(reranker.backend.judge).operating_point
+
+    @staticmethod
+    def _keeping(backend: Backend, keep: Mapping[str, Any]) -> Backend | None:
+        """Return a local judge that keeps what it reads; None for another one."""
+        spec = dict(backend.spec or {})
+        is_trained = spec.get("kind") == "local" and spec.get("judge") == "trained"
+        return load_backend({**spec, **keep}) if keep and is_trained else None
 
     @staticmethod
     def _is_in_process(backend: Backend) -> bool:

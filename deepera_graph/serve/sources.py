@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.documents import Document
@@ -24,10 +25,13 @@ Where = Mapping[str, Any] | None
 
 
 class Found(NamedTuple):
-    """Passages, and how it went with the services that they are from, if they are."""
+    """Passages, and what is known of where they are from."""
 
     passages: Sequence[PassageLike]
     answer: "LiteratureAnswer | None" = None
+    keep: Mapping[str, Any] = MappingProxyType(
+        {}
+    )  # how the local judge keeps what it reads of them
 
     def complete(self, result: RerankResult) -> RerankResult:
         """Return a result of these passages that says how it went with the services."""
@@ -64,7 +68,8 @@ class Sources:
         """
         if self._collections is None:
             raise MissingStoreError(f"there is no collection {name!r:.80}; there are none")
-        return Found(await asyncio.to_thread(self._collections.search, name, question, k, where))
+        found = await asyncio.to_thread(self._collections.search, name, question, k, where)
+        return Found(found, keep=self._collections.kept_with(name))
 
     async def search_source(self, name: str, question: str, k: int, where: Where) -> Found:
         """Return the best passages of the base of papers, or of services with commas between them.

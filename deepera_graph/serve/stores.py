@@ -25,12 +25,15 @@ class Collections:
         url: Address of a Qdrant server, or None.
         api_key: Its key.
         find_embeddings: Makes the embeddings of a collection, by the name that it recorded.
+        keep: Of `local_backend`, how the local judge keeps what it has read beside a collection of
+            a folder; None if it keeps nothing.
     """
 
     path: str | Path | None = None
     url: str | None = None
     api_key: str | None = None
     find_embeddings: Callable[[str, str], Embeddings | None] | None = None
+    keep: Mapping[str, Any] | None = None
 
 
 class OpenCollections:
@@ -72,6 +75,16 @@ class OpenCollections:
         with self._lock:
             store = self._stores.get(name) or self._open(name)
         return store.search(question, k=k, where=where)
+
+    def kept_with(self, name: str) -> dict[str, Any]:
+        """Return how the local judge keeps what it reads of a collection, if it does."""
+        from deepera_graph.retrieval import find_folder  # noqa: PLC0415 - as above
+
+        where = self._where
+        folder = None if where.path is None else find_folder(where.path, name)
+        if where.keep is None or folder is None:
+            return {}
+        return {**where.keep, "keep_in": str(folder)}
 
     def close(self) -> None:
         """Let go of the folder or the server."""

@@ -126,6 +126,10 @@ def test_health_and_docs_need_no_key(guarded, path):
     assert guarded.get(path).status_code == 200
 
 
+def test_the_health_can_be_asked_for_without_its_words(guarded):
+    assert (guarded.head("/health").status_code, guarded.head("/health").text) == (200, "")
+
+
 @pytest.mark.parametrize("path", ["/metrics", "/v1/judges", "/v1/collections", "/info", "/nothing"])
 def test_all_else_needs_a_key(guarded, path):
     assert guarded.get(path).status_code == 401
@@ -263,15 +267,16 @@ def test_counters_say_what_was_asked_and_what_became_of_the_passages(guarded):
     body = {"query": "Which?", "documents": ["One text.", "", "Another text."]}
     guarded.post("/v1/rerank", json=body, headers=with_key())
     guarded.post("/v1/rerank", json={}, headers=with_key())
+    guarded.post("/v1/rerank", json={})
     after = read_counters(guarded, headers=with_key())
     grown = {name: after[name] - before.get(name, 0.0) for name in after}
     asked = 'deepera_requests_total{method="POST",path="/v1/rerank",status="%s"}'
-    assert (grown[asked % 200], grown[asked % 422]) == (1, 1)
+    assert [grown[asked % status] for status in (200, 401, 422)] == [1, 1, 1]
     assert grown['deepera_passages_total{judge="rules",outcome="judged"}'] == 2
     assert grown['deepera_passages_total{judge="rules",outcome="failed"}'] == 1
     assert grown['deepera_batch_passages_count{judge="rules"}'] == 1
     assert grown['deepera_failures_total{kind="input"}'] == 1
-    assert grown['deepera_request_seconds_count{path="/v1/rerank"}'] == 2
+    assert grown['deepera_request_seconds_count{path="/v1/rerank"}'] == 3
 
 
 def test_a_stream_in_which_nothing_happens_says_that_it_goes_on(held, monkeypatch):

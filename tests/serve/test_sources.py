@@ -47,7 +47,7 @@ def library(folder):
     """A server of that folder."""
     config = ServeConfig(
         backend="rules",
-        collections=Collections(path=folder / "library"),
+        collections=Collections(path=folder / "library", keep={}),
         papers=str(folder / "world.papers"),
     )
     with running(config) as client:
@@ -94,6 +94,20 @@ def test_a_collection_is_searched_and_judged_as_in_process(library, folder):
         (one["id"], one["score"]) for one in told["ranking"]
     ]
     assert told["ranking"][0]["citation"]["title"] == "Wax"
+
+
+def test_the_local_judge_keeps_what_it_read_of_a_collection_and_scores_the_same(library, folder):
+    kept = folder / "library" / "collection" / "wax" / "vectors.sqlite3"
+    assert not kept.exists()
+    asked = {"collection": "wax", "judge": "local", "k": 3}
+    told = ask(library, **asked).json()["ranking"]
+    assert kept.stat().st_size > 0
+    own = EvidenceReranker("local").rerank(
+        QUESTION, [{"text": one, "title": "Wax"} for one in PASSAGES]
+    )
+    scores = {one.text: one.score for one in own.passages}
+    assert {one["text"]: one["score"] for one in told} == scores
+    assert ask(library, **asked).json()["ranking"] == told
 
 
 def test_conditions_limit_what_is_searched(library):
