@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from deepera_graph.errors import SettingsError as SettingsError
     from deepera_graph.errors import StoreError as StoreError
     from deepera_graph.errors import WorkerError as WorkerError
+    from deepera_graph.export import describe_evidence as describe_evidence
     from deepera_graph.export import export_result as export_result
     from deepera_graph.judges import load_backend as load_backend
     from deepera_graph.judges.base import Judge as Judge
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from deepera_graph.papers.agent.graph import PaperSearch as PaperSearch
     from deepera_graph.papers.base import PaperBase as PaperBase
     from deepera_graph.papers.calls import answer_call as answer_call
+    from deepera_graph.papers.calls import describe_paper_calls as describe_paper_calls
     from deepera_graph.papers.paper import Paper as Paper
     from deepera_graph.papers.results import Hit as Hit
     from deepera_graph.papers.results import Hits as Hits
@@ -71,6 +73,7 @@ if TYPE_CHECKING:
     from deepera_graph.papers.sources import open_sources as open_sources
     from deepera_graph.passages import Passage as Passage
     from deepera_graph.pipeline.graph import build_graph as build_graph
+    from deepera_graph.pipeline.subgraph import evidence_subgraph as evidence_subgraph
     from deepera_graph.prompts import Domain as Domain
     from deepera_graph.reranker import Estimate as Estimate
     from deepera_graph.reranker import EvidenceReranker as EvidenceReranker
@@ -89,6 +92,8 @@ if TYPE_CHECKING:
     from deepera_graph.schema import IntentTask as IntentTask
     from deepera_graph.schema import Judgement as Judgement
     from deepera_graph.schema import PassageTask as PassageTask
+    from deepera_graph.schema import RewriteTask as RewriteTask
+    from deepera_graph.schema import Rewritten as Rewritten
     from deepera_graph.schema import Summary as Summary
     from deepera_graph.schema import Unjudged as Unjudged
     from deepera_graph.schema import Window as Window
@@ -122,7 +127,7 @@ _NAMES = {
     "cache.store": "JudgementCache open_cache",
     "chat.retry": "RateLimits RetryPolicy",
     "citation": "Citation",
-    "export": "export_result",
+    "export": "describe_evidence export_result",
     "errors": (
         "AnswerError BackendError BudgetError CallError DeepEraError InputError MissingStoreError "
         "PromptError RoleError SettingsError StoreError WorkerError"
@@ -144,7 +149,7 @@ _NAMES = {
     "papers.agent.found": "Found FoundPaper",
     "papers.agent.graph": "PaperSearch",
     "papers.base": "PaperBase",
-    "papers.calls": "answer_call",
+    "papers.calls": "answer_call describe_paper_calls",
     "papers.paper": "Paper",
     "papers.results": "Hit Hits Neighbours TitleMatch",
     "papers.scope": "Scope",
@@ -153,6 +158,7 @@ _NAMES = {
     ),
     "passages": "Passage",
     "pipeline.graph": "build_graph",
+    "pipeline.subgraph": "evidence_subgraph",
     "prompts": "Domain",
     "reranker": "Estimate EvidenceReranker",
     "result": "RankedPassage RerankResult",
@@ -160,7 +166,8 @@ _NAMES = {
     "retrieval.store": "PassageStore open_store",
     "schema": (
         "Answer AnswerTask Backend Batch EvidenceItem Intent IntentFields IntentTask Judgement "
-        "PassageTask Summary Unjudged Window describe_directions name_direction"
+        "PassageTask RewriteTask Rewritten Summary Unjudged Window describe_directions "
+        "name_direction"
     ),
     "settings": "Preset Settings SettingsKwargs preset",
     "thresholds": "Calibrated Curve Gap PerIntent Quantile",

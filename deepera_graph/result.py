@@ -11,7 +11,7 @@ from typing import Any, Self, cast
 from langchain_core.documents import Document
 from pydantic_core import to_jsonable_python
 
-from deepera_graph.citation import Citation
+from deepera_graph.citation import Citation, find_pages
 from deepera_graph.passages import Passage
 from deepera_graph.pipeline.state import (
     AnswerRecord,
@@ -196,8 +196,14 @@ class RankedPassage:
 
     @property
     def citation(self) -> Citation:
-        """Title, authors, year, venue, DOI or URL, as the metadata has them; else the id."""
-        return Citation.of(self.metadata, self.id)
+        """Title, authors, year, venue, DOI or URL, and page, as far as known; else the id."""
+        return Citation.of(self.metadata, self.id, self.quote_span)
+
+    @property
+    def quote_page(self) -> str:
+        """The page that the quote stands on, ``3`` or ``3-4``; empty where no page is known."""
+        span = self.quote_span
+        return "" if span is None else find_pages(self.metadata, span)
 
     @classmethod
     def of(cls, passage: Passage, record: RankRecord) -> Self:

@@ -78,6 +78,7 @@ COMMANDS = {  # and the module that each is a function of
     "papers cite": "papers.base",
     "papers serve": "papers.base",
     "papers ask": "papers.ask",
+    "mcp": "mcp",
     "judge train": "judge",
     "judge reader": "judge",
     "judge evaluate": "judge",

@@ -582,6 +582,12 @@ class ReadOptions:
         metavar="N|off",
         shown="350",
     )
+    pdf_reader: Literal["pypdf", "pdfium"] = opt(
+        "Who reads PDF files: [b]pypdf[/b], or [b]pdfium[/b] (extra pdfium), which is four times "
+        "as fast, and reads some files that the other cannot.",
+        metavar="NAME",
+        default="pypdf",
+    )
 
 
 def data_folder() -> Path:

@@ -138,20 +138,23 @@ class IndexOutputOptions(options.OutputOptions):
 
 
 def index(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="A file or a folder.")],
+    source: Annotated[
+        list[str],
+        typer.Argument(metavar="SOURCE", help="Files, folders, ZIP archives or patterns."),
+    ],
     *,
     store: NewStoreOptions,
     keep: options.KeepOptions,
     reading: options.ReadOptions,
     output: IndexOutputOptions,
 ) -> None:
-    """Put the passages of a file or folder into a collection that `deepera ask` can search."""
+    """Put the passages of files or folders into a collection that `deepera ask` can search."""
     from deepera_graph.cli.opening import Source, keep_embedded, keep_with, open_collection
 
     keep_with(None, keep)  # says what is wrong with it
     if store.neighbours_by is not None and store.neighbours is None:
         raise SettingsError("--neighbours-by goes with --neighbours")
-    read = Source(source, reading, verbose=output.verbose)
+    read = Source(*source, reading=reading, verbose=output.verbose)
     read.check()
     with open_collection(store, mode=store.mode, must_exist=False) as opened:
         if opened.embeddings_name and not opened.is_new and store.embeddings is None:
@@ -168,6 +171,7 @@ def index(
         graph = _find_neighbours(opened, store, quiet=output.quiet)
     read.tell()
     plain: dict[str, Any] = {"mode": mode, "indexed": n_indexed, "in_collection": n_in_all}
+    plain["files"] = dict(read.forms.most_common())
     if graph is not None:
         plain["neighbours"] = {"k": graph.k, "by": graph.kind, "passages": len(graph)}
     skipped = [{"place": one.place, "reason": one.reason} for one in read.skipped]
@@ -176,7 +180,7 @@ def index(
         {"collection": store.collection, **plain, "skipped": skipped},
         lambda: (
             f"{count(n_indexed, 'passage')} indexed in {store.collection!r} ({mode}); "
-            f"it holds {n_in_all} now" + _describe_neighbours(graph)
+            f"it holds {n_in_all} now{read.describe_files()}" + _describe_neighbours(graph)
         ),
     )
     raise typer.Exit(read.exit_code)
@@ -280,7 +284,7 @@ def ask(
     check_literature(literature)
     check_one_place(question, source, store, literature)
     scope = find_scope(literature, conditions, adaptive=search.adaptive, multihop=hops.multihop)
-    read = None if source is None else Source(source, reading, verbose=output.verbose)
+    read = None if source is None else Source(source, reading=reading, verbose=output.verbose)
     if hops.multihop:
         raise typer.Exit(
             ask_in_steps(

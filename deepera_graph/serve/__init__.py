@@ -1,5 +1,6 @@
-"""The server: evidence and rankings over HTTP, in our own form and in those of rerank clients.
+"""Servers: evidence and rankings over HTTP with a page for people, and tools over MCP.
 
-`deepera serve` runs it; `deepera_graph.serve.app.create_app` makes the application. It needs the
-extra ``serve``, so nothing here is imported by other parts of the package but the command.
+`deepera serve` runs the one, `deepera_graph.serve.app.create_app` makes its application (extra
+``serve``); `deepera mcp` runs the other (extra ``mcp``). Nothing here is imported by other parts of
+the package but the commands.
 """

@@ -20,8 +20,8 @@ from deepera_graph.papers.sources.base import CitationSource, K, PaperSource, So
 from deepera_graph.papers.sources.query import SourceQuery
 from deepera_graph.papers.sources.service import SECONDS
 from deepera_graph.result import RerankResult
+from deepera_graph.retrieval.cutting import MAX_WORDS, cut_text
 from deepera_graph.retrieval.fusion import fuse
-from deepera_graph.retrieval.sources import MAX_WORDS, cut_text
 from deepera_graph.settings import check_at_least
 
 _GRACE = 1.0  # seconds more for a source that ends its search by itself, and keeps what it has

@@ -105,11 +105,11 @@ function addressOf({ citation = {} }) {
   return citation.url ?? "";
 }
 
-function sourceOf({ id, citation = {}, metadata = {} }) {
+function sourceOf({ id, citation = {}, metadata = {}, quote_page: quoted }) {
   const authors = (citation.authors ?? []).map((name) => (name.includes(",") ? name.split(",")[0] : name.split(" ").at(-1)));
   const who = authors.length > 2 ? `${authors[0]} et al.` : authors.join(" and ");
   const where = [citation.venue, citation.year].filter(Boolean).join(", ");
-  const part = [metadata.section, metadata.page && `page ${metadata.page}`].filter(Boolean).join(", ");
+  const part = [metadata.section, (quoted || metadata.page) && `page ${quoted || metadata.page}`].filter(Boolean).join(", ");
   const parts = [who, where, citation.doi && `doi:${citation.doi}`, citation.pmid && `PMID ${citation.pmid}`, part];
   return [...parts.filter(Boolean), `passage ${id}`].join(" · ");
 }
