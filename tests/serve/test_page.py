@@ -128,6 +128,8 @@ async def test_a_file_becomes_passages_and_says_what_was_left_out(page):
         ("x.csv.gz", "a", "'x.csv.gz'"),
         ("../../etc/x.jsonl", '{"text": ', "x.jsonl"),
         ("x.json", "[]", "x.json"),
+        ("x.md", "\n%PDF-1.7", "x.md is a document"),
+        ("x.csv", "PK\x03\x04", "x.csv is a document"),
         ("x.jsonl", "\n".join('{"text": "a"}' for _ in range(4)), "more than the 3 passages"),
     ],
 )

@@ -24,6 +24,7 @@ from deepera_graph.serve.replies import RefusedError, reply
 from deepera_graph.text.records import LINES, REFERENCES, TABLES
 
 KINDS = (*LINES, ".json", *TABLES, *REFERENCES, ".md")  # none unfolds to more than it is
+_DOCUMENTS = (b"%PDF-", b"PK")  # as these begin, whatever they are named; they take long to read
 _ODD_LETTER = re.compile(r"[^\w.\- ]")
 _MOST_LETTERS = 80  # of a file's name
 _TYPES: Mapping[ExportFormat, str] = {
@@ -74,6 +75,8 @@ def _read_file(name: str, content: bytes, limits: Limits) -> dict[str, Any]:
         raise RefusedError(
             422, "input", f"a file must be one of {', '.join(KINDS)}, got {name!r:.80}"
         )
+    if content.lstrip().startswith(_DOCUMENTS):
+        raise RefusedError(422, "input", f"{plain} is a document: `deepera index` reads it")
     skipped: list[str] = []
     with TemporaryDirectory(prefix="deepera-") as folder:
         path = Path(folder, plain)
