@@ -1,6 +1,5 @@
-"""Servers: evidence and rankings over HTTP with a page for people, and tools over MCP.
+"""Servers for other programs: over HTTP, and over MCP for the models and agents of any host.
 
-`deepera serve` runs the one, `deepera_graph.serve.app.create_app` makes its application (extra
-``serve``); `deepera mcp` runs the other (extra ``mcp``). Nothing here is imported by other parts of
-the package but the commands.
+`deepera serve` runs `deepera_graph.serve.app.create_app`, and `deepera mcp` what is in `mcp`. Each
+needs an extra, so nothing here is imported by other parts of the package but the commands.
 """
