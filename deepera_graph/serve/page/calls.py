@@ -24,7 +24,7 @@ from deepera_graph.serve.replies import RefusedError, reply
 from deepera_graph.text.records import LINES, REFERENCES, TABLES
 
 KINDS = (*LINES, ".json", *TABLES, *REFERENCES, ".md")  # none unfolds to more than it is
-_DOCUMENTS = (b"%PDF-", b"PK\x03\x04")  # as these begin, whatever they are named; they take long to read
+_DOCUMENTS = (b"%PDF-", b"PK\x03\x04")  # begin so; long to read
 _ODD_LETTER = re.compile(r"[^\w.\- ]")
 _MOST_LETTERS = 80  # of a file's name
 _TYPES: Mapping[ExportFormat, str] = {
