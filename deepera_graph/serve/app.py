@@ -5,6 +5,8 @@
 | ``POST /v1/evidence`` | the full result of a question, or a stream of its events |
 | ``GET /v1/judges``, ``/v1/collections``, ``/v1/sources`` | what requests may name |
 | ``POST /v1/rerank``, ``/v2/rerank``, ``/rerank`` | what rerank clients send |
+| ``GET /``, ``/page/...`` | the page for people |
+| ``POST /v1/passages``, ``/v1/export`` | a file as passages, a result in another form |
 | ``GET /info`` | what clients of text-embeddings-inference ask |
 | ``GET /health``, ``/metrics``, ``/docs`` | whether it can answer, how it does, how it is asked |
 | ``/papers/...`` | the base of papers, if there is one: `deepera_graph.papers.rest` |
@@ -31,6 +33,8 @@ from deepera_graph.serve.describe import describe_paths
 from deepera_graph.serve.evidence import Evidence, EvidenceRequest
 from deepera_graph.serve.judging import Judging
 from deepera_graph.serve.metrics import Metrics
+from deepera_graph.serve.page.calls import ExportRequest, PageCalls
+from deepera_graph.serve.page.files import read_files
 from deepera_graph.serve.replies import RefusedError, as_refused, reply, reply_error
 from deepera_graph.serve.rerank import Rankings, RerankRequest
 from deepera_graph.serve.sources import Sources
@@ -80,6 +84,7 @@ def create_app(config: ServeConfig | None = None, *, on_end: Callable[[], object
     _add_evidence(app, judging, sources, config)
     _add_rerank(app, judging, config)
     _add_state(app, judging, metrics)
+    _add_page(app, config)
     _add_docs(app, _mount_papers(app, papers))
     known = frozenset(str(getattr(one, "path", "")) for one in app.routes)
     name_path = partial(_name_path, known)
@@ -177,6 +182,15 @@ def _add_docs(app: FastAPI, mounted: Mapping[str, FastAPI]) -> None:
         return HTMLResponse(describe_paths({**schema, "paths": {**schema["paths"], **more}}))
 
     app.add_api_route("/docs", docs, include_in_schema=False)
+
+
+def _add_page(app: FastAPI, config: ServeConfig) -> None:
+    calls = PageCalls(config.limits)
+    _add(app, "POST", "/v1/passages", calls.read_file, "The passages of a file: ?name=NAME.")
+    about = "A result as CSV, BibTeX, RIS and more."
+    _add(app, "POST", "/v1/export", calls.export, about, form=ExportRequest)
+    for file in read_files():
+        app.add_api_route(file.path, file.give, include_in_schema=False)
 
 
 def _add(
