@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from deepera_graph.errors import SettingsError as SettingsError
     from deepera_graph.errors import StoreError as StoreError
     from deepera_graph.errors import WorkerError as WorkerError
+    from deepera_graph.export import describe_evidence as describe_evidence
     from deepera_graph.export import export_result as export_result
     from deepera_graph.judges import load_backend as load_backend
     from deepera_graph.judges.base import Judge as Judge
@@ -56,14 +57,23 @@ if TYPE_CHECKING:
     from deepera_graph.papers.agent.graph import PaperSearch as PaperSearch
     from deepera_graph.papers.base import PaperBase as PaperBase
     from deepera_graph.papers.calls import answer_call as answer_call
+    from deepera_graph.papers.calls import describe_paper_calls as describe_paper_calls
     from deepera_graph.papers.paper import Paper as Paper
     from deepera_graph.papers.results import Hit as Hit
     from deepera_graph.papers.results import Hits as Hits
     from deepera_graph.papers.results import Neighbours as Neighbours
     from deepera_graph.papers.results import TitleMatch as TitleMatch
     from deepera_graph.papers.scope import Scope as Scope
+    from deepera_graph.papers.sources import Literature as Literature
+    from deepera_graph.papers.sources import LiteratureAnswer as LiteratureAnswer
+    from deepera_graph.papers.sources import PaperSource as PaperSource
+    from deepera_graph.papers.sources import SourceAnswer as SourceAnswer
+    from deepera_graph.papers.sources import SourceQuery as SourceQuery
+    from deepera_graph.papers.sources import live_base as live_base
+    from deepera_graph.papers.sources import open_sources as open_sources
     from deepera_graph.passages import Passage as Passage
     from deepera_graph.pipeline.graph import build_graph as build_graph
+    from deepera_graph.pipeline.subgraph import evidence_subgraph as evidence_subgraph
     from deepera_graph.prompts import Domain as Domain
     from deepera_graph.reranker import Estimate as Estimate
     from deepera_graph.reranker import EvidenceReranker as EvidenceReranker
@@ -82,6 +92,8 @@ if TYPE_CHECKING:
     from deepera_graph.schema import IntentTask as IntentTask
     from deepera_graph.schema import Judgement as Judgement
     from deepera_graph.schema import PassageTask as PassageTask
+    from deepera_graph.schema import RewriteTask as RewriteTask
+    from deepera_graph.schema import Rewritten as Rewritten
     from deepera_graph.schema import Summary as Summary
     from deepera_graph.schema import Unjudged as Unjudged
     from deepera_graph.schema import Window as Window
@@ -101,6 +113,7 @@ if TYPE_CHECKING:
     from langchain_deepera import DeepEraRetriever as DeepEraRetriever
     from langchain_deepera import EvidenceCrossEncoder as EvidenceCrossEncoder
     from langchain_deepera import EvidenceEmbeddings as EvidenceEmbeddings
+    from langchain_deepera import LiteratureRetriever as LiteratureRetriever
     from langchain_deepera import PaperRetriever as PaperRetriever
     from langchain_deepera import ScorerCompressor as ScorerCompressor
     from langchain_deepera import create_evidence_tool as create_evidence_tool
@@ -114,7 +127,7 @@ _NAMES = {
     "cache.store": "JudgementCache open_cache",
     "chat.retry": "RateLimits RetryPolicy",
     "citation": "Citation",
-    "export": "export_result",
+    "export": "describe_evidence export_result",
     "errors": (
         "AnswerError BackendError BudgetError CallError DeepEraError InputError MissingStoreError "
         "PromptError RoleError SettingsError StoreError WorkerError"
@@ -136,12 +149,16 @@ _NAMES = {
     "papers.agent.found": "Found FoundPaper",
     "papers.agent.graph": "PaperSearch",
     "papers.base": "PaperBase",
-    "papers.calls": "answer_call",
+    "papers.calls": "answer_call describe_paper_calls",
     "papers.paper": "Paper",
     "papers.results": "Hit Hits Neighbours TitleMatch",
     "papers.scope": "Scope",
+    "papers.sources": (
+        "Literature LiteratureAnswer PaperSource SourceAnswer SourceQuery live_base open_sources"
+    ),
     "passages": "Passage",
     "pipeline.graph": "build_graph",
+    "pipeline.subgraph": "evidence_subgraph",
     "prompts": "Domain",
     "reranker": "Estimate EvidenceReranker",
     "result": "RankedPassage RerankResult",
@@ -149,7 +166,8 @@ _NAMES = {
     "retrieval.store": "PassageStore open_store",
     "schema": (
         "Answer AnswerTask Backend Batch EvidenceItem Intent IntentFields IntentTask Judgement "
-        "PassageTask Summary Unjudged Window describe_directions name_direction"
+        "PassageTask RewriteTask Rewritten Summary Unjudged Window describe_directions "
+        "name_direction"
     ),
     "settings": "Preset Settings SettingsKwargs preset",
     "thresholds": "Calibrated Curve Gap PerIntent Quantile",
@@ -160,6 +178,7 @@ _OF_LANGCHAIN = (
     "DeepEraRetriever",
     "EvidenceCrossEncoder",
     "EvidenceEmbeddings",
+    "LiteratureRetriever",
     "PaperRetriever",
     "ScorerCompressor",
     "create_evidence_tool",

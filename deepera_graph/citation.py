@@ -26,11 +26,13 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "pmid": ("pmid", "pubmedid"),
     "url": ("url", "link", "ur", "entryid", "landingpageurl", "source"),
     "source": ("source", "filepath", "filename"),
+    "page": ("pagenumber",),
 }  # fmt: skip
 _NAME_PARTS = ("name", "display_name", "title", "author", "family", "lastName")
 _DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>]+")
 _URL = re.compile(r"https?://\S+")
 _YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
+_LONGEST_PAGE = 6  # letters of a page number, "xxviii"
 _INITIALS = re.compile(r"(?:[A-Z]\.?-?){1,3}")
 _BETWEEN_AUTHORS = re.compile(r"\s*;\s*|\s+and\s+|\n")
 
@@ -51,6 +53,7 @@ class Citation:
         pmid: Digits.
         url: Where it can be read.
         source: A file, or whatever else the metadata calls its source.
+        page: Of the file: ``3``, or ``3-4``.
     """
 
     id: str
@@ -62,10 +65,19 @@ class Citation:
     pmid: str = ""
     url: str = ""
     source: str = ""
+    page: str = ""
 
     @classmethod
-    def of(cls, metadata: Mapping[str, Any], passage_id: str) -> Self:
-        """Read what the metadata of a passage says; the first name that holds something counts."""
+    def of(
+        cls, metadata: Mapping[str, Any], passage_id: str, quote: Sequence[int] | None = None
+    ) -> Self:
+        """Read what the metadata of a passage says; the first name that holds something counts.
+
+        Args:
+            metadata: Of the passage.
+            passage_id: Its id.
+            quote: Offsets of a quote in the passage, [start, end): `page` is that of the quote.
+        """
         known: dict[str, Any] = {}
         for key, value in metadata.items():
             known.setdefault(re.sub(r"[\W_]", "", str(key)).lower(), value)
@@ -73,6 +85,8 @@ class Citation:
             field: next(filter(None, (_READERS[field](known.get(name)) for name in names)), None)
             for field, names in _NAMES.items()
         }
+        if pages := find_pages(metadata, quote):
+            found["page"] = pages
         return cls(id=passage_id, **{name: value for name, value in found.items() if value})
 
     @property
@@ -97,7 +111,8 @@ class Citation:
             ", ".join(filter(None, (self.venue, self.year))),
             self._locator(),
         )
-        return re.sub(r"([.?!])\. ", r"\1 ", ". ".join(filter(None, parts)))
+        place = f", {'pp.' if '-' in self.page else 'p.'} {self.page}" if self.page else ""
+        return re.sub(r"([.?!])\. ", r"\1 ", ". ".join(filter(None, parts))) + place
 
     def _locator(self) -> str:
         """Return DOI, PMID or URL; else the source, or the passage's id where that says more."""
@@ -110,6 +125,41 @@ class Citation:
         if self.source and self.source not in self.id:
             return self.source
         return "" if self.is_known and not self.source else self.id
+
+
+def find_pages(metadata: Mapping[str, Any], quote: Sequence[int] | None = None) -> str:
+    """Return the page that a quote stands on, ``3``, or its first and last, ``3-4``.
+
+    Without a *quote*, offsets [start, end), these are the pages of the whole passage. LangChain's
+    loaders of PDF files count from 0, and say how many pages there are.
+    """
+    if "page_label" in metadata:
+        return _to_page(metadata["page_label"])
+    if "total_pages" in metadata:
+        return f"{metadata['page'] + 1}" if isinstance(metadata.get("page"), int) else ""
+    return _find_own_pages(metadata, quote)
+
+
+def _find_own_pages(metadata: Mapping[str, Any], quote: Sequence[int] | None) -> str:
+    """Return what metadata say as `read_passages` writes them."""
+    first, last = metadata.get("page"), metadata.get("last_page")
+    if not _is_page(first) or not (last is None or _is_page(last)):
+        return ""
+    starts = metadata.get("page_starts")
+    if quote is not None and isinstance(starts, Sequence):
+        begin, end = quote[0], max(quote[1] - 1, quote[0])
+        first = max((page for page, start in starts if start <= begin), default=first)
+        last = max((page for page, start in starts if start <= end), default=last)
+    return f"{first}" if last is None or first == last else f"{first}-{last}"
+
+
+def _is_page(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _to_page(value: object) -> str:
+    text = _to_text(value).removesuffix(".0")
+    return text if text.isalnum() and text != "0" and len(text) <= _LONGEST_PAGE else ""
 
 
 def _to_text(value: object) -> str:
@@ -147,7 +197,8 @@ def _first_match(pattern: re.Pattern[str], value: object) -> str:
     return found.group() if found else ""
 
 
-def _to_doi(value: object) -> str:
+def find_doi(value: object) -> str:
+    """Return the DOI that a text names, without a resolver; nothing if there is none."""
     return _first_match(_DOI, value).rstrip(".,;])}'")
 
 
@@ -176,8 +227,9 @@ _READERS: Mapping[str, Any] = {
     "authors": _to_authors,
     "year": lambda value: _first_match(_YEAR, value),
     "venue": _to_text,
-    "doi": _to_doi,
+    "doi": find_doi,
     "pmid": _to_pmid,
     "url": lambda value: _first_match(_URL, value),
     "source": _to_text,
+    "page": _to_page,
 }

@@ -1,4 +1,4 @@
-"""A result in other forms: plain data as every command writes it, evidence tables, BibTeX."""
+"""A result in other forms: plain data as every command writes it, tables, BibTeX and RIS."""
 
 import csv
 import json
@@ -16,11 +16,12 @@ from deepera_graph.result import RankedPassage, RerankResult, describe_failures,
 from deepera_graph.schema import describe_directions, name_direction
 from deepera_graph.settings import suggest_value
 
-ExportFormat = Literal["markdown", "html", "csv", "json", "bibtex"]
+ExportFormat = Literal["markdown", "html", "csv", "json", "bibtex", "ris"]
 N_NEAREST = 3
 EVIDENCE, BELOW = "evidence", "below the threshold"
 _USAGE = ("calls", "input_tokens", "output_tokens")  # failed and cached calls are in the report
 _CITED = re.compile(r"\[([^\[\]]+)\]")
+_NOTHING = "Say that no evidence was found; do not answer from other knowledge."
 _LONG_WORD = re.compile(r"[a-z]{4,}")
 _COLUMNS = (
     "decision", "rank", "score", "direction", "title", "authors", "year", "venue", "doi", "url",
@@ -33,13 +34,13 @@ def export_result(result: RerankResult, format: ExportFormat, *, whole: bool = F
 
     Tables have a row a kept passage: score, source (title, year, venue, DOI as far as the metadata
     has them), quote and summary. Where nothing passed, they have the three best passages instead,
-    marked as below the threshold, and those that could not be judged, with the reason; BibTeX then
-    has none.
+    marked as below the threshold, and those that could not be judged, with the reason; BibTeX and
+    RIS then have none.
 
     Args:
         result: Of a rerank.
         format: ``"markdown"``, ``"html"`` (a page of its own), ``"csv"``, ``"json"`` (which
-            `RerankResult.from_json` reads) or ``"bibtex"``.
+            `RerankResult.from_json` reads), ``"bibtex"`` or ``"ris"``.
         whole: Whether ``markdown`` and ``csv`` have all passages.
 
     Raises:
@@ -55,9 +56,65 @@ def export_result(result: RerankResult, format: ExportFormat, *, whole: bool = F
     if format == "html":
         return _to_html(result)
     if format == "bibtex":
-        return _to_bibtex(result)
+        return write_bibtex(_list_articles(result)) or f"% {describe_outcome(result)}\n"
+    if format == "ris":
+        return write_ris((source, note, "") for source, note in _list_articles(result))
     rows = result.passages if whole else list_shown(result)
     return _to_csv(result, rows) if format == "csv" else _to_markdown(result, rows)
+
+
+def describe_evidence(result: RerankResult) -> str:
+    """Return what an agent reads: an outcome line, then ``[1] (source; score 0.93) summary``.
+
+    Where the judge says what passages say to the question, both lines have it.
+
+    Line breaks inside a passage become spaces, so that no passage can forge a line of its own.
+    """
+    lines = [_outcome_line(result), *(f"Note: {one}." for one in result.warnings)]
+    all_passages = _count_passages(len(result.all_passages))
+    if result.failed and result.dropped + result.kept:
+        lines.append(
+            f"{len(result.failed)} of {all_passages} could not be judged "
+            f"({_one_line(result.failed[0].reason)}), so evidence may have been missed."
+        )
+    if result.not_needed:
+        lines.append(
+            f"Not read, as there was enough evidence: {len(result.not_needed)} of {all_passages}."
+        )
+    kept = enumerate(result.kept, start=1)
+    lines += [_evidence_line(result, number, one) for number, one in kept]
+    return "\n".join(lines)
+
+
+def _outcome_line(result: RerankResult) -> str:
+    n, least = len(result.all_passages), result.threshold
+    cut = f"threshold {f'{least:.2f}' if least == round(least, 2) else f'{least:g}'}"
+    if not n:
+        return f"The search found no passages for this question. {_NOTHING}"
+    if result.kept and result.fallback is not None:
+        return f"No passage gives direct evidence ({cut}). The nearest of {n} are weak evidence:"
+    if result.kept:
+        verb = "gives" if len(result.kept) == 1 else "give"
+        said = "; ".join(filter(None, (cut, describe_directions(result.direction_counts))))
+        return f"{len(result.kept)} of {_count_passages(n)} {verb} direct evidence ({said}):"
+    best = max((one.score for one in result.dropped if one.score is not None), default=None)
+    rejected = "" if best is None else f"; best rejected score {result.show_score(best)}"
+    return f"No passage of {n} gives direct evidence ({cut}{rejected}). {_NOTHING}"
+
+
+def _evidence_line(result: RerankResult, number: int, one: RankedPassage) -> str:
+    text = _one_line(one.summary or one.text)
+    said = f", {name_direction(one.direction)}" if one.direction else ""
+    source, shown = _one_line(str(one.citation)), result.show_score(one.score)
+    return f"[{number}] ({source}; score {shown}{said}) {text}"
+
+
+def _count_passages(n: int) -> str:
+    return "1 passage" if n == 1 else f"{n} passages"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def list_shown(result: RerankResult) -> tuple[RankedPassage, ...]:
@@ -92,6 +149,8 @@ def describe_result(result: RerankResult, *, whole: bool = False) -> dict[str, A
         plain["left_out"] = [_describe_passage(one) for one in result.left_out]
     if result.warnings:
         plain["warnings"] = list(result.warnings)
+    if result.sources:
+        plain["sources"] = list(result.sources)
     return plain
 
 
@@ -105,7 +164,8 @@ def _describe_whole(result: RerankResult) -> dict[str, Any]:
         "intent": _describe_intent(result),
         "direction_counts": result.direction_counts,
         "ranking": [
-            {**one, "citation": describe_source(passage.citation)} for passage, one in ranking
+            {**one, **_describe_page(passage), "citation": describe_source(passage.citation)}
+            for passage, one in ranking
         ],
         "usage": {**result.total_usage.record(), "stages": plain["usage"]},
     }
@@ -131,11 +191,16 @@ def _describe_passage(passage: RankedPassage) -> dict[str, Any]:
         fields["direction"] = passage.direction
     if passage.quote_status:
         fields["quote_status"], fields["quote_span"] = passage.quote_status, passage.quote_span
+        fields |= _describe_page(passage)
     if passage.summary_status not in {"", "ok"}:
         fields["summary_status"] = passage.summary_status
     if passage.windowed:
         fields["windowed"] = True
     return fields
+
+
+def _describe_page(passage: RankedPassage) -> dict[str, Any]:
+    return {"quote_page": passage.quote_page} if passage.quote_page else {}
 
 
 def describe_source(source: Citation) -> dict[str, Any]:
@@ -151,16 +216,20 @@ def _list_sources(result: RerankResult) -> list[dict[str, Any]]:
     return [describe_source(sources[name]) for name in cited if name in sources]
 
 
-def answer_with_numbers(result: RerankResult) -> str:
-    """Return the answer with ``[1]`` where it cites ``[ID]``: the rank of the passage."""
-    ranks = {one.id: str(one.rank) for one in result.kept}
+def answer_with_numbers(result: RerankResult, *, as_listed: bool = False) -> str:
+    """Return the answer with ``[1]`` where it cites ``[ID]``: the rank of the passage.
 
-    def to_ranks(match: re.Match[str]) -> str:
-        names = [match[1]] if match[1] in ranks else match[1].split(", ")
-        known = all(name in ranks for name in names)
-        return f"[{', '.join(ranks[name] for name in names)}]" if known else match[0]
+    *as_listed*: its number in `describe_evidence`, which another order of the kept ones changes.
+    """
+    kept = enumerate(result.kept, start=1)
+    numbers = {one.id: str(place if as_listed else one.rank) for place, one in kept}
 
-    return _CITED.sub(to_ranks, result.answer["text"]) if result.answer else ""
+    def to_numbers(match: re.Match[str]) -> str:
+        names = [match[1]] if match[1] in numbers else match[1].split(", ")
+        known = all(name in numbers for name in names)
+        return f"[{', '.join(numbers[name] for name in names)}]" if known else match[0]
+
+    return _CITED.sub(to_numbers, result.answer["text"]) if result.answer else ""
 
 
 def _to_csv(result: RerankResult, passages: Iterable[RankedPassage]) -> str:
@@ -171,15 +240,9 @@ def _to_csv(result: RerankResult, passages: Iterable[RankedPassage]) -> str:
         source = one.citation
         fields: dict[str, Any] = {**asdict(source), "url": source.link}
         fields |= {"decision": _decision(result, one), "authors": "; ".join(source.authors)}
-        fields |= {"section": one.metadata.get("section"), "page": _pages(one)}
+        fields |= {"section": one.metadata.get("section")}
         table.writerow(fields.get(name, getattr(one, name, None)) for name in _COLUMNS)
     return out.getvalue()
-
-
-def _pages(passage: RankedPassage) -> str:
-    """Return the page of a passage from a PDF, or its first and last; empty without any."""
-    first, last = (passage.metadata.get(name) for name in ("page", "last_page"))
-    return "-".join(str(one) for one in (first, last) if one is not None)
 
 
 def _decision(result: RerankResult, passage: RankedPassage) -> str:
@@ -270,17 +333,23 @@ def _to_html(result: RerankResult) -> str:
     )
 
 
-def _to_bibtex(result: RerankResult) -> str:
-    passages = [one for one in result.kept if is_evidence(result, one)]
-    if not passages:
-        return f"% {describe_outcome(result)}\n"
-    entries: dict[tuple[str, ...], list[RankedPassage]] = {}
-    for one in passages:  # parts of one article are one entry
-        source = one.citation
-        known = source.link.lower() or source.title
-        entries.setdefault((known, "" if known else one.id), []).append(one)
-    taken: set[str] = set()
-    return "\n".join(_bibtex_entry(result, parts, taken) for parts in entries.values())
+def _list_articles(result: RerankResult) -> list[tuple[Citation, str]]:
+    """Return the sources of the evidence, each once, with what their passages say."""
+    articles: dict[tuple[str, ...], list[RankedPassage]] = {}
+    for one in result.kept:
+        if is_evidence(result, one):
+            known = one.citation.link.lower() or one.citation.title
+            articles.setdefault((known, "" if known else one.id), []).append(one)
+    return [_join_parts(result, parts) for parts in articles.values()]
+
+
+def _join_parts(result: RerankResult, parts: list[RankedPassage]) -> tuple[Citation, str]:
+    notes = (
+        f"score {_show(result, one)}{f', p. {one.quote_page}' if one.quote_page else ''}: "
+        f"{one.quote or one.summary}"
+        for one in parts
+    )
+    return _merge([one.citation for one in parts]), "; ".join(notes)
 
 
 def write_bibtex(sources: Iterable[tuple[Citation, str]]) -> str:
@@ -289,10 +358,29 @@ def write_bibtex(sources: Iterable[tuple[Citation, str]]) -> str:
     return "\n".join(_bibtex_of(source, note, taken) for source, note in sources)
 
 
-def _bibtex_entry(result: RerankResult, parts: list[RankedPassage], taken: set[str]) -> str:
-    source = _merge([one.citation for one in parts])
-    notes = (f"score {_show(result, one)}: {one.quote or one.summary}" for one in parts)
-    return _bibtex_of(source, "; ".join(notes), taken)
+def write_ris(records: Iterable[tuple[Citation, str, str]]) -> str:
+    """Return a record of the RIS format a source, each with a note and an abstract, or empty ones.
+
+    Source: the tags as reference managers export and read them, `JOUR` for what has a journal.
+    """
+    return "".join(_ris_of(*one) for one in records)
+
+
+def _ris_of(source: Citation, note: str, abstract: str) -> str:
+    rows = [
+        ("TY", "JOUR" if source.venue else "GEN"),
+        ("TI", source.title or str(source)),
+        *(("AU", author) for author in source.authors),
+        ("PY", source.year),
+        ("JO", source.venue),
+        ("DO", source.doi),
+        ("UR", source.link),
+        ("AB", abstract),
+        ("N1", note),
+        ("ID", source.id),
+    ]
+    lines = [f"{name}  - {' '.join(text.split())}" for name, text in rows if text]
+    return "\n".join([*lines, "ER  - "]) + "\n\n"
 
 
 def _bibtex_of(source: Citation, note: str, taken: set[str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Self, cast
 from langchain_core.documents import Document
 from pydantic_core import to_jsonable_python
 
-from deepera_graph.citation import Citation
+from deepera_graph.citation import Citation, find_pages
 from deepera_graph.passages import Passage
 from deepera_graph.pipeline.state import (
     AnswerRecord,
@@ -197,8 +197,14 @@ class RankedPassage:
 
     @property
     def citation(self) -> Citation:
-        """Title, authors, year, venue, DOI or URL, as the metadata has them; else the id."""
-        return Citation.of(self.metadata, self.id)
+        """Title, authors, year, venue, DOI or URL, and page, as far as known; else the id."""
+        return Citation.of(self.metadata, self.id, self.quote_span)
+
+    @property
+    def quote_page(self) -> str:
+        """The page that the quote stands on, ``3`` or ``3-4``; empty where no page is known."""
+        span = self.quote_span
+        return "" if span is None else find_pages(self.metadata, span)
 
     @classmethod
     def of(cls, passage: Passage, record: RankRecord) -> Self:
@@ -251,6 +257,8 @@ class RerankResult:
         manifest: Backend, settings, prompt hash and versions.
         warnings: Why the scores may mean little, each a sentence for people; e.g. that the judge
             cannot read the language of the question.
+        sources: How it went with each service of literature that the passages are from, as
+            `deepera_graph.papers.sources.base.SourceAnswer.describe` has it; empty for others.
     """
 
     question: str
@@ -265,6 +273,7 @@ class RerankResult:
     manifest: Mapping[str, Any]
     left_out: tuple[RankedPassage, ...] = ()
     warnings: tuple[str, ...] = ()
+    sources: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def all_passages(self) -> tuple[RankedPassage, ...]:
@@ -349,6 +358,8 @@ class RerankResult:
         plain["usage"] = {stage: used.record() for stage, used in self.usage.items()}
         plain["seconds"] = dict(self.seconds)
         plain["manifest"] = dict(self.manifest)
+        if not self.sources:
+            del plain["sources"]
         return {"format": FORMAT, **_to_plain(plain)}
 
     def to_json(self) -> str:
@@ -369,6 +380,7 @@ class RerankResult:
         for name in ("passages", "left_out"):
             values[name] = tuple(map(RankedPassage.from_dict, values.get(name, ())))
         values["warnings"] = tuple(plain.get("warnings", ()))
+        values["sources"] = tuple(plain.get("sources", ()))
         values["intent"] = _read_intent(plain["intent"])
         values["outcome"] = read_outcome(plain["outcome"])
         stages = plain["usage"].get("stages", plain["usage"])

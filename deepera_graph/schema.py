@@ -213,6 +213,12 @@ _OF_NO_EFFECT = frozenset(
 )
 
 
+class Rewritten(RoleAnswer):
+    """The next query for a question."""
+
+    text: str = Field(description="The query; empty if no other would help.")
+
+
 class IntentFields(TypedDict):
     """An intent as the other roles see it; all fields empty or 'other' if it is not known."""
 
@@ -333,6 +339,14 @@ class AnswerTask(TypedDict):
     question: str
     intent: IntentFields
     evidence: list[EvidenceItem]
+
+
+class RewriteTask(TypedDict):
+    """What a rewriter is given: the question, the queries tried, and the nearest passages."""
+
+    question: str
+    tried: list[str]
+    nearest: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)

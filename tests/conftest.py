@@ -11,6 +11,8 @@ ROOM = 2**30  # bytes; a run of the tests writes about a twentieth of it
 if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
+os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # it would call out, once imported
+
 
 def pytest_configure(config):
     """Point at a folder without certificates: the list of the system takes 20 ms a client."""

@@ -13,9 +13,12 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 
 import deepera_graph
+import haystack_deepera
 import langchain_deepera
+import llama_index_deepera
 
 PACKAGES = [deepera_graph, langchain_deepera]
+NEIGHBOURS = [haystack_deepera, llama_index_deepera]  # their frameworks are extras
 ROOT = Path(__file__).parents[1]
 ASK_FOR_EXTRA = ("import_extra", "check_extra", "install_command")
 HEAVY = ("langgraph", "openai", "langchain_openai", "qdrant_client", "langchain_qdrant", "typer",
@@ -151,7 +154,7 @@ def test_the_wheel_has_every_file_of_the_packages():
     shipped = {one.distribution_path for one in WheelBuilder(str(ROOT)).recurse_included_files()}
     there = {
         path.relative_to(Path(package.__file__).parents[1]).as_posix()
-        for package in PACKAGES
+        for package in (*PACKAGES, *NEIGHBOURS)
         for path in Path(package.__file__).parent.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }

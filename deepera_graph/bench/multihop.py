@@ -24,7 +24,8 @@ from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.multihop.adaptive import search_adaptively
 from deepera_graph.multihop.expansion import WIDTH, expand_hops
 from deepera_graph.multihop.graph import NeighbourGraph
-from deepera_graph.retrieval.search import FUSED_AT_LEAST, FUSED_PER_RESULT, fuse
+from deepera_graph.retrieval.fusion import fuse
+from deepera_graph.retrieval.search import FUSED_AT_LEAST, FUSED_PER_RESULT
 from deepera_graph.retrieval.word_index import join_title
 from deepera_graph.settings import check_at_least
 from deepera_graph.text.jsonl import read_places

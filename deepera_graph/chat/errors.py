@@ -42,7 +42,9 @@ def to_call_error(error: Exception, secrets: Collection[str] = ()) -> CallError:
         _message(error, status, secrets, unreachable=unreachable),
         status=status,
         transport=status is None and (timed_out or bool(causes & (_CONNECTION | _NEVER_CONNECTED))),
-        retry_after=_retry_after(error),
+        retry_after=read_retry_after(
+            getattr(getattr(error, "response", None), "headers", None) or {}
+        ),
         unusable=status in _UNUSABLE or unreachable,
         usage=Usage(failed_calls=1),
     )
@@ -103,9 +105,8 @@ def _root_cause(error: BaseException) -> BaseException:
     return error
 
 
-def _retry_after(error: Exception) -> float | None:
+def read_retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds from ``retry-after-ms`` or ``Retry-After``: a number or a date (RFC 9110, 10.2.3)."""
-    headers: Mapping[str, str] = getattr(getattr(error, "response", None), "headers", None) or {}
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             return max(0.0, float(headers[name]) * unit)

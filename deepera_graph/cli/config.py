@@ -25,7 +25,7 @@ OFF = "off"
 NEVER = ("demo", "bench", "judge")  # what is shown and measured is the same for everybody
 _KINDS = (
     options.JudgeOptions, options.CacheOptions, options.BudgetOptions, options.FilterOptions,
-    options.StoreOptions, options.KeepOptions, options.EngineOptions,
+    options.StoreOptions, options.KeepOptions, options.EngineOptions, options.ManneredOptions,
 )  # fmt: skip
 OPTIONS = {one.name: one for kind in _KINDS for one in fields(kind)}
 _TYPES: dict[str, Any] = {
@@ -52,14 +52,14 @@ _YIELDS_TO: Mapping[str, Collection[str]] = {
     **dict.fromkeys(_OF_A_CHAT_MODEL, ("backend",)),
     "api_key_env": ("backend", "base_url"),  # it is the key of another server
     "backend": ("model", "base_url"),
-    "collection": ("source",),
+    "collection": ("source", "sources"),
     "content": ("no_summaries",),
     "curve": ("threshold",),
     "group_size": ("backend", "mode"),
     "no_summaries": ("content",),
-    "path": ("qdrant_url", "source"),
+    "path": ("qdrant_url", "source", "sources"),
     "probability": ("threshold",),
-    "qdrant_url": ("path", "source"),
+    "qdrant_url": ("path", "source", "sources"),
     "ray_address": ("engine",),
     "threshold": ("curve",),
     "workers": ("engine",),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from deepera_graph.doctor.checks import Finding
 
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red", "skipped": "dim"}
+_SOURCE, _SOURCE_SECONDS = "source ", 10.0  # findings of services, and their time together
 _REMOTE = frozenset(
     {"key", "address", "model", "model answers", "structured answers"}
     | {"judgement of the model", "passage store", "server"}
@@ -63,6 +64,12 @@ class DoctorOptions(options.ServerOptions):
     qdrant_url: str | None = opt(
         "A Qdrant server, instead of a folder.", config=True, metavar="URL"
     )
+    sources: str | None = opt(
+        "Also ask services of literature for one paper each, as `deepera ask --source` names them, "
+        "or [b]all[/b]; nothing is sent to them otherwise.",
+        "--source",
+        metavar="NAME,NAME",
+    )
     base: str | None = opt(
         "A base of papers to check: its file, or the address of `deepera papers serve`.",
         metavar="FILE|URL",
@@ -80,6 +87,10 @@ def doctor(*, chosen: DoctorOptions) -> None:
     from deepera_graph.doctor.checks import STORE_KEY_VARIABLE
 
     _check_options(chosen)
+    if chosen.sources is not None:
+        from deepera_graph.papers.sources import read_names
+
+        read_names(chosen.sources)
     findings = examine(
         model=chosen.model,
         base_url=chosen.base_url,
@@ -89,13 +100,18 @@ def doctor(*, chosen: DoctorOptions) -> None:
         cache=chosen.cache,
         timeout=chosen.timeout,
     )
+    if chosen.sources is not None:
+        from deepera_graph.cli.literature import check_sources
+
+        findings += check_sources(chosen.sources, min(chosen.timeout, _SOURCE_SECONDS))
     if chosen.base is not None:
         from deepera_graph.papers.checkup import check_base
 
         secret = os.environ.get(STORE_KEY_VARIABLE, "").strip()
         findings += [one.without([secret]) for one in check_base(chosen.base)]
     failed = {finding.name for finding in findings if finding.status == "fail"}
-    code = UNREACHABLE if failed & _REMOTE else SOME_FAILED if failed else OK
+    remote = {name for name in failed if name in _REMOTE or name.startswith(_SOURCE)}
+    code = UNREACHABLE if remote else SOME_FAILED if failed else OK
     if chosen.as_json:
         write_json({"code": code, "findings": [finding.to_dict() for finding in findings]})
     else:

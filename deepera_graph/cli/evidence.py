@@ -93,6 +93,8 @@ def show_result(
     console.print(Text(result.question, style="bold"))
     for warning in () if quiet else result.warnings:
         console.print(Text(f"note: {warning}", style="yellow"))
+    if result.sources and not quiet:
+        console.print(Text(f"searched {_describe_sources(result)}", style="dim"))
     reads_by_rules = result.manifest.get("backend") in READS_BY_RULES
     if result.all_passages and (verbose or not reads_by_rules):  # without any nobody reads it
         console.print(describe_reading(result))
@@ -105,6 +107,16 @@ def show_result(
         _show_rest(console, result)
     if not quiet:
         console.print(Text(_closing_line(result), style="dim"))
+
+
+def _describe_sources(result: RerankResult) -> str:
+    """Say what each service gave: ``pubmed (30), arxiv (failed)``."""
+    said = []
+    for one in result.sources:
+        found = str(one["papers"]) if one["papers"] or one["status"] == "empty" else ""
+        gone = "" if one["status"] in ("ok", "empty") else one["status"].replace("_", " ")
+        said.append(f"{one['source']} ({', '.join(filter(None, (found, gone)))})")
+    return ", ".join(said)
 
 
 def describe_reading(result: RerankResult) -> Text:

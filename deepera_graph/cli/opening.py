@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from deepera_graph.multihop.graph import NeighbourGraph
     from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.retrieval.collection import Mode
-    from deepera_graph.retrieval.sources import Skipped, SkippedKind
+    from deepera_graph.retrieval.skipped import Skipped, SkippedKind
     from deepera_graph.retrieval.store import PassageStore
     from deepera_graph.retrieval.word_index import WordIndex
     from deepera_graph.schema import Backend
@@ -343,7 +344,7 @@ def open_collection(
         **place,
         mode=mode,
         embeddings=None if by_default else find_embeddings(store.embeddings),
-        find_embeddings=partial(_find_recorded, store),
+        find_embeddings=partial(find_recorded, store),
         must_exist=must_exist,
     )
 
@@ -410,7 +411,7 @@ def place_of(store: options.PlaceOptions) -> dict[str, Any]:
     }
 
 
-def _find_recorded(store: options.StoreOptions, recorded: str) -> Embeddings | None:
+def find_recorded(store: options.StoreOptions, recorded: str) -> Embeddings | None:
     """Return the embeddings that a collection was made with: ours, or those that are configured."""
     if store.embeddings is None and recorded != _LOCAL_EMBEDDINGS.partition(":")[2]:
         kind, _, model = recorded.partition(":")
@@ -429,21 +430,25 @@ class Source:
     Attributes:
         passages: Each is read when it is asked for.
         skipped: Records and files that could not be used, the first 1000.
+        forms: How many files of each form, such as ``.pdf``, have passages, as far as read.
     """
 
-    def __init__(self, path: str, reading: options.ReadOptions, *, verbose: bool) -> None:
+    def __init__(self, *paths: str, reading: options.ReadOptions, verbose: bool) -> None:
         from deepera_graph.retrieval.sources import read_passages
 
-        self._path, self._verbose = path, verbose
+        self._paths, self._verbose = paths, verbose
+        self.forms = Counter[str]()
         self._failed = False
         self._kinds: dict[str, SkippedKind] = {}
         self._n_skipped = 0
         self.skipped: list[Skipped] = []
         self.passages = read_passages(
-            path,
-            max_words=_read_max_words(reading.max_words),
+            paths,
+            max_words=read_max_words(reading.max_words),
+            pdf_reader=reading.pdf_reader,
             on_skip=self._note,
             on_read=self._note_bytes,
+            on_file=self._note_file,
         )
         self._n_read: int | None = None  # bytes
         self._n_bytes: int | None = None  # of all files
@@ -481,12 +486,21 @@ class Source:
 
             return store.add(passages, on_progress=watch, **how)
 
+    def _note_file(self, form: str) -> None:
+        self.forms[form] += 1
+
+    def describe_files(self) -> str:
+        """Return ``, from 3 .pdf, 1 .bib and 1 .ris``; nothing of one file."""
+        *others, last = [f"{n} {form}" for form, n in self.forms.most_common()] or [""]
+        named = f"{', '.join(others)} and {last}" if others else last
+        return f", from {named}" if self.forms.total() > 1 else ""
+
     def _note_bytes(self, n_read: int, n_bytes: int) -> None:
         self._n_read, self._n_bytes = n_read, n_bytes
 
     def tell(self) -> None:
         """Say on stderr what was left out: a line a reason, or a line each."""
-        from deepera_graph.retrieval.sources import describe_other_kinds
+        from deepera_graph.retrieval.skipped import describe_other_kinds
 
         others = [one for one in self.skipped if one.other_kind]
         bad = [one for one in self.skipped if not one.other_kind]
@@ -506,7 +520,7 @@ class Source:
         first = next(self.passages, None)
         if first is None:
             self.tell()
-            say(f"there is nothing to index in {self._path!r}")
+            say(f"there is nothing to index in {', '.join(map(repr, self._paths))}")
             raise typer.Exit(SOME_FAILED)
         self.passages = chain([first], self.passages)
 
@@ -517,7 +531,7 @@ class Source:
             yield passage
 
     def _note(self, skipped: Skipped) -> None:
-        from deepera_graph.retrieval.sources import SkippedKind, kind_of
+        from deepera_graph.retrieval.skipped import SkippedKind, kind_of
 
         self._n_skipped += 1
         if len(self.skipped) < _MOST_KEPT:
@@ -530,8 +544,9 @@ class Source:
             self._kinds.setdefault(kind, SkippedKind()).add(skipped)
 
 
-def _read_max_words(text: str | None) -> int | None:
-    from deepera_graph.retrieval.sources import MAX_WORDS
+def read_max_words(text: str | None) -> int | None:
+    """Return the most words of a passage; None if texts are not to be cut."""
+    from deepera_graph.retrieval.cutting import MAX_WORDS
 
     if text is None:
         return MAX_WORDS

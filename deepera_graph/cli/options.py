@@ -503,8 +503,8 @@ class PlaceOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoreOptions(PlaceOptions, _CollectionOption):
-    """Where passages are."""
+class CollectionsOptions(PlaceOptions):
+    """Where collections are, and how they are searched."""
 
     embeddings: str | None = _store(
         "[b]local[/b]: those of the local judge, no key. [b]openai:MODEL[/b]. [b]bge-large-en[/b] "
@@ -514,6 +514,49 @@ class StoreOptions(PlaceOptions, _CollectionOption):
         brief="[b]local[/b], [b]openai:MODEL[/b], [b]bge-large-en[/b] or a function of yours.",
         metavar="NAME",
     )
+
+
+_live = partial(opt, panel="Literature")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManneredOptions:
+    """How services of literature are asked."""
+
+    contact: str | None = _live(
+        "Your address of mail, which services may write to if something goes wrong; they are sent "
+        "it with every request.",
+        metavar="MAIL",
+        shown="none is sent",
+        config=True,
+    )
+    source_seconds: float | None = _live(
+        "Longest time for all services together, with their waits; one that asks to wait for "
+        "longer is left out, and said to be.",
+        metavar="S",
+        least=0.1,
+        shown="20",
+        config=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiteratureOptions(ManneredOptions):
+    """Which services of literature are asked."""
+
+    sources: str | None = _live(
+        "Search the world's literature: [b]pubmed[/b], [b]europe_pmc[/b], [b]openalex[/b], "
+        "[b]arxiv[/b], [b]semantic_scholar[/b], several with commas between them, or [b]all[/b]. "
+        "Keys are read from NCBI_API_KEY, OPENALEX_API_KEY and S2_API_KEY, and never shown.",
+        "--source",
+        brief="pubmed, openalex, arxiv, ... or all.",
+        metavar="NAME,NAME",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreOptions(CollectionsOptions, _CollectionOption):
+    """Where passages are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -538,6 +581,12 @@ class ReadOptions:
         brief="Longest passage, in words, or off. [350]",
         metavar="N|off",
         shown="350",
+    )
+    pdf_reader: Literal["pypdf", "pdfium"] = opt(
+        "Who reads PDF files: [b]pypdf[/b], or [b]pdfium[/b] (extra pdfium), which is four times "
+        "as fast, and reads some files that the other cannot.",
+        metavar="NAME",
+        default="pypdf",
     )
 
 

@@ -47,7 +47,8 @@ DAILY = {
         "as_json", "quiet",
     ),
     "ask": (
-        "collection", "path", "retrieve", "adaptive", "multihop", "where", "answer", "preset",
+        "sources", "collection", "retrieve", "adaptive", "multihop", "where", "answer",
+        "preset",
         "backend", "model", "base_url", "threshold", "top_n", "format", "verbose", "as_json",
         "quiet",
     ),
@@ -90,7 +91,9 @@ class NewStoreOptions(options.StoreOptions):
 class SearchOptions:
     """What is searched for."""
 
-    retrieve: int = _store("Candidates retrieved.", metavar="K", default=30, least=1)
+    retrieve: int = _store(
+        "Candidates retrieved.", "--retrieve", "-k", metavar="K", default=30, least=1
+    )
     adaptive: bool = _store(
         "Also look at the neighbours of passages that are close to the question, and at theirs: "
         "for questions whose evidence no single search brings together. Needs a collection with "
@@ -111,11 +114,12 @@ class SearchOptions:
         metavar="FIELD=VALUE",
     )
     answer: bool = opt("Draw an answer from what is kept.", default=False)
-    format: Literal["text", "markdown", "html", "csv", "json", "bibtex"] = opt(
+    format: Literal["text", "markdown", "html", "csv", "json", "bibtex", "ris"] = opt(
         "Form of the output. [b]markdown[/b], [b]html[/b] and [b]csv[/b] are tables of the "
         "evidence: score, source with its DOI, quote, summary; with -v the dropped passages, too "
-        "(not html). [b]bibtex[/b] has the sources of the evidence, [b]json[/b] everything.",
-        brief="text, markdown, html, csv, json, bibtex.",
+        "(not html). [b]bibtex[/b] and [b]ris[/b] have the sources of the evidence, [b]json[/b] "
+        "everything.",
+        brief="markdown, html, csv, json, bibtex or ris.",
         metavar="FORM",
         default="text",
     )
@@ -134,20 +138,23 @@ class IndexOutputOptions(options.OutputOptions):
 
 
 def index(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="A file or a folder.")],
+    source: Annotated[
+        list[str],
+        typer.Argument(metavar="SOURCE", help="Files, folders, ZIP archives or patterns."),
+    ],
     *,
     store: NewStoreOptions,
     keep: options.KeepOptions,
     reading: options.ReadOptions,
     output: IndexOutputOptions,
 ) -> None:
-    """Put the passages of a file or folder into a collection that `deepera ask` can search."""
+    """Put the passages of files or folders into a collection that `deepera ask` can search."""
     from deepera_graph.cli.opening import Source, keep_embedded, keep_with, open_collection
 
     keep_with(None, keep)  # says what is wrong with it
     if store.neighbours_by is not None and store.neighbours is None:
         raise SettingsError("--neighbours-by goes with --neighbours")
-    read = Source(source, reading, verbose=output.verbose)
+    read = Source(*source, reading=reading, verbose=output.verbose)
     read.check()
     with open_collection(store, mode=store.mode, must_exist=False) as opened:
         if opened.embeddings_name and not opened.is_new and store.embeddings is None:
@@ -164,6 +171,7 @@ def index(
         graph = _find_neighbours(opened, store, quiet=output.quiet)
     read.tell()
     plain: dict[str, Any] = {"mode": mode, "indexed": n_indexed, "in_collection": n_in_all}
+    plain["files"] = dict(read.forms.most_common())
     if graph is not None:
         plain["neighbours"] = {"k": graph.k, "by": graph.kind, "passages": len(graph)}
     skipped = [{"place": one.place, "reason": one.reason} for one in read.skipped]
@@ -172,7 +180,7 @@ def index(
         {"collection": store.collection, **plain, "skipped": skipped},
         lambda: (
             f"{count(n_indexed, 'passage')} indexed in {store.collection!r} ({mode}); "
-            f"it holds {n_in_all} now" + _describe_neighbours(graph)
+            f"it holds {n_in_all} now{read.describe_files()}" + _describe_neighbours(graph)
         ),
     )
     raise typer.Exit(read.exit_code)
@@ -234,6 +242,7 @@ def ask(
         typer.Argument(metavar="SOURCE", help="A file or folder, instead of --collection."),
     ] = None,
     *,
+    literature: options.LiteratureOptions,
     store: options.StoreOptions,
     search: SearchOptions,
     keep: options.KeepOptions,
@@ -245,13 +254,20 @@ def ask(
     hops: HopOptions,
     output: options.ShowOptions,
 ) -> None:
-    """Find the evidence for a question in a collection, a file or a folder."""
+    """Find the evidence for a question in a collection, files or the literature."""
+    from deepera_graph.cli.literature import (
+        check_literature,
+        check_one_place,
+        find_scope,
+        search_literature,
+    )
     from deepera_graph.cli.opening import (
         Source,
         find_collection_folder,
         judgements_of,
         keep_with,
         open_judge,
+        read_max_words,
         settings_of,
     )
     from deepera_graph.settings import Settings
@@ -265,8 +281,10 @@ def ask(
         raise SettingsError("--explore goes with --adaptive")
     if source is not None and Path(question).is_file() and not Path(source).exists():
         raise InputError(f"the QUESTION comes first, then the SOURCE: {question!r} is a file")
-    _check_one_place(question, source, store)
-    read = None if source is None else Source(source, reading, verbose=output.verbose)
+    check_literature(literature)
+    check_one_place(question, source, store, literature)
+    scope = find_scope(literature, conditions, adaptive=search.adaptive, multihop=hops.multihop)
+    read = None if source is None else Source(source, reading=reading, verbose=output.verbose)
     if hops.multihop:
         raise typer.Exit(
             ask_in_steps(
@@ -295,9 +313,24 @@ def ask(
 
     with judgements_of(backend, cache.cache) as judgements:
         reranker = EvidenceReranker(backend, cache=judgements, **settings.to_dict())
-        candidates = _search(question, read, store, search, conditions, quiet=output.quiet)
+        found = None
+        if scope is not None:
+            found = search_literature(
+                literature,
+                question,
+                k=search.retrieve,
+                scope=scope,
+                cache=cache.cache,
+                quiet=output.quiet,
+            )
+            candidates = found.to_documents(max_words=read_max_words(reading.max_words))
+        else:
+            candidates = _search(question, read, store, search, conditions, quiet=output.quiet)
         result = _rerank(reranker, question, candidates, quiet=output.quiet)
-    failed = _tell_failures(result)
+        result = result if found is None else found.added_to(result)
+    failed = _tell_failures(result) or (
+        OK if found is None or not found.incomplete else SOME_FAILED
+    )
     form = "json" if output.as_json else search.format
     if form == "text":
         show_result(text_console(), result, verbose=output.verbose, quiet=output.quiet)
@@ -342,19 +375,6 @@ def _read_value(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _check_one_place(question: str, source: str | None, store: options.StoreOptions) -> None:
-    are_words = source is not None and f"{question}{source}".isalpha()
-    unquoted = are_words and not Path(source or "").exists()
-    hint = f'; put the question in quotes: deepera ask "{question} {source} ..."'
-    if (source is None) == (store.collection is None):
-        given = "both were given" if source is not None else "neither was given"
-        raise SettingsError(f"give a SOURCE or --collection: {given}{hint if unquoted else ''}")
-    if unquoted:
-        raise SettingsError(f"there is no file or folder {source!r}{hint}")
-    if source is not None and (store.path or store.qdrant_url):
-        raise SettingsError("--path and --qdrant-url go with --collection; a SOURCE is in memory")
 
 
 def _search(

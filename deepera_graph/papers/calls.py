@@ -31,12 +31,13 @@ class Answer(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call: what it needs, and what else it takes beside the limits of a scope."""
+    """A call: what it needs, what it takes beside the limits of a scope, its name as a tool."""
 
     needs: str
     takes: tuple[str, ...]
     run: Callable[["PaperBase", dict[str, Any]], Any]
     about: str
+    tool: str
 
 
 def _get(base: "PaperBase", given: dict[str, Any]) -> dict[str, Any]:
@@ -52,27 +53,83 @@ CALLS = {
         ("mode", "k", "offset"),
         lambda base, given: base.search(given.pop("query"), **given).to_dict(),
         "Papers that fit a query, best first.",
+        "search_papers",
     ),
     "title": Call(
         "title",
         (),
         lambda base, given: base.title(given.pop("title"), **given).to_dict(),
         "The paper that a title names.",
+        "match_title",
     ),
-    "get": Call("id", (), _get, "A paper by any of its ids."),
+    "get": Call("id", (), _get, "A paper by any of its ids.", "get_paper"),
     "references": Call(
         "id",
         ("k", "offset"),
         lambda base, given: base.references(given.pop("id"), **given).to_dict(),
         "What a paper cites.",
+        "references",
     ),
     "citations": Call(
         "id",
         ("k", "offset"),
         lambda base, given: base.citations(given.pop("id"), **given).to_dict(),
         "What cites a paper, newest first.",
+        "citations",
     ),
 }
+
+_TEXT, _NAMES = {"type": "string"}, {"type": "array", "items": {"type": "string"}}
+_ARGUMENTS: dict[str, tuple[dict[str, Any], str]] = {  # of all calls: their form, and what they are
+    "query": (_TEXT, "A few words on what the papers are about; no letter is an operator."),
+    "title": (_TEXT, "The title of one paper; a few typos do no harm."),
+    "id": (_TEXT, "The id of a paper, as other tools give it; or its DOI or arXiv id."),
+    "mode": (
+        {"type": "string", "enum": ["sparse", "dense", "hybrid"]},
+        "sparse (words), dense (meaning) or hybrid (both); the last two need a base with vectors.",
+    ),
+    "k": ({"type": "integer", "minimum": 1}, "Most papers returned."),
+    "offset": ({"type": "integer", "minimum": 0}, "How many to leave out, for the next page."),
+    "year_from": ({"type": "integer"}, "Earliest year of publication, inclusive."),
+    "year_to": ({"type": "integer"}, "Latest year of publication, inclusive."),
+    "venues": (_NAMES, "Papers of these venues alone."),
+    "not_venues": (_NAMES, "No papers of these venues."),
+    "hide": (_NAMES, "Ids of papers that are not to be seen."),
+    "as_of": (_TEXT, "Nothing later than this day, month or year, e.g. 2021-08."),
+    "undated": (
+        {"type": "string", "enum": ["keep", "drop"]},
+        "Whether a limit keeps papers without a date.",
+    ),
+}
+
+
+class CallInfo(NamedTuple):
+    """A call as an agent is told of it: its name as a tool, the JSON schema of its arguments."""
+
+    call: str
+    tool: str
+    about: str
+    arguments: dict[str, Any]
+
+
+def describe_paper_calls() -> tuple[CallInfo, ...]:
+    """Return all calls of a base of papers as tools: the same for LangChain and for MCP."""
+    return tuple(
+        CallInfo(name, call.tool, call.about, _describe_arguments(call))
+        for name, call in CALLS.items()
+    )
+
+
+def _describe_arguments(call: Call) -> dict[str, Any]:
+    taken = (call.needs, *call.takes, *LIMITS)
+    return {
+        "type": "object",
+        "properties": {
+            one: {**_ARGUMENTS[one][0], "description": _ARGUMENTS[one][1]} for one in taken
+        },
+        "required": [call.needs],
+        "additionalProperties": False,
+    }
 
 
 def answer_call(base: "PaperBase", name: str, arguments: Mapping[str, Any]) -> Answer:

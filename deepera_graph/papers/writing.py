@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, fields, replace
-from difflib import SequenceMatcher
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, get_args
@@ -16,6 +15,7 @@ from filelock import FileLock, Timeout
 
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.papers.paper import Paper, PaperRecord, main_title, title_key, venue_key
+from deepera_graph.papers.same_paper import have_like_titles, may_be_same
 from deepera_graph.papers.store import (
     APPLICATION,
     FORMAT,
@@ -35,7 +35,6 @@ Merge = Literal["ids", "titles", "none"]
 Outcome = Literal["added", "updated", "unchanged", "merged", "duplicate"]
 LOCK = ".lock"  # added to the name of the file
 _LEAST_WORDS = 3  # of a title that may tell two records to be one paper
-_ALIKE = 0.8  # similarity of titles, below which an id in common is somebody's mistake
 _PLACEHOLDERS = ", ".join("?" * 14)
 
 
@@ -218,11 +217,11 @@ class Writer:
             return None, ""
         for id in record.ids[1:]:
             number = self._find(id)
-            if number is not None and _have_like_titles(self._read(number)[0], record.paper):
+            if number is not None and have_like_titles(self._read(number)[0], record.paper):
                 return number, id
         if self._merge == "titles":
             for number in self._find_title(record.paper.title):
-                if _may_be_same(self._read(number)[0], record.paper):
+                if may_be_same(self._read(number)[0], record.paper):
                     return number, "title"
         return None, ""
 
@@ -423,27 +422,3 @@ def _reference_rows(
 ) -> list[tuple[int, int, str]]:
     cited = [one for one in dict.fromkeys(references) if one and one not in own]
     return [(number, place, one) for place, one in enumerate(cited)]
-
-
-def _have_like_titles(one: Paper, other: Paper) -> bool:
-    """Tell whether an id in common is to be believed."""
-    keys = title_key(one.title), title_key(other.title)
-    mains = title_key(main_title(one.title)), title_key(main_title(other.title))
-    if keys[0] == keys[1] or mains[0] == mains[1] or mains[0] == keys[1] or keys[0] == mains[1]:
-        return True
-    return SequenceMatcher(None, *keys, autojunk=False).ratio() >= _ALIKE
-
-
-def _may_be_same(one: Paper, other: Paper) -> bool:
-    """Tell whether two records with one title may be of one paper: a preprint is a year older."""
-    if title_key(one.title) != title_key(other.title):
-        return False
-    if one.year and other.year and abs(one.year - other.year) > 2:
-        return False
-    names = [{_last_name(name) for name in paper.authors} for paper in (one, other)]
-    return not (names[0] and names[1]) or not names[0].isdisjoint(names[1])
-
-
-def _last_name(name: str) -> str:
-    parts = title_key(name.partition(",")[0]).split()
-    return parts[-1] if parts else ""

@@ -241,7 +241,7 @@ def kept_document(passage: Document, record: Mapping[str, Any], content: Content
     verdict: dict[str, Any] = {key: record.get(key) for key in _RECORD_KEYS}
     for key in ("quote_span", "window"):
         verdict[key] = None if record[key] is None else list(record[key])
-    verdict["citation"] = str(Citation.of(passage.metadata, record["id"]))
+    verdict["citation"] = str(Citation.of(passage.metadata, record["id"], record["quote_span"]))
     shown = passage.page_content
     if content == "summary" and record["summary"]:
         shown, verdict["text"] = record["summary"], passage.page_content

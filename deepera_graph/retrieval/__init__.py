@@ -21,3 +21,9 @@ def find_folder(store: str | Path, collection: str) -> Path | None:
     """
     folder = Path(store, "collection", collection)
     return folder.resolve() if collection and folder.is_dir() else None
+
+
+def list_collections(store: str | Path) -> list[str]:
+    """Return the names of the collections in a folder, without opening it."""
+    folder = Path(store, "collection")
+    return sorted(one.name for one in folder.iterdir() if one.is_dir()) if folder.is_dir() else []

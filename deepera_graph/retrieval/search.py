@@ -1,8 +1,7 @@
 """Searching a collection: conditions on metadata, points of passages, and ranking."""
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -13,6 +12,7 @@ from qdrant_client import models
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.retrieval.collection import DENSE_NAME, SPARSE_NAME, is_sparse
+from deepera_graph.retrieval.fusion import fuse
 from deepera_graph.retrieval.word_index import (
     DECIMALS,
     as_found,
@@ -97,30 +97,6 @@ def _check_bounds(bounds: Mapping[str, Any]) -> dict[str, Any]:
     if not numbers and not _are_strings(bounds):
         raise TypeError("bounds are neither numbers nor dates")
     return dict(bounds)
-
-
-RRF_K = 10
-
-
-def fuse(rankings: Iterable[Sequence[str]], *, k: int = RRF_K) -> dict[str, float]:
-    """Return the fused score of each id: the sum of 1 / (k + rank) over the rankings that have it.
-
-    Scores are in (0, n_rankings / (k + 1)]. With two rankings and k = 10 the first of each is among
-    the best 25 of both: what comes before it has 1 / (10 + r) + 1 / (10 + s) >= 1 / 11, which at
-    most 24 pairs of ranks can have. With k = 60 it may be the 125th, as more than a hundred that
-    are in the middle of both rankings count more.
-
-    Source:
-        Cormack, Clarke and Buettcher (2009), Reciprocal Rank Fusion outperforms Condorcet and
-        individual rank learning methods, section 2, there with k = 60; k = 10 is chosen by
-        measurement, see docs/retrieval.md. Qdrant's own ``Rrf(k=...)`` counts ranks from 0: its
-        ``k=11`` is this 10.
-    """
-    scores: dict[str, float] = defaultdict(float)
-    for ranking in rankings:
-        for rank, name in enumerate(ranking, start=1):
-            scores[name] += 1 / (k + rank)
-    return dict(scores)
 
 
 Fusion = Literal["ranks", "scores"]

@@ -1,11 +1,9 @@
-"""Passages of files: records, text, Markdown and PDF, cut into parts of usual length."""
+"""Passages of files: records and documents, cut into parts of usual length."""
 
 import json
 import logging
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from math import ceil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO, NamedTuple
@@ -22,57 +20,26 @@ from deepera_graph.passages import (
     join_sentences,
     take_field,
 )
-from deepera_graph.retrieval.pdf import PDF, PdfText, check_pdf_reader, read_pdf
-from deepera_graph.text.jsonl import BOM, parse_object
+from deepera_graph.retrieval.cutting import MAX_WORDS, cut_text
+from deepera_graph.retrieval.documents import DOCX, FORMS, PDF, find_form, read_document
+from deepera_graph.retrieval.documents.article import Article
+from deepera_graph.retrieval.documents.decoding import to_utf8
+from deepera_graph.retrieval.documents.pdf_pages import PdfReader, check_reader_name
+from deepera_graph.retrieval.files import InFile, find_files
+from deepera_graph.retrieval.skipped import Skipped, describe_other_kinds
+from deepera_graph.text.jsonl import parse_object
+from deepera_graph.text.lines import RawRecord
 from deepera_graph.text.records import (
-    GZIP,
     MOST_BAD,
     REFERENCES,
-    SUFFIXES,
     TABLES,
-    RawRecord,
     describe_wrong_file,
     guess_kind,
-    open_records,
     read_records,
-    suffix_of,
 )
-from deepera_graph.text.words import Sentence, split_sentences
+from deepera_graph.text.references import NO_ABSTRACT
 
-MAX_WORDS = 350  # most abstracts stay whole
 _logger = logging.getLogger(__name__)
-
-
-def cut_text(text: str, *, max_words: int | None = MAX_WORDS) -> list[str]:
-    """Cut a text into the fewest parts of about equal length; a short one stays as it is.
-
-    Parts are verbatim and hold every sentence once; words are told by white space, and a sentence
-    of more than *max_words* is a part. None cuts nothing.
-    """
-    n_words = len(text.split())
-    if max_words is None or n_words <= max_words:
-        return [text.strip()] if n_words else []
-    goal = n_words / ceil(n_words / max_words)
-    groups = _group_sentences(split_sentences(text), goal, max_words)
-    return [text[group[0].start : group[-1].end] for group in groups]
-
-
-def _group_sentences(
-    sentences: list[Sentence], goal: float, limit: int
-) -> Iterator[list[Sentence]]:
-    group: list[Sentence] = []
-    n_words = 0
-    for sentence in sentences:
-        length = len(sentence.text.split())
-        if group and (n_words >= goal or n_words + length > limit):
-            yield group
-            group, n_words = [], 0
-        group.append(sentence)
-        n_words += length
-    if group:
-        yield group
-
-
 # Ids of papers, which stay in the metadata; used where a record has no id of its own.
 PAPER_ID_FIELDS = ("pmid", "doi", "key")
 # Names under which all files have what `--where` is most used for; others stay as they are.
@@ -86,23 +53,11 @@ _COMMON = {
 _TITLE_FIELDS = ("title", "article_title")
 _TEXTUAL = set(map(field_key, (*TEXT_FIELDS, *ID_FIELDS, *PAPER_ID_FIELDS, *_TITLE_FIELDS)))
 _MOST_WITHOUT_TEXT = 1000  # records at the beginning of a file, before it is given up
-_MOST_PLACES = 5  # named of those that are left out for one reason
-_LINE = re.compile(r":\d+$")
-_VALUE = re.compile(r"'.*'|\".*\"|\d+")
 _NO_ABSTRACT = "[No abstract available]"  # as Scopus writes it
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?")
-_HEADING = re.compile(r"^#{1,6}[ \t]+(\S.*?)[ \t#]*$", re.MULTILINE)
-_TEXTS = (".txt", ".md")
-KNOWN_SUFFIXES = (*SUFFIXES, *_TEXTS, PDF)
-_INSTEAD = {
-    **dict.fromkeys((".doc", ".docx", ".odt"), "save it as PDF"),
-    **dict.fromkeys((".bib", ".enw"), "export the library as RIS"),
-    **dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as CSV"),
-}
 _ZOTERO_NAME = re.compile(r".+ - ((?:19|20)\d\d) - (.+)")
 _LONG_WORD = re.compile(r"[^\W\d_]{3,}")
 _LEAST_WORDS = 3  # of a file's name that is a title; "1-s2.0-S0003-main" is none
-_OTHER_KIND = "cannot read this kind of file"
 _IS_QUESTIONS = "This looks like a file of questions: see deepera rerank"
 
 
@@ -115,20 +70,7 @@ class Record(NamedTuple):
     title: str  # empty if not known
     metadata: dict[str, Any]  # everything else the file says about it
     has_own_id: bool  # whether the file gives an id that no other record may have
-    pdf: PdfText | None = None  # tells the pages
-
-
-class Skipped(NamedTuple):
-    """A record or a file that was left out."""
-
-    place: str  # the file, and the line
-    reason: str
-    other_kind: str = ""  # the suffix, if it is a file of a kind that is never read
-    without_text: bool = False  # whether it is a paper, or a row, that merely has no abstract
-
-    def __str__(self) -> str:
-        """Return the place and the reason."""
-        return f"{self.place}: {self.reason}"
+    article: Article | None = None  # tells the sections and pages
 
 
 class _Bad(NamedTuple):
@@ -144,154 +86,74 @@ class _NoTextError(InputError):
 
 OnSkip = Callable[[Skipped], None]
 OnRead = Callable[[int, int], None]
+OnFile = Callable[[str], None]
 
 
 def read_passages(
-    path: str | Path,
+    path: str | Path | Sequence[str | Path],
     *,
     max_words: int | None = MAX_WORDS,
+    pdf_reader: PdfReader = "pypdf",
     on_skip: OnSkip | None = None,
     on_read: OnRead | None = None,
+    on_file: OnFile | None = None,
 ) -> Iterator[Document]:
     """Read passages one by one, in order; a folder's files in order of their names, nested too.
 
-    - ``.jsonl``, ``.ndjson``: one object a line; ``.json``: a list of them; ``.csv``, ``.tsv``: a
-      header, then one row a passage; ``.ris``: references of citation managers and publishers;
-      ``.nbib``: records of PubMed.
+    - ``.jsonl``, ``.ndjson``: one object a line; ``.json``: a list of them, or of references as CSL
+      has them; ``.csv``, ``.tsv``: a header, then one row a passage; ``.ris``, ``.bib``: references
+      of citation managers and publishers; ``.nbib``: records of PubMed.
     - Fields, in any case: `text` (or `page_content`, `contents`, `content`, `abstract`, `Abstract
       Note`, `passage`, `segment`, `body`), and if known `id` (or `_id`, `docid`; else `pmid`, `doi`
       or `key`), `title`, `metadata`; others become metadata, `Publication Year` as `year` and what
       the journal is called as `journal`.
-    - ``.txt``, ``.md``: one file is one text; a Markdown file's first heading is its title.
-    - ``.pdf`` (extra `documents`): one file is one text, cut at its headings, too; the metadata
-      of a passage has `section`, `page`, and `last_page` if it ends on another.
-    - Any of these with ``.gz`` behind it.
+    - ``.txt``: one file is one text.
+    - ``.md``, ``.html``, ``.docx``, and ``.xml`` and ``.nxml`` in JATS, the form of PubMed Central:
+      one file is one text, cut at its highest headings, which are the `section` of a passage.
+    - ``.pdf`` (extra `documents`, or `pdfium`): one file is one text, cut at its usual headings;
+      the metadata of a passage also has `page`, and if it ends on another `last_page` and
+      `page_starts`, where in the passage each page begins.
+    - Any of these with ``.gz`` behind it, or in a ``.zip``.
 
-    A text above *max_words* is cut between sentences into parts ``ID#1``, ``ID#2``, ... numbered
-    in the metadata as `part`. Without an id it is ``FILE:LINE`` or the file. The metadata names
-    the file as `source` unless it has one. Hidden files of a folder are passed over.
+    A file is read as what its content says where that is sure, whatever its suffix. A text above
+    *max_words* is cut between sentences into parts ``ID#1``, ``ID#2``, ... numbered in the metadata
+    as `part`. Without an id it is ``FILE:LINE`` or the file. The metadata names the file as
+    `source` unless it has one. Hidden files of a folder are passed over.
 
     Args:
-        path: A file, or a folder.
+        path: A file, a folder, an archive or a pattern such as ``papers/*.pdf``; or several.
         max_words: Most words in a passage, >= 1; the default is 350, and None cuts nothing.
+        pdf_reader: ``"pypdf"``, or ``"pdfium"``, which is four times as fast.
         on_skip: Called with every record and file that cannot be used, so that it costs itself
             alone; without it the first one is an error, and files of other kinds are logged.
         on_read: Called with the bytes read so far, and those of all files.
+        on_file: Called with the form, such as ``.pdf``, of every file that has a passage.
 
     Raises:
         InputError: The file is missing or of another kind; or while reading, unless *on_skip* is
             given: a file is empty, or a record, named by its line, is no JSON, no UTF-8, has no
-            text, or repeats an id; or a PDF is broken, protected or scanned.
-        SettingsError: *max_words* is out of range, or pypdf is not installed and the file a PDF.
+            text, or repeats an id; or a document is broken, protected or scanned.
+        SettingsError: *max_words* is out of range, there is no such *pdf_reader*, or its package is
+            not installed and the file a PDF.
     """
     if max_words is not None and max_words < 1:
         raise SettingsError(f"max_words must be >= 1, got {max_words!r}")
-    files, others = _find_files(Path(path))
+    check_reader_name(pdf_reader)
+    paths = [path] if isinstance(path, str | Path) else list(path)
+    files, others = find_files(list(map(Path, paths)), pdf_reader)
     if on_skip is not None:
         for one in others:
             on_skip(one)
     elif others:
         _logger.warning("%s", describe_other_kinds(others))
-    return _Reader(files, max_words, on_skip, on_read).read()
-
-
-def describe_other_kinds(skipped: Iterable[Skipped], most: int = 5) -> str:
-    """Return ``skipped 2 files (1 .bib, 1 .png): lib.bib, plot.png``, and what would read them."""
-    files = list(skipped)
-    kinds = sorted(Counter(one.other_kind for one in files).items())
-    counts = ", ".join(f"{n} {kind}" for kind, n in kinds)
-    names = ", ".join(one.place for one in files[:most])
-    more = f" and {len(files) - most} more" if len(files) > most else ""
-    hints = "".join(f"; {one}" for one in dict.fromkeys(one.reason for one in files))
-    hints = hints.replace(f"; {_OTHER_KIND}", "")
-    return f"skipped {len(files)} file{'s' * (len(files) > 1)} ({counts}): {names}{more}{hints}"
-
-
-class SkippedKind:
-    """What was left out for one reason: how many, and the first of them."""
-
-    def __init__(self) -> None:
-        self.n = 0
-        self.first: list[Skipped] = []
-
-    def add(self, one: Skipped) -> None:
-        """Count one."""
-        self.n += 1
-        if len(self.first) < _MOST_PLACES:
-            self.first.append(one)
-
-    def __str__(self) -> str:
-        """Return ``6 records without text: lib.csv:3, 4, 6, 7, 9 and 1 more``."""
-        one = self.first[0]
-        if self.n == 1 and not one.without_text:
-            return str(one)
-        what = "record" if _LINE.search(one.place) else "file"
-        example = "e.g. " if len({each.reason for each in self.first}) > 1 else ""
-        why = " without text" if one.without_text else f" ({example}{_shorten(one.reason)})"
-        more = f" and {self.n - len(self.first)} more" if self.n > len(self.first) else ""
-        return f"{self.n} {what}{'s' * (self.n > 1)}{why}: {self._places()}{more}"
-
-    def _places(self) -> str:
-        """Name the file once for all its lines."""
-        named, before = list[str](), None
-        for place in (one.place for one in self.first):
-            file, _, number = place.rpartition(":") if _LINE.search(place) else (place, "", "")
-            named.append(number if file == before else place)
-            before = file
-        return ", ".join(named)
-
-
-def kind_of(one: Skipped) -> str:
-    """Return what records that are left out for the same reason have in common."""
-    return f"{bool(_LINE.search(one.place))} {_VALUE.sub('', _shorten(one.reason))}"
-
-
-def _shorten(reason: str) -> str:
-    return reason.partition(";")[0]
-
-
-def _find_files(path: Path) -> tuple[list[Path], list[Skipped]]:
-    if path.is_dir():
-        return _find_files_below(path)
-    if not path.exists():
-        raise InputError(f"there is no file {str(path)!r}")
-    if suffix_of(path) not in KNOWN_SUFFIXES:
-        instead = f"; {_INSTEAD[suffix_of(path)]}" if suffix_of(path) in _INSTEAD else ""
-        raise InputError(
-            f"{path}: cannot read this kind of file; known are {', '.join(KNOWN_SUFFIXES)}, "
-            f"with {GZIP} or without{instead}"
-        )
-    if suffix_of(path) == PDF:
-        check_pdf_reader(path)
-    return [path], []
-
-
-def _find_files_below(folder: Path) -> tuple[list[Path], list[Skipped]]:
-    visible = [
-        file
-        for file in sorted(folder.rglob("*"))
-        if file.is_file()
-        and not any(part.startswith(".") for part in file.relative_to(folder).parts)
-    ]
-    unread = dict.fromkeys(
-        {suffix_of(file) for file in visible}.difference(KNOWN_SUFFIXES), _OTHER_KIND
-    )
-    try:
-        check_pdf_reader()
-    except SettingsError as error:
-        unread[PDF] = str(error)
-    files = [file for file in visible if suffix_of(file) not in unread]
-    others = [
-        Skipped(file.as_posix(), unread[suffix_of(file)], suffix_of(file) or "without suffix")
-        for file in visible
-        if suffix_of(file) in unread
-    ]
-    if not files:
-        found = f"; {describe_other_kinds(others)}" if others else ""
-        raise InputError(
-            f"the folder {str(folder)!r} holds no {', '.join(KNOWN_SUFFIXES)} file{found}"
-        )
-    return files, others
+    return _Reader(
+        files,
+        max_words=max_words,
+        pdf_reader=pdf_reader,
+        on_skip=on_skip,
+        on_read=on_read,
+        on_file=on_file,
+    ).read()
 
 
 class _Reader:
@@ -299,60 +161,69 @@ class _Reader:
 
     def __init__(
         self,
-        files: list[Path],
+        files: list[InFile],
+        *,
         max_words: int | None,
+        pdf_reader: PdfReader,
         on_skip: OnSkip | None,
         on_read: OnRead | None,
+        on_file: OnFile | None,
     ) -> None:
-        self._files, self._max_words, self._on_skip = files, max_words, on_skip
-        self._on_read = on_read
+        self._files, self._max_words, self._pdf_reader = files, max_words, pdf_reader
+        self._on_skip, self._on_read, self._on_file = on_skip, on_read, on_file
         self._seen: dict[str, int] = {}  # id, and the hash of its text
 
     def read(self) -> Iterator[Document]:
         """Yield the passages of all files."""
-        sizes = [file.stat().st_size for file in self._files]
-        n_before, n_in_all = 0, sum(sizes)
-        for file, size in zip(self._files, sizes, strict=True):
+        n_before, n_in_all = 0, sum(file.size for file in self._files)
+        for file in self._files:
             try:
-                with open_records(file) as (source, raw):
-                    found = self._tell_of_parts(read_file(file, source))
-                    for record in self._read_file(file, found):
+                with file.open() as (source, raw):
+                    for record in self._read_file(file, source):
                         self._tell(n_before + raw.tell(), n_in_all)
-                        yield from _cut_record(record, file, self._max_words)
+                        yield from _cut_record(record, file.path, self._max_words)
             except InputError as error:
                 if self._on_skip is None:
                     raise
-                self._on_skip(
-                    Skipped(file.as_posix(), str(error).removeprefix(str(file)).lstrip(": "))
-                )
-            n_before += size
+                reason = str(error).removeprefix(str(file.path)).lstrip(": ")
+                self._on_skip(Skipped(file.path.as_posix(), reason))
+            n_before += file.size
             self._tell(n_before, n_in_all)
 
     def _tell(self, n_read: int, n_in_all: int) -> None:
         if self._on_read is not None:
             self._on_read(n_read, n_in_all)
 
-    def _read_file(self, file: Path, records: Iterable[Record | _Bad]) -> Iterator[Record]:
+    def _read_file(self, file: InFile, source: BinaryIO) -> Iterator[Record]:
         """Yield the records that can be used; give up a file that begins with bad ones alone."""
+        form = find_form(file.path, source)
+        records = self._tell_of_parts(
+            read_file(file.path, source, form=form, pdf_reader=self._pdf_reader)
+        )
         held: list[_Bad] = []
         is_right_kind = False
         for found in records:
             one = self._check_id(found) if isinstance(found, Record) else found
             if isinstance(one, Record):
+                if not is_right_kind and self._on_file is not None:
+                    self._on_file(form)
                 is_right_kind = True
                 yield one
             else:
-                is_right_kind |= suffix_of(file) in REFERENCES and bool(one.fields)
+                is_right_kind |= form in REFERENCES and bool(one.fields)
                 held.append(one)
             if is_right_kind or self._on_skip is None:
                 self._skip_all(held)
-            n_wrong = sum(not one.skipped.without_text for one in held)
-            if n_wrong == MOST_BAD or len(held) == _MOST_WITHOUT_TEXT:
-                raise _wrong_file(file, held, whole=False)
+            self._check_kind(file.path, held)
         if held:
-            raise _wrong_file(file, held, whole=True)
+            raise _wrong_file(file.path, held, whole=True)
         if not is_right_kind:
-            raise InputError(f"{file}: {_describe_empty(file)}")
+            raise InputError(f"{file.path}: {_describe_empty(file, form)}")
+
+    def _check_kind(self, file: Path, held: list[_Bad]) -> None:
+        n_wrong = sum(not one.skipped.without_text for one in held)
+        if n_wrong == MOST_BAD or len(held) == _MOST_WITHOUT_TEXT:
+            raise _wrong_file(file, held, whole=False)
 
     def _tell_of_parts(self, found: Iterable[Record | _Bad | Skipped]) -> Iterator[Record | _Bad]:
         """Tell of parts of texts that were left out; the rest can be used, so this is no error."""
@@ -382,12 +253,11 @@ class _Reader:
         return record
 
 
-def _describe_empty(file: Path) -> str:
-    if suffix_of(file) in TABLES:
-        with open_records(file) as (source, _):
-            if source.read().strip():
-                return "the table has a header and no records"
-    return "the file is empty"
+def _describe_empty(file: InFile, form: str) -> str:
+    with file.open() as (source, _):
+        if not source.read().strip():
+            return "the file is empty"
+    return "the table has a header and no records" if form in TABLES else "holds no records"
 
 
 def _wrong_file(file: Path, bad: list[_Bad], *, whole: bool) -> InputError:
@@ -396,15 +266,15 @@ def _wrong_file(file: Path, bad: list[_Bad], *, whole: bool) -> InputError:
     return InputError(f"{file}: {describe_wrong_file(errors, whole=whole, hint=hint)}")
 
 
-def read_file(file: Path, source: BinaryIO) -> Iterator[Record | _Bad | Skipped]:
-    """Read the records of one open file."""
-    if suffix_of(file) in _TEXTS:
-        yield from _read_text(file, source)
+def read_file(
+    file: Path, source: BinaryIO, *, form: str = "", pdf_reader: PdfReader = "pypdf"
+) -> Iterator[Record | _Bad | Skipped]:
+    """Read the records of one open file; its *form* is what its content and its name say."""
+    form = form or find_form(file, source)
+    if form in FORMS:
+        yield from _read_articles(file, source, form, pdf_reader)
         return
-    if suffix_of(file) == PDF:
-        yield from _read_pdf(file, source)
-        return
-    for raw in read_records(source, suffix_of(file), to_value=_parse_cell):
+    for raw in read_records(to_utf8(source, file), form, to_value=_parse_cell):
         place = f"{file.as_posix()}:{raw.number}"
         try:
             yield _to_record(place, raw)
@@ -419,33 +289,24 @@ def _is_paper(fields: Mapping[str, Any]) -> bool:
     return not keys.isdisjoint(map(field_key, (*_TITLE_FIELDS, *TEXT_FIELDS)))
 
 
-def _read_text(file: Path, source: BinaryIO) -> Iterator[Record]:
-    """Read a file as one text; a blank one gives none."""
-    raw = source.read().removeprefix(BOM)
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError as error:
-        number = raw.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{file}: not UTF-8: {error.reason} in line {number}") from error
-    if text.strip():
-        heading = _HEADING.search(text) if suffix_of(file) == ".md" else None
-        name = file.as_posix()
-        yield Record(name, name, text, heading.group(1) if heading else "", {}, True)
-
-
-def _read_pdf(file: Path, source: BinaryIO) -> Iterator[Record | Skipped]:
-    name, pdf = file.as_posix(), read_pdf(file, source)
-    titled = _read_file_name(file)
-    metadata = {"year": titled["year"]} if "year" in titled else {}
-    title = pdf.title or titled["title"]
-    yield Record(name, name, pdf.whole.text, title, {**metadata, **pdf.metadata}, True, pdf)
-    if pdf.unread:
-        yield Skipped(name, pdf.unread)
+def _read_articles(
+    file: Path, source: BinaryIO, form: str, pdf_reader: PdfReader
+) -> Iterator[Record | Skipped]:
+    """Read the articles of a document; of several each has the name of the file and its place."""
+    named = _read_file_name(file) if form in {PDF, DOCX} else {}
+    articles = read_document(file, source, form, pdf_reader=pdf_reader)
+    name, about = file.as_posix(), {"year": named["year"]} if "year" in named else {}
+    for number, one in enumerate(articles, start=1):
+        id = name if number == 1 else f"{name}:{number}"
+        title = one.title or named.get("title", "")
+        yield Record(id, id, one.whole.text, title, {**about, **one.metadata}, True, one)
+        if one.unread:
+            yield Skipped(name, one.unread)
 
 
 def _read_file_name(file: Path) -> dict[str, Any]:
     """Return `title`, which may be empty, and maybe `year`, as in Zotero's ``A - 2019 - B.pdf``."""
-    stem = re.sub(r"(?i)\.pdf(?:\.gz)?$", "", file.name).replace("_", " ")
+    stem = re.sub(r"(?i)\.(?:pdf|docx?)(?:\.gz)?$", "", file.name).replace("_", " ")
     if found := _ZOTERO_NAME.fullmatch(stem):
         return {"title": found[2], "year": int(found[1])}
     stem = stem if " " in stem else stem.replace("-", " ")
@@ -460,7 +321,7 @@ def _parse_cell(name: str, cell: str) -> object:
 
 def _to_record(place: str, raw: RawRecord) -> Record:
     if raw.error:
-        raise InputError(raw.error)
+        raise (_NoTextError if raw.error == NO_ABSTRACT else InputError)(raw.error)
     fields = dict(raw.fields)
     text = _take_text(fields)
     name = take_field(fields, ID_FIELDS)
@@ -519,10 +380,10 @@ def _cut_record(record: Record, file: Path, max_words: int | None) -> Iterator[D
     metadata = {"source": file.as_posix(), **record.metadata}
     if record.title:
         metadata["title"] = record.title
-    if record.pdf is None:
+    if record.article is None:
         parts = [(part, dict[str, Any]()) for part in cut_text(record.text, max_words=max_words)]
     else:
-        parts = list(_cut_pdf(record.pdf, max_words))
+        parts = list(_cut_article(record.article, max_words))
     if len(parts) == 1:
         [(text, place)] = parts
         yield Document(id=record.id, page_content=text, metadata={**metadata, **place})
@@ -535,9 +396,9 @@ def _cut_record(record: Record, file: Path, max_words: int | None) -> Iterator[D
         )
 
 
-def _cut_pdf(pdf: PdfText, max_words: int | None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Cut the sections of a PDF, and say where each part stands."""
-    for section in [pdf.whole] if max_words is None else pdf.sections:
+def _cut_article(article: Article, max_words: int | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Cut the sections of a document, and say where each part stands."""
+    for section in [article.whole] if max_words is None else article.sections:
         end = 0
         for part in cut_text(section.text, max_words=max_words):
             start = section.text.index(part, end)

@@ -1,25 +1,28 @@
-"""Files of records: JSON lines, JSON, CSV, TSV, RIS and PubMed's, compressed by gzip or not."""
+"""Files of records: JSON lines, JSON, CSV, TSV and references, compressed by gzip or not."""
 
 import csv
 import io
-import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from gzip import GzipFile
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, cast
 
 from deepera_graph.errors import InputError
 from deepera_graph.passages import ID_FIELDS, TEXT_FIELDS, field_key
+from deepera_graph.text.bibtex import read_bibtex
 from deepera_graph.text.jsonl import BOM, parse_object, parse_value, read_raw_lines
+from deepera_graph.text.lines import RawRecord, decode_lines, find_bad_byte
+from deepera_graph.text.references import name_csl_fields, read_nbib, read_ris, to_reference
 
 GZIP = ".gz"
 LINES = (".jsonl", ".ndjson")
 TABLES = {".csv": ",", ".tsv": "\t"}
-NBIB, RIS = ".nbib", ".ris"
-REFERENCES = (NBIB, RIS)
+NBIB, RIS, BIBTEX = ".nbib", ".ris", ".bib"
+_READERS = {NBIB: read_nbib, RIS: read_ris, BIBTEX: read_bibtex}
+REFERENCES = tuple(_READERS)
 SUFFIXES = (*LINES, ".json", *TABLES, *REFERENCES)
 QUESTION_FIELDS = ("question", "query")
 CANDIDATE_FIELDS = ("passages", "contexts", "documents", "candidates", "hits")
@@ -27,28 +30,7 @@ MOST_BAD = 20  # so many bad ones at the beginning, and no good one, are the wro
 _SHOWN = 3
 _DELIMITERS = (",", ";", "\t")
 _WITHOUT_HEADER = ("id", "text")
-_NBIB_LINE = re.compile(r"(?=.{4}- )([A-Z]{2,4}) *- (.*)")
-_NBIB_DOI = re.compile(r"(\S+) \[doi\]")
-_RIS_LINE = re.compile(r"([A-Z][A-Z0-9])  - ?(.*)")
-_RIS_PREAMBLE = re.compile(r"(?:Provider|Database|Content) ?:")  # as some publishers begin a file
-_RIS_FIELDS = {
-    "key": ("ID",),
-    "title": ("TI", "T1", "BT", "CT"),
-    "journal": ("JF", "T2", "JO", "JA", "J2"),
-    "url": ("UR",),
-    "type": ("TY",),
-}
-_RIS_DOI = re.compile(r"(?:https?://(?:dx\.)?doi\.org/|doi: *)?(10\.\d{4,9}/\S+)", re.IGNORECASE)
-_YEAR = re.compile(r"\d{4}")
 _KNOWN = {field_key(one) for one in (*ID_FIELDS, *TEXT_FIELDS, *QUESTION_FIELDS, "title", "qid")}
-
-
-class RawRecord(NamedTuple):
-    """One record of a file: its fields, or what is wrong with it; of a reference maybe both."""
-
-    number: int  # of the line it begins in, or its place in a JSON list; from 1
-    fields: dict[str, Any]
-    error: str = ""
 
 
 def suffix_of(path: Path) -> str:
@@ -69,19 +51,21 @@ class _Gzip(GzipFile):
 
 
 @contextmanager
-def open_records(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+def open_records(path: Path, stored: BinaryIO | None = None) -> Iterator[tuple[BinaryIO, BinaryIO]]:
     """Open a file, decompressed if it ends in ``.gz``; also give the file as it is on the disk.
+
+    A file that is stored elsewhere, as a member of an archive, is given as *stored*.
 
     Raises:
         InputError: The file cannot be opened; or while reading: it is damaged.
     """
     try:
-        raw = path.open("rb")
+        raw = path.open("rb") if stored is None else stored
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
     with raw:
         if path.name.lower().endswith(GZIP):
-            yield cast("BinaryIO", io.BufferedReader(_Gzip(fileobj=raw))), raw
+            yield cast("BinaryIO", io.BufferedReader(_Gzip(str(path), mode="rb", fileobj=raw))), raw
         else:
             yield raw, raw
 
@@ -92,8 +76,9 @@ def read_records(
     """Read the records of a file, a bad one as such; a cell of a table is what *to_value* returns.
 
     A ``.json`` file is a list of objects, an object that holds one such list, one object, or JSON
-    lines under another name. A ``.nbib`` file is what PubMed calls its own format, or exports for
-    citation managers; a ``.ris`` file is what citation managers and publishers export. A table has
+    lines under another name; an item of it as CSL has references is read as one. A ``.nbib`` file
+    is what PubMed calls its own format, or exports for citation managers; ``.ris`` and ``.bib``
+    files are what citation managers and publishers export. A table has
     a header; its cells are separated by commas, or by semicolons or tabs if the header is. A
     ``.tsv`` file of two columns without a known name is read as `id` and `text`, without a header.
     Empty cells are left out.
@@ -101,7 +86,7 @@ def read_records(
     if suffix in TABLES:
         return _read_table(source, TABLES[suffix], to_value)
     if suffix in REFERENCES:
-        return _read_nbib(source) if suffix == NBIB else _read_ris(source)
+        return _READERS[suffix](source)
     return _read_json(source) if suffix == ".json" else _read_json_lines(source)
 
 
@@ -127,7 +112,8 @@ def _read_json(source: BinaryIO) -> Iterator[RawRecord]:
         return
     for number, item in enumerate(_find_items(value), start=1):
         if isinstance(item, dict):
-            yield RawRecord(number, item)
+            named = name_csl_fields(item)
+            yield RawRecord(number, item) if named is None else to_reference(number, named)
         else:
             yield RawRecord(number, {}, f"must be a JSON object, got {item!r:.80}")
 
@@ -148,115 +134,10 @@ def _find_items(value: Any) -> list[Any]:
     return lists[0] if len(lists) == 1 and isinstance(lists[0][0], dict) else [value]
 
 
-def _read_nbib(source: BinaryIO) -> Iterator[RawRecord]:
-    """Read records of PubMed, each begun by its ``PMID``; a long value goes on in indented lines.
-
-    Source:
-        https://www.nlm.nih.gov/bsd/mms/medlineelements.html
-    """
-    for number, lines in _group_records(_decode_lines(source), "PMID"):
-        values, strange = _read_tags(lines, _NBIB_LINE, "      ")
-        error = f"not a record of PubMed: {strange!r:.80}" if strange else ""
-        yield _to_reference(number, lines, error or _name_nbib_fields(values))
-
-
-def _read_ris(source: BinaryIO) -> Iterator[RawRecord]:
-    """Read references, each from ``TY`` to ``ER``; a line without a tag goes on with a value.
-
-    Which tag holds a title or a journal differs between programs; of several the fullest counts.
-
-    Source:
-        https://en.wikipedia.org/wiki/RIS_(file_format), and exports of Zotero, EndNote, Mendeley
-    """
-    lines = ("\n" if _RIS_PREAMBLE.match(line) else line for line in _decode_lines(source))
-    for number, group in _group_records(lines, "TY  -", "ER  -"):
-        values, strange = _read_tags(group, _RIS_LINE, "")
-        strange = strange or ("" if "TY" in values else group[0])
-        error = f"not a reference in RIS: {strange!r:.80}" if strange else ""
-        yield _to_reference(number, group, error or _name_ris_fields(values))
-
-
-def _group_records(
-    lines: Iterable[str], first: str, last: str | tuple[str, ...] = ()
-) -> Iterator[tuple[int, list[str]]]:
-    """Yield the lines of each record but blank ones, and the number of the line it begins in."""
-    begun, group = 1, list[str]()
-    for number, line in enumerate(lines, start=1):
-        if line.startswith(first) and group:
-            yield begun, group
-            group = []
-        if line.strip():
-            begun = begun if group else number
-            group.append(line.rstrip())
-        if line.startswith(last):
-            yield begun, group
-            group = []
-    if group:
-        yield begun, group
-
-
-def _read_tags(
-    lines: Sequence[str], tagged: re.Pattern[str], indent: str
-) -> tuple[dict[str, list[str]], str]:
-    """Return the values of each tag, and the first line that is none and goes on with none."""
-    values: dict[str, list[str]] = {}
-    tag = ""
-    for line in lines:
-        if found := tagged.fullmatch(line):
-            tag = found[1]
-            values.setdefault(tag, []).append(found[2].strip())
-        elif tag and line.startswith(indent):
-            values[tag][-1] = f"{values[tag][-1]} {line.strip()}".lstrip()
-        else:
-            return values, line
-    return values, ""
-
-
-def _to_reference(number: int, lines: Sequence[str], found: dict[str, Any] | str) -> RawRecord:
-    """Return a record of the fields that were *found* and have a value, or of an error."""
-    if isinstance(found, str):
-        return RawRecord(number, {}, found)
-    if _find_bad_byte(lines):
-        return RawRecord(number, {}, "not UTF-8")
-    fields = {name: value for name, value in found.items() if value}
-    return RawRecord(number, fields, "" if "abstract" in fields else "has no abstract")
-
-
-def _name_nbib_fields(values: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    names = {"PMID": "pmid", "TI": "title", "AB": "abstract", "JT": "journal"}
-    dois = map(_NBIB_DOI.fullmatch, [*values.get("LID", ()), *values.get("AID", ())])
-    return {
-        **{name: values[tag][0] for tag, name in names.items() if tag in values},
-        "year": _find_year(values.get("DP", ())),
-        "authors": "; ".join(values.get("FAU", values.get("AU", ()))),
-        "doi": next((doi[1] for doi in dois if doi), None),
-    }
-
-
-def _name_ris_fields(values: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    def gather(*tags: str) -> list[str]:
-        return [value for tag in tags for value in values.get(tag, ()) if value]
-
-    dois = map(_RIS_DOI.fullmatch, gather("DO", "UR", "M3", "L3"))
-    return {
-        **{name: next(iter(gather(*tags)), None) for name, tags in _RIS_FIELDS.items()},
-        "abstract": " ".join(gather("AB") or gather("N2")),
-        "year": _find_year(gather("PY", "Y1", "DA")),
-        "authors": "; ".join(gather("AU") or gather("A1")),
-        "doi": next((doi[1] for doi in dois if doi), None),
-        "keywords": "; ".join(gather("KW")),
-    }
-
-
-def _find_year(dates: Iterable[str]) -> int | None:
-    years = map(_YEAR.match, dates)
-    return next((int(year[0]) for year in years if year), None)
-
-
 def _read_table(
     source: BinaryIO, delimiter: str, to_value: Callable[[str, str], Any]
 ) -> Iterator[RawRecord]:
-    lines = _decode_lines(source)
+    lines = decode_lines(source)
     first = next(lines, "")
     if delimiter == ",":
         delimiter = max(_DELIMITERS, key=first.count)
@@ -298,24 +179,8 @@ def _read_header(cells: list[str], delimiter: str) -> tuple[list[str], bool]:
     return names, False
 
 
-def _decode_lines(source: BinaryIO) -> Iterator[str]:
-    """Decode by lines, so that only line feeds end them; a byte that is no UTF-8 is marked."""
-    for number, line in enumerate(source):
-        text = line.removeprefix(BOM) if number == 0 else line
-        yield text.decode("utf-8", "surrogateescape")
-
-
-def _find_bad_byte(texts: Iterable[str]) -> bool:
-    """Tell whether a byte was no UTF-8, as `_decode_lines` marks it."""
-    try:
-        "".join(texts).encode()
-    except UnicodeEncodeError:
-        return True
-    return False
-
-
 def _check_row(header: Sequence[str], cells: Sequence[str]) -> str:
-    if _find_bad_byte(cells):
+    if find_bad_byte(cells):
         return "not UTF-8; save the table as UTF-8"
     if len(cells) != len(header):
         return "the row has more or fewer cells than the header"

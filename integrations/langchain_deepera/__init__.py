@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from langchain_deepera.compressor import DeepEraCompressor
+    from langchain_deepera.literature import LiteratureRetriever
     from langchain_deepera.models import EvidenceCrossEncoder, EvidenceEmbeddings
     from langchain_deepera.papers import PaperRetriever, paper_tools
     from langchain_deepera.retriever import DeepEraRetriever
@@ -16,6 +17,7 @@ _HOME = {
     "DeepEraRetriever": "retriever",
     "EvidenceCrossEncoder": "models",
     "EvidenceEmbeddings": "models",
+    "LiteratureRetriever": "literature",
     "PaperRetriever": "papers",
     "ScorerCompressor": "scorers",
     "create_evidence_tool": "tool",
@@ -28,6 +30,7 @@ __all__ = [
     "DeepEraRetriever",
     "EvidenceCrossEncoder",
     "EvidenceEmbeddings",
+    "LiteratureRetriever",
     "PaperRetriever",
     "ScorerCompressor",
     "create_evidence_tool",

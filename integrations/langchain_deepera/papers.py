@@ -10,9 +10,18 @@ from langchain_core.callbacks import (
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict
 
-from deepera_graph import Hit, Hits, Paper, PaperBase, Scope, SettingsError, answer_call
+from deepera_graph import (
+    Hit,
+    Hits,
+    Paper,
+    PaperBase,
+    Scope,
+    SettingsError,
+    answer_call,
+    describe_paper_calls,
+)
 
 
 class PaperRetriever(BaseRetriever):
@@ -53,46 +62,6 @@ def _to_document(hit: Hit) -> Document:
     return Document(id=hit.paper.id, page_content=text, metadata={**plain, **found})
 
 
-class _Limited(BaseModel):
-    """Limits that every call takes."""
-
-    model_config = ConfigDict(extra="allow")  # a wrong name is told as an error of the base
-
-    year_from: Any = Field(None, description="Earliest year of publication, inclusive.")
-    year_to: Any = Field(None, description="Latest year of publication, inclusive.")
-    venues: Any = Field(None, description="A list of venues: papers of these alone.")
-    not_venues: Any = Field(None, description="A list of venues: no papers of these.")
-
-
-class _Search(_Limited):
-    query: Any = Field(description="A few words on what the papers are about.")
-    mode: Any = Field(None, description="sparse (words), dense (meaning) or hybrid (both).")
-    k: Any = Field(20, description="Most papers returned.")
-    offset: Any = Field(0, description="How many of the best to leave out, for the next page.")
-
-
-class _Title(_Limited):
-    title: Any = Field(description="The title of one paper.")
-
-
-class _Id(_Limited):
-    id: Any = Field(description="The id of a paper, as other tools give it; or its DOI.")
-
-
-class _Neighbours(_Id):
-    k: Any = Field(100, description="Most papers returned.")
-    offset: Any = Field(0, description="How many to leave out, for the next page.")
-
-
-_TOOLS = (
-    ("search_papers", "search", _Search, "Search papers by a query; the best come first."),
-    ("match_title", "title", _Title, "Find the paper that a title names, if there is one."),
-    ("get_paper", "get", _Id, "Get a paper by its id: title, abstract, authors, year, venue."),
-    ("references", "references", _Neighbours, "List the papers that a paper cites."),
-    ("citations", "citations", _Neighbours, "List the papers that cite a paper, newest first."),
-)
-
-
 def paper_tools(base: PaperBase, *, scope: Scope | None = None) -> list[BaseTool]:
     """Return five tools: search_papers, match_title, get_paper, references and citations.
 
@@ -109,24 +78,22 @@ def paper_tools(base: PaperBase, *, scope: Scope | None = None) -> list[BaseTool
     """
     if not isinstance(base, PaperBase):
         raise SettingsError(f"the tools need a PaperBase, got {base!r:.80}")
-    return [_make_tool(base, scope, one) for one in _TOOLS]
+    return [_make_tool(base, scope, one) for one in describe_paper_calls()]
 
 
-def _make_tool(base: PaperBase, scope: Scope | None, told: tuple[str, str, Any, str]) -> BaseTool:
-    name, call, schema, about = told
-
+def _make_tool(base: PaperBase, scope: Scope | None, told: Any) -> BaseTool:
     def run(**given: Any) -> tuple[str, list[Paper]]:
         plain = {one: value for one, value in given.items() if value is not None}
-        answer = answer_call(base, call, plain if scope is None else _narrow(plain, scope))
+        answer = answer_call(base, told.call, plain if scope is None else _narrow(plain, scope))
         if answer.text.startswith('{"error"'):
             raise ToolException(answer.text)
         return answer.text, _read_papers(json.loads(answer.text))
 
     return StructuredTool.from_function(
         run,
-        name=name,
-        description=about,
-        args_schema=schema,
+        name=told.tool,
+        description=told.about,
+        args_schema=told.arguments,
         response_format="content_and_artifact",
         handle_tool_error=True,
     )

@@ -12,11 +12,9 @@ from deepera_graph import (
     EvidenceReranker,
     MultiHopAgent,
     MultiHopResult,
-    RankedPassage,
     RerankResult,
     SettingsError,
-    describe_directions,
-    name_direction,
+    describe_evidence,
 )
 from langchain_deepera.base import check_judged
 from langchain_deepera.compressor import DeepEraCompressor
@@ -32,7 +30,6 @@ _OF_HOPS = (
     "answer, or says that the evidence does not suffice."
 )
 _JUDGES = {DeepEraCompressor: "compressor.reranker", EvidenceReranker: "reranker"}
-_NOTHING = "Say that no evidence was found; do not answer from other knowledge."
 
 
 class EvidenceQuestion(BaseModel):
@@ -159,64 +156,10 @@ def _to_retriever(given: Any) -> DeepEraRetriever:
 
 def _with_artifact(result: RerankResult) -> tuple[str, list[Document]]:
     check_judged(result)
-    return evidence_text(result), result.to_documents()
+    return describe_evidence(result), result.to_documents()
 
 
 def _tool_error(error: DeepEraError) -> ToolException:
     return ToolException(
         f"The search for evidence failed: {error}. This does not mean that there is no evidence."
     )
-
-
-def evidence_text(result: RerankResult) -> str:
-    """Return an outcome line, then one a kept passage: ``[1] (source; score 0.93) summary``.
-
-    Where the judge says what passages say to the question, both lines have it.
-
-    Line breaks inside a passage become spaces, so that no passage can forge a line of its own.
-    """
-    lines = [_outcome_line(result), *(f"Note: {one}." for one in result.warnings)]
-    if result.failed and result.dropped + result.kept:
-        lines.append(
-            f"{len(result.failed)} of {_passages(len(result.all_passages))} could not be judged "
-            f"({_one_line(result.failed[0].reason)}), so evidence may have been missed."
-        )
-    if result.not_needed:
-        lines.append(
-            f"Not read, as there was enough evidence: {len(result.not_needed)} of "
-            f"{_passages(len(result.all_passages))}."
-        )
-    kept = enumerate(result.kept, start=1)
-    lines += [_evidence_line(result, number, one) for number, one in kept]
-    return "\n".join(lines)
-
-
-def _outcome_line(result: RerankResult) -> str:
-    n, least = len(result.all_passages), result.threshold
-    cut = f"threshold {f'{least:.2f}' if least == round(least, 2) else f'{least:g}'}"
-    if not n:
-        return f"The search found no passages for this question. {_NOTHING}"
-    if result.kept and result.fallback is not None:
-        return f"No passage gives direct evidence ({cut}). The nearest of {n} are weak evidence:"
-    if result.kept:
-        verb = "gives" if len(result.kept) == 1 else "give"
-        said = "; ".join(filter(None, (cut, describe_directions(result.direction_counts))))
-        return f"{len(result.kept)} of {_passages(n)} {verb} direct evidence ({said}):"
-    best = max((one.score for one in result.dropped if one.score is not None), default=None)
-    rejected = "" if best is None else f"; best rejected score {result.show_score(best)}"
-    return f"No passage of {n} gives direct evidence ({cut}{rejected}). {_NOTHING}"
-
-
-def _evidence_line(result: RerankResult, number: int, one: RankedPassage) -> str:
-    text = _one_line(one.summary or one.text)
-    said = f", {name_direction(one.direction)}" if one.direction else ""
-    source, shown = _one_line(str(one.citation)), result.show_score(one.score)
-    return f"[{number}] ({source}; score {shown}{said}) {text}"
-
-
-def _passages(n: int) -> str:
-    return "1 passage" if n == 1 else f"{n} passages"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

@@ -65,6 +65,7 @@ def test_index_says_how_many_passages_there_are(deepera, source, store):
         "mode": "sparse",
         "indexed": 3,
         "in_collection": 3,
+        "files": {".jsonl": 1},
         "skipped": [],
     }
 
@@ -179,6 +180,7 @@ def test_evidence_is_cited_by_authors_title_journal_year_and_doi(ask, questions)
         ("markdown", f"# {QUESTION}"),
         ("html", "<!doctype html>"),
         ("bibtex", "@misc{2012trial,"),
+        ("ris", "TY  - GEN\nTI  - A trial\n"),
         ("json", "{\n"),
     ],
 )
@@ -344,8 +346,8 @@ def test_embeddings_of_a_factory_make_a_hybrid_collection(deepera, start, source
 @pytest.mark.parametrize(
     ("args", "problem"),
     [
-        ((), "neither was given"),
-        (("source", "--collection", "papers"), "both were given"),
+        ((), "none was given"),
+        (("source", "--collection", "papers"), "a SOURCE and --collection were given"),
         (("source", "--path", "store"), "--path and --qdrant-url go with --collection"),
         (
             ("source", "--where", "year"),
@@ -430,7 +432,7 @@ def mixed(tmp_path):
     lines = [json.dumps(one) for one in ABSTRACTS]
     (folder / "a.jsonl").write_text("\n".join([lines[0], *["{oops"] * 300, *lines[1:]]))
     (folder / "empty.txt").touch()
-    for name in ("lib.bib", "paper.doc"):
+    for name in ("lib.enw", "paper.doc"):
         (folder / name).write_bytes(b"x")
     return folder
 
@@ -440,7 +442,7 @@ def test_what_cannot_be_indexed_costs_itself_alone_and_is_named(deepera, mixed, 
     assert result.exit_code == 1
     assert result.stdout.startswith("3 passages indexed in 'papers'")
     told = result.stderr.splitlines()
-    assert told[0].startswith("deepera: skipped 2 files (1 .bib, 1 .doc): ")
+    assert told[0].startswith("deepera: skipped 2 files (1 .doc, 1 .enw): ")
     assert "paper.doc" in told[0]
     places = f"{mixed}/a.jsonl:2, 3, 4, 5, 6 and 295 more"
     assert told[1].startswith("deepera: skipped 300 records (not JSON: ")
@@ -494,14 +496,14 @@ def test_files_of_other_kinds_are_no_failure(deepera, mixed, store):
     result = deepera("index", mixed, "--collection", "papers", "--path", store, "--json")
     assert result.exit_code == 0
     skipped = json.loads(result.stdout)["skipped"]
-    assert [one["place"].rpartition("/")[2] for one in skipped] == ["lib.bib", "paper.doc"]
+    assert [one["place"].rpartition("/")[2] for one in skipped] == ["lib.enw", "paper.doc"]
     assert "skipped 2 files" in result.stderr
 
 
 def test_ask_answers_from_what_can_be_read_and_names_the_rest(ask, mixed):
     result = ask(mixed, "--json")
     assert len(json.loads(result.stdout)["ranking"]) == 2
-    assert "skipped 2 files (1 .bib, 1 .doc)" in result.stderr
+    assert "skipped 2 files (1 .doc, 1 .enw)" in result.stderr
     assert result.exit_code == 1
 
 

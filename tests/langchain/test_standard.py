@@ -10,7 +10,8 @@ from langchain_tests.integration_tests import RetrieversIntegrationTests, ToolsI
 from langchain_tests.unit_tests import ToolsUnitTests
 
 from deepera_graph import EvidenceReranker
-from langchain_deepera import DeepEraRetriever, create_evidence_tool
+from langchain_deepera import DeepEraRetriever, LiteratureRetriever, create_evidence_tool
+from support.literature import Literature
 from support.scripted import TEA_SCORES, Script
 
 QUESTION = "Does tea drinking lower fasting glucose?"
@@ -40,6 +41,27 @@ class TestRetriever(RetrieversIntegrationTests):
         return QUESTION
 
 
+class TestLiteratureRetriever(RetrieversIntegrationTests):
+    @pytest.fixture(autouse=True)
+    def world(self, monkeypatch):
+        with Literature() as running:
+            for name, value in {**running.variables, "NO_PROXY": "127.0.0.1"}.items():
+                monkeypatch.setenv(name, value)
+            yield
+
+    @property
+    def retriever_constructor(self) -> type[BaseRetriever]:
+        return LiteratureRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, object]:
+        return {"sources": "all"}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return QUESTION
+
+
 class Tool:
     @property
     def tool_constructor(self) -> BaseTool:
@@ -58,7 +80,7 @@ class TestTool(Tool, ToolsIntegrationTests):
     pass
 
 
-@pytest.mark.parametrize("suite", [TestRetriever, TestToolUnit, TestTool])
+@pytest.mark.parametrize("suite", [TestRetriever, TestLiteratureRetriever, TestToolUnit, TestTool])
 def test_no_standard_test_is_overridden(suite):
     own = {name for kind in (suite, Tool) for name in vars(kind) if name.startswith("test_")}
     assert own == set()

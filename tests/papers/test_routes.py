@@ -1,4 +1,4 @@
-"""One answer by every route: in process, over HTTP, and by the tools of LangChain."""
+"""One answer by every route: in process, over HTTP, by the tools of LangChain and over MCP."""
 
 import json
 import random
@@ -11,12 +11,16 @@ from urllib.parse import quote, urlencode
 import pytest
 from fastapi.testclient import TestClient
 from langchain_core.messages import ToolMessage
+from mcp import Client
 
+from deepera_graph import EvidenceReranker
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.papers import PaperBase, Scope
 from deepera_graph.papers.calls import answer_call
 from deepera_graph.papers.rest import create_app
 from deepera_graph.papers.store import describe_file
+from deepera_graph.serve.library import Library
+from deepera_graph.serve.mcp import create_mcp_server
 from langchain_deepera import PaperRetriever, paper_tools
 from papers.hostile import hostile_texts
 from papers.world import METHODS, TOPICS, VENUES, invent_papers, write_lines
@@ -106,17 +110,26 @@ def ask_tool(tool, given):
     return message.content
 
 
-def test_random_requests_have_the_same_bytes_by_every_route(base, world, server, tools):
+async def test_random_requests_have_the_same_bytes_by_every_route(base, world, server, tools):
     chance = random.Random(5)
     connection = HTTPConnection(server.removeprefix("http://"))
     codes = set()
-    for _ in range(300):
-        name, given = random_call(chance, world)
-        here = answer_call(base, name, given)
-        assert (here.code, here.text) == answer_call(base, name, given)
-        assert ask_over_http(connection, name, given) == (here.code, here.text), (name, given)
-        assert ask_tool(tools[TOOLS[name]], given) == here.text
-        codes.add(here.code)
+    library = Library(EvidenceReranker("rules"), bases={"world": base})
+    async with Client(create_mcp_server(library)) as client:
+        listed = {one.name: one.input_schema for one in (await client.list_tools()).tools}
+        for name, tool in tools.items():
+            del listed[name]["properties"]["base"]
+            assert listed[name] == tool.args_schema
+        for place in range(300):
+            name, given = random_call(chance, world)
+            here = answer_call(base, name, given)
+            assert (here.code, here.text) == answer_call(base, name, given)
+            assert ask_over_http(connection, name, given) == (here.code, here.text), (name, given)
+            assert ask_tool(tools[TOOLS[name]], given) == here.text
+            if place % 3 == 0:  # its client also checks the schema of what comes back
+                there = await client.call_tool(TOOLS[name], given)
+                assert (there.content[0].text, there.is_error) == (here.text, here.code == 400)
+            codes.add(here.code)
     connection.close()
     assert codes == {200, 400, 404}
 

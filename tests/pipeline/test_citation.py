@@ -101,3 +101,21 @@ def test_the_link_is_by_doi_else_pubmed_else_the_url():
     del fields["pmid"]
     assert Citation.of(fields, "1").link == "https://a.org"
     assert Citation.of({}, "1").link == ""
+
+
+@pytest.mark.parametrize(
+    ("metadata", "page"),
+    [
+        ({"page": 3}, "3"),
+        ({"page": 3, "last_page": 4}, "3-4"),
+        ({"page": 1, "page_label": "2", "total_pages": 9}, "2"),  # of PyPDFLoader
+        ({"page": 0, "total_pages": 9}, "1"),  # of other loaders of LangChain
+        ({"page_number": 7}, "7"),  # of Unstructured
+        ({"page": 0}, ""),
+        ({"page": "101-110"}, ""),  # in a journal, and of the whole article
+        ({"page": True}, ""),
+        ({}, ""),
+    ],
+)
+def test_the_page_of_a_passage_is_cited_as_each_loader_counts(metadata, page):
+    assert Citation.of(metadata, "1").page == page

@@ -12,13 +12,13 @@ from deepera_graph import EvidenceReranker, Judgement, RerankResult, local_backe
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.cli.evidence import show_result
 from deepera_graph.demo import DemoQuestion, Trial
+from deepera_graph.export import describe_evidence
 from deepera_graph.jobs.files import to_output_line
 from deepera_graph.jobs.lines import QuestionLine
 from deepera_graph.judges.base import read_verdicts
 from deepera_graph.judges.heuristic.roles import answer
 from deepera_graph.pipeline.intent import UNKNOWN
 from deepera_graph.schema import describe_directions, direction_note, read_direction
-from langchain_deepera.tool import evidence_text
 from support.list_judges import strict
 from support.roles import judged, scripted_backend
 
@@ -107,7 +107,7 @@ def test_what_people_read_says_it(result):
 
 
 def test_an_agent_reads_it(result):
-    head, *lines = evidence_text(result).splitlines()
+    head, *lines = describe_evidence(result).splitlines()
     assert head.endswith("(threshold 0.80; 2 support, 1 contradicts, 1 no difference):")
     assert sum("score 0.90, supports)" in line for line in lines) == 2
 
@@ -125,7 +125,7 @@ def test_a_judge_that_gives_none_leaves_no_trace_for_people():
     plain = scripted_backend(lambda task: judged(0.9))
     found = EvidenceReranker(plain).rerank(QUESTION, list(SAID))
     assert (found.direction_counts, describe_directions(found.direction_counts)) == ({}, "")
-    assert evidence_text(found).splitlines()[0].endswith("(threshold 0.80):")
+    assert describe_evidence(found).splitlines()[0].endswith("(threshold 0.80):")
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,12 @@ from deepera_graph import (
     screened_backend,
 )
 from deepera_graph.cli.evidence import show_result
+from deepera_graph.export import describe_evidence
 from deepera_graph.jobs.files import to_output_line
 from deepera_graph.jobs.lines import QuestionLine
 from deepera_graph.judges.base import as_judge
 from deepera_graph.judges.heuristic.roles import A_FEW_WORDS, NOT_ENGLISH, NOTHING_SHARED
 from langchain_deepera import DeepEraCompressor
-from langchain_deepera.tool import evidence_text
 from support.list_judges import ListJudge, list_backend, strict
 from support.roles import judged, scripted_backend
 
@@ -75,7 +75,7 @@ def test_people_and_agents_read_it(result):
     show_result(Console(file=out, width=200), result)
     assert f"note: {PROBLEM}" in out.getvalue()
     assert PROBLEM in result._repr_html_()
-    assert evidence_text(result).splitlines()[1] == f"Note: {PROBLEM}."
+    assert describe_evidence(result).splitlines()[1] == f"Note: {PROBLEM}."
 
 
 def test_lines_and_events_have_it(result):

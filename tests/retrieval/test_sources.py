@@ -11,14 +11,9 @@ import pytest
 from deepera_graph.citation import Citation
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.passages import ID_FIELDS, TEXT_FIELDS
-from deepera_graph.retrieval.sources import (
-    KNOWN_SUFFIXES,
-    PAPER_ID_FIELDS,
-    Skipped,
-    SkippedKind,
-    kind_of,
-    read_passages,
-)
+from deepera_graph.retrieval.files import KNOWN_SUFFIXES
+from deepera_graph.retrieval.skipped import Skipped, SkippedKind, kind_of
+from deepera_graph.retrieval.sources import PAPER_ID_FIELDS, read_passages
 from deepera_graph.retrieval.store import open_store
 from deepera_graph.text.records import CANDIDATE_FIELDS, MOST_BAD
 
@@ -299,11 +294,11 @@ def test_lines_before_a_bad_one_are_numbered_over_the_whole_folder(write):
     ("name", "message"),
     [
         ("missing.jsonl", "no file 'missing.jsonl'"),
-        ("a.docx", r"a\.docx: cannot read this kind .*; save it as PDF"),
+        ("a.odt", r"a\.odt: cannot read this kind .*; save it as DOCX or PDF"),
     ],
 )
 def test_a_path_that_cannot_be_read_is_refused_before_reading(write, name, message):
-    write("a.docx", "x")
+    write("a.odt", "x")
     with pytest.raises(InputError, match=message):
         read_passages(name)
 
@@ -311,7 +306,7 @@ def test_a_path_that_cannot_be_read_is_refused_before_reading(write, name, messa
 def test_a_folder_without_passages_is_an_error(write):
     write("f/image.png", "x")
     message = (
-        r"folder 'f' holds no \.jsonl, .*, \.pdf file; skipped 1 file \(1 \.png\): f/image\.png"
+        r"folder 'f' holds no \.jsonl, .*, \.txt file; skipped 1 file \(1 \.png\): f/image\.png"
     )
     with pytest.raises(InputError, match=message):
         read_passages("f")
@@ -461,7 +456,7 @@ BAD_FOLDER = {
     "f/c.txt": b"caf\xe9",
     "f/d.csv": b'id,text\n1,one\n2,caf\xe9\n3\n4,"a"b\n5,five\n',
     "f/e.md": "Kelp.",
-    "f/lib.bib": "@article{x}",
+    "f/lib.enw": "%0 Book",
     "f/paper.doc": "x",
 }
 
@@ -473,7 +468,7 @@ def test_what_cannot_be_read_costs_itself_alone_and_is_named(write):
     found = [row[0] for row in read("f", on_skip=skipped.append)]
     assert found == ["x", "f/a.jsonl:4", "1", "5", "f/e.md"]
     assert [(one.place, one.other_kind) for one in skipped] == [
-        ("f/lib.bib", ".bib"),
+        ("f/lib.enw", ".enw"),
         ("f/paper.doc", ".doc"),
         ("f/a.jsonl:2", ""),
         ("f/a.jsonl:3", ""),
@@ -486,11 +481,11 @@ def test_what_cannot_be_read_costs_itself_alone_and_is_named(write):
 
 
 def test_files_of_other_kinds_are_logged_when_nobody_asks_for_them(write, caplog):
-    for name in ("f/a.txt", "f/paper.doc", "f/lib.bib"):
+    for name in ("f/a.txt", "f/paper.doc", "f/lib.enw"):
         write(name, "Kelp.")
     with caplog.at_level(logging.WARNING):
         assert len(read("f")) == 1
-    assert caplog.messages == ["skipped 2 files (1 .bib, 1 .doc): f/lib.bib, f/paper.doc"]
+    assert caplog.messages == ["skipped 2 files (1 .doc, 1 .enw): f/lib.enw, f/paper.doc"]
 
 
 def test_a_file_that_begins_with_bad_records_alone_is_given_up_early(write):

@@ -1,6 +1,7 @@
 """Small PDF files, written by hand: text in a standard font, images, many kinds of damage."""
 
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 
 _TOP, _LINE, _LEFT = 760, 14, 60
 Column = Sequence[str]
@@ -10,13 +11,19 @@ def write_pdf(
     *pages: Sequence[str] | None,
     info: Mapping[str, str] | None = None,
     columns: Mapping[int, Sequence[Column]] | None = None,
+    across: bool = False,
+    lower: int = 0,
+    drawn_as: bytes = b"",
 ) -> bytes:
     """Return a PDF file with the lines of each page; None is a page that is an image alone.
 
     Args:
         pages: The lines of each, in WinAnsi letters.
         info: What the file says of itself, such as ``{"Title": "Kelp"}``.
-        columns: Of a page, by its place from 0, several columns in place of its lines.
+        columns: Of a page, by its place from 0, several columns below its lines.
+        across: Whether the columns are written line by line, and not one after the other.
+        drawn_as: What draws each page, in the language of PDF, in place of lines and columns.
+        lower: How many points each column begins lower than the one before.
     """
     objects: list[bytes] = []
 
@@ -36,7 +43,8 @@ def write_pdf(
         if lines is None:
             drawn, resources = b"500 0 0 700 50 50 cm /Im Do", b"/XObject << /Im %d 0 R >>" % image
         else:
-            drawn = b"\n".join(map(_draw, range(9), (columns or {}).get(place, [lines])))
+            drawn = _draw_page(lines, (columns or {}).get(place, []), across=across, lower=lower)
+            drawn = drawn_as or drawn
             resources = b"/Font << /F %d 0 R >>" % font
         content = add(_stream(drawn))
         kids.append(
@@ -53,8 +61,22 @@ def write_pdf(
     return _assemble(objects, b"/Root %d 0 R /Info %d 0 R" % (catalog, add(b"<< %b>>" % said)))
 
 
-def _draw(column: int, lines: Column) -> bytes:
-    begin = b"BT /F 10 Tf %d %d Td %d TL" % (_LEFT + 260 * column, _TOP, _LINE)
+def _draw_page(
+    lines: Sequence[str], columns: Sequence[Column], *, across: bool, lower: int
+) -> bytes:
+    drawn, top = [_draw(0, lines)], _TOP - _LINE * len(lines)
+    if across:
+        rows = list(zip_longest(*columns, fillvalue=""))
+        for place, row in enumerate(rows):
+            height = top - _LINE * place
+            drawn += [_draw(at, [one], height - lower * at) for at, one in enumerate(row) if one]
+    else:
+        drawn += [_draw(at, column, top - lower * at) for at, column in enumerate(columns)]
+    return b"\n".join(drawn)
+
+
+def _draw(column: int, lines: Column, top: int = _TOP) -> bytes:
+    begin = b"BT /F 10 Tf %d %d Td %d TL" % (_LEFT + 260 * column, top, _LINE)
     return b"\n".join([begin, *(b"(%b) Tj T*" % _escape(line) for line in lines), b"ET"])
 
 

@@ -9,7 +9,7 @@ from langchain_core.embeddings import Embeddings
 from deepera_graph.bench.quest.plan import QuestPlan, QuestQuestion
 from deepera_graph.bench.quest.sources import Merged, SourceCall
 from deepera_graph.papers.paper import Paper
-from deepera_graph.retrieval.search import fuse
+from deepera_graph.retrieval.fusion import fuse
 from deepera_graph.retrieval.vectors import unit_rows
 from deepera_graph.text.words import stems
 
@@ -59,7 +59,8 @@ class Candidates:
         Left out are papers without an abstract, from other years than the question asks for, and
         those that are far from the question and that no two searches found.
         """
-        whole = [id for id in ids if self._passes(id)]
+        known = {id for why, ids in self.left_out.items() if why != "pruned" for id in ids}
+        whole = [id for id in ids if id not in known and self._passes(id)]
         self._measure(whole)
         floor = FLOORS.get(self._plan.prefilter) if self._plan.floor is None else self._plan.floor
         kept = []

@@ -25,11 +25,11 @@ from deepera_graph.cli.console import (
 )
 from deepera_graph.cli.options import opt
 from deepera_graph.cli.papers.base import (
-    BaseOptions,
     ScopeOptions,
-    check_base,
+    SearchedOptions,
     check_form,
-    open_base,
+    check_searched,
+    open_searched,
     to_scope,
 )
 from deepera_graph.errors import BackendError, SettingsError
@@ -95,7 +95,7 @@ def ask(
         ),
     ],
     *,
-    where: BaseOptions,
+    where: SearchedOptions,
     found: FoundOptions,
     style: StyleOptions,
     limits: ScopeOptions,
@@ -106,9 +106,12 @@ def ask(
 ) -> None:
     """Search for papers in several steps, and say of each why it is there."""
     _check(found, style, chat, output)
-    check_base(where.base)
+    check_searched(where)
     scope = to_scope(limits)
-    with open_base(where) as base, _open_search(base, style, chat, cache, budget) as search:
+    with (
+        open_searched(where, cache.cache) as (base, failures),
+        _open_search(base, style, chat, cache, budget) as search,
+    ):
         result = _follow(search, question, scope, quiet=output.quiet)
     if result.stopped == "plan_failed" and not result.actions:
         raise BackendError(result.problems[-1])
@@ -121,7 +124,7 @@ def ask(
     if form != "text":
         for problem in result.problems:
             say(problem)
-    raise typer.Exit(SOME_FAILED if result.has_failed else OK)
+    raise typer.Exit(SOME_FAILED if result.has_failed or failures else OK)
 
 
 def _check(

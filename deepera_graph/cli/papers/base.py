@@ -31,6 +31,7 @@ from deepera_graph.papers.store import check_there
 if TYPE_CHECKING:
     from deepera_graph.papers import Paper, PaperBase, Scope
     from deepera_graph.papers.building import BuildReport
+    from deepera_graph.papers.sources import SourceAnswer
 
     Rows = Sequence[tuple[Paper, str, dict[str, Any], dict[str, Any]]]
 
@@ -48,6 +49,24 @@ class BaseOptions:
         "-b",
         metavar="FILE|URL",
         needed=True,
+    )
+    embeddings: str | None = opt(
+        "Embeddings the base was built with, unless these are [b]local[/b]; see `deepera index "
+        "--help`.",
+        metavar="NAME",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchedOptions(options.LiteratureOptions):
+    """Which base, or which services of literature."""
+
+    base: str | None = opt(
+        "File of the base, or the address of one that `deepera papers serve` offers; or give "
+        "--source.",
+        "--base",
+        "-b",
+        metavar="FILE|URL",
     )
     embeddings: str | None = opt(
         "Embeddings the base was built with, unless these are [b]local[/b]; see `deepera index "
@@ -174,7 +193,8 @@ def build(
 def search(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="Any text, in quotes.")],
     *,
-    where: BaseOptions,
+    where: SearchedOptions,
+    cache: options.CacheOptions,
     mode: Annotated[
         str | None,
         typer.Option(
@@ -190,7 +210,7 @@ def search(
 ) -> None:
     """Find papers, best first."""
     check_form(form.format, output)
-    with open_base(where) as base:
+    with open_searched(where, cache.cache) as (base, failures):
         hits = base.search(
             query,
             mode=mode,  # type: ignore[arg-type]  # checked there
@@ -206,6 +226,7 @@ def search(
         for one in hits
     ]
     _write(form, output, hits.to_dict(), lambda: "\n".join(lines), listed)
+    raise typer.Exit(SOME_FAILED if failures else OK)
 
 
 def show(
@@ -321,6 +342,33 @@ def open_base(where: BaseOptions) -> Iterator[PaperBase]:
         yield base
 
 
+@contextmanager
+def open_searched(
+    where: SearchedOptions, cache: str | None
+) -> Iterator[tuple[PaperBase, set[str]]]:
+    """Open the base of a command, or services; return what of these fails meanwhile, too."""
+    check_searched(where)
+    told_of: set[str] = set()
+    failures: set[str] = set()
+    if where.base is not None:
+        with open_base(BaseOptions(base=where.base, embeddings=where.embeddings)) as base:
+            yield base, failures
+        return
+    if where.embeddings:
+        raise SettingsError("--embeddings goes with --base; services are searched by words")
+    from deepera_graph.cli.literature import open_literature
+    from deepera_graph.papers.sources import live_base
+
+    def tell(answer: SourceAnswer) -> None:
+        if (said := str(answer)) not in told_of:
+            told_of.add(said)
+            failures.update([] if answer.is_complete else [said])
+            say(said)
+
+    with open_literature(where, cache) as literature:
+        yield live_base(literature, on_trouble=tell), failures
+
+
 def is_address(base: str) -> bool:
     """Whether a base is behind an address, and no file."""
     return base.startswith(("http://", "https://"))
@@ -330,6 +378,18 @@ def check_base(base: str) -> None:
     """Raise `MissingStoreError` for a base that is not there, before anything is loaded."""
     if not is_address(base):
         check_there(base)
+
+
+def check_searched(where: SearchedOptions) -> None:
+    """Raise an error unless one base that is there, or services that there are, are named."""
+    from deepera_graph.cli.literature import check_literature
+
+    check_literature(where)
+    if (where.base is None) == (where.sources is None):
+        told = "neither was given" if where.base is None else "both were given"
+        raise SettingsError(f"give --base or --source: {told}")
+    if where.base is not None:
+        check_base(where.base)
 
 
 def _find_embeddings(name: str | None) -> Any:

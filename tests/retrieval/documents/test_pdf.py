@@ -8,26 +8,13 @@ import sys
 import pypdf
 import pytest
 
-from deepera_graph.citation import Citation
+from deepera_graph.citation import Citation, find_pages
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.retrieval.sources import read_passages
 from support.pdfs import write_pdf
 
 SENTENCES = [f"In plot {number} the otters ate most of the urchins." for number in range(60)]
 HEAD = "Lee and Roy: kelp and otters"
-
-
-@pytest.fixture
-def write(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def write(name, content):
-        file = tmp_path / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
-        return name
-
-    return write
 
 
 def read_one(name):
@@ -54,7 +41,7 @@ def test_a_pdf_is_one_text_with_the_source_that_it_names(write):
         "doi": "10.1000/Kelp",
         "page": 1,
     }
-    cited = "Lee and Roy. Kelp and otters. doi:10.1000/Kelp"
+    cited = "Lee and Roy. Kelp and otters. doi:10.1000/Kelp, p. 1"
     assert str(Citation.of(document.metadata, document.id)) == cited
 
 
@@ -82,13 +69,27 @@ def test_usual_headings_begin_a_section_unless_nothing_is_cut(write):
         ("Kelp", {**source, "part": 1, "page": 1}),
         (
             "Is it eaten? It is.",
-            {**source, "part": 2, "section": "Introduction", "page": 1, "last_page": 2},
+            {
+                **source, "part": 2, "section": "Introduction",
+                "page": 1, "last_page": 2, "page_starts": [[1, 0], [2, 13]],
+            },
         ),
         ("Otters ate.", {**source, "part": 3, "section": "Results", "page": 2}),
-    ]
+    ]  # fmt: skip
     [whole] = read_passages(name, max_words=None)
     assert whole.page_content == "Kelp Is it eaten? It is. Otters ate."
-    assert whole.metadata == {**source, "page": 1, "last_page": 2}
+    starts = [[1, 0], [2, 18]]
+    assert whole.metadata == {**source, "page": 1, "last_page": 2, "page_starts": starts}
+
+
+def test_headings_of_engineers_are_known(write):
+    pages = [
+        ["I. I NTRODUCTION", *SENTENCES[:9]],
+        ["IV. RESULTS", "Kelp grew.", "R EFERENCES", "[1]"],
+    ]
+    found = list(read_passages(write("a.pdf", write_pdf(*pages))))
+    assert [one.metadata["section"] for one in found] == ["Introduction", "Results"]
+    assert found[1].page_content == "Kelp grew."
 
 
 def test_columns_are_read_one_after_the_other(write):
@@ -142,6 +143,104 @@ def test_the_doi_is_that_of_the_first_page_if_there_is_but_one(write):
 def test_a_pdf_that_only_forbids_printing_is_read(write, algorithm):
     name = write("a.pdf", encrypt(write_pdf(["Kelp grew."]), "", algorithm))
     assert read_one(name).page_content == "Kelp grew."
+
+
+READERS = ["pypdf", "pdfium"]
+LEFT = [
+    "Kelp forests recovered where the sea", "otters had returned to the coast in",
+    "numbers, and urchins were eaten by", "them in all of the plots that we",
+    "saw, as told in 2001.",
+]  # fmt: skip
+RIGHT = [
+    "In the other plots there was no such", "change, and the cover of kelp fell by",
+    "40 percent over two years, which was", "more than had been expected by the",
+    "authors of both.",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("lower", [0, 5])
+@pytest.mark.parametrize("across", [False, True], ids=["columns", "across"])
+def test_two_columns_are_read_in_order_however_the_file_writes_them(write, reader, across, lower):
+    title = ["A title that goes over the full width of the page, as it does in all of them."]
+    pdf = write_pdf(title, columns={0: [LEFT * 3, RIGHT * 3]}, across=across, lower=lower)
+    [document] = read_passages(write("a.pdf", pdf), pdf_reader=reader)
+    assert document.page_content == " ".join([*title, *LEFT * 3, *RIGHT * 3])
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_table_of_figures_is_read_row_by_row(write, reader):
+    rows = [[f"Plot {at}" for at in range(9)], [f"{at}.5" for at in range(9)]]
+    pdf = write_pdf(["Cover of kelp in percent."], columns={0: rows}, across=True)
+    [document] = read_passages(write("a.pdf", pdf), pdf_reader=reader)
+    assert "Plot 3 3.5 Plot 4 4.5" in document.page_content
+
+
+def test_a_word_broken_at_the_end_of_a_page_stands_on_it_whole(write):
+    document = read_one(write("a.pdf", write_pdf(["Kelp re-"], ["covered. Otters", "ate."])))
+    assert document.page_content == "Kelp recovered. Otters ate."
+    assert document.metadata["page_starts"] == [[1, 0], [2, 16]]
+
+
+PAGES = [SENTENCES[:15], SENTENCES[15:30], [], SENTENCES[30:45]]
+GOOD = [
+    write_pdf(*PAGES),
+    write_pdf([], columns={0: [LEFT * 3, RIGHT * 3]}, across=True),
+    write_pdf(["The recov-", "ery of kelp."], ["References", "1. Roy A. Urchins. 2001."]),
+    write_pdf(*([HEAD, *lines, str(at)] for at, lines in enumerate(PAGES))),
+    write_pdf(["Caf\xe9s.", "Results", "Kelp grew."], None),
+    encrypt(write_pdf(["Kelp grew."]), "", "AES-256"),
+]
+
+
+@pytest.mark.parametrize("content", GOOD)
+def test_both_readers_give_the_same_passages(write, content):
+    name = write("a.pdf", content)
+    one, other = (list(read_passages(name, pdf_reader=reader)) for reader in READERS)
+    assert one == other
+    assert len(one) > 0
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b"Kelp grew.", "broken, or not a PDF file: PdfiumError: "),
+        (encrypt(write_pdf(["Kelp."]), "secret", "AES-256"), "protected by a password"),
+        (write_pdf(None, None), r"has no text on any of its 2 pages; if it was scanned, .*\(OCR\)"),
+    ],
+)
+def test_pdfium_names_what_it_cannot_read(write, content, message):
+    with pytest.raises(InputError, match=rf"^a\.pdf: {message}"):
+        list(read_passages(write("a.pdf", content), pdf_reader="pdfium"))
+
+
+def test_pdfium_reads_a_file_without_its_table_of_objects(write):
+    pdf = write_pdf(SENTENCES[:5], SENTENCES[5:9])
+    name = write("a.pdf", pdf.replace(b"xref\n0", b"xrof\n0"))
+    [document] = read_passages(name, pdf_reader="pdfium")
+    assert document.page_content == " ".join(SENTENCES[:9])
+
+
+def test_a_reader_that_is_not_known_or_not_installed_is_named(write, monkeypatch):
+    name = write("a.pdf", write_pdf(["Kelp grew."]))
+    with pytest.raises(SettingsError, match="pdf_reader must be one of pypdf, pdfium, got 'pdfum'"):
+        read_passages(name, pdf_reader="pdfum")
+    monkeypatch.setitem(sys.modules, "pypdfium2", None)
+    with pytest.raises(SettingsError, match=r"needs pypdfium2: pip install '.*\[pdfium\]'"):
+        read_passages(name, pdf_reader="pdfium")
+
+
+def test_a_quote_names_the_page_it_stands_on_in_a_passage_of_two(write):
+    document = read_one(write("a.pdf", write_pdf(SENTENCES[:5], SENTENCES[5:9])))
+    for sentence, page in [(SENTENCES[4], "1"), (SENTENCES[5], "2"), (SENTENCES[8], "2")]:
+        start = document.page_content.index(sentence)
+        assert find_pages(document.metadata, (start, start + len(sentence))) == page
+    whole = (0, len(document.page_content))
+    assert find_pages(document.metadata, whole) == find_pages(document.metadata) == "1-2"
+    cited = Citation.of(document.metadata, document.id, (0, 9))
+    assert str(cited).endswith(", p. 1")
+    assert str(Citation.of(document.metadata, document.id)).endswith(", pp. 1-2")
 
 
 KELP = write_pdf(["Kelp grew."])

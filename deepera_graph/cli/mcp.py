@@ -1,0 +1,213 @@
+"""`deepera mcp`: evidence, answers and papers for the models and agents of any host."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from deepera_graph.cli import options
+from deepera_graph.cli.console import INTERRUPTED, say
+from deepera_graph.cli.options import opt, split_names
+from deepera_graph.errors import MissingStoreError, SettingsError, StoreError
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+    from deepera_graph.papers.base import PaperBase
+    from deepera_graph.reranker import EvidenceReranker
+    from deepera_graph.schema import Backend
+
+_DAILY = (
+    "collections", "base", "path", "qdrant_url", "http", "port", "backend", "model", "base_url",
+    "threshold", "preset",
+)  # fmt: skip
+DAILY = {"mcp": _DAILY}
+
+
+@dataclass(frozen=True, kw_only=True)
+class McpOptions:
+    """What may be seen, and how it is reached."""
+
+    collections: str | None = opt(
+        "Collections that may be searched; [b]off[/b] for none: then passages are given.",
+        metavar="NAME,NAME|off",
+        shown="all in the folder or on the server",
+    )
+    base: list[str] | None = opt(
+        "Base of papers that may be searched, a file or the address of `deepera papers serve`; its "
+        "name is that of the file. May be repeated.",
+        "--base",
+        "-b",
+        brief="Base of papers that may be searched. May be repeated.",
+        metavar="FILE|URL",
+    )
+    http: bool = opt("Answer over streamable HTTP, not on stdin and stdout.", default=False)
+    port: int | None = opt(
+        "With --http: port to listen at, 0 for any that is free.",
+        metavar="PORT",
+        least=0,
+        shown="8090",
+    )
+
+
+def mcp(
+    *,
+    serving: McpOptions,
+    place: options.CollectionsOptions,
+    judge: options.JudgeOptions,
+    cache: options.CacheOptions,
+    budget: options.BudgetOptions,
+    kept: options.FilterOptions,
+) -> None:
+    """Serve until the host closes stdin, or until interrupted."""
+    from deepera_graph.packages import check_extra
+
+    settings = _check(serving, judge, kept, budget)
+    check_extra("mcp", extra="mcp", what="deepera mcp")
+    from deepera_graph.serve.library import Library
+    from deepera_graph.serve.mcp import PORT, serve_http, serve_stdio
+
+    bases = {_name_base(one): partial(_open_base, one) for one in serving.base or ()}
+    with ExitStack() as opened:
+        library = Library(
+            partial(_make_reranker, opened, judge, cache, settings),
+            collections=_choose(serving, place),
+            bases=bases,
+        )
+        if not serving.http:
+            before = signal.signal(signal.SIGINT, _leave)
+            asyncio.run(serve_stdio(library))
+            signal.signal(signal.SIGINT, before)
+            return
+        port = PORT if serving.port is None else serving.port
+        asyncio.run(serve_http(library, port=port, on_start=_tell))
+
+
+def _leave(*_: object) -> None:
+    """End at once: a thread that waits for a line of stdin cannot be told to stop."""
+    os._exit(INTERRUPTED)
+
+
+def _tell(address: str) -> None:
+    say(f"speaking MCP at {address}")
+
+
+def _check(
+    serving: McpOptions,
+    judge: options.JudgeOptions,
+    kept: options.FilterOptions,
+    budget: options.BudgetOptions,
+) -> dict[str, Any]:
+    """Return the settings; raise `SettingsError` for what is wrong, before anything is loaded."""
+    from deepera_graph.cli.opening import check_server, judge_kind, settings_of
+    from deepera_graph.settings import Settings
+
+    if judge_kind(judge) == "llm":
+        check_server(judge)
+    if serving.port is not None and not serving.http:
+        raise SettingsError("--port goes with --http")
+    names = [_name_base(one) for one in serving.base or ()]
+    for name in names:
+        if names.count(name) > 1:
+            raise SettingsError(f"two bases are called {name!r}; give files of different names")
+    return Settings.of(settings_of(judge, kept, budget)).to_dict()
+
+
+def _make_reranker(
+    opened: ExitStack,
+    judge: options.JudgeOptions,
+    cache: options.CacheOptions,
+    settings: Mapping[str, Any],
+) -> EvidenceReranker:
+    from deepera_graph.cli.opening import judgements_of, open_judge
+    from deepera_graph.reranker import EvidenceReranker
+
+    backend: Backend = open_judge(judge)
+    judgements = opened.enter_context(judgements_of(backend, cache.cache))
+    return EvidenceReranker(backend, cache=judgements, **settings)
+
+
+def _name_base(place: str) -> str:
+    if place.startswith(("http://", "https://")):
+        return urlsplit(place).netloc
+    if not Path(place).exists():
+        raise MissingStoreError(f"there is no base of papers {place!r}")
+    return Path(place).stem
+
+
+def _open_base(place: str) -> PaperBase:
+    from deepera_graph.papers import PaperBase
+
+    return PaperBase.connect(place) if "://" in place else PaperBase.open(place)
+
+
+def _choose(serving: McpOptions, place: options.CollectionsOptions) -> _StoredCollections | None:
+    if serving.collections == "off":
+        return None
+    given = serving.collections
+    names = () if given is None else split_names("--collections", given)
+    store = options.StoreOptions(
+        path=place.path, qdrant_url=place.qdrant_url, embeddings=place.embeddings
+    )
+    collections = _StoredCollections(store, names)
+    if names and place.qdrant_url is None:
+        known = collections.names()
+        for missing in (one for one in names if one not in known):
+            say(f"note: there is no collection {missing!r} yet; `deepera index` makes it")
+    return collections
+
+
+class _StoredCollections:
+    """Collections in a folder or on a server, each opened for one search.
+
+    An embedded store is of one process at a time: so others may index meanwhile.
+    """
+
+    def __init__(self, store: options.StoreOptions, names: tuple[str, ...]) -> None:
+        self._store, self._names, self._lock = store, names, Lock()
+
+    def names(self) -> list[str]:
+        """Return the names of the collections that may be searched."""
+        from deepera_graph.cli.opening import place_of
+        from deepera_graph.retrieval import list_collections
+
+        path = place_of(self._store)["path"]
+        held = list(self._list()) if path is None else list_collections(path)
+        return [name for name in held if not self._names or name in self._names]
+
+    def sizes(self) -> dict[str, int | None]:
+        """Return their sizes."""
+        held = self._list()
+        return {name: held.get(name) for name in self.names()}
+
+    def _list(self) -> dict[str, int | None]:
+        from deepera_graph.cli.opening import place_of
+        from deepera_graph.retrieval.catalogue import Catalogue
+
+        try:
+            with self._lock, Catalogue(**place_of(self._store)) as catalogue:
+                return {one.name: one.n_passages for one in catalogue.list()}
+        except StoreError:  # there is none yet, or another process has it open
+            return {}
+
+    def search(
+        self, name: str, question: str, k: int, where: Mapping[str, Any] | None
+    ) -> list[Document]:
+        """Search one of them."""
+        from deepera_graph.cli.evidence import find_candidates
+        from deepera_graph.cli.opening import open_collection
+
+        with (
+            self._lock,
+            open_collection(replace(self._store, collection=name), must_exist=True) as opened,
+        ):
+            return find_candidates(opened, question, k, where or {})

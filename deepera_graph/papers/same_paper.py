@@ -1,0 +1,31 @@
+"""When two records are of one paper: a preprint and its article, or one paper in two services."""
+
+from difflib import SequenceMatcher
+
+from deepera_graph.papers.paper import Paper, main_title, title_key
+
+_ALIKE = 0.8  # similarity of titles, below which an id in common is somebody's mistake
+
+
+def have_like_titles(one: Paper, other: Paper) -> bool:
+    """Tell whether an id in common is to be believed."""
+    keys = title_key(one.title), title_key(other.title)
+    mains = title_key(main_title(one.title)), title_key(main_title(other.title))
+    if keys[0] == keys[1] or mains[0] == mains[1] or mains[0] == keys[1] or keys[0] == mains[1]:
+        return True
+    return SequenceMatcher(None, *keys, autojunk=False).ratio() >= _ALIKE
+
+
+def may_be_same(one: Paper, other: Paper) -> bool:
+    """Tell whether two records with one title may be of one paper: a preprint is a year older."""
+    if title_key(one.title) != title_key(other.title):
+        return False
+    if one.year and other.year and abs(one.year - other.year) > 2:
+        return False
+    names = [{_last_name(name) for name in paper.authors} for paper in (one, other)]
+    return not (names[0] and names[1]) or not names[0].isdisjoint(names[1])
+
+
+def _last_name(name: str) -> str:
+    parts = title_key(name.partition(",")[0]).split()
+    return parts[-1] if parts else ""

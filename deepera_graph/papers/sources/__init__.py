@@ -1,0 +1,131 @@
+"""The world's literature, asked live: services behind one protocol, fused and told apart.
+
+Names are imported when they are first used.
+"""
+
+from collections.abc import Iterable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from deepera_graph.errors import SettingsError
+from deepera_graph.settings import suggest_value
+
+if TYPE_CHECKING:
+    from deepera_graph.cache.store import JudgementCache
+    from deepera_graph.papers.sources.base import CitationSource as CitationSource
+    from deepera_graph.papers.sources.base import PaperSource as PaperSource
+    from deepera_graph.papers.sources.base import SourceAnswer as SourceAnswer
+    from deepera_graph.papers.sources.fused import Literature as Literature
+    from deepera_graph.papers.sources.fused import LiteratureAnswer as LiteratureAnswer
+    from deepera_graph.papers.sources.live import live_base as live_base
+    from deepera_graph.papers.sources.query import SourceQuery as SourceQuery
+
+_SERVICES = {  # names, in the order they are asked, and where they are
+    "pubmed": ("pubmed", "PubMed"),
+    "europe_pmc": ("europe_pmc", "EuropePMC"),
+    "openalex": ("openalex", "OpenAlex"),
+    "arxiv": ("arxiv", "ArXiv"),
+    "semantic_scholar": ("semantic_scholar", "SemanticScholar"),
+}
+NAMES = tuple(_SERVICES)
+ALL = "all"
+_SHORT = {"s2": "semantic_scholar", "epmc": "europe_pmc", "europepmc": "europe_pmc"}
+_HOME = {
+    "CitationSource": "base",
+    "Literature": "fused",
+    "LiteratureAnswer": "fused",
+    "PaperSource": "base",
+    "SourceAnswer": "base",
+    "SourceQuery": "query",
+    "live_base": "live",
+}
+__all__ = [
+    "NAMES",
+    "CitationSource",
+    "Literature",
+    "LiteratureAnswer",
+    "PaperSource",
+    "SourceAnswer",
+    "SourceQuery",
+    "live_base",
+    "open_source",
+    "open_sources",
+    "read_names",
+]
+
+
+def read_names(names: str | Iterable[str]) -> tuple[str, ...]:
+    """Return names of services: ``pubmed,openalex``, a list of them, or ``all``; each once.
+
+    Raises:
+        SettingsError: There is no such service, or none is named.
+    """
+    given = names.split(",") if isinstance(names, str) else list(names)
+    found: dict[str, None] = {}
+    for one in given:
+        plain = str(one).strip().lower().replace("-", "_").replace(" ", "_")
+        name = _SHORT.get(plain, plain)
+        if name == ALL:
+            found |= dict.fromkeys(NAMES)
+        elif name in NAMES:
+            found[name] = None
+        else:
+            near = suggest_value(plain, (*NAMES, ALL))
+            raise SettingsError(
+                f"source must be one of {', '.join(NAMES)} or {ALL}, got {str(one).strip()!r}{near}"
+            )
+    if not found:
+        raise SettingsError(f"name a source: {', '.join(NAMES)} or {ALL}")
+    return tuple(found)
+
+
+def open_source(name: str, **how: Any) -> "PaperSource":
+    """Return one service by its name; *how* is of `deepera_graph.papers.sources.service.Service`.
+
+    Raises:
+        SettingsError: There is no such service, or a setting of it is out of range.
+    """
+    [known] = read_names([name])
+    module, service = _SERVICES[known]
+    source: PaperSource = getattr(import_module(f"{__name__}.{module}"), service)(**how)
+    return source
+
+
+def open_sources(
+    names: "str | Iterable[str | PaperSource]" = ALL,
+    *,
+    seconds: float | None = None,
+    contact: str | None = None,
+    cache: "JudgementCache | None" = None,
+) -> "Literature":
+    """Return services as one source that is asked at once.
+
+    Args:
+        names: ``pubmed,openalex``, a list of names and of sources of one's own, or ``all``.
+        seconds: Longest time for a search, with all waits and attempts; 20 if None.
+        contact: Address of mail that services may write to; that in ``DEEPERA_CONTACT`` if None.
+        cache: Keeps answers for a week; of `open_cache`.
+
+    Raises:
+        SettingsError: There is no such service, or a setting is out of range.
+    """
+    from deepera_graph.papers.sources.fused import Literature  # noqa: PLC0415 - httpx takes a while
+    from deepera_graph.papers.sources.service import SECONDS  # noqa: PLC0415
+
+    most = SECONDS if seconds is None else seconds
+    how: dict[str, Any] = {"seconds": most, "contact": contact, "cache": cache}
+    given = names.split(",") if isinstance(names, str) else list(names)
+    sources: dict[str, PaperSource] = {}
+    for one in given:
+        if not isinstance(one, str):
+            sources[one.name] = one
+            continue
+        for name in read_names(one):
+            sources.setdefault(name, open_source(name, **how))
+    return Literature(list(sources.values()), seconds=most)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

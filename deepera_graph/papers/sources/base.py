@@ -1,0 +1,145 @@
+"""What a source of papers is: a name, and a search that says how it went.
+
+A service that is down, slow or out of credits is not one that found nothing: the status of an
+answer tells them apart, and its reason says why in words.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, overload, runtime_checkable
+
+from deepera_graph.papers.paper import Paper, PaperRecord
+from deepera_graph.papers.scope import Scope
+from deepera_graph.papers.sources.query import SourceQuery
+
+SourceStatus = Literal["ok", "empty", "rate_limited", "failed", "not_asked"]
+K = 30  # papers that are asked of a source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceAnswer(Sequence[Paper]):
+    """What a source answered; a sequence of its papers, best first.
+
+    Attributes:
+        source: Name of the source.
+        status: ``ok``; ``empty``: it was asked and knows none; ``rate_limited``: it asks to wait
+            for longer than there was time, see *retry_after*; ``failed``; ``not_asked``. Of the
+            latter three *reason* says why. Papers of pages that came before are kept.
+        records: The papers with their other ids and what they cite, best first, each once.
+        reason: Why, in a sentence without any key; also what of an ``ok`` answer is missing.
+        retry_after: Seconds, >= 0, after which a source that is rate limited may be asked again,
+            if it said so.
+        left_out: How many records were not used, by kind: ``no_title``, ``no_id``, ``repeated``
+            (again on a later page), ``out_of_scope``.
+        asked: The first address that was asked, without keys and contact address.
+        cached: Whether all of it was kept from an earlier time.
+        seconds: It took.
+    """
+
+    source: str
+    status: SourceStatus
+    records: tuple[PaperRecord, ...] = ()
+    reason: str = ""
+    retry_after: float | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    asked: str = ""
+    cached: bool = False
+    seconds: float = 0.0
+
+    @property
+    def papers(self) -> tuple[Paper, ...]:
+        """The papers, best first."""
+        return tuple(one.paper for one in self.records)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing went wrong: it gave all that it has, or there was no use in asking."""
+        return self.status not in ("rate_limited", "failed")
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __iter__(self) -> Iterator[Paper]:
+        return iter(self.papers)
+
+    @overload
+    def __getitem__(self, place: int) -> Paper: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Paper, ...]: ...
+    def __getitem__(self, place: int | slice) -> Paper | tuple[Paper, ...]:
+        """Return the paper at a place, from 0."""
+        return self.papers[place]
+
+    def describe(self) -> dict[str, Any]:
+        """Return how it went as JSON has it, without the papers."""
+        return {
+            "source": self.source,
+            "status": self.status,
+            "papers": len(self.records),
+            "reason": self.reason,
+            "retry_after": self.retry_after,
+            "left_out": dict(self.left_out),
+            "asked": self.asked,
+            "cached": self.cached,
+        }
+
+    def __str__(self) -> str:
+        """Return how it went in a line."""
+        n = len(self.records)
+        found = f"{n} paper{'' if n == 1 else 's'}" if n or self.status == "ok" else ""
+        said = "" if self.status == "ok" else self.status.replace("_", " ")
+        again = [f"again in {describe_wait(self.retry_after)}"] if self.retry_after else []
+        how = ", ".join(filter(None, (found, said, *again)))
+        return f"{self.source}: {how}{f' ({self.reason})' if self.reason else ''}"
+
+
+@runtime_checkable
+class PaperSource(Protocol):
+    """Where papers are searched for: a service, or whatever else has these three.
+
+    Neither call raises because of the service: what goes wrong is the status of the answer.
+    """
+
+    @property
+    def name(self) -> str:
+        """What users call it, e.g. ``pubmed``."""
+
+    def search(
+        self, query: str | SourceQuery, k: int = K, scope: Scope | None = None
+    ) -> SourceAnswer:
+        """Return at most *k* papers in *scope* that fit a query, best first.
+
+        Raises:
+            SettingsError: *k* is below 1.
+            InputError: The query is blank.
+        """
+
+    async def asearch(
+        self, query: str | SourceQuery, k: int = K, scope: Scope | None = None
+    ) -> SourceAnswer:
+        """Return what `search` returns, in the running loop."""
+
+
+@runtime_checkable
+class CitationSource(PaperSource, Protocol):
+    """A source that also knows which papers cite which."""
+
+    def references(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
+        """Return at most *k* papers that a paper cites; it is named by DOI, arXiv id or own id."""
+
+    def citations(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
+        """Return at most *k* papers that cite a paper."""
+
+    async def areferences(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
+        """Return what `references` returns, in the running loop."""
+
+    async def acitations(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
+        """Return what `citations` returns, in the running loop."""
+
+
+def describe_wait(seconds: float) -> str:
+    """Return a time to wait as people say it: ``40 s``, ``12 min``, ``15 h``."""
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,329 @@
+"""Several sources as one: asked at once, fused by rank, the same paper once, in passages."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any, overload
+
+from langchain_core.documents import Document
+
+from deepera_graph.chat import io_loop
+from deepera_graph.errors import SettingsError
+from deepera_graph.packages import describe_error
+from deepera_graph.papers.paper import Paper, PaperRecord, title_key
+from deepera_graph.papers.results import Hit
+from deepera_graph.papers.same_paper import have_like_titles, may_be_same
+from deepera_graph.papers.scope import Scope
+from deepera_graph.papers.search import RRF_K
+from deepera_graph.papers.sources.base import CitationSource, K, PaperSource, SourceAnswer
+from deepera_graph.papers.sources.query import SourceQuery
+from deepera_graph.papers.sources.service import SECONDS
+from deepera_graph.result import RerankResult
+from deepera_graph.retrieval.cutting import MAX_WORDS, cut_text
+from deepera_graph.retrieval.fusion import fuse
+from deepera_graph.settings import check_at_least
+
+_GRACE = 1.0  # seconds more for a source that ends its search by itself, and keeps what it has
+_LEAST_WORDS = 3  # of a title that may tell two records to be one paper
+_PMID = "PMID:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiteratureAnswer(Sequence[Hit]):
+    """What several sources found together; a sequence of hits, best first.
+
+    Attributes:
+        query: What was asked.
+        hits: Each paper once; its `by` has its rank in every source that gave it, and its `score`
+            is of fused ranks.
+        records: The same papers with all their ids.
+        answers: How it went with each source, in the order they were named.
+        n_merged: How many papers of one source were also given by another.
+    """
+
+    query: SourceQuery
+    hits: tuple[Hit, ...]
+    records: tuple[PaperRecord, ...]
+    answers: tuple[SourceAnswer, ...]
+    n_merged: int = 0
+
+    @property
+    def papers(self) -> tuple[Paper, ...]:
+        """The papers, best first."""
+        return tuple(one.paper for one in self.hits)
+
+    @property
+    def without_abstract(self) -> tuple[Paper, ...]:
+        """The papers that have no abstract, and so give no passage."""
+        return tuple(one for one in self.papers if not one.abstract)
+
+    @property
+    def incomplete(self) -> tuple[SourceAnswer, ...]:
+        """The sources that failed, or asked to wait for too long."""
+        return tuple(one for one in self.answers if not one.is_complete)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether no source gave an answer."""
+        return bool(self.answers) and not self.hits and len(self.incomplete) == len(self.answers)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is missing, a sentence each: sources that failed, papers without an abstract."""
+        said = [f"not all of the literature was searched: {one}" for one in self.incomplete]
+        if n := len(self.without_abstract):
+            papers = "1 paper has" if n == 1 else f"{n} papers have"
+            said.append(f"{papers} no abstract and could not be judged")
+        return tuple(said)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return how it went with each source, as JSON has it."""
+        return [one.describe() for one in self.answers]
+
+    def added_to(self, result: RerankResult) -> RerankResult:
+        """Return the result of judging these papers, with how it went with each source."""
+        return replace(
+            result,
+            sources=tuple(self.describe()),
+            warnings=(*result.warnings, *self.problems),
+        )
+
+    def to_documents(self, *, max_words: int | None = MAX_WORDS) -> list[Document]:
+        """Return the abstracts as passages, best first, with what they are cited by.
+
+        Args:
+            max_words: An abstract that is longer is cut between sentences; None cuts none.
+        """
+        both = zip(self.hits, self.records, strict=True)
+        return [one for hit, record in both for one in _cut(hit, record, max_words)]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    @overload
+    def __getitem__(self, place: int) -> Hit: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Hit, ...]: ...
+    def __getitem__(self, place: int | slice) -> Hit | tuple[Hit, ...]:
+        """Return the hit at a place, from 0."""
+        return self.hits[place]
+
+
+class Literature:
+    """Several sources that are asked as one.
+
+    ``open_sources("pubmed,openalex").search("Does green tea lower fasting glucose?")``
+
+    Args:
+        sources: At least one, no two of one name.
+        seconds: Longest time for all of them together; each should have no more by itself.
+
+    Raises:
+        SettingsError: There is no source, or two have one name.
+    """
+
+    def __init__(self, sources: Sequence[PaperSource], *, seconds: float = SECONDS) -> None:
+        names = [one.name for one in sources]
+        if not names:
+            raise SettingsError("there must be a source at least")
+        if twice := [one for one in names if names.count(one) > 1]:
+            raise SettingsError(f"two sources are named {twice[0]!r}")
+        self.sources, self.seconds = tuple(sources), seconds
+
+    @property
+    def name(self) -> str:
+        """The names of all, joined."""
+        return "+".join(one.name for one in self.sources)
+
+    def search(
+        self, query: str | SourceQuery, k: int = K, scope: Scope | None = None
+    ) -> LiteratureAnswer:
+        """Return the best *k* papers of all sources, best first, each paper once.
+
+        Each source is asked for *k*. What goes wrong with one is in `answers`, and costs the
+        others nothing.
+
+        Raises:
+            InputError: The query has no word.
+            SettingsError: *k* is below 1.
+        """
+        return io_loop.run(self._search(query, k, scope))
+
+    async def asearch(
+        self, query: str | SourceQuery, k: int = K, scope: Scope | None = None
+    ) -> LiteratureAnswer:
+        """Return what `search` returns, in the running loop."""
+        return await io_loop.arun(self._search(query, k, scope))
+
+    def references(self, id: str, k: int = K, scope: Scope | None = None) -> LiteratureAnswer:
+        """Return at most *k* papers that a paper cites, of the sources that know.
+
+        Raises:
+            SettingsError: No source follows citations, or *k* is below 1.
+        """
+        return io_loop.run(self._follow("areferences", id, k, scope))
+
+    def citations(self, id: str, k: int = K, scope: Scope | None = None) -> LiteratureAnswer:
+        """Return at most *k* papers that cite a paper, as `references` does."""
+        return io_loop.run(self._follow("acitations", id, k, scope))
+
+    async def areferences(
+        self, id: str, k: int = K, scope: Scope | None = None
+    ) -> LiteratureAnswer:
+        """Return what `references` returns, in the running loop."""
+        return await io_loop.arun(self._follow("areferences", id, k, scope))
+
+    async def acitations(self, id: str, k: int = K, scope: Scope | None = None) -> LiteratureAnswer:
+        """Return what `citations` returns, in the running loop."""
+        return await io_loop.arun(self._follow("acitations", id, k, scope))
+
+    async def _search(
+        self, query: str | SourceQuery, k: int, scope: Scope | None
+    ) -> LiteratureAnswer:
+        check_at_least("k", k, least=1)
+        wanted = SourceQuery.of(query)
+        asked = (self._ask(one, partial(one.asearch, wanted, k, scope)) for one in self.sources)
+        return fuse_answers(wanted, await asyncio.gather(*asked), k)
+
+    async def _follow(self, way: str, id: str, k: int, scope: Scope | None) -> LiteratureAnswer:
+        check_at_least("k", k, least=1)
+        able = [one for one in self.sources if isinstance(one, CitationSource)]
+        if not able:
+            raise SettingsError(
+                f"{self.name} cannot follow citations; openalex and semantic_scholar can"
+            )
+        asked = (self._ask(one, partial(getattr(one, way), id, k, scope)) for one in able)
+        return fuse_answers(SourceQuery(id, ()), await asyncio.gather(*asked), k)
+
+    async def _ask(
+        self, source: PaperSource, ask: Callable[[], Awaitable[SourceAnswer]]
+    ) -> SourceAnswer:
+        """Ask one source; whatever it raises becomes its status."""
+        try:
+            async with asyncio.timeout(self.seconds + _GRACE):
+                return await ask()
+        except TimeoutError:
+            reason = f"it did not answer within {self.seconds:g} s"
+        except Exception as error:  # noqa: BLE001  # a source of somebody else's
+            reason = describe_error(error)
+        return SourceAnswer(source=source.name, status="failed", reason=reason)
+
+
+def fuse_answers(query: SourceQuery, answers: Sequence[SourceAnswer], k: int) -> LiteratureAnswer:
+    """Return the best *k* papers of several rankings, the same paper once.
+
+    Records are of one paper if they share an id and their titles are alike, or if they have one
+    title and neither year nor authors speak against it. The record of the source that was named
+    first stays, and others add what it lacks. Equal scores are ordered by id.
+
+    Source:
+        Cormack, Clarke and Buettcher (2009), Reciprocal Rank Fusion, section 2, k = 60.
+    """
+    merged = MergedRecords()
+    rankings = {
+        one.source: [*dict.fromkeys(merged.add(record) for record in one.records)]
+        for one in answers
+    }
+    scores = fuse([[str(n) for n in ranking] for ranking in rankings.values()], k=RRF_K)
+    by = {
+        n: {name: ranking.index(n) + 1 for name, ranking in rankings.items() if n in ranking}
+        for n in range(len(merged.records))
+    }
+    order = sorted(by, key=lambda n: (-scores[str(n)], merged.records[n].paper.id))[:k]
+    hits = (
+        Hit(merged.records[n].paper, rank, by[n], round(scores[str(n)], 6))
+        for rank, n in enumerate(order, start=1)
+    )
+    return LiteratureAnswer(
+        query=query,
+        hits=tuple(hits),
+        records=tuple(merged.records[n] for n in order),
+        answers=tuple(answers),
+        n_merged=sum(len(one) - 1 for one in by.values()),
+    )
+
+
+class MergedRecords:
+    """Records by their ids and titles, those of one paper as one."""
+
+    def __init__(self) -> None:
+        self.records: list[PaperRecord] = []
+        self._by_id: dict[str, int] = {}
+        self._by_title: dict[str, list[int]] = {}
+
+    def add(self, record: PaperRecord) -> int:
+        """Add a record, and return the number of its paper."""
+        number = self._find(record)
+        if number is None:
+            number = len(self.records)
+            self.records.append(record)
+        else:
+            self.records[number] = _fill(self.records[number], record)
+        for id in record.ids:
+            self._by_id.setdefault(id, number)
+        known = self._by_title.setdefault(title_key(record.paper.title), [])
+        if number not in known:
+            known.append(number)
+        return number
+
+    def get(self, id: str) -> PaperRecord | None:
+        """Return the record that is known by an id."""
+        number = self._by_id.get(id)
+        return None if number is None else self.records[number]
+
+    def _find(self, record: PaperRecord) -> int | None:
+        for id in record.ids:
+            number = self._by_id.get(id)
+            if number is not None and have_like_titles(self.records[number].paper, record.paper):
+                return number
+        key = title_key(record.paper.title)
+        if len(key.split()) < _LEAST_WORDS:
+            return None
+        for number in self._by_title.get(key, ()):
+            if may_be_same(self.records[number].paper, record.paper):
+                return number
+        return None
+
+
+def _fill(first: PaperRecord, other: PaperRecord) -> PaperRecord:
+    """Return a record with what another of the same paper has more."""
+    missing: Mapping[str, Any] = {
+        one.name: getattr(other.paper, one.name)
+        for one in fields(Paper)
+        if getattr(first.paper, one.name) in ("", (), None)
+    }
+    return PaperRecord(
+        paper=replace(first.paper, **missing),
+        references=tuple(dict.fromkeys((*first.references, *other.references))),
+        aliases=tuple(dict.fromkeys((*first.aliases, *other.ids))),
+    )
+
+
+def _cut(hit: Hit, record: PaperRecord, max_words: int | None) -> Iterator[Document]:
+    paper = hit.paper
+    known: dict[str, Any] = {
+        "title": paper.title,
+        "authors": list(paper.authors),
+        "year": paper.year,
+        "venue": paper.venue,
+        "doi": paper.doi or next((id for id in record.ids if id.startswith("10.")), ""),
+        "pmid": next((id[len(_PMID) :] for id in record.ids if id.startswith(_PMID)), ""),
+        "arxiv": paper.arxiv,
+        "url": paper.url,
+    }
+    metadata = {name: value for name, value in known.items() if value not in ("", [], None)}
+    metadata |= {
+        "sources": [*hit.by],
+        "retrieval_rank": hit.rank,
+        "retrieval_score": hit.score,
+        "retrieval_by": dict(hit.by),
+    }
+    parts = cut_text(paper.abstract, max_words=max_words)
+    for number, part in enumerate(parts, start=1):
+        place = {"part": number} if len(parts) > 1 else {}
+        id = f"{paper.id}#{number}" if place else paper.id
+        yield Document(id=id, page_content=part, metadata={**metadata, **place})

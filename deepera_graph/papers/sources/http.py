@@ -1,0 +1,313 @@
+"""One way to ask a service over HTTP: in time, politely, from the cache if it was asked before.
+
+The clients of these services (pyalex, arxiv, semanticscholar, Biopython's Entrez) sleep and ask
+again by themselves, for as long as a service says, block the loop, and drop the headers that say
+why; none takes a time limit in total. So requests are httpx's here, and only these are retried.
+"""
+
+import asyncio
+import json
+import ssl
+import time
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from functools import cache
+from hashlib import sha256
+from typing import Any, TypeVar
+from urllib.parse import urlencode, urlsplit
+from xml.etree import ElementTree
+
+import httpx
+
+from deepera_graph.cache.store import JudgementCache
+from deepera_graph.chat.errors import read_retry_after
+from deepera_graph.papers.sources.base import SourceStatus, describe_wait
+from deepera_graph.papers.sources.politeness import (
+    Host,
+    find_host,
+    hide,
+    hide_keys_in_logs,
+    is_local,
+    user_agent,
+)
+
+T = TypeVar("T")
+TTL = 7 * 24 * 3600  # seconds for which an answer is kept
+_ATTEMPTS = 3
+_PAUSE = 1.0  # seconds before a second attempt, where a service names none; twice that before a 3rd
+_MOST_BYTES = 32_000_000
+_SHOWN = 120  # characters of what a service said
+_OK, _REFUSED, _TOO_MANY, _REDIRECTS = 200, (401, 403), 429, range(300, 400)
+_AGAIN = (500, 502, 503, 504)
+UNREADABLE = (AttributeError, IndexError, KeyError, TypeError, ValueError)  # of another form
+
+
+class ServiceError(Exception):
+    """A service gave no answer that can be used."""
+
+    def __init__(
+        self, reason: str, status: SourceStatus = "failed", retry_after: float | None = None
+    ) -> None:
+        super().__init__(reason)
+        self.reason, self.status, self.retry_after = reason, status, retry_after
+
+
+class Web:
+    """The requests of one search, up to its deadline.
+
+    Args:
+        name: Of the source.
+        deadline: On the clock of `time.monotonic`.
+        interval: Seconds between two requests to a host; none to this machine.
+        contact: Address of mail, or empty.
+        secrets: What no text may show.
+        headers: Sent along, a key among them.
+        kept: Where answers are kept.
+
+    Attributes:
+        asked: The first address, without what is secret.
+        n_fetched: Requests that were answered by the service, not by the cache.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        deadline: float,
+        interval: float,
+        contact: str,
+        secrets: Collection[str],
+        headers: Mapping[str, str],
+        kept: JudgementCache | None,
+    ) -> None:
+        hide_keys_in_logs()
+        self._name, self._deadline, self._interval = name, deadline, interval
+        self._secrets, self._kept = secrets, kept
+        self._client = httpx.AsyncClient(
+            headers={"User-Agent": user_agent(contact), **headers}, verify=_certificates()
+        )
+        self.asked, self.n_fetched, self.n_kept = "", 0, 0
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    async def get(
+        self,
+        address: str,
+        parameters: Mapping[str, Any],
+        read: Callable[[str], T],
+        *,
+        apart: Mapping[str, str] | None = None,
+    ) -> T:
+        """Ask for an address, and return what is *read* in the answer.
+
+        Args:
+            address: Without parameters.
+            parameters: Those that say what is asked.
+            read: Of the body, all that is wanted of it, as a body that can be read is kept; raises
+                `ServiceError`, or one of `UNREADABLE`, if it cannot be used.
+            apart: Parameters that say who asks, keys among them: in no cache and in no record.
+
+        Raises:
+            ServiceError: There is no usable answer in time.
+        """
+        url = f"{address}?{urlencode(parameters)}" if parameters else address
+        self.asked = self.asked or url
+        key = sha256(f"{self._name} {url}".encode()).hexdigest()
+        if (known := self._look_up(key)) is not None:
+            with suppress(ServiceError, *UNREADABLE):
+                found = read(known)
+                self.n_kept += 1
+                return found
+        who = urlencode(apart or {})
+        text = await self._fetch(f"{url}{'&' if parameters else '?'}{who}" if who else url)
+        found = read(text)
+        self._keep(key, text)
+        return found
+
+    async def _fetch(self, url: str) -> str:
+        parts = urlsplit(url)
+        host = find_host(f"{self._name} {parts.netloc}")
+        here = is_local(parts.hostname or "")
+        for attempt in range(1, _ATTEMPTS + 1):
+            if host.closed_for > self._left():
+                raise ServiceError(
+                    "it asked to wait, and is not asked before", "rate_limited", host.closed_for
+                )
+            wait = host.reserve(0.0 if here else self._interval, self._deadline)
+            if wait is None:
+                raise ServiceError("others are waiting for their turn, too", "rate_limited")
+            await asyncio.sleep(max(wait, host.closed_for))
+            try:
+                return await self._send(url, host)
+            except _AgainError as error:
+                pause = _PAUSE * 2 ** (attempt - 1) * (not here)
+                if error.retry_after is not None:
+                    pause = error.retry_after
+                    host.close(pause)
+                if attempt == _ATTEMPTS or pause >= self._left():
+                    raise error.final from None
+            await asyncio.sleep(pause)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _send(self, url: str, host: Host) -> str:
+        try:
+            async with self._client.stream("GET", url, timeout=max(self._left(), 0.01)) as response:
+                body = await self._read_body(response)
+        except httpx.TimeoutException:
+            raise ServiceError("it did not answer in time") from None
+        except (httpx.TransportError, httpx.DecodingError, httpx.InvalidURL) as error:
+            said = hide(f"{error}", self._secrets)[:_SHOWN] or type(error).__name__
+            why = ServiceError(f"it cannot be reached: {said}")
+            raise _AgainError(why) if _may_recover(error) else why from None
+        self.n_fetched += 1
+        text = body.decode("utf-8", "replace")
+        self._check(response, text, host)
+        return text
+
+    async def _read_body(self, response: httpx.Response) -> bytes:
+        body = bytearray()
+        async for block in response.aiter_bytes():
+            body += block
+            if len(body) > _MOST_BYTES:
+                raise ServiceError(f"its answer is longer than {_MOST_BYTES // 10**6} MB")
+        return bytes(body)
+
+    def _check(self, response: httpx.Response, text: str, host: Host) -> None:
+        """Raise an error unless the body can be an answer; heed what the headers say."""
+        code, said = response.status_code, hide(_message_of(text), self._secrets)
+        is_limit = code == _TOO_MANY or (code != _OK and "rate limit" in said.lower())
+        wait = None if code == _OK else read_retry_after(response.headers)
+        spent = _is_spent(response.headers)
+        if wait is None and (spent or (is_limit and spent is None)):
+            wait = _read_reset(response.headers)
+        if code == _OK:
+            if wait is not None:
+                host.close(wait)
+            return
+        reason = f"HTTP {code}{f': {said}' if said else ''}"
+        if is_limit:
+            raise _AgainError(ServiceError(reason, "rate_limited", wait), wait)
+        if code in _AGAIN:
+            raise _AgainError(
+                ServiceError(reason, "failed" if wait is None else "rate_limited", wait), wait
+            )
+        if code in _REDIRECTS:
+            reason += ", a redirection, which is not followed as a key might go along"
+        is_key = code in _REFUSED and any(self._secrets)
+        raise ServiceError(reason + "; is the key right?" * is_key)
+
+    def _left(self) -> float:
+        return self._deadline - time.monotonic()
+
+    def _look_up(self, key: str) -> str | None:
+        known = None if self._kept is None else self._kept.get(key)
+        if known is None:
+            return None
+        return known["text"] if time.time() - known["fetched"] < TTL else None
+
+    def _keep(self, key: str, text: str) -> None:
+        if self._kept is not None:
+            self._kept.forget(key)
+            kept = {"fetched": int(time.time()), "text": hide(text, self._secrets)}
+            self._kept.put(key, f"source {self._name}", kept)
+
+
+class _AgainError(Exception):
+    """A request that may succeed another time; *final* is what is said if it does not."""
+
+    def __init__(self, final: ServiceError, retry_after: float | None = None) -> None:
+        super().__init__(final.reason)
+        self.final, self.retry_after = final, retry_after
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    return httpx.create_ssl_context()
+
+
+def _may_recover(error: Exception) -> bool:
+    """Tell a connection that broke from one that there is none of: offline, wrong address."""
+    return isinstance(error, httpx.RemoteProtocolError | httpx.ReadError)
+
+
+def _is_spent(headers: Mapping[str, str]) -> bool | None:
+    """Tell whether the credits of the day are spent; None if nothing is said of them.
+
+    A limit while there are some left is on requests a second, and lifted soon.
+    """
+    for name in ("x-ratelimit-remaining-usd", "x-ratelimit-remaining"):
+        with suppress(KeyError, ValueError):
+            needed = float(headers.get("x-ratelimit-cost-required-usd") or 0)
+            left = float(headers[name])
+            return left <= 0 or (name.endswith("usd") and left < needed)
+    return None
+
+
+def _read_reset(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds until a limit is lifted, of ``X-RateLimit-Reset``: seconds, or a time."""
+    try:
+        reset = float(headers["x-ratelimit-reset"])
+    except (KeyError, ValueError):
+        return None
+    return max(0.0, reset - time.time() if reset > 10**9 else reset)
+
+
+def _message_of(text: str) -> str:
+    """Return what a service says is wrong, in a line."""
+    if is_html(text):
+        return "an HTML page"
+    with suppress(ValueError):
+        plain = json.loads(text)
+        if isinstance(plain, dict):
+            said = (plain.get(name) for name in ("message", "error", "errMsg", "detail"))
+            text = next((one for one in said if isinstance(one, str)), "")
+    return " ".join(text.split())[:_SHOWN]
+
+
+def is_html(text: str) -> bool:
+    """Tell a page for people from an answer."""
+    return text[:200].lstrip("\ufeff \t\r\n").lower().startswith(("<!doctype html", "<html"))
+
+
+def read_json(text: str) -> dict[str, Any]:
+    """Return the object of a body.
+
+    Raises:
+        ServiceError: It is empty, an HTML page, cut off or no object; or says what is wrong.
+    """
+    _check_body(text)
+    try:
+        plain = json.loads(text, strict=False)  # NCBI leaves tabs in texts
+    except ValueError as error:
+        raise ServiceError(f"its JSON is broken: {error}") from None
+    if not isinstance(plain, dict):
+        raise ServiceError(f"its JSON is no object: {text[:40]!r}")
+    if said := next((plain[one] for one in ("error", "errMsg", "ERROR") if plain.get(one)), None):
+        status: SourceStatus = "rate_limited" if "rate limit" in str(said).lower() else "failed"
+        raise ServiceError(str(said)[:_SHOWN], status)
+    return plain
+
+
+def read_xml(text: str) -> ElementTree.Element:
+    """Return the root of a body.
+
+    Raises:
+        ServiceError: It is empty, an HTML page, or ill-formed.
+    """
+    _check_body(text)
+    try:
+        return ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        raise ServiceError(f"its XML is broken: {error}") from None
+
+
+def _check_body(text: str) -> None:
+    if not text.strip():
+        raise ServiceError("it answered nothing, an empty body")
+    if is_html(text):
+        raise ServiceError("it answered an HTML page instead of data")
+
+
+__all__ = ["ServiceError", "Web", "describe_wait", "read_json", "read_xml"]

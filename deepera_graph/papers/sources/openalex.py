@@ -1,0 +1,122 @@
+"""OpenAlex: works of all fields, with what cites them.
+
+A search costs credits of the day: without a key there are few, and 429 means that they are spent
+until midnight, which `X-RateLimit-Reset` and `Retry-After` say.
+
+Source:
+    https://developers.openalex.org/api-reference/works and .../authentication
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from deepera_graph.chat import io_loop
+from deepera_graph.papers.importing.openalex import to_record
+from deepera_graph.papers.importing.reading import Problem
+from deepera_graph.papers.paper import PaperRecord, normalize_id
+from deepera_graph.papers.scope import Scope
+from deepera_graph.papers.sources.base import K, SourceAnswer
+from deepera_graph.papers.sources.http import ServiceError, Web, read_json
+from deepera_graph.papers.sources.query import SourceQuery
+from deepera_graph.papers.sources.service import Pages, Service, span_of, with_ids
+
+_FIELDS = (
+    "id", "doi", "ids", "display_name", "publication_year", "publication_date", "authorships",
+    "primary_location", "locations", "topics", "abstract_inverted_index",
+)  # fmt: skip
+_OWN = re.compile(r"[Ww]\d+")
+
+
+class OpenAlex(Service):
+    """OpenAlex; see `Service`. The key is in ``OPENALEX_API_KEY``."""
+
+    name = "openalex"
+    address = "https://api.openalex.org"
+    key_variable = "OPENALEX_API_KEY"
+    interval: ClassVar[float] = 0.1
+    page_size = 100
+    has_markup = True
+
+    def references(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
+        """Return at most *k* papers that a paper cites; it is named by DOI, arXiv id or own id."""
+        return io_loop.run(self._follow(id, "cited_by", k, scope))
+
+    def citations(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
+        """Return at most *k* papers that cite a paper, newest first."""
+        return io_loop.run(self._follow(id, "cites", k, scope))
+
+    async def areferences(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
+        """Return what `references` returns, in the running loop."""
+        return await io_loop.arun(self._follow(id, "cited_by", k, scope))
+
+    async def acitations(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
+        """Return what `citations` returns, in the running loop."""
+        return await io_loop.arun(self._follow(id, "cites", k, scope))
+
+    async def _pages(self, web: Web, query: SourceQuery, k: int, scope: Scope) -> Pages:
+        async for page in self._list(web, {"search": query.join()}, k, scope):
+            yield page
+
+    async def _follow(self, id: str, way: str, k: int, scope: Scope | None) -> SourceAnswer:
+        limits = scope or Scope()
+
+        async def open_pages(web: Web) -> Pages:
+            own = await self._find(web, normalize_id(id))
+            how = {"sort": "publication_date:desc"} if way == "cites" else {}
+            async for page in self._list(web, how, k, limits, f"{way}:{own}"):
+                yield page
+
+        return await self._collect(open_pages, k, limits)
+
+    async def _list(
+        self, web: Web, how: Mapping[str, str], k: int, scope: Scope, *filters: str
+    ) -> Pages:
+        limits = list(filters)
+        if (span := span_of(scope)) is not None:
+            limits += [f"from_publication_date:{span[0]}", f"to_publication_date:{span[1]}"]
+        asked: dict[str, Any] = {**how, **({"filter": ",".join(limits)} if limits else {})}
+        size = min(k, self.page_size)
+        for number in range(1, -(-k // size) + 1):
+            more = {"per_page": size, "page": number, "select": ",".join(_FIELDS)}
+            found = await web.get(
+                f"{self.base_url}/works", {**asked, **more}, _read_page, apart=self._who()
+            )
+            yield found
+            if len(found) < size:
+                return
+
+    async def _find(self, web: Web, id: str) -> str:
+        """Return OpenAlex's own id of a paper; it is looked up by another one at no cost."""
+        if _OWN.fullmatch(id):
+            return id.upper()
+        if id.startswith("10."):
+            named = f"doi:{id}"
+        elif id.startswith("PMID:"):
+            named = f"pmid:{id.removeprefix('PMID:')}"
+        elif re.match(r"[a-z-]+/\d{7}|\d{4}\.\d{4,5}", id):
+            named = f"doi:10.48550/arxiv.{id}"
+        else:
+            raise ServiceError(f"it knows no paper by an id such as {id!r:.40}")
+        asked = {"select": "id"}
+        address = f"{self.base_url}/works/{named}"
+        return await web.get(address, asked, _read_own, apart=self._who())
+
+    def _who(self) -> dict[str, str]:
+        return {"api_key": self._key} if self._key else {}
+
+
+def _read_own(text: str) -> str:
+    return normalize_id(str(read_json(text)["id"]))
+
+
+def _read_page(text: str) -> list[PaperRecord | Problem]:
+    found = enumerate(read_json(text)["results"], start=1)
+    return [_to_record(place, one) for place, one in found]
+
+
+def _to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | Problem:
+    ids = fields.get("ids") or {}
+    pmid = str(ids.get("pmid") or "").rstrip("/").rpartition("/")[2]
+    pmc = str(ids.get("pmcid") or "").rstrip("/").rpartition("/")[2].removeprefix("PMC")
+    return with_ids(to_record(place, fields), PMID=pmid, PMC=pmc)

@@ -1,0 +1,127 @@
+"""Semantic Scholar's Academic Graph: papers of all fields, with citations both ways.
+
+Without a key all users of the world share one limit, so that 429 is common; with one it is a
+request a second. A search by relevance ends at 1 000 papers.
+
+Source:
+    https://api.semanticscholar.org/api-docs/graph
+"""
+
+import re
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+from deepera_graph.chat import io_loop
+from deepera_graph.papers.importing.reading import Problem
+from deepera_graph.papers.importing.semantic_scholar import to_record
+from deepera_graph.papers.paper import PaperRecord, normalize_id
+from deepera_graph.papers.scope import Scope
+from deepera_graph.papers.sources.base import K, SourceAnswer
+from deepera_graph.papers.sources.http import ServiceError, Web, read_json
+from deepera_graph.papers.sources.query import SourceQuery
+from deepera_graph.papers.sources.service import (
+    FIRST_DAY,
+    LAST_DAY,
+    Pages,
+    Service,
+    span_of,
+    with_ids,
+)
+
+_FIELDS = (
+    "title", "abstract", "year", "publicationDate", "venue", "authors", "externalIds", "url",
+    "fieldsOfStudy",
+)  # fmt: skip
+_MOST = 1000  # offset and limit together
+_ID_FORMS = (
+    (re.compile(r"10\..*"), "DOI:"),
+    (re.compile(r"[a-z-]+/\d{7}|\d{4}\.\d{4,5}"), "ARXIV:"),
+    (re.compile(r"[0-9a-f]{40}|(?:PMID|PMC|CorpusId|ACL|MAG):.*"), ""),
+)
+
+
+class SemanticScholar(Service):
+    """Semantic Scholar; see `Service`. The key is in ``S2_API_KEY``."""
+
+    name = "semantic_scholar"
+    address = "https://api.semanticscholar.org/graph/v1"
+    key_variable = "S2_API_KEY"
+    interval: ClassVar[float] = 1.0
+    page_size = 100
+    has_markup = True
+
+    def references(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
+        """Return at most *k* papers that a paper cites; it is named by DOI, arXiv id or own id."""
+        return io_loop.run(self._follow(id, "references", k, scope))
+
+    def citations(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
+        """Return at most *k* papers that cite a paper."""
+        return io_loop.run(self._follow(id, "citations", k, scope))
+
+    async def areferences(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
+        """Return what `references` returns, in the running loop."""
+        return await io_loop.arun(self._follow(id, "references", k, scope))
+
+    async def acitations(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
+        """Return what `citations` returns, in the running loop."""
+        return await io_loop.arun(self._follow(id, "citations", k, scope))
+
+    def _headers(self) -> Mapping[str, str]:
+        return {"x-api-key": self._key} if self._key else {}
+
+    async def _pages(self, web: Web, query: SourceQuery, k: int, scope: Scope) -> Pages:
+        asked = {"query": " ".join(query.words)}
+        if (span := span_of(scope)) is not None:
+            first, last = span[0] * (span[0] != FIRST_DAY), span[1] * (span[1] != LAST_DAY)
+            asked["publicationDateOrYear"] = f"{first}:{last}"
+        async for page in self._list(web, "paper/search", asked, min(k, _MOST)):
+            yield page
+
+    async def _follow(self, id: str, way: str, k: int, scope: Scope | None) -> SourceAnswer:
+        limits, inner = scope or Scope(), {"references": "citedPaper", "citations": "citingPaper"}
+
+        async def open_pages(web: Web) -> Pages:
+            path = f"paper/{quote(_name(normalize_id(id)), safe=':')}/{way}"
+            async for page in self._list(web, path, {}, k, inner[way]):
+                yield page
+
+        return await self._collect(open_pages, k, limits)
+
+    async def _list(
+        self, web: Web, path: str, asked: Mapping[str, str], k: int, inner: str = ""
+    ) -> Pages:
+        start, fields = 0, ",".join(_FIELDS)
+        while start < k:
+            size = min(k - start, self.page_size)
+            more = {"offset": start, "limit": size, "fields": fields}
+            found, following = await web.get(
+                f"{self.base_url}/{path}", {**asked, **more}, partial(_read_page, inner=inner)
+            )
+            yield found
+            if not found or following <= start:
+                return
+            start = following
+
+
+def _read_page(text: str, inner: str) -> tuple[list[PaperRecord | Problem], int]:
+    """Return the records of a page, each in a field of its own, and where the next begins."""
+    page = read_json(text)
+    found = [one[inner] if inner else one for one in page.get("data") or ()]
+    records = [_to_record(place, one or {}) for place, one in enumerate(found, start=1)]
+    return records, int(page.get("next") or 0)
+
+
+def _name(id: str) -> str:
+    """Return an id as this service takes it."""
+    for form, prefix in _ID_FORMS:
+        if form.fullmatch(id):
+            return f"{prefix}{id}"
+    raise ServiceError(f"it knows no paper by an id such as {id!r:.40}")
+
+
+def _to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | Problem:
+    ids = fields.get("externalIds") or {}
+    pmc = str(ids.get("PubMedCentral") or "").removeprefix("PMC")
+    return with_ids(to_record(place, fields), PMID=ids.get("PubMed"), PMC=pmc)

@@ -1,0 +1,218 @@
+"""What the five services share: pages into an answer, what a scope leaves out, and the status."""
+
+import asyncio
+import os
+import time
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
+from math import isfinite
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+from deepera_graph.cache.store import JudgementCache
+from deepera_graph.chat import io_loop
+from deepera_graph.errors import SettingsError
+from deepera_graph.papers.importing.reading import Problem
+from deepera_graph.papers.paper import PaperRecord, days_of, normalize_id
+from deepera_graph.papers.scope import Scope
+from deepera_graph.papers.sources.base import K, SourceAnswer, SourceStatus
+from deepera_graph.papers.sources.http import UNREADABLE, ServiceError, Web
+from deepera_graph.papers.sources.markup import clean_markup
+from deepera_graph.papers.sources.politeness import hide, read_contact
+from deepera_graph.papers.sources.query import SourceQuery
+from deepera_graph.settings import check_at_least
+
+SECONDS = 20.0  # for a search, all its pages and waits together
+FIRST_DAY, LAST_DAY = "1500-01-01", "2999-12-31"
+REPEATED, OUT_OF_SCOPE = "repeated", "out_of_scope"
+Page = Sequence[PaperRecord | Problem]
+Pages = AsyncIterator[Page]
+
+
+class Service(ABC):
+    """A service over HTTP as a `PaperSource`; a subclass knows its addresses and its form.
+
+    Args:
+        base_url: Another address of the service, e.g. of a mirror; else that in the variable
+            ``DEEPERA_NAME_URL``, else the service's own.
+        api_key: Else that in the variable of the service. It is in no log, cache or answer.
+        contact: Address of mail that the service may write to; else that in ``DEEPERA_CONTACT``.
+        seconds: Longest time for a search, with all its pages, waits and attempts.
+        cache: Keeps answers for a week; of `open_cache`.
+
+    Raises:
+        SettingsError: An address is none, or *seconds* is out of range.
+    """
+
+    name: ClassVar[str]
+    address: ClassVar[str]
+    key_variable: ClassVar[str] = ""
+    interval: ClassVar[float]  # seconds between two requests, as the service asks
+    page_size: ClassVar[int]
+    has_markup: ClassVar[bool] = False  # in its titles and abstracts
+
+    def __init__(
+        self,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        contact: str | None = None,
+        seconds: float = SECONDS,
+        cache: JudgementCache | None = None,
+    ) -> None:
+        variable = self.url_variable()
+        found = base_url or os.environ.get(variable, "").strip() or self.address
+        if urlsplit(found).scheme not in ("http", "https") or not urlsplit(found).hostname:
+            raise SettingsError(f"{variable} must start with http:// or https://, got {found!r}")
+        if not (isfinite(seconds) and seconds > 0):
+            raise SettingsError(f"seconds must be > 0, got {seconds!r}")
+        self.base_url, self.seconds, self.cache = found.rstrip("/"), float(seconds), cache
+        self._key = api_key or os.environ.get(self.key_variable, "").strip()
+        self._contact = read_contact(contact)
+
+    @classmethod
+    def url_variable(cls) -> str:
+        """Return the name of the variable with another address."""
+        return f"DEEPERA_{cls.name.upper()}_URL"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({hide(self.base_url, [self._key])!r})"
+
+    def describe(self) -> dict[str, Any]:
+        """Return what a manifest says of it."""
+        return {"name": self.name, "address": hide(self.base_url, [self._key])}
+
+    def search(
+        self, query: str | SourceQuery, k: int = K, scope: Scope | None = None
+    ) -> SourceAnswer:
+        """Return at most *k* papers in *scope* that fit a query, best first."""
+        return io_loop.run(self._search(query, k, scope))
+
+    async def asearch(
+        self, query: str | SourceQuery, k: int = K, scope: Scope | None = None
+    ) -> SourceAnswer:
+        """Return what `search` returns, in the running loop."""
+        return await io_loop.arun(self._search(query, k, scope))
+
+    async def _search(self, query: str | SourceQuery, k: int, scope: Scope | None) -> SourceAnswer:
+        wanted, limits = SourceQuery.of(query), scope or Scope()
+        if why := self._refuse(limits):
+            return SourceAnswer(source=self.name, status="not_asked", reason=why)
+        n = k + len(limits.hide)  # what is hidden comes, too, and is left out
+        return await self._collect(lambda web: self._pages(web, wanted, n, limits), k, limits)
+
+    def _refuse(self, scope: Scope) -> str:
+        """Return why there is no use in asking; empty if there is."""
+        return ""
+
+    @abstractmethod
+    def _pages(self, web: Web, query: SourceQuery, k: int, scope: Scope) -> Pages:
+        """Yield pages of records until *k* were yielded or there are no more."""
+
+    def _headers(self) -> Mapping[str, str]:
+        return {}
+
+    async def _collect(
+        self, open_pages: Callable[[Web], Pages], k: int, scope: Scope
+    ) -> SourceAnswer:
+        """Read pages in time, and say how it went."""
+        check_at_least("k", k, least=1)
+        begun = time.monotonic()
+        web = Web(
+            self.name,
+            deadline=begun + self.seconds,
+            interval=self.interval,
+            contact=self._contact,
+            secrets=[self._key],
+            headers=self._headers(),
+            kept=self.cache,
+        )
+        found, status, reason, wait = _Found(k, scope, clean=self.has_markup), "", "", None
+        try:
+            async with asyncio.timeout(self.seconds):
+                async for page in open_pages(web):
+                    if found.is_full or not found.take(page):
+                        break
+        except TimeoutError:
+            status, reason = "failed", f"it did not answer within {self.seconds:g} s"
+        except ServiceError as error:
+            status, reason, wait = error.status, hide(error.reason, [self._key]), error.retry_after
+        except UNREADABLE as error:
+            status = "failed"
+            reason = f"its answer is not in the form it documents ({type(error).__name__})"
+        finally:
+            await web.close()
+        told: SourceStatus = status or ("ok" if found.records else "empty")  # type: ignore[assignment]  # of `ServiceError`
+        return SourceAnswer(
+            source=self.name,
+            status=told,
+            records=tuple(found.records),
+            reason=reason,
+            retry_after=wait,
+            left_out=dict(found.left_out),
+            asked=hide(web.asked, [self._key]),
+            cached=bool(web.n_kept and not web.n_fetched),
+            seconds=time.monotonic() - begun,
+        )
+
+
+class _Found:
+    """The records of all pages, each paper once."""
+
+    def __init__(self, k: int, scope: Scope, *, clean: bool) -> None:
+        self._k, self._scope, self._clean = k, scope, clean
+        self._seen: set[str] = set()
+        self.records: list[PaperRecord] = []
+        self.left_out: Counter[str] = Counter()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are enough."""
+        return len(self.records) >= self._k
+
+    def take(self, page: Page) -> bool:
+        """Take what is new on a page; False if nothing is, as on a page that is repeated."""
+        n_new = 0
+        for one in page:
+            if isinstance(one, Problem):
+                self.left_out[one.kind] += 1
+                n_new += 1
+            elif one.paper.id in self._seen:
+                self.left_out[REPEATED] += 1
+            else:
+                self._seen.add(one.paper.id)
+                n_new += 1
+                self._add(one)
+        return n_new > 0
+
+    def _add(self, record: PaperRecord) -> None:
+        if not self._scope.allows(record.paper, ids=record.ids):
+            self.left_out[OUT_OF_SCOPE] += 1
+        elif not self.is_full:
+            self.records.append(_without_markup(record) if self._clean else record)
+
+
+def _without_markup(record: PaperRecord) -> PaperRecord:
+    paper = record.paper
+    title = clean_markup(paper.title) or paper.title
+    return replace(record, paper=replace(paper, title=title, abstract=clean_markup(paper.abstract)))
+
+
+def with_ids(record: PaperRecord | Problem, **more: object) -> PaperRecord | Problem:
+    """Return a record that is known by further ids: ``with_ids(record, PMID="123")``."""
+    if isinstance(record, Problem):
+        return record
+    ids = [normalize_id(f"{name}:{value}") for name, value in more.items() if value]
+    return replace(record, aliases=tuple(dict.fromkeys((*record.aliases, *ids))))
+
+
+def span_of(scope: Scope) -> tuple[str, str] | None:
+    """Return the first and the last day of a scope, ``2015-01-01``; None if it has no limit."""
+    first = f"{scope.year_from}-01-01" if scope.year_from else FIRST_DAY
+    last = f"{scope.year_to}-12-31" if scope.year_to else LAST_DAY
+    if scope.as_of:
+        day = str(days_of(scope.as_of)[1])
+        last = min(last, f"{day[:4]}-{day[4:6]}-{day[6:]}")
+    return None if (first, last) == (FIRST_DAY, LAST_DAY) else (first, last)

@@ -1,0 +1,213 @@
+"""What every document is read into: a text in sections, and what the file says of itself."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import Any, BinaryIO, NamedTuple
+
+from deepera_graph.errors import InputError
+
+MOST_BYTES = 512 << 20  # of a document, decompressed
+CELLS = " | "  # between the cells of a row
+BETWEEN_BLOCKS = "\n\n"  # an empty line ends a sentence, see `split_sentences`
+_HEADINGS = """
+    abstract|summary|introduction|background|methods?|methodology|(?:materials?|patients?|subjects?)
+    and methods?|methods? and materials?|experimental|experimental section|results|findings
+    |results and discussion|discussion|conclusions?|discussion and conclusions?|limitations
+    |acknowledge?ments?|funding|(?:conflicts?|competing)(?: of)? interests?
+    """
+_NUMBER = r"(?:\d+(?:\.\d+)*\.?|[IVX]+\.)"
+_USUAL = re.compile(
+    rf"(?:{_NUMBER} )?({' '.join(_HEADINGS.split()).replace(' |', '|')})[ :.]*",
+    re.IGNORECASE,
+)
+_LISTS = (
+    r"r ?eferences|bibliography|literature cited|works cited|r ?eferences and notes"
+    r"|cited literature"
+)
+REFERENCES = rf"(?:{_NUMBER} +)?(?:{_LISTS})[ :.]*"
+_REFERENCES = re.compile(REFERENCES, re.IGNORECASE)
+_NUMBERED = re.compile(r"\A(?:\d+(?:\.\d+)*\.|\d+(?:\.\d+)+|\d+(?= [A-Z]))\s+")
+# How small capitals come out of many a PDF: "R EFERENCES".
+_SMALL_CAPITALS = re.compile(r"\b([A-Z]) ([A-Z]{2,})")
+
+
+class Section(NamedTuple):
+    """What stands under one heading, and where.
+
+    Attributes:
+        name: The heading, such as ``Results``; empty if there is none.
+        text: Not blank; of a form with pages one page after the other, separated by single spaces.
+        starts: Where in it each page begins; empty for a form without pages.
+        pages: The numbers of these pages, counted from 1.
+    """
+
+    name: str
+    text: str
+    starts: tuple[int, ...] = ()
+    pages: tuple[int, ...] = ()
+
+    def find_place(self, start: int, end: int) -> dict[str, Any]:
+        """Return where a part of the text stands, as far as the file says.
+
+        That is `section` and `page`; if it ends on another page also `last_page` and
+        `page_starts`, shape (n_pages, 2): each page, and where in the part it begins.
+        """
+        place: dict[str, Any] = {"section": self.name} if self.name else {}
+        if not self.pages:
+            return place
+        first, last = (bisect_right(self.starts, offset) - 1 for offset in (start, end - 1))
+        place["page"] = self.pages[first]
+        if self.pages[first] != self.pages[last]:
+            places = range(last, first - 1, -1)  # the first place of a page is the last that counts
+            starts = {self.pages[at]: max(self.starts[at] - start, 0) for at in places}
+            place["last_page"] = self.pages[last]
+            place["page_starts"] = [[page, begin] for page, begin in sorted(starts.items())]
+        return place
+
+
+class Article(NamedTuple):
+    """What was read of a document.
+
+    Attributes:
+        sections: Not empty.
+        title: What the file says of itself, or nothing.
+        metadata: `authors`, `year`, `journal`, `doi`, ..., as far as the file tells them.
+        unread: What is wrong with parts that could not be read, or nothing.
+    """
+
+    sections: tuple[Section, ...]
+    title: str
+    metadata: dict[str, Any]
+    unread: str = ""
+
+    @property
+    def whole(self) -> Section:
+        """All of the text, without the headings that name sections."""
+        if not any(section.pages for section in self.sections):
+            return Section("", BETWEEN_BLOCKS.join(one.text for one in self.sections))
+        parts = [
+            (page, section.text[start:end].strip())
+            for section in self.sections
+            for page, (start, end) in zip(
+                section.pages, pairwise((*section.starts, len(section.text))), strict=True
+            )
+        ]
+        return join_pages("", parts)
+
+
+class Block(NamedTuple):
+    """A paragraph, a row of a table or a heading, in the order of reading."""
+
+    text: str
+    level: int = 0  # of a heading, >= 1, the highest first; 0 for what is none
+
+
+def join_pages(name: str, parts: Sequence[tuple[int, str]]) -> Section:
+    """Return a section of the texts of pages, shape (n_pages, 2); neither is empty."""
+    lengths = [len(text) + 1 for _, text in parts]
+    return Section(
+        name=name,
+        text=" ".join(text for _, text in parts),
+        starts=tuple(accumulate(lengths[:-1], initial=0)),
+        pages=tuple(number for number, _ in parts),
+    )
+
+
+def build_article(
+    blocks: Iterable[Block], title: str, metadata: dict[str, Any], unread: str = ""
+) -> Article | None:
+    """Return the article that blocks make up; None if they have no text.
+
+    The highest headings begin sections, and deeper ones are paragraphs. What stands under a heading
+    such as "References" is left out, up to the next heading that is no deeper.
+    """
+    known = [Block(block.text.strip(), block.level) for block in blocks]
+    kept = _drop_references(block for block in known if block.text)
+    sections = tuple(_split_sections(kept))
+    return Article(sections, title, metadata, unread) if sections else None
+
+
+def take_title(blocks: Sequence[Block], title: str = "") -> tuple[list[Block], str]:
+    """Return the blocks without the heading that is the title of all, and the title.
+
+    That is a heading that says the same as *title*, or the first one if it is above all others;
+    else the first heading is only told as the title, and begins a section, too.
+    """
+    heads = [block for block in blocks if block.level]
+    if not heads:
+        return list(blocks), title
+    named = [block for block in heads if title and join_words(block.text) == title]
+    above = heads[:1] if _is_above(heads) else []
+    for head in (named or above)[:1]:
+        return [block for block in blocks if block is not head], title or join_words(head.text)
+    first = "" if find_usual(heads[0].text) else join_words(heads[0].text)
+    return list(blocks), title or first
+
+
+def _is_above(heads: Sequence[Block]) -> bool:
+    """Tell whether the first heading is higher than all others, and no usual one."""
+    first = heads[0]
+    return find_usual(first.text) == "" and all(one.level > first.level for one in heads[1:])
+
+
+def _drop_references(blocks: Iterable[Block]) -> list[Block]:
+    kept, left_out = list[Block](), 0
+    for block in blocks:
+        if block.level and (not left_out or block.level <= left_out):
+            left_out = block.level if is_references(block.text) else 0
+        if not left_out:
+            kept.append(block)
+    return kept
+
+
+def _split_sections(blocks: Sequence[Block]) -> Iterator[Section]:
+    level = min((block.level for block in blocks if block.level), default=0)
+    name, texts = "", list[str]()
+    for block in blocks:
+        if level and block.level == level:
+            yield from _to_section(name, texts)
+            name, texts = _name_section(block.text), []
+        else:
+            texts.append(block.text)
+    yield from _to_section(name, texts)
+
+
+def _to_section(name: str, texts: Sequence[str]) -> Iterator[Section]:
+    if texts:
+        yield Section(name, BETWEEN_BLOCKS.join(texts))
+
+
+def _name_section(heading: str) -> str:
+    return find_usual(heading) or _NUMBERED.sub("", " ".join(heading.split()), count=1)
+
+
+def find_usual(line: str) -> str:
+    """Return the name of a usual heading, such as ``Results`` of "3. RESULTS:"; else nothing."""
+    found = _USUAL.fullmatch(_SMALL_CAPITALS.sub(r"\1\2", line.strip()))
+    return found[1].capitalize() if found else ""
+
+
+def is_references(line: str) -> bool:
+    """Tell whether a heading begins a list of references."""
+    return _REFERENCES.fullmatch(line.strip()) is not None
+
+
+def join_words(text: str) -> str:
+    """Return a text in one line."""
+    return " ".join(text.split())
+
+
+def read_whole(source: BinaryIO, name: object) -> bytes:
+    """Read a file that is needed as a whole.
+
+    Raises:
+        InputError: It is empty, or larger than 512 MB when decompressed.
+    """
+    raw = source.read(MOST_BYTES + 1)
+    if not raw.strip():
+        raise InputError(f"{name}: the file is empty")
+    if len(raw) > MOST_BYTES:
+        raise InputError(f"{name}: larger than {MOST_BYTES >> 20} MB")
+    return raw

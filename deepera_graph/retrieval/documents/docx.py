@@ -1,0 +1,202 @@
+"""DOCX, the form of Word: paragraphs, headings and tables, as they stand after all changes.
+
+Read from its XML: `python-docx` passes over words inserted in a tracked change and over content
+controls, in which citation managers write.
+
+Source:
+    ECMA-376, Office Open XML, part 1, 17 (WordprocessingML)
+"""
+
+import io
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO, NamedTuple
+from xml.etree.ElementTree import Element
+from zipfile import ZipFile
+
+from deepera_graph.errors import InputError
+from deepera_graph.packages import call_foreign
+from deepera_graph.retrieval.documents.article import (
+    CELLS,
+    MOST_BYTES,
+    Article,
+    Block,
+    build_article,
+    find_usual,
+    is_references,
+    join_words,
+    read_whole,
+)
+from deepera_graph.retrieval.documents.safe_xml import parse_xml
+
+OLD_WORD = b"\xd0\xcf\x11\xe0"  # the beginning of .doc, and of a protected .docx
+_HEADING = re.compile(r"heading (\d)", re.IGNORECASE)
+_CONTENTS = re.compile(r"(?:toc|table of figures)\b.*", re.IGNORECASE)
+_TITLE = "title"
+_LEFT_OUT = ("del", "moveFrom", "Fallback", "pPr", "rPr", "instrText", "pict")
+_SPACES = ("tab", "br", "cr", "noBreakHyphen")
+_PLAIN_TEXT = 9  # of the levels of an outline, from 0
+_NO_AUTHORS = ("python-docx", "microsoft office user")
+
+
+class _Styles(NamedTuple):
+    """What the styles of paragraphs mean."""
+
+    levels: Mapping[str, int]  # of headings, from 1
+    contents: frozenset[str]  # lines of a table of contents
+    titles: frozenset[str]
+
+
+def read_docx(name: object, source: BinaryIO) -> Article:
+    """Read a file: its headings begin sections, and the cells of a row are separated by ``|``.
+
+    Words that a tracked change deletes are left out, as are heads, feet, notes, comments, a table
+    of contents and the references. A file without headings is cut at the usual ones.
+
+    Raises:
+        InputError: It is empty, too large, broken, protected, of another kind or has no text.
+    """
+    raw = read_whole(source, name)
+    if raw.startswith(OLD_WORD):
+        raise InputError(
+            f"{name}: protected by a password, or in the old form of Word; save it anew"
+        )
+    return call_foreign(
+        f"{name}: broken, or not a DOCX file", lambda: _read(name, raw), error=InputError
+    )
+
+
+def _read(name: object, raw: bytes) -> Article:
+    with ZipFile(io.BytesIO(raw)) as archive:
+        if sum(one.file_size for one in archive.infolist()) > MOST_BYTES:
+            raise InputError(f"{name}: unpacks to more than {MOST_BYTES >> 20} MB")
+        main = _find_main(archive, name)
+        styles = _read_styles(
+            _load(archive, posixpath.join(main.rpartition("/")[0], "styles.xml"), name)
+        )
+        about = _read_about(_load(archive, "docProps/core.xml", name))
+        document = _load(archive, main, name)
+    body = None if document is None else document.find("body")
+    titles, blocks = list[str](), list[Block]()
+    for style, block in () if body is None else _read_blocks(body, styles):
+        if style in styles.titles and block.text and not blocks:
+            titles.append(block.text)
+        else:
+            blocks.append(block)
+    if not any(block.level for block in blocks):
+        blocks = [_guess_heading(block) for block in blocks]
+    title = join_words(" ".join(titles)) or about.pop(_TITLE, "")
+    about.pop(_TITLE, None)
+    article = build_article(blocks, title, about)
+    if article is None:
+        raise InputError(f"{name}: has no text")
+    return article
+
+
+def _find_main(archive: ZipFile, name: object) -> str:
+    """Return where the text is: mostly ``word/document.xml``."""
+    relations = _load(archive, "_rels/.rels", name)
+    for one in () if relations is None else relations:
+        if one.get("Type", "").endswith("/officeDocument"):
+            main = one.get("Target", "").lstrip("/")
+            if main in archive.namelist():
+                return main
+    if "word/document.xml" in archive.namelist():
+        return "word/document.xml"
+    raise InputError(f"{name}: a ZIP file without a document of Word in it")
+
+
+def _load(archive: ZipFile, part: str, name: object) -> Element | None:
+    if part not in archive.namelist():
+        return None
+    return parse_xml(archive.read(part), f"{name}: {part}")
+
+
+def _read_styles(root: Element | None) -> _Styles:
+    styles = [] if root is None else list(root.iter("style"))
+    names = {one.get("styleId", ""): _value(one.find("name")) for one in styles}
+    contents = frozenset(id for id, name in names.items() if _CONTENTS.fullmatch(name))
+    levels = {id: level for one in styles if (id := one.get("styleId", "")) not in contents
+              and (level := _read_level(one, names[id]))}  # fmt: skip
+    for one in styles:  # a style of one's own that is based on a heading
+        parent = _value(one.find("basedOn"))
+        if parent in levels and one.get("styleId", "") not in contents:
+            levels.setdefault(one.get("styleId", ""), levels[parent])
+    titles = frozenset(id for id, name in names.items() if name.lower() == _TITLE)
+    return _Styles(levels, contents, titles)
+
+
+def _read_level(style: Element, name: str) -> int:
+    """Return the level of a style of headings; 0 of another."""
+    if heading := _HEADING.fullmatch(name):
+        return int(heading[1])
+    return _read_outline(style)
+
+
+def _read_outline(element: Element) -> int:
+    """Return the level that a style or a paragraph has in the outline; 0 for plain text."""
+    outline = _value(element.find("pPr/outlineLvl"))
+    return int(outline) + 1 if outline.isdecimal() and int(outline) < _PLAIN_TEXT else 0
+
+
+def _value(element: Element | None) -> str:
+    return "" if element is None else element.get("val", "")
+
+
+def _read_blocks(parent: Element, styles: _Styles) -> Iterator[tuple[str, Block]]:
+    """Yield paragraphs and rows of tables with their styles, those in content controls, too."""
+    for child in parent:
+        if child.tag == "p":
+            style = _value(child.find("pPr/pStyle"))
+            if style not in styles.contents:
+                yield (
+                    style,
+                    Block(_text_of(child), _read_outline(child) or styles.levels.get(style, 0)),
+                )
+        elif child.tag == "tbl":
+            for row in child.iter("tr"):
+                cells = (join_words(_text_of(cell)) for cell in _cells_of(row))
+                yield "", Block(CELLS.join(filter(None, cells)))
+        elif child.tag not in _LEFT_OUT and child.tag != "sectPr":
+            yield from _read_blocks(child, styles)
+
+
+def _cells_of(row: Element) -> Iterator[Element]:
+    for child in row:
+        if child.tag == "tc":
+            yield child
+        elif child.tag in {"sdt", "sdtContent"}:
+            yield from _cells_of(child)
+
+
+def _text_of(element: Element) -> str:
+    return join_words("".join(_read_texts(element)))
+
+
+def _read_texts(element: Element) -> Iterator[str]:
+    for child in element:
+        if child.tag == "t":
+            yield child.text or ""
+        elif child.tag in _SPACES:
+            yield "-" if child.tag == "noBreakHyphen" else " "
+        elif child.tag not in _LEFT_OUT and child.tag != "tbl":
+            yield from _read_texts(child)
+            if child.tag == "p":
+                yield " "
+
+
+def _guess_heading(block: Block) -> Block:
+    is_heading = find_usual(block.text) or is_references(block.text)
+    return Block(block.text, 1) if is_heading else block
+
+
+def _read_about(root: Element | None) -> dict[str, Any]:
+    """Return title and authors, if these are full names; a name alone is that of an account."""
+    if root is None:
+        return {}
+    found = {field: join_words(root.findtext(tag) or "") for field, tag in
+             ((_TITLE, "title"), ("authors", "creator"))}  # fmt: skip
+    if " " not in found["authors"] or found["authors"].lower() in _NO_AUTHORS:
+        found["authors"] = ""
+    return {name: value for name, value in found.items() if value}

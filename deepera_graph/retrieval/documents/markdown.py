@@ -1,0 +1,115 @@
+"""Markdown: its front matter, its headings, and its text without marks."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from itertools import pairwise
+from typing import Any, BinaryIO
+
+from deepera_graph.errors import InputError
+from deepera_graph.packages import call_foreign, import_extra
+from deepera_graph.retrieval.documents.article import (
+    CELLS,
+    Article,
+    Block,
+    build_article,
+    join_words,
+    read_whole,
+    take_title,
+)
+from deepera_graph.retrieval.documents.decoding import decode
+from deepera_graph.text.references import find_year
+
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$\n?", re.DOTALL | re.MULTILINE)
+_LONGEST_FRONT_MATTER = 1 << 16
+_TAG = re.compile(r"<!--.*?-->|</?[a-zA-Z][^>]*>", re.DOTALL)
+
+
+def read_markdown(name: object, source: BinaryIO) -> Article:
+    """Read a file: its front matter is metadata, and its headings begin sections.
+
+    Links, emphasis and the like are read as their text. Code keeps its lines, and a ``#`` in it is
+    no heading.
+
+    Raises:
+        InputError: The file is empty, too large, not UTF-8, or has no text.
+    """
+    text = decode(read_whole(source, name), name).replace("\r\n", "\n")
+    front = _FRONT_MATTER.match(text)
+    if front is not None and len(front[1]) > _LONGEST_FRONT_MATTER:
+        front = None
+    about, unread = _read_front_matter(front[1]) if front is not None else ({}, "")
+    body = text[front.end() :] if front is not None else text
+    title = about.pop("title", "")
+    blocks = call_foreign(
+        f"{name}: Markdown that cannot be read", lambda: list(_read_blocks(body)), error=InputError
+    )
+    blocks, title = take_title(blocks, title if isinstance(title, str) else str(title))
+    article = build_article(blocks, title, about, unread)
+    if article is None:
+        raise InputError(f"{name}: has no text but {'a heading' if title else 'marks'}")
+    return article
+
+
+def _read_blocks(text: str) -> Iterator[Block]:
+    markdown: Any = import_extra("markdown_it")
+    tokens = markdown.MarkdownIt("commonmark").enable("table").parse(text)
+    nothing = import_extra("markdown_it.token").Token("", "", 0)
+    cells = list[str]()
+    for before, token in pairwise([nothing, *tokens]):
+        if token.type == "tr_close":
+            yield Block(CELLS.join(cells))
+            cells = []
+        elif token.type == "inline":
+            words = _read_inline(token.children)
+            if before.type in {"th_open", "td_open"}:
+                cells.append(words)
+            else:
+                yield Block(words, int(before.tag[1:]) if before.type == "heading_open" else 0)
+        elif token.type in {"fence", "code_block"}:
+            yield Block(token.content)
+        elif token.type == "html_block":
+            yield Block(join_words(_TAG.sub(" ", token.content)))
+
+
+def _read_inline(tokens: Sequence[Any]) -> str:
+    parts = []
+    for token in tokens:
+        if token.type in {"softbreak", "hardbreak"}:
+            parts.append("\n")
+        elif token.type == "html_inline":
+            parts.append(_TAG.sub("", token.content))
+        else:  # of an image the text that stands for it
+            parts.append(token.content)
+    return join_words("".join(parts))
+
+
+def _read_front_matter(text: str) -> tuple[dict[str, Any], str]:
+    """Return metadata, and what is wrong if it cannot be read."""
+    yaml: Any = import_extra("yaml")
+    try:
+        found = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        return {}, f"the front matter is no YAML: {join_words(str(error)):.160}"
+    if not isinstance(found, Mapping):
+        return {}, ""
+    plain = {str(key): _to_plain(value) for key, value in found.items()}
+    about = {key: value for key, value in plain.items() if value not in (None, "", [])}
+    if "year" not in about and (year := find_year([str(about.get("date", ""))])):
+        about["year"] = year
+    authors = about.pop("author", about.pop("authors", None))
+    if authors is not None:
+        about["authors"] = "; ".join(authors) if isinstance(authors, list) else str(authors)
+    return about, ""
+
+
+def _to_plain(value: Any) -> Any:
+    """Return a value as JSON has it; of a nested one only names, as aliases may make it endless."""
+    if isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, list):
+        items = (one.get("name") if isinstance(one, Mapping) else one for one in value)
+        return [str(one) for one in items if isinstance(one, str | int | float | date)]
+    return None

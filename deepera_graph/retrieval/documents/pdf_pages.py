@@ -1,0 +1,224 @@
+"""Who reads the pages of a PDF: pypdf, or pdfium, which is PDFium as Chromium has it."""
+
+import io
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any, Literal, NamedTuple
+
+from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.packages import call_foreign, check_extra, describe_error, import_extra
+from deepera_graph.retrieval.documents.columns import Row, Segment, order_columns
+from deepera_graph.settings import suggest_value
+
+PdfReader = Literal["pypdf", "pdfium"]
+_PACKAGES: Mapping[str, tuple[str, str]] = {  # the module, and the extra that brings it
+    "pypdf": ("pypdf", "documents"),
+    "pdfium": ("pypdfium2", "pdfium"),
+}
+IMAGE = "an image without text"
+_BROKEN = "broken, or not a PDF file"
+_LIGATURES = str.maketrans(
+    {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "\0": ""}
+)
+_LONG_LINES = 64  # letters: a page of shorter ones was read column by column
+_STEP, _MANY_STEPS = 0.3, 5  # of the width of a page, to the right; as many as so many rows take
+_WORDS = re.compile(r"\S(?:.*?\S)?(?= {3}|\s*$)")
+_SOFT_BREAK = re.compile("[\ufffe\x02]\r?\n?")  # how PDFium marks a hyphen that ends a line
+
+
+class PdfPages(NamedTuple):
+    """What was read of the pages.
+
+    Attributes:
+        texts: Of the pages that could be read, by number, counted from 1.
+        bad: What is wrong with the others.
+        info: What the file says of itself: ``Title``, ``Author``, ...
+    """
+
+    texts: dict[int, str]
+    bad: dict[int, str]
+    info: dict[str, str]
+
+
+def check_pdf_reader(reader: str, file: Path | None = None) -> None:
+    """Raise `SettingsError` unless there is such a reader, and its package is installed."""
+    check_reader_name(reader)
+    module, extra = _PACKAGES[reader]
+    what = "reading PDF files" if file is None else f"reading {file}"
+    check_extra(module, extra=extra, what=what)
+
+
+def check_reader_name(reader: str) -> None:
+    """Raise `SettingsError` unless there is such a reader."""
+    if reader not in _PACKAGES:
+        hint, known = suggest_value(reader, _PACKAGES), ", ".join(_PACKAGES)
+        raise SettingsError(f"pdf_reader must be one of {known}, got {reader!r}{hint}")
+
+
+def read_pages(name: object, content: bytes, reader: PdfReader) -> PdfPages:
+    """Read the pages of a file, each in the order of reading; a bad one costs itself alone.
+
+    Raises:
+        InputError: The file is broken, protected by a password or has no pages.
+    """
+    read = _read_with_pypdf if reader == "pypdf" else _read_with_pdfium
+    return read(name, content)
+
+
+def _gather(n_pages: int, read: Callable[[int], str]) -> tuple[dict[int, str], dict[int, str]]:
+    """Return the texts of the pages, and what is wrong with those that cannot be read."""
+    texts, bad = dict[int, str](), dict[int, str]()
+    for number in range(1, n_pages + 1):
+        try:
+            text = read(number - 1)
+        except Exception as error:  # noqa: BLE001  # the boundary to foreign code
+            bad[number] = IMAGE if isinstance(error, _ImageError) else describe_error(error)
+        else:
+            texts[number] = text.translate(_LIGATURES).encode("utf-8", "ignore").decode()
+    return texts, bad
+
+
+class _ImageError(Exception):
+    """A page shows something, and has no text."""
+
+
+def _read_with_pypdf(name: object, content: bytes) -> PdfPages:
+    pypdf: Any = import_extra("pypdf")
+
+    def open_file() -> Any:
+        reader = pypdf.PdfReader(io.BytesIO(content))
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise InputError(f"{name}: protected by a password; save a copy without one")
+        if not len(reader.pages):
+            raise InputError(f"{name}: has no pages")
+        return reader
+
+    with _quiet():
+        reader = call_foreign(f"{name}: {_BROKEN}", open_file, error=InputError)
+        texts, bad = _gather(len(reader.pages), lambda at: _read_pypdf_page(reader.pages[at]))
+        return PdfPages(texts, bad, _read_pypdf_info(reader))
+
+
+def _read_pypdf_page(page: Any) -> str:
+    lefts: list[float] = []
+
+    def note(text: str, shift: Sequence[float], place: Sequence[float], *_: Any) -> None:
+        if text.strip():
+            lefts.append(place[4] * shift[0] + place[5] * shift[2] + shift[4])
+
+    text: str = page.extract_text(visitor_text=note)
+    if not text.strip():
+        if "/Resources" in page and len(page["/Resources"].get("/XObject", ())) > 0:
+            raise _ImageError
+        return text
+    try:
+        if not _may_run_across(text, lefts, float(page.mediabox.width)):
+            return text
+        drawn = page.extract_text(extraction_mode="layout")
+    except Exception:  # noqa: BLE001  # the text is there; a layout is more than some pages have
+        return text
+    return order_columns(list(_rows_of(drawn)), text)
+
+
+def _may_run_across(text: str, lefts: Sequence[float], width: float) -> bool:
+    """Tell whether a page may go to and fro between columns, before it is drawn to find out."""
+    lengths = [len(line) for line in text.splitlines() if line.strip()]
+    steps = sum(after - before > _STEP * width for before, after in pairwise(lefts))
+    return median(lengths) >= _LONG_LINES or steps >= _MANY_STEPS
+
+
+def _rows_of(drawn: str) -> Iterator[Row]:
+    """Yield the rows of a page that is drawn with letters of one width."""
+    for line in drawn.splitlines():
+        if row := [Segment(*found.span(), found[0]) for found in _WORDS.finditer(line)]:
+            yield row
+
+
+def _read_pypdf_info(reader: Any) -> dict[str, str]:
+    """Return what the file says of itself; nothing if that is broken."""
+    try:
+        about = reader.metadata or {}
+        return {str(key).lstrip("/"): str(value).strip() for key, value in about.items()}
+    except Exception:  # noqa: BLE001  # the boundary to foreign code
+        return {}
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep pypdf from telling what it mends in a file; what it cannot mend it raises."""
+    logger = logging.getLogger("pypdf")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def _read_with_pdfium(name: object, content: bytes) -> PdfPages:
+    pdfium: Any = import_extra("pypdfium2")
+    password_error = import_extra("pypdfium2.raw").FPDF_ERR_PASSWORD
+
+    def open_file() -> Any:
+        try:
+            document = pdfium.PdfDocument(content)
+        except pdfium.PdfiumError as error:
+            if getattr(error, "err_code", None) == password_error:
+                message = f"{name}: protected by a password; save a copy without one"
+                raise InputError(message) from error
+            raise
+        if not len(document):
+            raise InputError(f"{name}: has no pages")
+        return document
+
+    document = call_foreign(f"{name}: {_BROKEN}", open_file, error=InputError)
+    try:
+        texts, bad = _gather(len(document), lambda at: _read_pdfium_page(document, at))
+        info = {key: value.strip() for key, value in document.get_metadata_dict().items() if value}
+    finally:
+        document.close()
+    return PdfPages(texts, bad, info)
+
+
+def _read_pdfium_page(document: Any, at: int) -> str:
+    page = document[at]
+    try:
+        texts = page.get_textpage()
+        try:
+            text = _SOFT_BREAK.sub("-\n", texts.get_text_range()).replace("\r\n", "\n")
+            if not text.strip():
+                if any(True for _ in page.get_objects()):
+                    raise _ImageError
+                return text
+            boxes = [texts.get_rect(n) for n in range(texts.count_rects())]
+            rows = _rows_of_boxes([(box, texts.get_text_bounded(*box)) for box in boxes])
+        finally:
+            texts.close()
+    finally:
+        page.close()
+    return order_columns(rows, text)
+
+
+Box = tuple[float, float, float, float]  # left, bottom, right, top
+
+
+def _rows_of_boxes(boxes: Sequence[tuple[Box, str]]) -> list[Row]:
+    """Put boxes that are at one height into rows, from top to bottom."""
+    rows: list[list[tuple[Box, str]]] = []
+    for box, text in sorted(boxes, key=lambda one: -_height_of(one[0])):
+        _, bottom, _, top = box
+        if rows and bottom <= _height_of(rows[-1][0][0]) <= top:
+            rows[-1].append((box, text))
+        else:
+            rows.append([(box, text)])
+    return [[Segment(box[0], box[2], text.strip()) for box, text in sorted(row)] for row in rows]
+
+
+def _height_of(box: Box) -> float:
+    """Return where the middle of a box is."""
+    return (box[1] + box[3]) / 2

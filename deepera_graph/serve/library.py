@@ -1,0 +1,151 @@
+"""What a server may search, and who judges; each is opened when it is first asked for."""
+
+from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol
+
+from deepera_graph.errors import InputError, MissingStoreError, SettingsError
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+    from deepera_graph.papers.base import PaperBase
+    from deepera_graph.reranker import EvidenceReranker
+
+
+class Searched(Protocol):
+    """Collections that can be searched by name."""
+
+    def names(self) -> list[str]:
+        """Return the names of all that may be searched."""
+
+    def sizes(self) -> dict[str, int | None]:
+        """Return how many passages each of them holds, where that is known."""
+
+    def search(
+        self, name: str, question: str, k: int, where: Mapping[str, Any] | None
+    ) -> "list[Document]":
+        """Return the best *k* passages of a collection; it is one of `names`."""
+
+
+class Library:
+    """Collections, bases of papers, and a reranker that all calls share.
+
+    ``Library(EvidenceReranker("local"), collections={"apples": store})``
+
+    Args:
+        reranker: Who judges, or a function that makes it when the first question comes.
+        collections: Stores, retrievers or functions of the question by name, whatever
+            `AdaptiveRetriever` can search; or an object that knows them (`Searched`).
+        bases: Bases of papers by name, or functions that open them.
+
+    Raises:
+        SettingsError: A name is blank, or two things have one name.
+    """
+
+    def __init__(
+        self,
+        reranker: "EvidenceReranker | Callable[[], EvidenceReranker]",
+        *,
+        collections: Searched | Mapping[str, Any] | None = None,
+        bases: "Mapping[str, PaperBase | Callable[[], PaperBase]] | None" = None,
+    ) -> None:
+        self._made: Any = reranker
+        self._lock = Lock()
+        known = _Given(collections) if isinstance(collections, Mapping) else collections
+        self._collections: Searched | None = known
+        self._bases: dict[str, Any] = dict(bases or {})
+        for name in (*self._bases, *(collections if isinstance(collections, Mapping) else ())):
+            if not name.strip():
+                raise SettingsError(f"a collection or base needs a name, got {name!r}")
+
+    @property
+    def bases(self) -> tuple[str, ...]:
+        """The names of all bases of papers."""
+        return tuple(self._bases)
+
+    def reranker(self) -> "EvidenceReranker":
+        """Return who judges; made once."""
+        with self._lock:
+            if not hasattr(self._made, "rerank"):
+                self._made = self._made()
+            return self._made  # type: ignore[no-any-return]  # has been made
+
+    def sizes(self) -> dict[str, int | None]:
+        """Return the collections, and how many passages each holds, where that is known."""
+        return {} if self._collections is None else self._collections.sizes()
+
+    def search(
+        self, collection: str | None, question: str, k: int, where: Mapping[str, Any] | None = None
+    ) -> "list[Document]":
+        """Return the candidates for a question; of the one collection if none is named.
+
+        Raises:
+            InputError: Several could be meant, or there are none.
+            MissingStoreError: There is none of that name.
+        """
+        names = [] if self._collections is None else self._collections.names()
+        if self._collections is None or not names:
+            raise InputError("no collection can be searched here; give the passages themselves")
+        name = collection if collection is not None else _only(names, "collection")
+        if name not in names:
+            raise MissingStoreError(
+                f"there is no collection {name!r:.80}; give one of {_list(names)}"
+            )
+        return self._collections.search(name, question, k, where)
+
+    def base(self, name: str | None = None) -> "PaperBase":
+        """Return a base of papers, opened once; the one there is if none is named.
+
+        Raises:
+            InputError: Several could be meant.
+            MissingStoreError: There is none of that name.
+        """
+        chosen = name if name is not None else _only(self.bases, "base")
+        if chosen not in self._bases:
+            raise MissingStoreError(
+                f"there is no base of papers {chosen!r:.80}; give one of {_list(self.bases)}"
+            )
+        with self._lock:
+            if not hasattr(self._bases[chosen], "search"):
+                self._bases[chosen] = self._bases[chosen]()
+            return self._bases[chosen]  # type: ignore[no-any-return]  # has been opened
+
+
+class _Given:
+    """Things that can be searched, by the names they were given."""
+
+    def __init__(self, sources: Mapping[str, Any]) -> None:
+        self._sources = dict(sources)
+
+    def names(self) -> list[str]:
+        """Return their names."""
+        return list(self._sources)
+
+    def sizes(self) -> dict[str, int | None]:
+        """Return the sizes of those that can count."""
+        counts = ((name, getattr(one, "count", None)) for name, one in self._sources.items())
+        return {name: count() if callable(count) else None for name, count in counts}
+
+    def search(
+        self, name: str, question: str, k: int, where: Mapping[str, Any] | None
+    ) -> "list[Document]":
+        """Search one of them."""
+        from deepera_graph.retrieval.searchable import as_search, named_errors  # noqa: PLC0415
+
+        source = self._sources[name]
+        if where is not None and not callable(getattr(source, "search", None)):
+            raise InputError(f"collection {name!r} cannot be searched by metadata; leave out where")
+        how = {} if where is None else {"where": where}
+        with named_errors(f"searching {name!r}"):
+            return list(as_search(source, k, **how).invoke(question))[:k]
+
+
+def _only(names: Sequence[str], kind: str) -> str:
+    if len(names) == 1:
+        return names[0]
+    raise InputError(f"name the {kind}: there are {_list(names)}")
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names)) or "none"

@@ -1,0 +1,291 @@
+"""What the tools of the MCP server are given and give: pydantic models, and their JSON schemas."""
+
+import json
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
+from typing_extensions import TypedDict
+
+from deepera_graph.errors import InputError
+from deepera_graph.papers.paper import Paper
+
+MOST_QUESTION, MOST_PASSAGES, MOST_CHARACTERS = 2_000, 200, 1_000_000
+MOST_CANDIDATES, MOST_KEPT, MOST_TEXT = 200, 50, 4_000
+
+_SHOULD = re.compile(r"^(?:Input|List|String|Dictionary) should")
+_COUNTED = ("too_long", "too_short", "string_too_long", "string_too_short")
+
+
+def _read_json(value: Any) -> Any:
+    """Read a list or an object that came as a text of JSON, as some hosts send them."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    return value
+
+
+class GivenPassage(BaseModel):
+    """A passage that the caller has found."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str = Field(description="The passage itself.")
+    id: str | None = Field(None, description="Names it in what comes back; its place if left out.")
+    title: str | None = Field(None, description="Title of the work it is from.")
+    metadata: dict[str, Any] | None = Field(
+        None, description="Source as far as known: authors, journal, year, doi, url, section."
+    )
+
+
+class QuestionArguments(BaseModel):
+    """Which question is asked, and of what."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: str = Field(
+        description="One complete scientific question that names its entities and the relation.",
+        min_length=1,
+        max_length=MOST_QUESTION,
+    )
+    collection: str | None = Field(
+        None,
+        description="Which collection to search, as list_collections names it; may be left out "
+        "where there is but one, or with passages.",
+    )
+    passages: Annotated[list[str | GivenPassage] | None, BeforeValidator(_read_json)] = Field(
+        None,
+        description="Passages to judge instead of a collection: texts, or objects with text and, "
+        "if known, id, title and metadata.",
+        min_length=1,
+        max_length=MOST_PASSAGES,
+    )
+    where: Annotated[dict[str, Any] | None, BeforeValidator(_read_json)] = Field(
+        None,
+        description='Only passages of the collection with this metadata: {"year": {"gte": 2015}}.',
+    )
+    k: int = Field(
+        30, description="Candidates taken from the collection.", ge=1, le=MOST_CANDIDATES
+    )
+    n: int | None = Field(
+        None,
+        description="Most pieces of evidence returned; 10 unless the server was told otherwise.",
+        ge=1,
+        le=MOST_KEPT,
+    )
+    threshold: float | None = Field(
+        None,
+        description="Lowest score kept, 0 to 1; the judge's own if left out. Lower keeps more.",
+        ge=0,
+        le=1,
+    )
+    with_text: bool = Field(
+        False, description="Whether to return the passages themselves, not only what they say."
+    )
+    with_dropped: bool = Field(
+        False, description="Whether to list what was judged and dropped, and why."
+    )
+
+    @model_validator(mode="after")
+    def _check_place(self) -> "QuestionArguments":
+        if self.passages is None:
+            return self
+        for name in ("collection", "where"):
+            if getattr(self, name) is not None:
+                raise ValueError(f"give passages or {name}, not both")
+        texts = (one if isinstance(one, str) else one.text for one in self.passages)
+        n = sum(map(len, texts))
+        if n > MOST_CHARACTERS:
+            raise ValueError(
+                f"all passages together may have {MOST_CHARACTERS} characters, not {n}"
+            )
+        return self
+
+
+class NoArguments(BaseModel):
+    """Nothing."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Source(BaseModel):
+    """Where a passage is from, as far as that is known."""
+
+    text: str = Field(description="In one line, to be cited.")
+    title: str = ""
+    authors: list[str] = []
+    year: str = ""
+    venue: str = ""
+    doi: str = ""
+    pmid: str = ""
+    url: str = ""
+    page: str = ""
+
+
+class PieceOfEvidence(BaseModel):
+    """A passage that was kept."""
+
+    number: int = Field(description="As cited: [1].")
+    id: str
+    score: float = Field(description="How far it is direct evidence, in [0, 1].")
+    direction: str | None = Field(
+        description="What it says to a yes/no question or a claim: supports, contradicts, "
+        "no_difference, mixed, unclear; null where that is not known."
+    )
+    summary: str
+    quote: str = Field(description="The sentence that says it best, in the passage's words.")
+    reason: str
+    source: Source
+    text: str | None = Field(None, description="The passage, if asked for.")
+    is_cut: bool = Field(False, description=f"Whether its text is longer than {MOST_TEXT}.")
+
+
+class NotKept(BaseModel):
+    """A passage that was dropped, or could not be judged, and why."""
+
+    id: str
+    score: float | None
+    reason: str
+    source: str
+
+
+class EvidenceResult(BaseModel):
+    """What was found, what was not, and how it went."""
+
+    question: str
+    outcome: str = Field(
+        description="ok; no_evidence: nothing passed; nothing_retrieved; degraded: too many "
+        "passages could not be judged; budget_stop."
+    )
+    threshold: float
+    evidence: list[PieceOfEvidence]
+    is_weak: bool = Field(description="Whether the evidence is below the threshold.")
+    direction_counts: dict[str, int]
+    n_passages: int
+    n_dropped: int
+    dropped: list[NotKept] = Field([], description="If asked for.")
+    failed: list[NotKept] = Field(description="What could not be judged: evidence may be missed.")
+    warnings: list[str]
+
+
+class WrittenAnswer(BaseModel):
+    """An answer made of the evidence, or why there is none."""
+
+    text: str = Field(description="With [1] where it cites evidence number 1.")
+    status: Literal["answered", "insufficient_evidence", "failed"]
+    cause: str
+    cites: list[int] = Field(description="Numbers of the evidence it cites.")
+
+
+class AnswerResult(EvidenceResult):
+    """The answer, and the evidence it was made of."""
+
+    answer: WrittenAnswer
+
+
+class CollectionSize(BaseModel):
+    """A collection."""
+
+    name: str
+    n_passages: int | None = Field(description="How many it holds; null if that is not known.")
+
+
+class Held(BaseModel):
+    """What can be searched."""
+
+    collections: list[CollectionSize]
+    bases: list[str] = Field(description="Bases of papers, for search_papers.")
+
+
+class GotPaper(TypedDict):
+    """A paper, if there is one of that id."""
+
+    status: Literal["ok", "unknown"]
+    paper: Paper | None
+
+
+def describe_type(kind: Any) -> dict[str, Any]:
+    """Return the JSON schema of a model or a dataclass, in few words, as models read it."""
+    schema = TypeAdapter(kind).json_schema(mode="serialization")
+    plain: dict[str, Any] = _shorten(schema)
+    return plain
+
+
+def _shorten(schema: Any) -> Any:
+    """Return a schema without titles, and of every description the first paragraph."""
+    if isinstance(schema, list):
+        return [_shorten(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {name: one for name, one in schema.items() if not _is_title(name, one)}
+    if isinstance(kept.get("description"), str):
+        kept["description"] = kept["description"].partition("\n\n")[0]
+    return {
+        name: {one: _shorten(each) for one, each in value.items()}
+        if name in ("properties", "$defs")
+        else _shorten(value)
+        for name, value in kept.items()
+    }
+
+
+def _is_title(name: str, value: Any) -> bool:
+    return name == "title" and isinstance(value, str)
+
+
+def describe_model(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema of arguments; what may be left out is not said to be null."""
+    schema = _shorten(model.model_json_schema())
+    for one in _properties(schema):
+        chosen = [each for each in one.get("anyOf", ()) if each != {"type": "null"}]
+        if len(chosen) == 1:
+            del one["anyOf"]
+            one.update(chosen[0])
+        if one.get("default", 0) is None:
+            del one["default"]
+    plain: dict[str, Any] = schema
+    return plain
+
+
+def _properties(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
+    parts = [schema, *schema.get("$defs", {}).values()]
+    return [one for part in parts for one in part.get("properties", {}).values()]
+
+
+def read_arguments(tool: str, model: type[BaseModel], given: Mapping[str, Any]) -> Any:
+    """Read the arguments of a tool.
+
+    Raises:
+        InputError: What is wrong, in words that tell a model what to change.
+    """
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        known = list(model.model_fields)
+        said = "; ".join(_say(dict(one), known) for one in error.errors())
+        raise InputError(f"{tool}: {said}") from error
+
+
+def _say(problem: dict[str, Any], known: list[str]) -> str:
+    name = ".".join(str(one) for one in problem["loc"] if one not in ("str", "GivenPassage"))
+    if problem["type"] == "missing":
+        return f"{name} is missing"
+    if problem["type"] == "extra_forbidden":
+        near = get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(known) or 'none'}"
+        return f"there is no argument {name!r}; {hint}"
+    message = _SHOULD.sub("must", problem["msg"].removeprefix("Value error, "))
+    if not name or problem["type"] in _COUNTED:
+        return f"{name} {message}".strip()
+    return f"{name} {message}, got {problem['input']!r:.80}"

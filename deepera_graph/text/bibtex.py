@@ -1,0 +1,151 @@
+"""BibTeX: entries with their fields as plain text."""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO, NamedTuple
+
+from deepera_graph.text.lines import RawRecord, decode_lines, find_bad_byte
+from deepera_graph.text.references import find_year, to_reference
+
+_ENTRY = re.compile(r"@(\w+)\s*\{", re.IGNORECASE)
+_KEY = re.compile(r"\s*([^\s,{}]*)\s*,")
+_FIELD = re.compile(r"\s*,?\s*([\w-]+)\s*=\s*")
+_NO_PAPERS = ("comment", "preamble", "string")
+_ACCENT = re.compile(r"\{?\\([`'^\"~=.cvuHk])\s*\{?\\?([a-zA-Z])\}?\}?")
+_MARKS = {
+    "`": "\u0300", "'": "\u0301", "^": "\u0302", '"': "\u0308", "~": "\u0303", "=": "\u0304",
+    ".": "\u0307", "c": "\u0327", "v": "\u030c", "u": "\u0306", "H": "\u030b", "k": "\u0328",
+}  # fmt: skip
+_LETTERS = {r"\ss": "ß", r"\o": "ø", r"\O": "Ø", r"\l": "ł", r"\L": "Ł", r"\ae": "æ", r"\aa": "å"}
+_AND = re.compile(r"\s+and\s+", re.IGNORECASE)
+_BRACE = re.compile(r"\\.|[{}]|\n@", re.DOTALL)
+_QUOTE = re.compile(r"\\.|[{}\"]", re.DOTALL)
+_BARE = re.compile(r"[^,\s}#]*")
+_SUM = re.compile(r"\s*#\s*")
+_STYLE = re.compile(
+    r"\\(?:emph|text(?:it|bf|rm|sc|sf|tt|up|normal|superscript|subscript))(?=\s*\{)"
+)
+
+
+class Entry(NamedTuple):
+    """An entry of a file, or what is wrong with it."""
+
+    line: int  # that it begins in, from 1
+    kind: str  # such as ``article``
+    key: str
+    fields: dict[str, str]  # names in lower case
+    error: str = ""
+
+
+def read_bibtex(source: BinaryIO) -> Iterator[RawRecord]:
+    """Read references with their common names, as `read_records` gives those of other forms."""
+    for entry in read_entries("".join(decode_lines(source))):
+        if entry.error or find_bad_byte(entry.fields.values()):
+            yield RawRecord(entry.line, {}, entry.error or "not UTF-8")
+        else:
+            yield to_reference(entry.line, _name_fields(entry))
+
+
+def _name_fields(entry: Entry) -> dict[str, Any]:
+    given = entry.fields
+    is_arxiv = "arxiv" in (given.get("archiveprefix", "") + given.get("eprinttype", "")).lower()
+    return {
+        "key": entry.key,
+        "title": given.get("title"),
+        "abstract": given.get("abstract"),
+        "authors": "; ".join(split_authors(given.get("author", ""))),
+        "year": find_year([given.get("year", ""), given.get("date", "")]),
+        "journal": given.get("journal") or given.get("journaltitle") or given.get("booktitle"),
+        "arxiv": given.get("eprint") if is_arxiv else None,
+        "type": entry.kind,
+        **{name: given.get(name) for name in ("doi", "pmid", "url", "keywords", "pages")},
+    }
+
+
+def split_authors(names: str) -> list[str]:
+    """Return the names of a field that joins them with "and"."""
+    return [one for one in _AND.split(names) if one]
+
+
+def read_entries(text: str) -> Iterator[Entry]:
+    """Yield the entries of a file in order, in time linear in its length.
+
+    What ``@string`` defines is put in its place; comments and preambles are none.
+    """
+    strings: dict[str, str] = {}
+    line, counted, at = 1, 0, 0
+    while found := _ENTRY.search(text, at):
+        line, counted = line + text.count("\n", counted, found.start()), found.start()
+        end, kind = _find_end(text, found.end()), found[1].lower()
+        at = found.end() if end is None else end
+        if kind in _NO_PAPERS:
+            body = text[found.end() : at - 1]
+            strings |= _read_fields(body, strings) if kind == "string" and end else {}
+        elif end is None:
+            yield Entry(line, kind, "", {}, "the entry is not closed")
+        else:
+            yield _read_entry(line, kind, text[found.end() : end - 1], strings)
+
+
+def _read_entry(line: int, kind: str, body: str, strings: Mapping[str, str]) -> Entry:
+    key = _KEY.match(body)
+    if not key:
+        return Entry(line, kind, "", {}, f"the entry has no key: {body!r:.60}")
+    return Entry(line, kind, key[1], _read_fields(body[key.end() :], strings))
+
+
+def _find_end(text: str, start: int) -> int | None:
+    """Return where the brace that is open closes; None if another entry begins before."""
+    depth = 1
+    for mark in _BRACE.finditer(text, start):
+        if mark[0] == "\n@":
+            return None
+        depth += {"{": 1, "}": -1}.get(mark[0], 0)
+        if not depth:
+            return mark.end()
+    return None
+
+
+def _read_fields(body: str, strings: Mapping[str, str]) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    at = 0
+    while found := _FIELD.match(body, at):
+        raw, at = _read_value(body, found.end(), strings)
+        while more := _SUM.match(body, at):
+            part, at = _read_value(body, more.end(), strings)
+            raw += part
+        fields.setdefault(found[1].lower(), _to_plain(raw))
+    return fields
+
+
+def _read_value(body: str, at: int, strings: Mapping[str, str]) -> tuple[str, int]:
+    if body[at : at + 1] == "{":
+        end = _find_end(body, at + 1) or len(body) + 1
+        return body[at + 1 : end - 1], end
+    if body[at : at + 1] == '"':
+        end = _find_quote(body, at + 1)
+        return body[at + 1 : end - 1], end
+    bare = _BARE.match(body, at)
+    word = bare[0] if bare else ""
+    return strings.get(word.lower(), word), at + len(word)
+
+
+def _find_quote(body: str, start: int) -> int:
+    """Return where a text in quotation marks ends; those in braces are part of it."""
+    depth = 0
+    for mark in _QUOTE.finditer(body, start):
+        depth += {"{": 1, "}": -1}.get(mark[0], 0)
+        if mark[0] == '"' and not depth:
+            return mark.end()
+    return len(body) + 1
+
+
+def _to_plain(raw: str) -> str:
+    """Return TeX as text: accents as letters, without braces; formulas stay as they are."""
+    text = _STYLE.sub("", raw)
+    text = _ACCENT.sub(lambda found: found[2] + _MARKS[found[1]], text)
+    for command, letter in _LETTERS.items():
+        text = re.sub(re.escape(command) + r"(?![a-zA-Z])\s*(?:\{\})?", letter, text)
+    text = text.replace("\\&", "&").replace("\\%", "%").replace("--", "–")
+    return unicodedata.normalize("NFC", " ".join(text.replace("{", "").replace("}", "").split()))

@@ -1,0 +1,131 @@
+"""Several services as one: the same paper once, fused by rank, in passages."""
+
+import asyncio
+from dataclasses import dataclass
+
+import pytest
+
+from deepera_graph.citation import Citation
+from deepera_graph.errors import SettingsError
+from deepera_graph.papers.paper import Paper, PaperRecord
+from deepera_graph.papers.sources import Literature, SourceAnswer, SourceQuery, open_sources
+from deepera_graph.papers.sources.fused import fuse_answers
+from support.literature import MODEL, QUESTION, SHARED_TITLE, TRIAL
+
+
+def record(id, title="Tea and sleep in adults", **more):
+    aliases = more.pop("aliases", ())
+    return PaperRecord(paper=Paper(id=id, title=title, **more), aliases=aliases)
+
+
+def fuse(*rankings, k=10):
+    answers = [
+        SourceAnswer(source=f"s{n}", status="ok", records=tuple(one))
+        for n, one in enumerate(rankings)
+    ]
+    return fuse_answers(SourceQuery.of("tea"), answers, k)
+
+
+def test_papers_are_fused_by_rank_and_each_comes_once(world):
+    found = open_sources("all").search(QUESTION)
+    by = {one.paper.title: dict(one.by) for one in found if one.paper.title != SHARED_TITLE}
+    assert by[TRIAL] == {"pubmed": 1, "europe_pmc": 1, "openalex": 1, "semantic_scholar": 2}
+    assert by[MODEL] == {"openalex": 2, "arxiv": 1, "semantic_scholar": 1}
+    assert found[0].score == pytest.approx(3 / 61 + 1 / 62, abs=1e-6)
+    assert [one.rank for one in found] == list(range(1, len(found) + 1))
+    assert found.n_merged == 5
+    assert asyncio.run(open_sources("all").asearch(QUESTION)).hits == found.hits
+
+
+def test_papers_of_one_title_with_other_authors_and_years_stay_two(world):
+    found = open_sources("pubmed,openalex").search(QUESTION)
+    assert sorted(one.year for one in found.papers if one.title == SHARED_TITLE) == [2001, 2019]
+
+
+def test_what_one_record_lacks_another_gives(world):
+    [model] = [
+        one for one in open_sources("s2,arxiv").search(QUESTION) if "model" in one.paper.title
+    ]
+    assert model.paper.venue == "arXiv.org"
+    assert model.paper.abstract
+    assert [*model.by] == ["semantic_scholar", "arxiv"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (record("10.1/a"), record("W1", aliases=("10.1/a",)), True),
+        (record("2101.00001"), record("W1", arxiv="2101.00001"), True),
+        (record("a", year=2020), record("b", title="Tea & Sleep in Adults", year=2021), True),
+        (record("a", year=2001), record("b", year=2019), False),
+        (record("a", authors=("A. Roy",)), record("b", authors=("Lee, B.",)), False),
+        (record("a", title="Editorial"), record("b", title="Editorial"), False),
+        (record("10.1/a"), record("W1", title="Kelp under ice", aliases=("10.1/a",)), False),
+    ],
+)
+def test_records_are_one_paper_by_id_or_title_unless_something_speaks_against_it(one, other, same):
+    assert len(fuse([one], [other])) == (1 if same else 2)
+
+
+def test_equal_scores_are_ordered_by_id_and_k_cuts():
+    a, b = record("a", title="First on tea"), record("b", title="Second on tea")
+    assert [one.paper.id for one in fuse([b], [a])] == ["a", "b"]
+    assert len(fuse([b], [a], k=1)) == 1
+
+
+def test_passages_have_what_they_are_cited_by(world):
+    [passage, *_] = open_sources("pubmed,openalex").search(QUESTION).to_documents()
+    cited = Citation.of(passage.metadata, passage.id)
+    assert str(cited) == (
+        "Lee. Green tea and fasting glucose: a randomised trial. Journal of Tea, 2015. "
+        "doi:10.5555/tea.1"
+    )
+    assert cited.pmid == "101"
+    assert passage.metadata["sources"] == ["pubmed", "openalex"]
+    assert passage.metadata["retrieval_rank"] == 1
+
+
+def test_a_long_abstract_becomes_several_passages():
+    long = record("a", abstract="Tea is good. " * 30)
+    passages = fuse([long]).to_documents(max_words=50)
+    assert [one.id for one in passages] == ["a#1", "a#2"]
+    assert " ".join(one.page_content for one in passages) == long.paper.abstract.strip()
+
+
+def test_a_paper_without_abstract_is_told_and_gives_no_passage(world):
+    found = open_sources("pubmed").search(QUESTION)
+    assert [one.id for one in found.without_abstract] == ["PMID:103"]
+    assert found.problems == ("1 paper has no abstract and could not be judged",)
+    assert [one.id for one in found.to_documents()] == ["PMID:101", "PMID:104"]
+
+
+@dataclass
+class Own:
+    """A source of somebody's own."""
+
+    name: str = "own"
+    error: Exception | None = None
+
+    def search(self, query, k=30, scope=None):
+        raise NotImplementedError
+
+    async def asearch(self, query, k=30, scope=None):
+        if self.error:
+            raise self.error
+        return SourceAnswer(source=self.name, status="ok", records=(record("x", abstract="Tea."),))
+
+
+def test_a_source_of_ones_own_is_asked_beside_services(world):
+    found = open_sources(["pubmed", Own()]).search(QUESTION)
+    assert "x" in [one.id for one in found.papers]
+
+
+def test_a_source_that_raises_costs_the_others_nothing(world):
+    found = open_sources([Own(error=KeyError("boom")), "arxiv"]).search(QUESTION)
+    assert [one.status for one in found.answers] == ["failed", "ok"]
+    assert "KeyError" in found.answers[0].reason
+
+
+def test_two_sources_of_one_name_are_an_error():
+    with pytest.raises(SettingsError, match="'own'"):
+        Literature([Own(), Own()])
