@@ -22,12 +22,15 @@ REFUSING = re.compile(
 )
 _IN_TEXT = re.compile(r"\s*(?:;|\n|\|)\s*")
 _BY_COMMA = re.compile(r"\s*,\s*(?:and\s+|or\s+)?|\s+(?:and|or)\s+")
-_LEAD = re.compile(
-    r"^[^:\n]{0,80}(?:\b(?:answers?|list|entities|candidates|names|are|is)\s*:\s*|:[ \t]*\n)", re.I
+_LEAD = re.compile(  # what ends with the one colon there is, or with such a word and a colon
+    r"^[^:\n]{0,80}\b(?:answers?|list|entities|candidates|names|are|is)\s*:\s*|"
+    r"^[^\W\d][^:\n]{0,80}:\s+(?!.*:\s)",
+    re.IGNORECASE | re.DOTALL,
 )
 # "The genes are BRCA1, BRCA2 and TP53." is a list; "The answer is not known" is none.
 _LEAD_OF_SENTENCE = re.compile(
-    r"^(?:the|these|they|it)\b[^:,;.\n]{0,60}?\b(?:are|is|include|includes)\s+"
+    r"^(?:the|these|they|it)\b(?![^:,;.\n]*\b(?:that|which|who|whose|whom|where|when)\b)"
+    r"[^:,;.\n]{0,60}?\b(?:are|is|include|includes)\s+"
     r"(?!(?:not|no|never|un\w+|that|because|hard|difficult|to|in|on|of|at|as)\b)",
     re.I,
 )

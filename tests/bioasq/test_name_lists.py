@@ -37,6 +37,10 @@ LISTS = {  # what is written: the names
     "1. aspirin\n2. vitamin K\n3) he-ne laser": ["aspirin", "vitamin K", "he-ne laser"],
     '["lorem"]': ["lorem"],
     "It is rapamycin": ["rapamycin"],
+    "The effects of rapamycin include: nausea, rash": ["nausea", "rash"],
+    "Group A: rapamycin; group B: placebo": ["Group A: rapamycin", "group B: placebo"],
+    "HLA-B*27:05, HLA-A*02:01": ["HLA-B*27:05", "HLA-A*02:01"],
+    "the kinase that is blocked": ["the kinase that is blocked"],
     "Trp53 | Mdm2 | Cdkn1a": ["Trp53", "Mdm2", "Cdkn1a"],
     "IκBα, NF-κB": ["IκBα", "NF-κB"],
     "amyotrophic lateral sclerosis or frontotemporal dementia": [
