@@ -132,6 +132,10 @@ _FAULTS: dict[str, tuple[int, dict[str, str], str]] = {
     "empty body": (200, {}, ""),
     "refused": (403, {}, '{"message": "Invalid key ECHO"}'),
     "moved": (302, {"Location": "http://127.0.0.1:9/"}, ""),
+    "nested 200": (200, {}, '{"a":' * 100_000),
+    "nested 500": (500, {}, "[" * 100_000),
+    "infinite": (200, {}, '{"data": [], "next": 1e999}'),
+    "forever": (429, {"Retry-After": "inf", "X-RateLimit-Reset": "inf"}, "{}"),
     "other": (200, {}, '{"results": 3, "data": 3, "esearchresult": 3, "resultList": 3}'),
 }
 

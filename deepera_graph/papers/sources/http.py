@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
+from math import isfinite
 from typing import Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 from xml.etree import ElementTree
@@ -39,7 +40,9 @@ _MOST_BYTES = 32_000_000
 _SHOWN = 120  # characters of what a service said
 _OK, _REFUSED, _TOO_MANY, _REDIRECTS = 200, (401, 403), 429, range(300, 400)
 _AGAIN = (500, 502, 503, 504)
-UNREADABLE = (AttributeError, IndexError, KeyError, TypeError, ValueError)  # of another form
+UNREADABLE = (  # of another form than is documented
+    AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError,
+)  # fmt: skip
 
 
 class ServiceError(Exception):
@@ -176,7 +179,8 @@ class Web:
 
     def _check(self, response: httpx.Response, text: str, host: Host) -> None:
         """Raise an error unless the body can be an answer; heed what the headers say."""
-        code, said = response.status_code, hide(_message_of(text), self._secrets)
+        code = response.status_code
+        said = "" if code == _OK else hide(_message_of(text), self._secrets)
         is_limit = code == _TOO_MANY or (code != _OK and "rate limit" in said.lower())
         wait = None if code == _OK else read_retry_after(response.headers)
         spent = _is_spent(response.headers)
@@ -251,6 +255,8 @@ def _read_reset(headers: Mapping[str, str]) -> float | None:
         reset = float(headers["x-ratelimit-reset"])
     except (KeyError, ValueError):
         return None
+    if not isfinite(reset):
+        return None
     return max(0.0, reset - time.time() if reset > 10**9 else reset)
 
 
@@ -258,7 +264,7 @@ def _message_of(text: str) -> str:
     """Return what a service says is wrong, in a line."""
     if is_html(text):
         return "an HTML page"
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         plain = json.loads(text)
         if isinstance(plain, dict):
             said = (plain.get(name) for name in ("message", "error", "errMsg", "detail"))
@@ -280,7 +286,7 @@ def read_json(text: str) -> dict[str, Any]:
     _check_body(text)
     try:
         plain = json.loads(text, strict=False)  # NCBI leaves tabs in texts
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ServiceError(f"its JSON is broken: {error}") from None
     if not isinstance(plain, dict):
         raise ServiceError(f"its JSON is no object: {text[:40]!r}")

@@ -45,6 +45,18 @@ def test_an_answer_that_cannot_be_read_is_a_failure_and_not_an_empty_one(world, 
     assert "is broken" in answer.reason or "not in the form" in answer.reason
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("code", [200, 500])
+def test_an_answer_nested_too_deeply_is_a_failure(world, name, code):
+    world.faults[name] = f"nested {code}"
+    assert open_source(name).search(QUESTION).status == "failed"
+
+
+def test_a_number_that_is_infinite_is_a_failure(world):
+    world.faults["semantic_scholar"] = "infinite"
+    assert open_source("semantic_scholar").search(QUESTION).status == "failed"
+
+
 def test_an_error_that_arxiv_writes_as_a_paper_is_none(world):
     world.faults["arxiv"] = "error"
     answer = open_source("arxiv").search(QUESTION)
@@ -62,6 +74,15 @@ def test_a_service_that_asks_to_wait_is_not_slept_for_nor_asked_again(world, fau
     assert first.retry_after >= least
     assert second.retry_after >= least - 1
     assert len(world.sent) == 1
+
+
+def test_a_wait_without_end_is_no_wait_that_is_named(world):
+    world.faults["openalex"] = "forever"
+    source = open_source("openalex", seconds=5)
+    answer = source.search(QUESTION)
+    assert (answer.status, answer.retry_after) == ("rate_limited", None)
+    world.faults.clear()
+    assert source.search(QUESTION).status == "ok"
 
 
 def test_a_limit_while_there_are_credits_is_lifted_soon(world):
