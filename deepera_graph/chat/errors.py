@@ -3,11 +3,9 @@
 import json
 import re
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from json import JSONDecodeError
-from math import isfinite
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -110,9 +108,10 @@ def _root_cause(error: BaseException) -> BaseException:
 def read_retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds from ``retry-after-ms`` or ``Retry-After``: a number or a date (RFC 9110, 10.2.3)."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        with suppress(KeyError, ValueError):
-            seconds = float(headers[name]) * unit
-            return max(0.0, seconds) if isfinite(seconds) else None
+        try:
+            return max(0.0, float(headers[name]) * unit)
+        except (KeyError, ValueError):
+            continue
     try:
         when = parsedate_to_datetime(headers["retry-after"])
     except (KeyError, ValueError):

@@ -186,6 +186,8 @@ class Web:
         spent = _is_spent(response.headers)
         if wait is None and (spent or (is_limit and spent is None)):
             wait = _read_reset(response.headers)
+        if wait is not None and not isfinite(wait):
+            wait = None  # there is no such wait
         if code == _OK:
             if wait is not None:
                 host.close(wait)
@@ -254,8 +256,6 @@ def _read_reset(headers: Mapping[str, str]) -> float | None:
     try:
         reset = float(headers["x-ratelimit-reset"])
     except (KeyError, ValueError):
-        return None
-    if not isfinite(reset):
         return None
     return max(0.0, reset - time.time() if reset > 10**9 else reset)
 
