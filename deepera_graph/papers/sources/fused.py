@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from math import isfinite
 from typing import Any, overload
 
 from langchain_core.documents import Document
@@ -65,8 +66,9 @@ class LiteratureAnswer(Sequence[Hit]):
 
     @property
     def has_failed(self) -> bool:
-        """Whether no source gave an answer."""
-        return bool(self.answers) and not self.hits and len(self.incomplete) == len(self.answers)
+        """Whether no source gave an answer, and at least one was asked."""
+        answered = any(one.status in ("ok", "empty") for one in self.answers)
+        return bool(self.incomplete) and not self.hits and not answered
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -123,13 +125,21 @@ class Literature:
         seconds: Longest time for all of them together; each should have no more by itself.
 
     Raises:
-        SettingsError: There is no source, or two have one name.
+        SettingsError: There is no source, one is none, two have one name, or *seconds* is out of
+            range.
     """
 
     def __init__(self, sources: Sequence[PaperSource], *, seconds: float = SECONDS) -> None:
+        if not sources:
+            raise SettingsError("there must be at least one source")
+        for one in sources:
+            if not isinstance(one, PaperSource):
+                raise SettingsError(
+                    f"a source must be a name, or have name, search and asearch, got {one!r:.80}"
+                )
+        if not (isfinite(seconds) and seconds > 0):
+            raise SettingsError(f"seconds must be > 0, got {seconds!r}")
         names = [one.name for one in sources]
-        if not names:
-            raise SettingsError("there must be a source at least")
         if twice := [one for one in names if names.count(one) > 1]:
             raise SettingsError(f"two sources are named {twice[0]!r}")
         self.sources, self.seconds = tuple(sources), seconds
@@ -205,7 +215,12 @@ class Literature:
         """Ask one source; whatever it raises becomes its status."""
         try:
             async with asyncio.timeout(self.seconds + _GRACE):
-                return await ask()
+                answer = await ask()
+            if isinstance(answer, SourceAnswer):
+                return (
+                    answer if answer.source == source.name else replace(answer, source=source.name)
+                )
+            reason = f"it must return a SourceAnswer, got {answer!r:.40}"
         except TimeoutError:
             reason = f"it did not answer within {self.seconds:g} s"
         except Exception as error:  # noqa: BLE001  # a source of somebody else's

@@ -129,3 +129,63 @@ def test_a_source_that_raises_costs_the_others_nothing(world):
 def test_two_sources_of_one_name_are_an_error():
     with pytest.raises(SettingsError, match="'own'"):
         Literature([Own(), Own()])
+
+
+def test_a_second_source_of_a_name_is_not_left_out_silently(world):
+    with pytest.raises(SettingsError, match="two sources are named 'own'"):
+        open_sources([Own(), Own()])
+    own = Own(name="arxiv")
+    assert [open_sources(both).sources for both in ([own, "arxiv"], ["arxiv", own])] == [(own,)] * 2
+
+
+@pytest.mark.parametrize("given", [1, None, object()])
+def test_what_is_no_source_is_an_error_that_names_it(given):
+    with pytest.raises(SettingsError, match=f"got {str(given)[:7]}"):
+        open_sources([given])
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf")])
+def test_a_time_that_is_none_is_an_error_for_sources_of_ones_own(seconds):
+    with pytest.raises(SettingsError, match="seconds must be > 0"):
+        open_sources([Own()], seconds=seconds)
+
+
+@dataclass
+class Answering(Own):
+    """A source that gives whatever it is told to."""
+
+    answer: object = None
+
+    async def asearch(self, query, k=30, scope=None):
+        return self.answer
+
+
+@pytest.mark.parametrize("answer", [None, [], "papers"])
+def test_a_source_that_answers_nothing_known_costs_the_others_nothing(world, answer):
+    found = open_sources([Answering(answer=answer), "arxiv"]).search(QUESTION)
+    assert [one.status for one in found.answers] == ["failed", "ok"]
+    assert "SourceAnswer" in found.answers[0].reason
+
+
+def test_sources_that_answer_under_one_name_are_told_apart(world):
+    answers = [
+        SourceAnswer(source="same", status="ok", records=(record(id, title=f"About {id} in tea"),))
+        for id in ("a", "b")
+    ]
+    given = [Answering(name=f"s{n}", answer=one) for n, one in enumerate(answers)]
+    found = open_sources(given).search(QUESTION)
+    assert [dict(one.by) for one in found] == [{"s0": 1}, {"s1": 1}]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "has_failed"),
+    [
+        (("failed", "not_asked"), True),
+        (("rate_limited", "failed"), True),
+        (("failed", "empty"), False),
+        (("not_asked", "not_asked"), False),
+    ],
+)
+def test_none_has_answered_if_those_that_were_asked_failed(statuses, has_failed):
+    answers = [SourceAnswer(source=f"s{n}", status=status) for n, status in enumerate(statuses)]
+    assert fuse_answers(SourceQuery.of("tea"), answers, 5).has_failed is has_failed
