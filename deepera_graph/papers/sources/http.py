@@ -182,12 +182,7 @@ class Web:
         code = response.status_code
         said = "" if code == _OK else hide(_message_of(text), self._secrets)
         is_limit = code == _TOO_MANY or (code != _OK and "rate limit" in said.lower())
-        wait = None if code == _OK else read_retry_after(response.headers)
-        spent = _is_spent(response.headers)
-        if wait is None and (spent or (is_limit and spent is None)):
-            wait = _read_reset(response.headers)
-        if wait is not None and not isfinite(wait):
-            wait = None  # there is no such wait
+        wait = _read_wait(response.headers, is_well=code == _OK, is_limit=is_limit)
         if code == _OK:
             if wait is not None:
                 host.close(wait)
@@ -236,6 +231,15 @@ def _certificates() -> ssl.SSLContext:
 def _may_recover(error: Exception) -> bool:
     """Tell a connection that broke from one that there is none of: offline, wrong address."""
     return isinstance(error, httpx.RemoteProtocolError | httpx.ReadError)
+
+
+def _read_wait(headers: Mapping[str, str], *, is_well: bool, is_limit: bool) -> float | None:
+    """Return the seconds for which a service asks to be left alone, if it does; finite, >= 0."""
+    wait = None if is_well else read_retry_after(headers)
+    spent = _is_spent(headers)
+    if wait is None and (spent or (is_limit and spent is None)):
+        wait = _read_reset(headers)
+    return wait if wait is not None and isfinite(wait) else None
 
 
 def _is_spent(headers: Mapping[str, str]) -> bool | None:
