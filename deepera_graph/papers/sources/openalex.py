@@ -10,6 +10,7 @@ Source:
 import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
+from urllib.parse import quote
 
 from deepera_graph.chat import io_loop
 from deepera_graph.papers.importing.openalex import to_record
@@ -99,7 +100,7 @@ class OpenAlex(Service):
         else:
             raise ServiceError(f"it knows no paper by an id such as {id!r:.40}")
         asked = {"select": "id"}
-        address = f"{self.base_url}/works/{named}"
+        address = f"{self.base_url}/works/{quote(named, safe=':/')}"
         return await web.get(address, asked, _read_own, apart=self._who())
 
     def _who(self) -> dict[str, str]:

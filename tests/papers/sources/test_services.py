@@ -177,6 +177,22 @@ def test_citations_are_followed_both_ways(world, name):
     assert source.citations("no id").reason == "it knows no paper by an id such as 'no id'"
 
 
+@pytest.mark.parametrize(
+    ("doi", "path"),
+    [
+        ("10.5555/tea.1", "works/doi:10.5555/tea.1?select=id"),
+        (
+            "10.1002/(sici)1097(1999)55:1<1::aid-x>3.0.co;2-#",
+            "works/doi:10.1002/%28sici%291097%281999%2955:1%3C1::aid-x%3E3.0.co%3B2-%23?select=id",
+        ),
+        ("10.5555/a?b", "works/doi:10.5555/a%3Fb?select=id"),
+    ],
+)
+def test_openalex_is_asked_for_the_whole_of_a_doi(world, doi, path):
+    open_source("openalex").citations(doi)
+    assert world.sent[0].path == path
+
+
 def test_arxiv_is_not_asked_for_years_before_it_began(world):
     answer = open_source("arxiv").search(QUESTION, scope=Scope(year_to=1980))
     assert (answer.status, answer.reason) == ("not_asked", "arXiv begins in 1991")
