@@ -239,14 +239,14 @@ def fuse_answers(query: SourceQuery, answers: Sequence[SourceAnswer], k: int) ->
         Cormack, Clarke and Buettcher (2009), Reciprocal Rank Fusion, section 2, k = 60.
     """
     merged = MergedRecords()
+    added = {one.source: [merged.add(record) for record in one.records] for one in answers}
     rankings = {
-        one.source: [*dict.fromkeys(merged.add(record) for record in one.records)]
-        for one in answers
+        name: [*dict.fromkeys(map(merged.number_of, numbers))] for name, numbers in added.items()
     }
     scores = fuse([[str(n) for n in ranking] for ranking in rankings.values()], k=RRF_K)
     by = {
         n: {name: ranking.index(n) + 1 for name, ranking in rankings.items() if n in ranking}
-        for n in range(len(merged.records))
+        for n in sorted({n for ranking in rankings.values() for n in ranking})
     }
     order = sorted(by, key=lambda n: (-scores[str(n)], merged.records[n].paper.id))[:k]
     hits = (
@@ -263,45 +263,68 @@ def fuse_answers(query: SourceQuery, answers: Sequence[SourceAnswer], k: int) ->
 
 
 class MergedRecords:
-    """Records by their ids and titles, those of one paper as one."""
+    """Records by their ids and titles, those of one paper as one.
+
+    Two that seemed to be different papers become one if a third record has ids of both; then the
+    number of the later is another's, see `number_of`.
+    """
 
     def __init__(self) -> None:
         self.records: list[PaperRecord] = []
         self._by_id: dict[str, int] = {}
         self._by_title: dict[str, list[int]] = {}
+        self._now: dict[int, int] = {}  # of numbers that have become another's
 
     def add(self, record: PaperRecord) -> int:
         """Add a record, and return the number of its paper."""
-        number = self._find(record)
-        if number is None:
-            number = len(self.records)
-            self.records.append(record)
-        else:
+        known = sorted(self._find(record))
+        number = known[0] if known else len(self.records)
+        if known:
+            for other in known[1:]:
+                self._join(number, other)
             self.records[number] = _fill(self.records[number], record)
+        else:
+            self.records.append(record)
         for id in record.ids:
             self._by_id.setdefault(id, number)
-        known = self._by_title.setdefault(title_key(record.paper.title), [])
-        if number not in known:
-            known.append(number)
+        same = self._by_title.setdefault(title_key(record.paper.title), [])
+        if number not in same:
+            same.append(number)
         return number
 
     def get(self, id: str) -> PaperRecord | None:
         """Return the record that is known by an id."""
         number = self._by_id.get(id)
-        return None if number is None else self.records[number]
+        return None if number is None else self.records[self.number_of(number)]
 
-    def _find(self, record: PaperRecord) -> int | None:
+    def number_of(self, number: int) -> int:
+        """Return the number that a paper has now, of one that `add` has returned."""
+        while number in self._now:
+            number = self._now[number]
+        return number
+
+    def _join(self, number: int, other: int) -> None:
+        self.records[number] = _fill(self.records[number], self.records[other])
+        self._now[other] = number
+
+    def _find(self, record: PaperRecord) -> set[int]:
+        """Return the numbers of its paper: one, or several that are alike; none if it is new."""
+        found: list[int] = []
         for id in record.ids:
-            number = self._by_id.get(id)
-            if number is not None and have_like_titles(self.records[number].paper, record.paper):
-                return number
+            if id in self._by_id:
+                number = self.number_of(self._by_id[id])
+                known = [record, *(self.records[one] for one in found)]
+                if all(have_like_titles(self.records[number].paper, one.paper) for one in known):
+                    found.append(number)
+        return {*found} or self._find_title(record)
+
+    def _find_title(self, record: PaperRecord) -> set[int]:
         key = title_key(record.paper.title)
-        if len(key.split()) < _LEAST_WORDS:
-            return None
-        for number in self._by_title.get(key, ()):
-            if may_be_same(self.records[number].paper, record.paper):
-                return number
-        return None
+        if len(key.split()) >= _LEAST_WORDS:
+            for number in map(self.number_of, self._by_title.get(key, ())):
+                if may_be_same(self.records[number].paper, record.paper):
+                    return {number}
+        return set()
 
 
 def _fill(first: PaperRecord, other: PaperRecord) -> PaperRecord:

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
+from itertools import permutations
 
 import pytest
 
@@ -9,7 +10,7 @@ from deepera_graph.citation import Citation
 from deepera_graph.errors import SettingsError
 from deepera_graph.papers.paper import Paper, PaperRecord
 from deepera_graph.papers.sources import Literature, SourceAnswer, SourceQuery, open_sources
-from deepera_graph.papers.sources.fused import fuse_answers
+from deepera_graph.papers.sources.fused import MergedRecords, fuse_answers
 from support.literature import MODEL, QUESTION, SHARED_TITLE, TRIAL
 
 
@@ -129,6 +130,38 @@ def test_a_source_that_raises_costs_the_others_nothing(world):
 def test_two_sources_of_one_name_are_an_error():
     with pytest.raises(SettingsError, match="'own'"):
         Literature([Own(), Own()])
+
+
+ONE_PAPER = (
+    record("PMID:1", "Green tea and fasting glucose in adults: a trial"),
+    record("10.1/x", "Green tea and fasting glucose in adults"),
+    record("W1", "Green tea and fasting glucose in adults: a trial", aliases=("10.1/x", "PMID:1")),
+)
+
+
+@pytest.mark.parametrize("order", [*permutations(ONE_PAPER)])
+def test_records_that_a_third_one_tells_to_be_one_paper_are_one(order):
+    found = fuse(*([one] for one in order))
+    assert [one.paper.id for one in found] == [order[0].paper.id]
+    assert {*found.records[0].ids} == {"PMID:1", "10.1/x", "W1"}
+    assert dict(found[0].by) == {"s0": 1, "s1": 1, "s2": 1}
+    assert found.n_merged == 2
+
+
+def test_a_base_of_services_meets_a_paper_under_one_id_once_a_third_record_has_told():
+    first, second, third = ONE_PAPER
+    known = MergedRecords()
+    numbers = [known.add(one) for one in (first, second)]
+    assert known.add(third) == known.number_of(numbers[1]) == numbers[0]
+    assert known.get("10.1/x") is known.get("PMID:1")
+    assert known.get("10.1/x").paper.id == "PMID:1"
+
+
+def test_records_that_share_ids_with_a_third_and_are_unlike_stay_two():
+    mixed = record("W1", "Tea and sleep in adults", aliases=("10.1/x", "PMID:1"))
+    other = record("10.1/x", "Kelp forests under warming water")
+    found = fuse([record("PMID:1")], [other], [mixed])
+    assert sorted(one.paper.id for one in found) == ["10.1/x", "PMID:1"]
 
 
 def test_a_second_source_of_a_name_is_not_left_out_silently(world):
