@@ -4,6 +4,7 @@ All texts are invented. `faults` says what a service does instead: see `_FAULTS`
 """
 
 import json
+import re
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -103,6 +104,8 @@ class Literature:
             body = text.replace("ECHO", self.echo).encode()
         else:
             body = _SERVICES[service](sent, fault).encode()
+            if fault == "one odd record":
+                body = re.sub(rb'("(?:results?|data)": \[)', rb"\1 7, ", body)
             if fault == "truncated":
                 body = body[: len(body) // 2]
         handler.send_response(code)

@@ -30,7 +30,8 @@ class SourceAnswer(Sequence[Paper]):
         retry_after: Seconds, >= 0, after which a source that is rate limited may be asked again,
             if it said so.
         left_out: How many records were not used, by kind: ``no_title``, ``no_id``, ``repeated``
-            (again on a later page), ``out_of_scope``.
+            (again on a later page), ``out_of_scope``, ``unreadable`` (of another form than the
+            service documents).
         asked: The first address that was asked, without keys and contact address.
         cached: Whether all of it was kept from an earlier time.
         seconds: It took.

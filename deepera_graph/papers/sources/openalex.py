@@ -20,7 +20,7 @@ from deepera_graph.papers.scope import Scope
 from deepera_graph.papers.sources.base import K, SourceAnswer
 from deepera_graph.papers.sources.http import ServiceError, Web, read_json
 from deepera_graph.papers.sources.query import SourceQuery
-from deepera_graph.papers.sources.service import Pages, Service, span_of, with_ids
+from deepera_graph.papers.sources.service import Pages, Service, read_each, span_of, with_ids
 
 _FIELDS = (
     "id", "doi", "ids", "display_name", "publication_year", "publication_date", "authorships",
@@ -112,8 +112,7 @@ def _read_own(text: str) -> str:
 
 
 def _read_page(text: str) -> list[PaperRecord | Problem]:
-    found = enumerate(read_json(text)["results"], start=1)
-    return [_to_record(place, one) for place, one in found]
+    return read_each(read_json(text)["results"], _to_record)
 
 
 def _to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | Problem:

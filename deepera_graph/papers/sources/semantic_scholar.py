@@ -26,6 +26,7 @@ from deepera_graph.papers.sources.service import (
     LAST_DAY,
     Pages,
     Service,
+    read_each,
     span_of,
     with_ids,
 )
@@ -108,8 +109,10 @@ class SemanticScholar(Service):
 def _read_page(text: str, inner: str) -> tuple[list[PaperRecord | Problem], int]:
     """Return the records of a page, each in a field of its own, and where the next begins."""
     page = read_json(text)
-    found = [one[inner] if inner else one for one in page.get("data") or ()]
-    records = [_to_record(place, one or {}) for place, one in enumerate(found, start=1)]
+    records = read_each(
+        page.get("data") or (),
+        lambda place, one: _to_record(place, (one[inner] if inner else one) or {}),
+    )
     return records, int(page.get("next") or 0)
 
 

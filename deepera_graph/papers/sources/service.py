@@ -5,15 +5,16 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 from urllib.parse import urlsplit
 
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.chat import io_loop
 from deepera_graph.errors import SettingsError
+from deepera_graph.packages import describe_error
 from deepera_graph.papers.importing.reading import Problem
 from deepera_graph.papers.paper import PaperRecord, days_of, normalize_id
 from deepera_graph.papers.scope import Scope
@@ -26,7 +27,8 @@ from deepera_graph.settings import check_at_least
 
 SECONDS = 20.0  # for a search, all its pages and waits together
 FIRST_DAY, LAST_DAY = "1500-01-01", "2999-12-31"
-REPEATED, OUT_OF_SCOPE = "repeated", "out_of_scope"
+REPEATED, OUT_OF_SCOPE, ODD = "repeated", "out_of_scope", "unreadable"
+T = TypeVar("T")
 Page = Sequence[PaperRecord | Problem]
 Pages = AsyncIterator[Page]
 
@@ -198,6 +200,27 @@ def _without_markup(record: PaperRecord) -> PaperRecord:
     paper = record.paper
     title = clean_markup(paper.title) or paper.title
     return replace(record, paper=replace(paper, title=title, abstract=clean_markup(paper.abstract)))
+
+
+def read_each(
+    found: Iterable[T], read: Callable[[int, T], PaperRecord | Problem]
+) -> list[PaperRecord | Problem]:
+    """Read the records of a page; one of another form than is documented is counted.
+
+    Raises:
+        Exception: One of `UNREADABLE`, if all are of another form.
+    """
+    records: list[PaperRecord | Problem] = []
+    errors: list[Exception] = []
+    for place, one in enumerate(found, start=1):
+        try:
+            records.append(read(place, one))
+        except UNREADABLE as error:
+            errors.append(error)
+            records.append(Problem(ODD, place, describe_error(error)))
+    if errors and len(errors) == len(records):
+        raise errors[0]
+    return records
 
 
 def with_ids(record: PaperRecord | Problem, **more: object) -> PaperRecord | Problem:

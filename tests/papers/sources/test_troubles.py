@@ -52,6 +52,16 @@ def test_an_answer_nested_too_deeply_is_a_failure(world, name, code):
     assert open_source(name).search(QUESTION).status == "failed"
 
 
+@pytest.mark.parametrize("name", ["europe_pmc", "openalex", "semantic_scholar"])
+def test_a_record_of_another_form_costs_the_others_nothing(world, name):
+    well = open_source(name).search(QUESTION)
+    world.faults[name] = "one odd record"
+    answer = open_source(name).search(QUESTION)
+    assert answer.status == "ok"
+    assert answer.records == well.records
+    assert answer.left_out == {**well.left_out, "unreadable": 1}
+
+
 def test_a_number_that_is_infinite_is_a_failure(world):
     world.faults["semantic_scholar"] = "infinite"
     assert open_source("semantic_scholar").search(QUESTION).status == "failed"
