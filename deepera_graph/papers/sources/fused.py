@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from math import isfinite
-from typing import Any, overload
+from typing import Any
 
 from langchain_core.documents import Document
 
@@ -13,7 +13,7 @@ from deepera_graph.chat import io_loop
 from deepera_graph.errors import SettingsError
 from deepera_graph.packages import describe_error
 from deepera_graph.papers.paper import Paper, PaperRecord, title_key
-from deepera_graph.papers.results import Hit
+from deepera_graph.papers.results import Hit, SequenceAnswer
 from deepera_graph.papers.same_paper import have_like_titles, may_be_same
 from deepera_graph.papers.scope import Scope
 from deepera_graph.papers.search import RRF_K
@@ -31,7 +31,7 @@ _PMID = "PMID:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LiteratureAnswer(Sequence[Hit]):
+class LiteratureAnswer(SequenceAnswer[Hit]):
     """What several sources found together; a sequence of hits, best first.
 
     Attributes:
@@ -100,19 +100,9 @@ class LiteratureAnswer(Sequence[Hit]):
         both = zip(self.hits, self.records, strict=True)
         return [one for hit, record in both for one in _cut(hit, record, max_words)]
 
-    def __len__(self) -> int:
-        return len(self.hits)
-
-    def __iter__(self) -> Iterator[Hit]:
-        return iter(self.hits)
-
-    @overload
-    def __getitem__(self, place: int) -> Hit: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Hit, ...]: ...
-    def __getitem__(self, place: int | slice) -> Hit | tuple[Hit, ...]:
-        """Return the hit at a place, from 0."""
-        return self.hits[place]
+    @property
+    def _listed(self) -> tuple[Hit, ...]:
+        return self.hits
 
 
 class Literature:
