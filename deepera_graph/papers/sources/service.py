@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from deepera_graph.cache.store import JudgementCache
@@ -29,6 +29,7 @@ SECONDS = 20.0  # for a search, all its pages and waits together
 FIRST_DAY, LAST_DAY = "1500-01-01", "2999-12-31"
 REPEATED, OUT_OF_SCOPE, ODD = "repeated", "out_of_scope", "unreadable"
 T = TypeVar("T")
+CitationWay = Literal["references", "citations"]
 Page = Sequence[PaperRecord | Problem]
 Pages = AsyncIterator[Page]
 
@@ -158,6 +159,37 @@ class Service(ABC):
             cached=bool(web.n_kept and not web.n_fetched),
             seconds=time.monotonic() - begun,
         )
+
+
+class CitationService(Service):
+    """A service that also knows which papers cite which, as a `CitationSource`."""
+
+    def references(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
+        """Return at most *k* papers that a paper cites; it is named by DOI, arXiv id or own id."""
+        return io_loop.run(self._follow("references", id, k, scope))
+
+    def citations(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
+        """Return at most *k* papers that cite a paper; OpenAlex gives the newest first."""
+        return io_loop.run(self._follow("citations", id, k, scope))
+
+    async def areferences(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
+        """Return what `references` returns, in the running loop."""
+        return await io_loop.arun(self._follow("references", id, k, scope))
+
+    async def acitations(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
+        """Return what `citations` returns, in the running loop."""
+        return await io_loop.arun(self._follow("citations", id, k, scope))
+
+    async def _follow(self, way: CitationWay, id: str, k: int, scope: Scope | None) -> SourceAnswer:
+        limits = scope or Scope()
+        n = k + len(limits.hide)
+        return await self._collect(
+            lambda web: self._neighbours(web, way, normalize_id(id), n, limits), k, limits
+        )
+
+    @abstractmethod
+    def _neighbours(self, web: Web, way: CitationWay, id: str, k: int, scope: Scope) -> Pages:
+        """Yield pages of what a paper cites, or of what cites it, as `_pages` does."""
 
 
 class _Found:
