@@ -66,7 +66,9 @@ class SemanticScholar(CitationService):
 
     async def _neighbours(self, web: Web, way: CitationWay, id: str, k: int, scope: Scope) -> Pages:
         path = f"paper/{quote(_name(id), safe=':')}/{way}"
-        async for page in self._list(web, path, {}, k, _INNER[way]):
+        is_limited = scope != Scope(hide=scope.hide, undated=scope.undated)
+        most = max(k, _MOST) if is_limited else k  # years and venues cannot be asked for here
+        async for page in self._list(web, path, {}, most, _INNER[way]):
             yield page
 
     async def _list(

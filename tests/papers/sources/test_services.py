@@ -1,6 +1,7 @@
 """Each service: the exact address it is asked, and what becomes of its answer."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -9,6 +10,7 @@ from deepera_graph.papers import Scope
 from deepera_graph.papers.sources import NAMES, PaperSource, open_source, open_sources, read_names
 from deepera_graph.papers.sources.base import CitationSource
 from deepera_graph.papers.sources.markup import clean_markup
+from support import literature
 from support.literature import ABSTRACTS, MODEL, QUESTION, TRIAL
 
 TERMS = "%28green+AND+tea%29+OR+%28fasting+AND+glucose%29"
@@ -191,6 +193,27 @@ def test_citations_are_followed_both_ways(world, name):
 def test_openalex_is_asked_for_the_whole_of_a_doi(world, doi, path):
     open_source("openalex").citations(doi)
     assert world.sent[0].path == path
+
+
+def test_citations_in_scope_are_found_behind_those_that_are_not(world, monkeypatch):
+    citing = [
+        {"citingPaper": {"paperId": f"{n:040x}", "title": f"Tea {n}", "year": 2025 - (n >= 120)}}
+        for n in range(150)
+    ]
+
+    def answer(sent, fault):
+        start, size = (int(sent.parameters[name]) for name in ("offset", "limit"))
+        following = {"next": start + size} if start + size < len(citing) else {}
+        return json.dumps({"offset": start, "data": citing[start : start + size], **following})
+
+    monkeypatch.setitem(literature._SERVICES, "semantic_scholar", answer)
+    found = open_source("s2").citations("10.5555/tea.1", 5, Scope(year_to=2024))
+    assert [one.title for one in found] == [f"Tea {n}" for n in range(120, 125)]
+    assert len(world.sent) == 2
+    world.sent.clear()
+    hidden = Scope(hide=(found[0].id,))
+    assert len(open_source("s2").citations("10.5555/tea.1", 5, hidden)) == 5
+    assert [one.parameters["limit"] for one in world.sent] == ["6"]
 
 
 def test_arxiv_is_not_asked_for_years_before_it_began(world):
