@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Collection
 from threading import Lock
+from urllib.parse import quote, quote_plus
 
 from deepera_graph import __version__
 from deepera_graph.errors import SettingsError
@@ -39,9 +40,11 @@ def user_agent(contact: str) -> str:
 
 
 def hide(text: str, secrets: Collection[str]) -> str:
-    """Return a text without keys, whatever a service has echoed."""
+    """Return a text without keys, whatever a service has echoed, as they are or as in addresses."""
     for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, HIDDEN) if len(secret) >= _SHORTEST else text
+        if len(secret) >= _SHORTEST:
+            for written in (secret, quote_plus(secret), quote(secret)):
+                text = text.replace(written, HIDDEN)
     return _LOGIN.sub(HIDDEN, _IN_URL.sub(rf"\1={HIDDEN}", text))
 
 

@@ -117,6 +117,13 @@ def test_a_key_that_is_refused_is_doubted(world, monkeypatch):
     assert answer.reason == "HTTP 403: Invalid key; is the key right?"
 
 
+def test_a_key_that_is_echoed_as_it_stands_in_an_address_is_hidden(world, monkeypatch):
+    monkeypatch.setenv("OPENALEX_API_KEY", "two+words/and==")
+    world.faults["openalex"], world.echo = "refused", "two%2Bwords%2Fand%3D%3D"
+    answer = open_source("openalex").search(QUESTION)
+    assert answer.reason == "HTTP 403: Invalid key ***; is the key right?"
+
+
 def test_a_login_in_an_address_is_not_shown(world, monkeypatch, caplog):
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("DEEPERA_ARXIV_URL", world.url("arxiv").replace("//", f"//me:{SECRET}@"))
