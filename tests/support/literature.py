@@ -134,6 +134,8 @@ _FAULTS: dict[str, tuple[int, dict[str, str], str]] = {
     "html": (200, {"Content-Type": "text/html"}, "<!DOCTYPE html><html>Sign in ECHO</html>"),
     "empty body": (200, {}, ""),
     "refused": (403, {}, '{"message": "Invalid key ECHO"}'),
+    "said": (200, {}, '{"error": "ECHO"}'),
+    "text": (200, {}, '"ECHO"'),
     "moved": (302, {"Location": "http://127.0.0.1:9/"}, ""),
     "nested 200": (200, {}, '{"a":' * 100_000),
     "nested 500": (500, {}, "[" * 100_000),

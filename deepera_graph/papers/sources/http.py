@@ -28,6 +28,7 @@ from deepera_graph.papers.sources.politeness import (
     find_host,
     hide,
     hide_keys_in_logs,
+    hide_secrets,
     is_local,
     user_agent,
 )
@@ -165,7 +166,7 @@ class Web:
             why = ServiceError(f"it cannot be reached: {said}")
             raise _AgainError(why) if _may_recover(error) else why from None
         self.n_fetched += 1
-        text = body.decode("utf-8", "replace")
+        text = hide_secrets(body.decode("utf-8", "replace"), self._secrets)
         self._check(response, text, host)
         return text
 
@@ -211,7 +212,7 @@ class Web:
     def _keep(self, key: str, text: str) -> None:
         if self._kept is not None:
             self._kept.forget(key)
-            kept = {"fetched": int(time.time()), "text": hide(text, self._secrets)}
+            kept = {"fetched": int(time.time()), "text": text}
             self._kept.put(key, f"source {self._name}", kept)
 
 

@@ -9,7 +9,8 @@ import pytest
 from deepera_graph.cache.store import open_cache
 from deepera_graph.papers.sources import NAMES, open_source, open_sources
 from deepera_graph.papers.sources.politeness import Host
-from support.literature import QUESTION
+from support import literature
+from support.literature import QUESTION, TRIAL
 
 KEYS = {
     "pubmed": "NCBI_API_KEY",
@@ -122,6 +123,27 @@ def test_a_key_that_is_echoed_as_it_stands_in_an_address_is_hidden(world, monkey
     world.faults["openalex"], world.echo = "refused", "two%2Bwords%2Fand%3D%3D"
     answer = open_source("openalex").search(QUESTION)
     assert answer.reason == "HTTP 403: Invalid key ***; is the key right?"
+
+
+@pytest.mark.parametrize("fault", ["refused", "said", "text"])
+def test_no_part_of_a_key_is_left_where_a_long_message_is_cut(world, monkeypatch, fault):
+    monkeypatch.setenv("OPENALEX_API_KEY", SECRET)
+    for n in range(10, 120, 4):
+        world.faults["openalex"], world.echo = fault, f"{'x' * n}{SECRET}"
+        answer = open_source("openalex").search(QUESTION)
+        assert answer.status == "failed"
+        assert SECRET[:5] not in answer.reason
+
+
+def test_an_address_in_an_abstract_is_the_same_from_the_disk(world, tmp_path, monkeypatch):
+    text = "Tea data: https://me@data.org/x?email=a@b.org"
+    monkeypatch.setitem(literature.ABSTRACTS, TRIAL, text)
+    with open_cache(tmp_path) as kept:
+        source = open_source("europe_pmc", cache=kept)
+        fresh, again = source.search(QUESTION), source.search(QUESTION)
+    assert (fresh.cached, again.cached) == (False, True)
+    assert text in fresh[0].abstract
+    assert fresh.records == again.records
 
 
 def test_a_login_in_an_address_is_not_shown(world, monkeypatch, caplog):
