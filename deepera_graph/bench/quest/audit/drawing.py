@@ -347,7 +347,7 @@ def to_sheet(pairs: Sequence[AuditPair]) -> bytes:
 
     It has a byte order mark, by which Excel knows UTF-8.
     """
-    rows = [(*SHOWN_COLUMNS, *FILLED_COLUMNS)]
+    rows: list[tuple[str, ...]] = [(*SHOWN_COLUMNS, *FILLED_COLUMNS)]
     for pair in pairs:
         limits = "; ".join(f"{name}: {describe_value(v)}" for name, v in pair.constraints.items())
         shown = (pair.id, pair.question, limits, pair.title, pair.abstract)
