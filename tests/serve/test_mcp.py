@@ -131,7 +131,9 @@ async def call_all(client, collection):
 def check_all(said, world):
     text, plain = said["find_evidence"]
     assert text.splitlines()[0].startswith("1 of 3 passages gives direct evidence (threshold 0.28")
-    assert text.splitlines()[1].startswith("[1] (Wax on apples. 2019. doi:10.1000/wax; score ")
+    assert text.splitlines()[1].startswith(
+        "[1] (Wax on apples. 2019. doi:10.1000/wax, p. 4; score "
+    )
     [piece] = plain["evidence"]
     assert (plain["outcome"], piece["number"], piece["id"]) == ("ok", 1, "trial")
     assert (piece["direction"], piece["source"]["doi"]) == ("supports", "10.1000/wax")
@@ -272,7 +274,13 @@ async def test_the_tools_say_that_they_only_read_and_what_they_take_and_give(lib
             {"question": "x", "collection": "apples", "where": {"year": 2019}},
             "collection 'apples' cannot be searched by metadata; leave out where",
         ),
+        (
+            "find_evidence",
+            {"question": "x", "passages": "[" * 100_000},
+            "find_evidence: passages must be a valid list, got '[[[[",
+        ),
         ("list_collections", {"all": True}, "there is no argument 'all'"),
+        ("search_papers", {"query": "x", "base": ["world"]}, "no base of papers ['world']; give"),
         (
             "search_papers",
             {"query": "x", "base": "wrld"},
@@ -318,6 +326,24 @@ async def test_a_text_is_returned_if_asked_for_and_says_where_it_is_cut():
         [short] = (await client.call_tool("find_evidence", asked)).structured_content["evidence"]
     assert (len(piece["text"]), piece["is_cut"]) == (4000, True)
     assert (short["text"], short["is_cut"]) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "page"),
+    [
+        ({"page": 3, "last_page": 4, "page_starts": [[3, 0], [4, 17]]}, "4"),
+        ({"page": 0, "total_pages": 9}, "1"),
+        ({"page": "far"}, None),
+    ],
+)
+async def test_the_page_is_that_of_the_quote(library, metadata, page):
+    text = f"We waxed apples. {APPLES[1].page_content}"
+    passage = {"text": text, "metadata": metadata}
+    async with inside(library) as client:
+        asked = {"question": QUESTION, "passages": [passage]}
+        [piece] = (await client.call_tool("find_evidence", asked)).structured_content["evidence"]
+    assert piece["quote"] == APPLES[1].page_content
+    assert piece["source"].get("page") == page
 
 
 async def test_no_evidence_is_an_answer_and_a_failed_passage_is_no_score(library):
