@@ -125,3 +125,9 @@ def test_an_article_in_no_known_encoding_is_told_by_name(write):
     head = b'<?xml version="1.0" encoding="no-such"?>'
     with pytest.raises(InputError, match=r"a\.xml: not UTF-8"):
         read(write("a.xml", head + b"<article><body><p>\xe9</p></body></article>"))
+
+
+def test_an_exponent_stays_one(write):
+    body = "<p>10<sup>6</sup> cells, <italic>p</italic> = 10<sup>-3</sup>, Ca<sup>2+</sup>.</p>"
+    [found] = read(write("a.xml", f"<article><body>{body}</body></article>"))
+    assert found.page_content == "10⁶ cells, p = 10⁻³, Ca2+."
