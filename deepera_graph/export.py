@@ -1,4 +1,4 @@
-"""A result in other forms: plain data as every command writes it, evidence tables, BibTeX."""
+"""A result in other forms: plain data as every command writes it, tables, BibTeX and RIS."""
 
 import csv
 import json
@@ -16,7 +16,7 @@ from deepera_graph.result import RankedPassage, RerankResult, describe_failures,
 from deepera_graph.schema import describe_directions, name_direction
 from deepera_graph.settings import suggest_value
 
-ExportFormat = Literal["markdown", "html", "csv", "json", "bibtex"]
+ExportFormat = Literal["markdown", "html", "csv", "json", "bibtex", "ris"]
 N_NEAREST = 3
 EVIDENCE, BELOW = "evidence", "below the threshold"
 _USAGE = ("calls", "input_tokens", "output_tokens")  # failed and cached calls are in the report
@@ -34,13 +34,13 @@ def export_result(result: RerankResult, format: ExportFormat, *, whole: bool = F
 
     Tables have a row a kept passage: score, source (title, year, venue, DOI as far as the metadata
     has them), quote and summary. Where nothing passed, they have the three best passages instead,
-    marked as below the threshold, and those that could not be judged, with the reason; BibTeX then
-    has none.
+    marked as below the threshold, and those that could not be judged, with the reason; BibTeX and
+    RIS then have none.
 
     Args:
         result: Of a rerank.
         format: ``"markdown"``, ``"html"`` (a page of its own), ``"csv"``, ``"json"`` (which
-            `RerankResult.from_json` reads) or ``"bibtex"``.
+            `RerankResult.from_json` reads), ``"bibtex"`` or ``"ris"``.
         whole: Whether ``markdown`` and ``csv`` have all passages.
 
     Raises:
@@ -56,7 +56,9 @@ def export_result(result: RerankResult, format: ExportFormat, *, whole: bool = F
     if format == "html":
         return _to_html(result)
     if format == "bibtex":
-        return _to_bibtex(result)
+        return write_bibtex(_list_articles(result)) or f"% {describe_outcome(result)}\n"
+    if format == "ris":
+        return write_ris((source, note, "") for source, note in _list_articles(result))
     rows = result.passages if whole else list_shown(result)
     return _to_csv(result, rows) if format == "csv" else _to_markdown(result, rows)
 
@@ -187,7 +189,7 @@ def _describe_passage(passage: RankedPassage) -> dict[str, Any]:
     }
     if passage.direction:
         fields["direction"] = passage.direction
-    if passage.quote:
+    if passage.quote_status:
         fields["quote_status"], fields["quote_span"] = passage.quote_status, passage.quote_span
         fields |= _describe_page(passage)
     if passage.summary_status not in {"", "ok"}:
@@ -331,17 +333,23 @@ def _to_html(result: RerankResult) -> str:
     )
 
 
-def _to_bibtex(result: RerankResult) -> str:
-    passages = [one for one in result.kept if is_evidence(result, one)]
-    if not passages:
-        return f"% {describe_outcome(result)}\n"
-    entries: dict[tuple[str, ...], list[RankedPassage]] = {}
-    for one in passages:  # parts of one article are one entry
-        source = one.citation
-        known = source.link.lower() or source.title
-        entries.setdefault((known, "" if known else one.id), []).append(one)
-    taken: set[str] = set()
-    return "\n".join(_bibtex_entry(result, parts, taken) for parts in entries.values())
+def _list_articles(result: RerankResult) -> list[tuple[Citation, str]]:
+    """Return the sources of the evidence, each once, with what their passages say."""
+    articles: dict[tuple[str, ...], list[RankedPassage]] = {}
+    for one in result.kept:
+        if is_evidence(result, one):
+            known = one.citation.link.lower() or one.citation.title
+            articles.setdefault((known, "" if known else one.id), []).append(one)
+    return [_join_parts(result, parts) for parts in articles.values()]
+
+
+def _join_parts(result: RerankResult, parts: list[RankedPassage]) -> tuple[Citation, str]:
+    notes = (
+        f"score {_show(result, one)}{f', p. {one.quote_page}' if one.quote_page else ''}: "
+        f"{one.quote or one.summary}"
+        for one in parts
+    )
+    return _merge([one.citation for one in parts]), "; ".join(notes)
 
 
 def write_bibtex(sources: Iterable[tuple[Citation, str]]) -> str:
@@ -350,14 +358,29 @@ def write_bibtex(sources: Iterable[tuple[Citation, str]]) -> str:
     return "\n".join(_bibtex_of(source, note, taken) for source, note in sources)
 
 
-def _bibtex_entry(result: RerankResult, parts: list[RankedPassage], taken: set[str]) -> str:
-    source = _merge([one.citation for one in parts])
-    notes = (
-        f"score {_show(result, one)}{f', p. {one.quote_page}' if one.quote_page else ''}: "
-        f"{one.quote or one.summary}"
-        for one in parts
-    )
-    return _bibtex_of(source, "; ".join(notes), taken)
+def write_ris(records: Iterable[tuple[Citation, str, str]]) -> str:
+    """Return a record of the RIS format a source, each with a note and an abstract, or empty ones.
+
+    Source: the tags as reference managers export and read them, `JOUR` for what has a journal.
+    """
+    return "".join(_ris_of(*one) for one in records)
+
+
+def _ris_of(source: Citation, note: str, abstract: str) -> str:
+    rows = [
+        ("TY", "JOUR" if source.venue else "GEN"),
+        ("TI", source.title or str(source)),
+        *(("AU", author) for author in source.authors),
+        ("PY", source.year),
+        ("JO", source.venue),
+        ("DO", source.doi),
+        ("UR", source.link),
+        ("AB", abstract),
+        ("N1", note),
+        ("ID", source.id),
+    ]
+    lines = [f"{name}  - {' '.join(text.split())}" for name, text in rows if text]
+    return "\n".join([*lines, "ER  - "]) + "\n\n"
 
 
 def _bibtex_of(source: Citation, note: str, taken: set[str]) -> str:

@@ -344,7 +344,7 @@ def open_collection(
         **place,
         mode=mode,
         embeddings=None if by_default else find_embeddings(store.embeddings),
-        find_embeddings=partial(_find_recorded, store),
+        find_embeddings=partial(find_recorded, store),
         must_exist=must_exist,
     )
 
@@ -411,7 +411,7 @@ def place_of(store: options.PlaceOptions) -> dict[str, Any]:
     }
 
 
-def _find_recorded(store: options.StoreOptions, recorded: str) -> Embeddings | None:
+def find_recorded(store: options.StoreOptions, recorded: str) -> Embeddings | None:
     """Return the embeddings that a collection was made with: ours, or those that are configured."""
     if store.embeddings is None and recorded != _LOCAL_EMBEDDINGS.partition(":")[2]:
         kind, _, model = recorded.partition(":")

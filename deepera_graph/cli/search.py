@@ -114,11 +114,12 @@ class SearchOptions:
         metavar="FIELD=VALUE",
     )
     answer: bool = opt("Draw an answer from what is kept.", default=False)
-    format: Literal["text", "markdown", "html", "csv", "json", "bibtex"] = opt(
+    format: Literal["text", "markdown", "html", "csv", "json", "bibtex", "ris"] = opt(
         "Form of the output. [b]markdown[/b], [b]html[/b] and [b]csv[/b] are tables of the "
         "evidence: score, source with its DOI, quote, summary; with -v the dropped passages, too "
-        "(not html). [b]bibtex[/b] has the sources of the evidence, [b]json[/b] everything.",
-        brief="text, markdown, html, csv, json, bibtex.",
+        "(not html). [b]bibtex[/b] and [b]ris[/b] have the sources of the evidence, [b]json[/b] "
+        "everything.",
+        brief="markdown, html, csv, json, bibtex or ris.",
         metavar="FORM",
         default="text",
     )

@@ -6,7 +6,7 @@ from io import StringIO
 from typing import Any, NamedTuple
 
 from deepera_graph.citation import Citation
-from deepera_graph.export import write_bibtex
+from deepera_graph.export import write_bibtex, write_ris
 from deepera_graph.papers.paper import Paper
 from deepera_graph.papers.results import ListFormat
 
@@ -58,26 +58,7 @@ def _to_csv(listed: Sequence[Listed]) -> str:
 
 
 def _to_ris(listed: Sequence[Listed]) -> str:
-    return "".join(map(_ris_record, listed))
-
-
-def _ris_record(one: Listed) -> str:
-    """Return a record of the RIS format, as reference managers read it."""
-    source = cite_paper(one.paper)
-    rows = [
-        ("TY", "JOUR" if source.venue else "GEN"),
-        ("TI", source.title),
-        *(("AU", author) for author in source.authors),
-        ("PY", source.year),
-        ("JO", source.venue),
-        ("DO", source.doi),
-        ("UR", source.link),
-        ("AB", one.paper.abstract),
-        ("N1", one.note),
-        ("ID", one.paper.id),
-    ]
-    lines = [f"{name}  - {' '.join(text.split())}" for name, text in rows if text]
-    return "\n".join([*lines, "ER  - "]) + "\n\n"
+    return write_ris((cite_paper(one.paper), one.note, one.paper.abstract) for one in listed)
 
 
 _FORMS: Mapping[str, Callable[[Sequence[Listed]], str]] = {

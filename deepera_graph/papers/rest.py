@@ -38,14 +38,19 @@ _OTHER_NAMES = {"q": "query", "top_k": "k"}
 _BEFORE = re.compile(r"""id\s*<=\s*["']?(\d{2})(0[1-9]|1[0-2])(?:\.\d*)?["']?""")
 
 
-def create_app(base: PaperBase) -> Any:
+def create_app(base: PaperBase, *, with_docs: bool = True) -> Any:
     """Return the FastAPI application that answers for a base.
+
+    Args:
+        base: Who answers.
+        with_docs: Whether ``/docs`` is a page that loads its script from another host.
 
     Raises:
         SettingsError: The extra ``serve`` is not installed.
     """
     fastapi = import_extra("fastapi", extra="serve", what="deepera papers serve")
-    app = fastapi.FastAPI(title="DeepEra papers", version="1", redoc_url=None)
+    docs = "/docs" if with_docs else None
+    app = fastapi.FastAPI(title="DeepEra papers", version="1", redoc_url=None, docs_url=docs)
     for path, name in _PATHS.items():
         _add_path(app, base, path, name)
     for path in ("/v1/health", "/health"):
@@ -150,7 +155,8 @@ def _read_filter(text: Any) -> str | None:
 def _read_path(request: Any) -> tuple[str, str]:
     """Return the call and the id of a path, which is taken apart before it is decoded."""
     raw = request.scope.get("raw_path") or request.scope["path"].encode()
-    found = _PAPERS.fullmatch(raw.decode("latin-1").partition("?")[0])
+    path = raw.decode("latin-1").partition("?")[0]
+    found = _PAPERS.fullmatch(path.removeprefix(request.scope.get("root_path", "")))
     id, call = (found[1], found[2]) if found else ("", None)
     return call or "get", unquote(id, errors="replace")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from qdrant_client import models
+from qdrant_client import QdrantClient, models
 
 from deepera_graph.errors import MissingStoreError, SettingsError, StoreError
 from deepera_graph.retrieval.collection import describe_others, find_mode
@@ -65,6 +65,13 @@ class Catalogue:
     ) -> None:
         self.place = describe_place(path, url)
         self._client = connect(path, url, api_key=api_key, must_exist=True)
+
+    @classmethod
+    def on(cls, client: QdrantClient, place: str) -> Self:
+        """Return the collections behind a client that is open already."""
+        made = cls.__new__(cls)
+        made.place, made._client = place, client
+        return made
 
     def __enter__(self) -> Self:
         return self

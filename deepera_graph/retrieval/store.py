@@ -117,6 +117,38 @@ def open_store(
     )
 
 
+def open_store_on(
+    client: QdrantClient,
+    collection: str,
+    *,
+    place: str,
+    embedded: bool,
+    find_embeddings: FindEmbeddings | None = None,
+) -> "PassageStore":
+    """Open a collection that exists on a client that other stores share; closing it closes that.
+
+    Args:
+        client: Of `connect`; its folder is open once for all its collections.
+        collection: Its name.
+        place: As `describe_place` says it.
+        embedded: Whether this process holds the passages.
+        find_embeddings: As for `open_store`.
+
+    Raises:
+        StoreError: There is no such collection, or it was indexed otherwise.
+    """
+    with wrap_errors(place):
+        vectorstore = open_collection(
+            client,
+            collection,
+            mode=None,
+            embeddings=None,
+            find_embeddings=find_embeddings,
+            must_exist=True,
+        )
+    return PassageStore(vectorstore, place=place, embedded=embedded)
+
+
 class PassageStore:
     """Passages in one Qdrant collection; `open_store` makes it.
 

@@ -14,9 +14,10 @@ from bench.quest.scripted import Planted, Scripted
 from deepera_graph.papers import PaperBase
 from papers.planted import FIELDS, plain
 from papers.world import write_lines
+from support.literature import Literature
 from support.openai_server import ChatServer
 
-FEW = ("--prefilter", "words", "--min-answers", 1, "--max-hops", 0, "--max-scored", 20)
+FEW = ("--prefilter", "words", "--min-answers", 1, "--max-hops", 0, "--max-scored", 10)
 AT_ONCE = 2
 
 
@@ -84,6 +85,18 @@ def test_a_benchmark_is_built_from_topics_and_judged_again(quest, server, topics
     assert json.loads(again.stdout) == manifest
     assert server.calls == n_calls
 
+    earlier = tmp_path / "earlier.json"
+    earlier.write_text(json.dumps(manifest), encoding="utf-8")
+    repeat = ("build", topics, "--limit", 1, "--manifest", earlier, "--overwrite", "--quiet",
+              "--base-url", server.base_url)  # fmt: skip
+    assert quest(*repeat).exit_code == 0
+    assert server.calls == n_calls
+    earlier.write_text(json.dumps({**manifest, "prompts": {}}), encoding="utf-8")
+    changed = quest(*repeat)
+    assert (changed.exit_code, "earlier.json: prompts" in changed.stderr) == (1, True)
+    settled = quest(*repeat, "--max-hops", 1)
+    assert "--manifest settles --max-hops: leave them out" in settled.stderr
+
     run = tmp_path / "run.jsonl"
     judged = {}
     for one in read(tmp_path / "out", "judgements.jsonl"):
@@ -103,7 +116,9 @@ def test_a_benchmark_is_built_from_topics_and_judged_again(quest, server, topics
         assert one["left_out"] == {"unknown": ["none such"]}
 
 
-def test_without_a_model_it_says_what_is_needed(quest, topics, tmp_path):
+def test_without_a_model_it_says_what_is_needed(quest, deepera, topics, tmp_path):
+    nowhere = deepera("bench", "quest", "build", topics, "-o", tmp_path / "out")
+    assert "--base must name a base of papers, or --source services" in nowhere.stderr
     done = quest("build", topics)
     assert done.exit_code == 2
     assert "a chat model is needed: give --model" in done.stderr
@@ -138,6 +153,7 @@ def test_a_dry_run_estimates_calls_tokens_and_cost_and_needs_no_model(quest, top
         (("build", "TOPICS", "--max-hops", 3), "max_hops must be one of 0, 1, 2, got 3"),
         (("build", "TOPICS", "--judge-model", "a,a"), "'a' twice"),
         (("judge", "TOPICS", "TOPICS"), "record 1: not JSON"),
+        (("build", "TOPICS", "--source", "pubmet"), "'pubmet'"),
     ],
 )
 def test_bad_input_is_one_line_that_names_it(quest, server, topics, args, problem):
@@ -145,6 +161,21 @@ def test_bad_input_is_one_line_that_names_it(quest, server, topics, args, proble
     done = quest(*given, url=server.base_url)
     assert done.exit_code == 2
     assert problem in done.stderr
+
+
+def test_a_service_of_literature_that_is_out_of_credits_leaves_the_bases_and_is_named(
+    quest, server, topics, tmp_path, monkeypatch
+):
+    with Literature() as services:
+        services.faults["openalex"] = "hours"
+        monkeypatch.setenv("DEEPERA_OPENALEX_URL", services.url("openalex"))
+        done = quest("build", topics, "--limit", 1, "--source", "openalex", "--quiet", *FEW,
+                     url=server.base_url)  # fmt: skip
+    assert done.exit_code == 1
+    assert "calls failed: 11 of openalex; run it again with --overwrite" in done.stderr
+    for one in read(tmp_path / "out", "records.jsonl"):
+        assert one["sources"]["openalex"] == {"rate_limited": 11}
+        assert one["answers"]
 
 
 def test_a_spent_budget_says_how_to_go_on(quest, server, topics):

@@ -180,6 +180,7 @@ def test_evidence_is_cited_by_authors_title_journal_year_and_doi(ask, questions)
         ("markdown", f"# {QUESTION}"),
         ("html", "<!doctype html>"),
         ("bibtex", "@misc{2012trial,"),
+        ("ris", "TY  - GEN\nTI  - A trial\n"),
         ("json", "{\n"),
     ],
 )

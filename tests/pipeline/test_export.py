@@ -8,6 +8,7 @@ import pytest
 
 from deepera_graph import EvidenceReranker, RerankResult, SettingsError, export_result
 from deepera_graph.export import answer_with_numbers, describe_result
+from deepera_graph.retrieval.sources import read_passages
 from support.roles import judged, scripted_backend
 
 QUESTION = "Does wax <b>keep</b> apples firm?"
@@ -108,6 +109,34 @@ def test_bibtex_keys_are_distinct_and_a_source_without_metadata_is_named_by_its_
     assert "url = {https://example.org/wax}" in text
     keys = [line.split("{")[1] for line in text.splitlines() if line.startswith("@")]
     assert len(keys) == len(set(keys)) == 3
+
+
+def test_ris_has_one_record_a_source_that_is_read_back(rerank, tmp_path):
+    text = export_result(rerank(), "ris")
+    assert text.startswith("TY  - JOUR\nTI  - Wax & apples | a 100% trial\nAU  - Lée, Ada\n")
+    assert text.count("ER  - ") == 1
+    assert "N1  - score 0.93: Wax kept apples firm.; score 0.90: Firmness fell by 6%.\n" in text
+    path = tmp_path / "evidence.ris"
+    path.write_text(text.replace("N1  -", "AB  -"), encoding="utf-8")
+    (read,) = read_passages(path)
+    assert read.metadata["doi"] == "10.1000/wax_1"
+
+
+def test_ris_has_no_record_where_nothing_is_evidence(rerank):
+    assert export_result(rerank(threshold=0.99), "ris") == ""
+    assert export_result(rerank(threshold=0.99, on_empty="top1"), "ris") == ""
+
+
+def test_a_line_break_in_a_title_adds_no_field_to_ris():
+    passage = {
+        "id": "a",
+        "text": "Wax kept apples firm.",
+        "metadata": {"title": "Wax\nER  - \nTY  - X"},
+    }
+    backend = scripted_backend(lambda task: judged(0.9))
+    text = export_result(EvidenceReranker(backend).rerank(QUESTION, [passage]), "ris")
+    assert "TI  - Wax ER - TY - X\n" in text
+    assert text.count("\nER  -") == 1
 
 
 def test_html_is_a_page_whose_text_is_escaped(rerank):

@@ -15,10 +15,16 @@ from deepera_graph.bench.build.plan import BuilderModel, describe_model, without
 from deepera_graph.bench.data.instance import DatasetError
 from deepera_graph.bench.quest import outputs
 from deepera_graph.bench.quest.asking import PACKAGE
-from deepera_graph.bench.quest.construct import Outcome, Tools, construct, judge_given
+from deepera_graph.bench.quest.construct import Outcome, construct, judge_given
+from deepera_graph.bench.quest.judging import Tools, name_judges
 from deepera_graph.bench.quest.plan import QuestPlan, QuestQuestion, Rejection, Topic
 from deepera_graph.bench.quest.questions import Written, write_questions
-from deepera_graph.bench.quest.sources import BaseSource, describe_source
+from deepera_graph.bench.quest.sources import (
+    describe_source,
+    look_up,
+    name_sources,
+    take_turns,
+)
 from deepera_graph.bench.rankers.llm import MAX_CONCURRENCY
 from deepera_graph.budget import Budget, Limiter, Meter
 from deepera_graph.cache.store import JudgementCache, open_cache
@@ -26,10 +32,9 @@ from deepera_graph.chat import io_loop
 from deepera_graph.errors import AnswerError, CallError, SettingsError
 from deepera_graph.jobs.journal import Journal
 from deepera_graph.judges.llm.backend import llm_backend
-from deepera_graph.papers.base import PaperBase
-from deepera_graph.papers.paper import Paper
 from deepera_graph.papers.vectors import find_embeddings, name_embeddings
 from deepera_graph.schema import Backend
+from deepera_graph.settings import check_at_least
 from deepera_graph.usage import Usage
 
 CALLS_AT_ONCE = MAX_CONCURRENCY
@@ -43,12 +48,14 @@ class QuestProgress:
 
     Attributes:
         n_topics: Topics whose questions are written.
+        n_all_topics: Topics of which questions are written, 0 if they are there.
         n_done: Questions that are judged.
         n_wanted: Questions to judge, 0 while they are being written.
         n_judged: Pairs judged in this run.
     """
 
     n_topics: int = 0
+    n_all_topics: int = 0
     n_done: int = 0
     n_wanted: int = 0
     n_judged: int = 0
@@ -183,16 +190,11 @@ def judge_quest(
 
     async def judge(question: QuestQuestion, tools: Tools) -> Outcome:
         ids = list(dict.fromkeys(candidates.get(question.id, ())))
-        found = await asyncio.to_thread(_look_up, ids, tools.sources)
+        found = await asyncio.to_thread(look_up, ids, tools.sources)
         missing = [id for id, paper in found.items() if paper is None]
         return await judge_given(question, [one for one in found.values() if one], missing, tools)
 
     return job.run(lambda: _take(questions), judge, {"topics": ""})
-
-
-def _look_up(ids: Sequence[str], sources: Mapping[str, Any]) -> dict[str, Paper | None]:
-    bases = [one for one in sources.values() if isinstance(one, BaseSource)]
-    return {id: next((found for one in bases if (found := one.get(id))), None) for id in ids}
 
 
 class _Done(NamedTuple):
@@ -210,9 +212,7 @@ class _Quest:
     Args:
         out: The folder.
         sources: What is searched.
-        model: The writer.
-        judges: Who grade.
-        adjudicator: Who settles.
+        model, judges, adjudicator: Who writes, who grade, who settles.
         plan: The settings.
         calls_at_once: Most calls of models in flight, >= 1.
         questions_at_once: Questions worked on at once, >= 1.
@@ -239,24 +239,22 @@ class _Quest:
         embeddings: Any = "local",
         on_progress: Callable[[QuestProgress], None] = lambda progress: None,
     ) -> None:
-        for name, value in (
-            ("calls_at_once", calls_at_once),
-            ("questions_at_once", questions_at_once),
-        ):
-            if value < 1:
-                raise SettingsError(f"{name} must be >= 1, got {value}")
+        check_at_least("calls_at_once", calls_at_once, 1)
+        check_at_least("questions_at_once", questions_at_once, 1)
         self._out, self._plan, self._overwrite = out, plan or QuestPlan(), overwrite
         check_folder(out, overwrite=overwrite)
-        self._sources = _name_sources(sources)
+        self._sources = name_sources(sources)
+        self._turns = take_turns(self._sources)
         self._embeddings = find_embeddings(embeddings)
         if self._plan.prefilter == "local" and self._embeddings is None:
             raise SettingsError("prefilter 'local' needs embeddings; 'words' and 'none' do not")
         self._writer = _open_model(model)
-        self._judges = _name_judges([_open_model(one) for one in judges] or [self._writer])
+        self._judges = name_judges([_open_model(one) for one in judges] or [self._writer])
         self._plan.quorum_of(len(self._judges))
         self._adjudicator = self._writer if adjudicator is None else _open_model(adjudicator)
         self._limiter, self._meter = Limiter(calls_at_once), Meter(budget)
         self._at_once = questions_at_once
+        self._papers: dict[str, dict[str, Any]] = {}
         self._progress, self._on_progress = QuestProgress(), on_progress
 
     def run(
@@ -272,8 +270,7 @@ class _Quest:
             self._open(cache)
             made_of = self._describe()
             ran = {"plan": self._plan.to_dict(), "prompts": hash_prompts(PACKAGE), **made_of}
-            journal = Journal(self._out / outputs.WORK / outputs.JOURNAL, ran)
-            with journal.open(resume=not self._overwrite):
+            with outputs.open_journal(self._out, ran, resume=not self._overwrite) as journal:
                 written: Written = io_loop.run(write())
                 self._move(n_wanted=len(written.questions))
                 done = io_loop.run(self._work_all(written.questions, work, journal))
@@ -281,6 +278,7 @@ class _Quest:
 
     async def write(self, topics: Sequence[Topic]) -> Written:
         """Write the questions of topics."""
+        self._move(n_all_topics=len(topics))
         return await write_questions(
             topics,
             self._models[0],
@@ -321,6 +319,7 @@ class _Quest:
         return Tools(
             plan=self._plan,
             sources=self._sources,
+            turns=self._turns,
             writer=writer,
             judges=judges,
             adjudicator=adjudicator,
@@ -365,6 +364,7 @@ class _Quest:
     ) -> _Done:
         kept = journal.entries.get(question.id)
         if kept is not None and kept["question"] == question.to_dict():
+            kept["papers"] = self._share(kept["papers"])
             return _Done(question.id, kept)
         try:
             found: Outcome = await work(question, self._tools())
@@ -376,7 +376,7 @@ class _Quest:
         entry = {
             "question": question.to_dict(),
             "judgements": found.judgements,
-            "papers": found.papers,
+            "papers": self._share(found.papers),
             "record": found.record,
         }
         if found.n_failed:
@@ -384,6 +384,11 @@ class _Quest:
             return _Done(question.id, entry, failure=f"calls failed: {failed}")
         journal.put(question.id, entry)
         return _Done(question.id, entry)
+
+    def _share(self, papers: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return papers, those that other questions have, too, as the same objects in memory."""
+        known = ((self._papers.setdefault(one["id"], one), one) for one in papers)
+        return [first if first == one else one for first, one in known]
 
     def _write(
         self, written: Written, done: Sequence[_Done], made_of: Mapping[str, Any]
@@ -395,7 +400,7 @@ class _Quest:
         rejected += thin
         failed = written.failed | {one.id: one.failure for one in done if one.failure}
         if not kept:
-            raise DatasetError(f"no question is left: {_explain_empty(rejected, failed)}")
+            raise DatasetError(f"no question is left: {outputs.explain_empty(rejected, failed)}")
         manifest = outputs.build_manifest(
             self._plan,
             made_of,
@@ -404,7 +409,14 @@ class _Quest:
             rejected,
             written={"written": written.n_written or len(written.questions)},
             usage=self._sum_usage(entries),
-            files=outputs.write_files(self._out, kept, entries, rejected, self._plan),
+            files=outputs.write_files(
+                self._out,
+                questions=worked,
+                kept=kept,
+                entries=entries,
+                rejected=rejected,
+                plan=self._plan,
+            ),
         )
         write_manifest(self._out, manifest)
         n_sent = sum(one.n_sent for one in self._asked)
@@ -435,46 +447,3 @@ def _open_model(model: Model) -> Backend:
 def _without_place(backend: Backend) -> dict[str, Any]:
     """Return what tells a model from others, whatever server it runs on."""
     return {name: one for name, one in describe_model(backend).items() if name != "server"}
-
-
-def _name_judges(backends: Sequence[Backend]) -> dict[str, Backend]:
-    """Return judges by the name of their model; the same one twice is one opinion, not two."""
-    found: dict[str, Backend] = {}
-    for one in backends:
-        name = str(one.about.get("model", one.name))
-        if name in found:
-            raise SettingsError(
-                f"judges must be different models, got {name!r} twice: its second opinion is its "
-                "first"
-            )
-        found[name] = one
-    return found
-
-
-def _name_sources(given: Any) -> dict[str, Any]:
-    """Return sources by name."""
-    many = list(given) if isinstance(given, list | tuple) else [given]
-    if not many:
-        raise SettingsError("sources must be one or more, got none")
-    found: dict[str, Any] = {}
-    for one in many:
-        source = BaseSource(one) if isinstance(one, PaperBase) else one
-        if source.name in found:
-            raise SettingsError(f"sources must have different names, got {source.name!r} twice")
-        found[source.name] = source
-    return found
-
-
-def _explain_empty(rejected: Sequence[Rejection], failed: Mapping[str, str]) -> str:
-    """Return the reasons with their counts and an example of each."""
-    reasons: dict[str, list[Rejection]] = {}
-    for one in rejected:
-        reasons.setdefault(f"{one.stage}: {one.reason}", []).append(one)
-    parts = [
-        f"{len(many)} {name} (e.g. {many[0].query or many[0].topic!r:.80}: {many[0].detail:.120})"
-        for name, many in sorted(reasons.items())
-    ]
-    parts += (
-        [f"{len(failed)} with failed calls ({next(iter(failed.values())):.160})"] if failed else []
-    )
-    return "; ".join(parts) or "there was none"

@@ -59,7 +59,8 @@ class Candidates:
         Left out are papers without an abstract, from other years than the question asks for, and
         those that are far from the question and that no two searches found.
         """
-        whole = [id for id in ids if self._passes(id)]
+        known = {id for why, ids in self.left_out.items() if why != "pruned" for id in ids}
+        whole = [id for id in ids if id not in known and self._passes(id)]
         self._measure(whole)
         floor = FLOORS.get(self._plan.prefilter) if self._plan.floor is None else self._plan.floor
         kept = []

@@ -1,11 +1,11 @@
 """The folder of a construction: questions, judgements, papers, records, and a manifest of it all.
 
 ========================  ==========================================================================
-``questions.jsonl``       the questions that were kept: id, query, topic, intent, constraints
+``questions.jsonl``       the questions that were judged: id, query, topic, intent, constraints
 ``judgements.jsonl``      a line a pair: query_id, paper_id, grade, grades (by judge), evidence,
                           adjudicated; and reasons, failures, ruling, filtered where there are any
 ``papers.jsonl``          the papers of the pairs, as `deepera papers build` reads them
-``queries.jsonl``         questions with answers, as `deepera bench papers` reads them
+``queries.jsonl``         those with enough answers, as `deepera bench papers` reads them
 ``records.jsonl``         a line a question: calls of sources, counts, usage, and why it ended
 ``rejected.jsonl``        topics and questions that went no further, each with its reason
 ``manifest.json``         what made it, what came out, and the SHA-256 of each file
@@ -14,7 +14,8 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from deepera_graph import __version__
 from deepera_graph.bench.build.outputs import hash_file, hash_prompts, remove_earlier
 from deepera_graph.bench.quest.asking import PACKAGE
 from deepera_graph.bench.quest.plan import INTENTS, QuestPlan, QuestQuestion, Rejection
+from deepera_graph.errors import SettingsError
+from deepera_graph.jobs.journal import Journal
 from deepera_graph.usage import Usage
 
 FORMAT = 1
@@ -30,6 +33,24 @@ WORK, JOURNAL = "work", "questions.journal"
 QUESTIONS, JUDGEMENTS, PAPERS = "questions.jsonl", "judgements.jsonl", "papers.jsonl"
 QUERIES, RECORDS, REJECTED = "queries.jsonl", "records.jsonl", "rejected.jsonl"
 Entry = Mapping[str, Any]
+
+
+@contextmanager
+def open_journal(folder: Path, ran: Mapping[str, Any], *, resume: bool) -> Iterator[Journal]:
+    """Open what keeps the questions that are finished.
+
+    Raises:
+        SettingsError: It is to be resumed, and was made with other settings.
+    """
+    journal = Journal(folder / WORK / JOURNAL, ran)
+    with ExitStack() as block:
+        try:
+            block.enter_context(journal.open(resume=resume))
+        except SettingsError as error:
+            raise SettingsError(
+                f"{error}; --overwrite (overwrite=True) begins anew, with kept replies"
+            ) from error
+        yield journal
 
 
 def reject_thin(
@@ -61,15 +82,17 @@ def make_query(question: QuestQuestion, entry: Entry, tau: int) -> dict[str, Any
 
 def write_files(
     folder: Path,
+    *,
     questions: Sequence[QuestQuestion],
+    kept: Sequence[QuestQuestion],
     entries: Mapping[str, Entry],
     rejected: Sequence[Rejection],
     plan: QuestPlan,
 ) -> dict[str, str]:
     """Write all files but the manifest; return SHA-256 by file name.
 
-    Records and judgements are those of all questions that were worked on, also of such as have too
-    few answers; `questions` and `queries` have those that were kept.
+    Only ``queries.jsonl`` leaves out what has too few answers: of all other questions that were
+    judged the pairs are there, too.
     """
     remove_earlier(folder)
     worked = [entries[id] for id in sorted(entries)]
@@ -78,7 +101,7 @@ def write_files(
         QUESTIONS: (one.to_dict() for one in questions),
         JUDGEMENTS: (one for entry in worked for one in entry["judgements"]),
         PAPERS: (papers[id] for id in sorted(papers)),
-        QUERIES: (make_query(one, entries[one.id], plan.tau) for one in questions),
+        QUERIES: (make_query(one, entries[one.id], plan.tau) for one in kept),
         RECORDS: (entry["record"] for entry in worked),
         REJECTED: (_plain(one) for one in rejected),
     }
@@ -164,3 +187,18 @@ def plain_usage(used: Usage) -> dict[str, int]:
         "output_tokens": used.output_tokens,
         "asked_twice": used.reasked_calls,
     }
+
+
+def explain_empty(rejected: Sequence[Rejection], failed: Mapping[str, str]) -> str:
+    """Return the reasons with their counts and an example of each."""
+    reasons: dict[str, list[Rejection]] = {}
+    for one in rejected:
+        reasons.setdefault(f"{one.stage}: {one.reason}", []).append(one)
+    parts = [
+        f"{len(many)} {name} (e.g. {many[0].query or many[0].topic!r:.80}: {many[0].detail:.120})"
+        for name, many in sorted(reasons.items())
+    ]
+    parts += (
+        [f"{len(failed)} with failed calls ({next(iter(failed.values())):.160})"] if failed else []
+    )
+    return "; ".join(parts) or "there was none"

@@ -14,10 +14,12 @@ from deepera_graph.cli import options
 from deepera_graph.cli.console import check_input, needing
 from deepera_graph.cli.options import given, opt, split_names
 from deepera_graph.cli.quest.making import (
+    Earlier,
     PanelOptions,
     PlaceOptions,
     Prefilter,
     check_model,
+    count_places,
     list_judges,
     make,
     tell_estimate,
@@ -38,6 +40,11 @@ class FindOptions:
     questions: bool = _topics(
         "TOPICS has questions, as questions.jsonl has them: none is written or reviewed.",
         default=False,
+    )
+    manifest: Path | None = _topics(
+        "Repeat the build of an earlier manifest.json: its settings, and its models unless others "
+        "are given. Differences are reported, with code 1.",
+        metavar="FILE",
     )
     all_topics: bool = _topics("Also topics that have narrower ones below them.", default=False)
     categories: str | None = _topics(
@@ -83,6 +90,7 @@ def build(
     topics: Annotated[Path, typer.Argument(metavar="TOPICS", help="A file of topics.")],
     *,
     where: PlaceOptions,
+    literature: options.LiteratureOptions,
     chosen: FindOptions,
     panel: PanelOptions,
     chat: options.ChatOptions,
@@ -91,7 +99,10 @@ def build(
 ) -> None:
     """Build a benchmark of searches for papers from topics, by chat models."""
     check_input(topics)
-    check_model(where, chat)
+    n_sources = count_places(where, literature)
+    earlier = None if chosen.manifest is None else Earlier.read(chosen.manifest)
+    if earlier is None:
+        check_model(where, chat)
     with needing("bench quest build", "bench"):
         from deepera_graph.bench.quest.builder import answer_quest, build_quest
         from deepera_graph.bench.quest.estimate import estimate_quest
@@ -99,7 +110,11 @@ def build(
         from deepera_graph.bench.quest.reading import read_questions
         from deepera_graph.bench.quest.topics import read_topics
 
-    plan = QuestPlan(**_plan_of(chosen, panel))
+    settings = _plan_of(chosen, panel)
+    if earlier is None:
+        plan = QuestPlan(**settings)
+    else:
+        plan, chat, panel = earlier.settle(settings, chat, panel)
     work: Callable[..., QuestResult]
     if chosen.questions:
         asked = read_questions(topics)[: chosen.limit]
@@ -114,18 +129,36 @@ def build(
         found = estimate_quest(
             plan,
             n_judges=len(list_judges(panel)) or 1,
-            n_sources=len(split_names("--base", where.base)),
+            n_sources=n_sources,
             n_topics=n_topics,
             n_questions=n_questions,
         )
         tell_estimate(found, budget, output)
         return
-    make(work, where=where, chat=chat, panel=panel, budget=budget, output=output, plan=plan)
+    make(
+        work,
+        where=where,
+        literature=literature,
+        chat=chat,
+        panel=panel,
+        budget=budget,
+        output=output,
+        plan=plan,
+        earlier=earlier,
+    )
 
 
 def _plan_of(chosen: FindOptions, panel: PanelOptions) -> dict[str, Any]:
     """Return what was given of a plan."""
-    apart = ("limit", "questions", "all_topics", "categories", "judge_model", "adjudicator")
+    apart = (
+        "limit",
+        "manifest",
+        "questions",
+        "all_topics",
+        "categories",
+        "judge_model",
+        "adjudicator",
+    )
     found = {name: one for name, one in given(chosen, panel).items() if name not in apart}
     if chosen.categories:
         found["categories"] = split_names("--categories", chosen.categories)

@@ -14,6 +14,7 @@ from deepera_graph.cli.quest.making import (
     PanelOptions,
     PlaceOptions,
     check_model,
+    count_places,
     list_judges,
     make,
     tell_estimate,
@@ -39,6 +40,8 @@ def judge(
 ) -> None:
     """Grade given papers for given questions, by chat models."""
     check_input(questions, candidates)
+    literature = options.LiteratureOptions()
+    count_places(where, literature)
     check_model(where, chat)
     with needing("bench quest judge", "bench"):
         from deepera_graph.bench.quest.builder import judge_quest
@@ -63,4 +66,13 @@ def judge(
     def work(out: Path, **how: Any) -> QuestResult:
         return judge_quest(asked, papers, out, **how)
 
-    make(work, where=where, chat=chat, panel=panel, budget=budget, output=output, plan=plan)
+    make(
+        work,
+        where=where,
+        literature=literature,
+        chat=chat,
+        panel=panel,
+        budget=budget,
+        output=output,
+        plan=plan,
+    )

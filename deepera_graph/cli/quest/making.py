@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import typer
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from deepera_graph.bench.quest.builder import QuestProgress, QuestResult
     from deepera_graph.bench.quest.estimate import QuestEstimate
     from deepera_graph.bench.quest.plan import QuestPlan
-    from deepera_graph.papers.base import PaperBase
     from deepera_graph.schema import Backend
 
 _CONTINUE = "what was answered is kept, run it again to go on"
@@ -44,12 +44,11 @@ _panel = partial(opt, panel="How pairs are judged")
 class PlaceOptions:
     """Where papers are, and where the benchmark goes."""
 
-    base: str = opt(
+    base: str | None = opt(
         "Bases of papers that are searched: files, or addresses of `deepera papers serve`.",
         "--base",
         "-b",
         metavar="FILE|URL,...",
-        needed=True,
     )
     out: Path = opt("Where the benchmark goes.", "--out", "-o", metavar="FOLDER", needed=True)
     embeddings: str | None = opt(
@@ -92,16 +91,92 @@ class PanelOptions:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What the manifest of an earlier construction says."""
+
+    path: Path
+    record: Mapping[str, Any]
+    model: str
+    judges: str
+    adjudicator: str
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a manifest."""
+        try:
+            record = json.loads(path.read_bytes())
+            return cls(
+                path,
+                record,
+                record["model"]["model"],
+                ",".join(one["model"] for one in record["judges"].values()),
+                record["adjudicator"]["model"],
+            )
+        except OSError as error:
+            raise SettingsError(f"--manifest {path} cannot be read: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise SettingsError(
+                f"--manifest {path} is no manifest of `deepera bench quest`: {error!r}"
+            ) from error
+
+    def settle(
+        self, plan: Mapping[str, Any], chat: options.ChatOptions, panel: PanelOptions
+    ) -> tuple[QuestPlan, options.ChatOptions, PanelOptions]:
+        """Return the plan and the models, those that are given first; *plan* must be empty."""
+        from deepera_graph.bench.quest.plan import QuestPlan
+
+        if plan:
+            named = ", ".join(f"--{one.replace('_', '-')}" for one in plan)
+            raise SettingsError(f"--manifest settles {named}: leave them out")
+        return (
+            QuestPlan.from_dict(self.record["plan"]),
+            replace(chat, model=chat.model or self.model),
+            replace(
+                panel,
+                judge_model=panel.judge_model or self.judges,
+                adjudicator=panel.adjudicator or self.adjudicator,
+            ),
+        )
+
+    def differences(self, manifest: Mapping[str, Any]) -> list[str]:
+        """Return in what another manifest differs, by its keys."""
+        return [name for name in manifest if self.record.get(name) != manifest[name]]
+
+
 @contextmanager
-def open_bases(where: PlaceOptions) -> Iterator[list[PaperBase]]:
-    """Open all bases, and close them in the end."""
+def open_places(where: PlaceOptions, literature: options.LiteratureOptions) -> Iterator[list[Any]]:
+    """Open all bases and services, and close them in the end."""
+    from deepera_graph.bench.quest.outputs import WORK
+    from deepera_graph.cli.literature import open_literature
     from deepera_graph.cli.papers.base import BaseOptions, open_base
 
     with ExitStack() as block:
-        yield [
+        found: list[Any] = [
             block.enter_context(open_base(BaseOptions(base=one, embeddings=where.embeddings)))
-            for one in split_names("--base", where.base)
+            for one in list_bases(where)
         ]
+        if literature.sources is not None:
+            kept = str(where.out / WORK)
+            found += block.enter_context(open_literature(literature, kept)).sources
+        yield found
+
+
+def list_bases(where: PlaceOptions) -> tuple[str, ...]:
+    """Return the names of the bases that were given."""
+    return split_names("--base", where.base) if where.base else ()
+
+
+def count_places(where: PlaceOptions, literature: options.LiteratureOptions) -> int:
+    """Return how many bases and services there are; `SettingsError` if none, or one is wrong."""
+    from deepera_graph.cli.literature import check_literature
+    from deepera_graph.papers.sources import read_names
+
+    check_literature(literature)
+    bases = list_bases(where)
+    if not bases and literature.sources is None:
+        raise SettingsError("--base must name a base of papers, or --source services of literature")
+    return len(bases) + (len(read_names(literature.sources)) if literature.sources else 0)
 
 
 def check_model(where: PlaceOptions, chat: options.ChatOptions) -> None:
@@ -146,11 +221,13 @@ def make(
     work: Callable[..., QuestResult],
     *,
     where: PlaceOptions,
+    literature: options.LiteratureOptions,
     chat: options.ChatOptions,
     panel: PanelOptions,
     budget: options.BudgetOptions,
     output: options.OutputOptions,
     plan: QuestPlan,
+    earlier: Earlier | None = None,
 ) -> None:
     """Open everything, do the work under a bar, and say what came of it."""
     from deepera_graph.bench.build.outputs import check_folder
@@ -165,18 +242,20 @@ def make(
         say("one judge alone: nothing is settled by a second opinion; give --judge-model two names")
     at_once = chat.max_concurrency
     with (
-        open_bases(where) as bases,
+        open_places(where, literature) as sources,
         progress_bar("building", hidden=output.quiet) as bar,
     ):
 
         def show(progress: QuestProgress) -> None:
-            total = progress.n_wanted or None
-            bar.move(to=progress.n_done, count=progress.n_judged, total=total)
+            if progress.n_wanted:
+                bar.move(to=progress.n_done, count=progress.n_judged, total=progress.n_wanted)
+            else:
+                bar.move(to=progress.n_topics, count=progress.n_topics, total=progress.n_all_topics)
 
         made = _keep_going(
             lambda: work(
                 where.out,
-                sources=bases,
+                sources=sources,
                 model=models.model,
                 judges=models.judges,
                 adjudicator=models.adjudicator,
@@ -191,7 +270,10 @@ def make(
     tell(output, made.manifest, lambda: describe_made(made))
     for name, cause in sorted(made.failed.items()):
         say(f"{name}: {cause}; run it again with --overwrite to ask again")
-    if made.failed:
+    changed = [] if earlier is None else earlier.differences(made.manifest)
+    if earlier is not None and changed:
+        say(f"not the same as in {earlier.path}: {', '.join(changed)}")
+    if made.failed or changed:
         raise typer.Exit(SOME_FAILED)
 
 

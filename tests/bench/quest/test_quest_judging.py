@@ -80,7 +80,7 @@ def bent(planted, change, name="bent"):
 )
 def test_a_grade_that_does_not_count_is_a_failure_and_never_a_0(build, planted, kind, change):
     sound = [Scripted(model_name=one, planted=planted) for one in "ab"]
-    result = build(judges=[*sound, bent(planted, change)], max_hops=0, max_scored=20)
+    result = build(judges=[*sound, bent(planted, change)], max_hops=0, max_scored=10)
     for one in read(result.folder, "records.jsonl"):
         assert one["failed_grades"] == {"bent": {kind: one["scored"]}}
         assert one["judges"] == {"asked": ["a", "b", "bent"], "quorum": 2}
@@ -116,7 +116,7 @@ def down(planted, name):
 
 def test_a_judge_that_is_down_leaves_the_others_and_is_named(build, planted):
     judges = [Scripted(model_name=one, planted=planted) for one in "ab"]
-    result = build(judges=[*judges, down(planted, "down")], max_hops=0, max_scored=20)
+    result = build(judges=[*judges, down(planted, "down")], max_hops=0, max_scored=10)
     for one in read(result.folder, "records.jsonl"):
         assert set(one["failed_grades"]["down"]) == {"down"}
     assert all("calls failed" in cause for cause in result.failed.values())
@@ -186,7 +186,7 @@ def test_a_biased_judge_errs_alone_and_is_overruled_among_three(build, planted, 
         ]
 
     biased = bent(planted, change)
-    settings = {"max_hops": 0, "max_scored": 40}
+    settings = {"max_hops": 0, "max_scored": 30}
     unfiltered = Scripted(model_name="lenient", planted=planted, bend={"filter": _keep_all})
     sound = [Scripted(model_name=one, planted=planted) for one in "ab"]
     judged, errors = wrong(build(tmp_path / "three", judges=[biased, *sound], **settings))
@@ -223,7 +223,7 @@ def test_the_last_filter_takes_out_what_is_in_doubt(build, planted):
 
     writer = Scripted(model_name="writer", planted=planted, bend={"filter": bend})
     judges = [Scripted(model_name="a", planted=planted)]
-    result = build(judges=judges, writer=writer, max_hops=0, max_scored=20)
+    result = build(judges=judges, writer=writer, max_hops=0, max_scored=10)
     taken = [one for one in read(result.folder, "judgements.jsonl") if "filtered" in one]
     assert len(taken) == result.manifest["pairs"]["filtered"] == 4
     assert {(one["grade"], one["grades"]["a"], one["filtered"]) for one in taken} == {

@@ -88,9 +88,10 @@ def test_questions_of_different_intents_are_not_the_same_however_alike():
 
 def test_a_question_with_too_few_answers_is_left_out_with_its_number(build):
     result = build(min_answers=5, **FEW)
-    kept = {one["id"] for one in read(result.folder, "questions.jsonl")}
+    kept = {one["id"] for one in read(result.folder, "queries.jsonl")}
     answers = {one["id"]: one["answers"] for one in read(result.folder, "records.jsonl")}
     assert kept == {id for id, n in answers.items() if n >= 5} != set(answers)
+    assert {one["id"] for one in read(result.folder, "questions.jsonl")} == set(answers)
     [reasons] = result.manifest["rejected"].values()
     assert reasons == {"too_few_answers": len(answers) - len(kept)}
 

@@ -8,9 +8,19 @@ from bench.quest.conftest import read
 from bench.quest.scripted import Scripted
 from deepera_graph.bench.quest.candidates import Candidates
 from deepera_graph.bench.quest.plan import QuestPlan, QuestQuestion
-from deepera_graph.bench.quest.sources import BaseSource, Merged, SourceCall
+from deepera_graph.bench.quest.sources import (
+    FAILED,
+    BaseSource,
+    Citing,
+    Merged,
+    SourceCall,
+    call_source,
+)
 from deepera_graph.errors import SettingsError
 from deepera_graph.papers.paper import Paper
+from deepera_graph.papers.scope import Scope
+from deepera_graph.papers.sources import open_source
+from support.literature import QUESTION, Literature
 
 
 class Service:
@@ -60,12 +70,16 @@ def test_two_sources_of_one_name_are_refused(build, base):
 
 def test_a_paper_of_several_sources_is_judged_once():
     merged = Merged()
-    first = Paper(id="10.1/a", doi="10.1/a", title="Kites over kelp")
+    first = Paper(id="10.1/a", doi="10.1/a", title="Kites over kelp", year=2012)
     assert merged.add("one", first) == "10.1/a"
-    by_doi = Paper(id="W1", doi="10.1/a", title="Other words", abstract="Now with abstract.")
+    by_doi = Paper(
+        id="W1", doi="10.1/a", title="Kites over kelp: a study", abstract="Now with abstract."
+    )
     assert merged.add("two", by_doi) == "10.1/a"
     assert merged.add("three", Paper(id="x", title="Kites over Kelp.")) == "10.1/a"
-    assert merged.add("one", Paper(id="y", title="Kites over kelp")) == "y"
+    assert merged.add("one", Paper(id="y", title="Kites over kelp", year=2013)) == "y"
+    assert merged.add("five", Paper(id="z", title="Kites over kelp", year=1950)) == "z"
+    assert merged.add("two", Paper(id="W2", doi="10.1/a", title="Bells")) == "W2"
     assert merged.papers["10.1/a"].abstract == "Now with abstract."
     assert merged.own_id("two", "10.1/a") == "W1"
     assert merged.own_id("four", "10.1/a") == "10.1/a"
@@ -164,3 +178,19 @@ def test_the_prefilter_leaves_out_what_no_judge_has_to_see_and_says_what():
         pool.add(SourceCall("s", "search", "kelp", "ok", found))
     assert sorted(pool.keep_likely(pool.order())) == ["far-but-found-twice", "near"]
     assert pool.left_out == {"far": ["far"], "no_abstract": ["bare"], "out_of_years": ["old"]}
+
+
+def test_a_service_of_literature_is_a_source_and_expanded_if_it_knows_citations():
+    with Literature() as services:
+        openalex = open_source("openalex", base_url=services.url("openalex"))
+        pubmed = open_source("pubmed", base_url=services.url("pubmed"))
+        found = call_source(openalex, "search", QUESTION, 10, Scope())
+        near = call_source(openalex, "references", found.papers[0].id, 10, Scope())
+        services.faults["openalex"] = "hours"
+        down = call_source(openalex, "search", "Kelp", 10, Scope())
+    assert (found.status, found.source) == ("ok", "openalex")
+    assert found.papers
+    assert near.status in ("ok", "empty")
+    assert (down.status in FAILED, bool(down.reason)) == (True, True)
+    assert isinstance(openalex, Citing)
+    assert not isinstance(pubmed, Citing)

@@ -30,7 +30,7 @@ AUDIT, PAIRS, KEY, SHEET, LABELS = "audit.json", "pairs.jsonl", "key.jsonl", "sh
 SHOWN_COLUMNS = ("pair", "question", "constraints", "title", "abstract")
 FILLED_COLUMNS = ("label", "failure", "note")
 _NO_PAPER, _NO_QUESTION, _NO_GRADE = "without a paper", "without a question", "without a grade"
-_FORMULAS = ("=", "+", "-", "@")
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _EMPTY: Mapping[str, Any] = {}
 
 
@@ -116,12 +116,11 @@ class Audit:
             raise SettingsError(
                 f"{str(folder)!r} has no {AUDIT}; `deepera bench quest audit draw` makes one"
             )
-        about = parse_object((folder / AUDIT).read_bytes())
-        if about.get("format") != FORMAT:
-            raise InputError(f"{folder / AUDIT} is not of format {FORMAT}; draw the audit anew")
-        pairs = {one["id"]: AuditPair(**one) for _, one in read_places(folder / PAIRS)}
+        about = _read_about(folder / AUDIT)
+        lines = [one for _, one in read_places(folder / PAIRS)]
         if _digest(folder / PAIRS) != about["pairs_sha256"]:
             raise InputError(f"{folder / PAIRS} was changed after it was drawn")
+        pairs = {one["id"]: AuditPair(**one) for one in lines}
         key = _read_key(folder / KEY) if (folder / KEY).is_file() else {}
         if key and key.keys() != pairs.keys():
             raise InputError(f"{folder / KEY} is not of the pairs in {PAIRS}")
@@ -133,11 +132,35 @@ class Audit:
             raise SettingsError(f"{str(self.folder)!r} has no {KEY}; {otherwise}")
 
 
+def _read_about(path: Path) -> dict[str, Any]:
+    """Return how an audit was drawn.
+
+    Raises:
+        InputError: The file is not as it was written.
+    """
+    try:
+        about = parse_object(path.read_bytes())
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    if about.get("format") != FORMAT:
+        raise InputError(f"{path} is not of format {FORMAT}; draw the audit anew")
+    grades = about.get("grades")
+    counts = [grades.get(str(one)) for one in GRADES] if isinstance(grades, dict) else [None]
+    are_counted = all(isinstance(one, dict) and {"judged", "drawn"} <= one.keys() for one in counts)
+    if not are_counted or not {"pairs_sha256", "per_grade", "left_out"} <= about.keys():
+        raise InputError(f"{path} was changed after it was drawn")
+    return about
+
+
 def _read_key(path: Path) -> dict[str, JudgedPair]:
-    lines = [one for _, one in read_places(path)]
-    return {
-        one.pop("pair"): JudgedPair(**{**one, "evidence": tuple(one["evidence"])}) for one in lines
-    }
+    key: dict[str, JudgedPair] = {}
+    for where, line in read_places(path):
+        try:
+            pair = str(line.pop("pair"))
+            key[pair] = JudgedPair(**{**line, "evidence": tuple(line["evidence"])})
+        except (KeyError, TypeError) as error:
+            raise InputError(f"{where}: was changed after it was drawn: {error}") from error
+    return key
 
 
 def draw_audit(

@@ -1,0 +1,214 @@
+"""`deepera serve`: the server, from its options."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deepera_graph.cli import options
+from deepera_graph.cli.console import say
+from deepera_graph.cli.options import opt
+from deepera_graph.errors import SettingsError
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+    from deepera_graph.schema import Backend
+    from deepera_graph.serve.config import Limits
+    from deepera_graph.serve.stores import Collections
+
+DAILY = {
+    "serve": (
+        "host", "port", "workers", "papers", "sources", "path", "qdrant_url", "backend", "model",
+        "base_url", "threshold", "top_n", "timeout", "log_questions", "quiet",
+    )
+}  # fmt: skip
+_MEGABYTE = 2**20
+_limit = partial(opt, panel="Limits")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerOptions:
+    """Where the server listens, and what it serves beside judging."""
+
+    host: str = opt(
+        "Address to listen at; 0.0.0.0 for all of this machine.",
+        metavar="HOST",
+        default="127.0.0.1",
+    )
+    port: int = opt("Port to listen at; 0 is any that is free.", metavar="N", default=8000, least=0)
+    workers: int = opt(
+        "Processes that share the address. Each loads the judge; collections then need "
+        "--qdrant-url, as a folder is open in one process at a time.",
+        brief="Processes that share the address.",
+        metavar="N",
+        default=1,
+        least=1,
+    )
+    papers: str | None = opt(
+        "Base of papers, made by `deepera papers build`: served below /papers, and searched by "
+        "requests with the source papers.",
+        brief="Base of papers, served below /papers.",
+        metavar="BASE",
+    )
+    log_questions: bool = opt(
+        "Write the question of each request into the log, and what errors say; passages are "
+        "never logged.",
+        brief="Write questions into the log.",
+        default=False,
+    )
+    quiet: bool = opt("Log problems alone.", "--quiet", "-q", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitOptions:
+    """What one request may ask for."""
+
+    timeout: float = _limit(
+        "Longest time for a request, in seconds; then it ends with HTTP 504.",
+        metavar="S",
+        default=120.0,
+    )
+    grace: int = _limit(
+        "At the end, longest time for requests in flight, in seconds.",
+        metavar="S",
+        default=30,
+        least=0,
+    )
+    max_body: float = _limit("Largest body, in MB.", metavar="MB", default=10.0)
+    max_documents: int = _limit("Most passages of a request.", metavar="N", default=1000, least=1)
+    max_characters: int = _limit(
+        "Most characters of a request's passages together.", metavar="N", default=4_000_000, least=1
+    )
+    at_once: int | None = _limit(
+        "Requests judged at the same time; others wait.",
+        metavar="N",
+        least=1,
+        shown="4; with a chat model 16",
+    )
+    queue: int = _limit("Requests that may wait.", metavar="N", default=256, least=0)
+
+
+def serve(
+    *,
+    server: ServerOptions,
+    limits: LimitOptions,
+    place: options.CollectionsOptions,
+    keep: options.KeepOptions,
+    literature: options.LiteratureOptions,
+    judge: options.JudgeOptions,
+    cache: options.CacheOptions,
+    budget: options.BudgetOptions,
+    kept: options.FilterOptions,
+) -> None:
+    """Answer over HTTP, until interrupted."""
+    from deepera_graph.cli.literature import check_literature, open_literature
+    from deepera_graph.cli.opening import judge_kind, judgements_of, open_judge, settings_of
+    from deepera_graph.packages import check_extra
+    from deepera_graph.serve.config import KEYS, ServeConfig, is_this_machine, read_keys
+    from deepera_graph.settings import Settings
+
+    for package in ("fastapi", "uvicorn", "prometheus_client"):
+        check_extra(package, extra="serve", what="deepera serve")
+    of_request = _read_limits(limits, in_process=judge_kind(judge) != "llm")
+    keys = read_keys()
+    collections = _find_collections(place, keep, server.workers)
+    settings = Settings.of(settings_of(judge, kept, budget))
+    _check_papers(server.papers)
+    check_literature(literature)
+    backend = open_judge(judge)
+    if not keys and not is_this_machine(server.host):
+        say(f"warning: whoever reaches {server.host} may ask, without a key: {KEYS} is not set")
+    config = ServeConfig(
+        backend=_for_workers(backend, server.workers),
+        settings=settings.to_dict(),
+        limits=of_request,
+        keys=keys,
+        judgements=partial(judgements_of, where=cache.cache),
+        collections=collections,
+        literature=partial(open_literature, literature, cache.cache)
+        if literature.sources
+        else None,
+        papers=server.papers,
+        log_content=server.log_questions,
+        workers=server.workers,
+    )
+    from deepera_graph.serve.run import listen, run
+
+    with listen(server.host, server.port) as listening:
+        if not server.quiet:
+            say(f"answering at http://{_describe_address(listening)}, described at /docs")
+        run(config, listening, grace=limits.grace, quiet=server.quiet)
+
+
+def _describe_address(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _check_papers(papers: str | None) -> None:
+    """Open a base, and close it again: each process opens its own."""
+    if papers is not None:
+        from deepera_graph.papers import PaperBase
+
+        PaperBase.open(papers).close()
+
+
+def _read_limits(limits: LimitOptions, *, in_process: bool) -> Limits:
+    from deepera_graph.serve.config import Limits
+
+    return Limits(
+        body_bytes=int(limits.max_body * _MEGABYTE),
+        documents=limits.max_documents,
+        characters=limits.max_characters,
+        seconds=limits.timeout,
+        at_once=limits.at_once or (Limits().at_once if in_process else 16),
+        queue=limits.queue,
+    )
+
+
+def _for_workers(backend: Backend, workers: int) -> Backend | dict[str, object]:
+    """Return a judge in a form that gets to other processes, if there are to be any."""
+    if workers == 1:
+        return backend
+    if backend.spec is None:
+        raise SettingsError(
+            f"--workers {workers} needs a judge that each process can make; {backend.name!r} "
+            "cannot be written down"
+        )
+    return dict(backend.spec)
+
+
+def _find_collections(
+    place: options.CollectionsOptions, keep: options.KeepOptions, workers: int
+) -> Collections | None:
+    from deepera_graph.cli.opening import keep_with, place_of
+    from deepera_graph.serve.stores import Collections
+
+    if workers > 1 and place.qdrant_url is None:
+        if place.path is not None:
+            raise SettingsError("--path is open in one process at a time: leave out --workers")
+        return None
+    how = keep_with(Path(), keep)
+    return Collections(
+        **place_of(place),
+        find_embeddings=partial(_find_embeddings, place),
+        keep={name: value for name, value in how.items() if name != "keep_in"} if how else None,
+    )
+
+
+def _find_embeddings(
+    place: options.CollectionsOptions, collection: str, recorded: str
+) -> Embeddings | None:
+    from deepera_graph.cli.opening import find_recorded
+
+    store = options.StoreOptions(
+        collection=collection,
+        path=place.path,
+        qdrant_url=place.qdrant_url,
+        embeddings=place.embeddings,
+    )
+    return find_recorded(store, recorded)

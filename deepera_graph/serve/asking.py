@@ -1,0 +1,73 @@
+"""A request, read: its body in a form, its limits, and whether anybody waits for it."""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from starlette.requests import Request
+
+from deepera_graph.errors import InputError
+from deepera_graph.serve.boundary import GONE
+from deepera_graph.serve.config import Limits
+from deepera_graph.serve.replies import RefusedError
+from deepera_graph.text.jsonl import parse_object
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+DoneT = TypeVar("DoneT")
+
+
+async def read_plain(request: Request) -> dict[str, Any]:
+    """Read a body; HTTP 400 if it is no JSON object."""
+    try:
+        return parse_object(await request.body())
+    except InputError as error:
+        raise RefusedError(400, "input", f"the body {error}") from error
+
+
+def read_form(plain: dict[str, Any], form: type[ModelT]) -> ModelT:
+    """Read plain data in a form; what does not fit is HTTP 422."""
+    try:
+        return form.model_validate(plain)
+    except ValidationError as error:
+        raise RefusedError(422, "input", _name_problem(error)) from error
+
+
+def _name_problem(error: ValidationError) -> str:
+    first, *others = error.errors(include_url=False)
+    place = ".".join(map(str, first["loc"])) or "the body"
+    message = f"{place}: {first['msg']}, got {first['input']!r:.80}"
+    return message + (f"; and {len(others)} more" if others else "")
+
+
+def check_size(question: str, texts: Sequence[str], limits: Limits) -> None:
+    """Raise `RefusedError`, HTTP 422, if there is too much to read, or no question."""
+    if not question.strip():
+        raise RefusedError(422, "input", "the question is empty")
+    if len(texts) > limits.documents:
+        message = f"a request may have {limits.documents} passages, got {len(texts)}"
+        raise RefusedError(422, "too_many", message)
+    n = len(question) + sum(map(len, texts))
+    if n > limits.characters:
+        message = f"a request may have {limits.characters} characters, got {n}"
+        raise RefusedError(422, "too_many", message)
+
+
+async def unless_gone(request: Request, work: Coroutine[Any, Any, DoneT]) -> DoneT:
+    """Return what *work* gives; if the client goes away before, give it up."""
+    doing: asyncio.Task[DoneT] = asyncio.ensure_future(work)
+    watching = asyncio.ensure_future(_wait_until_gone(request))
+    try:
+        await asyncio.wait((doing, watching), return_when=asyncio.FIRST_COMPLETED)
+        if not doing.done():
+            raise RefusedError(GONE, "gone", "the client went away")
+        return doing.result()
+    finally:
+        for task in (doing, watching):
+            task.cancel()
+        await asyncio.gather(doing, watching, return_exceptions=True)
+
+
+async def _wait_until_gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        continue

@@ -1,0 +1,200 @@
+"""``POST /v1/evidence``: the full result of one question, at once or event by event."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from deepera_graph.errors import DeepEraError
+from deepera_graph.export import describe_result
+from deepera_graph.passages import PassageLike, read_passages
+from deepera_graph.pipeline.call import Event
+from deepera_graph.reranker import EvidenceReranker
+from deepera_graph.result import RankedPassage, RerankResult
+from deepera_graph.serve.asking import check_size, read_form, read_plain, unless_gone
+from deepera_graph.serve.boundary import Note, in_time, note_of
+from deepera_graph.serve.config import Limits
+from deepera_graph.serve.judging import Judging
+from deepera_graph.serve.replies import RefusedError, as_refused, describe, reply, to_json
+from deepera_graph.serve.sources import Found, Sources
+
+EVENTS = "text/event-stream"
+_PING = b": still at work\n\n"
+_SECONDS_A_PING = 10.0
+_NAMES = {"selected": "kept", "summarized": "summary", "answered": "answer"}
+
+
+class EvidenceRequest(BaseModel):
+    """A question, and the passages or the place where they are searched for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: str = Field(description="What is asked.")
+    passages: list[str | dict[str, Any]] | None = Field(
+        None, description="Texts, or objects: id, text, title, metadata, score."
+    )
+    collection: str | None = Field(None, description="Instead: a collection of /v1/collections.")
+    source: str | None = Field(
+        None, description="Instead: sources of /v1/sources with commas between them, or all."
+    )
+    k: int = Field(30, ge=1, description="Most passages that are searched for.")
+    where: dict[str, Any] | None = Field(
+        None,
+        description='Of a collection, conditions on metadata: {"year": {"gte": 2015}}. Of sources, '
+        'limits: {"year_from": 2015}.',
+    )
+    judge: str | None = Field(None, description="A judge of /v1/judges.")
+    threshold: StrictFloat | StrictInt | None = Field(
+        None, ge=0, le=1, description="Lowest score that is kept."
+    )
+    n: int | None = Field(None, ge=1, description="Most passages kept.")
+    summarize: bool | None = Field(None, description="Whether kept passages are summarized.")
+    answer: bool | None = Field(None, description="Whether an answer is drawn from them.")
+
+    def settings(self) -> dict[str, Any]:
+        """Return what of the settings is asked for, by name."""
+        given: dict[str, Any] = {"top_n": self.n, "answer": self.answer}
+        if self.summarize is not None:
+            given["content"] = "both" if self.summarize else "passage"
+        if self.threshold is not None:
+            given["threshold"] = float(self.threshold)
+        return {name: value for name, value in given.items() if value is not None}
+
+
+class Evidence:
+    """Answers questions."""
+
+    def __init__(self, judging: Judging, sources: Sources, limits: Limits) -> None:
+        self._judging, self._sources, self._limits = judging, sources, limits
+
+    async def answer(self, request: Request) -> Response:
+        """Answer at once, or with a stream of events if the client accepts that."""
+        asked = read_form(await read_plain(request), EvidenceRequest)
+        check_size(asked.question, (), self._limits)
+        judge = self._judging.find(asked.judge)
+        settings = asked.settings()
+        reranker = await asyncio.to_thread(self._judging.reranker, judge, **settings)
+        note = note_of(request)
+        note.judge, note.question = judge, asked.question
+        found = await unless_gone(request, self._find(asked, note))
+        note.n_passages = len(found.passages)
+        if found.keep:
+            keep = self._judging.reranker
+            reranker = await asyncio.to_thread(keep, judge, found.keep, **settings)
+        if EVENTS in request.headers.get("accept", ""):
+            stream = self._stream(note, reranker, found)
+            headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+            return StreamingResponse(stream, media_type=EVENTS, headers=headers)
+        judged = await unless_gone(request, self._judging.rerank(note, reranker, found.passages))
+        return reply(describe_evidence(found.complete(judged), note))
+
+    async def _find(self, asked: EvidenceRequest, note: Note) -> Found:
+        """Return the passages of a request, or search for them."""
+        places = {"passages": asked.passages, "collection": asked.collection}
+        places["source"] = asked.source
+        given = [name for name, value in places.items() if value is not None]
+        if len(given) != 1:
+            named = " and ".join(given) or "none"
+            raise RefusedError(422, "input", f"give passages, collection or source, got {named}")
+        how = (asked.question, min(asked.k, self._limits.documents), asked.where)
+        async with in_time(note):
+            if asked.collection is not None:
+                return await self._sources.search_collection(asked.collection, *how)
+            if asked.source is not None:
+                return await self._sources.search_source(asked.source, *how)
+        return Found(self._check_passages(asked))
+
+    def _check_passages(self, asked: EvidenceRequest) -> Sequence[PassageLike]:
+        passages = asked.passages or []
+        if asked.where is not None:
+            raise RefusedError(422, "input", "where goes with a collection or a source")
+        check_size(asked.question, [_text_of(one) for one in passages], self._limits)
+        read_passages(passages)  # says what is wrong with one
+        return passages
+
+    async def _stream(
+        self, note: Note, reranker: EvidenceReranker, found: Found
+    ) -> AsyncIterator[bytes]:
+        events = self._judging.stream(note, reranker, found.passages)
+        try:
+            async for event in _with_pings(events):
+                if event is not None and event["event"] == "result":
+                    plain = describe_evidence(found.complete(event["result"]), note)
+                    yield _write_event("result", plain)
+                else:
+                    yield _PING if event is None else _write(event)
+        except DeepEraError as error:
+            refused = as_refused(error)
+            note.failure = refused.kind
+            yield _write_event("error", describe(refused))
+
+
+def describe_evidence(result: RerankResult, note: Note) -> dict[str, Any]:
+    """Return a result as plain data: as commands write it, and what was dropped and why."""
+    plain = describe_result(result, whole=True)
+    return {
+        **plain,
+        "judge": note.judge,
+        "request_id": note.id,
+        "kept": [one.id for one in result.kept],
+        "dropped": [_why(one) for one in result.dropped],
+        "failed": [_why(one) for one in result.failed],
+        "not_needed": [one.id for one in result.not_needed],
+    }
+
+
+def _why(passage: RankedPassage) -> dict[str, Any]:
+    names = ("id", "rank", "score", "status", "reason")
+    return {name: getattr(passage, name) for name in names}
+
+
+def _write(event: Event) -> bytes:
+    name = str(event["event"])
+    plain = {key: value for key, value in event.items() if key != "event"}
+    return _write_event(_NAMES.get(name, name), plain)
+
+
+def _write_event(name: str, plain: Any) -> bytes:
+    """Return an event as EventSource reads it; JSON has no line feed of its own.
+
+    Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
+    """
+    return b"event: " + name.encode() + b"\ndata: " + to_json(plain) + b"\n\n"
+
+
+async def _with_pings(events: AsyncIterator[Event]) -> AsyncIterator[Event | None]:
+    """Yield events, and None whenever none has come for a while, so that no proxy hangs up.
+
+    All events are made in one task, as a limit on their time needs it.
+    """
+    made = asyncio.Queue[Event | None]()
+
+    async def make() -> None:
+        try:
+            async for event in events:
+                made.put_nowait(event)
+        finally:
+            made.put_nowait(None)
+
+    making = asyncio.create_task(make())
+    try:
+        while True:
+            try:
+                event = await asyncio.wait_for(made.get(), _SECONDS_A_PING)
+            except TimeoutError:
+                yield None
+                continue
+            if event is None:
+                break
+            yield event
+        await making  # raises what went wrong
+    finally:
+        making.cancel()
+        await asyncio.gather(making, return_exceptions=True)
+
+
+def _text_of(passage: str | dict[str, Any]) -> str:
+    return passage if isinstance(passage, str) else str(passage.get("text") or "")

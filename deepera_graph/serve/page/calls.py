@@ -1,0 +1,145 @@
+"""What the page asks for beside evidence: passages of a file, and a result in another form."""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, get_args
+
+from langchain_core.documents import Document
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from deepera_graph.errors import InputError
+from deepera_graph.export import ExportFormat, export_result
+from deepera_graph.result import RerankResult
+from deepera_graph.retrieval.sources import read_passages
+from deepera_graph.serve.asking import read_form, read_plain
+from deepera_graph.serve.config import Limits
+from deepera_graph.serve.replies import RefusedError, reply
+from deepera_graph.text.records import LINES, REFERENCES, TABLES
+
+KINDS = (*LINES, ".json", *TABLES, *REFERENCES, ".md")  # none unfolds to more than it is
+_DOCUMENTS = (b"%PDF-", b"PK\x03\x04")  # begin so; long to read
+_ODD_LETTER = re.compile(r"[^\w.\- ]")
+_MOST_LETTERS = 80  # of a file's name
+_TYPES: Mapping[ExportFormat, str] = {
+    "json": "application/json",
+    "csv": "text/csv; charset=utf-8",
+    "markdown": "text/markdown; charset=utf-8",
+    "html": "application/octet-stream",  # to be kept, never shown under this server's name
+    "bibtex": "application/x-bibtex; charset=utf-8",
+    "ris": "application/x-research-info-systems; charset=utf-8",
+}
+
+
+class ExportRequest(BaseModel):
+    """A result as ``/v1/evidence`` gave it, and what is to be made of it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    result: dict[str, Any] = Field(description="As /v1/evidence gave it.")
+    format: str = Field(description=f"One of {', '.join(get_args(ExportFormat))}.")
+    threshold: float | None = Field(
+        None, ge=0, le=1, description="Lowest score that is kept; the result's own if None."
+    )
+
+
+class PageCalls:
+    """Answers the page."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+
+    async def read_file(self, request: Request) -> Response:
+        """Return the passages of the file that is the body, and what was left out of it."""
+        name, content = request.query_params.get("name", ""), await request.body()
+        return reply(await asyncio.to_thread(_read_file, name, content, self._limits))
+
+    async def export(self, request: Request) -> Response:
+        """Return a result in another form; what is kept is told anew by a threshold."""
+        asked = read_form(await read_plain(request), ExportRequest)
+        text, type = await asyncio.to_thread(_export, asked)
+        return Response(text.encode("utf-8", "replace"), media_type=type)
+
+
+def _read_file(name: str, content: bytes, limits: Limits) -> dict[str, Any]:
+    """Return the passages of a file, and what was left out of it and why."""
+    base = name.replace("\\", "/").rpartition("/")[2]
+    plain = _ODD_LETTER.sub("_", base)[-_MOST_LETTERS:].lstrip(". ")
+    if not plain.lower().endswith(KINDS):
+        raise RefusedError(
+            422, "input", f"a file must be one of {', '.join(KINDS)}, got {name!r:.80}"
+        )
+    if content.lstrip().startswith(_DOCUMENTS):
+        raise RefusedError(422, "input", f"{plain} is a document: `deepera index` reads it")
+    skipped: list[str] = []
+    with TemporaryDirectory(prefix="deepera-") as folder:
+        path = Path(folder, plain)
+        path.write_bytes(content)
+        try:
+            documents = read_passages(path, on_skip=lambda one: skipped.append(str(one)))
+            found = list(islice(documents, limits.documents + 1))
+        except InputError as error:
+            raise RefusedError(422, "input", _without(folder, str(error))) from error
+    if len(found) > limits.documents:
+        message = f"{plain} has more than the {limits.documents} passages that a request may have"
+        raise RefusedError(422, "too_many", message)
+    if not found:
+        why = _without(folder, skipped[0]) if skipped else f"{plain} has no passage"
+        raise RefusedError(422, "input", why)
+    passages = [_to_plain(one, folder, plain) for one in found]
+    return {"passages": passages, "skipped": [_without(folder, one) for one in skipped]}
+
+
+def _to_plain(passage: Document, folder: str, name: str) -> dict[str, Any]:
+    """Return a passage as ``/v1/evidence`` takes it, without the folder that it was read in."""
+    metadata = {**passage.metadata}
+    if str(metadata.get("source", "")).startswith(folder):
+        metadata["source"] = name
+    id = _without(folder, str(passage.id))
+    return {"id": id, "text": passage.page_content, "metadata": metadata}
+
+
+def _without(folder: str, text: str) -> str:
+    return text.replace(f"{folder}/", "").replace(f"{folder}\\", "")
+
+
+def _export(asked: ExportRequest) -> tuple[str, str]:
+    try:
+        result = RerankResult.from_dict(asked.result)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        message = f"result is none of /v1/evidence: {type(error).__name__}: {error}"
+        raise RefusedError(422, "input", f"{message:.200}") from error
+    if asked.threshold is not None:
+        result = draw_line(result, asked.threshold)
+    format: Any = asked.format
+    return export_result(result, format), _TYPES[format]
+
+
+def draw_line(result: RerankResult, threshold: float) -> RerankResult:
+    """Return a result with another threshold; nobody is asked again.
+
+    What was held back although its score reached the old one, for want of a quote, stays out, and
+    no more are kept than the setting `top_n` of the run says. ``verdicts.js`` does the same.
+    """
+    if threshold == result.threshold:
+        return result
+    most = result.manifest.get("settings", {}).get("top_n") or len(result.passages)
+    settled = len(result.kept) < most and result.fallback is None
+    passing = [
+        one.id
+        for one in result.passages
+        if one.score is not None
+        and one.score >= threshold
+        and (one.kept or not settled or one.score < result.threshold)
+    ]
+    kept = set(passing[:most])
+    is_other = result.outcome not in ("ok", "no_evidence")
+    outcome = result.outcome if is_other else "ok" if kept else "no_evidence"
+    passages = tuple(replace(one, kept=one.id in kept) for one in result.passages)
+    return replace(result, passages=passages, threshold=threshold, fallback=None, outcome=outcome)

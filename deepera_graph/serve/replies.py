@@ -1,0 +1,89 @@
+"""What is sent back: JSON, and errors in one form, ``{"error": {"kind", "message"}}``."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from deepera_graph.errors import (
+    BackendError,
+    DeepEraError,
+    InputError,
+    MissingStoreError,
+    RoleError,
+    SettingsError,
+    StoreError,
+)
+
+JSON = "application/json"
+
+
+class RefusedError(DeepEraError):
+    """A request that is not answered with what it asks for.
+
+    Attributes:
+        status: Of HTTP.
+        kind: One word, for programs.
+        retry_after: Seconds after which it may be tried again, or None.
+    """
+
+    def __init__(
+        self, status: int, kind: str, message: str, *, retry_after: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status, self.kind, self.retry_after = status, kind, retry_after
+
+
+_KINDS: tuple[tuple[type[DeepEraError], int, str], ...] = (  # the first that fits
+    (InputError, 422, "input"),
+    (SettingsError, 422, "settings"),
+    (MissingStoreError, 404, "missing"),
+    (StoreError, 503, "store"),
+    (BackendError, 502, "backend"),
+    (RoleError, 502, "backend"),
+)
+
+
+def as_refused(error: DeepEraError) -> RefusedError:
+    """Return an error of this package as it is told to a client."""
+    if isinstance(error, RefusedError):
+        return error
+    for kind, status, name in _KINDS:
+        if isinstance(error, kind):
+            return RefusedError(status, name, str(error))
+    return RefusedError(500, "internal", str(error))
+
+
+def describe(error: RefusedError) -> dict[str, Any]:
+    """Return an error as plain data."""
+    return {"error": {"kind": error.kind, "message": str(error)}}
+
+
+def to_json(plain: Any) -> bytes:
+    """Return plain data as JSON in UTF-8; half of a surrogate pair becomes a question mark."""
+    text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.encode("utf-8", "replace")
+
+
+def reply(plain: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return plain data as a response."""
+    given = None if headers is None else dict(headers)
+    return Response(to_json(plain), status_code=status, media_type=JSON, headers=given)
+
+
+def reply_error(error: RefusedError, *, for_clients: bool = False) -> Response:
+    """Return an error as a response.
+
+    Clients of other services look for its words under ``detail`` or ``message``; *for_clients*
+    puts them there, too.
+    """
+    plain = describe(error)
+    if for_clients:
+        plain |= {"message": str(error), "detail": str(error)}
+    headers = {}
+    if error.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    if error.retry_after is not None:
+        headers["Retry-After"] = str(error.retry_after)
+    return reply(plain, error.status, headers)

@@ -1,0 +1,220 @@
+"""Rerank requests in the forms of Cohere, Jina and LiteLLM, and of text-embeddings-inference.
+
+Sources:
+    https://docs.cohere.com/v1/reference/rerank and https://docs.cohere.com/reference/rerank,
+    https://api.jina.ai/redoc, https://docs.litellm.ai/docs/rerank and
+    https://huggingface.github.io/text-embeddings-inference/ (paths ``/rerank`` and ``/info``).
+"""
+
+from collections.abc import Sequence
+from math import log
+from typing import Any
+from uuid import uuid4
+
+from langchain_core.documents import Document
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from deepera_graph import __version__
+from deepera_graph.errors import InputError
+from deepera_graph.passages import TEXT_FIELDS, describe_no_text, take_field
+from deepera_graph.result import RankedPassage, RerankResult, describe_failures
+from deepera_graph.serve.asking import check_size, read_form, read_plain, unless_gone
+from deepera_graph.serve.boundary import note_of
+from deepera_graph.serve.config import Limits
+from deepera_graph.serve.judging import Judging
+from deepera_graph.serve.replies import RefusedError, reply
+
+# What a ranking needs of a reranker: scores of all passages, the best first, and no summaries.
+RANKING = {"content": "passage", "answer": False, "order": "score", "on_error": "keep_last"}
+_LEAST = 1e-6  # of a probability whose log odds are told
+
+
+class RerankRequest(BaseModel):
+    """A request as clients of Cohere, Jina and LiteLLM send it; fields of theirs alone are ignored.
+
+    A passage is read whole, whatever `max_tokens_per_doc` or `max_chunks_per_doc` say.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    query: str = Field(description="What is asked.")
+    documents: list[str | dict[str, Any]] = Field(
+        description="Passages: texts, or objects with `text` and, if known, `title`."
+    )
+    model: str | None = Field(
+        None, description="A judge of /v1/judges; any other name is the configured judge."
+    )
+    top_n: int | None = Field(None, ge=1, description="Most results; all if left out.")
+    return_documents: bool | None = Field(
+        None, description="Whether results hold their documents; by default not below /v2."
+    )
+    rank_fields: list[str] | None = Field(
+        None, description="Fields of documents that are read, one below the other."
+    )
+    max_chunks_per_doc: int | None = Field(None, description="Taken and not needed.")
+    max_tokens_per_doc: int | None = Field(None, description="Taken and not needed.")
+
+
+class InferenceRequest(BaseModel):
+    """A request as clients of text-embeddings-inference send it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    query: str = Field(description="What is asked.")
+    texts: list[str] = Field(description="Passages.")
+    return_text: bool = Field(False, description="Whether results hold their texts.")
+    raw_scores: bool = Field(False, description="Whether scores are log odds.")
+    truncate: bool | None = Field(None, description="Taken and not needed.")
+
+
+class Rankings:
+    """Answers rerank requests."""
+
+    def __init__(self, judging: Judging, limits: Limits) -> None:
+        self._judging, self._limits = judging, limits
+
+    async def rerank(self, request: Request) -> Response:
+        """Answer in the form of Cohere and Jina."""
+        return await self._rank(request, await read_plain(request))
+
+    async def rerank_either(self, request: Request) -> Response:
+        """Answer in the form of text-embeddings-inference if there are texts, else as above."""
+        plain = await read_plain(request)
+        if "texts" in plain and "documents" not in plain:
+            return await self._infer(request, plain)
+        return await self._rank(request, plain)
+
+    async def info(self, request: Request) -> Response:
+        """Say what is served, as text-embeddings-inference does."""
+        return reply(
+            {
+                "model_id": self._judging.default,
+                "model_sha": None,
+                "model_dtype": "float32",
+                "model_type": {
+                    "reranker": {"id2label": {"0": "evidence"}, "label2id": {"evidence": 0}}
+                },
+                "max_concurrent_requests": self._limits.at_once + self._limits.queue,
+                "max_client_batch_size": self._limits.documents,
+                "auto_truncate": True,
+                "version": __version__,
+            }
+        )
+
+    async def _rank(self, request: Request, plain: dict[str, Any]) -> Response:
+        asked = read_form(plain, RerankRequest)
+        judge, warnings = self._find_judge(asked.model)
+        texts = [_read_text(one, place, asked) for place, one in enumerate(asked.documents)]
+        result = await self._judge(request, judge, asked.query, texts, _list_titles(asked))
+        warnings += [*result.warnings, *filter(None, [describe_failures(result)])]
+        shows = asked.return_documents
+        if shows is None:
+            shows = not request.url.path.startswith("/v2/")
+        results = [
+            {
+                "index": (place := int(one.id)),
+                "relevance_score": one.score,
+                **({"document": _as_document(asked.documents[place])} if shows else {}),
+            }
+            for one in _best(result, asked.top_n)
+        ]
+        used = result.total_usage
+        meta: dict[str, Any] = {
+            "api_version": {"version": request.url.path[2:].partition("/")[0]},
+            "billed_units": {"search_units": 0},
+            "tokens": {"input_tokens": used.input_tokens, "output_tokens": used.output_tokens},
+        }
+        if warnings:
+            meta["warnings"] = warnings
+        usage = {"prompt_tokens": used.input_tokens, "total_tokens": used.tokens}
+        about = {"id": str(uuid4()), "object": "list", "model": judge}
+        return reply({**about, "results": results, "usage": usage, "meta": meta})
+
+    async def _infer(self, request: Request, plain: dict[str, Any]) -> Response:
+        """Answer with a list that has no place for a passage that failed: all of them, or none."""
+        asked = read_form(plain, InferenceRequest)
+        result = await self._judge(request, self._judging.default, asked.query, asked.texts, [])
+        if unjudged := describe_failures(result):
+            raise RefusedError(502, "backend", unjudged)
+        return reply(
+            [
+                {
+                    "index": (place := int(one.id)),
+                    "score": _log_odds(one.score) if asked.raw_scores else one.score,
+                    **({"text": asked.texts[place]} if asked.return_text else {}),
+                }
+                for one in _best(result, None)
+            ]
+        )
+
+    def _find_judge(self, model: str | None) -> tuple[str, list[str]]:
+        """Return who judges; clients must name models, and often ones of their own service."""
+        if model is None or self._judging.knows(model):
+            return self._judging.find(model), []
+        name = self._judging.default
+        return name, [f"there is no judge {model!r:.80} here; {name!r} has judged"]
+
+    async def _judge(
+        self,
+        request: Request,
+        judge: str,
+        question: str,
+        texts: Sequence[str],
+        titles: Sequence[str],
+    ) -> RerankResult:
+        check_size(question, texts, self._limits)
+        note = note_of(request)
+        note.judge, note.n_passages, note.question = judge, len(texts), question
+        documents = [
+            Document(
+                id=str(place),
+                page_content=text,
+                metadata={"title": titles[place]} if titles and titles[place] else {},
+            )
+            for place, text in enumerate(texts)
+        ]
+        reranker = self._judging.reranker(judge, **RANKING)
+        result = await unless_gone(request, self._judging.rerank(note, reranker, documents))
+        if texts and all(one.score is None for one in result.all_passages):
+            blank = not any(text.strip() for text in texts)
+            raise RefusedError(422 if blank else 502, "backend", describe_failures(result))
+        return result
+
+
+def _best(result: RerankResult, n: int | None) -> list[RankedPassage]:
+    """Return the passages that have a score, the highest first."""
+    scored = (one for one in result.passages if one.score is not None)
+    return sorted(scored, key=lambda one: (-(one.score or 0.0), one.rank))[:n]
+
+
+def _log_odds(score: float | None) -> float:
+    chance = min(max(score or 0.0, _LEAST), 1 - _LEAST)
+    return log(chance / (1 - chance))
+
+
+def _read_text(document: str | dict[str, Any], place: int, asked: RerankRequest) -> str:
+    if isinstance(document, str):
+        return document
+    if asked.rank_fields:
+        found = [document[name] for name in asked.rank_fields if name in document]
+        if not found:
+            names = ", ".join(asked.rank_fields)
+            raise InputError(f"documents.{place} has none of the rank_fields {names:.120}")
+        return "\n".join(map(str, found))
+    text = take_field(dict(document), TEXT_FIELDS)
+    if not isinstance(text, str):
+        raise InputError(f"documents.{place} {describe_no_text(document)}")
+    return text
+
+
+def _list_titles(asked: RerankRequest) -> list[str]:
+    """Return what documents are called; those whose fields are chosen have their title there."""
+    if asked.rank_fields:
+        return []
+    return [str(one.get("title") or "") if isinstance(one, dict) else "" for one in asked.documents]
+
+
+def _as_document(document: str | dict[str, Any]) -> dict[str, Any]:
+    return {"text": document} if isinstance(document, str) else document

@@ -1,0 +1,83 @@
+"""`deepera serve`: what its options refuse, and what it says before it listens."""
+
+import socket
+
+import pytest
+
+from deepera_graph.serve import run
+from deepera_graph.serve.config import KEYS, ServeConfig
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """What would be run, instead of running it."""
+    given = []
+    monkeypatch.setattr(run, "run", lambda config, listening, **how: given.append((config, how)))
+    return given
+
+
+@pytest.mark.parametrize(
+    ("args", "word"),
+    [
+        (["--max-documents", "0"], "--max-documents"),
+        (["--timeout", "0"], "seconds must be > 0, got 0.0"),
+        (["--port", "70000"], "70000"),
+        (["--workers", "2", "--path", "library"], "--path"),
+        (["--papers", "nowhere.papers"], "nowhere.papers"),
+        (["--backend", "rule"], "did you mean 'rules'"),
+        (["--threshold", "2"], "2"),
+    ],
+)
+def test_an_option_that_cannot_be_used_is_one_line(deepera, served, args, word, tmp_path):
+    told = deepera("serve", *args)
+    assert told.exit_code != 0
+    assert served == []
+    assert told.stderr.count("\n") == 1
+    assert word in told.stderr
+
+
+def test_a_key_that_is_too_short_is_refused_and_not_shown(deepera, served, monkeypatch):
+    monkeypatch.setenv(KEYS, "hunter2")
+    told = deepera("serve")
+    assert (told.exit_code, served) == (2, [])
+    assert KEYS in told.stderr
+    assert "hunter2" not in told.stderr
+
+
+def test_a_port_that_is_taken_is_told(deepera, served):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        told = deepera("serve", "--backend", "rules", "--port", port)
+    assert (told.exit_code, served) == (2, [])
+    assert f"nobody can listen at 127.0.0.1:{port}" in told.stderr
+
+
+@pytest.mark.parametrize(
+    ("host", "keys", "warned"),
+    [("127.0.0.1", "", False), ("0.0.0.0", "", True), ("0.0.0.0", "a-long-key", False)],
+)
+def test_an_address_that_others_reach_without_a_key_is_warned_of(
+    deepera, served, monkeypatch, host, keys, warned
+):
+    monkeypatch.setenv(KEYS, keys)
+    told = deepera("serve", "--backend", "rules", "--host", host, "--port", "0")
+    assert ("may ask, without a key" in told.stderr) is warned
+    assert f"answering at http://{host}:" in told.stderr
+    assert len(served) == 1
+
+
+def test_options_get_to_the_server(deepera, served, monkeypatch):
+    monkeypatch.setenv(KEYS, "a-long-key")
+    args = "--max-body 0.5 --max-documents 5 --timeout 3 --at-once 2 --queue 0 --log-questions"
+    more = "--threshold 0.4 --top-n 3 --grace 7 --workers 3 --qdrant-url http://localhost:1 -q"
+    deepera("serve", "--backend", "rules", "--port", "0", *f"{args} {more}".split())
+    ((config, how),) = served
+    assert isinstance(config, ServeConfig)
+    assert config.backend == {"kind": "local", "judge": "rules"}
+    limits = config.limits
+    assert (limits.body_bytes, limits.documents, limits.seconds) == (524288, 5, 3.0)
+    assert (limits.at_once, limits.queue, config.log_content, config.workers) == (2, 0, True, 3)
+    assert (config.settings["threshold"], config.settings["top_n"]) == (0.4, 3)
+    assert config.keys == ("a-long-key",)
+    assert "a-long-key" not in repr(config)
+    assert how == {"grace": 7, "quiet": True}

@@ -1,0 +1,617 @@
+"""The page in a real Chromium: what people do with it, and what it must never do."""
+
+import csv
+import json
+import os
+import re
+import shutil
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from threading import Event
+
+import httpx
+import pytest
+from langchain_core.documents import Document
+
+from deepera_graph import EvidenceReranker
+from deepera_graph.cli.literature import open_literature
+from deepera_graph.cli.options import LiteratureOptions
+from deepera_graph.export import describe_outcome
+from deepera_graph.papers import PaperBase
+from deepera_graph.result import RerankResult
+from deepera_graph.retrieval.store import open_store
+from deepera_graph.serve.config import Limits, ServeConfig
+from deepera_graph.serve.page.calls import draw_line
+from deepera_graph.serve.stores import Collections
+from support.literature import QUESTION as TEA
+from support.literature import TRIAL
+from support.literature import Literature as Services
+from support.page_judge import NAME, scripted_backend
+from support.serving import running
+
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium; CHROMIUM names one"),
+]
+playwright = pytest.importorskip("playwright.sync_api")
+expect = playwright.expect
+
+QUESTION = "Does tea keep people awake?"
+EVIL = "<img src=x onerror=\"document.body.dataset.broken='yes'\"><script>alert(1)</script>"
+TEXTS = {
+    "Green": "[0.91 supports] In a trial >tea kept 30 adults awake<.",
+    "Black": "[0.85 contradicts] >Tea made nobody stay awake< in 40 adults.",
+    "Mint": "[0.60 no_difference] Mint tea >made no difference<.",
+    "Chai": "[0.10] Chai is tea with milk.",
+}
+PASTED = "\n\n".join(TEXTS.values())
+KEY = "a-key-of-the-test"
+
+
+@pytest.fixture(scope="module")
+def gate():
+    return Event()
+
+
+@pytest.fixture(scope="module")
+def world():
+    """Services of literature on this machine."""
+    with Services() as services, pytest.MonkeyPatch.context() as patch:
+        for name, value in {**services.variables, "NO_PROXY": "127.0.0.1"}.items():
+            patch.setenv(name, value)
+        yield services
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory, gate, world):
+    """A server with a scripted judge, a collection, a base of papers and two services."""
+    folder = tmp_path_factory.mktemp("site")
+    with open_store("teas", path=folder / "store") as store:
+        store.add([Document(id=name, page_content=text) for name, text in TEXTS.items()])
+    papers = [
+        {"id": f"tea:{n}", "title": f"Tea {n}", "abstract": f"[0.9 supports] Tea {n}: >awake<."}
+        for n in range(3)
+    ]
+    lines = folder / "papers.jsonl"
+    lines.write_text("\n".join(map(json.dumps, papers)), encoding="utf-8")
+    PaperBase.build(folder / "base.papers", lines)
+    config = ServeConfig(
+        backend=scripted_backend(gate),
+        settings={"threshold": 0.5},
+        collections=Collections(path=folder / "store"),
+        papers=str(folder / "base.papers"),
+        literature=partial(open_literature, LiteratureOptions(sources="pubmed,openalex"), "off"),
+    )
+    with running(config) as client:
+        yield str(client.base_url).rstrip("/")
+
+
+@pytest.fixture(scope="module")
+def guarded():
+    """A server that asks for a key, and takes no more than 3 kB."""
+    config = ServeConfig(backend="rules", keys=(KEY,), limits=Limits(body_bytes=3000))
+    with running(config) as client:
+        yield str(client.base_url).rstrip("/")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as made:
+        opened = made.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def open_page(browser):
+    """Opens a page; what it says on the console is kept in `page.said`."""
+    contexts = []
+
+    def start(url, **options):
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        context.set_default_timeout(5_000)
+        contexts.append(context)
+        page = context.new_page()
+        page.said = []
+        page.on("console", lambda one: page.said.append(one.text))
+        page.on("pageerror", lambda one: page.said.append(str(one)))
+        page.goto(url)
+        return page
+
+    yield start
+    for one in contexts:
+        one.close()
+
+
+@pytest.fixture
+def page(open_page, site):
+    """The page of the server, ready; in the end its console is empty."""
+    opened = open_page(site)
+    opened.wait_for_selector("#judge option", state="attached")
+    yield opened
+    assert opened.said == []
+
+
+def ask(page, passages=PASTED, question=QUESTION, judge="", other=""):
+    page.fill("#question", question)
+    if passages is not None:
+        page.fill("#passages", passages)
+    if judge:
+        page.select_option("#judge", judge)
+    page.select_option("#other", other)
+    page.click("#run")
+
+
+def ask_and_wait(page, *arguments, **named):
+    ask(page, *arguments, **named)
+    page.wait_for_selector("#found:not([hidden])")
+
+
+def ids(page, selector):
+    return page.eval_on_selector_all(f"{selector} > li", "all => all.map(one => one.dataset.id)")
+
+
+def move(page, threshold, n=0):
+    """Move a slider as a hand does: its value, then the event."""
+    code = "(one, to) => { one.value = to; one.dispatchEvent(new Event('input')); }"
+    page.locator(".slider").nth(n).evaluate(code, threshold)
+
+
+def outcome(page, n=0):
+    return page.locator(".outcome").nth(n).inner_text()
+
+
+def unfold(page):
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    expect(page.locator(".lines").last).to_be_visible()
+
+
+def link_of(page):
+    page.click("#link")
+    expect(page.locator("#link-text")).to_be_visible()
+    return page.input_value("#link-text")
+
+
+def test_pasted_passages_are_ranked_and_told_apart_with_reasons(page):
+    ask_and_wait(page)
+    assert ids(page, ".kept") == ["1", "2", "3"]
+    assert ids(page, ".dropped") == ["4"]
+    said = "Evidence: 3 of 4 passages reached 0.5 (1 supports, 1 contradicts, 1 no difference)."
+    assert outcome(page) == said
+    page.click(".dropped-part summary")
+    dropped = page.locator(".dropped .card").inner_text()
+    assert "below the threshold" in dropped
+    assert "Why: it says 0.10" in dropped
+
+
+def test_the_sentence_that_counts_is_marked_where_it_stands(page):
+    text = "[0.9 supports] 𝔘𝔫𝔦 🍵 first. " + "Long before. " * 60 + ">Tea 🍵 woke them<. After."
+    ask_and_wait(page, text + "\n\n[0.8] No quote.")
+    assert page.locator("mark").all_inner_texts() == ["Tea 🍵 woke them"]
+    card = page.locator(".card").first
+    assert "first" not in card.locator(".text").inner_text()
+    card.get_by_role("button", name="Show the whole passage").click()
+    assert "𝔘𝔫𝔦 🍵 first" in card.locator(".text").inner_text()
+    assert card.locator("mark").inner_text() == "Tea 🍵 woke them"
+
+
+def test_a_direction_is_said_in_words_and_with_a_sign(page):
+    ask_and_wait(page)
+    assert page.locator(".kept .side").all_inner_texts() == [
+        "✓ supports",
+        "✕ contradicts",
+        "= no difference",
+    ]
+
+
+def test_moving_the_threshold_filters_at_once_and_asks_nobody(page):
+    ask_and_wait(page)
+    asked = []
+    page.on("request", lambda one: asked.append(one.url))
+    move(page, 0.88)
+    assert ids(page, ".kept") == ["1"]
+    assert outcome(page) == "Evidence: 1 of 4 passages reached 0.88 (1 supports)."
+    move(page, 0.99)
+    assert outcome(page).startswith("No evidence: none of 4 passages reaches 0.99.")
+    page.locator(".slider").focus()
+    page.keyboard.press("Home")
+    assert ids(page, ".kept") == ["1", "2", "3", "4"]
+    assert page.locator(".slider").get_attribute("aria-valuetext") == "0: 4 of 4 kept"
+    page.get_by_role("button", name="Back to 0.5").click()
+    assert ids(page, ".kept") == ["1", "2", "3"]
+    page.fill(".exact", "0.855")
+    page.keyboard.press("Enter")
+    assert ids(page, ".kept") == ["1"]
+    assert asked == []
+
+
+def test_the_ranking_before_and_after_is_shown(page):
+    ask_and_wait(page, "\n\n".join(reversed(TEXTS.values())))
+    before, after = page.locator(".bump ol").all()
+    labels = "all => all.map(one => one.textContent)"
+    assert before.locator(".label").evaluate_all(labels)[0].startswith("[0.10] Chai")
+    assert after.locator(".label").evaluate_all(labels)[0].startswith("[0.91 supports]")
+    assert page.locator(".lines path").count() == 4
+    assert "was 4 ▲3" in page.locator(".kept .card").first.inner_text()
+
+
+def test_a_passage_that_could_not_be_judged_is_told_as_failed_and_has_no_score(page):
+    ask_and_wait(page, PASTED + "\n\n[broken] Nobody can read this.")
+    failed = page.locator(".failed .card")
+    assert ids(page, ".failed") == ["5"]
+    assert "not judged: the judge failed" in failed.inner_text()
+    assert "the model gave no number" in failed.inner_text()
+    assert failed.locator(".meter").count() == 0
+    assert "0.00" not in failed.inner_text()
+    assert "1 of 5 passages could not be judged: the model gave no number." in outcome(page)
+    move(page, 0)
+    assert ids(page, ".failed") == ["5"]
+
+
+BROKEN = "[broken] Nobody can read this."
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [[*TEXTS.values()], [*TEXTS.values(), BROKEN], ["[0.9] Tea.", BROKEN, BROKEN], [BROKEN]],
+)
+def test_the_outcome_is_told_in_the_words_of_the_package(page, site, texts):
+    given = {"question": QUESTION, "passages": texts}
+    told = httpx.post(f"{site}/v1/evidence", json=given, trust_env=False).json()
+    ask_and_wait(page, "\n\n".join(texts))
+    for threshold in (0.5, 0.0, 0.85, 1.0):
+        move(page, threshold)
+        result = draw_line(RerankResult.from_dict(told), threshold)
+        assert outcome(page) == describe_outcome(result)
+        assert ids(page, ".kept") == [one.id for one in result.kept]
+
+
+def test_two_judges_are_compared(page):
+    ask_and_wait(page, other="rules")
+    page.wait_for_selector("#columns.two")
+    assert page.locator(".judge-name").all_inner_texts() == [NAME, "rules"]
+    said = "The judges agree on 1 of 4 passages: both keep 0, both drop 1. Only scripted keeps 3."
+    assert page.locator("#agreement > p").inner_text() == said
+    first = page.locator(".column").first.locator(".card").first
+    assert re.search(r"disagree: rules drops it \(.*rank.*0\.\d\d\)", first.inner_text())
+    move(page, 0, n=1)
+    said = "The judges agree on 3 of 4 passages: both keep 3, both drop 0. Only rules keeps 1."
+    assert said in page.locator("#agreement > p").inner_text()
+    assert "agree: rules keeps it, too" in first.inner_text()
+    assert page.locator("#agreement .lines path").count() == 4
+
+
+def test_passages_appear_as_they_are_judged_and_a_run_can_be_cancelled(page, gate):
+    gate.clear()
+    try:
+        ask(page, PASTED + "\n\n[held 0.5 mixed] This one takes its time.")
+        expect(page.locator("#judged li")).to_have_count(4)
+        assert page.locator("#judged b").all_inner_texts() == ["0.91", "0.85", "0.60", "0.10"]
+        row = page.locator("#judged li").nth(1).inner_text()
+        assert row.split("\n") == ["0.85", TEXTS["Black"], "✕ contradicts"]
+        assert page.locator("#progress-words").inner_text() == "Judged 4 of 5"
+        assert page.locator("#bar").evaluate("one => [one.value, one.max]") == [4, 5]
+        page.click("#cancel")
+        expect(page.locator("#status")).to_have_text("Cancelled after 4 judgements.")
+        assert page.evaluate("document.activeElement.id") == "run"
+        assert page.locator("#found").is_hidden()
+    finally:
+        gate.set()
+    ask_and_wait(page)
+    assert ids(page, ".kept") == ["1", "2", "3"]
+
+
+def test_escape_cancels_and_control_with_enter_runs(page, gate):
+    gate.clear()
+    try:
+        page.fill("#question", QUESTION)
+        page.fill("#passages", "[held 0.9] Slow.")
+        page.keyboard.press("Control+Enter")
+        expect(page.locator("#cancel")).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(page.locator("#status")).to_contain_text("Cancelled")
+    finally:
+        gate.set()
+
+
+def test_a_collection_is_searched(page):
+    page.check("[name=from][value=collection]")
+    assert page.locator("#collection option").all_inner_texts() == ["teas (4 passages)"]
+    page.fill("#k", "3")
+    ask_and_wait(page, None)
+    assert len(ids(page, ".kept")) + len(ids(page, ".dropped")) <= 3
+    assert "Green" in ids(page, ".kept")
+
+
+def test_sources_are_offered_where_the_server_has_them(page):
+    page.check("[name=from][value=source]")
+    assert page.locator("#source option").all_inner_texts() == [
+        "all services together", "the base of papers", "PubMed", "OpenAlex",
+    ]  # fmt: skip
+    assert page.locator("#leaves").is_visible()
+    page.select_option("#source", "papers")
+    assert page.locator("#leaves").is_hidden()
+    ask_and_wait(page, None)
+    assert len(ids(page, ".kept")) == 3
+    assert page.locator(".kept h4").first.inner_text().startswith("Tea ")
+
+
+def test_a_service_that_does_not_answer_is_told_beside_those_that_did(page, world):
+    world.faults["openalex"] = "hours"
+    page.check("[name=from][value=source]")
+    try:
+        ask_and_wait(page, None, question=TEA, judge="rules")
+        assert "PubMed: 3 papers · OpenAlex: rate limited" in page.locator("#intent").inner_text()
+        assert "openalex" in page.locator(".notes").inner_text()
+        assert TRIAL in page.locator("#columns").inner_text()
+        world.faults["pubmed"] = "500"
+        page.click("#run")
+        expect(page.locator("#trouble")).to_contain_text("the literature could not be searched")
+        page.said.clear()  # the browser notes the status itself
+    finally:
+        world.forget()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("teas.jsonl", "\n".join(json.dumps({"id": i, "text": t}) for i, t in TEXTS.items())),
+        ("teas.json", json.dumps([{"id": i, "text": t} for i, t in TEXTS.items()])),
+        ("teas.csv", "id,text\n" + "".join(f"{i},{t}\n" for i, t in TEXTS.items())),
+    ],
+)
+def test_a_file_gives_the_passages(page, name, text):
+    page.set_input_files("#file", {"name": name, "mimeType": "", "buffer": text.encode()})
+    expect(page.locator("#loaded-name")).to_have_text(f"4 passages of {name}")
+    ask_and_wait(page, None)
+    assert ids(page, ".kept") == ["Green", "Black", "Mint"]
+    page.get_by_role("button", name="Remove").click()
+    assert page.locator("#passages").is_visible()
+
+
+def test_a_file_can_be_dropped_in_and_json_can_be_pasted(page):
+    page.evaluate(
+        """text => {
+            const data = new DataTransfer();
+            data.items.add(new File([text], "dropped.txt"));
+            document.body.dispatchEvent(
+                new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+        }""",
+        PASTED,
+    )
+    expect(page.locator("#passages-count")).to_have_text("4 passages")
+    ask_and_wait(page, json.dumps([{"id": i, "text": t} for i, t in TEXTS.items()]))
+    assert ids(page, ".kept") == ["Green", "Black", "Mint"]
+
+
+@pytest.mark.parametrize(
+    ("format", "suffix", "word"),
+    [("JSON", "json", '"threshold": 0.88'), ("CSV", "csv", "evidence,1,0.91,supports"),
+     ("BibTeX", "bib", "@misc{"), ("RIS", "ris", "TY  - GEN")],
+)  # fmt: skip
+def test_what_is_kept_can_be_exported(page, format, suffix, word):
+    ask_and_wait(page)
+    move(page, 0.88)
+    with page.expect_download() as download:
+        page.get_by_role("button", name=format, exact=True).click()
+    text = Path(download.value.path()).read_text(encoding="utf-8")
+    assert download.value.suggested_filename == f"evidence.{suffix}"
+    assert word in text
+    if format == "CSV":
+        assert [one["id"] for one in csv.DictReader(text.splitlines())] == ["1"]
+
+
+def test_a_link_shows_the_same_view_again(page, open_page, site):
+    ask_and_wait(page, judge="rules", other="local")
+    move(page, 0.05)
+    move(page, 0.02, n=1)
+    url = link_of(page)
+    assert url.startswith(f"{site}/#")
+    again = open_page(url)
+    again.wait_for_selector("#columns.two")
+    assert again.input_value("#passages") == PASTED
+    for n in (0, 1):
+        assert outcome(again, n) == outcome(page, n)
+    assert "0.05" in outcome(again)
+    assert again.said == []
+
+
+def test_a_link_names_a_collection_and_does_not_run_a_judge_that_may_cost_money(
+    page, open_page, site
+):
+    page.check("[name=from][value=collection]")
+    ask_and_wait(page, None)
+    move(page, 0.7)
+    url = link_of(page)
+    assert "collection=teas" in url
+    again = open_page(url)
+    expect(again.locator("#status")).to_contain_text("may cost money")
+    assert again.locator("#found").is_hidden()
+    again.click("#run")
+    again.wait_for_selector("#found:not([hidden])")
+    assert again.input_value(".exact") == "0.7"
+
+
+def test_a_view_that_is_too_large_for_a_link_is_told_so(page):
+    words = " ".join(f"{n * 7919 % 104729:x}" for n in range(6000))
+    ask_and_wait(page, f"[0.9] {words}")
+    page.click("#link")
+    said = page.locator("#link-said")
+    expect(said).to_contain_text("does not fit in a link")
+    expect(said).to_contain_text("8,000")
+
+
+@pytest.mark.parametrize(
+    ("fragment", "word"),
+    [("q=Tea%3F&p=%25%25", "damaged"), ("q=Tea%3F&judge=nobody", "nobody"),
+     ("q=Tea%3F&collection=gone", "gone")],
+)  # fmt: skip
+def test_a_link_that_cannot_be_followed_is_told_so(open_page, site, fragment, word):
+    opened = open_page(f"{site}/#{fragment}")
+    expect(opened.locator("#trouble")).to_contain_text(word)
+
+
+def test_no_text_of_others_is_ever_read_as_html(page):
+    passages = [{"id": EVIL, "text": f"[0.9 supports] >{EVIL}< {EVIL}", "title": EVIL,
+                 "metadata": {"year": "2020", "journal": EVIL, "url": "javascript:alert(1)"}},
+                {"id": "2", "text": f"[0.1] {EVIL}", "metadata": {"doi": EVIL}},
+                {"id": "3", "text": f"[broken] {EVIL}"}]  # fmt: skip
+    ask_and_wait(page, json.dumps(passages), question=f"Tea? {EVIL}", other="rules")
+    page.click("#link")
+    unfold(page)
+    assert page.evaluate("document.body.dataset.broken") is None
+    assert page.locator("main img, main script, main a[href^='javascript:']").count() == 0
+    made = "import('/page/dom.js').then(({ link }) => link('javascript:alert(1)', 'x'))"
+    assert page.evaluate(made) == "x"
+    assert EVIL in page.locator("#asked").inner_text()
+    assert EVIL in page.locator(".kept .card").first.locator("h4").inner_text()
+
+
+def test_what_is_missing_is_said_beside_its_field(page):
+    page.click("#run")
+    assert page.locator("#question-error").inner_text() == "Ask something first."
+    assert page.evaluate("document.activeElement.id") == "question"
+    page.fill("#question", QUESTION)
+    page.click("#run")
+    assert page.locator("#passages-error").inner_text() == "Give at least one passage."
+    assert page.locator("#passages").get_attribute("aria-invalid") == "true"
+
+
+def test_the_example_runs(page):
+    page.select_option("#judge", "local")
+    page.get_by_role("button", name="Show an example").first.click()
+    page.wait_for_selector("#found:not([hidden])")
+    assert "Invented" in page.locator("#loaded-name").inner_text()
+    example = json.loads(files("deepera_graph.serve.page").joinpath("example.json").read_text())
+    own = EvidenceReranker("local", threshold=0.5).rerank(example["question"], example["passages"])
+    shown = [one for name in (".kept", ".dropped") for one in ids(page, name)]
+    assert shown == [one.id for one in own.passages]
+
+
+def test_a_server_that_went_away_is_told_in_words_and_can_be_tried_again(open_page, site):
+    page = open_page(site)
+    page.wait_for_selector("#judge option", state="attached")
+    page.context.set_offline(True)
+    ask(page)
+    expect(page.locator("#trouble")).to_contain_text("does not answer. Is it still running?")
+    page.context.set_offline(False)
+    page.get_by_role("button", name="Try again").click()
+    page.wait_for_selector("#found:not([hidden])")
+    assert page.locator("#trouble").inner_text() == ""
+
+
+def test_a_key_is_asked_for_and_kept_for_the_tab_alone(open_page, guarded):
+    page = open_page(guarded)
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("This server asks for a key")
+    page.fill("#key", "a-wrong-key")
+    page.click("#ask-key .main")
+    expect(dialog).to_contain_text("was refused")
+    page.fill("#key", KEY)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#judge option", state="attached")
+    ask_and_wait(page, "Tea kept 30 adults awake (p < 0.01).")
+    assert page.evaluate("[localStorage.length, sessionStorage.length]") == [0, 1]
+    assert KEY not in page.evaluate("document.documentElement.outerHTML + location.href")
+    page.get_by_role("button", name="Forget the key").click()
+    assert page.evaluate("sessionStorage.length") == 0
+
+
+def test_a_request_that_is_too_large_is_told_with_the_limit(open_page, guarded):
+    page = open_page(guarded)
+    page.fill("#key", KEY)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#judge option", state="attached")
+    ask(page, "Tea. " * 1000)
+    expect(page.locator("#trouble")).to_contain_text("too much for this server")
+    expect(page.locator("#trouble")).to_contain_text("3000 bytes")
+
+
+def test_what_the_server_refuses_is_told_in_its_words(page):
+    broken = {"name": "broken.json", "mimeType": "", "buffer": b'[{"text": '}
+    page.set_input_files("#file", broken)
+    expect(page.locator("#trouble")).to_contain_text("broken.json")
+    expect(page.locator("#trouble")).to_contain_text("JSON")
+    page.said.clear()  # the browser notes the status itself
+
+
+def tab_to(page, name, most=12):
+    """Press Tab until an element has the focus."""
+    for _ in range(most):
+        page.keyboard.press("Tab")
+        if page.evaluate("name => document.activeElement.matches(name)", name):
+            return
+    raise AssertionError(f"{most} tabs do not lead to {name}")
+
+
+def test_the_page_can_be_used_with_the_keyboard_alone(page):
+    tab_to(page, ".skip", most=1)
+    tab_to(page, "#question")
+    page.keyboard.type(QUESTION)
+    tab_to(page, "#passages")
+    page.keyboard.type("[0.905] Tea.")
+    tab_to(page, "#run")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#found:not([hidden])")
+    assert page.evaluate("document.activeElement.id") == "asked"
+    assert page.locator("#status").inner_text() == (
+        "scripted: Evidence: 1 of 1 passage reached 0.5."
+    )
+    tab_to(page, ".slider")
+    page.keyboard.press("End")
+    assert ids(page, ".kept") == []
+    assert page.locator(".slider").get_attribute("aria-valuetext") == "1: 0 of 1 kept"
+    tab_to(page, "[data-format=json]")
+
+
+@pytest.mark.parametrize("width", [360, 800, 1400])
+def test_nothing_is_wider_than_the_window(page, width):
+    page.set_viewport_size({"width": width, "height": 740})
+    long_word = "[0.9 supports] " + "immuno" * 60
+    ask_and_wait(page, f"{PASTED}\n\n{long_word}", other="rules")
+    page.click("#link")
+    unfold(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_fault(open_page, guarded, site, gate, scheme):
+    axe = pytest.importorskip("axe_playwright_python")
+    source = files(axe).joinpath("axe.min.js").read_text(encoding="utf-8")
+    locked = open_page(guarded, color_scheme=scheme)
+    locked.wait_for_selector("#ask-key[open]")
+    page = open_page(site, color_scheme=scheme)
+    page.wait_for_selector("#judge option", state="attached")
+    for one in (locked, page):
+        one.evaluate(source)
+        assert find_faults(one) == []
+    gate.clear()
+    try:
+        ask(page, PASTED + "\n\n[held 0.5] Slow.")
+        expect(page.locator("#judged li")).to_have_count(4)
+        assert find_faults(page) == []
+    finally:
+        gate.set()
+    page.wait_for_selector("#found:not([hidden])")
+    ask_and_wait(page, f"{PASTED}\n\n{BROKEN}", other="rules")
+    page.wait_for_selector("#columns.two")
+    unfold(page)
+    link_of(page)
+    page.fill("#passages", "")
+    page.click("#run")
+    assert find_faults(page) == []
+    page.evaluate("document.querySelector('label[for=question]').remove()")
+    assert "label" in {one[0] for one in find_faults(page)}  # it does look
+
+
+def find_faults(page):
+    found = page.evaluate("axe.run().then(({violations}) => violations)")
+    return [(one["id"], one["help"], [node["html"] for node in one["nodes"]]) for one in found]
+
+
+def test_motion_is_left_out_where_it_is_not_wanted(open_page, site):
+    page = open_page(site, reduced_motion="reduce")
+    how = "getComputedStyle(document.documentElement).scrollBehavior"
+    assert page.evaluate(how) == "auto"

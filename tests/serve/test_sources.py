@@ -1,0 +1,222 @@
+"""What a server searches: collections of a folder, and a base of papers."""
+
+import json
+from functools import partial
+
+import pytest
+from langchain_core.documents import Document
+
+from deepera_graph import EvidenceReranker
+from deepera_graph.cli.literature import open_literature
+from deepera_graph.cli.options import LiteratureOptions
+from deepera_graph.papers import PaperBase
+from deepera_graph.retrieval.store import open_store
+from deepera_graph.serve.config import ServeConfig
+from deepera_graph.serve.stores import Collections
+from papers.world import invent_papers, write_lines
+from support.literature import QUESTION as TEA
+from support.literature import TRIAL
+from support.literature import Literature as Services
+from support.serving import PASSAGES, QUESTION, running
+
+EARLY, LATE = 2001, 2020
+DOI = "10.1000/wax.1/a"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with two collections, and a base of papers."""
+    place = tmp_path_factory.mktemp("served")
+    years = (EARLY, LATE, LATE)
+    with open_store("wax", path=place / "library") as store:
+        store.add(
+            Document(id=f"p{n}", page_content=text, metadata={"year": year, "title": "Wax"})
+            for n, (text, year) in enumerate(zip(PASSAGES, years, strict=True))
+        )
+    with open_store("empty", path=place / "library"):
+        pass
+    world = invent_papers(20)
+    world[3] |= {"id": DOI, "abstract": PASSAGES[1], "title": "Wax and apples"}
+    source = write_lines(place / "world.jsonl.gz", world)
+    PaperBase.build(place / "world.papers", source).close()
+    return place
+
+
+@pytest.fixture(scope="module")
+def library(folder):
+    """A server of that folder."""
+    config = ServeConfig(
+        backend="rules",
+        collections=Collections(path=folder / "library", keep={}),
+        papers=str(folder / "world.papers"),
+    )
+    with running(config) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def world():
+    """Services of literature on this machine."""
+    with Services() as services, pytest.MonkeyPatch.context() as patch:
+        for name, value in {**services.variables, "NO_PROXY": "127.0.0.1"}.items():
+            patch.setenv(name, value)
+        yield services
+
+
+@pytest.fixture(scope="module")
+def literature(world):
+    """A server that may ask two of them."""
+    chosen = LiteratureOptions(sources="pubmed,openalex", source_seconds=3)
+    config = ServeConfig(backend="rules", literature=partial(open_literature, chosen, "off"))
+    with running(config) as client:
+        yield client
+
+
+def ask(client, **given):
+    return client.post("/v1/evidence", json={"question": QUESTION, **given})
+
+
+def test_the_collections_are_listed(library):
+    listed = library.get("/v1/collections").json()["collections"]
+    told = [(one["name"], one["n_passages"], one["mode"]) for one in listed]
+    assert told == [("empty", 0, "sparse"), ("wax", 3, "sparse")]
+
+
+def test_a_collection_is_searched_and_judged_as_in_process(library, folder):
+    told = ask(library, collection="wax", k=2).json()
+    assert sorted(one["retrieval_rank"] for one in told["ranking"]) == [1, 2]
+    documents = [
+        Document(id=one["id"], page_content=one["text"], metadata=one["metadata"])
+        for one in sorted(told["ranking"], key=lambda one: one["retrieval_rank"])
+    ]
+    own = EvidenceReranker("rules").rerank(QUESTION, documents)
+    assert [(one.id, one.score) for one in own.passages] == [
+        (one["id"], one["score"]) for one in told["ranking"]
+    ]
+    assert told["ranking"][0]["citation"]["title"] == "Wax"
+
+
+def test_the_local_judge_keeps_what_it_read_of_a_collection_and_scores_the_same(library, folder):
+    kept = folder / "library" / "collection" / "wax" / "vectors.sqlite3"
+    assert not kept.exists()
+    asked = {"collection": "wax", "judge": "local", "k": 3}
+    told = ask(library, **asked).json()["ranking"]
+    assert kept.stat().st_size > 0
+    own = EvidenceReranker("local").rerank(
+        QUESTION, [{"text": one, "title": "Wax"} for one in PASSAGES]
+    )
+    scores = {one.text: one.score for one in own.passages}
+    assert {one["text"]: one["score"] for one in told} == scores
+    assert ask(library, **asked).json()["ranking"] == told
+
+
+def test_conditions_limit_what_is_searched(library):
+    told = ask(library, collection="wax", where={"year": {"gte": LATE}}).json()
+    assert {one["id"] for one in told["ranking"]} == {"p1", "p2"}
+
+
+def test_an_empty_collection_gives_no_passages(library):
+    assert ask(library, collection="empty").json()["outcome"] == "nothing_retrieved"
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "word"),
+    [
+        ({"collection": "wacks"}, 404, "'wacks'"),
+        ({"collection": "wax", "where": {"year": {"near": 3}}}, 422, "near"),
+        ({"collection": "wax", "k": 0}, 422, "k: "),
+        ({"source": "papers", "where": {"year": 3}}, 422, "'year'"),
+        ({"passages": ["a"], "where": {"year": 3}}, 422, "where"),
+        ({"source": "paper"}, 404, "'papers'"),
+    ],
+)
+def test_what_cannot_be_searched_is_named(library, given, status, word):
+    told = ask(library, **given)
+    assert told.status_code == status
+    assert word in told.json()["error"]["message"]
+
+
+def test_the_base_of_papers_is_a_source(library):
+    assert library.get("/v1/sources").json() == {"sources": [{"name": "papers"}]}
+    best = ask(library, source="papers", k=5).json()["ranking"][0]
+    assert (best["id"], best["text"]) == (DOI, PASSAGES[1])
+    assert best["citation"]["title"] == "Wax and apples"
+
+
+def test_the_base_of_papers_is_served_as_by_its_own_command(library, folder):
+    with (
+        PaperBase.connect(f"{library.base_url}/papers") as remote,
+        PaperBase.open(folder / "world.papers") as own,
+    ):
+        found = own.search("bridge inspection", k=5)
+        assert remote.search("bridge inspection", k=5).to_dict() == found.to_dict()
+        assert remote.get(DOI) == own.get(DOI)
+        assert remote.describe() == own.describe()
+    told = library.get(f"/papers/v1/papers/{DOI}").json()
+    assert told["paper"]["title"] == "Wax and apples"
+
+
+def test_the_paths_of_the_base_are_on_the_page_of_paths_and_load_no_other(library):
+    assert "GET /papers/v1/search" in library.get("/docs").text
+    assert library.get("/papers/docs").status_code == 404
+
+
+def test_limits_hold_for_the_base_of_papers(library, folder):
+    with PaperBase.open(folder / "world.papers") as own:
+        late = {one.paper.id for one in own.search("wax apples", k=20) if one.paper.year == 2020}
+    where = {"year_from": 2020, "year_to": 2020}
+    told = ask(library, source="papers", where=where).json()
+    assert {one["metadata"]["year"] for one in told["ranking"]} <= {2020}
+    assert {one["id"] for one in told["ranking"]} >= late
+
+
+def test_services_of_literature_are_searched_if_they_are_on(literature):
+    names = [one["name"] for one in literature.get("/v1/sources").json()["sources"]]
+    assert names == ["pubmed", "openalex"]
+    for source in ("all", "pubmed,openalex"):
+        told = ask(literature, question=TEA, source=source).json()
+        assert [one["status"] for one in told["sources"]] == ["ok", "ok"]
+        best = next(one for one in told["ranking"] if one["citation"]["title"] == TRIAL)
+        assert best["kept"]
+        assert best["metadata"]["sources"] == ["pubmed", "openalex"]
+    assert [one["source"] for one in ask(literature, source="openalex").json()["sources"]] == [
+        "openalex"
+    ]
+
+
+def test_a_service_that_is_not_on_is_not_asked(literature):
+    told = ask(literature, source="pubmed,arxiv")
+    assert (told.status_code, told.json()["error"]["kind"]) == (404, "missing")
+    assert "'arxiv'" in told.json()["error"]["message"]
+
+
+def test_a_service_that_fails_is_told_also_in_a_stream(literature, world):
+    world.faults["openalex"] = "html"
+    try:
+        given = {"Accept": "text/event-stream"}
+        asked = {"question": TEA, "source": "all"}
+        events = literature.post("/v1/evidence", json=asked, headers=given).text
+        last = json.loads(events.split("data: ")[-1])
+        assert [one["status"] for one in last["sources"]] == ["ok", "failed"]
+        assert any("openalex" in one for one in last["warnings"])
+        world.faults["pubmed"] = "500"
+        told = literature.post("/v1/evidence", json=asked)
+        assert (told.status_code, told.json()["error"]["kind"]) == (502, "backend")
+    finally:
+        world.faults.clear()
+
+
+def test_a_server_without_collections_has_none(server):
+    assert server.get("/v1/collections").json() == {"collections": []}
+    told = ask(server, collection="wax")
+    assert (told.status_code, told.json()["error"]["kind"]) == (404, "missing")
+
+
+def test_a_folder_that_another_process_has_open_is_told(folder):
+    with open_store("wax", path=folder / "library2") as held:
+        held.add([Document(id="a", page_content="Text.")])
+        config = ServeConfig(backend="rules", collections=Collections(path=folder / "library2"))
+        with running(config) as client:
+            told = ask(client, collection="wax")
+    assert (told.status_code, told.json()["error"]["kind"]) == (503, "store")
+    assert "another process" in json.dumps(told.json())
