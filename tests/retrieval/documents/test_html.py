@@ -115,7 +115,8 @@ def test_a_page_that_a_script_fills_is_named(write):
 def test_an_exponent_stays_one_and_a_raised_citation_changes_no_value(write):
     page = (
         "<p><sup>13</sup>C in 10<sup>6</sup> cells, 3 × 10<sup>−3</sup> M, Ca<sup>2+</sup>, the "
-        "1<sup>st</sup> of 2<sup>nd</sup>, by 40%<sup><a href='#r12'>12</a></sup> in 2019<sup><a href='#r3'>3</a>,"
+        "1<sup>st</sup> of 2<sup>nd</sup>, by 40%<sup><a href='#r12'>12</a></sup> in "
+        "2019<sup><a href='#r3'>3</a>,"
         "<a href='#r4'>4</a></sup>.</p><p>H<sub>2</sub>O, 10<sup>6</p><p>5</sup> open</p>"
     )
     text = (
