@@ -34,19 +34,6 @@ CSL = """[
 ]"""
 
 
-@pytest.fixture
-def write(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def write(name, content):
-        file = tmp_path / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return name
-
-    return write
-
-
 def ids(source, **options):
     return [one.id for one in read_passages(source, **options)]
 
