@@ -198,3 +198,10 @@ def test_references_in_csl_are_read(write):
 def test_a_long_library_in_bibtex_takes_time_linear_in_its_length(write):
     entries = "".join(f"@article{{k{n}, abstract = {{Kelp grew in {n}.}}}}\n" for n in range(3000))
     assert len(ids(write("a.bib", entries))) == 3000
+
+
+@pytest.mark.parametrize("source", ["", ["a.txt", ""]])
+def test_an_empty_name_is_an_error_and_not_the_current_folder(write, source):
+    write("a.txt", "Kelp grew.")
+    with pytest.raises(InputError, match="a source must be a file, a folder or a pattern, got ''"):
+        read_passages(source)
