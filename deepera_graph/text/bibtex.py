@@ -35,6 +35,7 @@ _BRACES = re.compile(r"(?<!\\)[{}]")
 _ESCAPED = re.compile(r"\\([&%$#_{}])")
 _AS_IT_IS = ("doi", "url", "eprint", "file")  # fields in which dashes and letters are no TeX
 _AND = re.compile(r"\s+and\s+", re.IGNORECASE)
+_OTHERS = "others"
 _BRACE = re.compile(r"\\.|[{}]|\n@|\)(?=\s*(?:[@%]|\Z))", re.DOTALL)
 _QUOTE = re.compile(r"\\.|[{}\"]", re.DOTALL)
 _BARE = re.compile(r"[^,\s}#]*")
@@ -80,8 +81,8 @@ def _name_fields(entry: Entry) -> dict[str, Any]:
 
 
 def split_authors(names: str) -> list[str]:
-    """Return the names of a field that joins them with "and"."""
-    return [one for one in _AND.split(names) if one]
+    """Return the names of a field that joins them with "and"; "others" at its end is no name."""
+    return [one for one in _AND.split(names.strip()) if one and one != _OTHERS]
 
 
 def read_entries(text: str) -> Iterator[Entry]:

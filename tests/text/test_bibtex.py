@@ -46,3 +46,8 @@ def test_an_entry_may_stand_in_parentheses():
 def test_what_is_no_field_costs_no_other_field(stray):
     fields = read(f"@article{{k, title = {{A}}, {stray}, abstract = {{Apples stay firm.}}}}")
     assert fields["abstract"] == "Apples stay firm."
+
+
+def test_others_are_no_author():
+    fields = read("@article{k, author = {Lee, Kim and Roy, Ann and others}, abstract = {Firm.}}")
+    assert fields["authors"] == "Lee, Kim; Roy, Ann"
