@@ -10,7 +10,6 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
-from time import sleep
 
 import httpx
 import pytest
@@ -74,15 +73,26 @@ def library(world):
         )
 
 
+class Running(uvicorn.Server):
+    """A server that says when it listens."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.listens = threading.Event()
+
+    async def startup(self, sockets=None):
+        await super().startup(sockets=sockets)
+        self.listens.set()
+
+
 @contextlib.contextmanager
 def answering(library):
     """A server that answers over HTTP, in a thread; its address."""
     app = create_mcp_server(library).streamable_http_app()
-    running = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", ws="none"))
+    running = Running(uvicorn.Config(app, port=0, log_level="error", ws="none"))
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()
-    while not running.started:
-        sleep(0.01)
+    assert running.listens.wait(60)
     yield f"http://127.0.0.1:{running.servers[0].sockets[0].getsockname()[1]}/mcp"
     running.should_exit = True
     thread.join()
