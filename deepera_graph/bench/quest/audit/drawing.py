@@ -7,13 +7,11 @@ judges said of them), ``sheet.csv`` (the pairs, for those who prefer a spreadshe
 Source: ScholarQuest, whose audit draws 150 pairs of each grade for three raters.
 """
 
-import csv
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from deepera_graph.papers.importing.reading import Problem
 from deepera_graph.papers.importing.shared import to_record
 from deepera_graph.papers.paper import Paper, normalize_id
 from deepera_graph.text.jsonl import parse_object, read_places
+from deepera_graph.text.sheets import write_sheet
 
 FORMAT = 1
 GRADES = (0, 1, 2)  # no match, partial, strict
@@ -30,7 +29,6 @@ AUDIT, PAIRS, KEY, SHEET, LABELS = "audit.json", "pairs.jsonl", "key.jsonl", "sh
 SHOWN_COLUMNS = ("pair", "question", "constraints", "title", "abstract")
 FILLED_COLUMNS = ("label", "failure", "note")
 _NO_PAPER, _NO_QUESTION, _NO_GRADE = "without a paper", "without a question", "without a grade"
-_FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _EMPTY: Mapping[str, Any] = {}
 
 
@@ -347,20 +345,11 @@ def describe_value(value: Any) -> str:
 def to_sheet(pairs: Sequence[AuditPair]) -> bytes:
     """Return the pairs as CSV with empty columns for label, failure type and note.
 
-    It has a byte order mark, by which Excel knows UTF-8, and no text that a spreadsheet would take
-    for a formula.
-
-    Source: https://owasp.org/www-community/attacks/CSV_Injection
+    It has a byte order mark, by which Excel knows UTF-8.
     """
-    text = StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow((*SHOWN_COLUMNS, *FILLED_COLUMNS))
+    rows: list[tuple[str, ...]] = [(*SHOWN_COLUMNS, *FILLED_COLUMNS)]
     for pair in pairs:
         limits = "; ".join(f"{name}: {describe_value(v)}" for name, v in pair.constraints.items())
         shown = (pair.id, pair.question, limits, pair.title, pair.abstract)
-        writer.writerow((*(_defuse(one) for one in shown), *("" for _ in FILLED_COLUMNS)))
-    return text.getvalue().encode("utf-8-sig", "backslashreplace")
-
-
-def _defuse(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULAS) else text
+        rows.append((*shown, *("" for _ in FILLED_COLUMNS)))
+    return write_sheet(rows, end="\r\n").encode("utf-8-sig", "backslashreplace")
