@@ -17,7 +17,7 @@ from deepera_graph.bench.quest import outputs
 from deepera_graph.bench.quest.asking import PACKAGE
 from deepera_graph.bench.quest.construct import Outcome, construct, judge_given
 from deepera_graph.bench.quest.judging import Tools, name_judges
-from deepera_graph.bench.quest.plan import QuestPlan, QuestQuestion, Rejection, Topic
+from deepera_graph.bench.quest.plan import QuestPlan, QuestQuestion, Rejection, Topic, check_ids
 from deepera_graph.bench.quest.questions import Written, write_questions
 from deepera_graph.bench.quest.sources import (
     describe_source,
@@ -25,6 +25,7 @@ from deepera_graph.bench.quest.sources import (
     name_sources,
     take_turns,
 )
+from deepera_graph.bench.quest.topics import check_topics
 from deepera_graph.bench.rankers.llm import MAX_CONCURRENCY
 from deepera_graph.budget import Budget, Limiter, Meter
 from deepera_graph.cache.store import JudgementCache, open_cache
@@ -112,6 +113,7 @@ def build_quest(
             `embeddings`, `on_progress`.
 
     Raises:
+        InputError: There are no topics, one is empty or too long, or two have one id.
         SettingsError: A setting is out of range, two judges are the same model, or results would
             be lost.
         DatasetError: No question was left; the message says why.
@@ -119,6 +121,7 @@ def build_quest(
         BackendError: A model can be asked nothing.
         StoreError: A base or the folder cannot be used.
     """
+    check_topics(topics)
     job = _Quest(out, sources, model, judges, adjudicator, plan=plan, **options)
     return job.run(lambda: job.write(topics), construct, {"topics": topics_sha256})
 
@@ -147,8 +150,10 @@ def answer_quest(
         options: As for `build_quest`.
 
     Raises:
+        InputError: Two questions have one id.
         SettingsError, DatasetError, BudgetError, BackendError, StoreError: As for `build_quest`.
     """
+    check_ids(questions)
     job = _Quest(out, sources, model, judges, adjudicator, plan=plan, **options)
     return job.run(lambda: _take(questions), construct, {"topics": ""})
 
@@ -185,6 +190,7 @@ def judge_quest(
     Raises:
         InputError, SettingsError, BudgetError, BackendError, StoreError: As for `build_quest`.
     """
+    check_ids(questions)
     chosen = replace(plan or QuestPlan(), prefilter="none")
     job = _Quest(out, sources, model, judges, adjudicator, plan=chosen, **options)
 

@@ -8,8 +8,10 @@ import pytest
 from bench.quest.conftest import TOPICS, read
 from bench.quest.scripted import Scripted
 from deepera_graph.bench.data.instance import DatasetError
+from deepera_graph.bench.quest.builder import answer_quest
 from deepera_graph.bench.quest.plan import QuestPlan, QuestQuestion
 from deepera_graph.bench.quest.questions import drop_repeated
+from deepera_graph.bench.quest.reading import read_candidates
 from deepera_graph.errors import InputError, SettingsError
 
 FEW = {"max_hops": 0, "max_scored": 20}
@@ -96,6 +98,22 @@ def test_a_question_with_too_few_answers_is_left_out_with_its_number(build):
     assert reasons == {"too_few_answers": len(answers) - len(kept)}
 
 
+@pytest.mark.parametrize("line", ['{"id": ["1"], "ranked": ["p"]}', '{"id": "2", "ranked": ["p"]}'])
+def test_papers_of_a_question_that_is_not_there_are_named(tmp_path, line):
+    (tmp_path / "run.jsonl").write_text(line, encoding="utf-8")
+    with pytest.raises(InputError, match="there is no question with the id"):
+        read_candidates(tmp_path / "run.jsonl", [QuestQuestion(id="1", query="Kelp")])
+
+
+def test_two_topics_or_questions_of_one_id_are_refused(build, planted, base, tmp_path):
+    with pytest.raises(InputError, match="the id 't0': 'kelp counting' and 'bell tuning'"):
+        build(topics=[TOPICS[0], replace(TOPICS[1], id="t0")])
+    writer = Scripted(model_name="writer", planted=planted)
+    with pytest.raises(InputError, match="'q' 2 times"):
+        answer_quest([QuestQuestion(id="q", query="Kelp")] * 2, tmp_path / "out", sources=base,
+                     model=writer)  # fmt: skip
+
+
 def test_no_question_at_all_is_an_error_that_says_why(build):
     with pytest.raises(DatasetError, match=r"4 answers: too_few_answers \(e\.g\. .*at least 99"):
         build(min_answers=99, **FEW)
@@ -177,6 +195,7 @@ def test_a_plan_is_read_back_from_a_manifest():
         ({"id": "1", "query": "q", "intent": "other"}, "'intent'"),
         ({"id": "1", "query": "q", "constraints": ["x"]}, "'constraints'"),
         ({"id": "1", "query": "q", "constraints": {"year_from": "x"}}, "year_from"),
+        ({"id": "1", "query": "q", "categories": "cs.CL"}, "'categories' must be a list"),
     ],
 )
 def test_a_bad_question_of_a_file_is_named(line, problem):
