@@ -213,8 +213,12 @@ async def ask_review(
     known = dict(enumerate(questions, start=1))
     said: dict[str, tuple[str, str]] = {}
     for one in filled.questions:
-        if one.question in known:
-            said.setdefault(known[one.question].id, (one.verdict, sanitize_line(one.reason)))
+        if one.question not in known:
+            continue
+        id = known[one.question].id
+        verdict, _ = said.setdefault(id, (one.verdict, sanitize_line(one.reason)))
+        if verdict != one.verdict:
+            said[id] = ("not_reviewed", "the review has several verdicts")
     return said
 
 
@@ -276,9 +280,10 @@ async def ask_filter(
     known = dict(enumerate(papers, start=1))
     said: dict[str, tuple[bool, str]] = {}
     for one in filled.papers:
-        if one.paper in known:
+        id = known[one.paper].id if one.paper in known else ""
+        if id and (id not in said or not one.keep):  # of two entries, the one in doubt
             unmet = ", ".join(filter(None, map(sanitize_line, one.unmet)))
-            said.setdefault(known[one.paper].id, (one.keep, unmet))
+            said[id] = (one.keep, unmet)
     return said
 
 

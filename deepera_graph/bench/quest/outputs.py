@@ -20,6 +20,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from deepera_graph import __version__
 from deepera_graph.bench.build.outputs import hash_file, hash_prompts, remove_earlier
 from deepera_graph.bench.quest.asking import PACKAGE
@@ -40,10 +42,17 @@ def open_journal(folder: Path, ran: Mapping[str, Any], *, resume: bool) -> Itera
     """Open what keeps the questions that are finished.
 
     Raises:
-        SettingsError: It is to be resumed, and was made with other settings.
+        SettingsError: Another process builds in the folder; or it is to be resumed, and was made
+            with other settings.
     """
     journal = Journal(folder / WORK / JOURNAL, ran)
     with ExitStack() as block:
+        try:
+            block.enter_context(FileLock(journal.path.with_suffix(".lock"), timeout=0))
+        except Timeout as error:
+            raise SettingsError(
+                f"another process builds in {str(folder)!r}; one at a time can"
+            ) from error
         try:
             block.enter_context(journal.open(resume=resume))
         except SettingsError as error:
@@ -164,6 +173,7 @@ def build_manifest(
             "grades": dict(sorted(grades.items())),
             "adjudicated": sum(one["adjudicated"] for one in records),
             "filtered": sum(one["filtered"] for one in records),
+            "unfiltered": sum(len(one["unfiltered"]) for one in records),
             "unjudged": sum(len(one["unjudged"]) for one in records),
         },
         "usage": dict(usage),

@@ -12,7 +12,7 @@ from deepera_graph.settings import check_at_least, read_fields
 Intent = Literal["method", "setting", "comparison", "scope"]
 INTENTS: tuple[Intent, ...] = get_args(Intent)
 Prefilter = Literal["local", "words", "none"]
-StopRule = Literal["no_seed", "max_answers", "max_scored"]
+StopRule = Literal["no_seed", "max_answers", "max_scored", "all_judged"]
 Grade = Literal[0, 1, 2]
 MAX_GRADE = 2
 _YEARS = ("year_from", "year_to")

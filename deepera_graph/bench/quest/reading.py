@@ -1,6 +1,8 @@
 """Questions and candidates from files."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 from deepera_graph.bench.quest.plan import QuestQuestion
@@ -49,3 +51,9 @@ def read_candidates(path: Path, questions: Sequence[QuestQuestion]) -> dict[str,
     if missing := sorted(known - found.keys()):
         raise InputError(f"{path}: no papers for the question {missing[0]!r}")
     return found
+
+
+def hash_candidates(candidates: Mapping[str, Sequence[str]]) -> str:
+    """Return the SHA-256 of papers by question, whatever their order."""
+    plain = {id: sorted(set(papers)) for id, papers in candidates.items()}
+    return sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()

@@ -300,7 +300,8 @@ def describe_made(made: QuestResult) -> str:
         f"{count(questions['kept'], 'question')} of {questions['written']} written ({intents}), "
         f"{count(about['answers']['all'], 'answer')}",
         f"{count(pairs['scored'], 'pair')} judged: {grades}; {pairs['adjudicated']} settled, "
-        f"{pairs['filtered']} taken out by the last filter, {pairs['unjudged']} unjudged",
+        f"{pairs['filtered']} marked down by the last filter, {pairs['unfiltered']} of which it "
+        f"said nothing, {pairs['unjudged']} unjudged",
         f"questions ended by: {stops}",
     ]
     for stage, reasons in about["rejected"].items():

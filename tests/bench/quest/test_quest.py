@@ -6,8 +6,9 @@ from bench.quest.conftest import TOPICS, read
 from bench.quest.scripted import Scripted
 from deepera_graph import Budget
 from deepera_graph.bench.papers_runs import read_queries
-from deepera_graph.bench.quest.builder import answer_quest
-from deepera_graph.bench.quest.plan import QuestPlan
+from deepera_graph.bench.quest import outputs
+from deepera_graph.bench.quest.builder import answer_quest, judge_quest
+from deepera_graph.bench.quest.plan import QuestPlan, QuestQuestion
 from deepera_graph.bench.quest.reading import read_questions
 from deepera_graph.bench.quest.sources import BaseSource
 from deepera_graph.errors import BudgetError, SettingsError
@@ -126,6 +127,53 @@ def test_a_finished_question_is_not_worked_on_again(build, planted, base, tmp_pa
     (tmp_path / "out" / "manifest.json").unlink()
     with pytest.raises(SettingsError, match=r"cannot be continued: .*max_answers.*--overwrite"):
         build(sources=source, max_hops=0, max_answers=3)
+
+
+def test_candidates_that_were_changed_are_not_taken_for_judged(planted, base, tmp_path):
+    questions = [QuestQuestion(id="q", query=planted.questions[TOPICS[0].name]["method"][0])]
+    ids = [one["id"] for one in planted.papers]
+
+    def judge(n, **how):
+        return judge_quest(
+            questions,
+            {"q": ids[:n]},
+            tmp_path / "out",
+            sources=base,
+            model=Scripted(model_name="writer", planted=planted),
+            plan=QuestPlan(min_answers=1, max_answers=1, max_scored=1),
+            embeddings=None,
+            **how,
+        )
+
+    few = judge(30)
+    assert few.manifest["stops"] == {"all_judged": 1}
+    assert few.manifest["pairs"]["scored"] == 30
+    (tmp_path / "out" / "manifest.json").unlink()
+    with pytest.raises(SettingsError, match=r"candidates was .*--overwrite"):
+        judge(40)
+    assert judge(40, overwrite=True).manifest["pairs"]["scored"] == 40
+
+
+def test_a_second_process_in_one_folder_is_refused(build, tmp_path):
+    with outputs.open_journal(made := tmp_path / "out", {}, resume=True):
+        with pytest.raises(SettingsError, match="another process builds in"):
+            build(max_scored=5, max_hops=0)
+        assert not (made / "manifest.json").exists()
+
+
+def test_a_base_that_was_changed_is_not_gone_on_with(build, base, tmp_path):
+    class Described(BaseSource):
+        n = 100
+
+        def describe(self):
+            return {"name": self.name, "papers": self.n}
+
+    source = Described(base, "planted")
+    build(sources=source, max_scored=5, max_hops=0)
+    (tmp_path / "out" / "manifest.json").unlink()
+    source.n = 101
+    with pytest.raises(SettingsError, match=r"cannot be continued: sources.*100.*101"):
+        build(sources=source, max_scored=5, max_hops=0)
 
 
 def test_results_are_not_lost_by_accident(build, tmp_path):

@@ -12,7 +12,7 @@ from deepera_graph.bench.quest.builder import answer_quest
 from deepera_graph.bench.quest.plan import QuestPlan, QuestQuestion
 from deepera_graph.bench.quest.questions import drop_repeated
 from deepera_graph.bench.quest.reading import read_candidates
-from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.errors import BackendError, InputError, SettingsError
 
 FEW = {"max_hops": 0, "max_scored": 20}
 
@@ -112,6 +112,47 @@ def test_two_topics_or_questions_of_one_id_are_refused(build, planted, base, tmp
     with pytest.raises(InputError, match="'q' 2 times"):
         answer_quest([QuestQuestion(id="q", query="Kelp")] * 2, tmp_path / "out", sources=base,
                      model=writer)  # fmt: skip
+
+
+def test_a_question_for_which_no_query_is_written_is_rejected(build, planted):
+    def bend(text, reply):
+        return {kind: [] for kind in reply} if "\nscope: " in text else reply
+
+    writer = Scripted(model_name="writer", planted=planted, bend={"rewrite": bend})
+    result = build(writer=writer, **FEW)
+    [rejected] = read(result.folder, "rejected.jsonl")
+    assert (rejected["stage"], rejected["reason"]) == ("rewrite", "unusable_reply")
+    assert (rejected["intent"], rejected["detail"]) == ("scope", "no query was written")
+
+
+def test_a_reply_without_four_questions_rejects_the_topic_and_says_why(build, planted):
+    def bend(text, reply):
+        if "bell" not in text:
+            return {**reply, "fifth": reply["scope"]}
+        return {("other" if name == "scope" else name): one for name, one in reply.items()}
+
+    writer = Scripted(model_name="writer", planted=planted, bend={"questions": bend})
+    result = build(topics=TOPICS[:2], writer=writer, **FEW)
+    [rejected] = read(result.folder, "rejected.jsonl")
+    assert (rejected["stage"], rejected["topic"]) == ("topic", "bell tuning")
+    assert (rejected["reason"], "scope" in rejected["detail"]) == ("unusable_reply", True)
+    assert result.manifest["questions"]["kept"] == 4
+
+
+def test_a_writer_that_refuses_the_key_is_not_asked_about_every_topic(build, planted):
+    asked = []
+
+    class RefusedError(Exception):
+        status_code = 401
+
+    def refuse(text, reply):
+        asked.append(text)
+        raise RefusedError("no such key")
+
+    writer = Scripted(model_name="writer", planted=planted, bend={"questions": refuse})
+    with pytest.raises(BackendError, match="refused the API key"):
+        build(topics=TOPICS, writer=writer, questions_at_once=2)
+    assert len(asked) == 2
 
 
 def test_no_question_at_all_is_an_error_that_says_why(build):
