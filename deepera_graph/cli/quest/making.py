@@ -97,6 +97,7 @@ class Earlier:
 
     path: Path
     record: Mapping[str, Any]
+    plan: Mapping[str, Any]
     model: str
     judges: str
     adjudicator: str
@@ -109,6 +110,7 @@ class Earlier:
             return cls(
                 path,
                 record,
+                record["plan"],
                 record["model"]["model"],
                 ",".join(one["model"] for one in record["judges"].values()),
                 record["adjudicator"]["model"],
@@ -130,7 +132,7 @@ class Earlier:
             named = ", ".join(f"--{one.replace('_', '-')}" for one in plan)
             raise SettingsError(f"--manifest settles {named}: leave them out")
         return (
-            QuestPlan.from_dict(self.record["plan"]),
+            QuestPlan.from_dict(self.plan),
             replace(chat, model=chat.model or self.model),
             replace(
                 panel,
@@ -300,8 +302,8 @@ def describe_made(made: QuestResult) -> str:
         f"{count(questions['kept'], 'question')} of {questions['written']} written ({intents}), "
         f"{count(about['answers']['all'], 'answer')}",
         f"{count(pairs['scored'], 'pair')} judged: {grades}; {pairs['adjudicated']} settled, "
-        f"{pairs['filtered']} marked down by the last filter, {pairs['unfiltered']} of which it "
-        f"said nothing, {pairs['unjudged']} unjudged",
+        f"{pairs['filtered']} marked down and {pairs['unfiltered']} passed over by the last "
+        f"filter, {pairs['unjudged']} unjudged",
         f"questions ended by: {stops}",
     ]
     for stage, reasons in about["rejected"].items():
