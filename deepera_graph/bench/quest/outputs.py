@@ -26,7 +26,7 @@ from deepera_graph import __version__
 from deepera_graph.bench.build.outputs import hash_file, hash_prompts, remove_earlier
 from deepera_graph.bench.quest.asking import PACKAGE
 from deepera_graph.bench.quest.plan import INTENTS, QuestPlan, QuestQuestion, Rejection
-from deepera_graph.errors import SettingsError
+from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.jobs.journal import Journal
 from deepera_graph.usage import Usage
 
@@ -44,6 +44,7 @@ def open_journal(folder: Path, ran: Mapping[str, Any], *, resume: bool) -> Itera
     Raises:
         SettingsError: Another process builds in the folder; or it is to be resumed, and was made
             with other settings.
+        StoreError: While it is open: a file of the folder cannot be written.
     """
     journal = Journal(folder / WORK / JOURNAL, ran)
     with ExitStack() as block:
@@ -59,7 +60,12 @@ def open_journal(folder: Path, ran: Mapping[str, Any], *, resume: bool) -> Itera
             raise SettingsError(
                 f"{error}; --overwrite (overwrite=True) begins anew, with kept replies"
             ) from error
-        yield journal
+        try:
+            yield journal
+        except OSError as error:
+            raise StoreError(
+                f"the folder {str(folder)!r} cannot be written: {error.strerror or error}"
+            ) from error
 
 
 def reject_thin(

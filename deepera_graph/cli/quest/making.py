@@ -23,7 +23,7 @@ from deepera_graph.cli.console import (
     tell,
 )
 from deepera_graph.cli.options import given, opt, split_names
-from deepera_graph.errors import BackendError, BudgetError, SettingsError
+from deepera_graph.errors import BackendError, BudgetError, SettingsError, StoreError
 
 if TYPE_CHECKING:
     from deepera_graph.bench.quest.builder import QuestProgress, QuestResult
@@ -287,8 +287,8 @@ def _keep_going(work: Callable[[], QuestResult]) -> QuestResult:
         say(f"{str(error) or 'interrupted'}; {_CONTINUE}: {go_on_command()}")
         code = SOME_FAILED if isinstance(error, BudgetError) else INTERRUPTED
         raise typer.Exit(code) from error
-    except BackendError as error:
-        raise BackendError(f"{error}; {_CONTINUE}") from error
+    except (BackendError, StoreError) as error:
+        raise type(error)(f"{error}; {_CONTINUE}") from error
 
 
 def describe_made(made: QuestResult) -> str:

@@ -11,7 +11,7 @@ from deepera_graph.bench.quest.builder import answer_quest, judge_quest
 from deepera_graph.bench.quest.plan import QuestPlan, QuestQuestion
 from deepera_graph.bench.quest.reading import read_questions
 from deepera_graph.bench.quest.sources import BaseSource
-from deepera_graph.errors import BudgetError, SettingsError
+from deepera_graph.errors import BudgetError, SettingsError, StoreError
 from deepera_graph.papers import PaperBase
 
 
@@ -159,6 +159,21 @@ def test_a_second_process_in_one_folder_is_refused(build, tmp_path):
         with pytest.raises(SettingsError, match="another process builds in"):
             build(max_scored=5, max_hops=0)
         assert not (made / "manifest.json").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_named_and_nothing_is_asked_again(
+    build, planted, tmp_path
+):
+    writer = Scripted(model_name="writer", planted=planted)
+    in_the_way = tmp_path / "out" / "records.jsonl.part"
+    in_the_way.mkdir(parents=True)
+    with pytest.raises(StoreError, match=r"the folder '.*out' cannot be written: Is a directory"):
+        build(writer=writer, max_scored=5, max_hops=0)
+    assert not (tmp_path / "out" / "manifest.json").exists()
+    in_the_way.rmdir()
+    n_asked = writer.asked.total()
+    assert build(writer=writer, max_scored=5, max_hops=0).n_sent == 0
+    assert writer.asked.total() == n_asked
 
 
 def test_a_base_that_was_changed_is_not_gone_on_with(build, base, tmp_path):
