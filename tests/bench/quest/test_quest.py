@@ -1,6 +1,9 @@
 """A benchmark of searches for papers, from topics to graded papers, over a planted world."""
 
+import asyncio
+
 import pytest
+from pydantic import Field
 
 from bench.quest.conftest import TOPICS, read
 from bench.quest.scripted import Scripted
@@ -108,6 +111,32 @@ def test_a_run_that_was_cut_off_goes_on_and_judges_no_pair_twice(build, planted,
         assert set(one.pairs.values()) == {1}
     scored = whole.manifest["pairs"]["scored"]
     assert result.manifest["pairs"]["scored"] == scored == sum(judges[0].pairs.values())
+
+
+class Meeting(Scripted):
+    """A writer whose rewrites wait until four questions have come to them."""
+
+    in_flight: int = 0
+    most: int = 0
+    met: asyncio.Event = Field(default_factory=asyncio.Event)
+
+    async def _agenerate(self, messages, stop=None, run_manager=None, **kwargs):
+        if "queries of each kind" not in str(messages[-1].content):
+            return self._generate(messages)
+        self.in_flight += 1
+        self.most = max(self.most, self.in_flight)
+        if self.most == 4:
+            self.met.set()
+        await asyncio.wait_for(self.met.wait(), 30)
+        self.in_flight -= 1
+        return self._generate(messages)
+
+
+def test_four_questions_are_worked_on_at_once(build, planted):
+    writer = Meeting(model_name="writer", planted=planted)
+    build(topics=TOPICS[:2], writer=writer, max_hops=0, max_scored=5)
+    assert writer.asked["rewrite"] == 8
+    assert writer.most == 4
 
 
 def test_a_finished_question_is_not_worked_on_again(build, planted, base, tmp_path):
