@@ -13,6 +13,7 @@ from deepera_graph.bench.quest.plan import QuestPlan, QuestQuestion
 from deepera_graph.bench.quest.questions import drop_repeated
 from deepera_graph.bench.quest.reading import read_candidates
 from deepera_graph.errors import BackendError, InputError, SettingsError
+from deepera_graph.judges.llm.backend import llm_backend
 
 FEW = {"max_hops": 0, "max_scored": 20}
 
@@ -137,6 +138,34 @@ def test_a_reply_without_four_questions_rejects_the_topic_and_says_why(build, pl
     assert (rejected["stage"], rejected["topic"]) == ("topic", "bell tuning")
     assert (rejected["reason"], "scope" in rejected["detail"]) == ("unusable_reply", True)
     assert result.manifest["questions"]["kept"] == 4
+
+
+def test_questions_of_two_topics_that_ask_the_same_are_kept_once(build):
+    twins = [replace(TOPICS[0], id=one, parents=(one,)) for one in ("by sea", "by air")]
+    result = build(topics=twins, **FEW)
+    assert result.manifest["rejected"] == {"duplicate": {"duplicate": 4}}
+    found = read(result.folder, "rejected.jsonl")
+    assert {one["topic"] for one in found} == {"by air > kelp counting"}
+    assert found[0]["detail"] == "asks what by sea-method asks"
+
+
+def test_a_topic_whose_call_failed_is_named_and_asked_again(build, planted):
+    down = [True]
+
+    def fail(text, reply):
+        if down and "bell" in text:
+            raise RuntimeError("no reply")
+        return reply
+
+    model = Scripted(model_name="writer", planted=planted, bend={"questions": fail})
+    writer = llm_backend(model, retry={"attempts": 1})
+    first = build(topics=TOPICS[:2], writer=writer, **FEW)
+    assert {id: "no reply" in cause for id, cause in first.failed.items()} == {"t1": True}
+    assert first.manifest["questions"]["judged"] == 4
+    down.clear()
+    again = build(topics=TOPICS[:2], writer=writer, overwrite=True, **FEW)
+    assert (again.failed, again.manifest["questions"]["judged"]) == ({}, 8)
+    assert model.asked["questions"] == 3
 
 
 def test_a_writer_that_refuses_the_key_is_not_asked_about_every_topic(build, planted):
