@@ -2,14 +2,16 @@
 
 import re
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
 from bench.quest.conftest import TOPICS, read
 from bench.quest.scripted import Scripted
 from deepera_graph.bench.data.instance import DatasetError
+from deepera_graph.bench.quest.asking import Flaw
 from deepera_graph.bench.quest.builder import answer_quest
-from deepera_graph.bench.quest.plan import QuestPlan, QuestQuestion
+from deepera_graph.bench.quest.plan import INTENTS, QuestPlan, QuestQuestion
 from deepera_graph.bench.quest.questions import drop_repeated
 from deepera_graph.bench.quest.reading import read_candidates
 from deepera_graph.errors import BackendError, InputError, SettingsError
@@ -34,16 +36,23 @@ def reviewer(planted, verdicts):
     return Scripted(model_name="writer", planted=planted, bend={"review": bend})
 
 
-@pytest.mark.parametrize("flaw", ["ambiguous", "too_broad", "too_narrow", "not_judgeable"])
-def test_a_question_that_the_review_finds_fault_with_is_rejected_and_counted(build, planted, flaw):
-    verdicts = {"method": "ok", "setting": flaw, "comparison": flaw, "scope": flaw}
-    result = build(writer=reviewer(planted, verdicts), **FEW)
-    assert [one["intent"] for one in read(result.folder, "questions.jsonl")] == ["method"]
-    assert result.manifest["rejected"] == {"review": {flaw: 3}}
-    assert result.manifest["questions"]["written"] == 4
+def test_a_question_that_the_review_finds_fault_with_is_rejected_and_counted(build, planted):
+    flaws = dict(zip(INTENTS, get_args(Flaw)[1:], strict=True))
+    faulty = reviewer(planted, flaws).bend["review"]
+
+    def bend(text, reply):
+        return faulty(text, reply) if "kelp" in text else reply
+
+    writer = Scripted(model_name="writer", planted=planted, bend={"review": bend})
+    result = build(topics=TOPICS[:2], writer=writer, **FEW)
+    assert [one["intent"] for one in read(result.folder, "questions.jsonl")] == [*INTENTS]
+    assert result.manifest["rejected"] == {
+        "review": {"ambiguous": 1, "not_judgeable": 1, "too_broad": 1, "too_narrow": 1}
+    }
+    assert result.manifest["questions"]["written"] == 8
     for one in read(result.folder, "rejected.jsonl"):
-        assert (one["stage"], one["reason"], one["detail"]) == ("review", flaw, "so it is")
-        assert one["query"]
+        assert (one["stage"], one["detail"]) == ("review", "so it is")
+        assert (one["reason"], "kelp" in one["query"]) == (flaws[one["intent"]], True)
 
 
 def test_a_question_that_the_review_forgets_is_not_taken_for_sound(build, planted):
@@ -189,24 +198,25 @@ def test_no_question_at_all_is_an_error_that_says_why(build):
         build(min_answers=99, **FEW)
 
 
-@pytest.mark.parametrize(
-    ("constraints", "problem"),
-    [
-        ([{"key": "year_from", "value": "lately"}], "year_from must be one year, got 'lately'"),
-        ([{"key": "year_from", "value": "2020"}, {"key": "year_to", "value": "2010"}],
-         "year_from is after year_to"),
-        ([], "it has no constraints"),
-    ],
-)  # fmt: skip
-def test_a_question_with_useless_constraints_is_rejected(build, planted, constraints, problem):
+def test_a_question_with_useless_constraints_is_rejected(build, planted):
+    useless = {
+        "method": [{"key": "year_from", "value": "lately"}],
+        "setting": [{"key": "year_from", "value": "2020"}, {"key": "year_to", "value": "2010"}],
+        "comparison": [],
+    }
+
     def bend(text, reply):
-        return {**reply, "scope": {**reply["scope"], "constraints": constraints}}
+        changed = {one: {**reply[one], "constraints": given} for one, given in useless.items()}
+        return {**reply, **changed}
 
     writer = Scripted(model_name="writer", planted=planted, bend={"questions": bend})
     result = build(writer=writer, **FEW)
-    [rejected] = read(result.folder, "rejected.jsonl")
-    assert (rejected["stage"], rejected["reason"]) == ("question", "bad_question")
-    assert problem in rejected["detail"]
+    found = read(result.folder, "rejected.jsonl")
+    assert {(one["stage"], one["reason"]) for one in found} == {("question", "bad_question")}
+    one, two, three = (one["detail"] for one in found)
+    assert one == "year_from must be one year, got 'lately'"
+    assert "year_from is after year_to" in two
+    assert three == "it has no constraints"
 
 
 def test_topics_are_mapped_to_classes_and_those_that_fit_none_are_left_out(build, planted):
