@@ -135,13 +135,17 @@ class PairGrade:
     failure: str = ""
 
 
-async def ask_classes(model: BuilderModel, topic: Topic, classes: Sequence[str]) -> tuple[str, ...]:
-    """Return the classes of a topic that are among those given, best first."""
+async def ask_classes(
+    model: BuilderModel, topic: Topic, classes: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the classes of a topic that are among those given, best first; and the others."""
     known = {one.casefold(): one for one in classes}
     filled = await model.ask("map", _topic_messages("map", topic, classes="; ".join(classes)),
                              FilledClasses)  # fmt: skip
-    named = (known.get(sanitize_line(one).casefold()) for one in filled.classes)
-    return tuple(dict.fromkeys(one for one in named if one))
+    named = dict.fromkeys(filter(None, map(sanitize_line, filled.classes)))
+    found = (known[one.casefold()] for one in named if one.casefold() in known)
+    others = (one for one in named if one.casefold() not in known)
+    return tuple(dict.fromkeys(found)), tuple(others)
 
 
 async def ask_questions(

@@ -77,9 +77,10 @@ async def _write_topic(topic: Topic, model: BuilderModel, plan: QuestPlan) -> Wr
     try:
         categories: tuple[str, ...] = ()
         if plan.categories:
-            categories = await ask_classes(model, topic, plan.categories)
+            categories, others = await ask_classes(model, topic, plan.categories)
             if not categories:
-                found.rejected.append(_reject_topic(topic, "no_category"))
+                named = f"not in the list: {', '.join(others):.200}" if others else "none fits"
+                found.rejected.append(_reject_topic(topic, "no_category", named))
                 return found
         written = await ask_questions(model, topic, categories)
         found.n_written = len(written)

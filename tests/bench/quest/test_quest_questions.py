@@ -221,11 +221,16 @@ def test_a_question_with_useless_constraints_is_rejected(build, planted):
 
 def test_topics_are_mapped_to_classes_and_those_that_fit_none_are_left_out(build, planted):
     def bend(text, reply):
-        return {"classes": ["Bells", "none such"] if "bell" in Scripted.block_of(text) else []}
+        asked = Scripted.block_of(text)
+        if "bell" in asked:
+            return {"classes": ["Bells", "none such"]}
+        return {"classes": ["seaweed", "kites"] if "kelp" in asked else []}
 
     writer = Scripted(model_name="writer", planted=planted, bend={"map": bend})
-    result = build(topics=TOPICS[:2], writer=writer, categories=("bells", "kelp"), **FEW)
-    assert result.manifest["rejected"] == {"topic": {"no_category": 1}}
+    result = build(topics=TOPICS[:3], writer=writer, categories=("bells", "kelp"), **FEW)
+    assert result.manifest["rejected"] == {"topic": {"no_category": 2}}
+    details = [one["detail"] for one in read(result.folder, "rejected.jsonl")]
+    assert details == ["not in the list: seaweed, kites", "none fits"]
     found = read(result.folder, "questions.jsonl")
     assert {tuple(one["categories"]) for one in found} == {("bells",)}
 
