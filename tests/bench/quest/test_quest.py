@@ -163,9 +163,10 @@ def test_candidates_that_were_changed_are_not_taken_for_judged(planted, base, tm
     ids = [one["id"] for one in planted.papers]
 
     def judge(n, **how):
-        return judge_quest(
+        candidates = {"q": ids[:n]}
+        made = judge_quest(
             questions,
-            {"q": ids[:n]},
+            candidates,
             tmp_path / "out",
             sources=base,
             model=Scripted(model_name="writer", planted=planted),
@@ -173,6 +174,8 @@ def test_candidates_that_were_changed_are_not_taken_for_judged(planted, base, tm
             embeddings=None,
             **how,
         )
+        assert candidates == {"q": ids[:n]}
+        return made
 
     few = judge(30)
     assert few.manifest["stops"] == {"all_judged": 1}
