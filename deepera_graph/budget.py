@@ -386,3 +386,28 @@ async def ado_many(
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         raise
+
+
+async def ado_paid(
+    do: Callable[[JobT], Awaitable[DoneT]], jobs: Sequence[JobT], at_once: int
+) -> list[DoneT]:
+    """Do what `ado_many` does; if a job fails no other begins, but those in flight are finished.
+
+    They are paid for, and what they bring is kept.
+    """
+    turns, failures = asyncio.Semaphore(at_once), list[BaseException]()
+
+    async def one(job: JobT) -> list[DoneT]:
+        async with turns:
+            if failures:
+                return []
+            try:
+                return [await do(job)]
+            except BaseException as error:
+                failures.append(error)
+                raise
+
+    found = await asyncio.gather(*map(one, jobs), return_exceptions=True)
+    if failures:
+        raise failures[0]
+    return [each for many in found if isinstance(many, list) for each in many]

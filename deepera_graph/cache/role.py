@@ -4,11 +4,12 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Generic, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from deepera_graph import __version__
 from deepera_graph.cache.store import JudgementCache
@@ -76,6 +77,12 @@ AnswerT = TypeVar("AnswerT", bound=RoleAnswer)
 _COLUMNS = ("calls", "input_tokens", "output_tokens", "reasked_calls")
 
 
+@lru_cache(maxsize=64)
+def _read_schema(schema: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema of an answer; it takes milliseconds, and a run makes many roles."""
+    return schema.model_json_schema()
+
+
 class _Answers(Generic[AnswerT]):
     """The answers of one role in a cache, by task; opened at once, to find a bad file early."""
 
@@ -90,7 +97,7 @@ class _Answers(Generic[AnswerT]):
         self._name, self._schema, self._cache = name, schema, cache.open()
         full = {
             "given": fingerprint,
-            "schema": schema.model_json_schema(),
+            "schema": _read_schema(schema),
             "package": __version__,
         }
         self._fingerprint = {"sha256": cache_key(name, {}, full)}

@@ -145,6 +145,13 @@ def test_a_dry_run_estimates_calls_tokens_and_cost_and_needs_no_model(quest, top
     assert not (tmp_path / "out").exists()
 
 
+def test_a_file_that_is_no_manifest_is_named(quest, topics, tmp_path):
+    (tmp_path / "earlier.json").write_text('{"model": {"model": "m"}}', encoding="utf-8")
+    done = quest("build", topics, "--manifest", tmp_path / "earlier.json")
+    assert done.exit_code == 2
+    assert "earlier.json is no manifest of `deepera bench quest`: KeyError('plan')" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("args", "problem"),
     [

@@ -135,13 +135,17 @@ class PairGrade:
     failure: str = ""
 
 
-async def ask_classes(model: BuilderModel, topic: Topic, classes: Sequence[str]) -> tuple[str, ...]:
-    """Return the classes of a topic that are among those given, best first."""
+async def ask_classes(
+    model: BuilderModel, topic: Topic, classes: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the classes of a topic that are among those given, best first; and the others."""
     known = {one.casefold(): one for one in classes}
     filled = await model.ask("map", _topic_messages("map", topic, classes="; ".join(classes)),
                              FilledClasses)  # fmt: skip
-    named = (known.get(sanitize_line(one).casefold()) for one in filled.classes)
-    return tuple(dict.fromkeys(one for one in named if one))
+    named = dict.fromkeys(filter(None, map(sanitize_line, filled.classes)))
+    found = (known[one.casefold()] for one in named if one.casefold() in known)
+    others = (one for one in named if one.casefold() not in known)
+    return tuple(dict.fromkeys(found)), tuple(others)
 
 
 async def ask_questions(
@@ -213,8 +217,12 @@ async def ask_review(
     known = dict(enumerate(questions, start=1))
     said: dict[str, tuple[str, str]] = {}
     for one in filled.questions:
-        if one.question in known:
-            said.setdefault(known[one.question].id, (one.verdict, sanitize_line(one.reason)))
+        if one.question not in known:
+            continue
+        id = known[one.question].id
+        verdict, _ = said.setdefault(id, (one.verdict, sanitize_line(one.reason)))
+        if verdict != one.verdict:
+            said[id] = ("not_reviewed", "the review has several verdicts")
     return said
 
 
@@ -276,9 +284,10 @@ async def ask_filter(
     known = dict(enumerate(papers, start=1))
     said: dict[str, tuple[bool, str]] = {}
     for one in filled.papers:
-        if one.paper in known:
+        id = known[one.paper].id if one.paper in known else ""
+        if id and (id not in said or not one.keep):  # of two entries, the one in doubt
             unmet = ", ".join(filter(None, map(sanitize_line, one.unmet)))
-            said.setdefault(known[one.paper].id, (one.keep, unmet))
+            said[id] = (one.keep, unmet)
     return said
 
 

@@ -17,16 +17,18 @@ from deepera_graph.bench.quest import outputs
 from deepera_graph.bench.quest.asking import PACKAGE
 from deepera_graph.bench.quest.construct import Outcome, construct, judge_given
 from deepera_graph.bench.quest.judging import Tools, name_judges
-from deepera_graph.bench.quest.plan import QuestPlan, QuestQuestion, Rejection, Topic
+from deepera_graph.bench.quest.plan import QuestPlan, QuestQuestion, Rejection, Topic, check_ids
 from deepera_graph.bench.quest.questions import Written, write_questions
+from deepera_graph.bench.quest.reading import hash_candidates
 from deepera_graph.bench.quest.sources import (
     describe_source,
     look_up,
     name_sources,
     take_turns,
 )
+from deepera_graph.bench.quest.topics import check_topics
 from deepera_graph.bench.rankers.llm import MAX_CONCURRENCY
-from deepera_graph.budget import Budget, Limiter, Meter
+from deepera_graph.budget import Budget, Limiter, Meter, ado_paid
 from deepera_graph.cache.store import JudgementCache, open_cache
 from deepera_graph.chat import io_loop
 from deepera_graph.errors import AnswerError, CallError, SettingsError
@@ -112,6 +114,7 @@ def build_quest(
             `embeddings`, `on_progress`.
 
     Raises:
+        InputError: There are no topics, one is empty or too long, or two have one id.
         SettingsError: A setting is out of range, two judges are the same model, or results would
             be lost.
         DatasetError: No question was left; the message says why.
@@ -119,6 +122,7 @@ def build_quest(
         BackendError: A model can be asked nothing.
         StoreError: A base or the folder cannot be used.
     """
+    check_topics(topics)
     job = _Quest(out, sources, model, judges, adjudicator, plan=plan, **options)
     return job.run(lambda: job.write(topics), construct, {"topics": topics_sha256})
 
@@ -147,8 +151,10 @@ def answer_quest(
         options: As for `build_quest`.
 
     Raises:
+        InputError: Two questions have one id.
         SettingsError, DatasetError, BudgetError, BackendError, StoreError: As for `build_quest`.
     """
+    check_ids(questions)
     job = _Quest(out, sources, model, judges, adjudicator, plan=plan, **options)
     return job.run(lambda: _take(questions), construct, {"topics": ""})
 
@@ -185,6 +191,7 @@ def judge_quest(
     Raises:
         InputError, SettingsError, BudgetError, BackendError, StoreError: As for `build_quest`.
     """
+    check_ids(questions)
     chosen = replace(plan or QuestPlan(), prefilter="none")
     job = _Quest(out, sources, model, judges, adjudicator, plan=chosen, **options)
 
@@ -194,7 +201,8 @@ def judge_quest(
         missing = [id for id, paper in found.items() if paper is None]
         return await judge_given(question, [one for one in found.values() if one], missing, tools)
 
-    return job.run(lambda: _take(questions), judge, {"topics": ""})
+    about = {"topics": "", "candidates": hash_candidates(candidates)}
+    return job.run(lambda: _take(questions), judge, about)
 
 
 class _Done(NamedTuple):
@@ -269,12 +277,17 @@ class _Quest:
         with cache:
             self._open(cache)
             made_of = self._describe()
-            ran = {"plan": self._plan.to_dict(), "prompts": hash_prompts(PACKAGE), **made_of}
+            ran = {
+                "plan": self._plan.to_dict(),
+                "prompts": hash_prompts(PACKAGE),
+                "candidates": about.get("candidates", ""),
+                **made_of,
+            }
             with outputs.open_journal(self._out, ran, resume=not self._overwrite) as journal:
                 written: Written = io_loop.run(write())
                 self._move(n_wanted=len(written.questions))
                 done = io_loop.run(self._work_all(written.questions, work, journal))
-        return self._write(written, done, {**about, **made_of})
+                return self._write(written, done, {**about, **made_of})
 
     async def write(self, topics: Sequence[Topic]) -> Written:
         """Write the questions of topics."""
@@ -334,27 +347,13 @@ class _Quest:
         journal: Journal,
     ) -> list[_Done]:
         """Work on questions, a few at once; when one ends the run, the others end what is sent."""
-        turns = asyncio.Semaphore(self._at_once)
-        ended = False
 
-        async def one(question: QuestQuestion) -> _Done | None:
-            nonlocal ended
-            async with turns:
-                if ended:
-                    return None
-                try:
-                    done = await self._work_one(question, work, journal)
-                except BaseException:
-                    ended = True
-                    raise
-                self._move(n_done=self._progress.n_done + 1)
-                return done
+        async def one(question: QuestQuestion) -> _Done:
+            done = await self._work_one(question, work, journal)
+            self._move(n_done=self._progress.n_done + 1)
+            return done
 
-        found = await asyncio.gather(*map(one, questions), return_exceptions=True)
-        for each in found:
-            if isinstance(each, BaseException):
-                raise each
-        return [each for each in found if isinstance(each, _Done)]
+        return await ado_paid(one, questions, self._at_once)
 
     async def _work_one(
         self,

@@ -24,6 +24,7 @@ from deepera_graph.bench.quest.judging import Judging, Tools
 from deepera_graph.bench.quest.outputs import plain_usage
 from deepera_graph.bench.quest.plan import QuestQuestion
 from deepera_graph.bench.quest.sources import ALL, FAILED, Citing, SourceCall, Tool, call_source
+from deepera_graph.errors import AnswerError
 from deepera_graph.papers.paper import Paper
 
 _Job = tuple[Any, Tool, str, int, str]  # source, tool, what is asked, how many, kind of query
@@ -57,9 +58,11 @@ async def construct(question: QuestQuestion, tools: Tools) -> Outcome:
     """
     work = _Work(question, tools)
     queries = await ask_rewrites(tools.writer, question, tools.plan.rewrites)
+    if not queries:
+        raise AnswerError("no query was written")
     await work.search([("question", question.query), *queries])
     await work.judge(await work.keep_likely(work.candidates.order()))
-    seeds = work.judging.find_answers()
+    seeds = work.judging.find_strict()
     for _ in range(tools.plan.max_hops):
         if work.judging.stop or not seeds:
             break
@@ -80,7 +83,7 @@ async def judge_given(
     ids = work.candidates.add(SourceCall("given", "search", "", "ok", tuple(papers)))
     if missing:
         work.candidates.left_out["unknown"] = [*missing]
-    await work.judge(ids)
+    await work.judging.judge_all([work.candidates.paper(id) for id in ids])
     await work.judging.filter_answers()
     return work.outcome()
 

@@ -11,7 +11,7 @@ from langchain_core.embeddings import Embeddings
 from deepera_graph.bench.build.plan import BuilderModel
 from deepera_graph.bench.quest.asking import PairGrade, ask_filter, ask_grades, ask_rulings
 from deepera_graph.bench.quest.grading import Pair, count_grades
-from deepera_graph.bench.quest.plan import QuestPlan, QuestQuestion, StopRule
+from deepera_graph.bench.quest.plan import MAX_GRADE, QuestPlan, QuestQuestion, StopRule
 from deepera_graph.errors import AnswerError, BackendError, CallError, SettingsError
 from deepera_graph.papers.paper import Paper
 from deepera_graph.schema import Backend
@@ -113,6 +113,16 @@ class Judging:
         """Return the papers that are answers so far."""
         return [id for id, one in self.pairs.items() if one.grade >= self._plan.tau]
 
+    def find_strict(self) -> list[str]:
+        """Return the papers that are strict matches so far."""
+        return [id for id, one in self.pairs.items() if one.grade == MAX_GRADE]
+
+    async def judge_all(self, papers: Sequence[Paper]) -> None:
+        """Judge papers that were given, however many; raises what `judge` raises."""
+        for chunk in cut(papers, _CHUNK):
+            await self._judge_chunk(chunk)
+        self.stop = "all_judged"
+
     async def judge(self, papers: Sequence[Paper]) -> None:
         """Judge papers that were not judged before, until a stop rule holds.
 
@@ -204,9 +214,8 @@ class Judging:
         return {one.id: PairGrade(failure=cause[:_LONGEST_CAUSE]) for one in papers}
 
     async def filter_answers(self) -> None:
-        """Have the writer see all answers side by side, and take out what is in doubt."""
-        answers = sorted(self.find_answers())
-        groups = [*cut([self.pairs[id] for id in answers], self._plan.group)]
+        """Have the writer see the strict matches side by side, and mark down what is in doubt."""
+        groups = [*cut([self.pairs[id] for id in sorted(self.find_strict())], self._plan.group)]
         said = await _together([self._ask_filter(one) for one in groups])
         for group, choices in zip(groups, said, strict=True):
             for pair in group:

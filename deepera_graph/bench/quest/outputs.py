@@ -20,11 +20,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from deepera_graph import __version__
 from deepera_graph.bench.build.outputs import hash_file, hash_prompts, remove_earlier
 from deepera_graph.bench.quest.asking import PACKAGE
 from deepera_graph.bench.quest.plan import INTENTS, QuestPlan, QuestQuestion, Rejection
-from deepera_graph.errors import SettingsError
+from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.jobs.journal import Journal
 from deepera_graph.usage import Usage
 
@@ -40,17 +42,30 @@ def open_journal(folder: Path, ran: Mapping[str, Any], *, resume: bool) -> Itera
     """Open what keeps the questions that are finished.
 
     Raises:
-        SettingsError: It is to be resumed, and was made with other settings.
+        SettingsError: Another process builds in the folder; or it is to be resumed, and was made
+            with other settings.
+        StoreError: While it is open: a file of the folder cannot be written.
     """
     journal = Journal(folder / WORK / JOURNAL, ran)
     with ExitStack() as block:
+        try:
+            block.enter_context(FileLock(journal.path.with_suffix(".lock"), timeout=0))
+        except Timeout as error:
+            raise SettingsError(
+                f"another process builds in {str(folder)!r}; one at a time can"
+            ) from error
         try:
             block.enter_context(journal.open(resume=resume))
         except SettingsError as error:
             raise SettingsError(
                 f"{error}; --overwrite (overwrite=True) begins anew, with kept replies"
             ) from error
-        yield journal
+        try:
+            yield journal
+        except OSError as error:
+            raise StoreError(
+                f"the folder {str(folder)!r} cannot be written: {error.strerror or error}"
+            ) from error
 
 
 def reject_thin(
@@ -164,6 +179,7 @@ def build_manifest(
             "grades": dict(sorted(grades.items())),
             "adjudicated": sum(one["adjudicated"] for one in records),
             "filtered": sum(one["filtered"] for one in records),
+            "unfiltered": sum(len(one["unfiltered"]) for one in records),
             "unjudged": sum(len(one["unjudged"]) for one in records),
         },
         "usage": dict(usage),

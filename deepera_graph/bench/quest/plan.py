@@ -1,6 +1,7 @@
 """The settings of a construction, and the records it reads and writes."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self, get_args
 
@@ -11,7 +12,7 @@ from deepera_graph.settings import check_at_least, read_fields
 Intent = Literal["method", "setting", "comparison", "scope"]
 INTENTS: tuple[Intent, ...] = get_args(Intent)
 Prefilter = Literal["local", "words", "none"]
-StopRule = Literal["no_seed", "max_answers", "max_scored"]
+StopRule = Literal["no_seed", "max_answers", "max_scored", "all_judged"]
 Grade = Literal[0, 1, 2]
 MAX_GRADE = 2
 _YEARS = ("year_from", "year_to")
@@ -198,19 +199,29 @@ class QuestQuestion:
         given = plain.get("constraints") or {}
         if not isinstance(given, Mapping):
             raise InputError(f"'constraints' must be an object, got {given!r:.80}")
+        classes = plain.get("categories") or ()
+        if not isinstance(classes, list | tuple):
+            raise InputError(f"'categories' must be a list, got {classes!r:.80}")
         one = cls(
             id=plain["id"],
             query=plain["query"],
             topic=str(plain.get("topic") or ""),
             intent=intent,
             constraints=dict(given),
-            categories=tuple(map(str, plain.get("categories") or ())),
+            categories=tuple(map(str, classes)),
         )
         try:
             _ = one.scope
         except SettingsError as error:
             raise InputError(f"'constraints': {error}") from error
         return one
+
+
+def check_ids(questions: Sequence[QuestQuestion]) -> None:
+    """Raise `InputError` if two questions have one id."""
+    for id, n in Counter(one.id for one in questions).items():
+        if n > 1:
+            raise InputError(f"questions must have different ids, got {id!r:.80} {n} times")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

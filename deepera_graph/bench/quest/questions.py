@@ -11,6 +11,7 @@ from langchain_core.embeddings import Embeddings
 from deepera_graph.bench.build.plan import BuilderModel
 from deepera_graph.bench.quest.asking import ask_classes, ask_questions, ask_review
 from deepera_graph.bench.quest.plan import QuestPlan, QuestQuestion, Rejection, Topic
+from deepera_graph.budget import ado_paid
 from deepera_graph.errors import AnswerError, CallError
 from deepera_graph.papers.paper import title_key
 from deepera_graph.retrieval.vectors import unit_rows
@@ -57,19 +58,14 @@ async def write_questions(
         BackendError: The model can be asked nothing.
         BudgetError: The budget is spent; what is in flight ends.
     """
-    turns = asyncio.Semaphore(at_once)
 
     async def write(topic: Topic) -> Written:
-        async with turns:
-            found = await _write_topic(topic, model, plan)
-            on_topic()
-            return found
+        found = await _write_topic(topic, model, plan)
+        on_topic()
+        return found
 
-    done = await asyncio.gather(*map(write, topics), return_exceptions=True)
     whole = Written()
-    for one in done:
-        if isinstance(one, BaseException):
-            raise one
+    for one in await ado_paid(write, topics, at_once):
         whole.add(one)
     kept, repeated = await asyncio.to_thread(drop_repeated, whole.questions, plan, embeddings)
     whole.questions, whole.rejected = kept, whole.rejected + repeated
@@ -81,9 +77,10 @@ async def _write_topic(topic: Topic, model: BuilderModel, plan: QuestPlan) -> Wr
     try:
         categories: tuple[str, ...] = ()
         if plan.categories:
-            categories = await ask_classes(model, topic, plan.categories)
+            categories, others = await ask_classes(model, topic, plan.categories)
             if not categories:
-                found.rejected.append(_reject_topic(topic, "no_category"))
+                named = f"not in the list: {', '.join(others):.200}" if others else "none fits"
+                found.rejected.append(_reject_topic(topic, "no_category", named))
                 return found
         written = await ask_questions(model, topic, categories)
         found.n_written = len(written)

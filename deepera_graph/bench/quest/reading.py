@@ -1,6 +1,8 @@
 """Questions and candidates from files."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 from deepera_graph.bench.quest.plan import QuestQuestion
@@ -40,12 +42,18 @@ def read_candidates(path: Path, questions: Sequence[QuestQuestion]) -> dict[str,
     found: dict[str, list[str]] = {}
     for where, line in read_places(path):
         id = line.get("query_id", line.get("id"))
-        if id not in known:
+        if not isinstance(id, str) or id not in known:
             raise InputError(f"{where}: there is no question with the id {id!r:.80}")
         ids = line.get("paper_ids", line.get("ranked", [line.get("paper_id")]))
         if not isinstance(ids, list) or not all(isinstance(one, str) and one for one in ids):
             raise InputError(f"{where}: 'ranked' must be a list of ids, got {ids!r:.80}")
-        found.setdefault(str(id), []).extend(map(normalize_id, ids))
+        found.setdefault(id, []).extend(map(normalize_id, ids))
     if missing := sorted(known - found.keys()):
         raise InputError(f"{path}: no papers for the question {missing[0]!r}")
     return found
+
+
+def hash_candidates(candidates: Mapping[str, Sequence[str]]) -> str:
+    """Return the SHA-256 of papers by question, whatever their order."""
+    plain = {id: sorted(set(papers)) for id, papers in candidates.items()}
+    return sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()

@@ -7,7 +7,7 @@ Source:
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +25,8 @@ _IDS = ("id", "concept_id", "notation")
 _ABOUT = ("description", "about", "definition", "scopenote", "note")
 _PARENTS = ("parents", "path", "parent", "broader")
 _LEVEL = re.compile(r"level[ _]?\d+", re.IGNORECASE)
-_STEPS = re.compile(r"\s*(?:~|→|\s>\s|\s/\s)\s*")
+_STEPS = re.compile(r"\s*(?:~|→|\s>\s)\s*")
+LONGEST = 1000  # characters of a topic with those above it; more is no topic but a text
 
 
 class TopicList(NamedTuple):
@@ -64,9 +65,30 @@ def read_topics(path: Path, *, whole: bool = False) -> TopicList:
     else:
         found = _read_lines(data, path)
     topics = _choose(found, whole=whole)
-    if not topics:
-        raise InputError(f"{path}: there are no topics")
+    try:
+        check_topics(topics)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
     return TopicList(tuple(topics), sha256(data).hexdigest())
+
+
+def check_topics(topics: Sequence[Topic]) -> None:
+    """Raise `InputError` if there is none, one has no name or is too long, or two have one id."""
+    if not topics:
+        raise InputError("there are no topics")
+    known: dict[str, Topic] = {}
+    for one in topics:
+        if not one.name.strip():
+            raise InputError(f"the topic with the id {one.id!r:.80} has no name")
+        if len(one.path) > LONGEST:
+            raise InputError(
+                f"a topic has at most {LONGEST} characters, got {len(one.path)}: {one.path!r:.80}"
+            )
+        other = known.setdefault(one.id, one)
+        if other is not one:
+            raise InputError(
+                f"two topics have the id {one.id!r:.80}: {other.path!r:.80} and {one.path!r:.80}"
+            )
 
 
 def _read_lines(data: bytes, path: Path) -> list[Topic]:
@@ -82,7 +104,7 @@ def _read_lines(data: bytes, path: Path) -> list[Topic]:
 
 
 def _topic(id: str, written: str, *, about: str = "") -> Topic:
-    *parents, name = [one for one in _STEPS.split(" ".join(written.split())) if one]
+    *parents, name = [one for one in _STEPS.split(" ".join(written.split())) if one] or [""]
     return Topic(id=id, name=name, parents=tuple(parents), about=about)
 
 

@@ -23,7 +23,7 @@ from deepera_graph.cli.console import (
     tell,
 )
 from deepera_graph.cli.options import given, opt, split_names
-from deepera_graph.errors import BackendError, BudgetError, SettingsError
+from deepera_graph.errors import BackendError, BudgetError, SettingsError, StoreError
 
 if TYPE_CHECKING:
     from deepera_graph.bench.quest.builder import QuestProgress, QuestResult
@@ -97,6 +97,7 @@ class Earlier:
 
     path: Path
     record: Mapping[str, Any]
+    plan: Mapping[str, Any]
     model: str
     judges: str
     adjudicator: str
@@ -109,6 +110,7 @@ class Earlier:
             return cls(
                 path,
                 record,
+                record["plan"],
                 record["model"]["model"],
                 ",".join(one["model"] for one in record["judges"].values()),
                 record["adjudicator"]["model"],
@@ -130,7 +132,7 @@ class Earlier:
             named = ", ".join(f"--{one.replace('_', '-')}" for one in plan)
             raise SettingsError(f"--manifest settles {named}: leave them out")
         return (
-            QuestPlan.from_dict(self.record["plan"]),
+            QuestPlan.from_dict(self.plan),
             replace(chat, model=chat.model or self.model),
             replace(
                 panel,
@@ -285,8 +287,8 @@ def _keep_going(work: Callable[[], QuestResult]) -> QuestResult:
         say(f"{str(error) or 'interrupted'}; {_CONTINUE}: {go_on_command()}")
         code = SOME_FAILED if isinstance(error, BudgetError) else INTERRUPTED
         raise typer.Exit(code) from error
-    except BackendError as error:
-        raise BackendError(f"{error}; {_CONTINUE}") from error
+    except (BackendError, StoreError) as error:
+        raise type(error)(f"{error}; {_CONTINUE}") from error
 
 
 def describe_made(made: QuestResult) -> str:
@@ -300,7 +302,8 @@ def describe_made(made: QuestResult) -> str:
         f"{count(questions['kept'], 'question')} of {questions['written']} written ({intents}), "
         f"{count(about['answers']['all'], 'answer')}",
         f"{count(pairs['scored'], 'pair')} judged: {grades}; {pairs['adjudicated']} settled, "
-        f"{pairs['filtered']} taken out by the last filter, {pairs['unjudged']} unjudged",
+        f"{pairs['filtered']} marked down and {pairs['unfiltered']} passed over by the last "
+        f"filter, {pairs['unjudged']} unjudged",
         f"questions ended by: {stops}",
     ]
     for stage, reasons in about["rejected"].items():

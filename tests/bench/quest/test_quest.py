@@ -1,16 +1,20 @@
 """A benchmark of searches for papers, from topics to graded papers, over a planted world."""
 
+import asyncio
+
 import pytest
+from pydantic import Field
 
 from bench.quest.conftest import TOPICS, read
 from bench.quest.scripted import Scripted
 from deepera_graph import Budget
 from deepera_graph.bench.papers_runs import read_queries
-from deepera_graph.bench.quest.builder import answer_quest
-from deepera_graph.bench.quest.plan import QuestPlan
+from deepera_graph.bench.quest import outputs
+from deepera_graph.bench.quest.builder import answer_quest, judge_quest
+from deepera_graph.bench.quest.plan import QuestPlan, QuestQuestion
 from deepera_graph.bench.quest.reading import read_questions
 from deepera_graph.bench.quest.sources import BaseSource
-from deepera_graph.errors import BudgetError, SettingsError
+from deepera_graph.errors import BudgetError, SettingsError, StoreError
 from deepera_graph.papers import PaperBase
 
 
@@ -109,6 +113,32 @@ def test_a_run_that_was_cut_off_goes_on_and_judges_no_pair_twice(build, planted,
     assert result.manifest["pairs"]["scored"] == scored == sum(judges[0].pairs.values())
 
 
+class Meeting(Scripted):
+    """A writer whose rewrites wait until four questions have come to them."""
+
+    in_flight: int = 0
+    most: int = 0
+    met: asyncio.Event = Field(default_factory=asyncio.Event)
+
+    async def _agenerate(self, messages, stop=None, run_manager=None, **kwargs):
+        if "queries of each kind" not in str(messages[-1].content):
+            return self._generate(messages)
+        self.in_flight += 1
+        self.most = max(self.most, self.in_flight)
+        if self.most == 4:
+            self.met.set()
+        await asyncio.wait_for(self.met.wait(), 30)
+        self.in_flight -= 1
+        return self._generate(messages)
+
+
+def test_four_questions_are_worked_on_at_once(build, planted):
+    writer = Meeting(model_name="writer", planted=planted)
+    build(topics=TOPICS[:2], writer=writer, max_hops=0, max_scored=5)
+    assert writer.asked["rewrite"] == 8
+    assert writer.most == 4
+
+
 def test_a_finished_question_is_not_worked_on_again(build, planted, base, tmp_path):
     class Counting(BaseSource):
         asked = 0
@@ -126,6 +156,71 @@ def test_a_finished_question_is_not_worked_on_again(build, planted, base, tmp_pa
     (tmp_path / "out" / "manifest.json").unlink()
     with pytest.raises(SettingsError, match=r"cannot be continued: .*max_answers.*--overwrite"):
         build(sources=source, max_hops=0, max_answers=3)
+
+
+def test_candidates_that_were_changed_are_not_taken_for_judged(planted, base, tmp_path):
+    questions = [QuestQuestion(id="q", query=planted.questions[TOPICS[0].name]["method"][0])]
+    ids = [one["id"] for one in planted.papers]
+
+    def judge(n, **how):
+        candidates = {"q": ids[:n]}
+        made = judge_quest(
+            questions,
+            candidates,
+            tmp_path / "out",
+            sources=base,
+            model=Scripted(model_name="writer", planted=planted),
+            plan=QuestPlan(min_answers=1, max_answers=1, max_scored=1),
+            embeddings=None,
+            **how,
+        )
+        assert candidates == {"q": ids[:n]}
+        return made
+
+    few = judge(30)
+    assert few.manifest["stops"] == {"all_judged": 1}
+    assert few.manifest["pairs"]["scored"] == 30
+    (tmp_path / "out" / "manifest.json").unlink()
+    with pytest.raises(SettingsError, match=r"candidates was .*--overwrite"):
+        judge(40)
+    assert judge(40, overwrite=True).manifest["pairs"]["scored"] == 40
+
+
+def test_a_second_process_in_one_folder_is_refused(build, tmp_path):
+    with outputs.open_journal(made := tmp_path / "out", {}, resume=True):
+        with pytest.raises(SettingsError, match="another process builds in"):
+            build(max_scored=5, max_hops=0)
+        assert not (made / "manifest.json").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_named_and_nothing_is_asked_again(
+    build, planted, tmp_path
+):
+    writer = Scripted(model_name="writer", planted=planted)
+    in_the_way = tmp_path / "out" / "records.jsonl.part"
+    in_the_way.mkdir(parents=True)
+    with pytest.raises(StoreError, match=r"the folder '.*out' cannot be written: Is a directory"):
+        build(writer=writer, max_scored=5, max_hops=0)
+    assert not (tmp_path / "out" / "manifest.json").exists()
+    in_the_way.rmdir()
+    n_asked = writer.asked.total()
+    assert build(writer=writer, max_scored=5, max_hops=0).n_sent == 0
+    assert writer.asked.total() == n_asked
+
+
+def test_a_base_that_was_changed_is_not_gone_on_with(build, base, tmp_path):
+    class Described(BaseSource):
+        n = 100
+
+        def describe(self):
+            return {"name": self.name, "papers": self.n}
+
+    source = Described(base, "planted")
+    build(sources=source, max_scored=5, max_hops=0)
+    (tmp_path / "out" / "manifest.json").unlink()
+    source.n = 101
+    with pytest.raises(SettingsError, match=r"cannot be continued: sources.*100.*101"):
+        build(sources=source, max_scored=5, max_hops=0)
 
 
 def test_results_are_not_lost_by_accident(build, tmp_path):

@@ -4,6 +4,7 @@ import pytest
 
 from bench.quest.conftest import read
 from bench.quest.scripted import Scripted
+from deepera_graph.bench.data.instance import DatasetError
 from deepera_graph.bench.quest.asking import PACKAGE, PairGrade, find_evidence, read_grade
 from deepera_graph.bench.quest.grading import Pair, needs_ruling
 from deepera_graph.errors import BackendError, SettingsError
@@ -229,3 +230,45 @@ def test_the_last_filter_takes_out_what_is_in_doubt(build, planted):
     assert {(one["grade"], one["grades"]["a"], one["filtered"]) for one in taken} == {
         (1, 2, "domain")
     }
+
+
+def twice(name):
+    """Each entry of a reply a second time, which says something else."""
+    change = {"review": {"verdict": "too_broad"}, "filter": {"keep": False, "unmet": ["domain"]}}
+    return lambda text, reply: {
+        key: [*entries, *({**one, **change[name]} for one in entries)]
+        for key, entries in reply.items()
+    }
+
+
+def test_two_verdicts_on_one_question_are_none(build, planted):
+    writer = Scripted(model_name="writer", planted=planted, bend={"review": twice("review")})
+    with pytest.raises(DatasetError, match=r"4 review: not_reviewed .*several verdicts"):
+        build(writer=writer)
+
+
+def test_of_two_choices_on_one_answer_the_doubt_counts(build, planted):
+    writer = Scripted(model_name="writer", planted=planted, bend={"filter": twice("filter")})
+    judges = [Scripted(model_name="a", planted=planted)]
+    result = build(judges=judges, writer=writer, max_hops=0, max_scored=10, tau=1)
+    assert result.manifest["pairs"]["grades"]["2"] == 0
+    assert result.manifest["pairs"]["filtered"] > 0
+
+
+def test_a_threshold_of_1_leaves_partial_matches_to_no_filter_and_to_no_hop(build, planted):
+    filtered = Scripted(model_name="writer", planted=planted)
+    judges = [Scripted(model_name="a", planted=planted)]
+    result = build(judges=judges, writer=filtered, max_hops=1, max_scored=60, per_search=3, tau=1)
+    for one in read(result.folder, "records.jsonl"):
+        assert one["answers"] == one["grades"]["1"] + one["grades"]["2"]
+        assert sum(hop["seeds"] for hop in one["hops"]) < one["answers"]
+        assert one["filtered"] == 0
+
+
+def test_an_answer_of_which_the_last_filter_says_nothing_stays_and_is_told(build, planted):
+    def silent(text, reply):
+        return {"papers": []}
+
+    writer = Scripted(model_name="writer", planted=planted, bend={"filter": silent})
+    result = build(writer=writer, max_hops=0, max_scored=10)
+    assert result.manifest["pairs"]["unfiltered"] == result.manifest["pairs"]["grades"]["2"] > 0

@@ -55,6 +55,7 @@ def test_a_list_has_a_topic_a_line_perhaps_below_others(tmp_path):
     ("name", "text"),
     [
         ("t.csv", "Name,Parent\nIce,Lakes\nTides,Lakes\n"),
+        ("t.csv", "\ufefftopic;parent\nIce;Lakes\nTides;Lakes\nIce;Lakes\n"),
         ("t.csv", "level 1;level 2\nLakes;Ice\nLakes;Tides\nLakes;\n"),
         ("t.tsv", "id\ttopic\n1\tLakes~Ice\n2\tLakes~Tides\n"),
         ("t.jsonl", '{"topic": "Ice", "parents": ["Lakes"]}\n{"label": "Lakes > Tides"}\n'),
@@ -63,6 +64,13 @@ def test_a_list_has_a_topic_a_line_perhaps_below_others(tmp_path):
 )
 def test_tables_and_json_name_topics_and_those_above(tmp_path, name, text):
     assert paths(tmp_path / name, text) == ["Lakes > Ice", "Lakes > Tides"]
+
+
+def test_a_stroke_within_a_name_puts_it_below_nothing(tmp_path):
+    assert paths(tmp_path / "topics.txt", "TCP / IP\nClient/server") == [
+        "TCP / IP",
+        "Client/server",
+    ]
 
 
 def test_a_compressed_file_is_read(tmp_path):
@@ -80,6 +88,10 @@ def test_a_compressed_file_is_read(tmp_path):
         ("t.xml", "<lakes/>", "there are no topics"),
         ("t.jsonl", '{"topik": "Lakes"}', "needs a field 'topic', 'name' or 'label', got topik"),
         ("t.jsonl", "Lakes", "record 1: not JSON"),
+        ("t.txt", "", "there are no topics"),
+        ("t.txt", "Lakes\n ~ \n", "the topic with the id '2' has no name"),
+        ("t.txt", "x" * 10_000, "at most 1000 characters, got 10000: 'xxx"),
+        ("t.csv", "id,topic\n1,Lakes\n1,Seas\n", "the id '1': 'Lakes' and 'Seas'"),
     ],
 )
 def test_a_file_that_has_no_topics_says_what_is_wrong(tmp_path, name, text, problem):
