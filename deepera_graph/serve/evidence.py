@@ -89,7 +89,7 @@ class Evidence:
             headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
             return StreamingResponse(stream, media_type=EVENTS, headers=headers)
         judged = await unless_gone(request, self._judging.rerank(note, reranker, found.passages))
-        return reply(describe_evidence(found.complete(judged), note))
+        return reply(describe_reply(found.complete(judged), note))
 
     async def _find(self, asked: EvidenceRequest, note: Note) -> Found:
         """Return the passages of a request, or search for them."""
@@ -122,7 +122,7 @@ class Evidence:
         try:
             async for event in _with_pings(events):
                 if event is not None and event["event"] == "result":
-                    plain = describe_evidence(found.complete(event["result"]), note)
+                    plain = describe_reply(found.complete(event["result"]), note)
                     yield _write_event("result", plain)
                 else:
                     yield _PING if event is None else _write(event)
@@ -132,7 +132,7 @@ class Evidence:
             yield _write_event("error", describe(refused))
 
 
-def describe_evidence(result: RerankResult, note: Note) -> dict[str, Any]:
+def describe_reply(result: RerankResult, note: Note) -> dict[str, Any]:
     """Return a result as plain data: as commands write it, and what was dropped and why."""
     plain = describe_result(result, whole=True)
     return {

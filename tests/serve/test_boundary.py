@@ -242,7 +242,7 @@ def test_an_error_that_nobody_expected_tells_its_id_and_nothing_else(guarded, ca
     def fail(*_):
         raise RuntimeError("A secret text.")
 
-    monkeypatch.setattr("deepera_graph.serve.evidence.describe_evidence", fail)
+    monkeypatch.setattr("deepera_graph.serve.evidence.describe_reply", fail)
     given = {**with_key(), "x-request-id": "mine-3"}
     told = guarded.post("/v1/evidence", json=QUICK, headers=given)
     assert (told.status_code, told.json()["error"]["kind"]) == (500, "internal")
@@ -255,7 +255,7 @@ def test_an_error_in_a_stream_is_its_last_event(guarded, monkeypatch):
     def fail(*_):
         raise SettingsError("no form for it")
 
-    monkeypatch.setattr("deepera_graph.serve.evidence.describe_evidence", fail)
+    monkeypatch.setattr("deepera_graph.serve.evidence.describe_reply", fail)
     given = {**with_key(), "Accept": "text/event-stream"}
     told = guarded.post("/v1/evidence", json=QUICK, headers=given).text
     last = told.split("\n\n")[-2]
