@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from rich.padding import Padding
@@ -21,6 +20,7 @@ from deepera_graph.export import (
     is_evidence,
 )
 from deepera_graph.result import READS_BY_RULES, describe_calls, describe_failures
+from deepera_graph.retrieval import explain_field
 from deepera_graph.schema import describe_directions, name_direction
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 _SHOWN_CHARS = 300
 _SIGNS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
-_MOST_NAMES = 12
 _LOOKED_AT = 200  # passages, to see how many a condition leaves out
 
 
@@ -48,21 +47,10 @@ def find_candidates(
     if where and not found:
         for name in where:
             if not store.has_field(name):
-                raise SettingsError(_explain_field(name, store.field_names()))
+                raise SettingsError(f"--where: {explain_field(name, store.field_names())}")
         others = len(store.search(question, k=_LOOKED_AT))
         say(_explain_conditions(where, others))
     return found
-
-
-def _explain_field(name: str, known: Sequence[str]) -> str:
-    spelt = {one.casefold(): one for one in known}
-    close = get_close_matches(name.partition(".")[0].casefold(), spelt, n=1)
-    hint = f"did you mean {spelt[close[0]]!r}? " if close and "." not in name else ""
-    more = ", ..." if len(known) > _MOST_NAMES else ""
-    return (
-        f"--where: no passage has metadata {name!r}; {hint}"
-        f"known: {', '.join(known[:_MOST_NAMES]) or 'none'}{more}"
-    )
 
 
 def _describe_condition(name: str, value: Any) -> list[str]:

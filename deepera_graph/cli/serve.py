@@ -41,8 +41,8 @@ class ServerOptions:
     )
     port: int = opt("Port to listen at; 0 is any that is free.", metavar="N", default=8000, least=0)
     workers: int = opt(
-        "Processes that share the address. Each loads the judge; collections then need "
-        "--qdrant-url, as a folder is open in one process at a time.",
+        "Processes that share the address. Each loads the judge, and waits for the others where "
+        "they search one folder; with --qdrant-url none waits.",
         brief="Processes that share the address.",
         metavar="N",
         default=1,
@@ -115,7 +115,7 @@ def serve(
         check_extra(package, extra="serve", what="deepera serve")
     of_request = _read_limits(limits, in_process=judge_kind(judge) != "llm")
     keys = read_keys()
-    collections = _find_collections(place, keep, server.workers)
+    collections = find_collections(place, keep)
     settings = Settings.of(settings_of(judge, kept, budget))
     _check_papers(server.papers)
     check_literature(literature)
@@ -182,19 +182,17 @@ def _for_workers(backend: Backend, workers: int) -> Backend | dict[str, object]:
     return dict(backend.spec)
 
 
-def _find_collections(
-    place: options.CollectionsOptions, keep: options.KeepOptions, workers: int
-) -> Collections | None:
+def find_collections(
+    place: options.CollectionsOptions, keep: options.KeepOptions, names: tuple[str, ...] = ()
+) -> Collections:
+    """Return where collections are, for a server; only those of *names* if any are given."""
     from deepera_graph.cli.opening import keep_with, place_of
     from deepera_graph.serve.stores import Collections
 
-    if workers > 1 and place.qdrant_url is None:
-        if place.path is not None:
-            raise SettingsError("--path is open in one process at a time: leave out --workers")
-        return None
     how = keep_with(Path(), keep)
     return Collections(
         **place_of(place),
+        names=names,
         find_embeddings=partial(_find_embeddings, place),
         keep={name: value for name, value in how.items() if name != "keep_in"} if how else None,
     )

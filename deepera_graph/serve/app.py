@@ -38,7 +38,7 @@ from deepera_graph.serve.page.files import read_files
 from deepera_graph.serve.replies import RefusedError, as_refused, reply, reply_error
 from deepera_graph.serve.rerank import Rankings, RerankRequest
 from deepera_graph.serve.sources import Sources
-from deepera_graph.serve.stores import OpenCollections
+from deepera_graph.serve.stores import StoredCollections
 
 if TYPE_CHECKING:
     from deepera_graph.papers.base import PaperBase
@@ -63,7 +63,7 @@ def create_app(config: ServeConfig | None = None, *, on_end: Callable[[], object
     metrics = Metrics()
     judging = Judging(config, metrics)
     papers = _open_papers(config)
-    collections = None if config.collections is None else OpenCollections(config.collections)
+    collections = None if config.collections is None else StoredCollections(config.collections)
     sources = Sources(collections, papers, config.literature)
 
     @asynccontextmanager

@@ -22,7 +22,6 @@ def served(monkeypatch):
         (["--max-documents", "0"], "--max-documents"),
         (["--timeout", "0"], "seconds must be > 0, got 0.0"),
         (["--port", "70000"], "70000"),
-        (["--workers", "2", "--path", "library"], "--path"),
         (["--papers", "nowhere.papers"], "nowhere.papers"),
         (["--backend", "rule"], "did you mean 'rules'"),
         (["--threshold", "2"], "2"),
