@@ -10,6 +10,7 @@ from starlette.requests import Request
 from deepera_graph.errors import InputError
 from deepera_graph.serve.boundary import GONE
 from deepera_graph.serve.config import Limits
+from deepera_graph.serve.ending import end_task
 from deepera_graph.serve.replies import RefusedError
 from deepera_graph.text.jsonl import parse_object
 
@@ -63,9 +64,8 @@ async def unless_gone(request: Request, work: Coroutine[Any, Any, DoneT]) -> Don
             raise RefusedError(GONE, "gone", "the client went away")
         return doing.result()
     finally:
-        for task in (doing, watching):
-            task.cancel()
-        await asyncio.gather(doing, watching, return_exceptions=True)
+        await end_task(watching)
+        await end_task(doing)
 
 
 async def _wait_until_gone(request: Request) -> None:

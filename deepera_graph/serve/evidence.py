@@ -17,6 +17,7 @@ from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.serve.asking import check_size, read_form, read_plain, unless_gone
 from deepera_graph.serve.boundary import Note, in_time, note_of
 from deepera_graph.serve.config import Limits
+from deepera_graph.serve.ending import end_task
 from deepera_graph.serve.judging import Judging
 from deepera_graph.serve.replies import RefusedError, as_refused, describe, reply, to_json
 from deepera_graph.serve.sources import Found, Sources
@@ -192,8 +193,7 @@ async def _with_pings(events: AsyncIterator[Event]) -> AsyncIterator[Event | Non
             yield event
         await making  # raises what went wrong
     finally:
-        making.cancel()
-        await asyncio.gather(making, return_exceptions=True)
+        await end_task(making)
 
 
 def _text_of(passage: str | dict[str, Any]) -> str:

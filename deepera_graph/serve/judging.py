@@ -7,7 +7,7 @@ from threading import Lock
 from typing import Any
 
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.errors import BackendError, DeepEraError
+from deepera_graph.errors import DeepEraError
 from deepera_graph.judges import NAMED, load_backend
 from deepera_graph.judges.base import as_judge
 from deepera_graph.passages import PassageLike
@@ -18,6 +18,7 @@ from deepera_graph.schema import Backend
 from deepera_graph.serve.boundary import Note, in_time
 from deepera_graph.serve.config import ServeConfig
 from deepera_graph.serve.gate import Gate
+from deepera_graph.serve.library import check_backend
 from deepera_graph.serve.metrics import Metrics
 from deepera_graph.serve.replies import RefusedError
 from deepera_graph.settings import suggest_value
@@ -204,9 +205,3 @@ class Judging:
     def _is_in_process(backend: Backend) -> bool:
         spec: Mapping[str, Any] = backend.spec or {}
         return spec.get("kind") in _IN_PROCESS
-
-
-def check_backend(result: RerankResult) -> None:
-    """Raise `BackendError` if nothing could be judged, and the judge is to blame."""
-    if result.backend_failure is not None:
-        raise BackendError(f"nothing could be judged: {result.backend_failure}")

@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
-from deepera_graph.errors import InputError, MissingStoreError, SettingsError
+from deepera_graph.errors import BackendError, InputError, MissingStoreError, SettingsError
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from deepera_graph.papers.base import PaperBase
     from deepera_graph.reranker import EvidenceReranker
+    from deepera_graph.result import RerankResult
 
 
 class Searched(Protocol):
@@ -123,6 +124,12 @@ class Library(Holdings):
             if not hasattr(self._made, "rerank"):
                 self._made = self._made()
             return self._made  # type: ignore[no-any-return]  # has been made
+
+
+def check_backend(result: "RerankResult") -> None:
+    """Raise `BackendError` if nothing could be judged, and the judge is to blame."""
+    if result.backend_failure is not None:
+        raise BackendError(f"nothing could be judged: {result.backend_failure}")
 
 
 class _Given:

@@ -14,7 +14,6 @@ from importlib import import_module
 from socket import create_server, socket
 from typing import Any, NamedTuple, TypeVar
 
-import anyio
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -26,6 +25,7 @@ from deepera_graph import __version__
 from deepera_graph.errors import DeepEraError, SettingsError
 from deepera_graph.papers.calls import describe_paper_calls
 from deepera_graph.papers.results import Hits, Neighbours, TitleMatch
+from deepera_graph.serve.ending import end_task
 from deepera_graph.serve.library import Library
 from deepera_graph.serve.mcp_forms import (
     AnswerResult,
@@ -158,18 +158,12 @@ async def _call(
 
 
 async def _end_whole(work: Coroutine[Any, Any, T]) -> T:
-    """Wait for work; if the call is cancelled, cancel it once and wait until it has ended.
-
-    A scope of anyio cancels at every await, so that LangGraph could not stop its own tasks: they
-    would go on asking a model for a client that is gone.
-    """
+    """Wait for work; if the call is cancelled, cancel it once and wait until it has ended."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        task.cancel()
-        with anyio.CancelScope(shield=True):
-            await asyncio.gather(task, return_exceptions=True)
+        await end_task(task)
         raise
 
 
