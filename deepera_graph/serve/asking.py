@@ -1,7 +1,8 @@
 """A request, read: its body in a form, its limits, and whether anybody waits for it."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
+from math import isfinite
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -16,14 +17,35 @@ from deepera_graph.text.jsonl import parse_object
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 DoneT = TypeVar("DoneT")
+_DEEPEST = 100  # levels of lists and objects
 
 
 async def read_plain(request: Request) -> dict[str, Any]:
-    """Read a body; HTTP 400 if it is no JSON object."""
+    """Read a body; HTTP 400 if it is no JSON object, or one that nobody could write."""
     try:
-        return parse_object(await request.body())
+        plain = parse_object(await request.body())
+        _check_values(plain)
     except InputError as error:
-        raise RefusedError(400, "input", f"the body {error}") from error
+        raise RefusedError(400, "input", f"the body: {error}") from error
+    return plain
+
+
+def _check_values(plain: dict[str, Any]) -> None:
+    """Raise `InputError` for what no reply could repeat: 1e999, or data nested too deep to copy."""
+    level: list[Any] = [plain]
+    for _ in range(_DEEPEST):
+        if any(isinstance(one, float) and not isfinite(one) for one in level):
+            raise InputError("a number in it is too large")
+        level = [part for one in level for part in _parts_of(one)]
+        if not level:
+            return
+    raise InputError(f"it is nested more than {_DEEPEST} levels deep")
+
+
+def _parts_of(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def read_form(plain: dict[str, Any], form: type[ModelT]) -> ModelT:

@@ -85,11 +85,15 @@ def read_keys() -> tuple[str, ...]:
     """Return the keys of the environment.
 
     Raises:
-        SettingsError: A key is too short to be one; it is not named.
+        SettingsError: A key is too short to be one, or no header can hold it; it is not named.
     """
     keys = tuple(filter(None, map(str.strip, os.environ.get(KEYS, "").split(","))))
     if any(len(one) < _SHORTEST_KEY for one in keys):
         raise SettingsError(f"a key in {KEYS} is shorter than {_SHORTEST_KEY} characters")
+    if not all(one.isascii() and one.isprintable() for one in keys):
+        raise SettingsError(
+            f"a key in {KEYS} has a letter that is not ASCII: no header can hold it"
+        )
     return keys
 
 

@@ -35,8 +35,9 @@ def test_an_option_that_cannot_be_used_is_one_line(deepera, served, args, word, 
     assert word in told.stderr
 
 
-def test_a_key_that_is_too_short_is_refused_and_not_shown(deepera, served, monkeypatch):
-    monkeypatch.setenv(KEYS, "hunter2")
+@pytest.mark.parametrize("key", ["hunter2", "hunter2-hüntér"])
+def test_a_key_that_cannot_be_one_is_refused_and_not_shown(deepera, served, monkeypatch, key):
+    monkeypatch.setenv(KEYS, key)
     told = deepera("serve")
     assert (told.exit_code, served) == (2, [])
     assert KEYS in told.stderr

@@ -183,6 +183,21 @@ def test_a_body_that_is_no_json_object_is_bad(guarded, body):
     assert (told.status_code, told.json()["error"]["kind"]) == (400, "input")
 
 
+@pytest.mark.parametrize(
+    ("value", "word"),
+    [("1e999", "too large"), ("[" * 200 + "]" * 200, "nested")],
+)
+def test_a_body_that_no_reply_could_repeat_is_bad(guarded, value, word):
+    document = f'{{"text": "One text.", "metadata": {{"a": {value}}}}}'
+    for path, body in (
+        ("/v1/evidence", '{"question": "Which?", "passages": [%s]}'),
+        ("/v1/rerank", '{"query": "Which?", "documents": [%s], "return_documents": true}'),
+    ):
+        told = guarded.post(path, content=body.replace("%s", document), headers=with_key())
+        assert (told.status_code, told.json()["error"]["kind"]) == (400, "input")
+        assert word in told.json()["error"]["message"]
+
+
 def test_a_thousand_documents_are_ranked_and_one_more_is_refused(guarded):
     texts = [f"text {n}" for n in range(1000)]
     asked = {"query": "Which text is 7?", "documents": texts}
@@ -277,6 +292,15 @@ def test_counters_say_what_was_asked_and_what_became_of_the_passages(guarded):
     assert grown['deepera_batch_passages_count{judge="rules"}'] == 1
     assert grown['deepera_failures_total{kind="input"}'] == 1
     assert grown['deepera_request_seconds_count{path="/v1/rerank"}'] == 3
+
+
+def test_no_client_adds_counters_by_odd_methods_and_paths(guarded):
+    before = read_counters(guarded, headers=with_key())
+    for method, path in (("PROPFIND", "/v1/rerank"), ("GET", "/made/up"), ("MKCOL", "/made/up")):
+        guarded.request(method, path, headers=with_key())
+    grown = read_counters(guarded, headers=with_key()).keys() - before.keys()
+    assert not [name for name in grown if "PROPFIND" in name or "MKCOL" in name or "/up" in name]
+    assert any('method="other",path="/v1/rerank"' in name for name in grown)
 
 
 def test_a_stream_in_which_nothing_happens_says_that_it_goes_on(held, monkeypatch):
