@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -108,8 +107,9 @@ def serve(
     from deepera_graph.cli.literature import check_literature, open_literature
     from deepera_graph.cli.opening import judge_kind, judgements_of, open_judge, settings_of
     from deepera_graph.packages import check_extra
-    from deepera_graph.serve.config import KEYS, ServeConfig, is_this_machine, read_keys
+    from deepera_graph.serve.config import KEYS, ServeConfig, read_keys
     from deepera_graph.settings import Settings
+    from deepera_graph.web.serving import describe_address, is_this_machine, listen
 
     for package in ("fastapi", "uvicorn", "prometheus_client"):
         check_extra(package, extra="serve", what="deepera serve")
@@ -136,17 +136,12 @@ def serve(
         log_content=server.log_questions,
         workers=server.workers,
     )
-    from deepera_graph.serve.run import listen, run
+    from deepera_graph.serve.run import run
 
     with listen(server.host, server.port) as listening:
         if not server.quiet:
-            say(f"answering at http://{_describe_address(listening)}, described at /docs")
+            say(f"answering at http://{describe_address(listening)}, described at /docs")
         run(config, listening, grace=limits.grace, quiet=server.quiet)
-
-
-def _describe_address(listening: socket.socket) -> str:
-    host, port = listening.getsockname()[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _check_papers(papers: str | None) -> None:

@@ -13,7 +13,7 @@ from deepera_graph.serve.boundary import GONE
 from deepera_graph.serve.config import Limits
 from deepera_graph.serve.ending import end_task
 from deepera_graph.serve.replies import RefusedError
-from deepera_graph.text.jsonl import parse_object
+from deepera_graph.web.serving import read_body
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 DoneT = TypeVar("DoneT")
@@ -23,10 +23,10 @@ _DEEPEST = 100  # levels of lists and objects
 async def read_plain(request: Request) -> dict[str, Any]:
     """Read a body; HTTP 400 if it is no JSON object, or one that nobody could write."""
     try:
-        plain = parse_object(await request.body())
+        plain = read_body(await request.body())
         _check_values(plain)
     except InputError as error:
-        raise RefusedError(400, "input", f"the body: {error}") from error
+        raise RefusedError(400, "input", str(error)) from error
     return plain
 
 
@@ -35,11 +35,11 @@ def _check_values(plain: dict[str, Any]) -> None:
     level: list[Any] = [plain]
     for _ in range(_DEEPEST):
         if any(isinstance(one, float) and not isfinite(one) for one in level):
-            raise InputError("a number in it is too large")
+            raise InputError("the body: a number in it is too large")
         level = [part for one in level for part in _parts_of(one)]
         if not level:
             return
-    raise InputError(f"it is nested more than {_DEEPEST} levels deep")
+    raise InputError(f"the body: it is nested more than {_DEEPEST} levels deep")
 
 
 def _parts_of(value: Any) -> Iterable[Any]:

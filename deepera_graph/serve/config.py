@@ -1,7 +1,6 @@
 """What a server is given: who judges, what can be searched, who may ask, and how much."""
 
 import hmac
-import ipaddress
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -102,13 +101,3 @@ def is_key(given: str, keys: tuple[str, ...]) -> bool:
     plain = given.encode("utf-8", "replace")
     found = [hmac.compare_digest(plain, one.encode()) for one in keys]
     return any(found)
-
-
-def is_this_machine(host: str) -> bool:
-    """Tell whether a name or an address means this machine and is reached from it alone."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

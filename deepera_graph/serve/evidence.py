@@ -19,8 +19,9 @@ from deepera_graph.serve.boundary import Note, in_time, note_of
 from deepera_graph.serve.config import Limits
 from deepera_graph.serve.ending import end_task
 from deepera_graph.serve.judging import Judging
-from deepera_graph.serve.replies import RefusedError, as_refused, describe, reply, to_json
+from deepera_graph.serve.replies import RefusedError, as_refused, describe, reply
 from deepera_graph.serve.sources import Found, Sources
+from deepera_graph.web.serving import to_json
 
 EVENTS = "text/event-stream"
 _PING = b": still at work\n\n"

@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from importlib import import_module
-from socket import create_server, socket
 from typing import Any, NamedTuple, TypeVar
 
 import mcp_types as types
@@ -22,7 +21,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel
 
 from deepera_graph import __version__
-from deepera_graph.errors import DeepEraError, SettingsError
+from deepera_graph.errors import DeepEraError
 from deepera_graph.papers.calls import describe_paper_calls
 from deepera_graph.papers.results import Hits, Neighbours, TitleMatch
 from deepera_graph.serve.ending import end_task
@@ -38,6 +37,7 @@ from deepera_graph.serve.mcp_forms import (
     describe_type,
     read_arguments,
 )
+from deepera_graph.web.serving import describe_address, listen
 
 T = TypeVar("T")
 HOST, PORT, PATH = "127.0.0.1", 8090, "/mcp"
@@ -255,14 +255,7 @@ async def serve_http(
         streamable_http_path=PATH, host=HOST, max_request_body_size=MOST_BYTES
     )
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
-    with _listen(port) as listening:
+    with listen(HOST, port) as listening:
         if on_start is not None:
-            on_start(f"http://{HOST}:{listening.getsockname()[1]}{PATH}")
+            on_start(f"http://{describe_address(listening)}{PATH}")
         await server.serve(sockets=[listening])
-
-
-def _listen(port: int) -> socket:
-    try:
-        return create_server((HOST, port))
-    except (OSError, OverflowError) as error:
-        raise SettingsError(f"port {port} cannot be listened at: {error}") from error
