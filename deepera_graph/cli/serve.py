@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from math import ceil, inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -155,8 +156,12 @@ def _check_papers(papers: str | None) -> None:
 def _read_limits(limits: LimitOptions, *, in_process: bool) -> Limits:
     from deepera_graph.serve.config import Limits
 
+    if not 0 < limits.max_body < inf:
+        raise SettingsError(f"--max-body must be > 0 and finite, got {limits.max_body}")
+    if not limits.timeout > 0:
+        raise SettingsError(f"--timeout must be > 0, got {limits.timeout}")
     return Limits(
-        body_bytes=int(limits.max_body * _MEGABYTE),
+        body_bytes=ceil(limits.max_body * _MEGABYTE),
         documents=limits.max_documents,
         characters=limits.max_characters,
         seconds=limits.timeout,

@@ -84,9 +84,13 @@ def read_keys() -> tuple[str, ...]:
     """Return the keys of the environment.
 
     Raises:
-        SettingsError: A key is too short to be one, or no header can hold it; it is not named.
+        SettingsError: A key is too short to be one, or no header can hold it; it is not named. Or
+            the variable is set and holds none.
     """
-    keys = tuple(filter(None, map(str.strip, os.environ.get(KEYS, "").split(","))))
+    given = os.environ.get(KEYS, "")
+    keys = tuple(filter(None, map(str.strip, given.split(","))))
+    if given and not keys:
+        raise SettingsError(f"{KEYS} is set, but holds no key; unset it to serve without one")
     if any(len(one) < _SHORTEST_KEY for one in keys):
         raise SettingsError(f"a key in {KEYS} is shorter than {_SHORTEST_KEY} characters")
     if not all(one.isascii() and one.isprintable() for one in keys):

@@ -20,7 +20,11 @@ def served(monkeypatch):
     ("args", "word"),
     [
         (["--max-documents", "0"], "--max-documents"),
-        (["--timeout", "0"], "seconds must be > 0, got 0.0"),
+        (["--timeout", "0"], "--timeout must be > 0, got 0.0"),
+        (["--timeout", "nan"], "--timeout must be > 0, got nan"),
+        (["--max-body", "nan"], "--max-body must be > 0 and finite, got nan"),
+        (["--max-body", "inf"], "--max-body must be > 0 and finite, got inf"),
+        (["--max-body", "0"], "--max-body must be > 0 and finite, got 0.0"),
         (["--port", "70000"], "70000"),
         (["--papers", "nowhere.papers"], "nowhere.papers"),
         (["--backend", "rule"], "did you mean 'rules'"),
@@ -35,7 +39,7 @@ def test_an_option_that_cannot_be_used_is_one_line(deepera, served, args, word, 
     assert word in told.stderr
 
 
-@pytest.mark.parametrize("key", ["hunter2", "hunter2-hüntér"])
+@pytest.mark.parametrize("key", ["hunter2", "hunter2-hüntér", " , "])
 def test_a_key_that_cannot_be_one_is_refused_and_not_shown(deepera, served, monkeypatch, key):
     monkeypatch.setenv(KEYS, key)
     told = deepera("serve")
