@@ -1,5 +1,6 @@
 """Who judges what requests ask: one backend a judge, one reranker a choice of settings."""
 
+import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import ExitStack, asynccontextmanager
@@ -23,6 +24,7 @@ from deepera_graph.serve.metrics import Metrics
 from deepera_graph.serve.replies import RefusedError
 from deepera_graph.settings import suggest_value
 
+_logger = logging.getLogger("deepera_graph.serve")
 _MOST_RERANKERS = 64  # choices of settings that are kept
 _TRIAL = ("Is it ready?", ("It is ready.", "It was ready in all of 30 trials (p < 0.01)."))
 _IN_PROCESS = ("local", "rules", "encoder")
@@ -57,6 +59,9 @@ class Judging:
                 self.problem = result.backend_failure or ""
         except DeepEraError as error:
             self.problem = str(error)
+        except Exception as error:  # nobody waits for it, and it would load for ever
+            _logger.error("the judge cannot be loaded", exc_info=error)
+            self.problem = f"{type(error).__name__}; the log says more"
         self.is_ready = not self.problem
 
     def find(self, name: str | None) -> str:

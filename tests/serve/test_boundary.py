@@ -11,6 +11,8 @@ import pytest
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.serve.config import KEYS, Limits, ServeConfig, read_keys
+from deepera_graph.serve.judging import Judging
+from deepera_graph.serve.metrics import Metrics
 from support.list_judges import list_backend
 from support.roles import judged
 from support.serving import running, running_server, write_request
@@ -128,6 +130,17 @@ def test_health_and_docs_need_no_key(guarded, path):
 
 def test_the_health_can_be_asked_for_without_its_words(guarded):
     assert (guarded.head("/health").status_code, guarded.head("/health").text) == (200, "")
+
+
+def test_a_judge_that_cannot_be_loaded_is_no_judge_that_still_loads(monkeypatch, caplog):
+    def fail(*_):
+        raise RuntimeError("no weights in /secret")
+
+    monkeypatch.setattr("deepera_graph.reranker.EvidenceReranker.rerank", fail)
+    judging = Judging(ServeConfig(backend="rules"), Metrics())
+    judging.warm_up()
+    assert (judging.is_ready, judging.problem) == (False, "RuntimeError; the log says more")
+    assert "no weights in /secret" in caplog.text
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/v1/judges", "/v1/collections", "/info", "/nothing"])
