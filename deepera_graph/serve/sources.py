@@ -49,6 +49,7 @@ class Sources:
         open_literature: "Callable[[], AbstractContextManager[Literature]] | None" = None,
     ) -> None:
         self._collections, self._papers = collections, papers
+        self._turns = asyncio.Semaphore(1 if collections is None else collections.at_once)
         bases = {} if papers is None else {PAPERS: papers}
         self._held = Holdings(collections=collections, bases=bases)
         self._stack = ExitStack()
@@ -69,7 +70,8 @@ class Sources:
         Raises:
             DeepEraError: There is none of that name, or it cannot be searched.
         """
-        found = await asyncio.to_thread(self._held.search, name, question, k, where)
+        async with self._turns:
+            found = await asyncio.to_thread(self._held.search, name, question, k, where)
         keep = {} if self._collections is None else self._collections.kept_with(name)
         return Found(found, keep=keep)
 

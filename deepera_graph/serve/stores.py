@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from threading import Lock
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from deepera_graph.errors import MissingStoreError, SettingsError, StoreError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from deepera_graph.retrieval.store import PassageStore
 
+_ON_SERVER = 4  # searches at the same time
 _WAIT = 3.0  # seconds that another process may need before it lets go of a folder
 
 
@@ -59,6 +61,11 @@ class StoredCollections:
         self._client: QdrantClient | None = None  # of a server
         self._stores: dict[str, PassageStore] = {}  # on it
         self._embeddings: dict[tuple[str, str], Embeddings | None] = {}
+
+    @property
+    def at_once(self) -> int:
+        """How many searches get on at the same time; more only hold threads that others need."""
+        return 1 if self._where.url is None else _ON_SERVER
 
     def names(self) -> list[str]:
         """Return the names of the collections that may be searched.
@@ -159,18 +166,19 @@ class StoredCollections:
                 self._client = self._client or self._connect()
             yield self._client
             return
+        ends = monotonic() + _WAIT  # whoever waits in line here has waited for the folder, too
         with self._lock:
-            client = self._connect()
+            client = self._connect(max(0.0, ends - monotonic()))
             try:
                 yield client
             finally:
                 client.close()
 
-    def _connect(self) -> QdrantClient:
+    def _connect(self, wait: float = 0.0) -> QdrantClient:
         from deepera_graph.retrieval.store import connect  # noqa: PLC0415 - takes a second
 
         where = self._where
-        return connect(where.path, where.url, api_key=where.api_key, must_exist=True, wait=_WAIT)
+        return connect(where.path, where.url, api_key=where.api_key, must_exist=True, wait=wait)
 
     def _open(self, client: QdrantClient, name: str) -> PassageStore:
         from deepera_graph.retrieval.store import open_store_on  # noqa: PLC0415 - takes a second

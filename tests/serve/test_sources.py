@@ -1,6 +1,7 @@
 """What a server searches: collections of a folder, and a base of papers."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
@@ -224,6 +225,24 @@ def test_a_folder_is_let_go_after_each_search_so_that_others_may_index(library, 
     assert [one["id"] for one in told["ranking"]] == ["new"]
     with open_store("wax", path=folder / "library") as store:
         store.remove(["new"])
+
+
+def test_searches_at_once_get_what_each_gets_alone(library):
+    alone = ask(library, collection="wax").json()["ranking"]
+    with ThreadPoolExecutor(8) as pool:
+        told = list(pool.map(lambda _: ask(library, collection="wax").json(), range(16)))
+    assert all(one["ranking"] == alone for one in told)
+
+
+def test_a_search_that_stood_in_line_does_not_wait_anew(folder, monkeypatch):
+    clock = iter([0.0, 5.0])
+    monkeypatch.setattr("deepera_graph.serve.stores.monotonic", lambda: next(clock))
+    monkeypatch.setattr("deepera_graph.retrieval.store.sleep", pytest.fail)
+    with (
+        open_store("wax", path=folder / "library4"),
+        pytest.raises(StoreError, match="another process"),
+    ):
+        StoredCollections(Collections(path=folder / "library4")).search("wax", QUESTION, 3, None)
 
 
 def test_a_folder_that_another_process_has_open_is_told(folder, monkeypatch):
