@@ -12,6 +12,7 @@ from deepera_graph.errors import InputError
 from deepera_graph.serve.boundary import GONE
 from deepera_graph.serve.config import Limits
 from deepera_graph.serve.ending import end_task
+from deepera_graph.serve.problems import name_problems
 from deepera_graph.serve.replies import RefusedError
 from deepera_graph.web.serving import read_body
 
@@ -53,14 +54,9 @@ def read_form(plain: dict[str, Any], form: type[ModelT]) -> ModelT:
     try:
         return form.model_validate(plain)
     except ValidationError as error:
-        raise RefusedError(422, "input", _name_problem(error)) from error
-
-
-def _name_problem(error: ValidationError) -> str:
-    first, *others = error.errors(include_url=False)
-    place = ".".join(map(str, first["loc"])) or "the body"
-    message = f"{place}: {first['msg']}, got {first['input']!r:.80}"
-    return message + (f"; and {len(others)} more" if others else "")
+        first, *others = name_problems(error, form, "field")
+        more = f"; and {len(others)} more" if others else ""
+        raise RefusedError(422, "input", first + more) from error
 
 
 def check_size(question: str, texts: Sequence[str], limits: Limits) -> None:
