@@ -5,7 +5,6 @@ import re
 import socket
 from contextlib import contextmanager
 from threading import Event, Thread
-from time import monotonic, sleep
 
 import pytest
 
@@ -15,7 +14,7 @@ from deepera_graph.serve.judging import Judging
 from deepera_graph.serve.metrics import Metrics
 from support.list_judges import list_backend
 from support.roles import judged
-from support.serving import running, running_server, write_request
+from support.serving import running, running_server, wait_for, write_request
 
 KEY, OTHER = "a-long-key-1", "a-long-key-2"
 WAITING = {"question": "wait for it?", "passages": ["One text."]}
@@ -84,13 +83,6 @@ def read_counters(client, **how):
     lines = client.get("/metrics", **how).text.splitlines()
     pairs = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
     return {name: float(value) for name, value in pairs}
-
-
-def wait_for(claim, seconds=10):
-    end = monotonic() + seconds
-    while not claim() and monotonic() < end:
-        sleep(0.01)
-    return claim()
 
 
 def send_raw(client, body, more=""):

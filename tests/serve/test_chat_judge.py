@@ -4,7 +4,6 @@ import asyncio
 import json
 import socket
 from dataclasses import replace
-from time import monotonic, sleep
 
 import pytest
 from langchain_core.runnables import RunnableLambda
@@ -14,7 +13,7 @@ from deepera_graph.serve.config import ServeConfig
 from support.openai_server import ChatServer, Reply
 from support.roles import judged
 from support.scripted import TEA_SCORES, Script
-from support.serving import running, write_request
+from support.serving import running, wait_for, write_request
 
 ASKED = {"question": "wait?", "passages": ["One text.", "Another text."]}
 
@@ -31,13 +30,6 @@ def client(chat):
     backend = llm_backend("openai:scripted", base_url=chat.base_url)
     with running(ServeConfig(backend=backend)) as running_client:
         yield running_client
-
-
-def wait_for(claim, seconds=10):
-    end = monotonic() + seconds
-    while not claim() and monotonic() < end:
-        sleep(0.01)
-    return claim()
 
 
 def test_a_chat_model_is_ready_without_being_asked_and_is_the_first_judge(client, chat):
