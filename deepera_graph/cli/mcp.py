@@ -136,7 +136,7 @@ def _make_reranker(
 
 def _name_base(place: str) -> str:
     if place.startswith(("http://", "https://")):
-        return urlsplit(place).netloc
+        return urlsplit(place).netloc.rpartition("@")[2]  # a password is no part of a name
     if not Path(place).exists():
         raise MissingStoreError(f"there is no base of papers {place!r}")
     return Path(place).stem

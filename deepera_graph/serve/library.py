@@ -38,7 +38,7 @@ class Holdings:
         bases: Bases of papers by name, or functions that open them.
 
     Raises:
-        SettingsError: A name is blank, or two things have one name.
+        SettingsError: A name is blank.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Holdings:
             MissingStoreError: There is none of that name.
         """
         chosen = name if name is not None else _only(self.bases, "base")
-        if chosen not in self._bases:
+        if chosen not in self.bases:
             raise MissingStoreError(
                 f"there is no base of papers {chosen!r:.80}; {_offer(self.bases)}"
             )
@@ -109,7 +109,7 @@ class Library(Holdings):
         collections, bases: As for `Holdings`.
 
     Raises:
-        SettingsError: A name is blank, or two things have one name.
+        SettingsError: A name is blank.
     """
 
     def __init__(
