@@ -99,7 +99,8 @@ class Sources:
         """Return the collections as plain data."""
         if self._collections is None:
             return []
-        return await asyncio.to_thread(self._collections.describe)
+        async with self._turns:
+            return await asyncio.to_thread(self._collections.describe)
 
     def close(self) -> None:
         """Let go of what was opened."""
