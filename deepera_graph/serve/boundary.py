@@ -152,6 +152,7 @@ def check_origin(scope: Scope, headers: Headers) -> None:
 
     A browser says which page asks (`Origin`). A page whose name was made to mean this machine
     is told by that name (`Host`), as it is none of a server that listens to this machine alone.
+    Every browser sends it; probes of HTTP/1.0 may not.
 
     Source:
         https://developer.mozilla.org/en-US/docs/Web/HTTP/Headers/Origin, and Jackson et al.
@@ -161,7 +162,7 @@ def check_origin(scope: Scope, headers: Headers) -> None:
     if not is_own_page(origin, host):
         raise RefusedError(403, "forbidden", f"pages of {origin!r:.80} may not ask")
     listens_at = (scope.get("server") or ("", 0))[0]
-    if is_this_machine(listens_at) and not names_this_machine(host):
+    if host and is_this_machine(listens_at) and not names_this_machine(host):
         raise RefusedError(403, "forbidden", f"this server is not named {host!r:.80}")
 
 

@@ -160,6 +160,13 @@ def test_without_keys_pages_of_other_hosts_may_not_ask(server, headers, status):
     assert told.status_code == status
 
 
+def test_a_probe_of_http_1_0_that_names_no_host_is_answered(server):
+    address = (server.base_url.host, server.base_url.port)
+    with socket.create_connection(address, timeout=10) as sent:
+        sent.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+        assert sent.recv(64).split()[1] == b"200"
+
+
 def test_keys_are_read_from_the_environment(monkeypatch):
     monkeypatch.setenv(KEYS, f" {KEY}, {OTHER},")
     assert read_keys() == (KEY, OTHER)
