@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from rich.padding import Padding
@@ -21,6 +20,7 @@ from deepera_graph.export import (
     is_evidence,
 )
 from deepera_graph.result import READS_BY_RULES, describe_calls, describe_failures
+from deepera_graph.retrieval import explain_field
 from deepera_graph.schema import describe_directions, name_direction
 
 if TYPE_CHECKING:
@@ -32,19 +32,13 @@ if TYPE_CHECKING:
 
 _SHOWN_CHARS = 300
 _SIGNS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
-_MOST_NAMES = 12
 _LOOKED_AT = 200  # passages, to see how many a condition leaves out
 
 
 def find_candidates(
-    store: PassageStore,
-    question: str,
-    k: int,
-    where: Mapping[str, Any],
-    *,
-    called: str = "--where",
+    store: PassageStore, question: str, k: int, where: Mapping[str, Any]
 ) -> list[Document]:
-    """Search a store; if no passage meets the conditions, as they are *called*, say why on stderr.
+    """Search a store; if no passage meets the conditions, say why on stderr.
 
     Raises:
         SettingsError: No passage at all has a field that a condition names.
@@ -53,21 +47,10 @@ def find_candidates(
     if where and not found:
         for name in where:
             if not store.has_field(name):
-                raise SettingsError(f"{called}: {_explain_field(name, store.field_names())}")
+                raise SettingsError(f"--where: {explain_field(name, store.field_names())}")
         others = len(store.search(question, k=_LOOKED_AT))
-        say(_explain_conditions(where, others, called))
+        say(_explain_conditions(where, others))
     return found
-
-
-def _explain_field(name: str, known: Sequence[str]) -> str:
-    spelt = {one.casefold(): one for one in known}
-    close = get_close_matches(name.partition(".")[0].casefold(), spelt, n=1)
-    hint = f"did you mean {spelt[close[0]]!r}? " if close and "." not in name else ""
-    more = ", ..." if len(known) > _MOST_NAMES else ""
-    return (
-        f"no passage has metadata {name!r}; {hint}"
-        f"known: {', '.join(known[:_MOST_NAMES]) or 'none'}{more}"
-    )
 
 
 def _describe_condition(name: str, value: Any) -> list[str]:
@@ -78,14 +61,14 @@ def _describe_condition(name: str, value: Any) -> list[str]:
     return [f"{name}={shown}"]
 
 
-def _explain_conditions(where: Mapping[str, Any], n_others: int, called: str) -> str:
+def _explain_conditions(where: Mapping[str, Any], n_others: int) -> str:
     if not n_others:
-        return f"no passage shares a word with the question, with or without {called}"
+        return "no passage shares a word with the question, with or without --where"
     shown = " and ".join(
         part for name, value in where.items() for part in _describe_condition(name, value)
     )
     n = f"{n_others} or more" if n_others == _LOOKED_AT else f"{n_others}"
-    return f"no passage meets {called} {shown}, of {n} that the question would find without it"
+    return f"no passage meets --where {shown}, of {n} that the question would find without it"
 
 
 def show_result(

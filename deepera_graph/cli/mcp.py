@@ -7,24 +7,22 @@ import os
 import signal
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from deepera_graph.cli import options
 from deepera_graph.cli.console import INTERRUPTED, say
 from deepera_graph.cli.options import opt, split_names
-from deepera_graph.errors import MissingStoreError, SettingsError, StoreError
+from deepera_graph.errors import MissingStoreError, SettingsError
 
 if TYPE_CHECKING:
-    from langchain_core.documents import Document
-
     from deepera_graph.papers.base import PaperBase
     from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.schema import Backend
+    from deepera_graph.serve.stores import StoredCollections
 
 _DAILY = (
     "collections", "base", "path", "qdrant_url", "http", "port", "backend", "model", "base_url",
@@ -150,67 +148,18 @@ def _open_base(place: str) -> PaperBase:
     return PaperBase.connect(place) if "://" in place else PaperBase.open(place)
 
 
-def _choose(serving: McpOptions, place: options.CollectionsOptions) -> _StoredCollections | None:
+def _choose(serving: McpOptions, place: options.CollectionsOptions) -> StoredCollections | None:
     if serving.collections == "off":
         return None
     given = serving.collections
     names = () if given is None else split_names("--collections", given)
-    store = options.StoreOptions(
-        path=place.path, qdrant_url=place.qdrant_url, embeddings=place.embeddings
-    )
-    collections = _StoredCollections(store, names)
+    from deepera_graph.cli.serve import find_collections
+    from deepera_graph.serve.stores import StoredCollections
+
+    where = find_collections(place, options.KeepOptions(keep_vectors="off"), names)
+    collections = StoredCollections(where)
     if names and place.qdrant_url is None:
         known = collections.names()
         for missing in (one for one in names if one not in known):
             say(f"note: there is no collection {missing!r} yet; `deepera index` makes it")
     return collections
-
-
-class _StoredCollections:
-    """Collections in a folder or on a server, each opened for one search.
-
-    An embedded store is of one process at a time: so others may index meanwhile.
-    """
-
-    def __init__(self, store: options.StoreOptions, names: tuple[str, ...]) -> None:
-        self._store, self._names, self._lock = store, names, Lock()
-
-    def names(self) -> list[str]:
-        """Return the names of the collections that may be searched."""
-        from deepera_graph.cli.opening import place_of
-        from deepera_graph.retrieval import list_collections
-
-        path = place_of(self._store)["path"]
-        held = list(self._list()) if path is None else list_collections(path)
-        return [name for name in held if not self._names or name in self._names]
-
-    def sizes(self) -> dict[str, int | None]:
-        """Return their sizes."""
-        held = self._list()
-        return {name: held.get(name) for name in self.names()}
-
-    def _list(self) -> dict[str, int | None]:
-        from deepera_graph.cli.opening import place_of
-        from deepera_graph.retrieval.catalogue import Catalogue
-
-        place = place_of(self._store)
-        try:
-            with self._lock, Catalogue(**place) as catalogue:
-                return {one.name: one.n_passages for one in catalogue.list()}
-        except StoreError:
-            if place["url"] is not None:  # whoever asks must learn that the server is away
-                raise
-            return {}  # there is no folder yet, or another process has it open
-
-    def search(
-        self, name: str, question: str, k: int, where: Mapping[str, Any] | None
-    ) -> list[Document]:
-        """Search one of them."""
-        from deepera_graph.cli.evidence import find_candidates
-        from deepera_graph.cli.opening import open_collection
-
-        with (
-            self._lock,
-            open_collection(replace(self._store, collection=name), must_exist=True) as opened,
-        ):
-            return find_candidates(opened, question, k, where or {}, called="where")

@@ -51,6 +51,7 @@ _SERVER_KEY_VARIABLE = "QDRANT_API_KEY"
 _SENTENCES = "sentence-transformers"
 _LOCAL_EMBEDDINGS = "langchain_deepera:EvidenceEmbeddings"
 _NEIGHBOURS = "neighbours"
+_WAIT = 2.0  # seconds that a server may need for a search, before it lets go of a folder
 _MOST_KEPT = 1000  # records that could not be used
 _MAX_WORKERS = 16  # as many calls as are in flight by default
 _THRESHOLDS = "a number from 0 to 1, gap[:FLOOR], quantile:SHARE[:FLOOR] or KIND=T,...,default=T"
@@ -346,6 +347,7 @@ def open_collection(
         embeddings=None if by_default else find_embeddings(store.embeddings),
         find_embeddings=partial(find_recorded, store),
         must_exist=must_exist,
+        wait=_WAIT,
     )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import socket
 from dataclasses import dataclass
 from functools import partial
+from math import ceil, inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,8 +41,8 @@ class ServerOptions:
     )
     port: int = opt("Port to listen at; 0 is any that is free.", metavar="N", default=8000, least=0)
     workers: int = opt(
-        "Processes that share the address. Each loads the judge; collections then need "
-        "--qdrant-url, as a folder is open in one process at a time.",
+        "Processes that share the address. Each loads the judge, and waits for the others where "
+        "they search one folder; with --qdrant-url none waits.",
         brief="Processes that share the address.",
         metavar="N",
         default=1,
@@ -108,14 +108,15 @@ def serve(
     from deepera_graph.cli.literature import check_literature, open_literature
     from deepera_graph.cli.opening import judge_kind, judgements_of, open_judge, settings_of
     from deepera_graph.packages import check_extra
-    from deepera_graph.serve.config import KEYS, ServeConfig, is_this_machine, read_keys
+    from deepera_graph.serve.config import KEYS, ServeConfig, read_keys
     from deepera_graph.settings import Settings
+    from deepera_graph.web.serving import describe_address, is_this_machine, listen
 
     for package in ("fastapi", "uvicorn", "prometheus_client"):
         check_extra(package, extra="serve", what="deepera serve")
     of_request = _read_limits(limits, in_process=judge_kind(judge) != "llm")
     keys = read_keys()
-    collections = _find_collections(place, keep, server.workers)
+    collections = find_collections(place, keep)
     settings = Settings.of(settings_of(judge, kept, budget))
     _check_papers(server.papers)
     check_literature(literature)
@@ -136,17 +137,12 @@ def serve(
         log_content=server.log_questions,
         workers=server.workers,
     )
-    from deepera_graph.serve.run import listen, run
+    from deepera_graph.serve.run import run
 
     with listen(server.host, server.port) as listening:
         if not server.quiet:
-            say(f"answering at http://{_describe_address(listening)}, described at /docs")
+            say(f"answering at http://{describe_address(listening)}, described at /docs")
         run(config, listening, grace=limits.grace, quiet=server.quiet)
-
-
-def _describe_address(listening: socket.socket) -> str:
-    host, port = listening.getsockname()[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _check_papers(papers: str | None) -> None:
@@ -160,8 +156,12 @@ def _check_papers(papers: str | None) -> None:
 def _read_limits(limits: LimitOptions, *, in_process: bool) -> Limits:
     from deepera_graph.serve.config import Limits
 
+    if not 0 < limits.max_body < inf:
+        raise SettingsError(f"--max-body must be > 0 and finite, got {limits.max_body}")
+    if not limits.timeout > 0:
+        raise SettingsError(f"--timeout must be > 0, got {limits.timeout}")
     return Limits(
-        body_bytes=int(limits.max_body * _MEGABYTE),
+        body_bytes=ceil(limits.max_body * _MEGABYTE),
         documents=limits.max_documents,
         characters=limits.max_characters,
         seconds=limits.timeout,
@@ -182,19 +182,17 @@ def _for_workers(backend: Backend, workers: int) -> Backend | dict[str, object]:
     return dict(backend.spec)
 
 
-def _find_collections(
-    place: options.CollectionsOptions, keep: options.KeepOptions, workers: int
-) -> Collections | None:
+def find_collections(
+    place: options.CollectionsOptions, keep: options.KeepOptions, names: tuple[str, ...] = ()
+) -> Collections:
+    """Return where collections are, for a server; only those of *names* if any are given."""
     from deepera_graph.cli.opening import keep_with, place_of
     from deepera_graph.serve.stores import Collections
 
-    if workers > 1 and place.qdrant_url is None:
-        if place.path is not None:
-            raise SettingsError("--path is open in one process at a time: leave out --workers")
-        return None
     how = keep_with(Path(), keep)
     return Collections(
         **place_of(place),
+        names=names,
         find_embeddings=partial(_find_embeddings, place),
         keep={name: value for name, value in how.items() if name != "keep_in"} if how else None,
     )

@@ -8,15 +8,18 @@ Source:
 """
 
 import re
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from deepera_graph.errors import DeepEraError, InputError, SettingsError
+from deepera_graph.errors import DeepEraError, SettingsError
 from deepera_graph.packages import import_extra
 from deepera_graph.papers.base import PaperBase
 from deepera_graph.papers.calls import CALLS, LIMITS, Answer, answer_call, describe_error
 from deepera_graph.papers.results import to_json
-from deepera_graph.text.jsonl import parse_object
+from deepera_graph.web.pages import describe_paths
+from deepera_graph.web.serving import JSON, add_errors, describe_address, listen, read_body
 
 HOST, PORT = "127.0.0.1", 8080
 _PAPERS = re.compile(r"/(?:v1/papers|paper)/(.*?)(?:/(references|citations))?", re.DOTALL)
@@ -32,7 +35,6 @@ _PATHS = {
     "/lookup": "title",
     "/paper/{id:path}": "get",
 }
-_JSON = "application/json"
 _NO_LETTER = re.compile(r"\W+")
 _OTHER_NAMES = {"q": "query", "top_k": "k"}
 _BEFORE = re.compile(r"""id\s*<=\s*["']?(\d{2})(0[1-9]|1[0-2])(?:\.\d*)?["']?""")
@@ -43,34 +45,21 @@ def create_app(base: PaperBase, *, with_docs: bool = True) -> Any:
 
     Args:
         base: Who answers.
-        with_docs: Whether ``/docs`` is a page that loads its script from another host.
+        with_docs: Whether ``/docs`` is a page that describes it.
 
     Raises:
         SettingsError: The extra ``serve`` is not installed.
     """
     fastapi = import_extra("fastapi", extra="serve", what="deepera papers serve")
-    docs = "/docs" if with_docs else None
-    app = fastapi.FastAPI(title="DeepEra papers", version="1", redoc_url=None, docs_url=docs)
+    app = fastapi.FastAPI(title="DeepEra papers", version="1", redoc_url=None, docs_url=None)
     for path, name in _PATHS.items():
         _add_path(app, base, path, name)
     for path in ("/v1/health", "/health"):
         _add_health(app, base, path)
+    if with_docs:
+        _add_docs(app)
     add_errors(app)
     return app
-
-
-def add_errors(app: Any) -> None:
-    """Have a path that is not there told as all errors are."""
-    from fastapi import Request, Response  # noqa: PLC0415 - of an extra
-    from starlette.exceptions import HTTPException  # noqa: PLC0415
-
-    async def tell(request: Request, error: HTTPException) -> Response:
-        path = request.url.path
-        message = f"{request.method} {path!r:.80}: {error.detail}"
-        plain = {"error": {"kind": "settings", "message": message}}
-        return Response(to_json(plain), status_code=error.status_code, media_type=_JSON)
-
-    app.add_exception_handler(HTTPException, tell)
 
 
 def _add_path(app: Any, base: PaperBase, path: str, name: str) -> None:
@@ -86,7 +75,7 @@ def _add_path(app: Any, base: PaperBase, path: str, name: str) -> None:
             answer = await run_in_threadpool(answer_call, base, called, given)
         except DeepEraError as error:
             answer = describe_error(error)
-        return Response(answer.text, status_code=answer.code, media_type=_JSON)
+        return Response(answer.text, status_code=answer.code, media_type=JSON)
 
     for method in ("GET", "POST"):
         app.add_api_route(
@@ -106,29 +95,52 @@ def _add_health(app: Any, base: PaperBase, path: str) -> None:
 
     async def health() -> Response:
         answer = await run_in_threadpool(_describe_health, base)
-        return Response(answer.text, status_code=answer.code, media_type=_JSON)
+        return Response(answer.text, status_code=answer.code, media_type=JSON)
 
     app.add_api_route(
         path, health, response_class=Response, summary="Whether it can answer, and what it holds."
     )
 
 
-def serve(base: PaperBase, *, host: str = HOST, port: int = PORT) -> None:
+def _add_docs(app: Any) -> None:
+    from fastapi.responses import HTMLResponse  # noqa: PLC0415 - of an extra
+
+    async def docs() -> HTMLResponse:
+        return HTMLResponse(describe_paths(app.openapi()))
+
+    app.add_api_route("/docs", docs, include_in_schema=False)
+
+
+def serve(
+    base: PaperBase,
+    *,
+    host: str = HOST,
+    port: int = PORT,
+    on_start: Callable[[str], object] | None = None,
+) -> None:
     """Answer for a base until the process is interrupted.
 
+    Args:
+        base: Who answers.
+        host: Address to listen at.
+        port: Port, 0 for any that is free.
+        on_start: Called with the address once it is listened at.
+
     Raises:
-        SettingsError: The extra ``serve`` is not installed.
+        SettingsError: The extra ``serve`` is not installed, or nobody can listen there.
     """
     uvicorn = import_extra("uvicorn", extra="serve", what="deepera papers serve")
-    uvicorn.run(create_app(base), host=host, port=port, log_level="warning")
+    app = create_app(base)
+    with listen(host, port) as listening:
+        if on_start is not None:
+            on_start(f"http://{describe_address(listening)}")
+        with suppress(KeyboardInterrupt):  # which is how it is ended
+            uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listening])
 
 
 def _read_arguments(request: Any, body: bytes, is_other: bool) -> dict[str, Any]:
     if request.method == "POST":
-        try:
-            given = parse_object(body or b"{}")
-        except InputError as error:
-            raise InputError(f"the body {error}") from error
+        given = read_body(body or b"{}")
     else:
         query = request.scope["query_string"].decode("latin-1")
         given = {}

@@ -11,6 +11,7 @@ from itertools import islice
 from json import JSONDecodeError
 from pathlib import Path
 from threading import Lock
+from time import monotonic, sleep
 from typing import Any, Self
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -55,6 +56,7 @@ from deepera_graph.settings import check_at_least
 
 IN_MEMORY = ":memory:"
 TIMEOUT = 30
+_SECONDS_A_TRY = 0.02  # between two looks at a lock
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _LOGIN = re.compile(r"(?<=//)[^/]*@|^[^/]*@")
 _REFUSED = (401, 403)
@@ -74,6 +76,7 @@ def open_store(
     embeddings: Embeddings | None = None,
     find_embeddings: FindEmbeddings | None = None,
     must_exist: bool = False,
+    wait: float = 0.0,
 ) -> "PassageStore":
     """Open a collection of passages, or make it.
 
@@ -90,13 +93,14 @@ def open_store(
         find_embeddings: What makes the embeddings of a collection that has vectors, where none are
             given: it gets the name of those that it was indexed with, e.g. EvidenceEmbeddings.
         must_exist: Whether a missing collection is an error.
+        wait: Seconds to wait while another process has the folder open.
 
     Raises:
         SettingsError: A setting is out of range, or settings contradict each other.
         StoreError: The store is missing, locked, unreachable, or was indexed otherwise.
     """
     place = describe_place(path, url)
-    client = connect(path, url, api_key=api_key, must_exist=must_exist)
+    client = connect(path, url, api_key=api_key, must_exist=must_exist, wait=wait)
     try:
         with wrap_errors(place):
             is_new = bool(collection) and not client.collection_exists(collection)
@@ -512,9 +516,16 @@ def describe_place(path: str | Path | None, url: str | None) -> str:
 
 
 def connect(
-    path: str | Path | None, url: str | None, *, api_key: str | None, must_exist: bool
+    path: str | Path | None,
+    url: str | None,
+    *,
+    api_key: str | None,
+    must_exist: bool,
+    wait: float = 0.0,
 ) -> QdrantClient:
     """Open the client; a server is not asked anything yet (its timeout is 30 s a request).
+
+    A folder that another process has open is waited for, *wait* seconds at most.
 
     Open only folders you trust: Qdrant keeps pickled Python objects in them.
     """
@@ -523,7 +534,14 @@ def connect(
             return _connect_to_server(url, api_key)
         if path is None or path == IN_MEMORY:
             return QdrantClient(location=IN_MEMORY)
-        return _open_folder(Path(path), must_exist=must_exist)
+        ends = monotonic() + wait
+        while True:
+            try:
+                return _open_folder(Path(path), must_exist=must_exist)
+            except _InUseError:
+                if monotonic() >= ends:
+                    raise
+            sleep(_SECONDS_A_TRY)
 
 
 @contextmanager
@@ -610,8 +628,12 @@ def _refuse_if_locked(folder: Path) -> None:
         portalocker.unlock(file)
 
 
-def _in_use_error(folder: Path) -> StoreError:
-    return StoreError(
+class _InUseError(StoreError):
+    """Another process has the folder open."""
+
+
+def _in_use_error(folder: Path) -> _InUseError:
+    return _InUseError(
         f"another process has the passage store in the folder {str(folder)!r} open; "
         "to share one store between processes use a Qdrant server (--qdrant-url)"
     )

@@ -29,7 +29,7 @@ from deepera_graph import __version__
 from deepera_graph.errors import DeepEraError
 from deepera_graph.serve.boundary import FOR_CLIENTS, Boundary, crashed, note_of
 from deepera_graph.serve.config import ServeConfig
-from deepera_graph.serve.describe import describe_paths
+from deepera_graph.serve.describe import ABOUT, EXAMPLES
 from deepera_graph.serve.evidence import Evidence, EvidenceRequest
 from deepera_graph.serve.judging import Judging
 from deepera_graph.serve.metrics import Metrics
@@ -38,7 +38,8 @@ from deepera_graph.serve.page.files import read_files
 from deepera_graph.serve.replies import RefusedError, as_refused, reply, reply_error
 from deepera_graph.serve.rerank import Rankings, RerankRequest
 from deepera_graph.serve.sources import Sources
-from deepera_graph.serve.stores import OpenCollections
+from deepera_graph.serve.stores import StoredCollections
+from deepera_graph.web.pages import describe_paths
 
 if TYPE_CHECKING:
     from deepera_graph.papers.base import PaperBase
@@ -63,7 +64,7 @@ def create_app(config: ServeConfig | None = None, *, on_end: Callable[[], object
     metrics = Metrics()
     judging = Judging(config, metrics)
     papers = _open_papers(config)
-    collections = None if config.collections is None else OpenCollections(config.collections)
+    collections = None if config.collections is None else StoredCollections(config.collections)
     sources = Sources(collections, papers, config.literature)
 
     @asynccontextmanager
@@ -179,7 +180,8 @@ def _add_docs(app: FastAPI, mounted: Mapping[str, FastAPI]) -> None:
             for path, other in mounted.items()
             for below, how in other.openapi()["paths"].items()
         }
-        return HTMLResponse(describe_paths({**schema, "paths": {**schema["paths"], **more}}))
+        whole = {**schema, "paths": {**schema["paths"], **more}}
+        return HTMLResponse(describe_paths(whole, about=ABOUT, examples=EXAMPLES))
 
     app.add_api_route("/docs", docs, include_in_schema=False)
 

@@ -1,7 +1,8 @@
 """A request, read: its body in a form, its limits, and whether anybody waits for it."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
+from math import isfinite
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -10,19 +11,42 @@ from starlette.requests import Request
 from deepera_graph.errors import InputError
 from deepera_graph.serve.boundary import GONE
 from deepera_graph.serve.config import Limits
+from deepera_graph.serve.ending import end_task
+from deepera_graph.serve.problems import name_problems
 from deepera_graph.serve.replies import RefusedError
-from deepera_graph.text.jsonl import parse_object
+from deepera_graph.web.serving import read_body
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 DoneT = TypeVar("DoneT")
+_DEEPEST = 100  # levels of lists and objects
 
 
 async def read_plain(request: Request) -> dict[str, Any]:
-    """Read a body; HTTP 400 if it is no JSON object."""
+    """Read a body; HTTP 400 if it is no JSON object, or one that nobody could write."""
     try:
-        return parse_object(await request.body())
+        plain = read_body(await request.body())
+        _check_values(plain)
     except InputError as error:
-        raise RefusedError(400, "input", f"the body {error}") from error
+        raise RefusedError(400, "input", str(error)) from error
+    return plain
+
+
+def _check_values(plain: dict[str, Any]) -> None:
+    """Raise `InputError` for what no reply could repeat: 1e999, or data nested too deep to copy."""
+    level: list[Any] = [plain]
+    for _ in range(_DEEPEST):
+        if any(isinstance(one, float) and not isfinite(one) for one in level):
+            raise InputError("the body: a number in it is too large")
+        level = [part for one in level for part in _parts_of(one)]
+        if not level:
+            return
+    raise InputError(f"the body: it is nested more than {_DEEPEST} levels deep")
+
+
+def _parts_of(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def read_form(plain: dict[str, Any], form: type[ModelT]) -> ModelT:
@@ -30,14 +54,9 @@ def read_form(plain: dict[str, Any], form: type[ModelT]) -> ModelT:
     try:
         return form.model_validate(plain)
     except ValidationError as error:
-        raise RefusedError(422, "input", _name_problem(error)) from error
-
-
-def _name_problem(error: ValidationError) -> str:
-    first, *others = error.errors(include_url=False)
-    place = ".".join(map(str, first["loc"])) or "the body"
-    message = f"{place}: {first['msg']}, got {first['input']!r:.80}"
-    return message + (f"; and {len(others)} more" if others else "")
+        first, *others = name_problems(error, form, "field")
+        more = f"; and {len(others)} more" if others else ""
+        raise RefusedError(422, "input", first + more) from error
 
 
 def check_size(question: str, texts: Sequence[str], limits: Limits) -> None:
@@ -63,9 +82,8 @@ async def unless_gone(request: Request, work: Coroutine[Any, Any, DoneT]) -> Don
             raise RefusedError(GONE, "gone", "the client went away")
         return doing.result()
     finally:
-        for task in (doing, watching):
-            task.cancel()
-        await asyncio.gather(doing, watching, return_exceptions=True)
+        await end_task(watching)
+        await end_task(doing)
 
 
 async def _wait_until_gone(request: Request) -> None:

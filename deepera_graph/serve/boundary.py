@@ -15,9 +15,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deepera_graph.errors import DeepEraError
-from deepera_graph.serve.config import ServeConfig, is_key, is_this_machine
+from deepera_graph.serve.config import ServeConfig, is_key
 from deepera_graph.serve.metrics import Metrics
 from deepera_graph.serve.replies import RefusedError, as_refused, reply_error
+from deepera_graph.web.serving import is_own_page, is_this_machine, names_this_machine
 
 REQUEST_ID = "x-request-id"
 GONE = 499  # the client went away; nginx's number for it
@@ -25,7 +26,6 @@ OPEN = frozenset({"/", "/health", "/docs", "/openapi.json", "/favicon.ico"})  # 
 OPEN_FOLDERS = ("/page/",)  # files of the page
 FOR_CLIENTS = frozenset({"/rerank", "/v1/rerank", "/v2/rerank"})
 _GIVEN_ID = re.compile(r"[\w.:/+=-]{1,128}", re.ASCII)
-_PORT = re.compile(r":\d*$")
 _MOST_READ = 4  # times the limit of a body that is read, so that its sender hears why it is refused
 _logger = logging.getLogger("deepera_graph.serve")
 
@@ -152,16 +152,17 @@ def check_origin(scope: Scope, headers: Headers) -> None:
 
     A browser says which page asks (`Origin`). A page whose name was made to mean this machine
     is told by that name (`Host`), as it is none of a server that listens to this machine alone.
+    Every browser sends it; probes of HTTP/1.0 may not.
 
     Source:
         https://developer.mozilla.org/en-US/docs/Web/HTTP/Headers/Origin, and Jackson et al.
         (2007), Protecting browsers from DNS rebinding attacks, section 5.1.
     """
     host, origin = headers.get("host", ""), headers.get("origin")
-    if origin is not None and origin.partition("://")[2] != host:
+    if not is_own_page(origin, host):
         raise RefusedError(403, "forbidden", f"pages of {origin!r:.80} may not ask")
     listens_at = (scope.get("server") or ("", 0))[0]
-    if is_this_machine(listens_at) and not is_this_machine(_PORT.sub("", host)):
+    if host and is_this_machine(listens_at) and not names_this_machine(host):
         raise RefusedError(403, "forbidden", f"this server is not named {host!r:.80}")
 
 

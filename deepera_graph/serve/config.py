@@ -1,7 +1,6 @@
 """What a server is given: who judges, what can be searched, who may ask, and how much."""
 
 import hmac
-import ipaddress
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -85,11 +84,19 @@ def read_keys() -> tuple[str, ...]:
     """Return the keys of the environment.
 
     Raises:
-        SettingsError: A key is too short to be one; it is not named.
+        SettingsError: A key is too short to be one, or no header can hold it; it is not named. Or
+            the variable is set and holds none.
     """
-    keys = tuple(filter(None, map(str.strip, os.environ.get(KEYS, "").split(","))))
+    given = os.environ.get(KEYS, "")
+    keys = tuple(filter(None, map(str.strip, given.split(","))))
+    if given and not keys:
+        raise SettingsError(f"{KEYS} is set, but holds no key; unset it to serve without one")
     if any(len(one) < _SHORTEST_KEY for one in keys):
         raise SettingsError(f"a key in {KEYS} is shorter than {_SHORTEST_KEY} characters")
+    if not all(one.isascii() and one.isprintable() for one in keys):
+        raise SettingsError(
+            f"a key in {KEYS} has a letter that is not ASCII: no header can hold it"
+        )
     return keys
 
 
@@ -98,13 +105,3 @@ def is_key(given: str, keys: tuple[str, ...]) -> bool:
     plain = given.encode("utf-8", "replace")
     found = [hmac.compare_digest(plain, one.encode()) for one in keys]
     return any(found)
-
-
-def is_this_machine(host: str) -> bool:
-    """Tell whether a name or an address means this machine and is reached from it alone."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

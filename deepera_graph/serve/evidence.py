@@ -17,9 +17,11 @@ from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.serve.asking import check_size, read_form, read_plain, unless_gone
 from deepera_graph.serve.boundary import Note, in_time, note_of
 from deepera_graph.serve.config import Limits
+from deepera_graph.serve.ending import end_task
 from deepera_graph.serve.judging import Judging
-from deepera_graph.serve.replies import RefusedError, as_refused, describe, reply, to_json
+from deepera_graph.serve.replies import RefusedError, as_refused, describe, reply
 from deepera_graph.serve.sources import Found, Sources
+from deepera_graph.web.serving import to_json
 
 EVENTS = "text/event-stream"
 _PING = b": still at work\n\n"
@@ -89,7 +91,7 @@ class Evidence:
             headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
             return StreamingResponse(stream, media_type=EVENTS, headers=headers)
         judged = await unless_gone(request, self._judging.rerank(note, reranker, found.passages))
-        return reply(describe_evidence(found.complete(judged), note))
+        return reply(describe_reply(found.complete(judged), note))
 
     async def _find(self, asked: EvidenceRequest, note: Note) -> Found:
         """Return the passages of a request, or search for them."""
@@ -122,7 +124,7 @@ class Evidence:
         try:
             async for event in _with_pings(events):
                 if event is not None and event["event"] == "result":
-                    plain = describe_evidence(found.complete(event["result"]), note)
+                    plain = describe_reply(found.complete(event["result"]), note)
                     yield _write_event("result", plain)
                 else:
                     yield _PING if event is None else _write(event)
@@ -132,7 +134,7 @@ class Evidence:
             yield _write_event("error", describe(refused))
 
 
-def describe_evidence(result: RerankResult, note: Note) -> dict[str, Any]:
+def describe_reply(result: RerankResult, note: Note) -> dict[str, Any]:
     """Return a result as plain data: as commands write it, and what was dropped and why."""
     plain = describe_result(result, whole=True)
     return {
@@ -192,8 +194,7 @@ async def _with_pings(events: AsyncIterator[Event]) -> AsyncIterator[Event | Non
             yield event
         await making  # raises what went wrong
     finally:
-        making.cancel()
-        await asyncio.gather(making, return_exceptions=True)
+        await end_task(making)
 
 
 def _text_of(passage: str | dict[str, Any]) -> str:

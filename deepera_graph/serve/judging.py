@@ -1,5 +1,6 @@
 """Who judges what requests ask: one backend a judge, one reranker a choice of settings."""
 
+import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import ExitStack, asynccontextmanager
@@ -7,7 +8,7 @@ from threading import Lock
 from typing import Any
 
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.errors import BackendError, DeepEraError
+from deepera_graph.errors import DeepEraError
 from deepera_graph.judges import NAMED, load_backend
 from deepera_graph.judges.base import as_judge
 from deepera_graph.passages import PassageLike
@@ -18,10 +19,12 @@ from deepera_graph.schema import Backend
 from deepera_graph.serve.boundary import Note, in_time
 from deepera_graph.serve.config import ServeConfig
 from deepera_graph.serve.gate import Gate
+from deepera_graph.serve.library import check_backend
 from deepera_graph.serve.metrics import Metrics
 from deepera_graph.serve.replies import RefusedError
 from deepera_graph.settings import suggest_value
 
+_logger = logging.getLogger("deepera_graph.serve")
 _MOST_RERANKERS = 64  # choices of settings that are kept
 _TRIAL = ("Is it ready?", ("It is ready.", "It was ready in all of 30 trials (p < 0.01)."))
 _IN_PROCESS = ("local", "rules", "encoder")
@@ -56,6 +59,9 @@ class Judging:
                 self.problem = result.backend_failure or ""
         except DeepEraError as error:
             self.problem = str(error)
+        except Exception as error:  # nobody waits for it, and it would load for ever
+            _logger.error("the judge cannot be loaded", exc_info=error)
+            self.problem = f"{type(error).__name__}; the log says more"
         self.is_ready = not self.problem
 
     def find(self, name: str | None) -> str:
@@ -204,9 +210,3 @@ class Judging:
     def _is_in_process(backend: Backend) -> bool:
         spec: Mapping[str, Any] = backend.spec or {}
         return spec.get("kind") in _IN_PROCESS
-
-
-def check_backend(result: RerankResult) -> None:
-    """Raise `BackendError` if nothing could be judged, and the judge is to blame."""
-    if result.backend_failure is not None:
-        raise BackendError(f"nothing could be judged: {result.backend_failure}")

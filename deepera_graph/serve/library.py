@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
-from deepera_graph.errors import InputError, MissingStoreError, SettingsError
+from deepera_graph.errors import BackendError, InputError, MissingStoreError, SettingsError
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from deepera_graph.papers.base import PaperBase
     from deepera_graph.reranker import EvidenceReranker
+    from deepera_graph.result import RerankResult
 
 
 class Searched(Protocol):
@@ -28,13 +29,10 @@ class Searched(Protocol):
         """Return the best *k* passages of a collection; it is one of `names`."""
 
 
-class Library:
-    """Collections, bases of papers, and a reranker that all calls share.
-
-    ``Library(EvidenceReranker("local"), collections={"apples": store})``
+class Holdings:
+    """Collections and bases of papers, found by their names.
 
     Args:
-        reranker: Who judges, or a function that makes it when the first question comes.
         collections: Stores, retrievers or functions of the question by name, whatever
             `AdaptiveRetriever` can search; or an object that knows them (`Searched`).
         bases: Bases of papers by name, or functions that open them.
@@ -45,12 +43,10 @@ class Library:
 
     def __init__(
         self,
-        reranker: "EvidenceReranker | Callable[[], EvidenceReranker]",
         *,
         collections: Searched | Mapping[str, Any] | None = None,
         bases: "Mapping[str, PaperBase | Callable[[], PaperBase]] | None" = None,
     ) -> None:
-        self._made: Any = reranker
         self._lock = Lock()
         known = _Given(collections) if isinstance(collections, Mapping) else collections
         self._collections: Searched | None = known
@@ -63,13 +59,6 @@ class Library:
     def bases(self) -> tuple[str, ...]:
         """The names of all bases of papers."""
         return tuple(self._bases)
-
-    def reranker(self) -> "EvidenceReranker":
-        """Return who judges; made once."""
-        with self._lock:
-            if not hasattr(self._made, "rerank"):
-                self._made = self._made()
-            return self._made  # type: ignore[no-any-return]  # has been made
 
     def sizes(self) -> dict[str, int | None]:
         """Return the collections, and how many passages each holds, where that is known."""
@@ -85,13 +74,11 @@ class Library:
             MissingStoreError: There is none of that name.
         """
         names = [] if self._collections is None else self._collections.names()
-        if self._collections is None or not names:
+        if collection is None and not names:
             raise InputError("no collection can be searched here; give the passages themselves")
         name = collection if collection is not None else _only(names, "collection")
-        if name not in names:
-            raise MissingStoreError(
-                f"there is no collection {name!r:.80}; give one of {_list(names)}"
-            )
+        if self._collections is None or name not in names:
+            raise MissingStoreError(f"there is no collection {name!r:.80}; {_offer(names)}")
         return self._collections.search(name, question, k, where)
 
     def base(self, name: str | None = None) -> "PaperBase":
@@ -104,12 +91,45 @@ class Library:
         chosen = name if name is not None else _only(self.bases, "base")
         if chosen not in self.bases:
             raise MissingStoreError(
-                f"there is no base of papers {chosen!r:.80}; give one of {_list(self.bases)}"
+                f"there is no base of papers {chosen!r:.80}; {_offer(self.bases)}"
             )
         with self._lock:
             if not hasattr(self._bases[chosen], "search"):
                 self._bases[chosen] = self._bases[chosen]()
             return self._bases[chosen]  # type: ignore[no-any-return]  # has been opened
+
+
+class Library(Holdings):
+    """Collections, bases of papers, and a reranker that all calls share.
+
+    ``Library(EvidenceReranker("local"), collections={"apples": store})``
+
+    Args:
+        reranker: Who judges, or a function that makes it when the first question comes.
+        collections, bases: As for `Holdings`.
+
+    Raises:
+        SettingsError: A name is blank.
+    """
+
+    def __init__(
+        self, reranker: "EvidenceReranker | Callable[[], EvidenceReranker]", **held: Any
+    ) -> None:
+        super().__init__(**held)
+        self._made: Any = reranker
+
+    def reranker(self) -> "EvidenceReranker":
+        """Return who judges; made once."""
+        with self._lock:
+            if not hasattr(self._made, "rerank"):
+                self._made = self._made()
+            return self._made  # type: ignore[no-any-return]  # has been made
+
+
+def check_backend(result: "RerankResult") -> None:
+    """Raise `BackendError` if nothing could be judged, and the judge is to blame."""
+    if result.backend_failure is not None:
+        raise BackendError(f"nothing could be judged: {result.backend_failure}")
 
 
 class _Given:
@@ -144,8 +164,8 @@ class _Given:
 def _only(names: Sequence[str], kind: str) -> str:
     if len(names) == 1:
         return names[0]
-    raise InputError(f"name the {kind}: there are {_list(names)}")
+    raise InputError(f"name the {kind}: there are {', '.join(map(repr, names)) or 'none'}")
 
 
-def _list(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names)) or "none"
+def _offer(names: Sequence[str]) -> str:
+    return f"give one of {', '.join(map(repr, names))}" if names else "there are none"

@@ -11,10 +11,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from importlib import import_module
-from socket import create_server, socket
 from typing import Any, NamedTuple, TypeVar
 
-import anyio
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -23,9 +21,10 @@ from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel
 
 from deepera_graph import __version__
-from deepera_graph.errors import DeepEraError, SettingsError
+from deepera_graph.errors import DeepEraError
 from deepera_graph.papers.calls import describe_paper_calls
 from deepera_graph.papers.results import Hits, Neighbours, TitleMatch
+from deepera_graph.serve.ending import end_task
 from deepera_graph.serve.library import Library
 from deepera_graph.serve.mcp_forms import (
     AnswerResult,
@@ -38,6 +37,7 @@ from deepera_graph.serve.mcp_forms import (
     describe_type,
     read_arguments,
 )
+from deepera_graph.web.serving import describe_address, listen
 
 T = TypeVar("T")
 HOST, PORT, PATH = "127.0.0.1", 8090, "/mcp"
@@ -158,18 +158,12 @@ async def _call(
 
 
 async def _end_whole(work: Coroutine[Any, Any, T]) -> T:
-    """Wait for work; if the call is cancelled, cancel it once and wait until it has ended.
-
-    A scope of anyio cancels at every await, so that LangGraph could not stop its own tasks: they
-    would go on asking a model for a client that is gone.
-    """
+    """Wait for work; if the call is cancelled, cancel it once and wait until it has ended."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        task.cancel()
-        with anyio.CancelScope(shield=True):
-            await asyncio.gather(task, return_exceptions=True)
+        await end_task(task)
         raise
 
 
@@ -261,14 +255,7 @@ async def serve_http(
         streamable_http_path=PATH, host=HOST, max_request_body_size=MOST_BYTES
     )
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
-    with _listen(port) as listening:
+    with listen(HOST, port) as listening:
         if on_start is not None:
-            on_start(f"http://{HOST}:{listening.getsockname()[1]}{PATH}")
+            on_start(f"http://{describe_address(listening)}{PATH}")
         await server.serve(sockets=[listening])
-
-
-def _listen(port: int) -> socket:
-    try:
-        return create_server((HOST, port))
-    except (OSError, OverflowError) as error:
-        raise SettingsError(f"port {port} cannot be listened at: {error}") from error

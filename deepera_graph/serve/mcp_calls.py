@@ -5,7 +5,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
-from deepera_graph.errors import BackendError, DeepEraError
+from deepera_graph.errors import DeepEraError
 from deepera_graph.export import (
     answer_with_numbers,
     describe_evidence,
@@ -14,7 +14,7 @@ from deepera_graph.export import (
 )
 from deepera_graph.papers.calls import answer_call, describe_error
 from deepera_graph.result import RankedPassage, RerankResult
-from deepera_graph.serve.library import Library
+from deepera_graph.serve.library import Library, check_backend
 from deepera_graph.serve.mcp_forms import MOST_TEXT, GivenPassage, QuestionArguments
 
 Report = Callable[[float, float, str], Awaitable[None]]
@@ -95,8 +95,7 @@ async def _judge(
     else:
         passages = [_read_passage(one) for one in given.passages]
     result = await _follow(chosen.astream(given.question, passages), len(passages), report)
-    if result.backend_failure is not None:
-        raise BackendError(f"nothing could be judged: {result.backend_failure}")
+    check_backend(result)
     return result
 
 

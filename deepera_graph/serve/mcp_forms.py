@@ -1,9 +1,7 @@
 """What the tools of the MCP server are given and give: pydantic models, and their JSON schemas."""
 
 import json
-import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -19,12 +17,10 @@ from typing_extensions import TypedDict
 
 from deepera_graph.errors import InputError
 from deepera_graph.papers.paper import Paper
+from deepera_graph.serve.problems import name_problems
 
 MOST_QUESTION, MOST_PASSAGES, MOST_CHARACTERS = 2_000, 200, 1_000_000
 MOST_CANDIDATES, MOST_KEPT, MOST_TEXT = 200, 50, 4_000
-
-_SHOULD = re.compile(r"^(?:Input|List|String|Dictionary) should")
-_COUNTED = ("too_long", "too_short", "string_too_long", "string_too_short")
 
 
 def _read_json(value: Any) -> Any:
@@ -272,20 +268,5 @@ def read_arguments(tool: str, model: type[BaseModel], given: Mapping[str, Any]) 
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        known = list(model.model_fields)
-        said = "; ".join(_say(dict(one), known) for one in error.errors())
+        said = "; ".join(name_problems(error, model, "argument"))
         raise InputError(f"{tool}: {said}") from error
-
-
-def _say(problem: dict[str, Any], known: list[str]) -> str:
-    name = ".".join(str(one) for one in problem["loc"] if one not in ("str", "GivenPassage"))
-    if problem["type"] == "missing":
-        return f"{name} is missing"
-    if problem["type"] == "extra_forbidden":
-        near = get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(known) or 'none'}"
-        return f"there is no argument {name!r}; {hint}"
-    message = _SHOULD.sub("must", problem["msg"].removeprefix("Value error, "))
-    if not name or problem["type"] in _COUNTED:
-        return f"{name} {message}".strip()
-    return f"{name} {message}, got {problem['input']!r:.80}"

@@ -1,6 +1,5 @@
 """What is sent back: JSON, and errors in one form, ``{"error": {"kind", "message"}}``."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,8 +14,7 @@ from deepera_graph.errors import (
     SettingsError,
     StoreError,
 )
-
-JSON = "application/json"
+from deepera_graph.web.serving import JSON, describe_problem, to_json
 
 
 class RefusedError(DeepEraError):
@@ -57,13 +55,7 @@ def as_refused(error: DeepEraError) -> RefusedError:
 
 def describe(error: RefusedError) -> dict[str, Any]:
     """Return an error as plain data."""
-    return {"error": {"kind": error.kind, "message": str(error)}}
-
-
-def to_json(plain: Any) -> bytes:
-    """Return plain data as JSON in UTF-8; half of a surrogate pair becomes a question mark."""
-    text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.encode("utf-8", "replace")
+    return describe_problem(error.kind, str(error))
 
 
 def reply(plain: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -13,31 +13,12 @@ from typing import Any
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
-from deepera_graph.errors import SettingsError
 from deepera_graph.serve import metrics
 from deepera_graph.serve.config import ServeConfig
 
 _FORM = "%(asctime)s %(levelname)s %(name)s %(message)s"
 _THREADS = "OMP_NUM_THREADS"
-_LAST_PORT = 65_535
-_WAITING = 2048  # connections that are not accepted yet
 _SECONDS_LEFT = 5.0  # for threads, once all requests have ended
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Return a socket at an address; port 0 is any that is free.
-
-    Raises:
-        SettingsError: Nobody can listen there.
-    """
-    if port > _LAST_PORT:
-        raise SettingsError(f"a port is a number up to {_LAST_PORT}, got {port}")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host.strip("[]"), port), family=family, backlog=_WAITING)
-    except OSError as error:
-        said = error.strerror or error
-        raise SettingsError(f"nobody can listen at {host}:{port}: {said}") from error
 
 
 def run(config: ServeConfig, listening: socket.socket, *, grace: int, quiet: bool) -> None:
@@ -45,7 +26,7 @@ def run(config: ServeConfig, listening: socket.socket, *, grace: int, quiet: boo
 
     Args:
         config: What is served.
-        listening: Where; see `listen`.
+        listening: Where; see `deepera_graph.web.serving.listen`.
         grace: Most seconds that requests in flight get at the end.
         quiet: Whether requests get no line in the log.
     """

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.documents import Document
 
-from deepera_graph.errors import BackendError, MissingStoreError
+from deepera_graph.errors import BackendError
 from deepera_graph.passages import PassageLike
 from deepera_graph.result import RerankResult
+from deepera_graph.serve.library import Holdings
 from deepera_graph.serve.replies import RefusedError
-from deepera_graph.serve.stores import OpenCollections
+from deepera_graph.serve.stores import StoredCollections
 
 if TYPE_CHECKING:
     from deepera_graph.papers.base import PaperBase
@@ -43,11 +44,14 @@ class Sources:
 
     def __init__(
         self,
-        collections: OpenCollections | None,
+        collections: StoredCollections | None,
         papers: "PaperBase | None",
         open_literature: "Callable[[], AbstractContextManager[Literature]] | None" = None,
     ) -> None:
         self._collections, self._papers = collections, papers
+        self._turns = asyncio.Semaphore(1 if collections is None else collections.at_once)
+        bases = {} if papers is None else {PAPERS: papers}
+        self._held = Holdings(collections=collections, bases=bases)
         self._stack = ExitStack()
         self._services: dict[str, Any] = {}
         if open_literature is not None:
@@ -58,7 +62,7 @@ class Sources:
     @property
     def names(self) -> tuple[str, ...]:
         """The sources beside collections."""
-        return (*(() if self._papers is None else (PAPERS,)), *self._services)
+        return (*self._held.bases, *self._services)
 
     async def search_collection(self, name: str, question: str, k: int, where: Where) -> Found:
         """Return the best passages of a collection.
@@ -66,10 +70,10 @@ class Sources:
         Raises:
             DeepEraError: There is none of that name, or it cannot be searched.
         """
-        if self._collections is None:
-            raise MissingStoreError(f"there is no collection {name!r:.80}; there are none")
-        found = await asyncio.to_thread(self._collections.search, name, question, k, where)
-        return Found(found, keep=self._collections.kept_with(name))
+        async with self._turns:
+            found = await asyncio.to_thread(self._held.search, name, question, k, where)
+        keep = {} if self._collections is None else self._collections.kept_with(name)
+        return Found(found, keep=keep)
 
     async def search_source(self, name: str, question: str, k: int, where: Where) -> Found:
         """Return the best passages of the base of papers, or of services with commas between them.
@@ -80,7 +84,7 @@ class Sources:
             RefusedError: There is no such source.
         """
         scope = _read_scope(where)
-        if name == PAPERS and self._papers is not None:
+        if name in self._held.bases:
             return Found(await asyncio.to_thread(self._search_papers, question, k, scope))
         chosen = self._choose(name)
         from deepera_graph.papers.sources import Literature  # noqa: PLC0415 - only where it is on
@@ -95,7 +99,8 @@ class Sources:
         """Return the collections as plain data."""
         if self._collections is None:
             return []
-        return await asyncio.to_thread(self._collections.describe)
+        async with self._turns:
+            return await asyncio.to_thread(self._collections.describe)
 
     def close(self) -> None:
         """Let go of what was opened."""
@@ -118,9 +123,8 @@ class Sources:
         return [self._services[one] for one in wanted]
 
     def _search_papers(self, question: str, k: int, scope: "Scope") -> list[Document]:
-        if self._papers is None:
-            return []
-        return [_to_passage(one) for one in self._papers.search(question, k=k, scope=scope).papers]
+        base = self._held.base(PAPERS)
+        return [_to_passage(one) for one in base.search(question, k=k, scope=scope).papers]
 
 
 def _read_scope(where: Where) -> "Scope":

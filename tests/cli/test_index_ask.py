@@ -389,7 +389,7 @@ def test_a_missing_store_is_a_usage_error(ask, tmp_path):
 
 
 @pytest.mark.full
-def test_a_folder_locked_by_another_process_leaves_code_3(ask, indexed):
+def test_a_folder_locked_by_another_process_leaves_code_3(ask, indexed, monkeypatch):
     code = (
         "import sys; from deepera_graph.retrieval.store import open_store\n"
         "with open_store('papers', path=sys.argv[1]):\n"
@@ -400,6 +400,7 @@ def test_a_folder_locked_by_another_process_leaves_code_3(ask, indexed):
     )
     with holder:
         assert holder.stdout.readline() == b"open\n"
+        monkeypatch.setattr("deepera_graph.cli.opening._WAIT", 0)
         result = ask("--collection", "papers", "--path", indexed)
         holder.stdin.close()
     assert result.exit_code == 3

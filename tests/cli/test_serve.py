@@ -20,9 +20,12 @@ def served(monkeypatch):
     ("args", "word"),
     [
         (["--max-documents", "0"], "--max-documents"),
-        (["--timeout", "0"], "seconds must be > 0, got 0.0"),
+        (["--timeout", "0"], "--timeout must be > 0, got 0.0"),
+        (["--timeout", "nan"], "--timeout must be > 0, got nan"),
+        (["--max-body", "nan"], "--max-body must be > 0 and finite, got nan"),
+        (["--max-body", "inf"], "--max-body must be > 0 and finite, got inf"),
+        (["--max-body", "0"], "--max-body must be > 0 and finite, got 0.0"),
         (["--port", "70000"], "70000"),
-        (["--workers", "2", "--path", "library"], "--path"),
         (["--papers", "nowhere.papers"], "nowhere.papers"),
         (["--backend", "rule"], "did you mean 'rules'"),
         (["--threshold", "2"], "2"),
@@ -36,8 +39,9 @@ def test_an_option_that_cannot_be_used_is_one_line(deepera, served, args, word, 
     assert word in told.stderr
 
 
-def test_a_key_that_is_too_short_is_refused_and_not_shown(deepera, served, monkeypatch):
-    monkeypatch.setenv(KEYS, "hunter2")
+@pytest.mark.parametrize("key", ["hunter2", "hunter2-hüntér", " , "])
+def test_a_key_that_cannot_be_one_is_refused_and_not_shown(deepera, served, monkeypatch, key):
+    monkeypatch.setenv(KEYS, key)
     told = deepera("serve")
     assert (told.exit_code, served) == (2, [])
     assert KEYS in told.stderr
@@ -49,7 +53,7 @@ def test_a_port_that_is_taken_is_told(deepera, served):
         port = taken.getsockname()[1]
         told = deepera("serve", "--backend", "rules", "--port", port)
     assert (told.exit_code, served) == (2, [])
-    assert f"nobody can listen at 127.0.0.1:{port}" in told.stderr
+    assert f"nobody can listen at 127.0.0.1:{port}: Address already in use\n" in told.stderr
 
 
 @pytest.mark.parametrize(

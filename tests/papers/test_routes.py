@@ -2,6 +2,8 @@
 
 import json
 import random
+import re
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
@@ -17,7 +19,7 @@ from deepera_graph import EvidenceReranker
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.papers import PaperBase, Scope
 from deepera_graph.papers.calls import answer_call
-from deepera_graph.papers.rest import create_app
+from deepera_graph.papers.rest import create_app, serve
 from deepera_graph.papers.store import describe_file
 from deepera_graph.serve.library import Library
 from deepera_graph.serve.mcp import create_mcp_server
@@ -209,6 +211,24 @@ def test_a_bad_body_is_a_bad_request(base, body):
         found = client.post("/v1/search", content=body)
     assert found.status_code == 400
     assert found.json()["error"]["kind"] == "settings"
+
+
+def test_the_page_of_paths_loads_nothing(base):
+    with TestClient(create_app(base)) as client:
+        page = client.get("/docs").text
+    assert "GET /v1/search" in page
+    assert "<code>year_from</code>" in page
+    assert re.findall(r"(?:src|href)=['\"]([^'\"]+)", page) == ["openapi.json"]
+    assert "<script" not in page
+
+
+def test_a_port_that_is_taken_is_told_before_it_is_said_to_answer(base):
+    said = []
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(SettingsError, match=f"nobody can listen at 127.0.0.1:{port}: "):
+            serve(base, port=port, on_start=said.append)
+    assert said == []
 
 
 async def test_a_retriever_gives_documents(base):

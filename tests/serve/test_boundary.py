@@ -5,15 +5,16 @@ import re
 import socket
 from contextlib import contextmanager
 from threading import Event, Thread
-from time import monotonic, sleep
 
 import pytest
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.serve.config import KEYS, Limits, ServeConfig, read_keys
+from deepera_graph.serve.judging import Judging
+from deepera_graph.serve.metrics import Metrics
 from support.list_judges import list_backend
 from support.roles import judged
-from support.serving import running, running_server, write_request
+from support.serving import running, running_server, wait_for, write_request
 
 KEY, OTHER = "a-long-key-1", "a-long-key-2"
 WAITING = {"question": "wait for it?", "passages": ["One text."]}
@@ -84,13 +85,6 @@ def read_counters(client, **how):
     return {name: float(value) for name, value in pairs}
 
 
-def wait_for(claim, seconds=10):
-    end = monotonic() + seconds
-    while not claim() and monotonic() < end:
-        sleep(0.01)
-    return claim()
-
-
 def send_raw(client, body, more=""):
     """Send a request over a socket of its own, and return that."""
     url = client.base_url
@@ -130,6 +124,17 @@ def test_the_health_can_be_asked_for_without_its_words(guarded):
     assert (guarded.head("/health").status_code, guarded.head("/health").text) == (200, "")
 
 
+def test_a_judge_that_cannot_be_loaded_is_no_judge_that_still_loads(monkeypatch, caplog):
+    def fail(*_):
+        raise RuntimeError("no weights in /secret")
+
+    monkeypatch.setattr("deepera_graph.reranker.EvidenceReranker.rerank", fail)
+    judging = Judging(ServeConfig(backend="rules"), Metrics())
+    judging.warm_up()
+    assert (judging.is_ready, judging.problem) == (False, "RuntimeError; the log says more")
+    assert "no weights in /secret" in caplog.text
+
+
 @pytest.mark.parametrize("path", ["/metrics", "/v1/judges", "/v1/collections", "/info", "/nothing"])
 def test_all_else_needs_a_key(guarded, path):
     assert guarded.get(path).status_code == 401
@@ -153,6 +158,13 @@ def test_without_keys_pages_of_other_hosts_may_not_ask(server, headers, status):
     given = {name: value.replace("{own}", own) for name, value in headers.items()}
     told = server.post("/v1/rerank", json={"query": "?", "documents": []}, headers=given)
     assert told.status_code == status
+
+
+def test_a_probe_of_http_1_0_that_names_no_host_is_answered(server):
+    address = (server.base_url.host, server.base_url.port)
+    with socket.create_connection(address, timeout=10) as sent:
+        sent.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+        assert sent.recv(64).split()[1] == b"200"
 
 
 def test_keys_are_read_from_the_environment(monkeypatch):
@@ -181,6 +193,21 @@ def test_a_body_without_a_length_is_refused_once_it_is_too_large(guarded):
 def test_a_body_that_is_no_json_object_is_bad(guarded, body):
     told = guarded.post("/v1/evidence", content=body, headers=with_key())
     assert (told.status_code, told.json()["error"]["kind"]) == (400, "input")
+
+
+@pytest.mark.parametrize(
+    ("value", "word"),
+    [("1e999", "too large"), ("[" * 200 + "]" * 200, "nested")],
+)
+def test_a_body_that_no_reply_could_repeat_is_bad(guarded, value, word):
+    document = f'{{"text": "One text.", "metadata": {{"a": {value}}}}}'
+    for path, body in (
+        ("/v1/evidence", '{"question": "Which?", "passages": [%s]}'),
+        ("/v1/rerank", '{"query": "Which?", "documents": [%s], "return_documents": true}'),
+    ):
+        told = guarded.post(path, content=body.replace("%s", document), headers=with_key())
+        assert (told.status_code, told.json()["error"]["kind"]) == (400, "input")
+        assert word in told.json()["error"]["message"]
 
 
 def test_a_thousand_documents_are_ranked_and_one_more_is_refused(guarded):
@@ -242,7 +269,7 @@ def test_an_error_that_nobody_expected_tells_its_id_and_nothing_else(guarded, ca
     def fail(*_):
         raise RuntimeError("A secret text.")
 
-    monkeypatch.setattr("deepera_graph.serve.evidence.describe_evidence", fail)
+    monkeypatch.setattr("deepera_graph.serve.evidence.describe_reply", fail)
     given = {**with_key(), "x-request-id": "mine-3"}
     told = guarded.post("/v1/evidence", json=QUICK, headers=given)
     assert (told.status_code, told.json()["error"]["kind"]) == (500, "internal")
@@ -255,7 +282,7 @@ def test_an_error_in_a_stream_is_its_last_event(guarded, monkeypatch):
     def fail(*_):
         raise SettingsError("no form for it")
 
-    monkeypatch.setattr("deepera_graph.serve.evidence.describe_evidence", fail)
+    monkeypatch.setattr("deepera_graph.serve.evidence.describe_reply", fail)
     given = {**with_key(), "Accept": "text/event-stream"}
     told = guarded.post("/v1/evidence", json=QUICK, headers=given).text
     last = told.split("\n\n")[-2]
@@ -277,6 +304,15 @@ def test_counters_say_what_was_asked_and_what_became_of_the_passages(guarded):
     assert grown['deepera_batch_passages_count{judge="rules"}'] == 1
     assert grown['deepera_failures_total{kind="input"}'] == 1
     assert grown['deepera_request_seconds_count{path="/v1/rerank"}'] == 3
+
+
+def test_no_client_adds_counters_by_odd_methods_and_paths(guarded):
+    before = read_counters(guarded, headers=with_key())
+    for method, path in (("PROPFIND", "/v1/rerank"), ("GET", "/made/up"), ("MKCOL", "/made/up")):
+        guarded.request(method, path, headers=with_key())
+    grown = read_counters(guarded, headers=with_key()).keys() - before.keys()
+    assert not [name for name in grown if "PROPFIND" in name or "MKCOL" in name or "/up" in name]
+    assert any('method="other",path="/v1/rerank"' in name for name in grown)
 
 
 def test_a_stream_in_which_nothing_happens_says_that_it_goes_on(held, monkeypatch):

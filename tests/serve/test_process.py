@@ -7,11 +7,12 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from time import monotonic
 
 import httpx
 import pytest
+from langchain_core.documents import Document
 
+from deepera_graph.retrieval.store import open_store
 from deepera_graph.serve.config import KEYS
 from support.serving import PASSAGES, QUESTION, wait_until_ready
 
@@ -67,14 +68,27 @@ def test_sigterm_under_load_ends_with_every_answer_given(tmp_path):
 
 
 @pytest.mark.slow
-def test_workers_share_an_address_and_their_counters(tmp_path):
-    with serving("--backend", "rules", "--workers", "2", **{KEYS: KEY}) as (process, client):
+def test_workers_share_an_address_their_counters_and_a_folder(tmp_path):
+    with open_store("wax", path=tmp_path) as store:
+        store.add([Document(id="a", page_content=PASSAGES[1])])
+    options = ("--backend", "rules", "--workers", "2", "--path", str(tmp_path))
+    with serving(*options, **{KEYS: KEY}) as (process, client):
         client.headers["Authorization"] = f"Bearer {KEY}"
         for _ in range(6):
             with httpx.Client(base_url=client.base_url, headers=client.headers) as another:
                 assert another.post("/v1/evidence", json=ASKED).status_code == 200
         told = client.get("/metrics").text
         assert 'deepera_requests_total{method="POST",path="/v1/evidence",status="200"} 6.0' in told
+        asked = {"question": QUESTION, "collection": "wax"}
+
+        def search(_):
+            with httpx.Client(
+                base_url=client.base_url, headers=client.headers, timeout=30, trust_env=False
+            ) as own:
+                return own.post("/v1/evidence", json=asked).json()["kept"]
+
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(search, range(8))) == [["a"]] * 8
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
 
@@ -96,7 +110,5 @@ def test_a_stuck_judge_does_not_keep_the_process(tmp_path):
     options = ("--backend", "stuck:build", "--timeout", "0.5")
     with serving(*options, PYTHONPATH=str(tmp_path)) as (process, client):
         assert client.post("/v1/evidence", json=ASKED).status_code == 504
-        began = monotonic()
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
-        assert monotonic() - began < 30

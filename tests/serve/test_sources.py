@@ -1,6 +1,7 @@
 """What a server searches: collections of a folder, and a base of papers."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
@@ -9,10 +10,11 @@ from langchain_core.documents import Document
 from deepera_graph import EvidenceReranker
 from deepera_graph.cli.literature import open_literature
 from deepera_graph.cli.options import LiteratureOptions
+from deepera_graph.errors import StoreError
 from deepera_graph.papers import PaperBase
 from deepera_graph.retrieval.store import open_store
 from deepera_graph.serve.config import ServeConfig
-from deepera_graph.serve.stores import Collections
+from deepera_graph.serve.stores import Collections, StoredCollections
 from papers.world import invent_papers, write_lines
 from support.literature import QUESTION as TEA
 from support.literature import TRIAL
@@ -124,7 +126,8 @@ def test_an_empty_collection_gives_no_passages(library):
     [
         ({"collection": "wacks"}, 404, "'wacks'"),
         ({"collection": "wax", "where": {"year": {"near": 3}}}, 422, "near"),
-        ({"collection": "wax", "k": 0}, 422, "k: "),
+        ({"collection": "wax", "where": {"yaer": LATE}}, 422, "did you mean 'year'"),
+        ({"collection": "wax", "k": 0}, 422, "k must be "),
         ({"source": "papers", "where": {"year": 3}}, 422, "'year'"),
         ({"passages": ["a"], "where": {"year": 3}}, 422, "where"),
         ({"source": "paper"}, 404, "'papers'"),
@@ -212,11 +215,49 @@ def test_a_server_without_collections_has_none(server):
     assert (told.status_code, told.json()["error"]["kind"]) == (404, "missing")
 
 
-def test_a_folder_that_another_process_has_open_is_told(folder):
+def test_a_folder_is_let_go_after_each_search_so_that_others_may_index(library, folder):
+    where = {"year": LATE + 1}
+    assert ask(library, collection="wax").status_code == 200
+    with open_store("wax", path=folder / "library") as store:
+        new = Document(id="new", page_content="Wax on apples.", metadata={"year": LATE + 1})
+        store.add([new])
+    told = ask(library, collection="wax", where=where).json()
+    assert [one["id"] for one in told["ranking"]] == ["new"]
+    with open_store("wax", path=folder / "library") as store:
+        store.remove(["new"])
+
+
+def test_searches_at_once_get_what_each_gets_alone(library):
+    alone = ask(library, collection="wax").json()["ranking"]
+    with ThreadPoolExecutor(8) as pool:
+        told = list(pool.map(lambda _: ask(library, collection="wax").json(), range(16)))
+    assert all(one["ranking"] == alone for one in told)
+
+
+def test_a_search_that_stood_in_line_does_not_wait_anew(folder, monkeypatch):
+    clock = iter([0.0, 5.0])
+    monkeypatch.setattr("deepera_graph.serve.stores.monotonic", lambda: next(clock))
+    monkeypatch.setattr("deepera_graph.retrieval.store.sleep", pytest.fail)
+    with (
+        open_store("wax", path=folder / "library4"),
+        pytest.raises(StoreError, match="another process"),
+    ):
+        StoredCollections(Collections(path=folder / "library4")).search("wax", QUESTION, 3, None)
+
+
+def test_a_folder_that_another_process_has_open_is_told(folder, monkeypatch):
+    monkeypatch.setattr("deepera_graph.serve.stores._WAIT", 0)
     with open_store("wax", path=folder / "library2") as held:
         held.add([Document(id="a", page_content="Text.")])
-        config = ServeConfig(backend="rules", collections=Collections(path=folder / "library2"))
-        with running(config) as client:
-            told = ask(client, collection="wax")
-    assert (told.status_code, told.json()["error"]["kind"]) == (503, "store")
-    assert "another process" in json.dumps(told.json())
+        collections = StoredCollections(Collections(path=folder / "library2"))
+        assert collections.sizes() == {"wax": None}
+        with pytest.raises(StoreError, match="another process"):
+            collections.search("wax", QUESTION, 3, None)
+
+
+def test_a_folder_that_another_process_lets_go_is_waited_for(folder, monkeypatch):
+    held = open_store("wax", path=folder / "library3")
+    held.add([Document(id="a", page_content="Wax on apples.")])
+    monkeypatch.setattr("deepera_graph.retrieval.store.sleep", lambda _: held.close())
+    found = StoredCollections(Collections(path=folder / "library3")).search("wax", "wax?", 3, None)
+    assert [one.id for one in found] == ["a"]

@@ -1,7 +1,7 @@
 """Servers on loopback, in a thread of this process, and what they are asked."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Thread
 from time import monotonic, sleep
@@ -58,6 +58,14 @@ def wait_until_ready(client: httpx.Client, seconds: float = 60) -> None:
             pass
         sleep(0.02)
     raise TimeoutError("the server did not get ready")
+
+
+def wait_for(claim: Callable[[], bool], seconds: float = 10) -> bool:
+    """Wait until a claim is true; return whether it is."""
+    end = monotonic() + seconds
+    while not claim() and monotonic() < end:
+        sleep(0.01)
+    return claim()
 
 
 def write_request(body: bytes, length: int, more: str = "") -> bytes:

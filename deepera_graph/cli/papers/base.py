@@ -291,14 +291,19 @@ def serve(
     host: Annotated[
         str, typer.Option(metavar="HOST", help="Address to listen at; 0.0.0.0 for all.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="PORT", help="Port to listen at.", min=0)] = 8080,
+    port: Annotated[
+        int, typer.Option(metavar="PORT", help="Port to listen at; 0 is any that is free.", min=0)
+    ] = 8080,
 ) -> None:
     """Answer for a base over HTTP, until interrupted."""
     from deepera_graph.papers.rest import serve as answer
 
     with open_base(where) as base:
-        say(f"answering for {base.place} at http://{host}:{port}, described at /docs")
-        answer(base, host=host, port=port)
+
+        def tell(address: str) -> None:
+            say(f"answering for {base.place} at {address}, described at /docs")
+
+        answer(base, host=host, port=port, on_start=tell)
 
 
 def check_form(format: str, output: options.OutputOptions) -> None:

@@ -7,7 +7,6 @@ Source: https://owasp.org/www-community/attacks/DNS_Rebinding_Attack and OWASP's
 cross-site request forgery.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict
@@ -15,7 +14,6 @@ from functools import partial
 from hmac import compare_digest
 from importlib.resources import files
 from secrets import token_urlsafe
-from socket import create_server
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -29,15 +27,22 @@ from deepera_graph.bench.quest.audit.labels import (
 )
 from deepera_graph.errors import DeepEraError, InputError, SettingsError
 from deepera_graph.packages import import_extra
-from deepera_graph.papers.rest import add_errors
-from deepera_graph.text.jsonl import parse_object
+from deepera_graph.web.serving import (
+    JSON,
+    add_errors,
+    describe_address,
+    describe_problem,
+    is_own_page,
+    listen,
+    names_this_machine,
+    read_body,
+    to_json,
+)
 
 if TYPE_CHECKING:
     from fastapi import Response
 
 HOST = "127.0.0.1"
-_LAST_PORT = 65_535
-_NAMES = (HOST, "localhost")
 _BLIND = "this page never shows the judge's grades"
 _LARGEST = 32_768  # bytes of a request
 _PAGE = files("deepera_graph.bench.quest.audit.page")
@@ -184,10 +189,9 @@ def _guard(app: Any, token: str) -> None:
     from fastapi.responses import RedirectResponse  # noqa: PLC0415
 
     async def guard(request: Request, call_next: Any) -> Response:
-        host = request.headers.get("host", "").rpartition(":")[0] or request.headers.get("host", "")
-        origin = request.headers.get("origin")
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
         given = request.url.path.split("/")[1]
-        if host not in _NAMES or (origin and origin != f"http://{request.headers['host']}"):
+        if not names_this_machine(host) or not is_own_page(origin, host):
             answer = _to_response("forbidden", "only this machine is answered", 403)
         elif not compare_digest(given.encode(), token.encode()):
             answer = _to_response("not_found", "open the address that the command has written", 404)
@@ -202,14 +206,13 @@ def _guard(app: Any, token: str) -> None:
 
 
 def _to_response(kind: str, message: str, status: int) -> "Response":
-    return _to_json({"error": {"kind": kind, "message": message}}, status)
+    return _to_json(describe_problem(kind, message), status)
 
 
 def _to_json(plain: Any, status: int = 200) -> "Response":
     from fastapi import Response  # noqa: PLC0415 - of an extra
 
-    text = json.dumps(plain, ensure_ascii=False).encode("utf-8", "backslashreplace")
-    return Response(text, status_code=status, media_type="application/json")
+    return Response(to_json(plain), status_code=status, media_type=JSON)
 
 
 def _add_files(app: Any) -> None:
@@ -238,7 +241,7 @@ async def _answer(call: Callable[..., Any], body: bytes | None = None) -> "Respo
     from starlette.concurrency import run_in_threadpool  # noqa: PLC0415 - of an extra
 
     try:
-        given = () if body is None else (parse_object(body),)
+        given = () if body is None else (read_body(body),)
         return _to_json(await run_in_threadpool(call, *given))
     except SettingsError as error:
         return _to_response("settings", str(error), 409)
@@ -294,19 +297,12 @@ def serve_audit(
     Raises:
         SettingsError: The extra ``serve`` is not installed, or the port is taken.
     """
-    if not 0 <= port <= _LAST_PORT:
-        raise SettingsError(f"port must be from 0 to {_LAST_PORT}, got {port}")
     uvicorn = import_extra("uvicorn", extra="serve", what="deepera bench quest audit label")
     token = token_urlsafe(24)
     desk = AuditDesk(audit, blind=blind)
     app = create_app(desk, token=token)
-    try:
-        listening = create_server((HOST, port))
-    except OSError as error:
-        why = error.strerror or error
-        raise SettingsError(f"port {port} cannot be listened at: {why}") from error
-    with listening:
-        on_ready(f"http://{HOST}:{listening.getsockname()[1]}/{token}/")
+    with listen(HOST, port) as listening:
+        on_ready(f"http://{describe_address(listening)}/{token}/")
         config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off")
         with closing(desk), suppress(KeyboardInterrupt):  # which is how it is ended
             uvicorn.Server(config).run(sockets=[listening])
