@@ -82,6 +82,16 @@ def test_usual_headings_begin_a_section_unless_nothing_is_cut(write):
     assert whole.metadata == {**source, "page": 1, "last_page": 2, "page_starts": starts}
 
 
+def test_a_title_before_the_first_heading_is_no_passage_of_its_own(write):
+    page = ["Kelp and the", "Otters", "Results", "Otters ate."]
+    name = write("Lee - 2019 - Kelp and the otters.pdf", write_pdf(page))
+    [only] = read_passages(name)
+    assert (only.page_content, only.metadata["section"]) == ("Otters ate.", "Results")
+    assert only.metadata["title"] == "Kelp and the otters"
+    [alone] = read_passages(write("Lee - 2019 - Kelp.pdf", write_pdf(["Kelp"])))
+    assert alone.page_content == "Kelp"
+
+
 def test_headings_of_engineers_are_known(write):
     pages = [
         ["I. I NTRODUCTION", *SENTENCES[:9]],
