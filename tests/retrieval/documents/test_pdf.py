@@ -318,4 +318,4 @@ def test_without_pypdf_a_pdf_is_refused_before_reading_and_those_of_a_folder_are
     write("f/d.txt", b"Kelp grew.")
     skipped = []
     assert [one.id for one in read_passages("f", on_skip=skipped.append)] == ["f/d.txt"]
-    assert [one.other_kind for one in skipped] == [".pdf", ".pdf", ".png"]
+    assert [one.other_kind for one in skipped] == ["", "", ".png"]
