@@ -153,12 +153,20 @@ def _find_own_pages(metadata: Mapping[str, Any], quote: Sequence[int] | None) ->
     first, last = metadata.get("page"), metadata.get("last_page")
     if not _is_page(first) or not (last is None or _is_page(last)):
         return ""
-    starts = metadata.get("page_starts")
-    if quote is not None and isinstance(starts, Sequence):
+    starts = _read_starts(metadata.get("page_starts"))
+    if quote is not None:
         begin, end = quote[0], max(quote[1] - 1, quote[0])
         first = max((page for page, start in starts if start <= begin), default=first)
         last = max((page for page, start in starts if start <= end), default=last)
     return f"{first}" if last is None or first == last else f"{first}-{last}"
+
+
+def _read_starts(given: Any) -> list[tuple[int, int]]:
+    """Return pages and where each begins; nothing of what is no list of these."""
+    try:
+        return [(int(page), int(start)) for page, start in given or ()]
+    except (TypeError, ValueError):
+        return []
 
 
 def _is_page(value: object) -> bool:

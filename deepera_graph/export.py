@@ -1,12 +1,10 @@
 """A result in other forms: plain data as every command writes it, tables, BibTeX and RIS."""
 
-import csv
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from html import escape
-from io import StringIO
 from typing import Any, Literal, get_args
 from unicodedata import normalize
 
@@ -15,6 +13,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.result import RankedPassage, RerankResult, describe_failures, result_html
 from deepera_graph.schema import describe_directions, name_direction
 from deepera_graph.settings import suggest_value
+from deepera_graph.text.sheets import write_sheet
 
 ExportFormat = Literal["markdown", "html", "csv", "json", "bibtex", "ris"]
 N_NEAREST = 3
@@ -189,7 +188,7 @@ def _describe_passage(passage: RankedPassage) -> dict[str, Any]:
     }
     if passage.direction:
         fields["direction"] = passage.direction
-    if passage.quote:
+    if passage.quote_status:
         fields["quote_status"], fields["quote_span"] = passage.quote_status, passage.quote_span
         fields |= _describe_page(passage)
     if passage.summary_status not in {"", "ok"}:
@@ -233,16 +232,14 @@ def answer_with_numbers(result: RerankResult, *, as_listed: bool = False) -> str
 
 
 def _to_csv(result: RerankResult, passages: Iterable[RankedPassage]) -> str:
-    out = StringIO()
-    table = csv.writer(out, lineterminator="\n")
-    table.writerow(_COLUMNS)
+    rows: list[Sequence[Any]] = [_COLUMNS]
     for one in passages:
         source = one.citation
         fields: dict[str, Any] = {**asdict(source), "url": source.link}
         fields |= {"decision": _decision(result, one), "authors": "; ".join(source.authors)}
         fields |= {"section": one.metadata.get("section")}
-        table.writerow(fields.get(name, getattr(one, name, None)) for name in _COLUMNS)
-    return out.getvalue()
+        rows.append([fields.get(name, getattr(one, name, None)) for name in _COLUMNS])
+    return write_sheet(rows)
 
 
 def _decision(result: RerankResult, passage: RankedPassage) -> str:

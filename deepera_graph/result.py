@@ -162,7 +162,8 @@ class RankedPassage:
         quote: The evidence in the passage's words, or empty.
         quote_span: Character offsets of the quote, [start, end); None if it is not in the passage.
         quote_status: ``verbatim``, ``normalised`` (but for white space, hyphenation, ligatures,
-            quotation marks), ``not_found``, or empty without a quote.
+            quotation marks), ``not_found``, or empty without a quote; ``not_found`` without one
+            where the judge named a sentence that is not there.
         windowed: Whether the passage was too long to be judged in one piece.
         window: Offsets of the window that counted, [start, end), for a windowed passage.
         summary: One or two sentences for a kept passage, or empty.

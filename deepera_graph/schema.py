@@ -128,6 +128,11 @@ class Judgement(RoleAnswer):
     score: float = Field(ge=0, le=1, strict=True, description="Relevance as evidence, in [0, 1].")
     reason: str = Field(default="", description="Why, in a few words.")
     quote: str = Field(default="", description="The evidence, in the passage's own words.")
+    evidence_unknown: bool = Field(
+        default=False,
+        description="It named as evidence what the passage does not have, such as sentence 9 of 3; "
+        "then there is no quote.",
+    )
     summary: str = Field(
         default="", description="A summary given along with the score; empty if there is none."
     )

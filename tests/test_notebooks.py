@@ -8,9 +8,9 @@ from nbclient import NotebookClient
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-LONG = {"02_benchmark"}  # judges four benchmarks
+IN_EVERY_RUN = {"01_quickstart", "05_paper_search"}  # the others are run by `-m slow`, and by CI
 CASES = [
-    pytest.param(path, id=path.stem, marks=pytest.mark.slow if path.stem in LONG else ())
+    pytest.param(path, id=path.stem, marks=() if path.stem in IN_EVERY_RUN else pytest.mark.slow)
     for path in NOTEBOOKS
 ]
 

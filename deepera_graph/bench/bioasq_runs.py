@@ -1,7 +1,14 @@
-"""Runs for the experiments of BioASQ: a collection is searched, and what is found reranked."""
+"""Runs for the experiments of BioASQ: a collection is searched, and what is found reranked.
 
+With a folder (`Kept`) every question is on disk as soon as it is done, and an experiment goes on
+where it was cut short.
+"""
+
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -11,8 +18,10 @@ from deepera_graph.bench.rankers.retrieval import CorpusBM25
 from deepera_graph.bioasq.questions import Question, read_pmid
 from deepera_graph.bioasq.runs import RankedDocument, Ranking, Run, rank_scores
 from deepera_graph.bioasq.search import DocumentResult, DocumentSearch
-from deepera_graph.budget import do_many
+from deepera_graph.bioasq.search_journal import SearchJournal
+from deepera_graph.budget import stream_many
 from deepera_graph.errors import BackendError, SettingsError, StoreError
+from deepera_graph.jobs.journal import Journal
 from deepera_graph.retrieval.store import PassageStore
 from deepera_graph.retrieval.word_index import join_title
 from deepera_graph.schema import Window
@@ -21,6 +30,7 @@ from deepera_graph.text.words import split_sentences
 
 RETRIEVERS = ("bm25", "dense", "hybrid", "hybrid-scores")
 FIRST_STAGE = "first stage"
+JOURNAL = ".journal.jsonl"  # ending of the file of a run that can be gone on with
 _AT_ONCE = 4
 Progress = Callable[[int], None]
 
@@ -40,12 +50,52 @@ class TimedRun:
     problems: Mapping[str, str] = field(default_factory=dict)
 
 
+def file_of(name: str) -> str:
+    """Return the name of a file for that of a run, without its ending."""
+    return re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """Where an experiment keeps what is done of each question.
+
+    Attributes:
+        folder: It has a file a run; None keeps nothing.
+        resume: Whether to go on with what is there.
+        about: What everything in it depends on, plain data: the collection, say.
+    """
+
+    folder: Path | None = None
+    resume: bool = False
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def path_of(self, name: str) -> Path | None:
+        """Return the file of a run; None without a folder, which is made otherwise."""
+        if self.folder is None:
+            return None
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return self.folder / f"{file_of(name)}{JOURNAL}"
+
+
+class _Clock:
+    """Tells the seconds since it was last asked."""
+
+    def __init__(self) -> None:
+        self._before = perf_counter()
+
+    def lap(self) -> float:
+        now = perf_counter()
+        passed, self._before = now - self._before, now
+        return passed
+
+
 def retrieve(
     store: PassageStore,
     names: Sequence[str],
     questions: Sequence[Question],
     depth: int,
     *,
+    kept: Kept = Kept(),
     on_progress: Progress = lambda done: None,
 ) -> dict[str, TimedRun]:
     """Search a collection for every question by each retriever.
@@ -56,23 +106,50 @@ def retrieve(
             ``hybrid`` and ``hybrid-scores`` as the collection joins both, by rank or by score.
         questions: What is asked.
         depth: Documents of a question, >= 1.
+        kept: Where each question is kept.
         on_progress: Called with the searches done so far.
 
     Raises:
-        SettingsError: A retriever is unknown, or the collection has no vectors for it.
+        SettingsError: A retriever is unknown, the collection has no vectors for it, or what is kept
+            is of something else.
         StoreError: The collection cannot be read.
     """
     check_at_least("depth", depth, 1)
     found, n_done = {}, 0
     for name in names:
-        search = _make_retriever(store, name)
-        run, started = {}, perf_counter()
-        for one in questions:
-            run[one.id] = search(one.body, depth)
-            n_done += 1
-            on_progress(n_done)
-        found[name] = TimedRun(run, (perf_counter() - started) / max(len(questions), 1))
+        _check_retriever(store, name)
+        search, clock = None, _Clock()
+        ran = {**kept.about, "retriever": name, "depth": depth}
+        with Journal(kept.path_of(name), ran).open(resume=kept.resume) as journal:
+            for one in questions:
+                if journal.entries.get(one.id, {}).get("body") != one.body:
+                    if search is None:  # BM25 takes its time to be made, which counts for nothing
+                        search, _ = _make_retriever(store, name), clock.lap()
+                    ranking = search(one.body, depth)
+                    journal.put(
+                        one.id, {"body": one.body, "ranked": ranking, "seconds": clock.lap()}
+                    )
+                n_done += 1
+                on_progress(n_done)
+        found[name] = _timed({one.id: journal.entries[one.id] for one in questions}, _ranked)
     return found
+
+
+def _ranked(entry: Mapping[str, Any]) -> Ranking:
+    return [RankedDocument(*pair) for pair in entry["ranked"]]
+
+
+def _timed(
+    entries: Mapping[str, Mapping[str, Any]], read: Callable[[Mapping[str, Any]], Ranking]
+) -> TimedRun:
+    """Return a run out of a journal's entries; the seconds in these add up to all that passed."""
+    seconds = sum(one["seconds"] for one in entries.values()) / max(len(entries), 1)
+    problems = {
+        name: one["problems"][0]
+        for name, one in entries.items()
+        if one.get("problems") and one["outcome"] != "ok"
+    }
+    return TimedRun({name: read(one) for name, one in entries.items()}, seconds, problems)
 
 
 def default_retrievers(store: PassageStore) -> tuple[str, ...]:
@@ -82,15 +159,18 @@ def default_retrievers(store: PassageStore) -> tuple[str, ...]:
     )
 
 
-def _make_retriever(store: PassageStore, name: str) -> Callable[[str, int], list[RankedDocument]]:
+def _check_retriever(store: PassageStore, name: str) -> None:
     if name not in RETRIEVERS:
         raise SettingsError(f"retrievers are {', '.join(RETRIEVERS)}, got {name!r}")
+    if name not in ("bm25", *default_retrievers(store)):
+        raise SettingsError(f"{name} needs a collection that has vectors, and this is {store.mode}")
+
+
+def _make_retriever(store: PassageStore, name: str) -> Callable[[str, int], list[RankedDocument]]:
     if name == "bm25":
         texts = {one.passage.id or "": join_title(one.passage) for one in store.scan()}
         bm25 = CorpusBM25(texts)
         return lambda text, k: _to_ranking((one.id, one.score) for one in bm25.search(text, k))
-    if name not in default_retrievers(store):
-        raise SettingsError(f"{name} needs a collection that has vectors, and this is {store.mode}")
     if name == "dense":
         return lambda text, k: _search_by_meaning(store, text, k)
     fusion = "scores" if name == "hybrid-scores" else "ranks"
@@ -158,6 +238,8 @@ def rerank(
     questions: Sequence[Question],
     judge: Any,
     *,
+    name: str = "reranked",
+    kept: Kept = Kept(),
     on_progress: Progress = lambda done: None,
     **how: Any,
 ) -> Reranked:
@@ -167,12 +249,14 @@ def rerank(
         candidates: By the body of a question, best first.
         questions: What is asked.
         judge: As for `DocumentSearch`: a backend or its name.
+        name: Of the run, where it is kept.
+        kept: Where each question is kept; one of which a step failed is asked again.
         on_progress: Called with the questions done so far.
         how: More of `DocumentSearch`: `model`, `listed`, `cache`, `budget`, `max_concurrency`.
 
     Raises:
         BackendError: The judge or the chat model cannot be reached at all.
-        SettingsError: It cannot be made.
+        SettingsError: It cannot be made, or what is kept is of something else.
         StoreError: The search of a question failed.
     """
     depth = max(map(len, candidates.values()), default=1) or 1
@@ -186,26 +270,32 @@ def rerank(
         weigh_sentences=_weigh_nothing,
         **how,
     )
-    done: list[str] = []
-    config = search.share()
+    ran = {**kept.about, **_with_effect(search.describe())}
+    with SearchJournal(kept.path_of(name), ran).open(resume=kept.resume) as journal:
+        left = [one for one in questions if not journal.is_done(one)]
+        n_before, clock = len(questions) - len(left), _Clock()
+        ask = partial(search.search, config=search.share())
+        for n_done, found in enumerate(stream_many(ask, left, _AT_ONCE), start=n_before + 1):
+            _refuse_failed(found)
+            journal.add(found, seconds=clock.lap())
+            on_progress(n_done)
+    entries = {one.id: journal.entries[one.id] for one in questions}
+    judged = _timed(entries, _judged)
+    return Reranked(judged, _timed(entries, _listed_first) if search.roles is not None else None)
 
-    def one(question: Question) -> DocumentResult:
-        found = search.search(question, config=config)
-        _refuse_failed(found)
-        done.append(question.id)
-        on_progress(len(done))
-        return found
 
-    started = perf_counter()
-    results = do_many(one, questions, _AT_ONCE)
-    seconds = (perf_counter() - started) / max(len(questions), 1)
-    found = dict(zip((each.id for each in questions), results, strict=True))
-    problems = {name: each.problems[0] for name, each in found.items() if each.outcome != "ok"}
-    judged = {name: each.runs["judged"] for name, each in found.items()}
-    if search.roles is None:
-        return Reranked(TimedRun(judged, seconds, problems), None)
-    listed = {name: _listed_first(each) for name, each in found.items()}
-    return Reranked(TimedRun(judged, seconds, problems), TimedRun(listed, seconds, problems))
+def _with_effect(described: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a search says of itself, without what has no effect on what it finds."""
+    settings = {
+        name: one
+        for name, one in described["settings"].items()
+        if name not in ("budget", "max_concurrency")
+    }
+    return {**described, "settings": settings}
+
+
+def _judged(entry: Mapping[str, Any]) -> Ranking:
+    return [RankedDocument(*pair) for pair in entry["runs"]["judged"]]
 
 
 def _weigh_nothing(question: str, windows: Sequence[Window]) -> list[list[float]]:
@@ -220,10 +310,10 @@ def _refuse_failed(found: DocumentResult) -> None:
         raise StoreError(f"question {found.question.id!r}: {'; '.join(found.problems)}")
 
 
-def _listed_first(found: DocumentResult) -> Ranking:
+def _listed_first(entry: Mapping[str, Any]) -> Ranking:
     """Return what the chat model sorted, and then the rest as it was judged."""
-    listed = [one.pmid for one in found.runs["listed"]]
-    rest = [one.pmid for one in found.runs["judged"] if one.pmid not in listed]
+    listed = [pmid for pmid, _ in entry["runs"]["listed"]]
+    rest = [pmid for pmid, _ in entry["runs"]["judged"] if pmid not in listed]
     n = len(listed) + len(rest)
     return [RankedDocument(pmid, (n - place) / n) for place, pmid in enumerate([*listed, *rest])]
 

@@ -9,11 +9,13 @@ from random import Random
 from statistics import fmean
 from typing import Any
 
-from deepera_graph.bench.bioasq_runs import Progress
+from deepera_graph.bench.bioasq_runs import Kept, Progress
 from deepera_graph.bench.metrics.statistics import bootstrap_sums
 from deepera_graph.bench.studies.results import Cell, Column, Grid, StudyResult
 from deepera_graph.bench.table import MetricEstimate
-from deepera_graph.bioasq.answer import TypedAnswer, TypedAnswerer, submission_of
+from deepera_graph.bioasq.answer import TypedAnswerer
+from deepera_graph.bioasq.answer_journal import AnswerJournal
+from deepera_graph.bioasq.answered import TypedAnswer, submission_of
 from deepera_graph.bioasq.measures import Measure, evaluate_phase
 from deepera_graph.bioasq.questions import TYPES, Question
 from deepera_graph.errors import BackendError, InputError
@@ -55,22 +57,36 @@ def answer_all(
     answerer: TypedAnswerer,
     questions: Sequence[Question],
     *,
+    name: str = "answers",
+    kept: Kept = Kept(),  # noqa: B008 - it cannot be changed
     config: Any = None,
     on_progress: Progress = lambda done: None,
 ) -> list[TypedAnswer]:
     """Answer questions; golden answers are not shown to who answers.
 
+    Args:
+        answerer: Who answers.
+        questions: What is asked.
+        name: Of the way to answer, where it is kept.
+        kept: Where each answer is kept; what failed is asked for again.
+        config: A LangChain config.
+        on_progress: Called with the questions done so far.
+
     Raises:
         BackendError: No question could be answered.
+        SettingsError: What is kept is of something else.
     """
     asked = [
         Question(id=one.id, type=one.type, body=one.body, snippets=one.snippets)
         for one in questions
     ]
-    by_id: dict[str, TypedAnswer] = {}
-    for answer in answerer.stream(asked, config=config):
-        by_id[answer.question.id] = answer
-        on_progress(len(by_id))
+    with AnswerJournal(kept.path_of(name), answerer.manifest()).open(resume=kept.resume) as journal:
+        by_id = journal.find_done(asked)
+        left = [one for one in asked if one.id not in by_id]
+        for answer in answerer.stream(left, config=config) if left else ():
+            journal.add(answer)
+            by_id[answer.question.id] = answer
+            on_progress(len(by_id))
     found = [by_id[one.id] for one in asked]
     if found and not any(one.is_complete for one in found):
         raise BackendError(next((one.problems[-1] for one in found if one.problems), "no answers"))

@@ -1,6 +1,5 @@
 """Provenance: which call of a system brought which answer, and what each call was worth."""
 
-import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -8,6 +7,7 @@ from typing import NamedTuple
 from deepera_graph.bench.papers_runs import Call, PaperQuery, QueryRun, Run
 from deepera_graph.bench.papers_scores import PaperBench, SystemScores
 from deepera_graph.bench.studies.results import Cell, Column, Grid
+from deepera_graph.text.sheets import write_sheet
 
 
 class Source(NamedTuple):
@@ -130,16 +130,15 @@ def _shown_places(bench: PaperBench, systems: Sequence[SystemScores]) -> list[in
 
 def write_provenance(path: Path, bench: PaperBench, runs: Mapping[str, Run]) -> None:
     """Write a line an answer and system: which call brought it first, and its final rank."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(
-            ("system", "query", "paper", "call", "call number", "tool", "asked", "rank")
-        )
-        for name, run in runs.items():
-            for query in bench.queries:
-                for one in trace_answers(query, run.get(query.id) or QueryRun()):
-                    call = one.call
-                    said = ("", "", "", "") if call is None else (
-                        call.id, one.number, call.tool, " ".join(call.asked.split()),
-                    )  # fmt: skip
-                    writer.writerow((name, query.id, one.paper, *said, one.rank or ""))
+    rows: list[tuple[object, ...]] = [
+        ("system", "query", "paper", "call", "call number", "tool", "asked", "rank")
+    ]
+    for name, run in runs.items():
+        for query in bench.queries:
+            for one in trace_answers(query, run.get(query.id) or QueryRun()):
+                call = one.call
+                said = ("", "", "", "") if call is None else (
+                    call.id, one.number, call.tool, " ".join(call.asked.split()),
+                )  # fmt: skip
+                rows.append((name, query.id, one.paper, *said, one.rank or ""))
+    path.write_text(write_sheet(rows), encoding="utf-8", newline="")

@@ -1,13 +1,12 @@
 """The table a benchmark makes: rows with intervals, as Markdown and CSV."""
 
-import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from io import StringIO
 from math import isnan
 from typing import NamedTuple
 
 from deepera_graph.bench.metrics.ranking import DatasetSummary
+from deepera_graph.text.sheets import write_sheet
 
 _WIDEST_CELL = 120
 
@@ -172,11 +171,7 @@ def _percent(share: float) -> str:
 
 
 def _csv(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
-    text = StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(head)
-    writer.writerows([_cell(one) for one in line] for line in lines)
-    return text.getvalue()
+    return write_sheet([head, *([_cell(one) for one in line] for line in lines)])
 
 
 def _cell(value: object) -> object:

@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from deepera_graph.bioasq.answer import TypedAnswer
+from deepera_graph.bioasq.answered import TypedAnswer
 from deepera_graph.bioasq.questions import Question, parse_question
 from deepera_graph.jobs.journal import Journal
 from deepera_graph.usage import Usage
@@ -25,11 +25,11 @@ class AnswerJournal(Journal):
     """Holds the answers to each question.
 
     Args:
-        path: The file.
+        path: The file; None keeps nothing beyond this object.
         manifest: What makes the answers, `TypedAnswerer.manifest`.
     """
 
-    def __init__(self, path: Path, manifest: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path | None, manifest: Mapping[str, Any]) -> None:
         super().__init__(path, {name: _effect_of(value) for name, value in manifest.items()})
         self._manifest = manifest
 

@@ -21,15 +21,8 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self, cast
 
-from deepera_graph.bioasq.pubmed import (
-    OF_FILES,
-    Deleted,
-    Problem,
-    Problems,
-    Record,
-    find_files,
-    read_file,
-)
+from deepera_graph.bioasq.pubmed import OF_FILES, Problem, Problems, find_files, read_file
+from deepera_graph.bioasq.pubmed_records import Deleted, Record
 from deepera_graph.errors import SettingsError
 from deepera_graph.packages import check_extra
 
@@ -138,7 +131,7 @@ def write_corpus(
 
     A line has `id`, `title`, `text` (the abstract), `year`, `journal`, `mesh`,
     `publication_types`, `language`, `retracted`, `pmid`, and `parts`, each with `label`, `start`
-    and `end`; see `deepera_graph.bioasq.pubmed.Record`. What is known of all records is in a file
+    and `end`; see `pubmed_records.Record`. What is known of all records is in a file
     beside it, ``OUT.sqlite``, about as large as the corpus: from it a reading that was stopped goes
     on, and with *resume* files that come after those read are added. The corpus is the same as if
     all files had been read in one go. A damaged file that was mended since is read again.

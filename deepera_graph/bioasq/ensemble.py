@@ -32,7 +32,12 @@ _DECIMALS = 9  # of a sum: 7 * 0.1 is to tie with 1 * 0.7
 
 
 def nominate(
-    first: Run, second: Run, *, n_first: int = FIRST, n_second: int = SECOND
+    first: Run,
+    second: Run,
+    *,
+    n_first: int = FIRST,
+    n_second: int = SECOND,
+    n: int | None = None,
 ) -> dict[str, list[RankedDocument]]:
     """Take the best of one run, then those of another that are not among them.
 
@@ -40,13 +45,27 @@ def nominate(
     the second. A question that only one run has gets that run's documents. A score is that of the
     place, from 1 down.
 
+    Args:
+        first: The run whose documents come first.
+        second: The run that the others are of.
+        n_first: Documents that the first nominates, >= 0.
+        n_second: Documents that the second nominates, >= 0.
+        n: Documents of a question, wherever both runs together have as many; what is above the
+            nominated ones is filled from the second, then from the first. None is the nominated
+            ones alone.
+
     Raises:
-        SettingsError: *n_first* or *n_second* is below 0, or both are 0.
+        SettingsError: *n_first* or *n_second* is below 0, or both are 0, or more than *n*.
     """
     check_at_least("n_first", n_first, 0)
     check_at_least("n_second", n_second, 0)
-    n = n_first + n_second
-    check_at_least("n_first + n_second", n, 1)
+    n_nominated = n_first + n_second
+    check_at_least("n_first + n_second", n_nominated, 1)
+    n = n_nominated if n is None else n
+    if n < n_nominated:
+        raise SettingsError(
+            f"{n} documents have no room for the {n_first} + {n_second} that are nominated"
+        )
     made = {}
     for name in _all_names([first, second]):
         one, other = _pmids(first.get(name, ())), _pmids(second.get(name, ()))

@@ -23,7 +23,9 @@ from langchain_core.documents import Document
 from deepera_graph.bioasq.measures import MAX_DOCUMENTS, average_precision
 from deepera_graph.bioasq.questions import Question, read_pmid
 from deepera_graph.bioasq.runs import Run
-from deepera_graph.bioasq.search_steps import Retrieve, SearchSettings, SearchState, document_id
+from deepera_graph.bioasq.search_settings import SearchSettings
+from deepera_graph.bioasq.search_state import SearchState
+from deepera_graph.bioasq.search_steps import Retrieve, document_id
 from deepera_graph.bioasq.tuning_plan import PARTS, check_shares
 from deepera_graph.errors import InputError, StoreError
 from deepera_graph.judges.cross_encoder.models import with_title

@@ -9,15 +9,15 @@ Source:
     http://participants-area.bioasq.org/general_information/Task13b
 """
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from deepera_graph.bioasq.name_lists import BULLET, REFUSING, is_about, is_of_writer, read_list
 from deepera_graph.chat.parsing import ReplyModel, sanitize_line
-from deepera_graph.text.words import STOP_WORDS, split_sentences
+from deepera_graph.text.words import split_sentences
 
 MOST_CANDIDATES = 5  # of a factoid
 MOST_ENTITIES = 100  # of a list
@@ -35,26 +35,14 @@ _STATED = re.compile(
     r"[\"'*“]*(?P<said>yes|no)\b",
     re.IGNORECASE,
 )
-_BULLET = re.compile(r"^\s*(?:[-*•–·]|\(?\d{1,3}[.):]|\(?[a-z][.)])\s+", re.IGNORECASE)
 _BRACKETS = re.compile(r"\s+[(\[](?P<inside>[^()\[\]]{1,80})[)\]]$")
+_LETTER = re.compile(r"[^\W_]")
 _QUOTES = "\"'`“”‘’«»*"
 _NO_NAME_TEXT = """
     none unknown n/a na null not-known nil unclear unspecified not-specified not-mentioned
     not-stated not-found not-available no-answer insufficient-evidence
     """
 _NO_NAME = frozenset(_NO_NAME_TEXT.split())
-_REFUSING = re.compile(
-    r"^(?:i(?:['’]m| am)\s+(?:sorry|unable|not able)|(?:sorry|unfortunately|apologies)\b|"
-    r"as an ai\b|"
-    r"i\s+(?:cannot|can['’]t|could not|do not|don['’]t)\b|"
-    r"(?:the|these)\s+(?:provided\s+)?snippets\s+(?:do|does)\s+not\b)",
-    re.IGNORECASE,
-)
-_IN_TEXT = re.compile(r"\s*(?:;|\n|\|)\s*")
-_BY_COMMA = re.compile(r"\s*,\s*(?:and\s+|or\s+)?|\s+(?:and|or)\s+")
-_LEAD = re.compile(
-    r"^[^:\n]{0,80}\b(?:answers?|list|entities|candidates|names|are|is)\s*:\s*", re.I
-)
 
 YES_NO_FIELDS = ("answer", "exact_answer", "exactanswer", "yesno", "yes_no", "yes/no", "decision")
 NAMES_FIELDS = (
@@ -69,7 +57,7 @@ class _TypedReply(ReplyModel):
     """A reply with one field, which is also found under the names other models give it."""
 
     @classmethod
-    def from_words(cls, words: str) -> Self | None:
+    def from_words(cls, words: str, prompt: str = "") -> Self | None:
         """Return what a reply without an object says; None if that cannot be told."""
         raise NotImplementedError
 
@@ -86,7 +74,7 @@ class YesNoReply(_TypedReply):
         return {"answer": read_yes_no(said)}
 
     @classmethod
-    def from_words(cls, words: str) -> Self | None:
+    def from_words(cls, words: str, prompt: str = "") -> Self | None:
         """Read yes or no in prose."""
         try:
             return cls.model_validate({"answer": words})
@@ -105,10 +93,10 @@ class NamesReply(_TypedReply):
         return {"names": read_names(_find_field(values, NAMES_FIELDS))}
 
     @classmethod
-    def from_words(cls, words: str) -> Self | None:
+    def from_words(cls, words: str, prompt: str = "") -> Self | None:
         """Read a JSON list, or a list as text; a paragraph is none."""
         try:
-            return cls.model_validate({"names": _list_in(words)})
+            return cls.model_validate({"names": read_list(words, prompt)})
         except ValueError:
             return None
 
@@ -124,12 +112,13 @@ class IdealReply(_TypedReply):
         return {"text": read_ideal(_find_field(values, TEXT_FIELDS))}
 
     @classmethod
-    def from_words(cls, words: str) -> Self | None:
-        """Take the words for the answer, unless they refuse one."""
+    def from_words(cls, words: str, prompt: str = "") -> Self | None:
+        """Take the words for the answer, unless they refuse one or are about something else."""
         try:
-            return cls.model_validate({"text": words})
+            found = cls.model_validate({"text": words})
         except ValueError:
             return None
+        return found if not prompt or is_about(prompt, [found.text]) else None
 
 
 def _find_field(values: Any, names: Sequence[str]) -> Any:
@@ -174,10 +163,10 @@ def read_names(said: Any) -> list[str]:
     """Return entities as they were written, in their order; of an inner list the first name.
 
     Raises:
-        ValueError: There is none, or it is no list.
+        ValueError: There is none, it is no list, or an item is a sentence of the writer.
     """
     if isinstance(said, str):
-        said = _list_in(said)
+        said = read_list(said)
     if not isinstance(said, list):
         raise ValueError("this is not a list of names")
     names = [name for one in said for name in _name_of(one)]
@@ -200,14 +189,22 @@ def _name_of(one: Any) -> list[str]:
         return [str(one)]
     if not isinstance(one, str):
         return []
-    name = clean_name(one)
-    is_name = bool(name) and name.lower().replace(" ", "-") not in _NO_NAME
-    return [name] if is_name and not _REFUSING.match(name) else []
+    return _name_in(one)
+
+
+def _name_in(text: str) -> list[str]:
+    name = clean_name(text)
+    is_name = bool(_LETTER.search(name)) and name.lower().replace(" ", "-") not in _NO_NAME
+    if not is_name or REFUSING.match(name):
+        return []
+    if is_of_writer(name):
+        raise ValueError("an item is a sentence, not a name")
+    return [name]
 
 
 def clean_name(text: str) -> str:
     """Return a name in one line, without its bullet, its quotes and a full stop at its end."""
-    name = _BULLET.sub("", sanitize_line(text)).strip().strip(_QUOTES).strip()
+    name = BULLET.sub("", sanitize_line(text)).strip().strip(_QUOTES).strip()
     if name.endswith(".") and name.count(".") == 1:
         name = name[:-1]
     return name.strip().strip(",;").strip()
@@ -224,54 +221,6 @@ def split_synonym(name: str) -> tuple[str, str]:
     return name[: found.start()].strip(), found["inside"].strip()
 
 
-def _list_in(text: str) -> list[Any]:
-    """Return the items of a list written as text: JSON, bullets, lines, semicolons or commas.
-
-    Raises:
-        ValueError: It is prose, or a refusal.
-    """
-    written = text.strip()
-    found = re.search(r"\[.*\]", written, re.DOTALL)
-    as_json = _read_json_list(found.group()) if found else None
-    if as_json is not None:
-        return as_json
-    if found and written.startswith("["):
-        return [one for one in _BY_COMMA.split(found.group()[1:-1]) if one.strip()]
-    if _REFUSING.match(written):
-        raise ValueError("this refuses an answer")
-    bullets = [one for one in written.splitlines() if _BULLET.match(one)]
-    return [*bullets] if bullets else _split_list(_LEAD.sub("", written))
-
-
-def _read_json_list(text: str) -> list[Any] | None:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, list) else None
-
-
-def _split_list(text: str) -> list[Any]:
-    """Cut at semicolons and lines or, where there are none, at commas; prose is refused."""
-    items = [one for one in _IN_TEXT.split(text) if one.strip()]
-    if len(items) == 1:
-        items = [one for one in _BY_COMMA.split(text) if one.strip()]
-    is_sentence = text.rstrip().endswith(".") and len(items) == 1 and len(text.split()) > _IN_NAME
-    is_long = any(
-        len(one.split()) > _LONGEST_NAME
-        or sum(word in STOP_WORDS for word in one.lower().split()) > _STOP_WORDS_IN_NAME
-        for one in items
-    )
-    if is_sentence or is_long or len(split_sentences(text)) > 1:
-        raise ValueError("this is prose, not a list of names")
-    return [*items]
-
-
-_IN_NAME = 2  # words of one item with a full stop; with more it is a sentence
-_STOP_WORDS_IN_NAME = 2
-_LONGEST_NAME = 12  # words of an item of a list in text; what is longer is a sentence
-
-
 def read_ideal(said: Any) -> str:
     """Return an answer in one paragraph.
 
@@ -282,14 +231,14 @@ def read_ideal(said: Any) -> str:
         said = " ".join(said)
     if not isinstance(said, str):
         raise ValueError("this is not a text")
-    lines = [_BULLET.sub("", one).strip() for one in said.splitlines()]
+    lines = [BULLET.sub("", one).strip() for one in said.splitlines()]
     text = sanitize_line(" ".join(one for one in lines if one)).strip().strip('"“”`')
     text = re.sub(
         r"^(?:\*\*)?(?:ideal answer|answer|summary)(?:\*\*)?\s*:\s*", "", text, flags=re.I
     )
     if not re.search(r"\w\W+\w", text):
         raise ValueError("an answer must have words")
-    if _REFUSING.match(text):
+    if REFUSING.match(text):
         raise ValueError("this refuses an answer")
     return text.replace("**", "")
 

@@ -37,13 +37,8 @@ from deepera_graph.bioasq.questions import (
     list_questions,
 )
 from deepera_graph.bioasq.runs import RankedDocument
-from deepera_graph.bioasq.search_steps import (
-    Ensemble,
-    SearchInput,
-    SearchOutput,
-    SearchSettings,
-    SearchState,
-)
+from deepera_graph.bioasq.search_settings import Ensemble, SearchSettings
+from deepera_graph.bioasq.search_state import SearchInput, SearchOutput, SearchState
 from deepera_graph.bioasq.snippets import WeighSentences, weigh_locally
 from deepera_graph.budget import Budget, Limiter, ado_many, do_many, stream_many
 from deepera_graph.cache.store import JudgementCache

@@ -32,11 +32,11 @@ class SearchJournal(Journal):
             )
         return entry["outcome"] in DONE
 
-    def add(self, result: DocumentResult) -> None:
-        """Write what was found for a question."""
+    def add(self, result: DocumentResult, **more: Any) -> None:
+        """Write what was found for a question, and *more*, plain data."""
         plain = result.to_dict()
         fields = ("question", "outcome", "problems", "usage", "runs")
-        self.put(result.question.id, {name: plain[name] for name in fields})
+        self.put(result.question.id, {**{name: plain[name] for name in fields}, **more})
 
     def question(self, asked: Question) -> Question:
         """Return a question with what was found for it; as it is, without answers, if nothing."""

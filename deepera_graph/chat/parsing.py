@@ -50,8 +50,11 @@ class ReplyModel(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
 
     @classmethod
-    def from_words(cls, words: str) -> Self | None:
-        """Return what a reply without any object says; None if it must be asked for again."""
+    def from_words(cls, words: str, prompt: str = "") -> Self | None:
+        """Return what a reply without any object says; None if it must be asked for again.
+
+        *prompt* is what it answers, all messages together.
+        """
         return None
 
 
@@ -299,7 +302,7 @@ def parse_reply(text: str, kind: type[ReplyT], prompt: str = "") -> ReplyT:
     _refuse_unclear(parts, kind)
     found = {piece.text: piece.value for piece in parts.pieces if piece.value is not None}
     if not found:
-        said = None if parts.pieces else kind.from_words(parts.words)
+        said = None if parts.pieces else kind.from_words(parts.words, prompt)
         if said is not None:
             return said
         problem = "the reply holds no complete JSON object"

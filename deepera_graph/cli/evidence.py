@@ -37,9 +37,14 @@ _LOOKED_AT = 200  # passages, to see how many a condition leaves out
 
 
 def find_candidates(
-    store: PassageStore, question: str, k: int, where: Mapping[str, Any]
+    store: PassageStore,
+    question: str,
+    k: int,
+    where: Mapping[str, Any],
+    *,
+    called: str = "--where",
 ) -> list[Document]:
-    """Search a store; if no passage meets the conditions, say why on stderr.
+    """Search a store; if no passage meets the conditions, as they are *called*, say why on stderr.
 
     Raises:
         SettingsError: No passage at all has a field that a condition names.
@@ -48,9 +53,9 @@ def find_candidates(
     if where and not found:
         for name in where:
             if not store.has_field(name):
-                raise SettingsError(_explain_field(name, store.field_names()))
+                raise SettingsError(f"{called}: {_explain_field(name, store.field_names())}")
         others = len(store.search(question, k=_LOOKED_AT))
-        say(_explain_conditions(where, others))
+        say(_explain_conditions(where, others, called))
     return found
 
 
@@ -60,7 +65,7 @@ def _explain_field(name: str, known: Sequence[str]) -> str:
     hint = f"did you mean {spelt[close[0]]!r}? " if close and "." not in name else ""
     more = ", ..." if len(known) > _MOST_NAMES else ""
     return (
-        f"--where: no passage has metadata {name!r}; {hint}"
+        f"no passage has metadata {name!r}; {hint}"
         f"known: {', '.join(known[:_MOST_NAMES]) or 'none'}{more}"
     )
 
@@ -73,14 +78,14 @@ def _describe_condition(name: str, value: Any) -> list[str]:
     return [f"{name}={shown}"]
 
 
-def _explain_conditions(where: Mapping[str, Any], n_others: int) -> str:
+def _explain_conditions(where: Mapping[str, Any], n_others: int, called: str) -> str:
     if not n_others:
-        return "no passage shares a word with the question, with or without --where"
+        return f"no passage shares a word with the question, with or without {called}"
     shown = " and ".join(
         part for name, value in where.items() for part in _describe_condition(name, value)
     )
     n = f"{n_others} or more" if n_others == _LOOKED_AT else f"{n_others}"
-    return f"no passage meets --where {shown}, of {n} that the question would find without it"
+    return f"no passage meets {called} {shown}, of {n} that the question would find without it"
 
 
 def show_result(

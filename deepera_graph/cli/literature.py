@@ -166,13 +166,14 @@ def _read_scope(conditions: Mapping[str, Any]) -> Scope:
         for sign, bound in bounds.items():
             if isinstance(bound, bool) or not isinstance(bound, int):
                 raise SettingsError(f"{_YEARS}; got {bound!r:.40}")
-            limits |= _LIMITS[sign](bound)
+            limit, year, stricter = _LIMITS[sign](bound)
+            limits[limit] = stricter(limits.get(limit, year), year)
     return Scope(**limits)
 
 
 _LIMITS: Mapping[str, Any] = {
-    "gte": lambda year: {"year_from": year},
-    "gt": lambda year: {"year_from": year + 1},
-    "lte": lambda year: {"year_to": year},
-    "lt": lambda year: {"year_to": year - 1},
+    "gte": lambda year: ("year_from", year, max),
+    "gt": lambda year: ("year_from", year + 1, max),
+    "lte": lambda year: ("year_to", year, min),
+    "lt": lambda year: ("year_to", year - 1, min),
 }

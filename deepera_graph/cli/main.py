@@ -67,7 +67,7 @@ COMMANDS = {  # and the module that each is a function of
     "bioasq read": "bioasq.corpus",
     "bioasq index": "bioasq.corpus",
     "bioasq search": "bioasq.search",
-    "bioasq ensemble": "bioasq.search",
+    "bioasq ensemble": "bioasq.ensemble",
     "bioasq tune": "bioasq.tune",
     "bioasq answer": "bioasq.answer",
     "bioasq check": "bioasq.evaluate",

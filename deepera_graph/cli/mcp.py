@@ -138,7 +138,7 @@ def _make_reranker(
 
 def _name_base(place: str) -> str:
     if place.startswith(("http://", "https://")):
-        return urlsplit(place).netloc
+        return urlsplit(place).netloc.rpartition("@")[2]  # a password is no part of a name
     if not Path(place).exists():
         raise MissingStoreError(f"there is no base of papers {place!r}")
     return Path(place).stem
@@ -193,11 +193,14 @@ class _StoredCollections:
         from deepera_graph.cli.opening import place_of
         from deepera_graph.retrieval.catalogue import Catalogue
 
+        place = place_of(self._store)
         try:
-            with self._lock, Catalogue(**place_of(self._store)) as catalogue:
+            with self._lock, Catalogue(**place) as catalogue:
                 return {one.name: one.n_passages for one in catalogue.list()}
-        except StoreError:  # there is none yet, or another process has it open
-            return {}
+        except StoreError:
+            if place["url"] is not None:  # whoever asks must learn that the server is away
+                raise
+            return {}  # there is no folder yet, or another process has it open
 
     def search(
         self, name: str, question: str, k: int, where: Mapping[str, Any] | None
@@ -210,4 +213,4 @@ class _StoredCollections:
             self._lock,
             open_collection(replace(self._store, collection=name), must_exist=True) as opened,
         ):
-            return find_candidates(opened, question, k, where or {})
+            return find_candidates(opened, question, k, where or {}, called="where")

@@ -511,7 +511,8 @@ class Source:
             say(f"skipped {one}")
         n_told = len(others) + (len(bad) if self._verbose else sum(one.n for one in told))
         if self._n_skipped > n_told:
-            say(f"skipped {self._n_skipped - n_told} more that are not named")
+            hint = "" if self._verbose else "; -v names them"
+            say(f"skipped {self._n_skipped - n_told} more{hint}")
         if not self._verbose and any(one.n > len(one.first) for one in told):
             say("-v names each of them, and why")
 

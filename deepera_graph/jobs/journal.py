@@ -1,6 +1,7 @@
 """What is done of a file of questions, so that a run that was cut short can go on."""
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,12 +22,12 @@ class Journal:
     one of a question counts. A line that a kill cut off is dropped.
 
     Attributes:
-        path: The file.
+        path: The file; the null device if it was made with None, and nothing is written.
         entries: What was found for questions, by their ids.
     """
 
-    def __init__(self, path: Path, ran: Mapping[str, Any]) -> None:
-        self.path = path
+    def __init__(self, path: Path | None, ran: Mapping[str, Any]) -> None:
+        self.path, self._is_kept = path or Path(os.devnull), path is not None
         self._ran: dict[str, Any] = json.loads(json.dumps(ran, default=str))
         self.entries: dict[str, Entry] = {}
         self._file: IO[bytes] | None = None
@@ -40,6 +41,9 @@ class Journal:
             SettingsError: It is to be resumed, and was made with other settings, or is another
                 file.
         """
+        if not self._is_kept:
+            yield self
+            return
         end = self._load() if resume and self.path.exists() else 0
         with self.path.open("r+b" if end else "wb") as file:
             file.truncate(end)
@@ -93,6 +97,8 @@ class Journal:
             raise SettingsError(f"{str(self.path)!r} cannot be continued: {'; '.join(found)}")
 
     def _write(self, fields: Entry) -> None:
+        if not self._is_kept:
+            return
         assert self._file is not None
         text = json.dumps(fields, ensure_ascii=False, allow_nan=False)
         self._file.write(text.encode("utf-8", "backslashreplace") + b"\n")

@@ -1,14 +1,13 @@
 """Lists of papers in the forms that reference managers and spreadsheets read."""
 
-import csv
 from collections.abc import Callable, Mapping, Sequence
-from io import StringIO
 from typing import Any, NamedTuple
 
 from deepera_graph.citation import Citation
 from deepera_graph.export import write_bibtex, write_ris
 from deepera_graph.papers.paper import Paper
 from deepera_graph.papers.results import ListFormat
+from deepera_graph.text.sheets import write_sheet
 
 _COLUMNS = ("id", "title", "authors", "year", "venue", "doi", "url")
 
@@ -45,16 +44,14 @@ def _to_bibtex(listed: Sequence[Listed]) -> str:
 
 
 def _to_csv(listed: Sequence[Listed]) -> str:
-    out = StringIO()
-    table = csv.writer(out, lineterminator="\n")
     first, last = (listed[0].before, listed[0].after) if listed else ({}, {})
-    table.writerow((*first, *_COLUMNS, *last))
+    rows: list[Sequence[Any]] = [(*first, *_COLUMNS, *last)]
     for one in listed:
         source = cite_paper(one.paper)
         fields = {"authors": "; ".join(source.authors), "url": source.link}
         cells = (fields.get(name, getattr(source, name, None)) for name in _COLUMNS)
-        table.writerow((*one.before.values(), *cells, *one.after.values()))
-    return out.getvalue()
+        rows.append((*one.before.values(), *cells, *one.after.values()))
+    return write_sheet(rows)
 
 
 def _to_ris(listed: Sequence[Listed]) -> str:

@@ -1,17 +1,43 @@
 """What a base answers: hits of a search, a match of a title, neighbours along citations."""
 
 import json
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypeVar, overload
 
 from deepera_graph.papers.paper import Paper
 
+T_co = TypeVar("T_co", covariant=True)
 SearchMode = Literal["sparse", "dense", "hybrid"]
 SearchStatus = Literal["ok", "empty", "no_words"]
 TitleStatus = Literal["exact", "near", "none", "no_words"]
 ListFormat = Literal["csv", "bibtex", "ris"]
 NeighbourStatus = Literal["ok", "empty", "unknown"]
+
+
+class SequenceAnswer(Sequence[T_co]):
+    """An answer that is a sequence of what it holds."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def _listed(self) -> tuple[T_co, ...]: ...
+
+    def __len__(self) -> int:
+        return len(self._listed)
+
+    def __iter__(self) -> Iterator[T_co]:
+        return iter(self._listed)
+
+    @overload
+    def __getitem__(self, place: int) -> T_co: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[T_co, ...]: ...
+    def __getitem__(self, place: int | slice) -> T_co | tuple[T_co, ...]:
+        """Return what is at a place, from 0."""
+        return self._listed[place]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +67,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Hits(Sequence[Hit]):
+class Hits(SequenceAnswer[Hit]):
     """A page of a ranking; a sequence of its hits, best first.
 
     Attributes:
@@ -64,19 +90,9 @@ class Hits(Sequence[Hit]):
         """The papers, best first."""
         return tuple(one.paper for one in self.hits)
 
-    def __len__(self) -> int:
-        return len(self.hits)
-
-    def __iter__(self) -> Iterator[Hit]:
-        return iter(self.hits)
-
-    @overload
-    def __getitem__(self, place: int) -> Hit: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Hit, ...]: ...
-    def __getitem__(self, place: int | slice) -> Hit | tuple[Hit, ...]:
-        """Return the hit at a place of this page, from 0."""
-        return self.hits[place]
+    @property
+    def _listed(self) -> tuple[Hit, ...]:
+        return self.hits
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""
@@ -98,7 +114,7 @@ class Hits(Sequence[Hit]):
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours(Sequence[Paper]):
+class Neighbours(SequenceAnswer[Paper]):
     """A page of what a paper cites, or of what cites it; a sequence of papers.
 
     Attributes:
@@ -119,19 +135,9 @@ class Neighbours(Sequence[Paper]):
     offset: int = 0
     more: bool = False
 
-    def __len__(self) -> int:
-        return len(self.papers)
-
-    def __iter__(self) -> Iterator[Paper]:
-        return iter(self.papers)
-
-    @overload
-    def __getitem__(self, place: int) -> Paper: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Paper, ...]: ...
-    def __getitem__(self, place: int | slice) -> Paper | tuple[Paper, ...]:
-        """Return the paper at a place of this page, from 0."""
-        return self.papers[place]
+    @property
+    def _listed(self) -> tuple[Paper, ...]:
+        return self.papers
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""

@@ -210,7 +210,7 @@ def open_rows(path: Path, info: VectorsInfo, *, checksum: bool = True) -> Floats
                 )
         if path.stat().st_size < size:
             raise StoreError(
-                f"the vectors in {str(path)!r} are cut off: {info.count} rows are missing some"
+                f"the vectors in {str(path)!r} are cut off: there must be {info.count} rows"
             )
         if checksum and _checksum(file, size - _HEADER) != info.checksum:
             raise StoreError(f"the vectors in {str(path)!r} are damaged: their checksum differs")

@@ -7,7 +7,14 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from deepera_graph.errors import RoleError
 from deepera_graph.judges.base import Judge, read_verdicts
-from deepera_graph.pipeline.state import JudgementRecord, ScoreTask, Span, Update, WindowRecord
+from deepera_graph.pipeline.state import (
+    JudgementRecord,
+    QuoteStatus,
+    ScoreTask,
+    Span,
+    Update,
+    WindowRecord,
+)
 from deepera_graph.schema import (
     Backend,
     Batch,
@@ -20,8 +27,6 @@ from deepera_graph.schema import (
 )
 from deepera_graph.settings import Settings
 from deepera_graph.text.quotes import find_quote
-
-Found = Literal["verbatim", "normalised", "not_found"]
 
 
 class BatchRole(Runnable[Batch, Verdicts]):
@@ -79,26 +84,32 @@ def evidence_wanted(backend: Backend, settings: Settings) -> Evidence:
     return "sound" if backend.names_evidence and settings.require_evidence is None else "any"
 
 
-def is_proven(quote: str, span: object, evidence: Evidence) -> bool:
-    """Whether a quote, and the place where it was found, are what a passage must show."""
-    if evidence == "any" or (evidence == "sound" and not quote):
+def is_proven(quote_status: str, evidence: Evidence) -> bool:
+    """Whether what was named, and how it was found in the passage, is what it must show."""
+    if evidence == "any":
         return True
-    return span is not None
+    return quote_status != "not_found" if evidence == "sound" else quote_status in _FOUND
+
+
+_FOUND = ("verbatim", "normalised")
 
 
 def passes(text: str, judgement: JudgementRecord, lowest: float, *, evidence: Evidence) -> bool:
     """Whether the verdict on a window of a text reaches a score, and shows what it must."""
-    score, quote = judgement["score"], judgement["quote"]
+    score = judgement["score"]
     if score is None or score < lowest:
         return False
-    if evidence == "any":
-        return True
-    return is_proven(quote, locate_quote(text, judgement)[1] if quote else None, evidence)
+    return evidence == "any" or is_proven(locate_quote(text, judgement)[0], evidence)
 
 
-def locate_quote(text: str, judgement: JudgementRecord) -> tuple[Found, Span | None]:
-    """Find a quote in the window it was read in: word for word, or but for typography."""
+def locate_quote(text: str, judgement: JudgementRecord) -> tuple[QuoteStatus, Span | None]:
+    """Find a quote in the window it was read in: word for word, or but for typography.
+
+    Without a quote the status is empty; ``not_found`` if what was named is not there.
+    """
     quote, start, end = judgement["quote"], judgement["start"], judgement["end"]
+    if not quote:
+        return ("not_found" if judgement.get("evidence_unknown") else ""), None
     place = text.find(quote, start, end)
     if place >= 0:
         return "verbatim", [place, place + len(quote)]
@@ -120,6 +131,8 @@ def _record(window: WindowRecord, verdict: Verdict) -> JudgementRecord:
         }
         if verdict.summary.strip():
             made["summary"] = verdict.summary
+        if verdict.evidence_unknown and not verdict.quote:
+            made["evidence_unknown"] = True
         if verdict.direction is not None:
             made["direction"] = verdict.direction
         return made

@@ -279,7 +279,7 @@ def _joined(
         "summary": "",
         "summary_status": "",
     }
-    if best and best["quote"]:
+    if best:
         record["quote_status"], record["quote_span"] = locate_quote(text, best)
     made: RankRecord = record
     return made
@@ -287,7 +287,7 @@ def _joined(
 
 def _held_to_evidence(record: RankRecord, threshold: float, evidence: Evidence) -> RankRecord:
     """Note on a passage that would pass that there is no proof in it."""
-    proven = is_proven(record["quote"], record["quote_span"], evidence)
+    proven = is_proven(record["quote_status"], evidence)
     if _value(record["score"]) < threshold or proven:
         return record
     reason = "; ".join(filter(None, (record["reason"], f"held back: {_lacks(record)}")))
@@ -295,7 +295,10 @@ def _held_to_evidence(record: RankRecord, threshold: float, evidence: Evidence) 
 
 
 def _lacks(record: RankRecord) -> str:
-    return "the quote is not in the passage" if record["quote"] else "no evidence was named"
+    if record["quote"]:
+        return "the quote is not in the passage"
+    is_unknown = record["quote_status"] == "not_found"
+    return "the sentence named is not in the passage" if is_unknown else "no evidence was named"
 
 
 def _is_bare(record: RankRecord, threshold: float) -> bool:
@@ -360,8 +363,7 @@ def _keep(
     passed = [
         one
         for one in scored
-        if _value(one["score"]) >= threshold
-        and is_proven(one["quote"], one["quote_span"], evidence)
+        if _value(one["score"]) >= threshold and is_proven(one["quote_status"], evidence)
     ][: settings.top_n]
     if passed:
         return (_by_retrieval(passed) if settings.order == "retrieval" else passed), None

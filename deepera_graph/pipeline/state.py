@@ -61,7 +61,8 @@ class ScoreTask(TypedDict):
 class JudgementRecord(WindowRecord):
     """The verdict on one window; `score` is None when the call failed, or there was none.
 
-    `summary` and `direction` are there if the judge gave them along with its score. A first score,
+    `summary` and `direction` are there if the judge gave them along with its score, and
+    `evidence_unknown` if it named evidence that the passage does not have. A first score,
     on which a later round decides, has the status ``candidate``, and `by` says which part of the
     judge gave it.
     """
@@ -72,8 +73,12 @@ class JudgementRecord(WindowRecord):
     quote: str
     unusable: bool
     summary: NotRequired[str]
+    evidence_unknown: NotRequired[bool]
     direction: NotRequired[Direction]
     by: NotRequired[str]
+
+
+QuoteStatus = Literal["verbatim", "normalised", "not_found", ""]
 
 
 class RankRecord(TypedDict):
@@ -81,7 +86,8 @@ class RankRecord(TypedDict):
 
     `rank` runs from 1 without gaps, and is 0 for a passage left out; `score` is in [0, 1] or None;
     `quote_span` are character offsets into the passage, None when the quote does not occur in it;
-    `quote_status` says how it was found there, empty when there is no quote; `window` is the
+    `quote_status` says how it was found there, empty when there is no quote, and ``not_found``
+    without one where the judge named a sentence that the passage does not have; `window` is the
     stretch of text that was scored, None when it was the whole passage; `direction` is None where
     the judge gave none.
     """
@@ -96,7 +102,7 @@ class RankRecord(TypedDict):
     direction: Direction | None
     quote: str
     quote_span: Span | None
-    quote_status: Literal["verbatim", "normalised", "not_found", ""]
+    quote_status: QuoteStatus
     window: Span | None
     unusable: bool
     retrieval_rank: int

@@ -17,7 +17,7 @@ from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
-from deepera_graph.errors import InputError, RoleError, SettingsError
+from deepera_graph.errors import DeepEraError, InputError, RoleError, SettingsError, StoreError
 from deepera_graph.judges.heuristic.entities import find_entities
 from deepera_graph.pipeline.graph import build_graph
 from deepera_graph.pipeline.state import Output, Question
@@ -75,7 +75,8 @@ def evidence_subgraph(
         enough: Kept passages that end the search, >= 1.
         rewrite: Who writes the next query: ``"rules"`` (words of the question and of the nearest
             passages, no key); a chat model or its name, ``provider:model``; or a function or
-            runnable from `RewriteTask` to a text, empty to give up.
+            runnable from `RewriteTask` to a text, empty to give up. One that fails is logged, and
+            what was found until then is the result.
         checkpointer: As for `StateGraph.compile`; None takes the parent's.
         cache: Where judgements are kept, so that no passage is paid for twice.
         settings: See `deepera_graph.Settings`; `answer=True` also draws an answer.
@@ -214,15 +215,21 @@ def _make_search(source: Any, k: int, tries: int) -> Runnable[Any, dict[str, Any
 
     def find(state: Any) -> dict[str, Any]:
         with named_errors("the search failed"):
-            documents = searched.invoke(state["next_query"])
+            documents = _check_found(searched.invoke(state["next_query"]))
         return add(state, state["next_query"], documents)
 
     async def afind(state: Any) -> dict[str, Any]:
         with named_errors("the search failed"):
-            documents = await searched.ainvoke(state["next_query"])
+            documents = _check_found(await searched.ainvoke(state["next_query"]))
         return add(state, state["next_query"], documents)
 
     return RunnableLambda(find, afunc=afind, name="search")
+
+
+def _check_found(found: Any) -> Sequence[Document]:
+    if isinstance(found, Sequence) and all(isinstance(one, Document) for one in found):
+        return found
+    raise InputError(f"a search must return a list of LangChain Documents, got {found!r:.80}")
 
 
 def _same(passage: Document) -> str:
@@ -264,20 +271,22 @@ def _make_rewriter(given: Any) -> Runnable[Any, dict[str, Any]]:
 
     def write(state: Any) -> dict[str, Any]:
         try:
-            return read(state, role.invoke(ask(state)))
-        except RoleError as error:
+            with named_errors("the rewriter failed"):
+                return read(state, role.invoke(ask(state)))
+        except (RoleError, StoreError) as error:
             return _give_up(error)
 
     async def awrite(state: Any) -> dict[str, Any]:
         try:
-            return read(state, await role.ainvoke(ask(state)))
-        except RoleError as error:
+            with named_errors("the rewriter failed"):
+                return read(state, await role.ainvoke(ask(state)))
+        except (RoleError, StoreError) as error:
             return _give_up(error)
 
     return RunnableLambda(write, afunc=awrite, name="rewrite")
 
 
-def _give_up(error: RoleError) -> dict[str, Any]:
+def _give_up(error: DeepEraError) -> dict[str, Any]:
     _logger.warning("the query could not be rewritten: %s", error)
     return {"next_query": ""}
 

@@ -140,6 +140,8 @@ def read_passages(
         raise SettingsError(f"max_words must be >= 1, got {max_words!r}")
     check_reader_name(pdf_reader)
     paths = [path] if isinstance(path, str | Path) else list(path)
+    if "" in paths:  # `Path` would take it for the current folder
+        raise InputError("a source must be a file, a folder or a pattern, got ''")
     files, others = find_files(list(map(Path, paths)), pdf_reader)
     if on_skip is not None:
         for one in others:

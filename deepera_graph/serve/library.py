@@ -40,7 +40,7 @@ class Library:
         bases: Bases of papers by name, or functions that open them.
 
     Raises:
-        SettingsError: A name is blank, or two things have one name.
+        SettingsError: A name is blank.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Library:
             MissingStoreError: There is none of that name.
         """
         chosen = name if name is not None else _only(self.bases, "base")
-        if chosen not in self._bases:
+        if chosen not in self.bases:
             raise MissingStoreError(
                 f"there is no base of papers {chosen!r:.80}; give one of {_list(self.bases)}"
             )

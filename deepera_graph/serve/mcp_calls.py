@@ -145,7 +145,6 @@ def _describe(result: RerankResult, given: QuestionArguments) -> dict[str, Any]:
 def _describe_piece(number: int, one: RankedPassage, *, with_text: bool) -> dict[str, Any]:
     source = describe_source(one.citation)
     known = {name: source[name] for name in _SOURCE if source.get(name)}
-    page = one.metadata.get("page")
     return {
         "number": number,
         "id": one.id,
@@ -154,13 +153,13 @@ def _describe_piece(number: int, one: RankedPassage, *, with_text: bool) -> dict
         "summary": one.summary or one.text[:MOST_TEXT],
         "quote": one.quote,
         "reason": one.reason,
-        "source": {**known, **({} if page is None else {"page": str(page)})},
+        "source": known,
         "text": one.text[:MOST_TEXT] if with_text else None,
         "is_cut": with_text and len(one.text) > MOST_TEXT,
     }
 
 
-_SOURCE = ("text", "title", "authors", "year", "venue", "doi", "pmid", "url")
+_SOURCE = ("text", "title", "authors", "year", "venue", "doi", "pmid", "url", "page")
 
 
 def _describe_other(one: RankedPassage) -> dict[str, Any]:

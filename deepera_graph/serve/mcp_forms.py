@@ -32,7 +32,7 @@ def _read_json(value: Any) -> Any:
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         try:
             return json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             return value
     return value
 
@@ -131,7 +131,7 @@ class Source(BaseModel):
     doi: str = ""
     pmid: str = ""
     url: str = ""
-    page: str = ""
+    page: str = Field("", description="On which the quote stands.")
 
 
 class PieceOfEvidence(BaseModel):

@@ -8,18 +8,35 @@ from typing import Any, BinaryIO, NamedTuple
 from deepera_graph.text.lines import RawRecord, decode_lines, find_bad_byte
 from deepera_graph.text.references import find_year, to_reference
 
-_ENTRY = re.compile(r"@(\w+)\s*\{", re.IGNORECASE)
+_ENTRY = re.compile(r"@(\w+)\s*(?:\{|(\()(?=\s*[^\s,(){}=]+\s*[,=]))")
 _KEY = re.compile(r"\s*([^\s,{}]*)\s*,")
-_FIELD = re.compile(r"\s*,?\s*([\w-]+)\s*=\s*")
+_FIELD = re.compile(r"\s*,?\s*([^\s,=(){}\"#%']+)\s*=\s*")
+_NEXT_FIELD = re.compile(r",\s*(?=[a-zA-Z][\w+:-]*\s*=\s*[\"{\d])")
 _NO_PAPERS = ("comment", "preamble", "string")
-_ACCENT = re.compile(r"\{?\\([`'^\"~=.cvuHk])\s*\{?\\?([a-zA-Z])\}?\}?")
+_ACCENT = re.compile(
+    r"\{?\\([`'^\"~=.]|[cvuHk](?![a-zA-Z]))\s*\{?(?:\\(?=[ij](?![a-zA-Z])))?([a-zA-Z])\}?\}?"
+)
 _MARKS = {
     "`": "\u0300", "'": "\u0301", "^": "\u0302", '"': "\u0308", "~": "\u0303", "=": "\u0304",
     ".": "\u0307", "c": "\u0327", "v": "\u030c", "u": "\u0306", "H": "\u030b", "k": "\u0328",
 }  # fmt: skip
-_LETTERS = {r"\ss": "ß", r"\o": "ø", r"\O": "Ø", r"\l": "ł", r"\L": "Ł", r"\ae": "æ", r"\aa": "å"}
+_LETTERS = {
+    "ss": "ß", "o": "ø", "O": "Ø", "l": "ł", "L": "Ł", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ",
+    "aa": "å", "AA": "Å", "i": "i", "j": "j", "dots": "…", "ldots": "…", "textless": "<",
+    "textgreater": ">", "textendash": "–", "textemdash": "—", "textquoteleft": "‘",
+    "textquoteright": "’", "textquotedblleft": "“", "textquotedblright": "”", "textdegree": "°",
+    "textmu": "µ", "textpm": "±", "texttimes": "×", "textasciitilde": "~", "textbar": "|",
+    "textbackslash": "\\", "textunderscore": "_",
+}  # fmt: skip
+_LETTER = re.compile(
+    rf"\\({'|'.join(sorted(_LETTERS, key=len, reverse=True))})(?![a-zA-Z])(?:\{{\}}|(?=\}})|\s*)"
+)
+_BRACES = re.compile(r"(?<!\\)[{}]")
+_ESCAPED = re.compile(r"\\([&%$#_{}])")
+_AS_IT_IS = ("doi", "url", "eprint", "file")  # fields in which dashes and letters are no TeX
 _AND = re.compile(r"\s+and\s+", re.IGNORECASE)
-_BRACE = re.compile(r"\\.|[{}]|\n@", re.DOTALL)
+_OTHERS = "others"
+_BRACE = re.compile(r"\\.|[{}]|\n@|\)(?=\s*(?:[@%]|\Z))", re.DOTALL)
 _QUOTE = re.compile(r"\\.|[{}\"]", re.DOTALL)
 _BARE = re.compile(r"[^,\s}#]*")
 _SUM = re.compile(r"\s*#\s*")
@@ -64,8 +81,8 @@ def _name_fields(entry: Entry) -> dict[str, Any]:
 
 
 def split_authors(names: str) -> list[str]:
-    """Return the names of a field that joins them with "and"."""
-    return [one for one in _AND.split(names) if one]
+    """Return the names of a field that joins them with "and"; "others" at its end is no name."""
+    return [one for one in _AND.split(names.strip()) if one and one != _OTHERS]
 
 
 def read_entries(text: str) -> Iterator[Entry]:
@@ -77,7 +94,7 @@ def read_entries(text: str) -> Iterator[Entry]:
     line, counted, at = 1, 0, 0
     while found := _ENTRY.search(text, at):
         line, counted = line + text.count("\n", counted, found.start()), found.start()
-        end, kind = _find_end(text, found.end()), found[1].lower()
+        end, kind = _find_end(text, found.end(), found[2] and ")"), found[1].lower()
         at = found.end() if end is None else end
         if kind in _NO_PAPERS:
             body = text[found.end() : at - 1]
@@ -95,28 +112,38 @@ def _read_entry(line: int, kind: str, body: str, strings: Mapping[str, str]) -> 
     return Entry(line, kind, key[1], _read_fields(body[key.end() :], strings))
 
 
-def _find_end(text: str, start: int) -> int | None:
-    """Return where the brace that is open closes; None if another entry begins before."""
-    depth = 1
+def _find_end(text: str, start: int, last: str | None = None) -> int | None:
+    """Return where the brace that is open closes; None if another entry begins before.
+
+    An entry in parentheses ends with its *last* one, outside of braces.
+    """
+    depth = 0 if last else 1
     for mark in _BRACE.finditer(text, start):
         if mark[0] == "\n@":
             return None
         depth += {"{": 1, "}": -1}.get(mark[0], 0)
-        if not depth:
+        if not depth and mark[0] == (last or "}"):
             return mark.end()
     return None
 
 
 def _read_fields(body: str, strings: Mapping[str, str]) -> dict[str, str]:
+    """Read fields; what is none between them, such as a stray brace, costs no other field."""
     fields: dict[str, str] = {}
     at = 0
-    while found := _FIELD.match(body, at):
+    while found := _FIELD.match(body, at) or _skip_to_field(body, at):
         raw, at = _read_value(body, found.end(), strings)
         while more := _SUM.match(body, at):
             part, at = _read_value(body, more.end(), strings)
             raw += part
-        fields.setdefault(found[1].lower(), _to_plain(raw))
+        name = found[1].lower()
+        fields.setdefault(name, _unescape(raw) if name in _AS_IT_IS else _to_plain(raw))
     return fields
+
+
+def _skip_to_field(body: str, at: int) -> re.Match[str] | None:
+    begin = _NEXT_FIELD.search(body, at)
+    return _FIELD.match(body, begin.end()) if begin else None
 
 
 def _read_value(body: str, at: int, strings: Mapping[str, str]) -> tuple[str, int]:
@@ -145,7 +172,10 @@ def _to_plain(raw: str) -> str:
     """Return TeX as text: accents as letters, without braces; formulas stay as they are."""
     text = _STYLE.sub("", raw)
     text = _ACCENT.sub(lambda found: found[2] + _MARKS[found[1]], text)
-    for command, letter in _LETTERS.items():
-        text = re.sub(re.escape(command) + r"(?![a-zA-Z])\s*(?:\{\})?", letter, text)
-    text = text.replace("\\&", "&").replace("\\%", "%").replace("--", "–")
-    return unicodedata.normalize("NFC", " ".join(text.replace("{", "").replace("}", "").split()))
+    text = _LETTER.sub(lambda found: _LETTERS[found[1]], text)
+    return unicodedata.normalize("NFC", _unescape(text.replace("---", "—").replace("--", "–")))
+
+
+def _unescape(raw: str) -> str:
+    """Return a text in one line, without the braces that only group it."""
+    return " ".join(_ESCAPED.sub(r"\1", _BRACES.sub("", raw)).split())

@@ -20,6 +20,7 @@ _RIS_FIELDS = {
 }
 _RIS_DOI = re.compile(r"(?:https?://(?:dx\.)?doi\.org/|doi: *)?(10\.\d{4,9}/\S+)", re.IGNORECASE)
 _YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
+_NAME_PARTS = ("non-dropping-particle", "family", "given", "literal")
 _TAG = re.compile(r"</?[a-zA-Z][\w:.-]*(?:\s[^<>]*)?/?>")
 
 
@@ -166,9 +167,10 @@ def _is_csl_date(value: Any) -> bool:
 def _find_csl_year(issued: Any) -> int | None:
     if not isinstance(issued, Mapping):
         return None
-    parts = issued.get("date-parts")
-    year = parts[0][0] if parts and isinstance(parts[0], list) and parts[0] else None
-    return find_year([str(year or issued.get("raw") or issued.get("literal") or "")])
+    parts: Any = issued.get("date-parts")
+    while isinstance(parts, list):
+        parts = parts[0] if parts else None
+    return find_year(map(_first_text, (parts, issued.get("raw"), issued.get("literal"))))
 
 
 def _first_text(value: Any) -> str:
@@ -185,5 +187,8 @@ def _list(value: Any) -> list[Any]:
 def _name_author(author: Any) -> str:
     if not isinstance(author, Mapping):
         return ""
-    family = " ".join(filter(None, map(author.get, ("non-dropping-particle", "family"))))
-    return ", ".join(filter(None, (family, author.get("given")))) or str(author.get("literal", ""))
+    particle, family, given, literal = (
+        one if isinstance(one := author.get(part), str) else "" for part in _NAME_PARTS
+    )
+    family = " ".join(filter(None, (particle, family)))
+    return ", ".join(filter(None, (family, given))) or literal

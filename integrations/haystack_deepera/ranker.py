@@ -34,7 +34,7 @@ class DeepEraRanker:
         settings: Further settings of `deepera_graph.Settings`, by name.
 
     Raises:
-        SettingsError: A setting is unknown or out of range.
+        SettingsError: A setting is unknown, out of range or given twice.
     """
 
     def __init__(
@@ -49,6 +49,8 @@ class DeepEraRanker:
         self.backend, self.preset = backend, preset
         self.top_k, self.threshold = top_k, threshold
         self.settings = dict(settings or {})
+        if "top_n" in self.settings or (threshold is not None and "threshold" in self.settings):
+            raise SettingsError("give top_k and threshold to the ranker itself, not in settings")
         self._chosen: Any = {**self.settings, "top_n": top_k}
         if threshold is not None:
             self._chosen["threshold"] = threshold
@@ -77,7 +79,7 @@ class DeepEraRanker:
             preset=self.preset,
             top_k=self.top_k,
             threshold=self.threshold,
-            settings=Settings.of(self.settings).to_dict() if self.settings else {},
+            settings=_describe_settings(self.settings),
         )
         return plain
 
@@ -131,6 +133,12 @@ class DeepEraRanker:
 
 def _find_nothing() -> dict[str, Any]:
     return {"documents": [], "failed": [], "outcome": "nothing_retrieved"}
+
+
+def _describe_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that were given as plain data: others would undo a preset."""
+    plain = Settings.of(settings).to_dict()
+    return {name: plain[name] for name in settings}
 
 
 def _describe_backend(backend: Backend | str | Mapping[str, Any]) -> Any:

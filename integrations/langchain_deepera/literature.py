@@ -1,5 +1,6 @@
 """The world's literature in LangChain: services that are searched live, as a retriever."""
 
+import logging
 from collections.abc import Sequence
 from typing import Self
 
@@ -9,7 +10,7 @@ from langchain_core.callbacks import (
 )
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from pydantic import ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from deepera_graph import (
     JudgementCache,
@@ -21,6 +22,8 @@ from deepera_graph import (
     open_sources,
 )
 
+_logger = logging.getLogger(__name__)
+
 
 class LiteratureRetriever(BaseRetriever):
     """Abstracts of PubMed, Europe PMC, OpenAlex, arXiv and Semantic Scholar as documents.
@@ -29,7 +32,8 @@ class LiteratureRetriever(BaseRetriever):
 
     The services are asked at once, their rankings fused, and a paper that several give comes once.
     Metadata have what it is cited by, and `sources`, who gave it. One that fails costs the others
-    nothing; `find` says which did. `DeepEraRetriever(source=...)` keeps what is evidence.
+    nothing; a warning in the log says so, and `find` which did. `DeepEraRetriever(source=...)`
+    keeps what is evidence.
 
     Attributes:
         sources: Names with commas between them, ``all``, or sources of one's own.
@@ -40,34 +44,36 @@ class LiteratureRetriever(BaseRetriever):
         cache: Keeps answers for a week; of `open_cache`.
 
     Raises:
-        SettingsError: There is no such service, or a number is out of range.
+        ValidationError: There is no such setting or service, or a number is out of range.
         StoreError: No service gave an answer.
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
     sources: str | Sequence[str | PaperSource] = "all"
-    k: int = 10
+    k: int = Field(10, ge=1)
     scope: Scope | None = None
     seconds: float | None = None
     contact: str | None = None
     cache: JudgementCache | None = Field(None, exclude=True)
-    _literature: Literature = PrivateAttr()
 
     @model_validator(mode="after")
-    def _open(self) -> Self:
-        self._literature = open_sources(
+    def _check(self) -> Self:
+        self._open()
+        return self
+
+    def _open(self) -> Literature:
+        return open_sources(
             self.sources, seconds=self.seconds, contact=self.contact, cache=self.cache
         )
-        return self
 
     def find(self, query: str, *, k: int | None = None) -> LiteratureAnswer:
         """Search, and return how it went with each service, too."""
-        return self._literature.search(query, self.k if k is None else k, self.scope)
+        return self._open().search(query, self.k if k is None else k, self.scope)
 
     async def afind(self, query: str, *, k: int | None = None) -> LiteratureAnswer:
         """Do what `find` does, in the running loop."""
-        return await self._literature.asearch(query, self.k if k is None else k, self.scope)
+        return await self._open().asearch(query, self.k if k is None else k, self.scope)
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
@@ -83,4 +89,6 @@ class LiteratureRetriever(BaseRetriever):
 def _to_documents(found: LiteratureAnswer) -> list[Document]:
     if found.has_failed:
         raise StoreError("; ".join(map(str, found.answers)))
+    for problem in found.problems:
+        _logger.warning("%s", problem)
     return found.to_documents()

@@ -156,9 +156,13 @@ def _to_nodes(result: RerankResult, nodes: Sequence[NodeWithScore]) -> list[Node
         node = nodes[verdict["retrieval_rank"] - 1].node
         changes = {
             "metadata": {**node.metadata, _KEY: verdict},
-            "excluded_embed_metadata_keys": [*node.excluded_embed_metadata_keys, _KEY],
-            "excluded_llm_metadata_keys": [*node.excluded_llm_metadata_keys, _KEY],
+            "excluded_embed_metadata_keys": _with_key(node.excluded_embed_metadata_keys),
+            "excluded_llm_metadata_keys": _with_key(node.excluded_llm_metadata_keys),
         }
         copy = node.model_copy(update=changes)
         kept.append(NodeWithScore(node=copy, score=one.metadata["relevance_score"]))
     return kept
+
+
+def _with_key(names: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys([*names, _KEY]))

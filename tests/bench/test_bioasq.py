@@ -18,6 +18,7 @@ from deepera_graph.bench.bioasq import (
 from deepera_graph.bench.bioasq_runs import (
     FIRST_STAGE,
     RETRIEVERS,
+    Kept,
     TimedRun,
     candidates_as_run,
     default_retrievers,
@@ -259,3 +260,92 @@ def test_no_answer_at_all_is_an_error():
     asked = [replace(parse_question(plant_questions()[0]), snippets=())]
     with pytest.raises(BackendError, match="no snippet"):
         answer_all(TypedAnswerer(fallback=False), asked)
+
+
+# ---- what is done is kept
+
+
+class Ctrl:
+    """Presses Ctrl-C when so many questions are done."""
+
+    def __init__(self, after):
+        self.after = after
+
+    def __call__(self, done):
+        if done >= self.after:
+            raise KeyboardInterrupt
+
+
+def pmids(run):
+    return {name: [one.pmid for one in ranking] for name, ranking in run.items()}
+
+
+def entries_of(path):
+    return [json.loads(one) for one in path.read_text(encoding="utf-8").splitlines()[1:]]
+
+
+def test_a_search_that_was_cut_short_goes_on_where_it_was(bench, store, tmp_path):
+    kept = Kept(folder=tmp_path / "out", about={"collection": "plants"})
+    names = ("bm25", "dense")
+    whole = retrieve(store, names, bench.questions, 5)
+    n = len(bench.questions)
+    with pytest.raises(KeyboardInterrupt):
+        retrieve(store, names, bench.questions, 5, kept=kept, on_progress=Ctrl(n + 1))
+    before = entries_of(tmp_path / "out" / "dense.journal.jsonl")
+    assert len(before) == 1
+    with (tmp_path / "out" / "dense.journal.jsonl").open("ab") as file:
+        file.write(b'{"id": "q2", "bo')  # torn by a kill
+    again = replace(kept, resume=True)
+    found = retrieve(store, names, bench.questions, 5, kept=again)
+    assert {name: pmids(one.run) for name, one in found.items()} == {
+        name: pmids(one.run) for name, one in whole.items()
+    }
+    after = entries_of(tmp_path / "out" / "dense.journal.jsonl")
+    assert after[:1] == before
+    assert [one["id"] for one in after] == [one.id for one in bench.questions]
+    assert all(one.seconds > 0 for one in found.values())
+    with pytest.raises(SettingsError, match="depth was 5 and is 6"):
+        retrieve(store, names, bench.questions, 6, kept=again)
+
+
+def test_a_question_that_became_another_is_searched_for_again(bench, store, tmp_path):
+    kept = Kept(folder=tmp_path)
+    [one, *_] = bench.questions
+    other = replace(one, body="Which plant holds water?")
+    retrieve(store, ["bm25"], [other], 5, kept=kept)
+    found = retrieve(store, ["bm25"], [one], 5, kept=replace(kept, resume=True))
+    assert found["bm25"].run == retrieve(store, ["bm25"], [one], 5)["bm25"].run
+
+
+def test_reranking_that_was_cut_short_judges_the_rest_alone(bench, store, tmp_path):
+    candidates = find_candidates(store, bench.questions, 5)
+    kept = Kept(folder=tmp_path)
+    how = {"name": "rules", "kept": kept}
+    with pytest.raises(KeyboardInterrupt):
+        rerank(candidates, bench.questions, "rules", on_progress=Ctrl(1), **how)
+    before = entries_of(tmp_path / "rules.journal.jsonl")
+    assert len(before) == 1
+    how["kept"] = replace(kept, resume=True)
+    again = rerank(candidates, bench.questions, "rules", budget={"max_calls": 9}, **how)
+    after = entries_of(tmp_path / "rules.journal.jsonl")
+    assert after[:1] == before
+    assert sorted(one["id"] for one in after) == sorted(one.id for one in bench.questions)
+    assert again.judged.run == rerank(candidates, bench.questions, "rules").judged.run
+
+
+def test_answers_that_were_cut_short_are_not_asked_for_twice(tmp_path):
+    golden = [parse_question(one) for one in plant_questions()]
+    drawn = draw_questions(golden, per_type=2)
+    kept, seen = Kept(folder=tmp_path), []
+    with pytest.raises(KeyboardInterrupt):
+        answer_all(TypedAnswerer(), drawn, name="rules", kept=kept, on_progress=Ctrl(1))
+    again = answer_all(
+        TypedAnswerer(),
+        drawn,
+        name="rules",
+        kept=replace(kept, resume=True),
+        on_progress=seen.append,
+    )
+    assert seen == [*range(2, len(drawn) + 1)]
+    whole = answer_all(TypedAnswerer(), drawn)
+    assert [one.to_question() for one in again] == [one.to_question() for one in whole]

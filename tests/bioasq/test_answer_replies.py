@@ -73,6 +73,8 @@ EXACT_REPLIES = [  # type, reply, exact answer or None, a word of its problems
         "no complete JSON object",
     ),
     ("list", '{"names": ["nausea"], "names": ["rash"]}', None, "names a field twice"),
+    ("list", "lorem ipsum, I like turtles", None, "no complete JSON object"),
+    ("list", '{"names": ["lorem ipsum", "I like turtles"]}', None, "an item is a sentence"),
 ]  # fmt: skip
 IDEAL_REPLIES = [
     (json.dumps({"text": IDEAL}), IDEAL, ""),

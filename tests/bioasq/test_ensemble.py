@@ -45,6 +45,13 @@ def test_a_question_of_one_run_alone_has_its_documents():
     assert {name: names(one) for name, one in made.items()} == {"q": ["a", "b"], "r": ["c", "d"]}
 
 
+def test_more_than_the_nominated_are_filled_from_the_second_then_from_the_first():
+    first, second = {"q": ranking("abcdefgh")}, {"q": ranking("bxyz")}
+    assert names(nominate(first, second, n_first=2, n_second=1, n=7)["q"]) == [*"abxyz", *"cd"]
+    with pytest.raises(SettingsError, match=r"2 documents have no room for the 2 \+ 1"):
+        nominate(first, second, n_first=2, n_second=1, n=2)
+
+
 def test_other_numbers_can_be_nominated():
     first, second = {"q": ranking("abc")}, {"q": ranking("xyz")}
     assert names(nominate(first, second, n_first=1, n_second=2)["q"]) == ["a", "x", "y"]

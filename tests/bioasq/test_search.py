@@ -10,7 +10,7 @@ from deepera_graph import Budget, open_cache, open_store
 from deepera_graph.bioasq.listwise import Order, search_roles
 from deepera_graph.bioasq.questions import Question, read_questions, write_questions
 from deepera_graph.bioasq.search import DocumentSearch, build_search_graph
-from deepera_graph.bioasq.search_steps import SearchSettings
+from deepera_graph.bioasq.search_settings import SearchSettings
 from deepera_graph.errors import InputError, SettingsError
 from support.faults import ATTEMPTS, EVERY, Good
 from support.moths import (
@@ -170,6 +170,13 @@ def test_both_rankings_nominate():
     result, _ = sorted_by(play, ensemble="nominate", nominated=(2, 3), n_documents=5)
     hot = [name for name in by_heat(*FIRST) if name not in FIRST[:2]]
     assert ids(result.documents) == [*FIRST[:2], *hot[:3]]
+
+
+@pytest.mark.parametrize("ensemble", ["weighted", "nominate", "last"])
+def test_every_ensemble_gives_as_many_documents_as_are_asked_for(ensemble):
+    result, _ = sorted_by(play, ensemble=ensemble, n_documents=12)
+    assert len({*ids(result.documents)}) == 12
+    assert {*ids(result.documents)} == {*FIRST[:12]}
 
 
 def test_a_rewritten_question_is_searched_for_beside_the_question():
@@ -386,6 +393,7 @@ def test_nothing_that_was_given_is_changed():
         ({"weights": (1, -1)}, "weights must be finite and >= 0, got -1"),
         ({"weights": (1,)}, "a weight a run is needed: 1 for 2"),
         ({"nominated": (1, 2, 3)}, "nominated must be two numbers"),
+        ({"ensemble": "nominate", "n_documents": 5}, "5 documents have no room for the 6 + 4"),
         ({"ensemble": "median"}, "ensemble must be one of weighted, nominate, last, got 'median'"),
         ({"fusion": "luck"}, "fusion must be one of ranks, scores, got 'luck'"),
         ({"first_weight": float("inf")}, "first_weight must be >= 0, got inf"),

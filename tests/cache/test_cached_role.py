@@ -295,6 +295,7 @@ def test_only_the_answer_is_stored(cache, path):
         "score": 0.5,
         "reason": "",
         "quote": "",
+        "evidence_unknown": False,
         "summary": "",
         "direction": None,
         "repaired": False,

@@ -2,11 +2,14 @@
 
 import json
 import re
+from itertools import permutations
 from pathlib import Path
 
 import pytest
 
 from deepera_graph import RerankResult
+from deepera_graph.cli.literature import find_scope
+from deepera_graph.cli.options import LiteratureOptions
 from support.literature import QUESTION, TRIAL, Literature
 
 DOCS = Path(__file__).parents[2] / "docs" / "sources.md"
@@ -138,6 +141,14 @@ def test_years_of_where_go_to_the_service(ask, world):
     assert sent.parameters["filter"] == (
         "from_publication_date:2015-01-01,to_publication_date:2018-12-31"
     )
+
+
+def test_the_strictest_of_several_years_holds_in_any_order():
+    scopes = [
+        find_scope(LiteratureOptions(sources="all"), dict(limits))
+        for limits in permutations([("date", {"gte": 2018, "lt": 2023}), ("year", {"gt": 2014})])
+    ]
+    assert {(one.year_from, one.year_to) for one in scopes} == {(2018, 2022)}
 
 
 def test_the_number_of_candidates_is_asked_of_each_service(ask, world):

@@ -1,6 +1,9 @@
 """`deepera bench bioasq`."""
 
+import csv
 import json
+import signal
+import time
 
 import pytest
 
@@ -113,6 +116,8 @@ def test_a_chat_model_sorts_and_answers_in_styles(deepera, golden, plants):
         (("styles", "--styles", "1"), "--styles and --examples go with --model"),
         (("styles", "--shots", "1"), "--shots needs --examples"),
         (("speed",), "'speed'"),
+        (("depth", "--runs", "a=b", "--resume"), "--resume goes with --out"),
+        (("depth", "--resume", "--overwrite"), "give --resume or --overwrite, not both"),
         (("styles", "--model", "m", "--examples", "none.json"), "there is no file 'none.json'"),
     ],
 )
@@ -129,3 +134,41 @@ def test_a_folder_that_cannot_be_made_is_named_before_the_work(deepera, golden, 
     result = deepera("bench", "bioasq", "rerankers", golden, *plants, *QUICK, "--out", out)
     assert result.exit_code == 2
     assert f"--out must be a folder that can be written, got '{out}'" in result.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("signal_", [signal.SIGINT, signal.SIGKILL])
+def test_a_stopped_experiment_goes_on_with_what_is_done(start, golden, tmp_path, signal_):
+    out = tmp_path / "out"
+    answers = {"answer": "yes", "names": ["moss"], "text": "The moss held water."}
+    with ChatServer(lambda request: answers, latency=0.3) as server:
+        args = (
+            "bench", "bioasq", "styles", golden, "--styles", "1,3", "--per-type", "2", "--out", out,
+            "--model", "any", "--base-url", server.base_url, "--cache", "off", *QUICK,
+            "--max-concurrency", "1",
+        )  # fmt: skip
+        process = start(*args)
+        kept = out / "style-1.journal.jsonl"
+        deadline = time.monotonic() + 60
+        while not (kept.exists() and len(kept.read_bytes().splitlines()) > 1):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.send_signal(signal_)
+        _, err = process.communicate(timeout=30)
+        n_before = server.calls
+        if signal_ == signal.SIGINT:
+            assert process.returncode == 130
+            assert f"interrupted; what is done is kept in '{out}'" in err.decode()
+            assert "--resume" in err.decode()
+        again = start(*args, "--resume")
+        assert again.wait(timeout=120) == 0, again.stderr.read().decode()
+        n_all = server.calls
+        whole = start(*(tmp_path / "whole" if one == out else one for one in args))
+        assert whole.wait(timeout=120) == 0
+        n_whole = server.calls - n_all
+    assert n_before < n_whole <= n_all <= n_whole + 2
+    tables = [
+        [row[:7] for row in csv.reader((folder / "styles.csv").read_text("utf-8").splitlines())]
+        for folder in (out, tmp_path / "whole")
+    ]
+    assert tables[0] == tables[1]

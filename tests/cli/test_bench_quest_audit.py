@@ -85,7 +85,7 @@ def test_the_report_has_the_published_figures_in_text_json_and_a_page(
         (("report", "DRAWN"), "has no labels yet"),
         (("report", "DRAWN", "--sheets", "anna"), "--sheets must be NAME=FILE"),
         (("report", "DRAWN", "--sheets", "anna=gone.csv"), "there is no file 'gone.csv'"),
-        (("report", "DRAWN", "--sheets", "anna=SHEET", "--out", "DRAWN"), "exists"),
+        (("report", "DRAWN", "--sheets", "anna=SHEET", "--out", "DRAWN"), "another folder"),
     ],
 )
 def test_what_cannot_work_is_one_line(deepera, drawn, sheet, tmp_path, monkeypatch, args, message):

@@ -147,5 +147,20 @@ def test_bad_use_is_told_at_once(documents):
         DeepEraRanker(top_k=0)
     with pytest.raises(SettingsError, match="treshold"):
         DeepEraRanker(settings={"treshold": 0.5})
+    with pytest.raises(SettingsError, match="give top_k and threshold to the ranker itself"):
+        DeepEraRanker(settings={"top_n": 3})
+    with pytest.raises(SettingsError, match="give top_k and threshold to the ranker itself"):
+        DeepEraRanker(threshold=0.5, settings={"threshold": 0.3})
     with pytest.raises(InputError, match="must not be empty"):
         scripted().run(query=" ", documents=documents)
+
+
+def test_a_preset_is_the_same_after_it_was_written_down():
+    ranker = DeepEraRanker("rules", preset="careful", settings={"on_empty": "top1"})
+    plain = ranker.to_dict()
+    assert plain["init_parameters"]["settings"] == {"on_empty": "top1"}
+    read = DeepEraRanker.from_dict(plain)
+    for one in (ranker, read):
+        one.warm_up()
+    assert read._with(None).settings == ranker._with(None).settings
+    assert read._with(None).settings.require_evidence

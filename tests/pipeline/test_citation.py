@@ -138,3 +138,9 @@ def test_the_page_of_a_passage_is_cited_as_each_loader_counts(metadata, page):
 )
 def test_a_name_is_inverted_for_reference_managers_unless_it_is_that_of_a_group(name, inverted):
     assert invert_name(name) == inverted
+
+
+@pytest.mark.parametrize("starts", [["a"], ["ab"], [[1]], "xy", 5, [[1, None]]])
+def test_places_of_pages_that_are_none_cost_no_more_than_the_page_of_the_quote(starts):
+    metadata = {"page": 1, "last_page": 2, "page_starts": starts}
+    assert Citation.of(metadata, "p1", (0, 4)).page == "1-2"

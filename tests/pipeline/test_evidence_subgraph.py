@@ -138,13 +138,24 @@ def test_a_rewriter_that_gives_up_repeats_itself_or_fails_ends_the_search(run, c
     def fail(task):
         raise AnswerError("no words")
 
-    for rewrite in (lambda task: "", lambda task: task["question"], fail):
+    def break_down(task):
+        raise ConnectionError("nobody there")
+
+    for rewrite in (lambda task: "", lambda task: task["question"], fail, break_down):
         node = scripted(
             keys={"queries": "asked"}, search=lambda _: DOCUMENTS[:1], retries=3, rewrite=rewrite
         )
         state = run(parent_of(node), {"question": QUESTION})
         assert state["asked"] == [QUESTION]
     assert "the query could not be rewritten: no words" in caplog.text
+    assert "rewritten: the rewriter failed: ConnectionError: nobody there" in caplog.text
+
+
+@pytest.mark.parametrize("found", [None, ["a text"], "a text"])
+def test_a_search_that_returns_no_documents_is_told(run, found):
+    node = evidence_subgraph("rules", search=lambda _: found)
+    with pytest.raises(InputError, match="a search must return a list of LangChain Documents, got"):
+        run(node, {"question": QUESTION})
 
 
 def test_failed_passages_are_no_reason_to_search_on(run):

@@ -1,4 +1,4 @@
-"""Embeddings that need no model, and a small corpus."""
+"""Embeddings that need no model, a small corpus, and files written where the test runs."""
 
 import math
 from zlib import crc32
@@ -53,3 +53,17 @@ def settings(request):
     """Settings of `open_store` for each mode."""
     embeddings = None if request.param == "sparse" else WordEmbeddings()
     return {"mode": request.param, "embeddings": embeddings}
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """Write a file below the current folder; return its name."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(name, content):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return name
+
+    return write

@@ -34,19 +34,6 @@ CSL = """[
 ]"""
 
 
-@pytest.fixture
-def write(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def write(name, content):
-        file = tmp_path / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return name
-
-    return write
-
-
 def ids(source, **options):
     return [one.id for one in read_passages(source, **options)]
 
@@ -224,3 +211,10 @@ def test_references_in_csl_are_read(write):
 def test_a_long_library_in_bibtex_takes_time_linear_in_its_length(write):
     entries = "".join(f"@article{{k{n}, abstract = {{Kelp grew in {n}.}}}}\n" for n in range(3000))
     assert len(ids(write("a.bib", entries))) == 3000
+
+
+@pytest.mark.parametrize("source", ["", ["a.txt", ""]])
+def test_an_empty_name_is_an_error_and_not_the_current_folder(write, source):
+    write("a.txt", "Kelp grew.")
+    with pytest.raises(InputError, match="a source must be a file, a folder or a pattern, got ''"):
+        read_passages(source)

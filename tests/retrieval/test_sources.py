@@ -91,19 +91,6 @@ SCOPUS = (
 )
 
 
-@pytest.fixture
-def write(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def write(name, content):
-        file = tmp_path / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return name
-
-    return write
-
-
 def read(name, **options):
     return [(d.id, d.page_content, d.metadata) for d in read_passages(name, **options)]
 

@@ -10,7 +10,6 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
-from time import sleep
 
 import httpx
 import pytest
@@ -74,15 +73,26 @@ def library(world):
         )
 
 
+class Running(uvicorn.Server):
+    """A server that says when it listens."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.listens = threading.Event()
+
+    async def startup(self, sockets=None):
+        await super().startup(sockets=sockets)
+        self.listens.set()
+
+
 @contextlib.contextmanager
 def answering(library):
     """A server that answers over HTTP, in a thread; its address."""
     app = create_mcp_server(library).streamable_http_app()
-    running = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", ws="none"))
+    running = Running(uvicorn.Config(app, port=0, log_level="error", ws="none"))
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()
-    while not running.started:
-        sleep(0.01)
+    assert running.listens.wait(60)
     yield f"http://127.0.0.1:{running.servers[0].sockets[0].getsockname()[1]}/mcp"
     running.should_exit = True
     thread.join()
@@ -274,7 +284,13 @@ async def test_the_tools_say_that_they_only_read_and_what_they_take_and_give(lib
             {"question": "x", "collection": "apples", "where": {"year": 2019}},
             "collection 'apples' cannot be searched by metadata; leave out where",
         ),
+        (
+            "find_evidence",
+            {"question": "x", "passages": "[" * 100_000},
+            "find_evidence: passages must be a valid list, got '[[[[",
+        ),
         ("list_collections", {"all": True}, "there is no argument 'all'"),
+        ("search_papers", {"query": "x", "base": ["world"]}, "no base of papers ['world']; give"),
         (
             "search_papers",
             {"query": "x", "base": "wrld"},
@@ -320,6 +336,24 @@ async def test_a_text_is_returned_if_asked_for_and_says_where_it_is_cut():
         [short] = (await client.call_tool("find_evidence", asked)).structured_content["evidence"]
     assert (len(piece["text"]), piece["is_cut"]) == (4000, True)
     assert (short["text"], short["is_cut"]) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "page"),
+    [
+        ({"page": 3, "last_page": 4, "page_starts": [[3, 0], [4, 17]]}, "4"),
+        ({"page": 0, "total_pages": 9}, "1"),
+        ({"page": "far"}, None),
+    ],
+)
+async def test_the_page_is_that_of_the_quote(library, metadata, page):
+    text = f"We waxed apples. {APPLES[1].page_content}"
+    passage = {"text": text, "metadata": metadata}
+    async with inside(library) as client:
+        asked = {"question": QUESTION, "passages": [passage]}
+        [piece] = (await client.call_tool("find_evidence", asked)).structured_content["evidence"]
+    assert piece["quote"] == APPLES[1].page_content
+    assert piece["source"].get("page") == page
 
 
 async def test_no_evidence_is_an_answer_and_a_failed_passage_is_no_score(library):

@@ -4,6 +4,7 @@ All texts are invented. `faults` says what a service does instead: see `_FAULTS`
 """
 
 import json
+import re
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -103,6 +104,8 @@ class Literature:
             body = text.replace("ECHO", self.echo).encode()
         else:
             body = _SERVICES[service](sent, fault).encode()
+            if fault == "one odd record":
+                body = re.sub(rb'("(?:results?|data)": \[)', rb"\1 7, ", body)
             if fault == "truncated":
                 body = body[: len(body) // 2]
         handler.send_response(code)
@@ -131,7 +134,13 @@ _FAULTS: dict[str, tuple[int, dict[str, str], str]] = {
     "html": (200, {"Content-Type": "text/html"}, "<!DOCTYPE html><html>Sign in ECHO</html>"),
     "empty body": (200, {}, ""),
     "refused": (403, {}, '{"message": "Invalid key ECHO"}'),
+    "said": (200, {}, '{"error": "ECHO"}'),
+    "text": (200, {}, '"ECHO"'),
     "moved": (302, {"Location": "http://127.0.0.1:9/"}, ""),
+    "nested 200": (200, {}, '{"a":' * 100_000),
+    "nested 500": (500, {}, "[" * 100_000),
+    "infinite": (200, {}, '{"data": [], "next": 1e999}'),
+    "forever": (429, {"Retry-After": "inf", "X-RateLimit-Reset": "inf"}, "{}"),
     "other": (200, {}, '{"results": 3, "data": 3, "esearchresult": 3, "resultList": 3}'),
 }
 

@@ -164,9 +164,7 @@ class DeepEra(Ranker):
     def _note(self, result: RerankResult) -> dict[str, Note]:
         evidence = evidence_wanted(self._reranker.backend, self._reranker.settings)
         return {
-            one.id: Note(
-                one.reason, one.quote, is_proven(one.quote, one.quote_span, evidence), one.summary
-            )
+            one.id: Note(one.reason, one.quote, is_proven(one.quote_status, evidence), one.summary)
             for one in result.all_passages
         }
 

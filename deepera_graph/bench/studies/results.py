@@ -1,15 +1,14 @@
 """What a study found: tables and figures, and the tables as Markdown and CSV."""
 
-import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from io import StringIO
 from math import isnan
 from typing import Any, Literal, NamedTuple, Protocol
 
 from matplotlib.figure import Figure
 
 from deepera_graph.bench.table import MetricEstimate
+from deepera_graph.text.sheets import write_sheet
 
 NOTHING = "–"
 Unit = Literal["text", "percent", "number", "count", "seconds"]
@@ -146,20 +145,20 @@ def format_csv(grid: Grid) -> str:
         any(isinstance(row[place], MetricEstimate) for row in grid.rows)
         for place in range(len(grid.columns))
     ]
-    text = StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(
+    head = [
         f"{column.title}{part}"
         for column, is_wide in zip(grid.columns, wide, strict=True)
         for part in (_PARTS if is_wide else _PARTS[:1])
-    )
-    for row in grid.rows:
-        writer.writerow(
+    ]
+    rows = (
+        [
             value
             for cell, is_wide in zip(row, wide, strict=True)
             for value in _csv_values(cell, is_wide=is_wide)
-        )
-    return text.getvalue()
+        ]
+        for row in grid.rows
+    )
+    return write_sheet([head, *rows])
 
 
 def _csv_values(cell: Cell, *, is_wide: bool) -> Iterator[object]:

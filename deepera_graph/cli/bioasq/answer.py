@@ -31,7 +31,8 @@ from deepera_graph.cli.options import opt
 from deepera_graph.errors import BackendError, InputError, SettingsError
 
 if TYPE_CHECKING:
-    from deepera_graph.bioasq.answer import TypedAnswer, TypedAnswerer
+    from deepera_graph.bioasq.answer import TypedAnswerer
+    from deepera_graph.bioasq.answered import TypedAnswer
     from deepera_graph.bioasq.questions import Question
 
 _prompt = partial(opt, panel="How a chat model is asked")
@@ -106,7 +107,7 @@ def answer(
     with _open_answerer(questions, how, chat, cache, budget) as answerer:
         answers = _answer_all(answerer, questions, log, files=files, quiet=output.quiet)
     _refuse_unreachable(answers)
-    from deepera_graph.bioasq.answer import submission_of
+    from deepera_graph.bioasq.answered import submission_of
 
     write_questions(files.out, submission_of(answers))
     _tell_problems(answers)

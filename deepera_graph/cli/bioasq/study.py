@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -13,20 +12,30 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from deepera_graph.cli import options, study
-from deepera_graph.cli.console import check_folder, check_input, needing, progress_bar, tell
+from deepera_graph.cli.console import (
+    INTERRUPTED,
+    check_folder,
+    check_input,
+    go_on_command,
+    needing,
+    progress_bar,
+    say,
+    tell,
+)
 from deepera_graph.cli.options import given, opt, split_files, split_names
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
     from deepera_graph.bench.bioasq import BioasqBench
-    from deepera_graph.bench.bioasq_runs import TimedRun
+    from deepera_graph.bench.bioasq_runs import Kept, TimedRun
     from deepera_graph.bench.studies.results import StudyResult
-    from deepera_graph.bioasq.answer import TypedAnswer
+    from deepera_graph.bioasq.answered import TypedAnswer
     from deepera_graph.bioasq.questions import Question
     from deepera_graph.retrieval.store import PassageStore
 
 StudyName = Literal["depth", "rerankers", "ensembles", "styles"]
 _MANIFEST = "manifest.json"
+_JOURNAL = ".journal.jsonl"  # of `bench.bioasq_runs`, which takes a second to import
 _measure = partial(opt, panel="Measure")
 _answers = partial(opt, panel="Answers")
 
@@ -85,6 +94,10 @@ class StudyOptions:
     per_type: int = _answers(
         "Questions of each type that [b]styles[/b] asks.", metavar="N", default=20, least=1
     )
+    resume: bool = opt(
+        "Go on with what is done in FOLDER, after Ctrl-C, say; give the same options as before.",
+        default=False,
+    )
     limit: int | None = _measure("Only the first N questions.", metavar="N", least=1, shown="all")
     resamples: int = _measure("Resamples for the intervals.", metavar="N", default=10_000, least=1)
     seed: int = _measure(
@@ -109,7 +122,7 @@ def bioasq(
 ) -> None:
     """Run an experiment of BioASQ: tables and figures."""
     check_input(golden, chosen.examples)
-    check_folder(results.out, (f"{name}.md", _MANIFEST), overwrite=results.overwrite)
+    _check_results(name, chosen, results)
     _check(name, chosen, store, chat)
     from deepera_graph.bioasq.questions import read_questions
 
@@ -122,12 +135,15 @@ def bioasq(
     search_here()
     asking = _Asking(chat, cache, budget)
     made: dict[str, TimedRun] = {}
-    if name == "styles":
-        result = _run_styles(asked, chosen, asking, quiet=output.quiet)
-    else:
-        how = {"n_resamples": chosen.resamples, "seed": chosen.seed}
-        bench = BioasqBench.of(asked, limit=chosen.limit, **how)
-        result, made = _run(name, bench, chosen, store, asking, quiet=output.quiet)
+    with _kept(results.out):
+        if name == "styles":
+            result = _run_styles(asked, chosen, asking, out=results.out, quiet=output.quiet)
+        else:
+            how = {"n_resamples": chosen.resamples, "seed": chosen.seed}
+            bench = BioasqBench.of(asked, limit=chosen.limit, **how)
+            result, made = _run(
+                name, bench, chosen, store, asking, out=results.out, quiet=output.quiet
+            )
     described = STUDIES[name]
     if results.out is not None:
         setup = describe_setup(golden, len(asked), _settings(name, chosen, store, chat))
@@ -138,6 +154,42 @@ def bioasq(
         study.plain_result(name, result),
         lambda: format_study(described, result, figures=False),
     )
+
+
+@contextmanager
+def _kept(folder: Path | None) -> Iterator[None]:
+    """Say after Ctrl-C where what is done is kept, and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        if folder is None:
+            raise
+        say(f"interrupted; what is done is kept in {str(folder)!r}")
+        say(f"go on with: {go_on_command('--resume', without=['--overwrite'])}")
+        raise typer.Exit(INTERRUPTED) from error
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Raise `SettingsError` for two names that would have one file."""
+    from deepera_graph.bench.bioasq_runs import file_of
+
+    files: dict[str, str] = {}
+    for one in names:
+        other = files.setdefault(file_of(one), one)
+        if other != one or names.count(one) > 1:
+            raise SettingsError(f"{other!r} and {one!r} would be kept in one file")
+
+
+def _check_results(name: StudyName, chosen: StudyOptions, results: study.ResultOptions) -> None:
+    """Raise `SettingsError` for results that would be lost, and a resume of nothing."""
+    if chosen.resume and results.overwrite:
+        raise SettingsError("give --resume or --overwrite, not both")
+    if chosen.resume and results.out is None:
+        raise SettingsError("--resume goes with --out, the folder that has what is done")
+    replaced = chosen.resume or results.overwrite
+    check_folder(results.out, (f"{name}.md", _MANIFEST), overwrite=replaced)
+    for begun in () if results.out is None or replaced else results.out.glob(f"*{_JOURNAL}"):
+        raise SettingsError(f"{str(begun)!r} exists; --resume goes on with it, --overwrite not")
 
 
 def _check(
@@ -158,6 +210,7 @@ def _settings(
 ) -> dict[str, Any]:
     plain = asdict(chosen)
     plain["examples"] = None if chosen.examples is None else chosen.examples.name
+    del plain["resume"]  # it has no effect on the results
     return {
         **plain,
         "collection": None if name == "styles" else store.collection,
@@ -197,33 +250,36 @@ def _run(
     store: options.StoreOptions,
     asking: _Asking,
     *,
+    out: Path | None,
     quiet: bool,
 ) -> tuple[StudyResult, dict[str, TimedRun]]:
     """Return what was found, and the runs that were made for it."""
     from deepera_graph.bench import bioasq as experiments
-    from deepera_graph.bench.bioasq_runs import describe_collection
+    from deepera_graph.bench.bioasq_runs import Kept, describe_collection
 
     others = _read_runs(chosen.runs)
     with _open(store) as opened:
         about = None if opened is None else describe_collection(opened)
+        kept = Kept(folder=out, resume=chosen.resume, about={"collection": about})
         if name == "depth":
             depths = given(chosen).get("depths", experiments.DEPTHS)
-            runs = _retrieve(opened, bench, chosen, max(depths), quiet=quiet)
+            runs = _retrieve(opened, bench, chosen, max(depths), kept, quiet=quiet)
             fitting = _fit_depths(depths, opened)
             result = experiments.study_depth(bench, {**runs, **others}, depths=fitting)
         else:
             both = name == "ensembles" and len(others) == 2
-            runs = {} if both else _rerank(opened, bench, chosen, asking, quiet=quiet)
+            runs = {} if both else _rerank(opened, bench, chosen, asking, kept, quiet=quiet)
             result = _compare(name, bench, {**runs, **others}, chosen)
     return replace(result, facts={**result.facts, "collection": about}), runs
 
 
 def _write_runs(folder: Path, runs: Mapping[str, TimedRun]) -> None:
     """Write runs beside the tables, so that others can be compared or joined with them."""
+    from deepera_graph.bench.bioasq_runs import file_of
     from deepera_graph.bioasq.runs import write_run
 
     for name, one in runs.items():
-        write_run(folder / f"{re.sub('[^a-z0-9]+', '-', name.lower()).strip('-')}.jsonl", one.run)
+        write_run(folder / f"{file_of(name)}.jsonl", one.run)
 
 
 def _compare(
@@ -271,6 +327,7 @@ def _retrieve(
     bench: BioasqBench,
     chosen: StudyOptions,
     depth: int,
+    kept: Kept,
     *,
     quiet: bool,
 ) -> dict[str, TimedRun]:
@@ -286,7 +343,7 @@ def _retrieve(
     total = len(names) * len(bench.questions)
     with progress_bar("searching", total=total, hidden=quiet) as bar:
         return experiments.retrieve(
-            opened, names, bench.questions, depth, on_progress=lambda n: bar.move(to=n, count=n)
+            opened, names, bench.questions, depth, kept=kept, on_progress=_mover(bar)
         )
 
 
@@ -301,6 +358,7 @@ def _rerank(
     bench: BioasqBench,
     chosen: StudyOptions,
     asking: _Asking,
+    kept: Kept,
     *,
     quiet: bool,
 ) -> dict[str, TimedRun]:
@@ -309,6 +367,7 @@ def _rerank(
     if opened is None:
         return {}
     names = ("local",) if chosen.rerankers is None else split_names("--rerankers", chosen.rerankers)
+    _check_names([experiments.FIRST_STAGE, *names])
     n = len(bench.questions)
     with progress_bar("searching", total=n, hidden=quiet) as bar:
         found = experiments.find_candidates(
@@ -321,7 +380,14 @@ def _rerank(
             sorts = {"listed": chosen.listed} if "model" in more else {}
             with progress_bar(name, total=n, hidden=quiet) as bar:
                 made = experiments.rerank(
-                    found, bench.questions, name, on_progress=_mover(bar), **more, **sorts
+                    found,
+                    bench.questions,
+                    name,
+                    name=name,
+                    kept=kept,
+                    on_progress=_mover(bar),
+                    **more,
+                    **sorts,
                 )
             runs[name] = made.judged
             if made.listed is not None:
@@ -334,14 +400,21 @@ def _mover(bar: Any) -> Callable[[int], None]:
 
 
 def _run_styles(
-    asked: Sequence[Question], chosen: StudyOptions, asking: _Asking, *, quiet: bool
+    asked: Sequence[Question],
+    chosen: StudyOptions,
+    asking: _Asking,
+    *,
+    out: Path | None,
+    quiet: bool,
 ) -> StudyResult:
     from deepera_graph.bench import bioasq_styles as experiments
+    from deepera_graph.bench.bioasq_runs import Kept
     from deepera_graph.bioasq.answer import TypedAnswerer
 
     limited = asked if chosen.limit is None else asked[: chosen.limit]
     questions = experiments.draw_questions(limited, per_type=chosen.per_type, seed=chosen.seed)
     answers: dict[str, list[TypedAnswer]] = {}
+    kept = Kept(folder=out, resume=chosen.resume)
     with asking.open() as how:
         settings = {name: how[name] for name in how if name not in ("model", "cache")}
         ways: dict[str, Any] = {experiments.EXTRACTIVE: None}
@@ -350,7 +423,9 @@ def _run_styles(
         for name, backend in ways.items():
             answerer = TypedAnswerer(backend, cache=how.get("cache"), fallback=False, **settings)
             with progress_bar(name, total=len(questions), hidden=quiet) as bar:
-                answers[name] = experiments.answer_all(answerer, questions, on_progress=_mover(bar))
+                answers[name] = experiments.answer_all(
+                    answerer, questions, name=name, kept=kept, on_progress=_mover(bar)
+                )
     return experiments.study_styles(
         questions, answers, n_resamples=chosen.resamples, seed=chosen.seed
     )

@@ -126,6 +126,8 @@ def report(
     output: options.OutputOptions,
 ) -> None:
     """Compare the judge's grades with the labels: confusion, kappas, precision, failure types."""
+    if results.out is not None and results.out.resolve() == folder.resolve():
+        raise SettingsError("--out must be another folder than that of the audit")
     check_folder(results.out, _WRITTEN, overwrite=results.overwrite)
     sheets = split_files("--sheets", chosen.sheets)
     check_input(*sheets.values())
@@ -133,8 +135,6 @@ def report(
     from deepera_graph.bench.quest.audit.labels import read_labels
 
     audit = Audit.open(folder)
-    if results.out is not None and results.out.resolve() == folder.resolve():
-        raise SettingsError("--out must be another folder than that of the audit")
     labels = read_labels(audit, sheets)
     with needing("bench quest audit", "bench"):
         from deepera_graph.bench.quest.audit.report import (

@@ -26,6 +26,7 @@ from deepera_graph.text.words import Sentence
 NOT_KNOWN = "(not known: judge by the question alone)"
 NONE = "(none)"
 OPENING = "====="  # of a passage of a group, before its number
+_MANY = 10_000  # sentences: a higher number of one was not counted
 
 
 def marker(text: str, *beside: str) -> str:
@@ -111,13 +112,17 @@ def quoted(text: str, sentences: list[Sentence], numbers: list[int]) -> str:
     return text[sentences[valid[0] - 1].start : sentences[last - 1].end]
 
 
-def named_evidence(text: str, sentences: list[Sentence], numbers: list[int]) -> str:
-    """Return the evidence that a judge named: words of the passage, or nothing if it named none.
+def describe_unknown(sentences: list[Sentence], numbers: list[int]) -> str:
+    """Say which sentence was named that the passage does not have; empty if it has one of them.
 
-    Of sentences that are not there a note is left, which is no quote of the passage either.
+    Numbers below 1 are how some models say that there is none.
     """
-    invented = next((number for number in numbers if number > len(sentences)), None)
-    return quoted(text, sentences, numbers) or (f"[sentence {invented}]" if invented else "")
+    n = len(sentences)
+    unknown = [number for number in numbers if number > n]
+    if not unknown or any(1 <= number <= n for number in numbers):
+        return ""
+    shown = str(unknown[0]) if unknown[0] < _MANY else f"above {_MANY}"
+    return f"it named sentence {shown} of {n} as evidence"
 
 
 def evidence_block(items: list[EvidenceItem]) -> str:

@@ -256,9 +256,8 @@ class LlmJudge(Judge):
         filled = await request_reply(self.model, messages, JudgementReply, config)
         return Judgement(
             score=filled.answer.score,
-            reason=_reason(filled.answer),
-            quote=show.named_evidence(task["text"], sentences, filled.answer.evidence),
             direction=filled.answer.direction,
+            **_evidence(task, sentences, filled.answer),
             **how(filled),
         )
 
@@ -438,9 +437,17 @@ def _cut_groups(sizes: Mapping[int, int], most: int) -> list[list[int]]:
     return runs
 
 
-def _reason(one: JudgementReply | VerdictReply | MemberReply) -> str:
-    """Return why, and which word is no direction if that was given for one."""
-    return sanitize_line("; ".join(filter(None, (one.reason, direction_note(one.direction)))))
+def _evidence(
+    task: PassageTask, sentences: list[Sentence], one: JudgementReply | VerdictReply | MemberReply
+) -> dict[str, Any]:
+    """Return why, with what was given for a direction or a sentence and is none, and the quote."""
+    unknown = show.describe_unknown(sentences, one.evidence)
+    said = filter(None, (one.reason, direction_note(one.direction), unknown))
+    return {
+        "reason": sanitize_line("; ".join(said)),
+        "quote": show.quoted(task["text"], sentences, one.evidence),
+        "evidence_unknown": bool(unknown),
+    }
 
 
 def _judgement(
@@ -451,10 +458,9 @@ def _judgement(
         summary = summary_of(one.summary)
     return Judgement(
         score=one.score,
-        reason=_reason(one),
-        quote=show.named_evidence(task["text"], sentences, one.evidence),
         direction=one.direction,
         summary=summary,
+        **_evidence(task, sentences, one),
         **notes,
     )
 

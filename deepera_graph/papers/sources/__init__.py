@@ -101,28 +101,32 @@ def open_sources(
     """Return services as one source that is asked at once.
 
     Args:
-        names: ``pubmed,openalex``, a list of names and of sources of one's own, or ``all``.
+        names: ``pubmed,openalex``, a list of names and of sources of one's own, or ``all``; a
+            source of one's own stands for the service of its name.
         seconds: Longest time for a search, with all waits and attempts; 20 if None.
         contact: Address of mail that services may write to; that in ``DEEPERA_CONTACT`` if None.
         cache: Keeps answers for a week; of `open_cache`.
 
     Raises:
-        SettingsError: There is no such service, or a setting is out of range.
+        SettingsError: There is no such service, two sources have one name, or a setting is out of
+            range.
     """
     from deepera_graph.papers.sources.fused import Literature  # noqa: PLC0415 - httpx takes a while
     from deepera_graph.papers.sources.service import SECONDS  # noqa: PLC0415
 
     most = SECONDS if seconds is None else seconds
     how: dict[str, Any] = {"seconds": most, "contact": contact, "cache": cache}
-    given = names.split(",") if isinstance(names, str) else list(names)
-    sources: dict[str, PaperSource] = {}
+    given = [names] if isinstance(names, str) else list(names)
+    taken = {getattr(one, "name", None) for one in given if not isinstance(one, str)}
+    sources: list[PaperSource] = []
     for one in given:
         if not isinstance(one, str):
-            sources[one.name] = one
+            sources.append(one)
             continue
-        for name in read_names(one):
-            sources.setdefault(name, open_source(name, **how))
-    return Literature(list(sources.values()), seconds=most)
+        wanted = [name for name in read_names(one) if name not in taken]
+        sources += [open_source(name, **how) for name in wanted]
+        taken |= {*wanted}
+    return Literature(sources, seconds=most)
 
 
 def __getattr__(name: str) -> Any:

@@ -4,11 +4,12 @@ A service that is down, slow or out of credits is not one that found nothing: th
 answer tells them apart, and its reason says why in words.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, overload, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from deepera_graph.papers.paper import Paper, PaperRecord
+from deepera_graph.papers.results import SequenceAnswer
 from deepera_graph.papers.scope import Scope
 from deepera_graph.papers.sources.query import SourceQuery
 
@@ -17,7 +18,7 @@ K = 30  # papers that are asked of a source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceAnswer(Sequence[Paper]):
+class SourceAnswer(SequenceAnswer[Paper]):
     """What a source answered; a sequence of its papers, best first.
 
     Attributes:
@@ -30,7 +31,8 @@ class SourceAnswer(Sequence[Paper]):
         retry_after: Seconds, >= 0, after which a source that is rate limited may be asked again,
             if it said so.
         left_out: How many records were not used, by kind: ``no_title``, ``no_id``, ``repeated``
-            (again on a later page), ``out_of_scope``.
+            (again on a later page), ``out_of_scope``, ``unreadable`` (of another form than the
+            service documents).
         asked: The first address that was asked, without keys and contact address.
         cached: Whether all of it was kept from an earlier time.
         seconds: It took.
@@ -56,19 +58,9 @@ class SourceAnswer(Sequence[Paper]):
         """Whether nothing went wrong: it gave all that it has, or there was no use in asking."""
         return self.status not in ("rate_limited", "failed")
 
-    def __len__(self) -> int:
-        return len(self.records)
-
-    def __iter__(self) -> Iterator[Paper]:
-        return iter(self.papers)
-
-    @overload
-    def __getitem__(self, place: int) -> Paper: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Paper, ...]: ...
-    def __getitem__(self, place: int | slice) -> Paper | tuple[Paper, ...]:
-        """Return the paper at a place, from 0."""
-        return self.papers[place]
+    @property
+    def _listed(self) -> tuple[Paper, ...]:
+        return self.papers
 
     def describe(self) -> dict[str, Any]:
         """Return how it went as JSON has it, without the papers."""

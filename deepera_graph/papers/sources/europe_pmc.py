@@ -12,7 +12,7 @@ from deepera_graph.papers.paper import PaperRecord
 from deepera_graph.papers.scope import Scope
 from deepera_graph.papers.sources.http import Web, read_json
 from deepera_graph.papers.sources.query import SourceQuery
-from deepera_graph.papers.sources.service import Pages, Service, span_of, with_ids
+from deepera_graph.papers.sources.service import Pages, Service, read_each, span_of, with_ids
 
 _FIRST = "*"  # the mark of the first page
 
@@ -52,8 +52,8 @@ class EuropePMC(Service):
 def _read_page(text: str) -> tuple[list[PaperRecord | Problem], str]:
     """Return the records of a page, and the mark of the next."""
     page = read_json(text)
-    found = enumerate(page["resultList"]["result"], start=1)
-    return [_to_record(place, one) for place, one in found], str(page.get("nextCursorMark") or "")
+    records = read_each(page["resultList"]["result"], _to_record)
+    return records, str(page.get("nextCursorMark") or "")
 
 
 def _to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | Problem:

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, overload
+from math import isfinite
+from typing import Any
 
 from langchain_core.documents import Document
 
@@ -12,7 +13,7 @@ from deepera_graph.chat import io_loop
 from deepera_graph.errors import SettingsError
 from deepera_graph.packages import describe_error
 from deepera_graph.papers.paper import Paper, PaperRecord, title_key
-from deepera_graph.papers.results import Hit
+from deepera_graph.papers.results import Hit, SequenceAnswer
 from deepera_graph.papers.same_paper import have_like_titles, may_be_same
 from deepera_graph.papers.scope import Scope
 from deepera_graph.papers.search import RRF_K
@@ -30,7 +31,7 @@ _PMID = "PMID:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LiteratureAnswer(Sequence[Hit]):
+class LiteratureAnswer(SequenceAnswer[Hit]):
     """What several sources found together; a sequence of hits, best first.
 
     Attributes:
@@ -65,8 +66,9 @@ class LiteratureAnswer(Sequence[Hit]):
 
     @property
     def has_failed(self) -> bool:
-        """Whether no source gave an answer."""
-        return bool(self.answers) and not self.hits and len(self.incomplete) == len(self.answers)
+        """Whether no source gave an answer, and at least one was asked."""
+        answered = any(one.status in ("ok", "empty") for one in self.answers)
+        return bool(self.incomplete) and not self.hits and not answered
 
     @property
     def cause(self) -> str:
@@ -106,19 +108,9 @@ class LiteratureAnswer(Sequence[Hit]):
         both = zip(self.hits, self.records, strict=True)
         return [one for hit, record in both for one in _cut(hit, record, max_words)]
 
-    def __len__(self) -> int:
-        return len(self.hits)
-
-    def __iter__(self) -> Iterator[Hit]:
-        return iter(self.hits)
-
-    @overload
-    def __getitem__(self, place: int) -> Hit: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Hit, ...]: ...
-    def __getitem__(self, place: int | slice) -> Hit | tuple[Hit, ...]:
-        """Return the hit at a place, from 0."""
-        return self.hits[place]
+    @property
+    def _listed(self) -> tuple[Hit, ...]:
+        return self.hits
 
 
 class Literature:
@@ -131,13 +123,21 @@ class Literature:
         seconds: Longest time for all of them together; each should have no more by itself.
 
     Raises:
-        SettingsError: There is no source, or two have one name.
+        SettingsError: There is no source, one is none, two have one name, or *seconds* is out of
+            range.
     """
 
     def __init__(self, sources: Sequence[PaperSource], *, seconds: float = SECONDS) -> None:
+        if not sources:
+            raise SettingsError("there must be at least one source")
+        for one in sources:
+            if not isinstance(one, PaperSource):
+                raise SettingsError(
+                    f"a source must be a name, or have name, search and asearch, got {one!r:.80}"
+                )
+        if not (isfinite(seconds) and seconds > 0):
+            raise SettingsError(f"seconds must be > 0, got {seconds!r}")
         names = [one.name for one in sources]
-        if not names:
-            raise SettingsError("there must be a source at least")
         if twice := [one for one in names if names.count(one) > 1]:
             raise SettingsError(f"two sources are named {twice[0]!r}")
         self.sources, self.seconds = tuple(sources), seconds
@@ -213,7 +213,12 @@ class Literature:
         """Ask one source; whatever it raises becomes its status."""
         try:
             async with asyncio.timeout(self.seconds + _GRACE):
-                return await ask()
+                answer = await ask()
+            if isinstance(answer, SourceAnswer):
+                return (
+                    answer if answer.source == source.name else replace(answer, source=source.name)
+                )
+            reason = f"it must return a SourceAnswer, got {answer!r:.40}"
         except TimeoutError:
             reason = f"it did not answer within {self.seconds:g} s"
         except Exception as error:  # noqa: BLE001  # a source of somebody else's
@@ -232,14 +237,14 @@ def fuse_answers(query: SourceQuery, answers: Sequence[SourceAnswer], k: int) ->
         Cormack, Clarke and Buettcher (2009), Reciprocal Rank Fusion, section 2, k = 60.
     """
     merged = MergedRecords()
+    added = {one.source: [merged.add(record) for record in one.records] for one in answers}
     rankings = {
-        one.source: [*dict.fromkeys(merged.add(record) for record in one.records)]
-        for one in answers
+        name: [*dict.fromkeys(map(merged.number_of, numbers))] for name, numbers in added.items()
     }
     scores = fuse([[str(n) for n in ranking] for ranking in rankings.values()], k=RRF_K)
     by = {
         n: {name: ranking.index(n) + 1 for name, ranking in rankings.items() if n in ranking}
-        for n in range(len(merged.records))
+        for n in sorted({n for ranking in rankings.values() for n in ranking})
     }
     order = sorted(by, key=lambda n: (-scores[str(n)], merged.records[n].paper.id))[:k]
     hits = (
@@ -256,45 +261,68 @@ def fuse_answers(query: SourceQuery, answers: Sequence[SourceAnswer], k: int) ->
 
 
 class MergedRecords:
-    """Records by their ids and titles, those of one paper as one."""
+    """Records by their ids and titles, those of one paper as one.
+
+    Two that seemed to be different papers become one if a third record has ids of both; then the
+    number of the later is another's, see `number_of`.
+    """
 
     def __init__(self) -> None:
         self.records: list[PaperRecord] = []
         self._by_id: dict[str, int] = {}
         self._by_title: dict[str, list[int]] = {}
+        self._now: dict[int, int] = {}  # of numbers that have become another's
 
     def add(self, record: PaperRecord) -> int:
         """Add a record, and return the number of its paper."""
-        number = self._find(record)
-        if number is None:
-            number = len(self.records)
-            self.records.append(record)
-        else:
+        known = sorted(self._find(record))
+        number = known[0] if known else len(self.records)
+        if known:
+            for other in known[1:]:
+                self._join(number, other)
             self.records[number] = _fill(self.records[number], record)
+        else:
+            self.records.append(record)
         for id in record.ids:
             self._by_id.setdefault(id, number)
-        known = self._by_title.setdefault(title_key(record.paper.title), [])
-        if number not in known:
-            known.append(number)
+        same = self._by_title.setdefault(title_key(record.paper.title), [])
+        if number not in same:
+            same.append(number)
         return number
 
     def get(self, id: str) -> PaperRecord | None:
         """Return the record that is known by an id."""
         number = self._by_id.get(id)
-        return None if number is None else self.records[number]
+        return None if number is None else self.records[self.number_of(number)]
 
-    def _find(self, record: PaperRecord) -> int | None:
+    def number_of(self, number: int) -> int:
+        """Return the number that a paper has now, of one that `add` has returned."""
+        while number in self._now:
+            number = self._now[number]
+        return number
+
+    def _join(self, number: int, other: int) -> None:
+        self.records[number] = _fill(self.records[number], self.records[other])
+        self._now[other] = number
+
+    def _find(self, record: PaperRecord) -> set[int]:
+        """Return the numbers of its paper: one, or several that are alike; none if it is new."""
+        found: list[int] = []
         for id in record.ids:
-            number = self._by_id.get(id)
-            if number is not None and have_like_titles(self.records[number].paper, record.paper):
-                return number
+            if id in self._by_id:
+                number = self.number_of(self._by_id[id])
+                known = [record, *(self.records[one] for one in found)]
+                if all(have_like_titles(self.records[number].paper, one.paper) for one in known):
+                    found.append(number)
+        return {*found} or self._find_title(record)
+
+    def _find_title(self, record: PaperRecord) -> set[int]:
         key = title_key(record.paper.title)
-        if len(key.split()) < _LEAST_WORDS:
-            return None
-        for number in self._by_title.get(key, ()):
-            if may_be_same(self.records[number].paper, record.paper):
-                return number
-        return None
+        if len(key.split()) >= _LEAST_WORDS:
+            for number in map(self.number_of, self._by_title.get(key, ())):
+                if may_be_same(self.records[number].paper, record.paper):
+                    return {number}
+        return set()
 
 
 def _fill(first: PaperRecord, other: PaperRecord) -> PaperRecord:

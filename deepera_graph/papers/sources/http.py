@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
+from math import isfinite
 from typing import Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 from xml.etree import ElementTree
@@ -27,6 +28,7 @@ from deepera_graph.papers.sources.politeness import (
     find_host,
     hide,
     hide_keys_in_logs,
+    hide_secrets,
     is_local,
     user_agent,
 )
@@ -39,7 +41,9 @@ _MOST_BYTES = 32_000_000
 _SHOWN = 120  # characters of what a service said
 _OK, _REFUSED, _TOO_MANY, _REDIRECTS = 200, (401, 403), 429, range(300, 400)
 _AGAIN = (500, 502, 503, 504)
-UNREADABLE = (AttributeError, IndexError, KeyError, TypeError, ValueError)  # of another form
+UNREADABLE = (  # of another form than is documented
+    AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError,
+)  # fmt: skip
 
 
 class ServiceError(Exception):
@@ -162,7 +166,7 @@ class Web:
             why = ServiceError(f"it cannot be reached: {said}")
             raise _AgainError(why) if _may_recover(error) else why from None
         self.n_fetched += 1
-        text = body.decode("utf-8", "replace")
+        text = hide_secrets(body.decode("utf-8", "replace"), self._secrets)
         self._check(response, text, host)
         return text
 
@@ -176,12 +180,10 @@ class Web:
 
     def _check(self, response: httpx.Response, text: str, host: Host) -> None:
         """Raise an error unless the body can be an answer; heed what the headers say."""
-        code, said = response.status_code, hide(_message_of(text), self._secrets)
+        code = response.status_code
+        said = "" if code == _OK else hide(_message_of(text), self._secrets)
         is_limit = code == _TOO_MANY or (code != _OK and "rate limit" in said.lower())
-        wait = None if code == _OK else read_retry_after(response.headers)
-        spent = _is_spent(response.headers)
-        if wait is None and (spent or (is_limit and spent is None)):
-            wait = _read_reset(response.headers)
+        wait = _read_wait(response.headers, is_well=code == _OK, is_limit=is_limit)
         if code == _OK:
             if wait is not None:
                 host.close(wait)
@@ -210,7 +212,7 @@ class Web:
     def _keep(self, key: str, text: str) -> None:
         if self._kept is not None:
             self._kept.forget(key)
-            kept = {"fetched": int(time.time()), "text": hide(text, self._secrets)}
+            kept = {"fetched": int(time.time()), "text": text}
             self._kept.put(key, f"source {self._name}", kept)
 
 
@@ -230,6 +232,15 @@ def _certificates() -> ssl.SSLContext:
 def _may_recover(error: Exception) -> bool:
     """Tell a connection that broke from one that there is none of: offline, wrong address."""
     return isinstance(error, httpx.RemoteProtocolError | httpx.ReadError)
+
+
+def _read_wait(headers: Mapping[str, str], *, is_well: bool, is_limit: bool) -> float | None:
+    """Return the seconds for which a service asks to be left alone, if it does; finite, >= 0."""
+    wait = None if is_well else read_retry_after(headers)
+    spent = _is_spent(headers)
+    if wait is None and (spent or (is_limit and spent is None)):
+        wait = _read_reset(headers)
+    return wait if wait is not None and isfinite(wait) else None
 
 
 def _is_spent(headers: Mapping[str, str]) -> bool | None:
@@ -258,7 +269,7 @@ def _message_of(text: str) -> str:
     """Return what a service says is wrong, in a line."""
     if is_html(text):
         return "an HTML page"
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         plain = json.loads(text)
         if isinstance(plain, dict):
             said = (plain.get(name) for name in ("message", "error", "errMsg", "detail"))
@@ -280,7 +291,7 @@ def read_json(text: str) -> dict[str, Any]:
     _check_body(text)
     try:
         plain = json.loads(text, strict=False)  # NCBI leaves tabs in texts
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ServiceError(f"its JSON is broken: {error}") from None
     if not isinstance(plain, dict):
         raise ServiceError(f"its JSON is no object: {text[:40]!r}")

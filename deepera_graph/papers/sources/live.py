@@ -149,7 +149,8 @@ class LivePapers:
             if self._tell is not None:
                 self._tell(one)
         with self._lock:
-            numbers = [self._known.add(one) for one in found.records]
+            added = [self._known.add(one) for one in found.records]
+            numbers = [self._known.number_of(one) for one in added]
             first = {number: place for place, number in reversed([*enumerate(numbers)])}
             known = {place: self._known.records[number].paper for number, place in first.items()}
         return dict(sorted(known.items()))

@@ -10,25 +10,35 @@ Source:
 import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
+from urllib.parse import quote
 
-from deepera_graph.chat import io_loop
 from deepera_graph.papers.importing.openalex import to_record
 from deepera_graph.papers.importing.reading import Problem
 from deepera_graph.papers.paper import PaperRecord, normalize_id
 from deepera_graph.papers.scope import Scope
-from deepera_graph.papers.sources.base import K, SourceAnswer
 from deepera_graph.papers.sources.http import ServiceError, Web, read_json
 from deepera_graph.papers.sources.query import SourceQuery
-from deepera_graph.papers.sources.service import Pages, Service, span_of, with_ids
+from deepera_graph.papers.sources.service import (
+    CitationService,
+    CitationWay,
+    Pages,
+    read_each,
+    span_of,
+    with_ids,
+)
 
 _FIELDS = (
     "id", "doi", "ids", "display_name", "publication_year", "publication_date", "authorships",
     "primary_location", "locations", "topics", "abstract_inverted_index",
 )  # fmt: skip
+_WAYS: Mapping[CitationWay, tuple[Mapping[str, str], str]] = {
+    "references": ({}, "cited_by"),
+    "citations": ({"sort": "publication_date:desc"}, "cites"),
+}
 _OWN = re.compile(r"[Ww]\d+")
 
 
-class OpenAlex(Service):
+class OpenAlex(CitationService):
     """OpenAlex; see `Service`. The key is in ``OPENALEX_API_KEY``."""
 
     name = "openalex"
@@ -38,36 +48,15 @@ class OpenAlex(Service):
     page_size = 100
     has_markup = True
 
-    def references(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
-        """Return at most *k* papers that a paper cites; it is named by DOI, arXiv id or own id."""
-        return io_loop.run(self._follow(id, "cited_by", k, scope))
-
-    def citations(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
-        """Return at most *k* papers that cite a paper, newest first."""
-        return io_loop.run(self._follow(id, "cites", k, scope))
-
-    async def areferences(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
-        """Return what `references` returns, in the running loop."""
-        return await io_loop.arun(self._follow(id, "cited_by", k, scope))
-
-    async def acitations(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
-        """Return what `citations` returns, in the running loop."""
-        return await io_loop.arun(self._follow(id, "cites", k, scope))
-
     async def _pages(self, web: Web, query: SourceQuery, k: int, scope: Scope) -> Pages:
         async for page in self._list(web, {"search": query.join()}, k, scope):
             yield page
 
-    async def _follow(self, id: str, way: str, k: int, scope: Scope | None) -> SourceAnswer:
-        limits = scope or Scope()
-
-        async def open_pages(web: Web) -> Pages:
-            own = await self._find(web, normalize_id(id))
-            how = {"sort": "publication_date:desc"} if way == "cites" else {}
-            async for page in self._list(web, how, k, limits, f"{way}:{own}"):
-                yield page
-
-        return await self._collect(open_pages, k, limits)
+    async def _neighbours(self, web: Web, way: CitationWay, id: str, k: int, scope: Scope) -> Pages:
+        own = await self._find(web, id)
+        how, limit = _WAYS[way]
+        async for page in self._list(web, how, k, scope, f"{limit}:{own}"):
+            yield page
 
     async def _list(
         self, web: Web, how: Mapping[str, str], k: int, scope: Scope, *filters: str
@@ -99,7 +88,7 @@ class OpenAlex(Service):
         else:
             raise ServiceError(f"it knows no paper by an id such as {id!r:.40}")
         asked = {"select": "id"}
-        address = f"{self.base_url}/works/{named}"
+        address = f"{self.base_url}/works/{quote(named, safe=':/')}"
         return await web.get(address, asked, _read_own, apart=self._who())
 
     def _who(self) -> dict[str, str]:
@@ -111,8 +100,7 @@ def _read_own(text: str) -> str:
 
 
 def _read_page(text: str) -> list[PaperRecord | Problem]:
-    found = enumerate(read_json(text)["results"], start=1)
-    return [_to_record(place, one) for place, one in found]
+    return read_each(read_json(text)["results"], _to_record)
 
 
 def _to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | Problem:

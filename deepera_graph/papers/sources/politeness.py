@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Collection
 from threading import Lock
+from urllib.parse import quote, quote_plus
 
 from deepera_graph import __version__
 from deepera_graph.errors import SettingsError
@@ -39,10 +40,20 @@ def user_agent(contact: str) -> str:
 
 
 def hide(text: str, secrets: Collection[str]) -> str:
-    """Return a text without keys, whatever a service has echoed."""
+    """Return a text without keys, and without logins and contacts in addresses."""
+    return _LOGIN.sub(HIDDEN, _IN_URL.sub(rf"\1={HIDDEN}", hide_secrets(text, secrets)))
+
+
+def hide_secrets(text: str, secrets: Collection[str]) -> str:
+    """Return what a service has sent without keys that it echoes, as they are or as in addresses.
+
+    That is done before any text is cut: a part of a key would be found no more.
+    """
     for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, HIDDEN) if len(secret) >= _SHORTEST else text
-    return _LOGIN.sub(HIDDEN, _IN_URL.sub(rf"\1={HIDDEN}", text))
+        if len(secret) >= _SHORTEST:
+            for written in (secret, quote_plus(secret), quote(secret)):
+                text = text.replace(written, HIDDEN)
+    return text
 
 
 class _NoKeys(logging.Filter):

@@ -13,19 +13,19 @@ from functools import partial
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from deepera_graph.chat import io_loop
 from deepera_graph.papers.importing.reading import Problem
 from deepera_graph.papers.importing.semantic_scholar import to_record
-from deepera_graph.papers.paper import PaperRecord, normalize_id
+from deepera_graph.papers.paper import PaperRecord
 from deepera_graph.papers.scope import Scope
-from deepera_graph.papers.sources.base import K, SourceAnswer
 from deepera_graph.papers.sources.http import ServiceError, Web, read_json
 from deepera_graph.papers.sources.query import SourceQuery
 from deepera_graph.papers.sources.service import (
     FIRST_DAY,
     LAST_DAY,
+    CitationService,
+    CitationWay,
     Pages,
-    Service,
+    read_each,
     span_of,
     with_ids,
 )
@@ -35,6 +35,7 @@ _FIELDS = (
     "fieldsOfStudy",
 )  # fmt: skip
 _MOST = 1000  # offset and limit together
+_INNER: Mapping[CitationWay, str] = {"references": "citedPaper", "citations": "citingPaper"}
 _ID_FORMS = (
     (re.compile(r"10\..*"), "DOI:"),
     (re.compile(r"[a-z-]+/\d{7}|\d{4}\.\d{4,5}"), "ARXIV:"),
@@ -42,7 +43,7 @@ _ID_FORMS = (
 )
 
 
-class SemanticScholar(Service):
+class SemanticScholar(CitationService):
     """Semantic Scholar; see `Service`. The key is in ``S2_API_KEY``."""
 
     name = "semantic_scholar"
@@ -51,22 +52,6 @@ class SemanticScholar(Service):
     interval: ClassVar[float] = 1.0
     page_size = 100
     has_markup = True
-
-    def references(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
-        """Return at most *k* papers that a paper cites; it is named by DOI, arXiv id or own id."""
-        return io_loop.run(self._follow(id, "references", k, scope))
-
-    def citations(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
-        """Return at most *k* papers that cite a paper."""
-        return io_loop.run(self._follow(id, "citations", k, scope))
-
-    async def areferences(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
-        """Return what `references` returns, in the running loop."""
-        return await io_loop.arun(self._follow(id, "references", k, scope))
-
-    async def acitations(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
-        """Return what `citations` returns, in the running loop."""
-        return await io_loop.arun(self._follow(id, "citations", k, scope))
 
     def _headers(self) -> Mapping[str, str]:
         return {"x-api-key": self._key} if self._key else {}
@@ -79,15 +64,12 @@ class SemanticScholar(Service):
         async for page in self._list(web, "paper/search", asked, min(k, _MOST)):
             yield page
 
-    async def _follow(self, id: str, way: str, k: int, scope: Scope | None) -> SourceAnswer:
-        limits, inner = scope or Scope(), {"references": "citedPaper", "citations": "citingPaper"}
-
-        async def open_pages(web: Web) -> Pages:
-            path = f"paper/{quote(_name(normalize_id(id)), safe=':')}/{way}"
-            async for page in self._list(web, path, {}, k, inner[way]):
-                yield page
-
-        return await self._collect(open_pages, k, limits)
+    async def _neighbours(self, web: Web, way: CitationWay, id: str, k: int, scope: Scope) -> Pages:
+        path = f"paper/{quote(_name(id), safe=':')}/{way}"
+        is_limited = scope != Scope(hide=scope.hide, undated=scope.undated)
+        most = max(k, _MOST) if is_limited else k  # years and venues cannot be asked for here
+        async for page in self._list(web, path, {}, most, _INNER[way]):
+            yield page
 
     async def _list(
         self, web: Web, path: str, asked: Mapping[str, str], k: int, inner: str = ""
@@ -108,8 +90,10 @@ class SemanticScholar(Service):
 def _read_page(text: str, inner: str) -> tuple[list[PaperRecord | Problem], int]:
     """Return the records of a page, each in a field of its own, and where the next begins."""
     page = read_json(text)
-    found = [one[inner] if inner else one for one in page.get("data") or ()]
-    records = [_to_record(place, one or {}) for place, one in enumerate(found, start=1)]
+    records = read_each(
+        page.get("data") or (),
+        lambda place, one: _to_record(place, (one[inner] if inner else one) or {}),
+    )
     return records, int(page.get("next") or 0)
 
 

@@ -5,15 +5,16 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.chat import io_loop
 from deepera_graph.errors import SettingsError
+from deepera_graph.packages import describe_error
 from deepera_graph.papers.importing.reading import Problem
 from deepera_graph.papers.paper import PaperRecord, days_of, normalize_id
 from deepera_graph.papers.scope import Scope
@@ -26,7 +27,9 @@ from deepera_graph.settings import check_at_least
 
 SECONDS = 20.0  # for a search, all its pages and waits together
 FIRST_DAY, LAST_DAY = "1500-01-01", "2999-12-31"
-REPEATED, OUT_OF_SCOPE = "repeated", "out_of_scope"
+REPEATED, OUT_OF_SCOPE, ODD = "repeated", "out_of_scope", "unreadable"
+T = TypeVar("T")
+CitationWay = Literal["references", "citations"]
 Page = Sequence[PaperRecord | Problem]
 Pages = AsyncIterator[Page]
 
@@ -158,6 +161,37 @@ class Service(ABC):
         )
 
 
+class CitationService(Service):
+    """A service that also knows which papers cite which, as a `CitationSource`."""
+
+    def references(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
+        """Return at most *k* papers that a paper cites; it is named by DOI, arXiv id or own id."""
+        return io_loop.run(self._follow("references", id, k, scope))
+
+    def citations(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
+        """Return at most *k* papers that cite a paper; OpenAlex gives the newest first."""
+        return io_loop.run(self._follow("citations", id, k, scope))
+
+    async def areferences(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
+        """Return what `references` returns, in the running loop."""
+        return await io_loop.arun(self._follow("references", id, k, scope))
+
+    async def acitations(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
+        """Return what `citations` returns, in the running loop."""
+        return await io_loop.arun(self._follow("citations", id, k, scope))
+
+    async def _follow(self, way: CitationWay, id: str, k: int, scope: Scope | None) -> SourceAnswer:
+        limits = scope or Scope()
+        n = k + len(limits.hide)
+        return await self._collect(
+            lambda web: self._neighbours(web, way, normalize_id(id), n, limits), k, limits
+        )
+
+    @abstractmethod
+    def _neighbours(self, web: Web, way: CitationWay, id: str, k: int, scope: Scope) -> Pages:
+        """Yield pages of what a paper cites, or of what cites it, as `_pages` does."""
+
+
 class _Found:
     """The records of all pages, each paper once."""
 
@@ -198,6 +232,27 @@ def _without_markup(record: PaperRecord) -> PaperRecord:
     paper = record.paper
     title = clean_markup(paper.title) or paper.title
     return replace(record, paper=replace(paper, title=title, abstract=clean_markup(paper.abstract)))
+
+
+def read_each(
+    found: Iterable[T], read: Callable[[int, T], PaperRecord | Problem]
+) -> list[PaperRecord | Problem]:
+    """Read the records of a page; one of another form than is documented is counted.
+
+    Raises:
+        Exception: One of `UNREADABLE`, if all are of another form.
+    """
+    records: list[PaperRecord | Problem] = []
+    errors: list[Exception] = []
+    for place, one in enumerate(found, start=1):
+        try:
+            records.append(read(place, one))
+        except UNREADABLE as error:
+            errors.append(error)
+            records.append(Problem(ODD, place, describe_error(error)))
+    if errors and len(errors) == len(records):
+        raise errors[0]
+    return records
 
 
 def with_ids(record: PaperRecord | Problem, **more: object) -> PaperRecord | Problem:

@@ -58,9 +58,12 @@ def _look_up(charset: str) -> str:
         info = codecs.lookup(charset.strip())
     except (LookupError, ValueError):
         return ""
-    # "hex" and the like are no charsets; UTF-16 with a readable declaration is a contradiction
-    is_text = getattr(info, "_is_text_encoding", True) and not info.name.startswith("utf")
-    return _MEANT.get(info.name, info.name) if is_text else ""
+    try:
+        b"\xff".decode(info.name, "replace")
+    except (LookupError, ValueError):  # "hex", "punycode" and the like are no charsets
+        return ""
+    # UTF-16 with a readable declaration is a contradiction
+    return "" if info.name.startswith("utf") else _MEANT.get(info.name, info.name)
 
 
 def to_utf8(source: BinaryIO, name: object) -> BinaryIO:

@@ -27,6 +27,7 @@ from deepera_graph.retrieval.documents.article import (
     is_references,
     join_words,
     read_whole,
+    write_raised,
 )
 from deepera_graph.retrieval.documents.safe_xml import parse_xml
 
@@ -175,7 +176,14 @@ def _text_of(element: Element) -> str:
 
 
 def _read_texts(element: Element) -> Iterator[str]:
+    before = ""
     for child in element:
+        if child.tag == "r":
+            text = "".join(_read_texts(child))
+            is_raised = _value(child.find("rPr/vertAlign")) == "superscript"
+            yield write_raised(before, text) if is_raised else text
+            before = text or before
+            continue
         if child.tag == "t":
             yield child.text or ""
         elif child.tag in _SPACES:

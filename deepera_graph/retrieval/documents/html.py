@@ -16,6 +16,7 @@ from deepera_graph.retrieval.documents.article import (
     join_words,
     read_whole,
     take_title,
+    write_raised,
 )
 from deepera_graph.retrieval.documents.decoding import decode
 from deepera_graph.text.references import find_year
@@ -135,6 +136,7 @@ class _Page(HTMLParser):
         self._open, self._n_open = list[_Open](), Counter[str]()
         self._n_hidden = self._n_main = 0
         self._text, self._level, self._has_text = list[str](), 0, False
+        self._raised, self._is_cited = 0, False  # where a raised text begins, and what it is
 
     def read(self, text: str) -> None:
         """Read a whole page."""
@@ -169,6 +171,8 @@ class _Page(HTMLParser):
             return
         if tag in _BLOCKS:
             self._end_block()
+        elif tag == "sup":
+            self._end_raised()
         while self._close_last() != tag:
             pass
 
@@ -200,8 +204,20 @@ class _Page(HTMLParser):
             self._level = int(heading[1]) if heading and not self._n_hidden else 0
         elif tag in {"td", "th"} and self._has_text:
             self._text.append(CELLS)
+        elif tag == "sup":
+            self._raised, self._is_cited = len(self._text), False
+        elif tag == "a":
+            self._is_cited = True
         elif tag == "br":
             self._text.append("\n")
+
+    def _end_raised(self) -> None:
+        """Keep a raised text, but not one with a link in it: that is a citation or a note."""
+        text = "".join(self._text[self._raised :])
+        before = self._text[max(self._raised - 1, 0) : self._raised]
+        del self._text[self._raised :]
+        if not self._is_cited:
+            self._text.append(write_raised("".join(before), text))
 
     def _end_block(self) -> None:
         text = join_words("".join(self._text)).strip("| ")
@@ -210,7 +226,7 @@ class _Page(HTMLParser):
             self.whole.append(block)
             if self._n_main:
                 self.main.append(block)
-        self._text, self._level, self._has_text = [], 0, False
+        self._text, self._level, self._has_text, self._raised = [], 0, False, 0
 
     def _is_around(self, tag: str, about: dict[str, str]) -> bool:
         if tag in _LEFT_OUT or "hidden" in about or about.get("aria-hidden") == "true":

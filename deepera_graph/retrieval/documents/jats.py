@@ -15,6 +15,7 @@ from deepera_graph.retrieval.documents.article import (
     build_article,
     join_words,
     read_whole,
+    write_raised,
 )
 from deepera_graph.retrieval.documents.safe_xml import parse_xml
 
@@ -113,13 +114,17 @@ def _text_of(element: Element | None) -> str:
 
 
 def _read_texts(element: Element) -> Iterator[str]:
-    yield element.text or ""
+    before = element.text or ""
+    yield before
     for child in element:
-        if child.tag not in (*_NO_TEXT, *_WITH_CAPTION) and not _is_raised_citation(child):
+        if child.tag == "sup" and not _is_raised_citation(child):
+            yield write_raised(before, "".join(_read_texts(child)))
+        elif child.tag not in (*_NO_TEXT, *_WITH_CAPTION) and not _is_raised_citation(child):
             yield from _read_texts(child)
         if child.tag in {"break", *_IN_SECTIONS, *_PARAGRAPHS}:
             yield " "
-        yield child.tail or ""
+        before = child.tail or ""
+        yield before
 
 
 def _is_raised_citation(element: Element) -> bool:

@@ -38,7 +38,9 @@ _NO_TITLE = re.compile(
     r"untitled.*|microsoft word.*|pii\b.*|.*\.(?:docx?|tex|dvi|indd|pdf|rtf|odt|qxd|fm)|\S*",
     re.IGNORECASE,
 )
-_PAGE = re.compile(r"^\d+\s+|\s+\d+$|(?<=\bpage )\d+", re.IGNORECASE)
+_PAGE = re.compile(
+    r"^[-–—\[( ]*\d+(?: ?(?:/|of) ?\d+)?[-–—\]) ]*$|^\d+\s+|\s+\d+$|(?<=\bpage )\d+", re.IGNORECASE
+)
 _N_EDGE_LINES = 2  # at the top and the bottom of a page, where a running head may stand
 _LEAST_REPEATED = 3  # pages that bear the same line
 _MOST_NAMED = 8

@@ -1,13 +1,16 @@
 """XML of strangers as a tree: no entity is defined, no DTD fetched, and nesting has a limit."""
 
+import re
 from html import unescape
 from typing import Any
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from deepera_graph.errors import InputError
+from deepera_graph.retrieval.documents.decoding import decode
 
 MOST_NESTED = 200
+_ENCODING = re.compile(rb"""<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]+)""", re.ASCII)
 
 
 def parse_xml(raw: bytes, name: object) -> Element:
@@ -22,7 +25,17 @@ def parse_xml(raw: bytes, name: object) -> Element:
     Source:
         https://docs.python.org/3/library/xml.html#xml-vulnerabilities
     """
-    reader = _Reader(name)
+    try:
+        return _read(_Reader(name), raw, name)
+    except InputError:
+        raise
+    except (LookupError, ValueError):  # expat knows no encoding such as GB18030 or Shift_JIS
+        found = _ENCODING.match(raw)
+        text = decode(raw, name, declared=found[1].decode() if found else "")
+        return _read(_Reader(name, "utf-8"), text.encode(), name)
+
+
+def _read(reader: "_Reader", raw: bytes, name: object) -> Element:
     try:
         reader.parser.Parse(raw, True)
     except expat.ExpatError as error:
@@ -33,10 +46,10 @@ def parse_xml(raw: bytes, name: object) -> Element:
 class _Reader:
     """Builds the tree of what the parser tells."""
 
-    def __init__(self, name: object) -> None:
+    def __init__(self, name: object, encoding: str | None = None) -> None:
         self._name, self._depth = name, 0
         self.builder = TreeBuilder()
-        self.parser: Any = expat.ParserCreate()
+        self.parser: Any = expat.ParserCreate(encoding)
         self.parser.buffer_text = True
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end

@@ -159,7 +159,7 @@ def test_a_quote_is_cut_verbatim_out_of_the_passage(parts, numbers):
         ([1, 2], "Tea helps. It was blind."),
         ([2, 1, 2], "Tea helps. It was blind."),
         ([1, 3], "Tea helps."),
-        ([0, 4, -1, 99], "[sentence 4]"),  # there are three
+        ([0, 4, -1, 99], ""),  # there are three
         ([0], ""),
         ([3, 99], "No harm."),
         ([], ""),
@@ -178,8 +178,37 @@ def test_evidence_named_by_number_is_the_quote(numbers, quote):
         [one] = EvidenceReranker(backend).rerank(QUESTION, [text]).passages
     assert one.quote == quote
     assert one.quote_span == (
-        (text.index(quote), text.index(quote) + len(quote)) if quote and quote in text else None
+        (text.index(quote), text.index(quote) + len(quote)) if quote else None
     )
+
+
+@pytest.mark.parametrize(
+    ("numbers", "status", "held_back"),
+    [
+        ([4], "not_found", True),
+        ([0, 99], "not_found", True),
+        ([10**300], "not_found", True),
+        ([2, 99], "verbatim", False),
+        ([0], "", False),
+        ([], "", False),
+    ],
+)
+def test_a_sentence_that_is_not_there_is_told_and_stands_in_no_quote(numbers, status, held_back):
+    text = "Tea helps. It was blind. No harm."
+
+    def answer(request: Request) -> dict[str, object]:
+        if "You judge" in request.system:
+            return {"reason": "r", "evidence": numbers, "score": 0.9}
+        return answer_in_json({}, request.system, request.user)
+
+    with ChatServer(answer) as server:
+        backend = llm_backend("openai:scripted", base_url=server.base_url)
+        result = EvidenceReranker(backend).rerank(QUESTION, [text])
+    [one] = result.all_passages
+    assert one.quote == ("It was blind." if status == "verbatim" else "")
+    assert (one.quote_status, one.kept) == (status, not held_back)
+    assert ("held back: the sentence named is not in the passage" in one.reason) == held_back
+    assert ("of 3 as evidence" in one.reason) == held_back
 
 
 def test_a_quote_of_a_long_passage_points_into_the_whole_of_it():

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
+from itertools import permutations
 
 import pytest
 
@@ -9,7 +10,7 @@ from deepera_graph.citation import Citation
 from deepera_graph.errors import SettingsError
 from deepera_graph.papers.paper import Paper, PaperRecord
 from deepera_graph.papers.sources import Literature, SourceAnswer, SourceQuery, open_sources
-from deepera_graph.papers.sources.fused import fuse_answers
+from deepera_graph.papers.sources.fused import MergedRecords, fuse_answers
 from support.literature import MODEL, QUESTION, SHARED_TITLE, TRIAL
 
 
@@ -138,3 +139,95 @@ def test_a_source_that_raises_costs_the_others_nothing(world):
 def test_two_sources_of_one_name_are_an_error():
     with pytest.raises(SettingsError, match="'own'"):
         Literature([Own(), Own()])
+
+
+ONE_PAPER = (
+    record("PMID:1", "Green tea and fasting glucose in adults: a trial"),
+    record("10.1/x", "Green tea and fasting glucose in adults"),
+    record("W1", "Green tea and fasting glucose in adults: a trial", aliases=("10.1/x", "PMID:1")),
+)
+
+
+@pytest.mark.parametrize("order", [*permutations(ONE_PAPER)])
+def test_records_that_a_third_one_tells_to_be_one_paper_are_one(order):
+    found = fuse(*([one] for one in order))
+    assert [one.paper.id for one in found] == [order[0].paper.id]
+    assert {*found.records[0].ids} == {"PMID:1", "10.1/x", "W1"}
+    assert dict(found[0].by) == {"s0": 1, "s1": 1, "s2": 1}
+    assert found.n_merged == 2
+
+
+def test_a_base_of_services_meets_a_paper_under_one_id_once_a_third_record_has_told():
+    first, second, third = ONE_PAPER
+    known = MergedRecords()
+    numbers = [known.add(one) for one in (first, second)]
+    assert known.add(third) == known.number_of(numbers[1]) == numbers[0]
+    assert known.get("10.1/x") is known.get("PMID:1")
+    assert known.get("10.1/x").paper.id == "PMID:1"
+
+
+def test_records_that_share_ids_with_a_third_and_are_unlike_stay_two():
+    mixed = record("W1", "Tea and sleep in adults", aliases=("10.1/x", "PMID:1"))
+    other = record("10.1/x", "Kelp forests under warming water")
+    found = fuse([record("PMID:1")], [other], [mixed])
+    assert sorted(one.paper.id for one in found) == ["10.1/x", "PMID:1"]
+
+
+def test_a_second_source_of_a_name_is_not_left_out_silently(world):
+    with pytest.raises(SettingsError, match="two sources are named 'own'"):
+        open_sources([Own(), Own()])
+    own = Own(name="arxiv")
+    assert [open_sources(both).sources for both in ([own, "arxiv"], ["arxiv", own])] == [(own,)] * 2
+
+
+@pytest.mark.parametrize("given", [1, None, object()])
+def test_what_is_no_source_is_an_error_that_names_it(given):
+    with pytest.raises(SettingsError, match=f"got {str(given)[:7]}"):
+        open_sources([given])
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf")])
+def test_a_time_that_is_none_is_an_error_for_sources_of_ones_own(seconds):
+    with pytest.raises(SettingsError, match="seconds must be > 0"):
+        open_sources([Own()], seconds=seconds)
+
+
+@dataclass
+class Answering(Own):
+    """A source that gives whatever it is told to."""
+
+    answer: object = None
+
+    async def asearch(self, query, k=30, scope=None):
+        return self.answer
+
+
+@pytest.mark.parametrize("answer", [None, [], "papers"])
+def test_a_source_that_answers_nothing_known_costs_the_others_nothing(world, answer):
+    found = open_sources([Answering(answer=answer), "arxiv"]).search(QUESTION)
+    assert [one.status for one in found.answers] == ["failed", "ok"]
+    assert "SourceAnswer" in found.answers[0].reason
+
+
+def test_sources_that_answer_under_one_name_are_told_apart(world):
+    answers = [
+        SourceAnswer(source="same", status="ok", records=(record(id, title=f"About {id} in tea"),))
+        for id in ("a", "b")
+    ]
+    given = [Answering(name=f"s{n}", answer=one) for n, one in enumerate(answers)]
+    found = open_sources(given).search(QUESTION)
+    assert [dict(one.by) for one in found] == [{"s0": 1}, {"s1": 1}]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "has_failed"),
+    [
+        (("failed", "not_asked"), True),
+        (("rate_limited", "failed"), True),
+        (("failed", "empty"), False),
+        (("not_asked", "not_asked"), False),
+    ],
+)
+def test_none_has_answered_if_those_that_were_asked_failed(statuses, has_failed):
+    answers = [SourceAnswer(source=f"s{n}", status=status) for n, status in enumerate(statuses)]
+    assert fuse_answers(SourceQuery.of("tea"), answers, 5).has_failed is has_failed

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from pydantic import ValidationError
 from typer.testing import CliRunner
 
 from deepera_graph import PaperSearch, StoreError
@@ -123,6 +124,31 @@ async def test_a_retriever_gives_passages_and_says_how_it_went(world):
     assert [one.status for one in retriever.find(QUESTION).answers] == ["ok", "failed"]
     kept = DeepEraRetriever.from_backend(retriever, "rules").invoke(QUESTION)
     assert TRIAL in [one.metadata["title"] for one in kept]
+
+
+async def test_a_retriever_warns_of_what_is_missing(world, caplog):
+    world.faults["arxiv"] = "html"
+    retriever = LiteratureRetriever(sources="pubmed,arxiv")
+    retriever.invoke(QUESTION)
+    told = [
+        one.getMessage() for one in caplog.records if one.name == "langchain_deepera.literature"
+    ]
+    assert any("arxiv: failed" in one for one in told)
+    assert any("1 paper has no abstract" in one for one in told)
+    caplog.clear()
+    await retriever.ainvoke(QUESTION)
+    assert [one.getMessage() for one in caplog.records if "literature" in one.name] == told
+
+
+@pytest.mark.parametrize("wrong", [{"source": "pubmed"}, {"k": 0}, {"sources": "pubmde"}])
+def test_a_retriever_refuses_a_wrong_setting_when_it_is_made(wrong):
+    with pytest.raises(ValidationError, match=next(iter(wrong))):
+        LiteratureRetriever(**wrong)
+
+
+def test_a_copy_of_a_retriever_asks_its_own_services(world):
+    other = LiteratureRetriever(sources="pubmed").model_copy(update={"sources": "arxiv"})
+    assert [one.metadata["title"] for one in other.invoke(QUESTION)] == [MODEL]
 
 
 def test_a_retriever_takes_a_source_of_ones_own(world):

@@ -1,6 +1,7 @@
 """Each service: the exact address it is asked, and what becomes of its answer."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -9,6 +10,7 @@ from deepera_graph.papers import Scope
 from deepera_graph.papers.sources import NAMES, PaperSource, open_source, open_sources, read_names
 from deepera_graph.papers.sources.base import CitationSource
 from deepera_graph.papers.sources.markup import clean_markup
+from support import literature
 from support.literature import ABSTRACTS, MODEL, QUESTION, TRIAL
 
 TERMS = "%28green+AND+tea%29+OR+%28fasting+AND+glucose%29"
@@ -175,6 +177,43 @@ def test_citations_are_followed_both_ways(world, name):
     assert source.references("https://arxiv.org/abs/2101.00001v2").status == "ok"
     assert asyncio.run(source.acitations("PMID:101")).records == source.citations("10.1/a").records
     assert source.citations("no id").reason == "it knows no paper by an id such as 'no id'"
+
+
+@pytest.mark.parametrize(
+    ("doi", "path"),
+    [
+        ("10.5555/tea.1", "works/doi:10.5555/tea.1?select=id"),
+        (
+            "10.1002/(sici)1097(1999)55:1<1::aid-x>3.0.co;2-#",
+            "works/doi:10.1002/%28sici%291097%281999%2955:1%3C1::aid-x%3E3.0.co%3B2-%23?select=id",
+        ),
+        ("10.5555/a?b", "works/doi:10.5555/a%3Fb?select=id"),
+    ],
+)
+def test_openalex_is_asked_for_the_whole_of_a_doi(world, doi, path):
+    open_source("openalex").citations(doi)
+    assert world.sent[0].path == path
+
+
+def test_citations_in_scope_are_found_behind_those_that_are_not(world, monkeypatch):
+    citing = [
+        {"citingPaper": {"paperId": f"{n:040x}", "title": f"Tea {n}", "year": 2025 - (n >= 120)}}
+        for n in range(150)
+    ]
+
+    def answer(sent, fault):
+        start, size = (int(sent.parameters[name]) for name in ("offset", "limit"))
+        following = {"next": start + size} if start + size < len(citing) else {}
+        return json.dumps({"offset": start, "data": citing[start : start + size], **following})
+
+    monkeypatch.setitem(literature._SERVICES, "semantic_scholar", answer)
+    found = open_source("s2").citations("10.5555/tea.1", 5, Scope(year_to=2024))
+    assert [one.title for one in found] == [f"Tea {n}" for n in range(120, 125)]
+    assert len(world.sent) == 2
+    world.sent.clear()
+    hidden = Scope(hide=(found[0].id,))
+    assert len(open_source("s2").citations("10.5555/tea.1", 5, hidden)) == 5
+    assert [one.parameters["limit"] for one in world.sent] == ["6"]
 
 
 def test_arxiv_is_not_asked_for_years_before_it_began(world):

@@ -9,7 +9,8 @@ import pytest
 from deepera_graph.cache.store import open_cache
 from deepera_graph.papers.sources import NAMES, open_source, open_sources
 from deepera_graph.papers.sources.politeness import Host
-from support.literature import QUESTION
+from support import literature
+from support.literature import QUESTION, TRIAL
 
 KEYS = {
     "pubmed": "NCBI_API_KEY",
@@ -45,6 +46,28 @@ def test_an_answer_that_cannot_be_read_is_a_failure_and_not_an_empty_one(world, 
     assert "is broken" in answer.reason or "not in the form" in answer.reason
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("code", [200, 500])
+def test_an_answer_nested_too_deeply_is_a_failure(world, name, code):
+    world.faults[name] = f"nested {code}"
+    assert open_source(name).search(QUESTION).status == "failed"
+
+
+@pytest.mark.parametrize("name", ["europe_pmc", "openalex", "semantic_scholar"])
+def test_a_record_of_another_form_costs_the_others_nothing(world, name):
+    well = open_source(name).search(QUESTION)
+    world.faults[name] = "one odd record"
+    answer = open_source(name).search(QUESTION)
+    assert answer.status == "ok"
+    assert answer.records == well.records
+    assert answer.left_out == {**well.left_out, "unreadable": 1}
+
+
+def test_a_number_that_is_infinite_is_a_failure(world):
+    world.faults["semantic_scholar"] = "infinite"
+    assert open_source("semantic_scholar").search(QUESTION).status == "failed"
+
+
 def test_an_error_that_arxiv_writes_as_a_paper_is_none(world):
     world.faults["arxiv"] = "error"
     answer = open_source("arxiv").search(QUESTION)
@@ -62,6 +85,15 @@ def test_a_service_that_asks_to_wait_is_not_slept_for_nor_asked_again(world, fau
     assert first.retry_after >= least
     assert second.retry_after >= least - 1
     assert len(world.sent) == 1
+
+
+def test_a_wait_without_end_is_no_wait_that_is_named(world):
+    world.faults["openalex"] = "forever"
+    source = open_source("openalex", seconds=5)
+    answer = source.search(QUESTION)
+    assert (answer.status, answer.retry_after) == ("rate_limited", None)
+    world.faults.clear()
+    assert source.search(QUESTION).status == "ok"
 
 
 def test_a_limit_while_there_are_credits_is_lifted_soon(world):
@@ -84,6 +116,34 @@ def test_a_key_that_is_refused_is_doubted(world, monkeypatch):
     world.faults["semantic_scholar"] = "refused"
     answer = open_source("semantic_scholar").search(QUESTION)
     assert answer.reason == "HTTP 403: Invalid key; is the key right?"
+
+
+def test_a_key_that_is_echoed_as_it_stands_in_an_address_is_hidden(world, monkeypatch):
+    monkeypatch.setenv("OPENALEX_API_KEY", "two+words/and==")
+    world.faults["openalex"], world.echo = "refused", "two%2Bwords%2Fand%3D%3D"
+    answer = open_source("openalex").search(QUESTION)
+    assert answer.reason == "HTTP 403: Invalid key ***; is the key right?"
+
+
+@pytest.mark.parametrize("fault", ["refused", "said", "text"])
+def test_no_part_of_a_key_is_left_where_a_long_message_is_cut(world, monkeypatch, fault):
+    monkeypatch.setenv("OPENALEX_API_KEY", SECRET)
+    for n in range(10, 120, 4):
+        world.faults["openalex"], world.echo = fault, f"{'x' * n}{SECRET}"
+        answer = open_source("openalex").search(QUESTION)
+        assert answer.status == "failed"
+        assert SECRET[:5] not in answer.reason
+
+
+def test_an_address_in_an_abstract_is_the_same_from_the_disk(world, tmp_path, monkeypatch):
+    text = "Tea data: https://me@data.org/x?email=a@b.org"
+    monkeypatch.setitem(literature.ABSTRACTS, TRIAL, text)
+    with open_cache(tmp_path) as kept:
+        source = open_source("europe_pmc", cache=kept)
+        fresh, again = source.search(QUESTION), source.search(QUESTION)
+    assert (fresh.cached, again.cached) == (False, True)
+    assert text in fresh[0].abstract
+    assert fresh.records == again.records
 
 
 def test_a_login_in_an_address_is_not_shown(world, monkeypatch, caplog):
@@ -125,11 +185,10 @@ def test_what_cannot_be_reached_is_a_failure(world, monkeypatch):
     assert answer.reason.startswith("it cannot be reached: ")
 
 
-def test_turns_are_taken_at_a_distance_and_none_past_the_deadline():
-    host, now = Host(), time.monotonic()
-    waits = [host.reserve(3.0, now + 7) for _ in range(3)]
-    assert [round(one) for one in waits] == [0, 3, 6]
-    assert host.reserve(3.0, now + 7) is None
+def test_turns_are_taken_at_a_distance_and_none_past_the_deadline(monkeypatch):
+    monkeypatch.setattr("deepera_graph.papers.sources.politeness.time.monotonic", lambda: 100.0)
+    host = Host()
+    assert [host.reserve(3.0, 107.0) for _ in range(4)] == [0.0, 3.0, 6.0, None]
 
 
 @pytest.mark.parametrize("name", KEYS)

@@ -126,3 +126,12 @@ def test_a_file_that_unpacks_to_too_much_is_not_unpacked(write, monkeypatch):
     name = write("a.docx", zipped(word__document=" " * (2 << 20)))
     with pytest.raises(InputError, match=r"^a\.docx: unpacks to more than 1 MB"):
         read(name)
+
+
+def test_an_exponent_stays_one(write):
+    document = make(("", None))
+    paragraph = document.paragraphs[0]
+    for text, raised in (("10", False), ("6", True), (" cells, Ca", False), ("2+", True)):
+        paragraph.add_run(text).font.superscript = raised or None
+    [found] = read(write("a.docx", save(document)))
+    assert found.page_content == "10⁶ cells, Ca2+"

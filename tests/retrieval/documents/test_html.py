@@ -36,7 +36,7 @@ def test_the_main_part_of_a_page_is_read_with_what_it_says_of_itself(write):
         "source": "a.html", "title": "Kelp and otters", "authors": "Lee, Kim; Roy, Ann",
         "year": 2019, "journal": "Sea", "doi": "10.1000/kelp", "part": 1,
     }  # fmt: skip
-    rows = ["Kelp grew by 105 plants a year.", "Table 1. Cover.", "Plot | %", "A | 40"]
+    rows = ["Kelp grew by 10⁵ plants a year.", "Table 1. Cover.", "Plot | %", "A | 40"]
     assert texts("a.html") == [
         (None, "\n\n".join(AFTER)),
         ("Results", "\n\n".join([*rows, "Urchins", "They died in all plots."])),
@@ -110,3 +110,16 @@ def test_a_page_that_a_script_fills_is_named(write):
     name = write("a.html", "<html><body><div id=app></div><script>run()</script></body>")
     with pytest.raises(InputError, match=r"^a\.html: has no text; a page that a script fills"):
         list(read_passages(name))
+
+
+def test_an_exponent_stays_one_and_a_raised_citation_changes_no_value(write):
+    page = (
+        "<p><sup>13</sup>C in 10<sup>6</sup> cells, 3 × 10<sup>−3</sup> M, Ca<sup>2+</sup>, the "
+        "1<sup>st</sup> of 2<sup>nd</sup>, by 40%<sup><a href='#r12'>12</a></sup> in "
+        "2019<sup><a href='#r3'>3</a>,"
+        "<a href='#r4'>4</a></sup>.</p><p>H<sub>2</sub>O, 10<sup>6</p><p>5</sup> open</p>"
+    )
+    text = (
+        "13C in 10⁶ cells, 3 × 10⁻³ M, Ca2+, the 1st of 2nd, by 40% in 2019.\n\nH2O, 106\n\n5 open"
+    )
+    assert texts(write("a.html", page)) == [(None, text)]

@@ -108,3 +108,26 @@ def test_unsafe_and_broken_files_are_named(write, content, message):
 def test_a_declared_encoding_is_read(write):
     text = '<?xml version="1.0" encoding="iso-8859-1"?><article><body><p>Café.</p></body></article>'
     assert read(write("a.xml", text.encode("latin-1")))[0].page_content == "Café."
+
+
+@pytest.mark.parametrize("charset", ["gb18030", "shift_jis", "windows-1252", "no-such", "punycode"])
+def test_an_article_is_read_in_the_encoding_that_it_declares(write, charset):
+    letters = {"gb18030": "苹果", "shift_jis": "りんご", "windows-1252": "pomme évidée"}
+    text = letters.get(charset, "apples")
+    raw = f"<article><body><p>{text} stayed firm.</p></body></article>"
+    encoded = raw.encode(charset if charset in letters else "ascii")
+    head = f'<?xml version="1.0" encoding="{charset}"?>'.encode()
+    [found] = read(write("a.xml", head + encoded))
+    assert found.page_content == f"{text} stayed firm."
+
+
+def test_an_article_in_no_known_encoding_is_told_by_name(write):
+    head = b'<?xml version="1.0" encoding="no-such"?>'
+    with pytest.raises(InputError, match=r"a\.xml: not UTF-8"):
+        read(write("a.xml", head + b"<article><body><p>\xe9</p></body></article>"))
+
+
+def test_an_exponent_stays_one(write):
+    body = "<p>10<sup>6</sup> cells, <italic>p</italic> = 10<sup>-3</sup>, Ca<sup>2+</sup>.</p>"
+    [found] = read(write("a.xml", f"<article><body>{body}</body></article>"))
+    assert found.page_content == "10⁶ cells, p = 10⁻³, Ca2+."

@@ -121,6 +121,15 @@ def test_running_heads_and_page_numbers_are_left_out(write):
     assert read_one(write("a.pdf", write_pdf(*pages))).page_content == text
 
 
+@pytest.mark.parametrize(
+    "foot", ["{}", "- {} -", "– {} –", "[{}]", "{}/3", "{} of 3", "Page {} of 3"]
+)
+def test_page_numbers_are_left_out_in_the_usual_forms(write, foot):
+    bodies = ["Kelp grew.", "Urchins died.", "Otters slept."]
+    pages = [[text, foot.format(number)] for number, text in enumerate(bodies, start=1)]
+    assert read_one(write("a.pdf", write_pdf(*pages))).page_content == " ".join(bodies)
+
+
 def test_a_list_of_references_is_left_out_and_an_appendix_is_not(write):
     cited = ["References", "1. Roy A. Urchins. Sea 2001.", "2. Lee K. Kelp. Sea 2002."]
     pages = [SENTENCES[:9], [*SENTENCES[9:12], *cited], ["3. Lee K.", "Appendix A", "Kelp died."]]

@@ -7,13 +7,11 @@ judges said of them), ``sheet.csv`` (the pairs, for those who prefer a spreadshe
 Source: ScholarQuest, whose audit draws 150 pairs of each grade for three raters.
 """
 
-import csv
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from deepera_graph.papers.importing.reading import Problem
 from deepera_graph.papers.importing.shared import to_record
 from deepera_graph.papers.paper import Paper, normalize_id
 from deepera_graph.text.jsonl import parse_object, read_places
+from deepera_graph.text.sheets import write_sheet
 
 FORMAT = 1
 GRADES = (0, 1, 2)  # no match, partial, strict
@@ -30,7 +29,6 @@ AUDIT, PAIRS, KEY, SHEET, LABELS = "audit.json", "pairs.jsonl", "key.jsonl", "sh
 SHOWN_COLUMNS = ("pair", "question", "constraints", "title", "abstract")
 FILLED_COLUMNS = ("label", "failure", "note")
 _NO_PAPER, _NO_QUESTION, _NO_GRADE = "without a paper", "without a question", "without a grade"
-_FORMULAS = ("=", "+", "-", "@")
 _EMPTY: Mapping[str, Any] = {}
 
 
@@ -116,12 +114,11 @@ class Audit:
             raise SettingsError(
                 f"{str(folder)!r} has no {AUDIT}; `deepera bench quest audit draw` makes one"
             )
-        about = parse_object((folder / AUDIT).read_bytes())
-        if about.get("format") != FORMAT:
-            raise InputError(f"{folder / AUDIT} is not of format {FORMAT}; draw the audit anew")
-        pairs = {one["id"]: AuditPair(**one) for _, one in read_places(folder / PAIRS)}
+        about = _read_about(folder / AUDIT)
+        lines = [one for _, one in read_places(folder / PAIRS)]
         if _digest(folder / PAIRS) != about["pairs_sha256"]:
             raise InputError(f"{folder / PAIRS} was changed after it was drawn")
+        pairs = {one["id"]: AuditPair(**one) for one in lines}
         key = _read_key(folder / KEY) if (folder / KEY).is_file() else {}
         if key and key.keys() != pairs.keys():
             raise InputError(f"{folder / KEY} is not of the pairs in {PAIRS}")
@@ -133,11 +130,35 @@ class Audit:
             raise SettingsError(f"{str(self.folder)!r} has no {KEY}; {otherwise}")
 
 
+def _read_about(path: Path) -> dict[str, Any]:
+    """Return how an audit was drawn.
+
+    Raises:
+        InputError: The file is not as it was written.
+    """
+    try:
+        about = parse_object(path.read_bytes())
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    if about.get("format") != FORMAT:
+        raise InputError(f"{path} is not of format {FORMAT}; draw the audit anew")
+    grades = about.get("grades")
+    counts = [grades.get(str(one)) for one in GRADES] if isinstance(grades, dict) else [None]
+    are_counted = all(isinstance(one, dict) and {"judged", "drawn"} <= one.keys() for one in counts)
+    if not are_counted or not {"pairs_sha256", "per_grade", "left_out"} <= about.keys():
+        raise InputError(f"{path} was changed after it was drawn")
+    return about
+
+
 def _read_key(path: Path) -> dict[str, JudgedPair]:
-    lines = [one for _, one in read_places(path)]
-    return {
-        one.pop("pair"): JudgedPair(**{**one, "evidence": tuple(one["evidence"])}) for one in lines
-    }
+    key: dict[str, JudgedPair] = {}
+    for where, line in read_places(path):
+        try:
+            pair = str(line.pop("pair"))
+            key[pair] = JudgedPair(**{**line, "evidence": tuple(line["evidence"])})
+        except (KeyError, TypeError) as error:
+            raise InputError(f"{where}: was changed after it was drawn: {error}") from error
+    return key
 
 
 def draw_audit(
@@ -324,20 +345,11 @@ def describe_value(value: Any) -> str:
 def to_sheet(pairs: Sequence[AuditPair]) -> bytes:
     """Return the pairs as CSV with empty columns for label, failure type and note.
 
-    It has a byte order mark, by which Excel knows UTF-8, and no text that a spreadsheet would take
-    for a formula.
-
-    Source: https://owasp.org/www-community/attacks/CSV_Injection
+    It has a byte order mark, by which Excel knows UTF-8.
     """
-    text = StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow((*SHOWN_COLUMNS, *FILLED_COLUMNS))
+    rows: list[tuple[str, ...]] = [(*SHOWN_COLUMNS, *FILLED_COLUMNS)]
     for pair in pairs:
         limits = "; ".join(f"{name}: {describe_value(v)}" for name, v in pair.constraints.items())
         shown = (pair.id, pair.question, limits, pair.title, pair.abstract)
-        writer.writerow((*(_defuse(one) for one in shown), *("" for _ in FILLED_COLUMNS)))
-    return text.getvalue().encode("utf-8-sig", "backslashreplace")
-
-
-def _defuse(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULAS) else text
+        rows.append((*shown, *("" for _ in FILLED_COLUMNS)))
+    return write_sheet(rows, end="\r\n").encode("utf-8-sig", "backslashreplace")

@@ -9,6 +9,7 @@ from io import StringIO
 from pathlib import Path
 from threading import Lock
 from typing import Any, Self
+from unicodedata import normalize
 
 from filelock import FileLock, Timeout
 
@@ -27,7 +28,12 @@ FAILURES: Mapping[str, str] = {
 }
 LONGEST_NOTE = 2000
 _RATER = re.compile(r"\w[\w.-]{0,39}")
+# Source: https://learn.microsoft.com/en-us/windows/win32/fileio/naming-a-file
+_DEVICES = frozenset(
+    {"con", "prn", "aux", "nul", *(f"{one}{n}" for one in ("com", "lpt") for n in range(10))}
+)
 _COLUMNS = ("pair", "label")
+_OPEN_QUOTE = "unexpected end of data"  # as the csv module says it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +57,12 @@ def read_rater(name: str) -> str:
     """Return the name of a rater in its one form, which also names the file: ``anna-berg``.
 
     Raises:
-        SettingsError: It has other characters than letters, digits, hyphens, dots and spaces.
+        SettingsError: It has other characters than letters, digits, hyphens, dots and spaces, or
+            Windows has no file of that name.
     """
-    found = "-".join(name.casefold().split())
+    found = "-".join(normalize("NFC", name.casefold()).split())
+    if found.partition(".")[0] in _DEVICES:
+        raise SettingsError(f"Windows keeps this name for a device, take another: {name!r}")
     if not _RATER.fullmatch(found):
         raise SettingsError(
             "the name of a rater must be letters, digits, hyphens and dots, at most 40, "
@@ -72,13 +81,13 @@ def read_label(given: Mapping[str, Any], before: Label = Label()) -> Label:
     if label is not None and (isinstance(label, bool) or label not in GRADES):
         raise InputError(f"label must be 0, 1 or 2, got {label!r:.80}")
     failure, note = given.get("failure", before.failure), given.get("note", before.note)
-    if failure and failure not in FAILURES:
+    if failure != "" and (not isinstance(failure, str) or failure not in FAILURES):
         hint = suggest_value(str(failure), [*FAILURES])
         raise InputError(f"failure must be one of {', '.join(FAILURES)}, got {failure!r:.80}{hint}")
     if not isinstance(note, str) or len(note) > LONGEST_NOTE:
         raise InputError(f"note must be a text of at most {LONGEST_NOTE} characters")
     whole = None if label is None else int(label)
-    return Label(label=whole, failure=failure or "", note=note, shown=before.shown)
+    return Label(label=whole, failure=failure, note=note, shown=before.shown)
 
 
 class LabelBook:
@@ -254,7 +263,8 @@ def _read_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield the rows below the first with their numbers, as spreadsheets count, from 2."""
     text = _read_text(path)
     first = text.partition("\n")[0]
-    lines = csv.reader(StringIO(text, newline=""), delimiter=max(",;\t", key=first.count))
+    sign = max(",;\t", key=first.count)
+    lines = csv.reader(StringIO(text, newline=""), delimiter=sign, strict=True)
     try:
         heads = _check_heads([one.strip().casefold() for one in next(lines, [])], path)
         for number, cells in enumerate(lines, start=2):
@@ -262,7 +272,9 @@ def _read_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
                 padded = [*cells, *("" for _ in heads)]
                 yield number, {one: text.strip() for one, text in zip(heads, padded, strict=False)}
     except csv.Error as error:
-        raise InputError(f"{path}: no CSV: {error}") from error
+        is_open = _OPEN_QUOTE in str(error)
+        why = "a quotation mark is not closed" if is_open else f"line {lines.line_num}: {error}"
+        raise InputError(f"{path}: no CSV: {why}") from error
 
 
 def _check_heads(heads: list[str], path: Path) -> list[str]:

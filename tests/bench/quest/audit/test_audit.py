@@ -121,6 +121,40 @@ def test_changed_pairs_are_refused(small):
         Audit.open(small.folder)
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pairs.jsonl", '{"a": 1}\n'),
+        ("pairs.jsonl", ""),
+        ("key.jsonl", '{"a": 1}\n'),
+        ("key.jsonl", '{"pair": "p001", "grade": 2}\n'),
+        ("key.jsonl", '{"pair": ["p001"], "evidence": 3}\n'),
+        ("audit.json", '{"format": 1}'),
+        ("audit.json", '{"format": 1, "grades": []}'),
+        ("audit.json", "[]"),
+        ("audit.json", ""),
+    ],
+)
+def test_a_file_that_is_not_as_it_was_written_is_named(small, name, text):
+    (small.folder / name).write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=name.replace(".", r"\.")):
+        Audit.open(small.folder)
+
+
+def test_counts_that_are_gone_are_an_error(small):
+    path = small.folder / "audit.json"
+    plain = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps({**plain, "grades": {"0": {}}}), "utf-8")
+    with pytest.raises(InputError, match=r"audit\.json"):
+        Audit.open(small.folder)
+
+
+def test_pairs_that_are_missing_are_an_error(small):
+    (small.folder / "pairs.jsonl").unlink()
+    with pytest.raises(InputError, match=r"pairs\.jsonl.*cannot be read"):
+        Audit.open(small.folder)
+
+
 def test_a_copy_without_the_key_can_be_labelled_blind_and_nothing_else(small):
     (small.folder / "key.jsonl").unlink()
     copy = Audit.open(small.folder)
@@ -136,8 +170,12 @@ def test_a_cell_is_no_formula(tmp_path):
     build = write_build(tmp_path / "build", (1, 0, 0))
     papers = json.loads((build / "papers.jsonl").read_text("utf-8"))
     write_lines(build / "papers.jsonl", [{**papers, "title": "=HYPERLINK(1)", "abstract": "@b"}])
+    question = json.loads((build / "questions.jsonl").read_text("utf-8").splitlines()[0])
+    write_lines(build / "questions.jsonl", [{**question, "query": "\t=1+1"}])
     draw_audit(build, tmp_path / "audit")
-    assert ",'=HYPERLINK(1),'@b," in (tmp_path / "audit" / "sheet.csv").read_text("utf-8-sig")
+    sheet = (tmp_path / "audit" / "sheet.csv").read_text("utf-8-sig")
+    assert ",'=HYPERLINK(1),'@b," in sheet
+    assert ",'\t=1+1," in sheet
 
 
 SHEETS = {
@@ -173,6 +211,7 @@ BAD_SHEETS = [
     ("pair,grade\np001,2\n", "there is no column 'label'"),
     ("pair,label,label\np001,2,1\n", "there are two columns 'label'"),
     ("pair,label,failure\np001,2,keywort\n", "failure must be one of keyword.* got 'keywort'"),
+    ('pair,label,note\np001,2,"open\np002,1,\n', "no CSV: a quotation mark is not closed"),
     ("PK\x03\x04zip", "is a spreadsheet, not CSV; save it as CSV"),
 ]
 
@@ -227,6 +266,16 @@ def test_two_processes_do_not_label_under_one_name(small):
             pass
         with LabelBook(small, "ben"):
             pass
+
+
+def test_a_name_is_one_name_however_its_accents_are_written():
+    assert read_rater("Jose\u0301") == read_rater("jos\u00e9")
+
+
+@pytest.mark.parametrize("name", ["CON", "nul", "con.berg", "Lpt1"])
+def test_a_name_that_windows_keeps_for_itself_is_refused(name):
+    with pytest.raises(SettingsError, match=f"Windows.*{name!r}"):
+        read_rater(name)
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "../x", "x" * 41, ".hidden", "a\x00b"])

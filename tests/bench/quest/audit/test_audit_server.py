@@ -128,6 +128,8 @@ def test_a_blind_page_never_tells(small):
         ({"label": 3}, "label must be 0, 1 or 2, got 3"),
         ({"label": True}, "label must be 0, 1 or 2, got True"),
         ({"failure": "bias"}, "failure must be one of keyword"),
+        ({"failure": ["keyword"]}, "failure must be one of keyword"),
+        ({"failure": 0}, "failure must be one of keyword"),
         ({"note": "x" * 2001}, "note must be a text of at most 2000 characters"),
         ({"note": 1}, "note must be a text"),
         ([1], "must be a JSON object"),

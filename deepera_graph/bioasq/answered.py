@@ -1,0 +1,104 @@
+"""The typed answers to one question of BioASQ: what they are, and how they came about."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from deepera_graph.bioasq.questions import ExactAnswer, Question
+from deepera_graph.usage import Usage
+
+PartStatus = Literal[
+    "answered", "extracted", "failed", "skipped_budget", "no_snippets", "not_asked"
+]
+Outcome = Literal["answered", "extracted", "partly_extracted", "failed"]
+_USABLE = ("answered", "extracted", "not_asked")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypedAnswer:
+    """The answers to one question, and how they came about.
+
+    Attributes:
+        question: The question as it was asked.
+        exact: ``yes`` or ``no``; entities, best first; None for a summary, or if there is none.
+        ideal: At most 200 words; empty if there is none.
+        exact_status, ideal_status: ``answered`` by the roles, ``extracted`` from the snippets by
+            rules, ``failed``, ``skipped_budget``, ``no_snippets``; ``not_asked`` for the exact
+            answer of a summary.
+        problems: What a reader should know: what failed, what was left out or mended.
+        usage: What each role cost.
+        seconds: How long it took.
+        manifest: Backend, style, prompts, settings, versions.
+        stands_in: Whether rules answered for a role that failed or that the budget did not allow.
+    """
+
+    question: Question
+    exact: ExactAnswer | None
+    ideal: str
+    exact_status: PartStatus
+    ideal_status: PartStatus
+    problems: tuple[str, ...]
+    usage: Mapping[str, Usage]
+    seconds: float
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+    stands_in: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether a submission may have it: with an ideal answer, and the exact one if any."""
+        return self.exact_status in _USABLE and self.ideal_status in _USABLE
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether asking again would change nothing: complete, and by the roles themselves."""
+        return self.is_complete and not self.stands_in
+
+    @property
+    def outcome(self) -> Outcome:
+        """How the question ended, in a word."""
+        if not self.is_complete:
+            return "failed"
+        parts = {self.exact_status, self.ideal_status} - {"not_asked"}
+        if len(parts) > 1:
+            return "partly_extracted"
+        return "answered" if parts == {"answered"} else "extracted"
+
+    @property
+    def total_usage(self) -> Usage:
+        """What all roles cost together."""
+        return sum(self.usage.values(), Usage())
+
+    def to_question(self) -> Question:
+        """Return the question with its answers, as a submission has it."""
+        asked = self.question
+        return Question(
+            id=asked.id,
+            type=asked.type,
+            body=asked.body,
+            documents=asked.documents,
+            snippets=asked.snippets,
+            exact_answer=self.exact,
+            ideal_answers=(self.ideal,) if self.ideal else (),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data: the answers with their status, without the snippets."""
+        exact = self.exact
+        plain = exact if exact is None or isinstance(exact, str) else [[*one] for one in exact]
+        return {
+            "id": self.question.id,
+            "type": self.question.type,
+            "outcome": self.outcome,
+            "exact_answer": plain,
+            "exact_status": self.exact_status,
+            "ideal_answer": self.ideal,
+            "ideal_status": self.ideal_status,
+            "problems": [*self.problems],
+            "usage": {name: used.record() for name, used in self.usage.items()},
+            "seconds": self.seconds,
+        }
+
+
+def submission_of(answers: Iterable[TypedAnswer]) -> list[Question]:
+    """Return the questions that have all their answers, as a submission; the rest is left out."""
+    return [one.to_question() for one in answers if one.is_complete]

@@ -1,0 +1,53 @@
+"""BibTeX as programs and people write it."""
+
+from io import BytesIO
+
+import pytest
+
+from deepera_graph.text.bibtex import read_bibtex
+
+
+def read(text):
+    [record] = read_bibtex(BytesIO(text.encode()))
+    assert not record.error
+    return record.fields
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        (r"NF-$\kappa$B, $\chi^2$ and \upsilon", r"NF-$\kappa$B, $\chi^2$ and \upsilon"),
+        (r"na\"{\i}ve \c{c}a, \v s, \'{\i}, {\OE}uvre and {\AA}s", "naïve ça, š, í, Œuvre and Ås"),
+        (r"p {\textless} 0.05, 5{\%} of 3 \_ 4", "p < 0.05, 5% of 3 _ 4"),
+        (r"the patients{\textquoteright} wax\textendash firmness", "the patients’ wax–firmness"),
+        ("pages 1--9 --- all", "pages 1–9 — all"),
+    ],
+)
+def test_tex_becomes_text_and_formulas_stay(written, text):
+    assert read(f"@article{{k, abstract = {{{written}}}}}")["abstract"] == text
+
+
+def test_an_address_keeps_its_hyphens():
+    fields = read(
+        r"@article{k, abstract={x}, url={https://x.org/a--b\_c}, doi={10.1002/(SICI)1--2\_3}}"
+    )
+    assert fields["url"] == "https://x.org/a--b_c"
+    assert fields["doi"] == "10.1002/(SICI)1--2_3"
+
+
+def test_an_entry_may_stand_in_parentheses():
+    text = "@string(fs = {Fruit (Science)})\n@article(k, journal = fs, abstract = {Firm (6%).})\n"
+    fields = read(text)
+    assert (fields["key"], fields["journal"]) == ("k", "Fruit (Science)")
+    assert fields["abstract"] == "Firm (6%)."
+
+
+@pytest.mark.parametrize("stray", ["author+an = {1=me}", "{B}", "junk here"])
+def test_what_is_no_field_costs_no_other_field(stray):
+    fields = read(f"@article{{k, title = {{A}}, {stray}, abstract = {{Apples stay firm.}}}}")
+    assert fields["abstract"] == "Apples stay firm."
+
+
+def test_others_are_no_author():
+    fields = read("@article{k, author = {Lee, Kim and Roy, Ann and others}, abstract = {Firm.}}")
+    assert fields["authors"] == "Lee, Kim; Roy, Ann"
