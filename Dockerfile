@@ -8,10 +8,12 @@ RUN python -m build --wheel --outdir /dist
 
 FROM python:3.12-slim
 COPY --from=build /dist /dist
-RUN pip install --no-cache-dir "$(ls /dist/*.whl)[serve,documents]" && rm -r /dist \
+RUN pip install --no-cache-dir "$(ls /dist/*.whl)[serve,documents,mcp]" && rm -r /dist \
     && useradd --create-home --uid 10001 deepera
 USER deepera
 WORKDIR /home/deepera
+# Collections, and what chat models answered; a volume that is mounted here is then this user's.
+RUN mkdir -p .local/share/deepera .cache/deepera
 ENV PYTHONUNBUFFERED=1
 EXPOSE 8000
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD ["python", "-c", \

@@ -34,6 +34,14 @@ _URL = re.compile(r"https?://\S+")
 _YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 _LONGEST_PAGE = 6  # letters of a page number, "xxviii"
 _INITIALS = re.compile(r"(?:[A-Z]\.?-?){1,3}")
+_SUFFIX = re.compile(r"Jr\.?|Sr\.?|I{2,3}|IV")
+# Words that no person's name has.
+_GROUP = re.compile(
+    r"(?i)\b(?:the|of|for|and|agency|associat\w+|board|cent(?:er|re)|collaborat\w+|commi\w+"
+    r"|consort\w+|council|departments?|federation|foundation|groups?|initiative|institut\w+"
+    r"|investigators|ministry|network|offices?|organi[sz]ation|programme?|projects?|societ\w+"
+    r"|stud(?:y|ies)|team|trialists|union|universit\w+|workshop)\b"
+)
 _BETWEEN_AUTHORS = re.compile(r"\s*;\s*|\s+and\s+|\n")
 
 
@@ -219,6 +227,18 @@ def _short_authors(authors: Sequence[str]) -> str:
     """Return ``Lee``, ``Lee and Roy``, or ``Lee et al.``."""
     names = [_family_name(name) for name in authors]
     return f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
+
+
+def invert_name(name: str) -> str:
+    """Return ``Lee, Ada`` for ``Ada Lee``; a name with a comma, or of a group, as it stands."""
+    words = name.split()
+    suffix = f", {words.pop()}" if len(words) > 2 and _SUFFIX.fullmatch(words[-1]) else ""
+    if "," in name or len(words) < 2 or _GROUP.search(name):
+        return name
+    if _INITIALS.fullmatch(words[-1]):
+        return f"{' '.join(words[:-1])}, {words[-1]}{suffix}"
+    at = next((n for n, word in enumerate(words) if n and word.islower()), len(words) - 1)
+    return f"{' '.join(words[at:])}, {' '.join(words[:at])}{suffix}"
 
 
 def _family_name(name: str) -> str:

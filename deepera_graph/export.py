@@ -8,7 +8,7 @@ from html import escape
 from typing import Any, Literal, get_args
 from unicodedata import normalize
 
-from deepera_graph.citation import Citation
+from deepera_graph.citation import Citation, invert_name
 from deepera_graph.errors import SettingsError
 from deepera_graph.result import RankedPassage, RerankResult, describe_failures, result_html
 from deepera_graph.schema import describe_directions, name_direction
@@ -367,7 +367,7 @@ def _ris_of(source: Citation, note: str, abstract: str) -> str:
     rows = [
         ("TY", "JOUR" if source.venue else "GEN"),
         ("TI", source.title or str(source)),
-        *(("AU", author) for author in source.authors),
+        *(("AU", invert_name(author)) for author in source.authors),
         ("PY", source.year),
         ("JO", source.venue),
         ("DO", source.doi),

@@ -115,8 +115,7 @@ def search_literature(
     ):
         found = literature.search(question, k, scope)
     if found.has_failed:
-        said = "; ".join(map(str, found.answers))
-        raise BackendError(f"the literature could not be searched: {said}")
+        raise BackendError(f"the literature could not be searched: {found.cause}")
     for problem in found.problems:
         say(problem)
     return found

@@ -87,6 +87,7 @@ COMMANDS = {  # and the module that each is a function of
     "cache clear": "cache",
     "cache prune": "cache",
 }
+_INSTALL = re.compile(r"pip install 'deepera-graph\\\[([\w,-]+)]'")  # as help.txt has it
 _CODES = (
     "[bold]Exit codes:[/bold] 0 done, 1 a line or file failed, or all questions are degraded, "
     "2 usage or settings, 3 backend or store unreachable, 130 interrupted."
@@ -164,7 +165,15 @@ def _page(name: str, *, whole: bool = False) -> str:
         lines = [one for one in block.splitlines() if whole or not one.startswith("+")]
         text = "\n".join(one.removeprefix("+") for one in lines)
         blocks.append(text if text.startswith("  ") else " ".join(text.split()))
-    return Template("\n\n".join(filter(None, blocks))).safe_substitute(codes=_CODES)
+    page = _INSTALL.sub(_name_install, "\n\n".join(filter(None, blocks)))
+    return Template(page).safe_substitute(codes=_CODES)
+
+
+def _name_install(found: re.Match[str]) -> str:
+    """Return the command that brings an extra, as messages that ask for it have it."""
+    from deepera_graph.packages import install_command
+
+    return install_command(found[1]).replace("[", r"\[")
 
 
 @cache

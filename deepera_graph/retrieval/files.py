@@ -19,6 +19,7 @@ KNOWN_SUFFIXES = (*SUFFIXES, *FORMS)
 _PATTERN = frozenset("*?[")
 _NOT_OURS = (".", "~$")  # hidden files, and what Word writes beside a file that is open
 _OF_MACS = "__MACOSX"
+_NO_SUFFIX = "without suffix"
 _INSTEAD = {
     ".doc": "save it as DOCX or PDF",
     **dict.fromkeys((".odt", ".rtf", ".epub", ".pages"), "save it as DOCX or PDF"),
@@ -101,7 +102,7 @@ def find_files(
 def _find(path: Path, pdf_reader: str) -> tuple[list[InFile], list[Skipped]]:
     if path.is_dir():
         unread = list[Skipped]()
-        files = list(_walk(path, unread.append))
+        files = list(_unpack(_walk(path, unread.append), unread.append))
         return _choose(files, unread, pdf_reader, f"the folder {str(path)!r}")
     if path.exists():
         if path.suffix.lower() == ZIP:
@@ -112,8 +113,9 @@ def _find(path: Path, pdf_reader: str) -> tuple[list[InFile], list[Skipped]]:
     matches = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
     if not matches:
         raise InputError(f"no file matches {str(path)!r}")
-    inside = [file for one in matches for file in _files_of(one)]
-    return _choose(inside, [], pdf_reader, f"what matches {str(path)!r}")
+    unread = list[Skipped]()
+    inside = [file for one in matches for file in _unpack(_files_of(one), unread.append)]
+    return _choose(inside, unread, pdf_reader, f"what matches {str(path)!r}")
 
 
 def _files_of(path: Path) -> Iterable[InFile]:
@@ -170,6 +172,18 @@ def _walk(folder: Path, on_skip: Callable[[Skipped], None]) -> Iterator[InFile]:
             on_skip(Skipped(path.as_posix(), "the link leads nowhere"))
 
 
+def _unpack(files: Iterable[InFile], on_skip: Callable[[Skipped], None]) -> Iterator[InFile]:
+    """Yield the files, and in place of an archive what is in it."""
+    for file in files:
+        if file.path.suffix.lower() != ZIP:
+            yield file
+            continue
+        try:
+            yield from _list_archive(file.path)
+        except InputError as error:
+            on_skip(Skipped(file.path.as_posix(), str(error).removeprefix(f"{file.path} ")))
+
+
 def _list_archive(path: Path) -> list[InFile]:
     try:
         archive = ZipFile(path)
@@ -199,10 +213,14 @@ def _choose(
         if kind in KNOWN_SUFFIXES and kind not in reasons:
             known.append(file)
         else:
-            named = suffix or "without suffix"
-            reason = reasons.get(kind, OTHER_KIND)
-            others.append(Skipped(file.path.as_posix(), reason, named))
+            others.append(_name_unread(file, suffix, reasons.get(kind, "")))
     if not known:
         found = f"; {describe_other_kinds(others)}" if others else ""
         raise InputError(f"{where} holds no {', '.join(KNOWN_SUFFIXES)} file{found}")
     return known, [*others, *unread]
+
+
+def _name_unread(file: InFile, suffix: str, reason: str) -> Skipped:
+    """Name a file that is not read: for a *reason* that can be mended, or as of another kind."""
+    place = file.path.as_posix()
+    return Skipped(place, reason) if reason else Skipped(place, OTHER_KIND, suffix or _NO_SUFFIX)

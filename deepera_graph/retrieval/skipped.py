@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import PurePath
 from typing import NamedTuple
 
 OTHER_KIND = "cannot read this kind of file"
@@ -27,7 +28,7 @@ class Skipped(NamedTuple):
 def describe_other_kinds(skipped: Iterable[Skipped], most: int = 5) -> str:
     """Return ``skipped 2 files (1 .bib, 1 .png): lib.bib, plot.png``, and what would read them."""
     files = list(skipped)
-    kinds = sorted(Counter(one.other_kind for one in files).items())
+    kinds = sorted(Counter(one.other_kind or PurePath(one.place).suffix for one in files).items())
     counts = ", ".join(f"{n} {kind}" for kind, n in kinds)
     names = ", ".join(one.place for one in files[:most])
     more = f" and {len(files) - most} more" if len(files) > most else ""

@@ -301,9 +301,21 @@ def _read_articles(
     for number, one in enumerate(articles, start=1):
         id = name if number == 1 else f"{name}:{number}"
         title = one.title or named.get("title", "")
-        yield Record(id, id, one.whole.text, title, {**about, **one.metadata}, True, one)
+        rest = _drop_title(one, title)
+        yield Record(id, id, rest.whole.text, title, {**about, **one.metadata}, True, rest)
         if one.unread:
             yield Skipped(name, one.unread)
+
+
+def _drop_title(article: Article, title: str) -> Article:
+    """Leave out a first section that is the title alone, which every passage has as metadata."""
+    first, *rest = article.sections
+    is_title = not first.name and _fold(first.text) == _fold(title)
+    return article._replace(sections=tuple(rest)) if rest and is_title else article
+
+
+def _fold(text: str) -> str:
+    return " ".join(text.casefold().split())
 
 
 def _read_file_name(file: Path) -> dict[str, Any]:

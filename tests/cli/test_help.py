@@ -17,6 +17,7 @@ from deepera_graph.cli.main import load_command
 from deepera_graph.cli.options import BudgetOptions
 from deepera_graph.cli.rerank import rerank
 from deepera_graph.cli.search import ask
+from deepera_graph.packages import install_command
 from deepera_graph.settings import PRESETS, Settings
 
 DAILY = ("demo", "rerank", "index", "ask")
@@ -87,6 +88,15 @@ def test_no_command_shows_the_help(deepera):
     result = deepera()
     assert result.exit_code == 2
     assert "Usage" in result.output
+
+
+@pytest.mark.parametrize(
+    ("command", "extra"),
+    [("mcp", "mcp"), ("serve", "serve"), ("bench quest build", "bench,papers")],
+)
+def test_help_and_messages_name_the_same_command_that_brings_an_extra(deepera, command, extra):
+    text = " ".join(deepera(*command.split(), "--help").stdout.split())
+    assert install_command(extra) in text
 
 
 def test_help_loads_no_langchain():

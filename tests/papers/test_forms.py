@@ -130,6 +130,51 @@ def test_bibtex_is_read(tmp_path):
     assert [one.kind for one in found[1:]] == ["bad_line", "no_title"]
 
 
+REFERENCES = {
+    "a.ris": """TY  - JOUR
+TI  - Tide tables
+AU  - Ames, Hana
+DO  - 10.1000/x
+AB  - On tides.
+ER  -
+TY  - BOOK
+TI  - Ebb
+ID  - gray2001
+ER  -
+TY  - BOOK
+TI  - Flow
+ID  - 7
+ER  -
+""",
+    "a.nbib": """PMID- 11
+TI  - Tide tables
+FAU - Ames, Hana
+AB  - On tides.
+
+PMID- 12
+TI  - Ebb
+""",
+    "a.json": json.dumps([
+        {"id": "7", "DOI": "10.1000/x", "title": "Tide tables", "abstract": "On tides.",
+         "author": [{"family": "Ames", "given": "Hana"}], "issued": {"raw": "2021"}},
+        {"id": "gray2001", "title": "Ebb", "issued": {"raw": "2001"}},
+        {"id": "8", "title": "Flow", "issued": {"raw": "2001"}},
+    ]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_references_are_papers_with_an_abstract_or_without_one(tmp_path, name):
+    path = tmp_path / name
+    path.write_text(REFERENCES[name])
+    tides, ebb, *others = read_papers(path)
+    ids = ("PMID:11", "PMID:12") if name == "a.nbib" else ("10.1000/x", "gray2001")
+    assert (tides.paper.id, ebb.paper.id) == ids
+    assert (tides.paper.abstract, tides.paper.authors) == ("On tides.", ("Ames, Hana",))
+    assert (ebb.paper.title, ebb.paper.abstract) == ("Ebb", "")
+    assert [one.kind for one in others] == ["no_id"] * (name != "a.nbib")
+
+
 @pytest.mark.parametrize("name", ["p.xml", "p.bib", "p.jsonl", "p.json"])
 def test_nonsense_breaks_no_reader(tmp_path, name):
     for content in ("", "\0\1\2", "<a><b>", "@article{", '{"title": {}}', "[[]]", "@x{a,b=}"):

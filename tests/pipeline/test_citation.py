@@ -5,6 +5,7 @@ from datetime import date
 import pytest
 
 from deepera_graph import Citation
+from deepera_graph.citation import invert_name
 
 LINE = "Lee et al. Wax on apples. Fruit Science, 2019. doi:10.1000/wax.1"
 
@@ -119,6 +120,24 @@ def test_the_link_is_by_doi_else_pubmed_else_the_url():
 )
 def test_the_page_of_a_passage_is_cited_as_each_loader_counts(metadata, page):
     assert Citation.of(metadata, "1").page == page
+
+
+@pytest.mark.parametrize(
+    ("name", "inverted"),
+    [
+        ("Ada Lee", "Lee, Ada"),
+        ("Ada B. Lee", "Lee, Ada B."),
+        ("Lee AB", "Lee, AB"),
+        ("Lee, Ada", "Lee, Ada"),
+        ("Ludwig van der Aa", "van der Aa, Ludwig"),
+        ("Ada Lee Jr.", "Lee, Ada, Jr."),
+        ("Plato", "Plato"),
+        ("The Kelp Group", "The Kelp Group"),
+        ("World Wax Organization", "World Wax Organization"),
+    ],
+)
+def test_a_name_is_inverted_for_reference_managers_unless_it_is_that_of_a_group(name, inverted):
+    assert invert_name(name) == inverted
 
 
 @pytest.mark.parametrize("starts", [["a"], ["ab"], [[1]], "xy", 5, [[1, None]]])

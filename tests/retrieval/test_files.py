@@ -64,6 +64,19 @@ def test_a_folder_an_archive_and_a_pattern_give_the_same_passages(write):
     assert [str(one) for one in skipped] == ["g.zip/f/d.png: cannot read this kind of file"]
 
 
+def test_archives_in_a_folder_are_looked_into_and_a_broken_one_is_named(write):
+    write("f/a.md", "Kelp.")
+    write("f/b.zip", pack({"c.md": "Kelp.", "d.zip": pack({"e.md": "Kelp."}), "f.png": "x"}))
+    write("f/g.zip", "no archive")
+    for source in ("f", "f/*"):
+        skipped = []
+        assert ids(source, on_skip=skipped.append) == ["f/a.md", "f/b.zip/c.md"]
+        assert [(one.place, one.other_kind) for one in skipped] == [
+            ("f/b.zip/d.zip", ".zip"), ("f/b.zip/f.png", ".png"), ("f/g.zip", ""),
+        ]  # fmt: skip
+        assert "File is not a zip file" in skipped[-1].reason
+
+
 def test_several_sources_are_read_and_a_file_of_two_once(write):
     for name in ("f/a.txt", "f/b.txt", "c.txt"):
         write(name, f"Kelp in {name}.")

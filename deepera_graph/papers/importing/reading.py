@@ -14,6 +14,7 @@ from deepera_graph.papers.paper import (
     read_year,
 )
 from deepera_graph.text.records import open_records, read_records, suffix_of
+from deepera_graph.text.references import NO_ABSTRACT
 
 BAD_LINE, NO_ID, NO_TITLE = "bad_line", "no_id", "no_title"
 DUPLICATE, DAMAGED = "duplicate_id", "damaged_file"
@@ -32,7 +33,9 @@ class Problem(NamedTuple):
 
 
 def read_raw(path: Path) -> Iterator[tuple[int, dict[str, Any]] | Problem]:
-    """Yield the JSON objects of a file with their places; a damaged one ends in a problem.
+    """Yield the JSON objects or references of a file with their places.
+
+    A damaged file ends in a problem. A reference without an abstract is a paper all the same.
 
     Raises:
         InputError: The file cannot be opened.
@@ -43,7 +46,7 @@ def read_raw(path: Path) -> Iterator[tuple[int, dict[str, Any]] | Problem]:
         try:
             for one in records:
                 number = one.number
-                if one.error:
+                if one.error and one.error != NO_ABSTRACT:
                     yield Problem(BAD_LINE, number, one.error)
                 else:
                     yield number, one.fields

@@ -71,6 +71,14 @@ class LiteratureAnswer(SequenceAnswer[Hit]):
         return bool(self.incomplete) and not self.hits and not answered
 
     @property
+    def cause(self) -> str:
+        """How it went with all sources, in a line; those with the same trouble are named once."""
+        alike = dict[str, list[str]]()
+        for one in self.answers:
+            alike.setdefault(str(one).removeprefix(f"{one.source}: "), []).append(one.source)
+        return "; ".join(f"{', '.join(names)}: {said}" for said, names in alike.items())
+
+    @property
     def problems(self) -> tuple[str, ...]:
         """What is missing, a sentence each: sources that failed, papers without an abstract."""
         said = [f"not all of the literature was searched: {one}" for one in self.incomplete]

@@ -86,6 +86,15 @@ def test_passages_have_what_they_are_cited_by(world):
     assert passage.metadata["retrieval_rank"] == 1
 
 
+def test_services_with_the_same_trouble_are_named_together():
+    answers = [
+        SourceAnswer(source=name, status="failed", reason=reason)
+        for name, reason in (("a", "no network"), ("b", "it is slow"), ("c", "no network"))
+    ]
+    cause = fuse_answers(SourceQuery.of("tea"), answers, 5).cause
+    assert cause == "a, c: failed (no network); b: failed (it is slow)"
+
+
 def test_a_long_abstract_becomes_several_passages():
     long = record("a", abstract="Tea is good. " * 30)
     passages = fuse([long]).to_documents(max_words=50)

@@ -82,6 +82,16 @@ def test_usual_headings_begin_a_section_unless_nothing_is_cut(write):
     assert whole.metadata == {**source, "page": 1, "last_page": 2, "page_starts": starts}
 
 
+def test_a_title_before_the_first_heading_is_no_passage_of_its_own(write):
+    page = ["Kelp and the", "Otters", "Results", "Otters ate."]
+    name = write("Lee - 2019 - Kelp and the otters.pdf", write_pdf(page))
+    [only] = read_passages(name)
+    assert (only.page_content, only.metadata["section"]) == ("Otters ate.", "Results")
+    assert only.metadata["title"] == "Kelp and the otters"
+    [alone] = read_passages(write("Lee - 2019 - Kelp.pdf", write_pdf(["Kelp"])))
+    assert alone.page_content == "Kelp"
+
+
 def test_headings_of_engineers_are_known(write):
     pages = [
         ["I. I NTRODUCTION", *SENTENCES[:9]],
@@ -317,4 +327,4 @@ def test_without_pypdf_a_pdf_is_refused_before_reading_and_those_of_a_folder_are
     write("f/d.txt", b"Kelp grew.")
     skipped = []
     assert [one.id for one in read_passages("f", on_skip=skipped.append)] == ["f/d.txt"]
-    assert [one.other_kind for one in skipped] == [".pdf", ".pdf", ".png"]
+    assert [one.other_kind for one in skipped] == ["", "", ".png"]
