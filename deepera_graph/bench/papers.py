@@ -363,7 +363,8 @@ def _findings(bench: PaperBench, systems: Sequence[SystemScores]) -> Iterator[st
             left = f"{len(system.strangers)} lines of its run are of other queries"
             yield f"{system.name}: {left}, and were left out: {_name(system.strangers)}."
     zero = len(find_zero_recall(bench, systems))
-    yield f"No system found any answer of {zero:,} of {n:,} queries ({100 * zero / n:.2f} %)."
+    of_all = f"{zero:,} of {n:,} ({100 * zero / n:.2f} %)"
+    yield f"Queries of which no system found any answer: {of_all}."
 
 
 def _name(ids: Sequence[str]) -> str:

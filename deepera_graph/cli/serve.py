@@ -141,7 +141,7 @@ def serve(
 
     with listen(server.host, server.port) as listening:
         if not server.quiet:
-            say(f"answering at http://{describe_address(listening)}, described at /docs")
+            say(f"answering at http://{describe_address(listening)}: / is a page, /docs tells more")
         run(config, listening, grace=limits.grace, quiet=server.quiet)
 
 

@@ -34,20 +34,28 @@ def read_questions(path: Path) -> tuple[QuestQuestion, ...]:
 def read_candidates(path: Path, questions: Sequence[QuestQuestion]) -> dict[str, list[str]]:
     """Read papers by question: lines ``{"id" or "query_id", "ranked" or "paper_ids": [ids]}``.
 
+    A run that `deepera bench papers` has written begins with a line of its own, which is passed
+    over; of a query that was searched twice the last line counts.
+
     Raises:
         InputError: A line is none, its question is not among those given, or a question has no
             papers at all; the message names it.
     """
     known = {one.id for one in questions}
     found: dict[str, list[str]] = {}
+    is_run = False
     for where, line in read_places(path):
+        if not found and "ran" in line and "id" not in line:
+            is_run = True
+            continue
         id = line.get("query_id", line.get("id"))
         if not isinstance(id, str) or id not in known:
             raise InputError(f"{where}: there is no question with the id {id!r:.80}")
         ids = line.get("paper_ids", line.get("ranked", [line.get("paper_id")]))
         if not isinstance(ids, list) or not all(isinstance(one, str) and one for one in ids):
             raise InputError(f"{where}: 'ranked' must be a list of ids, got {ids!r:.80}")
-        found.setdefault(id, []).extend(map(normalize_id, ids))
+        papers = [normalize_id(one) for one in ids]
+        found[id] = papers if is_run else [*found.get(id, ()), *papers]
     if missing := sorted(known - found.keys()):
         raise InputError(f"{path}: no papers for the question {missing[0]!r}")
     return found

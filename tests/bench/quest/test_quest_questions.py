@@ -115,6 +115,17 @@ def test_papers_of_a_question_that_is_not_there_are_named(tmp_path, line):
         read_candidates(tmp_path / "run.jsonl", [QuestQuestion(id="1", query="Kelp")])
 
 
+def test_candidates_are_read_from_a_run_that_was_written_with_its_head(tmp_path):
+    lines = [
+        '{"ran": {"system": "sparse"}}',
+        '{"id": "1", "ranked": ["a"], "error": "torn"}',
+        '{"id": "1", "ranked": ["p", "q"], "calls": []}',
+    ]
+    (tmp_path / "run.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    found = read_candidates(tmp_path / "run.jsonl", [QuestQuestion(id="1", query="Kelp")])
+    assert found == {"1": ["p", "q"]}
+
+
 def test_two_topics_or_questions_of_one_id_are_refused(build, planted, base, tmp_path):
     with pytest.raises(InputError, match="the id 't0': 'kelp counting' and 'bell tuning'"):
         build(topics=[TOPICS[0], replace(TOPICS[1], id="t0")])
