@@ -18,6 +18,7 @@ from deepera_graph.cli.console import (
     INTERRUPTED,
     SOME_FAILED,
     count,
+    describe_estimate,
     go_on_command,
     needing,
     progress_bar,
@@ -316,20 +317,13 @@ class _Earlier:
 def _tell_estimate(found: BuildEstimate, budget: Budget, output: options.OutputOptions) -> None:
     """Write what a build would ask of the model, and what that costs where prices are known."""
     total = found.total_usage
-    cost = budget.cost(total) if budget.has_prices else None
-    steps = {step: used.calls for step, used in found.usage.items()}
+    calls, by_step, price = describe_estimate(found.usage, total, budget)
     plain = {
         "documents": found.n_documents,
         "questions": found.n_questions,
-        "calls": total.calls,
         "most_calls": found.most_calls,
-        "input_tokens": total.input_tokens,
-        "output_tokens": total.output_tokens,
-        "steps": steps,
-        "cost": cost,
+        **calls,
     }
-    by_step = ", ".join(f"{step} {calls}" for step, calls in steps.items())
-    price = "" if cost is None else f", cost about {cost:.2f}"
     words = (
         f"{count(found.n_questions, 'question')} from {count(found.n_documents, 'document')}: "
         f"{count(total.calls, 'call')} ({by_step}), at most {found.most_calls} if look-alikes are "

@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import copy_context
 from io import TextIOWrapper
@@ -25,6 +25,9 @@ from deepera_graph.errors import SettingsError
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
+
+    from deepera_graph.budget import Budget
+    from deepera_graph.usage import Usage
 
 OK = 0
 SOME_FAILED = 1
@@ -360,3 +363,20 @@ def check_folder(folder: Path | None, names: Iterable[str], *, overwrite: bool) 
     for name in names:
         if (folder / name).exists() and not overwrite:
             raise SettingsError(f"{str(folder / name)!r} exists; give --overwrite to replace it")
+
+
+def describe_estimate(
+    usage: Mapping[str, Usage], total: Usage, budget: Budget
+) -> tuple[dict[str, Any], str, str]:
+    """Return what a dry run tells of calls: plain data, the calls of each step, and the price."""
+    cost = budget.cost(total) if budget.has_prices else None
+    steps = {step: used.calls for step, used in usage.items()}
+    plain = {
+        "calls": total.calls,
+        "input_tokens": total.input_tokens,
+        "output_tokens": total.output_tokens,
+        "steps": steps,
+        "cost": cost,
+    }
+    by_step = ", ".join(f"{step} {calls}" for step, calls in steps.items())
+    return plain, by_step, "" if cost is None else f", cost about {cost:.2f}"

@@ -26,7 +26,6 @@ from deepera_graph.serve.page.calls import draw_line
 from deepera_graph.serve.stores import Collections
 from support.literature import QUESTION as TEA
 from support.literature import TRIAL
-from support.literature import Literature as Services
 from support.page_judge import NAME, scripted_backend
 from support.serving import running
 
@@ -53,15 +52,6 @@ KEY = "a-key-of-the-test"
 @pytest.fixture(scope="module")
 def gate():
     return Event()
-
-
-@pytest.fixture(scope="module")
-def world():
-    """Services of literature on this machine."""
-    with Services() as services, pytest.MonkeyPatch.context() as patch:
-        for name, value in {**services.variables, "NO_PROXY": "127.0.0.1"}.items():
-            patch.setenv(name, value)
-        yield services
 
 
 @pytest.fixture(scope="module")

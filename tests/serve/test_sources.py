@@ -18,7 +18,6 @@ from deepera_graph.serve.stores import Collections, StoredCollections
 from papers.world import invent_papers, write_lines
 from support.literature import QUESTION as TEA
 from support.literature import TRIAL
-from support.literature import Literature as Services
 from support.serving import PASSAGES, QUESTION, running
 
 EARLY, LATE = 2001, 2020
@@ -54,15 +53,6 @@ def library(folder):
     )
     with running(config) as client:
         yield client
-
-
-@pytest.fixture(scope="module")
-def world():
-    """Services of literature on this machine."""
-    with Services() as services, pytest.MonkeyPatch.context() as patch:
-        for name, value in {**services.variables, "NO_PROXY": "127.0.0.1"}.items():
-            patch.setenv(name, value)
-        yield services
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from deepera_graph.cli.console import (
     INTERRUPTED,
     SOME_FAILED,
     count,
+    describe_estimate,
     go_on_command,
     progress_bar,
     say,
@@ -321,21 +322,14 @@ def tell_estimate(
 
     limits: Budget = Budget(**given(budget))
     total = found.total_usage
-    cost = limits.cost(total) if limits.has_prices else None
-    steps = {step: used.calls for step, used in found.usage.items()}
+    calls, by_step, price = describe_estimate(found.usage, total, limits)
     plain = {
         "topics": found.n_topics,
         "questions": found.n_questions,
         "pairs": found.n_pairs,
         "most_pairs": found.most_pairs,
-        "calls": total.calls,
-        "input_tokens": total.input_tokens,
-        "output_tokens": total.output_tokens,
-        "steps": steps,
-        "cost": cost,
+        **calls,
     }
-    by_step = ", ".join(f"{step} {calls}" for step, calls in steps.items())
-    price = "" if cost is None else f", cost about {cost:.2f}"
     words = (
         f"{count(found.n_questions, 'question')}, about {count(found.n_pairs, 'pair')}: about "
         f"{count(total.calls, 'call')} ({by_step}), {total.input_tokens} prompt and "
