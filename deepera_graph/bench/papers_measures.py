@@ -6,7 +6,7 @@ form of `deepera_graph.papers.paper.normalize_id`, e.g. those of arXiv without v
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from math import log2, nan
+from math import log2
 
 from deepera_graph.bench.data.instance import MetricError
 from deepera_graph.bench.metrics.statistics import Values
@@ -157,8 +157,3 @@ def bucket_of(n: int, starts: Sequence[int] = BUCKETS) -> str:
         return f"{starts[-1]}+"
     end = starts[place + 1] - 1
     return f"{starts[place]}-{end}" if end > starts[place] else str(end)
-
-
-def mean_of(values: Sequence[float]) -> float:
-    """Return the mean, not a number for none."""
-    return sum(values) / len(values) if values else nan

@@ -57,10 +57,5 @@ def count_label(label: str, titles: Sequence[str]) -> int:
     return sum(wanted in {_plain(one[0]) for one in _LABEL.finditer(title)} for title in titles)
 
 
-def has_label(label: str, title: str) -> bool:
-    """Whether a title has a label."""
-    return count_label(label, [title]) == 1
-
-
 def _plain(label: str) -> str:
     return " ".join(re.sub(r"[\s-]+", " ", label).lower().split())
