@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
@@ -22,6 +21,7 @@ from deepera_graph.cli.console import (
     go_on_command,
     needing,
     progress_bar,
+    reading_manifest,
     say,
     tell,
 )
@@ -259,8 +259,7 @@ class _Earlier:
         """Read a manifest."""
         from deepera_graph.bench.build.plan import BuildPlan
 
-        try:
-            record = json.loads(path.read_bytes())
+        with reading_manifest(path, "a build") as record:
             return cls(
                 path,
                 record,
@@ -270,12 +269,6 @@ class _Earlier:
                 record["model"].get("server"),
                 record["documents"]["read"],
             )
-        except OSError as error:
-            raise SettingsError(f"--manifest {path} cannot be read: {error.strerror}") from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise SettingsError(
-                f"--manifest {path} is no manifest of a build: {error!r}"
-            ) from error
 
     def settle(
         self, names: Collection[str], chosen: BuildOptions, chat: options.ChatOptions

@@ -365,6 +365,20 @@ def check_folder(folder: Path | None, names: Iterable[str], *, overwrite: bool) 
             raise SettingsError(f"{str(folder / name)!r} exists; give --overwrite to replace it")
 
 
+@contextmanager
+def reading_manifest(path: Path, what: str) -> Iterator[Any]:
+    """Give the content of ``--manifest``; that of something else than *what* is refused in a line.
+
+    What is missing in it may be found within the block.
+    """
+    try:
+        yield json.loads(path.read_bytes())
+    except OSError as error:
+        raise SettingsError(f"--manifest {path} cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SettingsError(f"--manifest {path} is no manifest of {what}: {error!r}") from error
+
+
 def describe_estimate(
     usage: Mapping[str, Usage], total: Usage, budget: Budget
 ) -> tuple[dict[str, Any], str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from deepera_graph.cli.console import (
     describe_estimate,
     go_on_command,
     progress_bar,
+    reading_manifest,
     say,
     tell,
 )
@@ -106,8 +106,7 @@ class Earlier:
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read a manifest."""
-        try:
-            record = json.loads(path.read_bytes())
+        with reading_manifest(path, "`deepera bench quest`") as record:
             return cls(
                 path,
                 record,
@@ -116,12 +115,6 @@ class Earlier:
                 ",".join(one["model"] for one in record["judges"].values()),
                 record["adjudicator"]["model"],
             )
-        except OSError as error:
-            raise SettingsError(f"--manifest {path} cannot be read: {error.strerror}") from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise SettingsError(
-                f"--manifest {path} is no manifest of `deepera bench quest`: {error!r}"
-            ) from error
 
     def settle(
         self, plan: Mapping[str, Any], chat: options.ChatOptions, panel: PanelOptions
