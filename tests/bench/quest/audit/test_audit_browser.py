@@ -134,7 +134,7 @@ def test_notes_going_back_and_the_judges_grade(browser, start, audit):
     pressed = page.get_by_role("button", name="1 partial").get_attribute("aria-pressed")
     assert pressed == "true"
     page.keyboard.press("2")
-    page.locator("#count", has_text="1 of 6").wait_for()
+    page.locator("#place", has_text="Pair 2 of 6").wait_for()  # saved, and gone on
     page.keyboard.press("b")
     page.keyboard.press("j")
     heading = page.locator("#judge-heading")
