@@ -186,15 +186,10 @@ _OF_LANGCHAIN = (
     "paper_tools",
 )
 _HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
-_RENAMED = {"cascade_judge": "cascade_backend"}  # old names: they warn, and go with version 0.7
 __all__ = sorted((*_HOME, *_OF_LANGCHAIN, "__version__"))  # noqa: PLE0605  # from the tables
 
 
 def __getattr__(name: str) -> Any:
-    if name in _RENAMED:
-        new = _RENAMED[name]
-        import_module("deepera_graph.settings").warn_renamed(name, new)
-        return __getattr__(new)
     if name in _OF_LANGCHAIN:
         import langchain_deepera  # noqa: PLC0415  # it imports our names, and langchain-core
 

@@ -1,7 +1,5 @@
 """What the caller can turn; checked when made."""
 
-import sys
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
@@ -30,9 +28,6 @@ Content = Literal["both", "summary", "passage"]
 OnEmpty = Literal["empty", "top1", "topn", "original"]
 OnError = Literal["keep_last", "drop", "raise"]
 FEWEST_A_ROUND = 8
-# Names of version 0.5: they warn, and go with version 0.7.
-_OURS = ("deepera_graph", "langchain_deepera")
-_RENAMED = {"enough": "stop_after", "enough_margin": "stop_margin", "wave_size": "round_size"}
 
 
 class SettingsKwargs(TypedDict, total=False):
@@ -134,7 +129,7 @@ class Settings:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """Read settings by name; one of version 0.5 that has another name now warns.
+        """Read settings by name.
 
         Raises:
             SettingsError: A name is unknown or a value is out of range.
@@ -146,7 +141,7 @@ class Settings:
         """Raise `SettingsError` for a name that is no setting; *also* are others that are known."""
         known = [*also, *(field.name for field in fields(cls))]
         for name in names:
-            if name not in known and name not in _RENAMED:
+            if name not in known:
                 hint = suggest_name(name, known) or f"settings are {', '.join(known)}"
                 raise SettingsError(f"unknown setting {name!r}; {hint}")
 
@@ -160,15 +155,6 @@ class Settings:
         if self.round_size is not None or self.stop_after is None:
             return self.round_size
         return max(FEWEST_A_ROUND, 2 * self.stop_after)
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Read a setting by its name of before."""
-            if name not in _RENAMED:
-                raise AttributeError(f"there is no setting {name!r}")
-            warn_renamed(name, _RENAMED[name])
-            return getattr(self, _RENAMED[name])
 
     def needs_evidence(self, *, by_default: bool) -> bool:
         """Whether a passage needs a quote to pass, with a backend that says so *by_default*."""
@@ -274,31 +260,18 @@ def preset(name: str) -> Preset:
     return found
 
 
-def warn_renamed(old: str, new: str) -> None:
-    """Warn, at the line outside of our packages that used it, that a name has changed."""
-    message = f"{old} is called {new} since version 0.6; the old name goes with the next version"
-    frame, level = sys._getframe(1), 2
-    while frame.f_back and frame.f_globals["__name__"].startswith(_OURS):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, DeprecationWarning, stacklevel=level)
+def _check_names_first(init: Callable[..., None]) -> Callable[..., None]:
+    """Name an unknown setting with the one that is near, where a dataclass raises `TypeError`."""
 
-
-def _present_names(values: Mapping[str, Any]) -> dict[str, Any]:
-    for name in values.keys() & _RENAMED.keys():
-        warn_renamed(name, _RENAMED[name])
-    return {_RENAMED.get(name, name): value for name, value in values.items()}
-
-
-def _accept_old_names(init: Callable[..., None]) -> Callable[..., None]:
     @wraps(init)
-    def with_present_names(self: Settings, **values: Any) -> None:
+    def init_checked(self: Settings, **values: Any) -> None:
         self.check_names(values)
-        init(self, **_present_names(values))
+        init(self, **values)
 
-    return with_present_names
+    return init_checked
 
 
-Settings.__init__ = _accept_old_names(Settings.__init__)  # type: ignore[method-assign]  # for a while
+Settings.__init__ = _check_names_first(Settings.__init__)  # type: ignore[method-assign]
 
 
 def suggest_name(name: object, known: Iterable[str]) -> str:

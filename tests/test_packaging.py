@@ -74,15 +74,6 @@ def test_the_langchain_classes_can_be_had_from_the_front_door():
         assert getattr(deepera_graph, name) is getattr(langchain_deepera, name)
 
 
-@pytest.mark.parametrize(("old", "new"), deepera_graph._RENAMED.items())
-def test_an_old_name_is_the_new_thing_and_warns(old, new):
-    with pytest.warns(DeprecationWarning, match=f"^{old} is called {new} since") as caught:
-        found = getattr(deepera_graph, old)
-    assert found is getattr(deepera_graph, new)
-    assert caught[0].filename == __file__
-    assert old not in deepera_graph.__all__
-
-
 def test_who_writes_a_judge_an_indexer_or_a_limiter_finds_it_at_the_front_door():
     judge = {"Backend", "IntentTask", "PassageTask", "AnswerTask", "EvidenceItem", "IntentFields"}
     indexer = {"open_store", "PassageStore", "read_passages"}

@@ -456,24 +456,18 @@ class FilterOptions:
         "Stop early: judge the passages of a question in rounds, best of the first stage first, "
         "until N of them are clearly above the threshold, see --stop-margin. The others get no "
         "score, and the status not_needed.",
-        "--stop-after",
-        "--enough",
         metavar="N",
         shown="judge all",
     )
     stop_margin: float | None = _cost(
         "How far above the threshold a score has to be to count for --stop-after, from 0 to 1; at "
         "most half the way from the threshold to 1.",
-        "--stop-margin",
-        "--enough-margin",
         metavar="M",
         shown="0.1",
     )
     round_size: int | None = _cost(
         "Passages of a question in one round. Smaller rounds waste fewer calls with --stop-after, "
         "but take longer.",
-        "--round-size",
-        "--wave-size",
         metavar="N",
         shown="all; with --stop-after twice as many as that, 8 or more",
     )

@@ -33,7 +33,7 @@ from deepera_graph import (
 )
 
 SETTINGS = tuple(one.name for one in fields(Settings))
-LLM_OPTIONS = (*LlmKwargs.__annotations__, "patience")  # the name of `retry` until version 0.5
+LLM_OPTIONS = tuple(LlmKwargs.__annotations__)
 _logger = logging.getLogger(__name__)
 
 

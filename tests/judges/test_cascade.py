@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-import deepera_graph
 from deepera_graph import (
     AnswerError,
     Budget,
@@ -239,12 +238,6 @@ def test_an_estimate_counts_groups_of_what_is_picked():
         [(QUESTION, TEXTS)]
     )
     assert estimate.usage["score"].calls == 2
-
-
-def test_the_old_name_still_works_and_says_that_it_goes():
-    with pytest.warns(DeprecationWarning, match="cascade_backend"):
-        backend = deepera_graph.cascade_judge(cheap(), careful(), 2)
-    assert backend.about["cascade"]["keep"] == 2
 
 
 @pytest.mark.parametrize("is_async", [False, True])

@@ -231,7 +231,7 @@ def test_a_field_can_be_configured_for_a_call(store, question):
 def test_all_named_options_of_the_llm_backend_are_tried_here():
     named = signature(llm_backend).parameters.values()
     known = {one.name for one in named if one.kind == Parameter.KEYWORD_ONLY}
-    assert known - {"patience"} == set(LLM_OPTIONS)  # its name of before
+    assert known == set(LLM_OPTIONS)
 
 
 @pytest.mark.parametrize(("kind", "given"), KINDS)

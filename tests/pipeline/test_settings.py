@@ -118,33 +118,3 @@ def test_the_ends_of_the_range_are_in_it(value):
     settings = Settings(threshold=value, max_failed_share=value)
     assert settings.threshold == float(value)
     assert type(settings.threshold) is float
-
-
-OLD = {"enough": 3, "enough_margin": 0.05, "wave_size": 4}
-NEW = {"stop_after": 3, "stop_margin": 0.05, "round_size": 4}
-
-
-@pytest.mark.parametrize("make", [Settings, lambda **given: Settings.of(given)])
-@pytest.mark.parametrize("old", OLD)
-def test_a_setting_is_known_by_its_name_of_before_and_warns(make, old):
-    new = list(NEW)[list(OLD).index(old)]
-    with pytest.warns(DeprecationWarning, match=f"^{old} is called {new} since") as caught:
-        settings = make(**{old: OLD[old]})
-    assert settings == Settings(**{new: NEW[new]})
-    assert caught[0].filename == __file__
-    with pytest.warns(DeprecationWarning, match=f"^{old} is called {new} since"):
-        assert getattr(settings, old) == OLD[old]
-
-
-def test_the_front_door_knows_the_names_of_before():
-    with pytest.warns(DeprecationWarning, match="is called") as caught:
-        reranker = EvidenceReranker(scripted_backend({}), **OLD)
-    assert reranker.settings == Settings(**NEW)
-    assert {one.filename for one in caught} == {__file__}
-    assert set(NEW) <= set(reranker.settings.to_dict())
-    assert not set(OLD) & set(reranker.settings.to_dict())
-
-
-def test_no_other_attribute_is_made_up():
-    with pytest.raises(AttributeError, match="there is no setting 'enugh'"):
-        Settings().enugh  # noqa: B018

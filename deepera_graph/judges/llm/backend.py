@@ -35,7 +35,7 @@ from deepera_graph.judges.llm.roles import (
 )
 from deepera_graph.prompts import Domain, load_domain, prompts_hash
 from deepera_graph.schema import Backend
-from deepera_graph.settings import check_at_least, read_fields, suggest_value, warn_renamed
+from deepera_graph.settings import check_at_least, read_fields, suggest_value
 
 Mode = Literal["separate", "fused", "grouped"]
 GROUP_SIZE = 10
@@ -78,7 +78,6 @@ def llm_backend(
     domain: Domain | Mapping[str, Any] | str | None = None,
     mode: Mode = "separate",
     group_size: int | None = None,
-    patience: RetryPolicy | Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Backend:
     """Have a chat model recognise intents, judge, summarize and answer.
@@ -99,7 +98,6 @@ def llm_backend(
             passage and, where it is high enough to be kept, its summary. ``"grouped"``: the same
             for several passages of a question.
         group_size: Most passages a call of ``"grouped"``, >= 2; 10 if None.
-        patience: The name of `retry` until version 0.5.
         options: Passed to a model given by name. The default is temperature 0, where the model
             takes one.
 
@@ -121,7 +119,7 @@ def llm_backend(
         if base_url or api_key_env or options:
             raise SettingsError("base_url, api_key_env and options go with a model's name only")
         made, spec = model, _dumped(model)
-    policy = read_fields("retry", RetryPolicy, retry or _from_old_name(patience) or {})
+    policy = read_fields("retry", RetryPolicy, retry or {})
     bounds = read_fields("limits", RateLimits, limits or {})
     chat = ChatModel(made, policy, bounds)
     field = None if domain is None else load_domain(domain)
@@ -182,7 +180,7 @@ def open_roles_model(
 
 def llm_backend_from_spec(spec: Mapping[str, Any]) -> Backend:
     """Build the backend that a spec describes; keys come from the environment."""
-    options = {"retry" if name == "patience" else name: value for name, value in spec.items()}
+    options = dict(spec)
     if "dump" in options:
         model = _loaded(options["dump"])
         return llm_backend(
@@ -214,14 +212,6 @@ def _judge(mode: Mode, chat: ChatModel, domain: Domain | None, size: int | None)
     if size is not None:
         return GroupedJudge(chat, domain, size)
     return FusedJudge(chat, domain) if mode == "fused" else LlmJudge(chat, domain)
-
-
-def _from_old_name(
-    patience: RetryPolicy | Mapping[str, Any] | None,
-) -> RetryPolicy | Mapping[str, Any] | None:
-    if patience is not None:
-        warn_renamed("patience", "retry")
-    return patience
 
 
 def _changed(**parts: RetryPolicy | RateLimits) -> dict[str, Any]:

@@ -133,19 +133,10 @@ def test_a_bound_out_of_range_is_named(name: str, value: float) -> None:
         RetryPolicy(**{name: value})
 
 
-def test_the_old_name_of_retry_works_and_warns() -> None:
-    url = "http://127.0.0.1:9/v1"
-    new = llm_backend("openai:m", base_url=url, retry={"attempts": 2}).spec
-    with pytest.warns(DeprecationWarning, match="patience is called retry") as caught:
-        old = llm_backend("openai:m", base_url=url, patience={"attempts": 2}).spec
-    assert caught[0].filename == __file__
-    assert old == new
-
-
-def test_a_spec_of_version_0_5_is_read() -> None:
+def test_a_policy_of_version_0_5_is_read() -> None:
     retry = {"attempts": 2, "hedge": False}
     spec = {"kind": "llm", "model": "openai:m", "base_url": "http://127.0.0.1:9/v1"}
-    assert load_backend({**spec, "patience": retry}).spec["retry"]["attempts"] == 2
+    assert load_backend({**spec, "retry": retry}).spec["retry"]["attempts"] == 2
 
 
 def test_an_unknown_bound_is_named() -> None:
