@@ -4,8 +4,8 @@
 
 QUESTIONS is a file of BioASQ's form with snippets and answers (PubMedQA's development half); DATA
 holds the labelled sets that the direction head learns from, of which PubMedQA's own are left out;
-*more* holds the labels ``directions.jsonl`` and ``topics.jsonl``. All figures are cross-validated
-over questions.
+*more* holds the labels ``directions.jsonl`` and the topics of benchmarks/judge. All figures are
+cross-validated over questions.
 """
 
 import argparse

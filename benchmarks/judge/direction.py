@@ -3,7 +3,8 @@
     python benchmarks/judge/direction.py DATA [--more FOLDER] [--out FILE]
 
 DATA holds the folders ``scifact``, ``pubmedqa_dev``, ``evidence_inference`` and ``sciences``, as
-far as they are there; *more* the labels ``directions.jsonl`` and ``topics.jsonl``.
+far as they are there; *more* the labels ``directions.jsonl``, and ``topics.jsonl`` and
+``near_misses.jsonl``.
 """
 
 import argparse

@@ -35,6 +35,7 @@ _NOT_YES: Final[Labels] = frozenset({"contradicts", "no_difference"})
 _TRIALS: Final = "trials"
 _TRIAL_LABELS: Final = {"no": 0, "increase": 1, "decrease": -1}
 _TRIAL_FORMS: Final = (("increase", 1), ("reduce", -1))
+TOPICS: Final = ("topics.jsonl", "near_misses.jsonl")  # of questions with labelled evidence
 _PAIRS: Final = (
     ("increase", "decrease"),
     ("increases", "decreases"),
@@ -115,7 +116,7 @@ def _read(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def read_labelled(data: Path, *, more: Path | None = None) -> list[LabelledDirection]:
-    """Read all sets of a folder; *more* holds ``directions.jsonl`` and ``topics.jsonl``."""
+    """Read all sets of a folder; *more* holds ``directions.jsonl`` and `TOPICS`."""
     rows = [*_read_scifact(data / "scifact"), *_read_pubmedqa(data / "pubmedqa_dev")]
     rows += _read_trials(data / "evidence_inference")
     if more is not None:
@@ -228,7 +229,7 @@ def _read_trials(folder: Path) -> Iterator[LabelledDirection]:
 
 def _read_sciences(path: Path, folder: Path) -> Iterator[LabelledDirection]:
     known = {row["text"]: row["direction"] for row in _read(folder / "directions.jsonl")}
-    for place in (path, folder / "topics.jsonl"):
+    for place in (path, *(folder / name for name in TOPICS)):
         for topic in _read(place):
             for question in topic["questions"]:
                 for one in question["evidence"]:

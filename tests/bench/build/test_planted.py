@@ -11,7 +11,9 @@ from deepera_graph.bench.build.fluency import ProseModel
 from deepera_graph.bench.build.gates import CandidateDistractor, Gates, failed_gates
 
 HERE = Path(__file__).parent
-TOPICS = HERE.parents[2] / "benchmarks" / "judge" / "topics.jsonl"
+TOPICS = [
+    HERE.parents[2] / "benchmarks/judge" / name for name in ("topics.jsonl", "near_misses.jsonl")
+]
 
 
 def read_lines(path):
@@ -25,8 +27,8 @@ WRONGED = {("bridge", "other value"), ("music", "methods")}  # rejected, though 
 
 @lru_cache(maxsize=1)
 def prose_model():
-    """A model of other texts: 48 topics of 16 sciences."""
-    topics = read_lines(TOPICS)
+    """A model of other texts: 169 topics of 16 sciences."""
+    topics = [topic for path in TOPICS for topic in read_lines(path)]
     return ProseModel.fit(
         one["text"]
         for topic in topics
