@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.judges.trained.features import PassageMatch, ResultsClassifier, sigmoid
-from deepera_graph.judges.trained.pool_features import Trees
+from deepera_graph.judges.trained.trees import Trees
 
 Doubles = NDArray[np.float64]
 SENTENCE_FEATURES = (
