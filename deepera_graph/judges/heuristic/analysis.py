@@ -19,6 +19,7 @@ from deepera_graph.judges.heuristic.topicality import (
     sum_counts,
 )
 from deepera_graph.schema import IntentFields, PassageTask
+from deepera_graph.text.held import held
 from deepera_graph.text.words import STOP_WORDS, Sentence, split_sentences, stem, stems, words
 
 Sought = Literal["result", "figure", "definition", "procedure"]
@@ -97,9 +98,10 @@ def find_sought(intent: IntentFields) -> Sought:
     return "figure" if intent["expected_answer_type"] == "numeric" else "result"
 
 
-def read_sentences(text: str, kind: Sought) -> list[SentenceReading]:
+@held
+def read_sentences(text: str, kind: Sought) -> tuple[SentenceReading, ...]:
     """Read every sentence of a passage, in order."""
-    return [_read(sentence, kind) for sentence in split_sentences(text)]
+    return tuple(_read(sentence, kind) for sentence in split_sentences(text))
 
 
 def result_grounding(cues: Sequence[int]) -> float:
