@@ -13,7 +13,7 @@ from itertools import accumulate
 from operator import itemgetter
 from pathlib import Path
 from threading import Lock
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 from weakref import WeakSet
 
 import numpy as np
@@ -33,6 +33,13 @@ _PLACES_AT_ONCE = 64
 _SLOWER = ["SkipLayerNormFusion"]  # its kernel takes longer than the two steps that it fuses
 UsedT = TypeVar("UsedT")
 _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+class Parts(NamedTuple):
+    """Parts of a text, such as its sentences; at least one."""
+
+    spans: Sequence[TokenSpan]  # which tokens each has
+    units: Floats  # the mean of these, of length 1, shape (n_parts, n_dimensions)
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,23 @@ class Encoded:
     def mean(self) -> Floats:
         """Vector of the whole text, of length 1, shape (n_dimensions,)."""
         return normalize(self.tokens.mean(axis=0))
+
+    def find_parts(self, places: tuple[tuple[int, int], ...]) -> Parts:
+        """Return the parts within each two characters, start and end; all of it if there is none.
+
+        What was found is kept for the next question.
+        """
+        if places not in self._parts:
+            spans = self.find_spans(places) or [slice(None)]
+            owns = [self.tokens[span] for span in spans]
+            sums = np.stack([np.add.reduce(own, axis=0) for own in owns])
+            means = np.asarray(sums / np.array([[len(own)] for own in owns]), np.float32)
+            self._parts[places] = Parts(spans, normalize(means))
+        return self._parts[places]
+
+    @cached_property
+    def _parts(self) -> dict[tuple[tuple[int, int], ...], Parts]:
+        return {}
 
     def find_spans(self, places: Sequence[tuple[int, int]]) -> list[TokenSpan]:
         """Tell which tokens lie within each two characters, start and end; all, if none do."""
@@ -203,15 +227,23 @@ class Encoder:
     ) -> list[UsedT]:
         """Encode each text, and return what *use* makes of its place and its vectors, in order.
 
-        *use* is called in the thread that has encoded: so all threads share the work, and no
-        vectors are held longer than they are used. Long texts are encoded first, so that no thread
-        waits long at the end.
+        What is in memory is used first, before it gives way, in the calling thread. Otherwise *use*
+        is called in the thread that has encoded: so all threads share the work, and no vectors are
+        held longer than they are used. Long texts are encoded first, so that no thread waits long
+        at the end.
         """
-        sizes = [len(text) for text in texts]
-        found = self.run_each(sizes, lambda place: use(place, self._take(texts[place])))
+        with self._lock:
+            held = [place for place, text in enumerate(texts) if text in self._memory]
+        found = {place: use(place, self._take(texts[place])) for place in held}
+        others = [place for place in range(len(texts)) if place not in found]
+        sizes = [len(texts[place]) for place in others]
+        encoded = self.run_each(
+            sizes, lambda number: use(others[number], self._take(texts[others[number]]))
+        )
+        found.update(zip(others, encoded, strict=True))
         if self._store is not None:
             self._store.flush()
-        return found
+        return [found[place] for place in range(len(texts))]
 
     def run_each(self, sizes: Sequence[int], work: Callable[[int], UsedT]) -> list[UsedT]:
         """Return what *work* makes of each place, in order; in the threads, large ones first."""

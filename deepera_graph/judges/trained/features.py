@@ -351,11 +351,7 @@ def vectorize_passage(text: str, body: Encoded, title: Encoded | None = None) ->
     Title and text are encoded apart: whether a text reports results is read off its vectors, and
     a title that the encoder saw beside it would hide that.
     """
-    places = [(one.start, one.end) for one in split_sentences(text)]
-    spans = body.find_spans(places) or [slice(None)]
-    owns = [body.tokens[span] for span in spans]
-    sums = np.stack([np.add.reduce(own, axis=0) for own in owns])
-    means = np.asarray(sums / np.array([[len(own)] for own in owns]), np.float32)
+    parts = body.find_parts(tuple((one.start, one.end) for one in split_sentences(text)))
     if title is None:
         tokens, vector = body.units, body.mean
     else:
@@ -367,8 +363,8 @@ def vectorize_passage(text: str, body: Encoded, title: Encoded | None = None) ->
         vector=vector,
         body=body.mean,
         n_in_text=len(body.tokens),
-        spans=spans,
-        sentences=normalize(means),
+        spans=parts.spans,
+        sentences=parts.units,
     )
 
 
