@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
+from weakref import WeakSet
 
 MOST_TEXTS = 512  # passages of some questions
 LONGEST = 5_000  # characters: what is made of the texts held, of one kind, takes some megabytes
 
 OtherP = ParamSpec("OtherP")
 MadeT = TypeVar("MadeT")
+_HOLDS: "WeakSet[Any]" = WeakSet()
 
 
 def held(
@@ -19,6 +21,7 @@ def held(
     What it makes must not be changed. Longer texts than `LONGEST` are not held.
     """
     hold: Any = lru_cache(maxsize=MOST_TEXTS)(make)
+    _HOLDS.add(hold)
 
     @wraps(make)
     def find(text: str, /, *args: OtherP.args, **kwargs: OtherP.kwargs) -> MadeT:
@@ -26,3 +29,9 @@ def held(
         return use(text, *args, **kwargs)
 
     return find
+
+
+def forget_all() -> None:
+    """Let go of all that is held, as a new process begins."""
+    for hold in list(_HOLDS):
+        hold.cache_clear()

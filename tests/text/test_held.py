@@ -1,6 +1,6 @@
 """What is made of a text is held, unless the text is long."""
 
-from deepera_graph.text.held import LONGEST, MOST_TEXTS, held
+from deepera_graph.text.held import LONGEST, MOST_TEXTS, forget_all, held
 
 
 @held
@@ -27,3 +27,10 @@ def test_what_was_asked_for_longest_ago_gives_way():
         split(f"other {number}", " ")
     assert split("first", " ") == first
     assert split("first", " ") is not first
+
+
+def test_all_that_is_held_can_be_let_go_of():
+    first = split("let go", " ")
+    forget_all()
+    assert split("let go", " ") == first
+    assert split("let go", " ") is not first
