@@ -22,11 +22,14 @@ from numpy.typing import NDArray
 from deepera_graph.packages import send_nothing
 
 Floats = NDArray[np.float32]
+Halves = NDArray[np.float16]
 Offsets = NDArray[np.int64]
 Ids = NDArray[np.int64]
 TokenSpan = slice | NDArray[np.bool_]  # which tokens; a slice where they lie side by side
 MAX_TOKENS = 256
-MAX_KEPT = 48_000_000  # bytes of vectors that are kept for the next question, about 300 passages
+MAX_KEPT = (
+    48_000_000  # bytes of vectors that are kept for the next question, 160 passages of 128 tokens
+)
 MAX_AHEAD = 250_000  # characters; the vectors of 400, about 100 tokens, take 150 KB
 ON_CPU = ("CPUExecutionProvider",)
 _PLACES_AT_ONCE = 64
@@ -47,21 +50,27 @@ class Encoded:
     """A text as its tokens' vectors, shape (n_tokens, n_dimensions), and where they stand.
 
     The first and the last are the marks of beginning and end. Offsets are the characters that a
-    token stands for, shape (n_tokens, 2); empty for the marks.
+    token stands for, shape (n_tokens, 2); empty for the marks. Vectors are held in 16 bits, as they
+    are kept on disk; what is computed with them is in 32.
     """
 
-    tokens: Floats
+    tokens: Halves
     offsets: Offsets
+
+    @property
+    def vectors(self) -> Floats:
+        """The tokens' vectors in 32 bits."""
+        return self.tokens.astype(np.float32)
 
     @cached_property
     def units(self) -> Floats:
         """Token vectors of length 1."""
-        return normalize(self.tokens)
+        return normalize(self.vectors)
 
     @cached_property
     def mean(self) -> Floats:
         """Vector of the whole text, of length 1, shape (n_dimensions,)."""
-        return normalize(self.tokens.mean(axis=0))
+        return normalize(self.vectors.mean(axis=0))
 
     def find_parts(self, places: tuple[tuple[int, int], ...]) -> Parts:
         """Return the parts within each two characters, start and end; all of it if there is none.
@@ -70,7 +79,8 @@ class Encoded:
         """
         if places not in self._parts:
             spans = self.find_spans(places) or [slice(None)]
-            owns = [self.tokens[span] for span in spans]
+            vectors = self.vectors
+            owns = [vectors[span] for span in spans]
             sums = np.stack([np.add.reduce(own, axis=0) for own in owns])
             means = np.asarray(sums / np.array([[len(own)] for own in owns]), np.float32)
             self._parts[places] = Parts(spans, normalize(means))
@@ -329,15 +339,14 @@ class Encoder:
             places += [no_place, where, no_place]
         return Encoded(np.concatenate(tokens), np.concatenate(places))
 
-    def _run(self, ids: Ids) -> Floats:
+    def _run(self, ids: Ids) -> Halves:
         row = ids[None]
         given = {
             "input_ids": row,
             "attention_mask": np.ones_like(row),
             "token_type_ids": np.zeros_like(row),
         }
-        found = np.asarray(self._session.run(None, given)[0][0])
-        return found.astype(np.float16).astype(np.float32)
+        return np.asarray(self._session.run(None, given)[0][0], np.float16)
 
     @cached_property
     def _splitter(self) -> Any:
@@ -365,7 +374,7 @@ def open_session(model: Path, providers: Sequence[str] = ON_CPU) -> Any:
 
 
 def _count_bytes(encoded: Encoded) -> int:
-    return 2 * encoded.tokens.nbytes  # with `units`, which are as many
+    return encoded.tokens.nbytes + 4 * encoded.tokens.size  # with `units`
 
 
 def _count_cores() -> int:

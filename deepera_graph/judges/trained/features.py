@@ -355,9 +355,9 @@ def vectorize_passage(text: str, body: Encoded, title: Encoded | None = None) ->
     if title is None:
         tokens, vector = body.units, body.mean
     else:
-        named = title.tokens[1:-1]  # without its marks
+        named = title.vectors[1:-1]  # without its marks
         tokens = np.concatenate([body.units, title.units[1:-1]])
-        vector = normalize(np.concatenate([body.tokens, named]).mean(axis=0))
+        vector = normalize(np.concatenate([body.vectors, named]).mean(axis=0))
     return PassageVectors(
         tokens=tokens,
         vector=vector,
