@@ -14,7 +14,7 @@ from operator import itemgetter
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,7 @@ class Parts(NamedTuple):
     units: Floats  # the mean of these, of length 1, shape (n_parts, n_dimensions)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Encoded:
     """A text as its tokens' vectors, shape (n_tokens, n_dimensions), and where they stand.
 
@@ -72,10 +72,24 @@ class Encoded:
         """Vector of the whole text, of length 1, shape (n_dimensions,)."""
         return normalize(self.vectors.mean(axis=0))
 
+    def join(self, title: "Encoded") -> Floats:
+        """Return the vector of text and title together, of length 1; the title without its marks.
+
+        What was found is held for the next question, as long as the title is.
+        """
+        if title not in self._joined:
+            both = np.concatenate([self.vectors, title.vectors[1:-1]])
+            self._joined[title] = normalize(both.mean(axis=0))
+        return self._joined[title]
+
+    @cached_property
+    def _joined(self) -> "WeakKeyDictionary[Encoded, Floats]":
+        return WeakKeyDictionary()
+
     def find_parts(self, places: tuple[tuple[int, int], ...]) -> Parts:
         """Return the parts within each two characters, start and end; all of it if there is none.
 
-        What was found is kept for the next question.
+        What was found is held for the next question.
         """
         if places not in self._parts:
             spans = self.find_spans(places) or [slice(None)]

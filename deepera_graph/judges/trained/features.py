@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.judges.heuristic.analysis import RuleFeatures, analyze_passage
-from deepera_graph.judges.trained.encoder import Encoded, Floats, TokenSpan, normalize
+from deepera_graph.judges.trained.encoder import Encoded, Floats, TokenSpan
 from deepera_graph.schema import PassageTask
 from deepera_graph.text.held import held
 from deepera_graph.text.questions import looks_like_claim
@@ -355,9 +355,8 @@ def vectorize_passage(text: str, body: Encoded, title: Encoded | None = None) ->
     if title is None:
         tokens, vector = body.units, body.mean
     else:
-        named = title.vectors[1:-1]  # without its marks
         tokens = np.concatenate([body.units, title.units[1:-1]])
-        vector = normalize(np.concatenate([body.vectors, named]).mean(axis=0))
+        vector = body.join(title)
     return PassageVectors(
         tokens=tokens,
         vector=vector,
