@@ -294,7 +294,7 @@ def split_sentences(text: str, *, longest: int = LONGEST) -> list[Sentence]:
     return list(_split_all(text, longest))
 
 
-@held  # all passages of a question are read several times
+@held()  # all passages of a question are read several times
 def _split_all(text: str, longest: int) -> tuple[Sentence, ...]:
     sentences: list[Sentence] = []
     start = 0

@@ -3,7 +3,7 @@
 from deepera_graph.text.held import LONGEST, MOST_TEXTS, forget_all, held
 
 
-@held
+@held()
 def split(text, mark):
     return text.split(mark)
 

@@ -98,7 +98,7 @@ def find_sought(intent: IntentFields) -> Sought:
     return "figure" if intent["expected_answer_type"] == "numeric" else "result"
 
 
-@held
+@held()
 def read_sentences(text: str, kind: Sought) -> tuple[SentenceReading, ...]:
     """Read every sentence of a passage, in order."""
     return tuple(_read(sentence, kind) for sentence in split_sentences(text))

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, Self, get_args
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.schema import Direction
+from deepera_graph.text.held import MOST_SENTENCES, held
 from deepera_graph.text.questions import asks_yes_or_no, looks_like_claim
 from deepera_graph.text.words import STOP_WORDS, split_sentences, stem
 
@@ -169,7 +170,7 @@ class _Words:
         return not _FINDING.isdisjoint(self.signs)
 
 
-@lru_cache(maxsize=2048)  # the sentences of some hundred passages
+@held(MOST_SENTENCES)
 def _read_words(text: str) -> _Words:
     found = tuple(word.lower().replace("’", "'") for word in _TOKEN.findall(text))
     return _Words(

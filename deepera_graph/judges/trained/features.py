@@ -72,7 +72,7 @@ class TokenCounts:
         return dict(_weigh(text, self))
 
 
-@held
+@held()
 def _weigh(text: str, counts: TokenCounts) -> Weights:
     found = Counter(tokenize(text))
     n, n_with = counts.n_passages + 1, counts.counts
@@ -141,12 +141,12 @@ def measure_shared_abbreviations(texts: Sequence[str]) -> Doubles:
     return np.asarray(both / (1 + fewer), np.float64)
 
 
-@held
+@held()
 def _find_numbers(text: str) -> frozenset[str]:
     return frozenset(one for one in _NUMBER.findall(text) if len(one) > 1)
 
 
-@held
+@held()
 def _find_abbreviations(text: str) -> frozenset[str]:
     return frozenset(_ABBREVIATION.findall(text))
 

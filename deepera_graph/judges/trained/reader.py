@@ -44,7 +44,7 @@ class Reader:
 
     def __init__(self, model: Path, encoder: Encoder) -> None:
         self._model, self._encoder = model, encoder
-        self._find = held(self._read_one)
+        self._find = held()(self._read_one)
 
     def open(self) -> None:
         """Read the file, which is otherwise done at first use."""

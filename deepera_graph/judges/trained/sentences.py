@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from deepera_graph.judges.trained.features import PassageMatch, ResultsClassifier, sigmoid
 from deepera_graph.judges.trained.trees import Trees
-from deepera_graph.text.held import held
+from deepera_graph.text.held import MOST_SENTENCES, held
 
 Doubles = NDArray[np.float64]
 SENTENCE_FEATURES = (
@@ -138,7 +138,7 @@ def choose_sentence(
     return choose_sentences(question, [Sentences(sentences, match)], classifier, trees)[0]
 
 
-@held
+@held(MOST_SENTENCES)
 def _read_cues(text: str) -> _Cues:
     words = _WORD.findall(text.lower())
     return _Cues(
