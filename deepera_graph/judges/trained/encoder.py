@@ -62,15 +62,20 @@ class Encoded:
         """The tokens' vectors in 32 bits."""
         return self.tokens.astype(np.float32)
 
-    @cached_property
+    @property
     def units(self) -> Floats:
         """Token vectors of length 1."""
-        return normalize(self.vectors)
+        return self._whole[0]
 
-    @cached_property
+    @property
     def mean(self) -> Floats:
         """Vector of the whole text, of length 1, shape (n_dimensions,)."""
-        return normalize(self.vectors.mean(axis=0))
+        return self._whole[1]
+
+    @cached_property
+    def _whole(self) -> tuple[Floats, Floats]:
+        vectors = self.vectors
+        return normalize(vectors), normalize(vectors.mean(axis=0))
 
     def join(self, title: "Encoded") -> Floats:
         """Return the vector of text and title together, of length 1; the title without its marks.

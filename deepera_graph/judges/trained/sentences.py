@@ -67,17 +67,32 @@ def compute_sentence_features(
 
     The columns are `SENTENCE_FEATURES`; "behind" is how far it is below the best of the passage.
     """
-    number = np.arange(len(sentences))
-    cosine, matched = (np.asarray(one, np.float64) for one in (match.cosines, match.matches))
-    role = classifier.predict_sentences(match.sentences)
+    return _compute_features(question, [Sentences(sentences, match)], classifier)
+
+
+def _compute_features(
+    question: str, passages: Sequence[Sentences], classifier: ResultsClassifier
+) -> Doubles:
+    """Return the features of the sentences of passages, one passage after the other."""
+    sizes = np.array([len(one.texts) for one in passages])
+    starts = np.cumsum(sizes) - sizes
+
+    def behind(values: Doubles) -> Doubles:
+        best = np.maximum.reduceat(values, starts)
+        return np.asarray(values - np.repeat(best, sizes), np.float64)
+
+    cosine = np.concatenate([one.match.cosines for one in passages]).astype(np.float64)
+    matched = np.concatenate([one.match.matches for one in passages]).astype(np.float64)
+    role = np.concatenate([classifier.predict_sentences(one.match.sentences) for one in passages])
     results = sigmoid(role)
     asked = _read_cues(question).stems
-    cues = [_read_cues(one) for one in sentences]
+    cues = [_read_cues(text) for one in passages for text in one.texts]
     shared = np.array([len(asked & one.stems) / max(1, len(asked)) for one in cues])
-    place = number / max(1, len(number) - 1)
+    number = np.arange(len(cues)) - np.repeat(starts, sizes)
+    place = number / np.repeat(np.maximum(1, sizes - 1), sizes)
     columns = (
-        cosine, matched, cosine - cosine.max(), matched - matched.max(),
-        shared, shared - shared.max(), role, results, role - role.max(),
+        cosine, matched, behind(cosine), behind(matched),
+        shared, behind(shared), role, results, behind(role),
         place, place == 1, number == 0, np.log([one.length for one in cues]),
         [one.aims for one in cues], [one.finds for one in cues],
         cosine * results, matched * results,
@@ -97,21 +112,12 @@ def weigh_sentences(
     known = [place for place, one in enumerate(passages) if one.can_be_weighed]
     if not known:
         return weighed
-    rows = [
-        compute_sentence_features(
-            question, passages[place].texts, passages[place].match, classifier
-        )
-        for place in known
-    ]
-    ends = np.cumsum([len(one) for one in rows])
-    for place, found in zip(
-        known, np.split(trees.predict(np.concatenate(rows)), ends), strict=False
-    ):
+    rows = _compute_features(question, [passages[place] for place in known], classifier)
+    ends = np.cumsum([len(weighed[place]) for place in known])
+    for place, found in zip(known, np.split(trees.predict(rows), ends[:-1]), strict=True):
         read = passages[place].read
-        if read is not None and len(read) == len(found):
-            weighed[place] = found + READER_WEIGHT * read
-        else:
-            weighed[place] = found
+        is_read = read is not None and len(read) == len(found)
+        weighed[place] = found + READER_WEIGHT * np.asarray(read) if is_read else found
     return weighed
 
 
