@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from deepera_graph.training.data import OTHER_PAPER, LabelledPassage, Pool, hash_question
 
 MIN_TRUNCATED, MAX_TRUNCATED = 2, 16  # passages; LangChain's retrievers give 4 by default
-SHARE_KEPT = 0.6
 MAX_EXCHANGED = 1000
 N_DRAWS = 2
 TRUNCATED_WEIGHT = 0.3  # of what the whole pool counts, a draw
@@ -77,20 +76,6 @@ def take_first(pools: Sequence[Pool], n_passages: int) -> Iterator[Pool]:
             kept = pool.passages[:n_passages]
             outside = pool.n_golden - sum(one.label for one in kept)
             yield replace(pool, passages=kept, golden_outside=outside)
-
-
-def keep_one_golden(pools: Sequence[Pool], seed: int = 0) -> Iterator[Pool]:
-    """Yield pools of several golden passages with one of them alone, for about 6 in 10 of them.
-
-    They teach that a passage is evidence whether or not there is more.
-    """
-    for pool in pools:
-        golden = [place for place, label in enumerate(pool.labels) if label]
-        random = pool_rng(seed, pool, "one golden")
-        for kept in golden if len(golden) > 1 else ():
-            if random.random() < SHARE_KEPT:
-                rest = (x for at, x in enumerate(pool.passages) if at == kept or not x.label)
-                yield replace(pool, id=f"{pool.id} (one of {len(golden)})", passages=tuple(rest))
 
 
 def exchange_passages(pools: Sequence[Pool], seed: int = 0) -> Iterator[Pool]:

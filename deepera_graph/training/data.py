@@ -22,6 +22,7 @@ GOLDEN = "golden"
 OTHER_PAPER = "other paper"
 N_NEGATIVES = 40
 N_CANDIDATES = 100
+TOPICS_WEIGHT = 0.5  # of a pool of topics written for training: many are of one hand
 Read = Callable[[Path], Iterable[Instance]]
 
 
@@ -206,7 +207,7 @@ def _find_sources(
     if known:
         return known
     if is_topics(path):
-        return {path.stem: PoolSource(path=path, read=read_topics)}
+        return {path.stem: PoolSource(path=path, read=read_topics, weight=TOPICS_WEIGHT)}
     dataset = open_dataset(path, split=split, n_candidates=n_candidates)
     return {
         dataset.name: PoolSource(

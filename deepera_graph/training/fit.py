@@ -35,7 +35,6 @@ from deepera_graph.thresholds import OPERATING_POINT
 from deepera_graph.training.augment import (
     exchange_passages,
     has_natural_negatives,
-    keep_one_golden,
     label_own_paper,
     label_results,
     merge_evidence,
@@ -131,7 +130,6 @@ def fit_scorer(
         beside[: len(own)],
         merged=beside[len(own) :],
         truncated=extract(truncated),
-        partial=extract(list(keep_one_golden(own, seed))),
         bare=extract([*drop_evidence([*own, *truncated]), *exchange_passages(own, seed)]),
         seed=seed,
         log=log,

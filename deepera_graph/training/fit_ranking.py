@@ -35,13 +35,11 @@ LEAF = 40  # fewest passages, or pairs of them, in a leaf
 RANK_ROUNDS = 350
 SMALL_ROUNDS, _SMALL_LEAVES, _SMALL_LEAF = 150, 7, 30  # of a ranking within one passage
 SHARE_WITHOUT = 0.2  # of questions for which nothing that was found is evidence; an assumption
-# what a pool counts in the fit of absolute evidence that has none, or one of several pieces
-BARE_WEIGHT, PARTIAL_WEIGHT = 0.5, 0.15
+LEAVES = 15  # of a tree, at most
 _LEAST_SHARE = 0.2  # of the features that one of its trees may look at
 WITHOUT_WEIGHT = SHARE_WITHOUT / (1 - SHARE_WITHOUT)  # of what a pool with evidence counts
 _PARAMETERS: Mapping[str, Any] = {
     "learning_rate": 0.05,
-    "num_leaves": 15,
     "min_data_in_leaf": LEAF,
     "lambda_l2": 5.0,
     "lambdarank_truncation_level": 5,
@@ -76,6 +74,7 @@ class QuestionKind:
     # Of the features that a tree may look at, in (0, 1]: the fewer, the more trees differ.
     share: float
     n_ensembles: int = 3  # whose mean ranks, >= 1
+    leaves: int = LEAVES
     # features to use, of which more may only help; None uses all
     only: Collection[str] | None = None
 
@@ -95,6 +94,7 @@ QUESTION = QuestionKind(
     name="question",
     includes=lambda row: not row.matched.is_claim and not row.pool.of_one_paper,
     share=0.1,
+    leaves=31,
 )
 ARTICLE = QuestionKind(
     name="article",
@@ -106,7 +106,7 @@ CLAIM = QuestionKind(
 )
 ONE_CLAIM = replace(CLAIM, n_ensembles=1)
 # of a passage alone; in an article most results are on another outcome, which says little elsewhere
-ONE_QUESTION = replace(QUESTION, share=0.7, n_ensembles=1)
+ONE_QUESTION = replace(QUESTION, share=0.7, n_ensembles=1, leaves=LEAVES)
 ONE_OF_ARTICLE = replace(ARTICLE, share=0.7, n_ensembles=1)
 
 
@@ -116,7 +116,6 @@ def fit_ranker(
     *,
     merged: Sequence[ContextPool],  # some of them with more evidence
     truncated: Sequence[ContextPool],  # some of them with fewer passages
-    partial: Sequence[ContextPool],  # some of them with one of several golden passages
     bare: Sequence[ContextPool],  # without evidence: taken out, or the passages are of others
     seed: int,
     log: Log,
@@ -126,23 +125,19 @@ def fit_ranker(
     if not any(kind.includes(one.row) and _teaches(one.row) for one in pools):
         return None
     whole = [one for one in (*pools, *merged) if kind.includes(one.row) and _teaches(one.row)]
-    short, single, empty = (
-        [one for one in some if kind.includes(one.row)] for some in (truncated, partial, bare)
-    )
+    short, empty = ([one for one in some if kind.includes(one.row)] for some in (truncated, bare))
     kept = [kind.uses(name, without) for name in RANKING_FEATURES]
-    every = [*whole, *short, *single, *empty]
+    every = [*whole, *short, *empty]
     numbers = [_mask(one.ranking_features, kept) for one in every]
     rows = [one.row for one in every]
-    shares = [1.0] * (len(whole) + len(short)) + [PARTIAL_WEIGHT] * len(single)
-    shares += [BARE_WEIGHT] * len(empty)
     n = len(whole)
     monotone = kind.find_monotone(RANKING_FEATURES)
     rank = partial_of(_rank, kind=kind, seed=seed, monotone=monotone)
     classify = partial_of(_classify, kind=kind, seed=seed, monotone=monotone)
     order = rank(rows[:n], numbers[:n], log=_name_events(log, kind.name, "order"))
-    absolute = classify(rows, numbers, shares, log=_name_events(log, kind.name, "absolute"))
+    absolute = classify(rows, numbers, log=_name_events(log, kind.name, "absolute"))
     orders = _fit_halves(rows[:n], lambda at: rank(*_pick(at, rows, numbers)))
-    absolutes = _fit_halves(rows, lambda at: classify(*_pick(at, rows, numbers, shares)))
+    absolutes = _fit_halves(rows, lambda at: classify(*_pick(at, rows, numbers)))
     found = [
         (absolutes[row.half].predict(its), orders[row.half].predict(its))
         for row, its in zip(rows, numbers, strict=True)
@@ -153,9 +148,13 @@ def fit_ranker(
         _fit_platt(rows, [rank_value(*one) for one in found], log),
         fit_answerability(rows, found, log),
     )
-    scores = [ranker.combine(*one) for one in found[:n]]
-    sets, labels = [row.pool.set for row in rows[:n]], [row.labels for row in rows[:n]]
-    return FittedRanker(ranker, find_operating_point(sets, labels, scores))
+    measured = [at for at, row in enumerate(rows) if at < n or not row.labels.any()]
+    point = find_operating_point(
+        [rows[at].pool.set for at in measured],
+        [rows[at].labels for at in measured],
+        [ranker.combine(*found[at]) for at in measured],
+    )
+    return FittedRanker(ranker, point)
 
 
 class FittedRanker(NamedTuple):
@@ -168,15 +167,25 @@ class FittedRanker(NamedTuple):
 def find_operating_point(
     sets: Sequence[str], labels: Sequence[Any], scores: Sequence[Floats]
 ) -> float:
-    """Return the probability from which on keeping has the best F1, the mean over the sets."""
+    """Return the probability from which on keeping has the best F1, the mean over the sets.
+
+    What is kept of pools without evidence counts against it, as if `SHARE_WITHOUT` of the questions
+    of each set had such a pool. Sets that have no others are left out.
+    """
+    there = [bool(its.any()) for its in labels]
+    n_pools = Counter(zip(sets, there, strict=True))
+    names = sorted({name for name, has in n_pools if has})
+
+    def weigh(name: str, *, has: bool) -> float:
+        return 1.0 if has else WITHOUT_WEIGHT * n_pools[name, True] / n_pools[name, False]
 
     def measure(threshold: float) -> float:
-        right, named = Counter[str](), Counter[str]()
-        for name, its, found in zip(sets, labels, scores, strict=True):
+        right, named = dict.fromkeys(sets, 0.0), dict.fromkeys(sets, 0.0)
+        for name, has, its, found in zip(sets, there, labels, scores, strict=True):
             kept = found >= threshold
-            right[name] += int((its * kept).sum())
-            named[name] += int(its.sum() + kept.sum())
-        return float(np.mean([2 * right[name] / max(1, named[name]) for name in sorted(named)]))
+            right[name] += float((its * kept).sum())
+            named[name] += float(its.sum()) + weigh(name, has=has) * float(kept.sum())
+        return float(np.mean([2 * right[name] / max(1.0, named[name]) for name in names]))
 
     return max(_POINTS, key=measure)
 
@@ -241,6 +250,7 @@ def fit_trees(
     n_ensembles: int = 1,  # whose mean is returned, each of its own seed; >= 1
     share: float = 0.7,  # of the features that a tree may look at, in (0, 1]
     weights: Floats | None = None,  # what each row counts; all the same if None
+    leaves: int = LEAVES,
     # Rows of each question: fit what ranks them (LambdaMART, Burges 2010); None: log odds of 1.
     sizes: Sequence[int] | None = None,
     monotone: Sequence[bool] | None = None,  # which features may only raise what is predicted
@@ -249,7 +259,12 @@ def fit_trees(
     """Fit an ensemble of boosted trees, or several and take their mean."""
     lightgbm = import_package("lightgbm")
     objective = "binary" if sizes is None else "lambdarank"
-    given = {**_PARAMETERS, "objective": objective, "feature_fraction": share}
+    given = {
+        **_PARAMETERS,
+        "objective": objective,
+        "feature_fraction": share,
+        "num_leaves": leaves,
+    }
     if monotone is not None:
         given["monotone_constraints"] = [int(one) for one in monotone]
     ensembles = []
@@ -343,6 +358,7 @@ def _rank(
         weights=np.concatenate([row.weights for row in rows]),
         sizes=[len(row.labels) for row in rows],
         rounds=RANK_ROUNDS,
+        leaves=kind.leaves,
         seed=seed,
         n_ensembles=kind.n_ensembles,
         share=kind.share,
@@ -354,19 +370,18 @@ def _rank(
 def _classify(
     rows: Rows,
     numbers: Sequence[Floats],
-    shares: Sequence[float],
     *,
     kind: QuestionKind,
     seed: int,
     monotone: Sequence[bool] | None,
     log: Log = log_nothing,
 ) -> Trees:
-    weights = [row.weights * share for row, share in zip(rows, shares, strict=True)]
     return fit_trees(
         np.concatenate(numbers),
         np.concatenate([row.labels for row in rows]),
-        weights=np.concatenate(weights),
+        weights=np.concatenate([row.weights for row in rows]),
         rounds=RANK_ROUNDS,
+        leaves=kind.leaves,
         seed=seed,
         n_ensembles=min(2, kind.n_ensembles),
         share=max(_LEAST_SHARE, kind.share),

@@ -160,10 +160,9 @@ def weigh_reader(
     labels = [np.array(pool.labels) for pool in used]
     fitted = fit_logistic(np.concatenate(rows), np.concatenate(labels), C=10.0)
     opinion = SecondOpinion(fitted.weights.tolist(), fitted.intercept)
-    asked = [place for place, pool in enumerate(used) if any(pool.labels)]
     point = find_operating_point(
-        [used[place].set for place in asked],
-        [labels[place] for place in asked],
-        [sigmoid(rows[place] @ fitted.weights + fitted.intercept) for place in asked],
+        [pool.set for pool in used],
+        labels,
+        [sigmoid(row @ fitted.weights + fitted.intercept) for row in rows],
     )
     return opinion, point
