@@ -18,8 +18,8 @@ import numpy as np
 
 from deepera_graph.bench.figures import CurveFigure, CurvePoints
 from deepera_graph.bench.metrics.statistics import Interval
-from deepera_graph.judges.trained.pool_features import Trees
 from deepera_graph.judges.trained.scorer import EvidenceScorer, PassageRanker, SinglePassageScorer
+from deepera_graph.judges.trained.trees import Trees
 from deepera_graph.training.data import Pool
 from deepera_graph.training.evaluate import EvaluationPlan, save_figures
 from deepera_graph.training.features import FeatureExtractor

@@ -2,8 +2,9 @@
 
     python benchmarks/judge/kept.py --rounds 5
 
-Every round asks about new passages of about 128 tokens, in four ways in turn: without a folder;
-with one that is empty, which is filled; again, from memory; and again with the memory emptied, as
+Every round asks about new passages of about 128 tokens, in turn: without a folder; with one that is
+empty, which is filled; another question from memory, once so that the reader reads the best
+passages and once without it; the same question again; and another with the memory emptied, as
 another process finds it, from disk. CPU time stands beside the clock: other work on the machine
 lengthens the one more than the other.
 """
@@ -13,6 +14,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -23,9 +25,20 @@ from run import QUESTION, passages
 from deepera_graph.judges.trained.backend import Weights
 from deepera_graph.judges.trained.kept import KeptVectors
 from deepera_graph.judges.trained.model import EvidenceModel
+from deepera_graph.text.held import forget_all
 
 INTENT = {"topic": "", "entity_type": "", "intent": "other", "expected_answer_type": "other"}
-WAYS = ("cold, nothing kept", "cold, kept", "from memory", "from disk")
+COLD, KEPT, DISK = "cold, nothing kept", "cold, kept on disk", "from disk"
+MEMORY, AGAIN, UNREAD = "from memory", "from memory, asked again", "from memory, without the reader"
+# in this order: what comes first fills the memory, and each but one is asked anew
+WAYS = {
+    COLD: QUESTION,
+    KEPT: QUESTION,
+    MEMORY: "Is the response after weeks of treatment higher than with placebo?",
+    AGAIN: "Is the response after weeks of treatment higher than with placebo?",
+    UNREAD: "Does the dose of the protein change the risk of mice?",
+    DISK: "Was the reduction in the group measured at baseline significant?",
+}
 
 
 def measure(work: Callable[[], object]) -> tuple[float, float]:
@@ -45,14 +58,18 @@ def main() -> None:
     plain = EvidenceModel.load()
     with tempfile.TemporaryDirectory() as folder:
         keeping = plain.keeping(Path(folder), max_mb=256, weights=Weights().place())
+        unread = copy(keeping)
+        unread.reader = None
+        models = {COLD: plain, UNREAD: unread}
         for number in range(chosen.rounds + 1):
             texts = passages(chosen.passages, number)
             shown = [{"text": text, "title": "", "section": ""} for text in texts]
-            for name in WAYS:
-                model = plain if name == WAYS[0] else keeping
-                if name != "from memory":
+            for name, question in WAYS.items():
+                model = models.get(name, keeping)
+                if name in (COLD, KEPT, DISK):
                     model.encoder.restart()
-                taken = measure(partial(model.judge, QUESTION, INTENT, shown))
+                    forget_all()
+                taken = measure(partial(model.judge, question, INTENT, shown))
                 if number:  # the first round warms up
                     found[name].append(taken)
             sys.stderr.write(f"round {number} of {chosen.rounds}\n")

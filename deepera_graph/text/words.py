@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from deepera_graph.text.held import held
+
 _TOKEN = re.compile(r"[^\W_]+(?:[-‐‑/'’.,][^\W_]+)*")
 _NAME_WITH_NUMBER = re.compile(r"[A-Za-z]*[A-Z][A-Za-z]*[-‐‑](?:\d+[A-Za-z]?|[αβγδκλ])$")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*$")
@@ -248,7 +250,6 @@ def _remove_double(word: str) -> str:
 
 
 LONGEST = 800
-_LONGEST_HELD = 20_000  # characters
 _STOP = re.compile(
     r"(?<![.!?…。])[.!?…。]++[\"'”’)\]]*+(?=\s|$|[A-Z])"  # a full stop, even with no space after it
     r"|\n[ \t]*\n"  # an empty line
@@ -290,12 +291,10 @@ def split_sentences(text: str, *, longest: int = LONGEST) -> list[Sentence]:
     list item do. A sentence above *longest* characters, >= 2, is cut at a semicolon, a comma or a
     space. Takes time linear in the length. A blank text has none.
     """
-    if len(text) > _LONGEST_HELD:
-        return list(_split_all.__wrapped__(text, longest))
     return list(_split_all(text, longest))
 
 
-@lru_cache(maxsize=256)  # all passages of a question are read several times
+@held()  # all passages of a question are read several times
 def _split_all(text: str, longest: int) -> tuple[Sentence, ...]:
     sentences: list[Sentence] = []
     start = 0

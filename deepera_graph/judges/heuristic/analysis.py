@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 from deepera_graph.judges.heuristic.topicality import (
@@ -19,6 +20,7 @@ from deepera_graph.judges.heuristic.topicality import (
     sum_counts,
 )
 from deepera_graph.schema import IntentFields, PassageTask
+from deepera_graph.text.held import held
 from deepera_graph.text.words import STOP_WORDS, Sentence, split_sentences, stem, stems, words
 
 Sought = Literal["result", "figure", "definition", "procedure"]
@@ -97,9 +99,10 @@ def find_sought(intent: IntentFields) -> Sought:
     return "figure" if intent["expected_answer_type"] == "numeric" else "result"
 
 
-def read_sentences(text: str, kind: Sought) -> list[SentenceReading]:
+@held()
+def read_sentences(text: str, kind: Sought) -> tuple[SentenceReading, ...]:
     """Read every sentence of a passage, in order."""
-    return [_read(sentence, kind) for sentence in split_sentences(text)]
+    return tuple(_read(sentence, kind) for sentence in split_sentences(text))
 
 
 def result_grounding(cues: Sequence[int]) -> float:
@@ -152,15 +155,21 @@ class RuleFeatures(NamedTuple):
     names: float  # share of the question's names that text or title give; 1 if it has none
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RuleAnalysis:
     """One passage as read for one question."""
 
+    need: QuestionTerms  # what the question asks about
     readings: Sequence[SentenceReading]  # its sentences, in order; at least one
-    # how strong each sentence is as evidence, each in [0, 1], shape (n_sentences,)
-    evidence: Sequence[float]
+    named: Sequence[Terms]  # the question's terms in each sentence
     topic: Topicality  # how far the passage is on topic
     features: RuleFeatures  # what the score is made of
+
+    @cached_property
+    def evidence(self) -> list[float]:
+        """How strong each sentence is as evidence, each in [0, 1], shape (n_sentences,)."""
+        pairs = zip(self.readings, self.named, strict=True)
+        return [_evidence(self.need, *pair) for pair in pairs]
 
     @property
     def best(self) -> SentenceReading:
@@ -180,8 +189,9 @@ def analyze_passage(task: PassageTask) -> RuleAnalysis | None:
         need, sum_counts(found), find_terms(need, stems(task["title"]), ()), length
     )
     return RuleAnalysis(
+        need=need,
         readings=readings,
-        evidence=[_evidence(need, *pair) for pair in zip(readings, found, strict=True)],
+        named=found,
         topic=topic,
         features=RuleFeatures(
             strength=topic.strength,

@@ -45,8 +45,7 @@ def align_passage(
 
 
 def _align_sentences(asked: NDArray[np.float32], text: str, body: Encoded) -> float:
-    places = [(one.start, one.end) for one in split_sentences(text)]
-    spans = body.find_spans(places) or [slice(None)]
+    spans = body.find_parts(tuple((one.start, one.end) for one in split_sentences(text))).spans
     whole = pairwise_dot(asked, body.units)
     found = sorted((float(whole[:, span].max(axis=1).mean()) for span in spans), reverse=True)
     return float(np.mean(found[:_N_SENTENCES]))

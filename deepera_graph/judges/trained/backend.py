@@ -274,8 +274,8 @@ def local_backend(
             OMP_NUM_THREADS, else one a core. It changes no score.
         keep_in: Folder where the trained judge keeps what it needs of a passage whatever the
             question, so that no process encodes it twice, about 100 KB a passage of 128 tokens;
-            made if missing. None keeps it in memory alone, for the latest few hundred passages. It
-            changes no score.
+            made if missing. None keeps it in memory alone, for the latest passages, some hundred.
+            It changes no score.
         keep_mb: The most that may take there, in 10^6 bytes, > 0; what was used longest ago gives
             way. 256 if None.
 

@@ -12,12 +12,13 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Final, Self, get_args
+from typing import Final, NamedTuple, Self, get_args
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.schema import Direction
+from deepera_graph.text.held import MOST_SENTENCES, held
 from deepera_graph.text.questions import asks_yes_or_no, looks_like_claim
 from deepera_graph.text.words import STOP_WORDS, split_sentences, stem
 
@@ -140,7 +141,7 @@ _STARTS: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class _Words:
     """A sentence as words in lower case, their signs, and their stems (empty for stop words)."""
 
@@ -148,8 +149,28 @@ class _Words:
     signs: tuple[str, ...]
     stems: tuple[str, ...]
 
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """Which stems there are."""
+        return frozenset(self.stems)
 
-@lru_cache(maxsize=512)
+    @cached_property
+    def near(self) -> Mapping[str, int]:
+        """Sign of the nearest polar word, by stem; see `_near_signs`."""
+        return _near_signs(self)
+
+    @cached_property
+    def parity(self) -> int:
+        """Product of all signs, 0 without any; see `_parity`."""
+        return _parity(self)
+
+    @cached_property
+    def finds(self) -> bool:
+        """Whether it tells a finding."""
+        return not _FINDING.isdisjoint(self.signs)
+
+
+@held(MOST_SENTENCES)
 def _read_words(text: str) -> _Words:
     found = tuple(word.lower().replace("’", "'") for word in _TOKEN.findall(text))
     return _Words(
@@ -162,7 +183,7 @@ def _read_words(text: str) -> _Words:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Asked:
     """What a question asks about, and which way it asks."""
 
@@ -208,8 +229,8 @@ def _read_question(question: str) -> _Asked:
         read=read,
         stems=frozenset(read.stems) - {""},
         outcome=frozenset(read.stems[place + 1 :]) - {""} or frozenset(read.stems) - {""},
-        near=_near_signs(read),
-        parity=_parity(read),
+        near=read.near,
+        parity=read.parity,
         first=first,
         second=second,
     )
@@ -314,12 +335,9 @@ def _rank_sentences(asked: _Asked, sentences: Sequence[str], quote: str) -> list
     def key(place: int) -> tuple[bool, float]:
         sentence = sentences[place]
         read = _read_words(sentence)
-        named = len(asked.stems.intersection(read.stems)) + len(
-            asked.outcome.intersection(read.stems)
-        )
-        finding = any(sign in _FINDING for sign in read.signs)
+        named = len(asked.stems & read.known) + len(asked.outcome & read.known)
         is_quote = bool(quote) and (sentence in quote or quote.strip() in sentence)
-        return is_quote, named + 1.0 * finding + 0.5 * place / len(sentences)
+        return is_quote, named + 1.0 * read.finds + 0.5 * place / len(sentences)
 
     order = sorted(range(len(sentences)), key=key, reverse=True)
     return [sentences[place] for place in order]
@@ -341,8 +359,7 @@ def _find_clause(asked: _Asked, sentence: str) -> str:
 
     def key(clause: str) -> float:
         read = _read_words(clause)
-        finding = any(sign in _FINDING for sign in read.signs)
-        return len(asked.outcome.intersection(read.stems)) + 0.5 * finding
+        return len(asked.outcome & read.known) + 0.5 * read.finds
 
     return max(_CLAUSE.split(sentence), key=key)
 
@@ -353,17 +370,31 @@ def _describe_sentences(
     share = 1 / (len(sentences) or 1) ** 0.5
     mood = "asked not, " if asked.negated else ""
     for sentence in sentences:
-        read = _read_words(sentence)
-        told = list(_agreements(asked, sentence, read))
-        for one, value in told:
+        told = _tell(asked, sentence)
+        for one, value in told.measures:
             found[f"{name}{mood}{one}"] += value * share
-        said = sorted(_SAID.intersection(one for one, _ in told) | _SAID.intersection(read.signs))
-        found[f"{name}{mood}says {'+'.join(said) or 'nothing'}"] += share
-        for gram in set(_grams(_abstract(asked, read), most)):
+        found[f"{name}{mood}says {told.said}"] += share
+        for gram in set(_grams(told.abstract, most)):
             found[f"{name}{gram}"] += _GRAM * share
         if most > 1:
-            for sign in {"nothing", *read.signs} - {""}:
+            for sign in {"nothing", *_read_words(sentence).signs} - {""}:
                 found[f"{name}{mood}{asked.kind}{asked.value:+}? {sign}"] = _GRAM
+
+
+class _Told(NamedTuple):
+    """What a sentence says against what is asked."""
+
+    measures: Sequence[tuple[str, float]]  # with their names
+    said: str  # which of `_SAID`, joined
+    abstract: Sequence[str]
+
+
+@lru_cache(maxsize=256)  # a sentence may be the best, the last and one of several at once
+def _tell(asked: _Asked, sentence: str) -> _Told:
+    read = _read_words(sentence)
+    measures = list(_agreements(asked, sentence, read))
+    said = _SAID.intersection(one for one, _ in measures) | _SAID.intersection(read.signs)
+    return _Told(measures, "+".join(sorted(said)) or "nothing", _abstract(asked, read))
 
 
 _SAID: Final = frozenset(
@@ -456,7 +487,7 @@ def _agreements(asked: _Asked, sentence: str, read: _Words) -> Iterator[tuple[st
     for place, sign in enumerate(read.signs):
         if sign in _POLAR:
             yield from _judge_sign(asked, read, place, way, is_turned=is_turned)
-    near = _near_signs(read)
+    near = read.near
     shared = [one for one in asked.near if one in near]
     for one in shared:
         same = asked.near[one] == near[one]
@@ -467,11 +498,13 @@ def _agreements(asked: _Asked, sentence: str, read: _Words) -> Iterator[tuple[st
     elif asked.negated:
         yield "asked negated, not said", 1.0
     yield from _numbers(sentence, way * (-1 if is_turned else 1))
-    parity = _parity(read)
-    if parity and asked.parity:
-        yield ("signs multiply alike" if parity == asked.parity else "signs multiply apart"), 1.0
+    if read.parity and asked.parity:
+        yield (
+            ("signs multiply alike" if read.parity == asked.parity else "signs multiply apart"),
+            1.0,
+        )
     yield "turned", float(is_turned)
-    yield "names", len(asked.stems.intersection(read.stems)) / (len(asked.stems) or 1)
+    yield "names", len(asked.stems & read.known) / (len(asked.stems) or 1)
 
 
 def _judge_sign(

@@ -13,8 +13,8 @@ from itertools import accumulate
 from operator import itemgetter
 from pathlib import Path
 from threading import Lock
-from typing import Any, Protocol, Self, TypeVar
-from weakref import WeakSet
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,14 @@ from numpy.typing import NDArray
 from deepera_graph.packages import send_nothing
 
 Floats = NDArray[np.float32]
+Halves = NDArray[np.float16]
 Offsets = NDArray[np.int64]
 Ids = NDArray[np.int64]
 TokenSpan = slice | NDArray[np.bool_]  # which tokens; a slice where they lie side by side
 MAX_TOKENS = 256
-MAX_KEPT = 48_000_000  # bytes of vectors that are kept for the next question, about 300 passages
+MAX_KEPT = (
+    48_000_000  # bytes of vectors that are kept for the next question, 160 passages of 128 tokens
+)
 MAX_AHEAD = 250_000  # characters; the vectors of 400, about 100 tokens, take 150 KB
 ON_CPU = ("CPUExecutionProvider",)
 _PLACES_AT_ONCE = 64
@@ -35,26 +38,76 @@ UsedT = TypeVar("UsedT")
 _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
-@dataclass(frozen=True)
+class Parts(NamedTuple):
+    """Parts of a text, such as its sentences; at least one."""
+
+    spans: Sequence[TokenSpan]  # which tokens each has
+    units: Floats  # the mean of these, of length 1, shape (n_parts, n_dimensions)
+
+
+@dataclass(frozen=True, eq=False)
 class Encoded:
     """A text as its tokens' vectors, shape (n_tokens, n_dimensions), and where they stand.
 
     The first and the last are the marks of beginning and end. Offsets are the characters that a
-    token stands for, shape (n_tokens, 2); empty for the marks.
+    token stands for, shape (n_tokens, 2); empty for the marks. Vectors are held in 16 bits, as they
+    are kept on disk; what is computed with them is in 32.
     """
 
-    tokens: Floats
+    tokens: Halves
     offsets: Offsets
 
-    @cached_property
+    @property
+    def vectors(self) -> Floats:
+        """The tokens' vectors in 32 bits."""
+        return self.tokens.astype(np.float32)
+
+    @property
     def units(self) -> Floats:
         """Token vectors of length 1."""
-        return normalize(self.tokens)
+        return self._whole[0]
 
-    @cached_property
+    @property
     def mean(self) -> Floats:
         """Vector of the whole text, of length 1, shape (n_dimensions,)."""
-        return normalize(self.tokens.mean(axis=0))
+        return self._whole[1]
+
+    @cached_property
+    def _whole(self) -> tuple[Floats, Floats]:
+        vectors = self.vectors
+        return normalize(vectors), normalize(vectors.mean(axis=0))
+
+    def join(self, title: "Encoded") -> Floats:
+        """Return the vector of text and title together, of length 1; the title without its marks.
+
+        What was found is held for the next question, as long as the title is.
+        """
+        if title not in self._joined:
+            both = np.concatenate([self.vectors, title.vectors[1:-1]])
+            self._joined[title] = normalize(both.mean(axis=0))
+        return self._joined[title]
+
+    @cached_property
+    def _joined(self) -> "WeakKeyDictionary[Encoded, Floats]":
+        return WeakKeyDictionary()
+
+    def find_parts(self, places: tuple[tuple[int, int], ...]) -> Parts:
+        """Return the parts within each two characters, start and end; all of it if there is none.
+
+        What was found is held for the next question.
+        """
+        if places not in self._parts:
+            spans = self.find_spans(places) or [slice(None)]
+            vectors = self.vectors
+            owns = [vectors[span] for span in spans]
+            sums = np.stack([np.add.reduce(own, axis=0) for own in owns])
+            means = np.asarray(sums / np.array([[len(own)] for own in owns]), np.float32)
+            self._parts[places] = Parts(spans, normalize(means))
+        return self._parts[places]
+
+    @cached_property
+    def _parts(self) -> dict[tuple[tuple[int, int], ...], Parts]:
+        return {}
 
     def find_spans(self, places: Sequence[tuple[int, int]]) -> list[TokenSpan]:
         """Tell which tokens lie within each two characters, start and end; all, if none do."""
@@ -203,15 +256,23 @@ class Encoder:
     ) -> list[UsedT]:
         """Encode each text, and return what *use* makes of its place and its vectors, in order.
 
-        *use* is called in the thread that has encoded: so all threads share the work, and no
-        vectors are held longer than they are used. Long texts are encoded first, so that no thread
-        waits long at the end.
+        What is in memory is used first, before it gives way, in the calling thread. Otherwise *use*
+        is called in the thread that has encoded: so all threads share the work, and no vectors are
+        held longer than they are used. Long texts are encoded first, so that no thread waits long
+        at the end.
         """
-        sizes = [len(text) for text in texts]
-        found = self.run_each(sizes, lambda place: use(place, self._take(texts[place])))
+        with self._lock:
+            held = [place for place, text in enumerate(texts) if text in self._memory]
+        found = {place: use(place, self._take(texts[place])) for place in held}
+        others = [place for place in range(len(texts)) if place not in found]
+        sizes = [len(texts[place]) for place in others]
+        encoded = self.run_each(
+            sizes, lambda number: use(others[number], self._take(texts[others[number]]))
+        )
+        found.update(zip(others, encoded, strict=True))
         if self._store is not None:
             self._store.flush()
-        return found
+        return [found[place] for place in range(len(texts))]
 
     def run_each(self, sizes: Sequence[int], work: Callable[[int], UsedT]) -> list[UsedT]:
         """Return what *work* makes of each place, in order; in the threads, large ones first."""
@@ -297,15 +358,14 @@ class Encoder:
             places += [no_place, where, no_place]
         return Encoded(np.concatenate(tokens), np.concatenate(places))
 
-    def _run(self, ids: Ids) -> Floats:
+    def _run(self, ids: Ids) -> Halves:
         row = ids[None]
         given = {
             "input_ids": row,
             "attention_mask": np.ones_like(row),
             "token_type_ids": np.zeros_like(row),
         }
-        found = np.asarray(self._session.run(None, given)[0][0])
-        return found.astype(np.float16).astype(np.float32)
+        return np.asarray(self._session.run(None, given)[0][0], np.float16)
 
     @cached_property
     def _splitter(self) -> Any:
@@ -333,7 +393,7 @@ def open_session(model: Path, providers: Sequence[str] = ON_CPU) -> Any:
 
 
 def _count_bytes(encoded: Encoded) -> int:
-    return 2 * encoded.tokens.nbytes  # with `units`, which are as many
+    return encoded.tokens.nbytes + 4 * encoded.tokens.size  # with `units`
 
 
 def _count_cores() -> int:

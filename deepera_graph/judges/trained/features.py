@@ -4,15 +4,16 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import log, sqrt
+from math import log
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.judges.heuristic.analysis import RuleFeatures, analyze_passage
-from deepera_graph.judges.trained.encoder import Encoded, Floats, TokenSpan, normalize
+from deepera_graph.judges.trained.encoder import Encoded, Floats, TokenSpan
 from deepera_graph.schema import PassageTask
+from deepera_graph.text.held import held
 from deepera_graph.text.questions import looks_like_claim
 from deepera_graph.text.words import split_sentences
 
@@ -68,11 +69,17 @@ class TokenCounts:
         Source:
             ``(1 + ln tf) * ln((N + 1) / (df + 0.5))``, Salton and Buckley (1988), table 1.
         """
-        found = Counter(tokenize(text))
-        return {
-            token: (1 + log(n)) * log((self.n_passages + 1) / (self.counts.get(token, 0) + 0.5))
-            for token, n in found.items()
-        }
+        return dict(_weigh(text, self))
+
+
+@held()
+def _weigh(text: str, counts: TokenCounts) -> Weights:
+    found = Counter(tokenize(text))
+    n, n_with = counts.n_passages + 1, counts.counts
+    return {
+        token: (1 + log(n_here)) * log(n / (n_with.get(token, 0) + 0.5))
+        for token, n_here in found.items()
+    }
 
 
 class LexicalSimilarity(NamedTuple):
@@ -90,19 +97,38 @@ def measure_lexical_similarity(
     counts: TokenCounts, question: str, texts: Sequence[str]
 ) -> LexicalSimilarity:
     """Compare texts with each other and with the question, each weighed once."""
-    rows, asked = [counts.weigh(text) for text in texts], counts.weigh(question)
+    found = _list_tokens([_weigh(text, counts) for text in (*texts, question)])
     return LexicalSimilarity(
-        *_compute_cosines(rows, asked),
-        *_compute_cosines(*_reweigh(rows, asked)),
+        *_compute_cosines(found, found.weight),
+        *_compute_cosines(found, _reweigh(found)),
         count_shared_numbers(texts),
         measure_shared_abbreviations(texts),
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Tokens:
+    """The tokens of some texts and, last, of a question, one text after the other."""
+
+    n_rows: int  # number of texts, the question with them
+    row: NDArray[np.int64]  # text of each token, from 0, shape (n_tokens,)
+    token: NDArray[np.int64]  # which one it is, numbered as they come, shape (n_tokens,)
+    weight: Doubles  # shape (n_tokens,)
+
+
+def _list_tokens(rows: Sequence[Weights]) -> _Tokens:
+    number: dict[str, int] = {}
+    return _Tokens(
+        n_rows=len(rows),
+        row=np.repeat(np.arange(len(rows)), [len(row) for row in rows]),
+        token=np.array([number.setdefault(one, len(number)) for row in rows for one in row], int),
+        weight=np.array([weight for row in rows for weight in row.values()], np.float64),
+    )
+
+
 def count_shared_numbers(texts: Sequence[str]) -> Doubles:
     """Return how many numbers of two digits or more each two texts share, shape (n, n)."""
-    found = [frozenset(x for x in _NUMBER.findall(one) if len(x) > 1) for one in texts]
-    return _count_shared(found)[0]
+    return _count_shared([_find_numbers(one) for one in texts])[0]
 
 
 def measure_shared_abbreviations(texts: Sequence[str]) -> Doubles:
@@ -110,26 +136,39 @@ def measure_shared_abbreviations(texts: Sequence[str]) -> Doubles:
 
     Shape (n, n), in [0, 1).
     """
-    both, sizes = _count_shared([frozenset(_ABBREVIATION.findall(one)) for one in texts])
+    both, sizes = _count_shared([_find_abbreviations(one) for one in texts])
     fewer = np.minimum(sizes[:, None], sizes[None])
     return np.asarray(both / (1 + fewer), np.float64)
 
 
-def _reweigh(rows: Sequence[Weights], asked: Weights) -> tuple[Sequence[Weights], Weights]:
+@held()
+def _find_numbers(text: str) -> frozenset[str]:
+    return frozenset(one for one in _NUMBER.findall(text) if len(one) > 1)
+
+
+@held()
+def _find_abbreviations(text: str) -> frozenset[str]:
+    return frozenset(_ABBREVIATION.findall(text))
+
+
+def _reweigh(found: _Tokens) -> Doubles:
     """Multiply a token's weight by ``ln((n + 1) / df)``, over the *n* texts at hand.
 
     For the question, whose tokens may be in none, it is ``df + 0.5``.
     """
-    n_with = Counter(token for row in rows for token in row)
-    n = len(rows) + 1
-    here = [{token: w * log(n / n_with[token]) for token, w in row.items()} for row in rows]
-    return here, {token: w * log(n / (n_with[token] + 0.5)) for token, w in asked.items()}
+    n = found.n_rows
+    is_asked = found.row == n - 1
+    in_each = np.bincount(found.token[~is_asked], minlength=len(found.token))
+    n_with = in_each[found.token]
+    in_texts = np.array([0.0, *(log(n / k) for k in range(1, n))])
+    in_question = np.array([log(n / (k + 0.5)) for k in range(n)])
+    rarity = np.where(is_asked, in_question[n_with], in_texts[n_with])
+    return np.asarray(found.weight * rarity, np.float64)
 
 
-def _compute_cosines(rows: Sequence[Weights], asked: Weights) -> tuple[Doubles, Doubles]:
-    both = (*rows, asked)
-    length = np.array([sqrt(sum(weight * weight for weight in row.values())) for row in both])
-    cosines = _compute_dots(both)
+def _compute_cosines(found: _Tokens, weight: Doubles) -> tuple[Doubles, Doubles]:
+    length = np.sqrt(np.bincount(found.row, weight * weight, found.n_rows))
+    cosines = _compute_dots(found, weight)
     np.fill_diagonal(cosines, length * length)
     length[length == 0] = 1
     cosines /= length[:, None]
@@ -137,28 +176,23 @@ def _compute_cosines(rows: Sequence[Weights], asked: Weights) -> tuple[Doubles, 
     return cosines[:-1, :-1], cosines[-1, :-1]
 
 
-def _compute_dots(rows: Sequence[Weights]) -> Doubles:
+def _compute_dots(found: _Tokens, weight: Doubles) -> Doubles:
     """Return the inner product of each two rows, shape (n, n); of one with itself, a part of it.
 
     Tokens of one row alone add nothing between two, and a table of all others would be large: the
     sum is taken over some of them at a time.
     """
-    n_with = Counter(token for row in rows for token in row)
-    place = {token: i for i, token in enumerate(token for token, n in n_with.items() if n > 1)}
-    cells = [
-        (i, place[token], weight)
-        for i, row in enumerate(rows)
-        for token, weight in row.items()
-        if token in place
-    ]
-    row_of, column, weight = np.array(cells, np.float64).reshape(-1, 3).T
-    found = np.zeros((len(rows), len(rows)))
-    for first in range(0, len(place), _TOKENS_AT_ONCE):
-        here = (column >= first) & (column < first + _TOKENS_AT_ONCE)
-        table = np.zeros((len(rows), min(_TOKENS_AT_ONCE, len(place) - first)))
-        table[row_of[here].astype(np.int64), (column[here] - first).astype(np.int64)] = weight[here]
-        found += pairwise_dot(table, table)
-    return found
+    is_shared = np.bincount(found.token) > 1
+    place = (np.cumsum(is_shared) - 1)[found.token]
+    in_two = is_shared[found.token]
+    dots = np.zeros((found.n_rows, found.n_rows))
+    for first in range(0, np.count_nonzero(is_shared), _TOKENS_AT_ONCE):
+        column = place - first
+        here = in_two & (column >= 0) & (column < _TOKENS_AT_ONCE)
+        table = np.zeros((found.n_rows, int(column[here].max()) + 1))
+        table[found.row[here], column[here]] = weight[here]
+        dots += pairwise_dot(table, table)
+    return dots
 
 
 def _count_shared(sets: Sequence[frozenset[str]]) -> tuple[Doubles, Doubles]:
@@ -317,24 +351,19 @@ def vectorize_passage(text: str, body: Encoded, title: Encoded | None = None) ->
     Title and text are encoded apart: whether a text reports results is read off its vectors, and
     a title that the encoder saw beside it would hide that.
     """
-    places = [(one.start, one.end) for one in split_sentences(text)]
-    spans = body.find_spans(places) or [slice(None)]
-    owns = [body.tokens[span] for span in spans]
-    sums = np.stack([np.add.reduce(own, axis=0) for own in owns])
-    means = np.asarray(sums / np.array([[len(own)] for own in owns]), np.float32)
+    parts = body.find_parts(tuple((one.start, one.end) for one in split_sentences(text)))
     if title is None:
         tokens, vector = body.units, body.mean
     else:
-        named = title.tokens[1:-1]  # without its marks
         tokens = np.concatenate([body.units, title.units[1:-1]])
-        vector = normalize(np.concatenate([body.tokens, named]).mean(axis=0))
+        vector = body.join(title)
     return PassageVectors(
         tokens=tokens,
         vector=vector,
         body=body.mean,
         n_in_text=len(body.tokens),
-        spans=spans,
-        sentences=normalize(means),
+        spans=parts.spans,
+        sentences=parts.units,
     )
 
 

@@ -225,7 +225,7 @@ def name_weights(sums: Mapping[str, str], names: Sequence[str]) -> str:
 
 
 def _encode(encoded: Encoded) -> _Row:
-    tokens = encoded.tokens.astype(np.float16).tobytes()
+    tokens = np.asarray(encoded.tokens, np.float16).tobytes()
     offsets = encoded.offsets.astype(np.int32).tobytes()
     return _Row(crc32(tokens, crc32(offsets)), offsets, tokens)
 
@@ -236,7 +236,7 @@ def _decode(row: _Row) -> Encoded | None:
         return None
     offsets = np.frombuffer(row.offsets, np.int32).reshape(-1, 2).astype(np.int64)
     tokens = np.frombuffer(row.tokens, np.float16).reshape(len(offsets), -1)
-    return Encoded(tokens.astype(np.float32), offsets)
+    return Encoded(tokens, offsets)
 
 
 def _write(

@@ -23,7 +23,7 @@ from deepera_graph.judges.trained.features import (
 from deepera_graph.judges.trained.kept import KeptVectors, name_weights
 from deepera_graph.judges.trained.reader import Reader, Reading
 from deepera_graph.judges.trained.scorer import EvidenceScorer, PoolScores, choose_read
-from deepera_graph.judges.trained.sentences import choose_sentence, weigh_sentences
+from deepera_graph.judges.trained.sentences import Sentences, choose_sentences, weigh_sentences
 from deepera_graph.schema import (
     AGAINST_IT,
     FOR_IT,
@@ -192,10 +192,7 @@ class EvidenceModel:
         texts = [join_title(one["title"], one["text"]) for one in windows]
         found = self.head.score_passages(question, texts, features)
         evidence, readings = self._read(question, texts, found)
-        quotes = [
-            self._quote(question, window, match, readings.get(place))
-            for place, (window, match) in enumerate(zip(windows, matches, strict=True))
-        ]
+        quotes = self._quote(question, windows, matches, readings)
         rows = zip(evidence, found.topic, found.results, found.support, quotes, strict=True)
         return [
             Signs(
@@ -244,10 +241,10 @@ class EvidenceModel:
         if self.reader is not None:
             texts = [join_title(one["title"], one["text"]) for one in filled]
             readings = self.reader.read(question, texts)
-        for place, window, match, reading in zip(places, filled, matches, readings, strict=True):
-            sentences = [one.text for one in split_sentences(window["text"])]
-            found = self._weigh(question, sentences, match, reading)
-            weighed[place] = [float(one) for one in found]
+        passages = list(map(_list_sentences, filled, matches, readings))
+        found = weigh_sentences(question, passages, self.head.results, self.head.sentence)
+        for place, weights in zip(places, found, strict=True):
+            weighed[place] = weights.tolist()
         return weighed
 
     def align(self, question: str, windows: Sequence[Window]) -> list[Alignment]:
@@ -294,20 +291,19 @@ class EvidenceModel:
         return read_direction(question, window["text"], signs.quote, read)
 
     def _quote(
-        self, question: str, window: Window, match: PassageMatch, reading: Reading | None
-    ) -> str:
-        sentences = [one.text for one in split_sentences(window["text"])]
-        if not sentences:
-            return ""
-        head, read = self.head, _read_sentences(reading, len(sentences))
-        place = choose_sentence(question, sentences, match, head.results, head.sentence, read=read)
-        return sentences[place]
-
-    def _weigh(
-        self, question: str, sentences: Sequence[str], match: PassageMatch, reading: Reading | None
-    ) -> NDArray[np.float64]:
-        head, read = self.head, _read_sentences(reading, len(sentences))
-        return weigh_sentences(question, sentences, match, head.results, head.sentence, read=read)
+        self,
+        question: str,
+        windows: Sequence[Window],
+        matches: Sequence[PassageMatch],
+        readings: Mapping[int, Reading],
+    ) -> list[str]:
+        read = [readings.get(place) for place in range(len(windows))]
+        passages = list(map(_list_sentences, windows, matches, read))
+        chosen = choose_sentences(question, passages, self.head.results, self.head.sentence)
+        return [
+            one.texts[place] if one.texts else ""
+            for one, place in zip(passages, chosen, strict=True)
+        ]
 
     def _match(
         self, question: str, intent: IntentFields, windows: Sequence[Window]
@@ -325,12 +321,11 @@ class EvidenceModel:
         return self.encoder.encode_each([one["text"] for one in windows], compare)
 
 
-def _read_sentences(reading: Reading | None, n: int) -> NDArray[np.float64] | None:
-    """Return what the reader says of the *n* sentences of a text.
-
-    It read the title, too, whose sentences come first.
-    """
-    return None if reading is None or not n else reading.sentences[-n:]
+def _list_sentences(window: Window, match: PassageMatch, reading: Reading | None) -> Sentences:
+    """Return the sentences of a window; the reader read the title, too, whose come first."""
+    texts = [one.text for one in split_sentences(window["text"])]
+    read = None if reading is None or not texts else reading.sentences[-len(texts) :]
+    return Sentences(texts, match, read)
 
 
 _BLANK = Judgement(score=0.0, reason="the passage has no text", usage=Usage())

@@ -6,9 +6,8 @@ asked how far it is *on topic*, each two passages how likely they are *of one st
 is supported by those that are both of its study and on topic.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,82 +21,10 @@ from deepera_graph.judges.trained.features import (
     pairwise_dot,
     sigmoid,
 )
+from deepera_graph.judges.trained.trees import Trees as Trees  # noqa: PLC0414 - named from here
+from deepera_graph.judges.trained.trees import average_trees as average_trees  # noqa: PLC0414
 
 Floats = NDArray[np.float64]
-_TYPES: tuple[tuple[str, type], ...] = (
-    *((name, np.int64) for name in ("roots", "feature", "left", "right")),
-    *((name, np.float64) for name in ("limit", "value")),
-    ("missing_left", np.bool_),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Trees:
-    """An ensemble of decision trees; all nodes of all trees lie in one row."""
-
-    roots: NDArray[np.int64]  # node each tree begins with, shape (n_trees,)
-    # number that a node asks for, shape (n_nodes,); a leaf leads to itself, whatever it asks for
-    feature: NDArray[np.int64]
-    limit: Floats  # at most this goes left
-    missing_left: NDArray[np.bool_]  # whether a missing number goes left
-    left: NDArray[np.int64]  # node on the left
-    right: NDArray[np.int64]  # node on the right
-    value: Floats  # what a leaf adds, in log odds
-    depth: int  # of the deepest tree
-    start: float  # log odds before the first tree
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Return the ensemble that `to_dict` gave."""
-        arrays: dict[str, Any] = {name: np.array(plain[name], type) for name, type in _TYPES}
-        return cls(**arrays, depth=int(plain["depth"]), start=float(plain["start"]))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the ensemble as lists and numbers."""
-        lists = {name: getattr(self, name).tolist() for name, _ in _TYPES}
-        missing = self.missing_left.astype(int).tolist()
-        return {**lists, "missing_left": missing, "depth": self.depth, "start": self.start}
-
-    def predict(self, rows: Floats) -> Floats:
-        """Return the log odds of each row, of shape (n_rows, n_features); NaN where missing."""
-        cells = np.ascontiguousarray(rows).ravel()
-        missing = np.isnan(cells)
-        has_missing = bool(missing.any())
-        below = np.column_stack([self.right, self.left]).ravel()
-        is_inner = self.left != np.arange(len(self.left))
-        leaves = np.tile(self.roots, len(rows))  # to be, of each row's trees one after the other
-        path, node = np.arange(len(leaves)), leaves
-        row = np.repeat(np.arange(len(rows)) * rows.shape[1], len(self.roots))
-        for _ in range(self.depth):
-            cell = self.feature.take(node) + row
-            to_left = cells.take(cell) <= self.limit.take(node)
-            if has_missing:
-                to_left |= missing.take(cell) & self.missing_left.take(node)
-            node = below.take(2 * node + to_left)
-            leaves[path] = node
-            goes_on = is_inner.take(node)
-            path, node, row = path[goes_on], node[goes_on], row[goes_on]
-        found = self.value[leaves.reshape(len(rows), len(self.roots))].sum(axis=1)
-        return np.asarray(self.start + found, np.float64)
-
-
-def average_trees(ensembles: Sequence[Trees]) -> Trees:
-    """Return one ensemble that gives the mean of what several give; at least one."""
-    sizes = np.cumsum([0, *(len(one.feature) for one in ensembles)])
-    shifts = list(zip(ensembles, sizes, strict=False))
-    return Trees(
-        roots=np.concatenate([one.roots + shift for one, shift in shifts]),
-        feature=np.concatenate([one.feature for one in ensembles]),
-        limit=np.concatenate([one.limit for one in ensembles]),
-        missing_left=np.concatenate([one.missing_left for one in ensembles]),
-        left=np.concatenate([one.left + shift for one, shift in shifts]),
-        right=np.concatenate([one.right + shift for one, shift in shifts]),
-        value=np.concatenate([one.value for one in ensembles]) / len(ensembles),
-        depth=max(one.depth for one in ensembles),
-        start=sum(one.start for one in ensembles) / len(ensembles),
-    )
-
-
 Places = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 

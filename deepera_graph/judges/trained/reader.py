@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from deepera_graph.judges.trained.direction import DIRECTIONS
 from deepera_graph.judges.trained.encoder import Encoder, Ids, Offsets, open_session
+from deepera_graph.text.held import held
 from deepera_graph.text.words import split_sentences
 
 Doubles = NDArray[np.float64]
@@ -37,11 +38,13 @@ class Reader:
 
     The ONNX model takes what the encoder's does, for one pair, and gives ``evidence``, shape (1,),
     ``direction``, shape (1, 4), and ``tokens``, shape (1, n_tokens). A passage too long to be read
-    at once is read in pieces of equal length: the best one counts.
+    at once is read in pieces of equal length: the best one counts. What was found lately is held,
+    for a question that is asked again.
     """
 
     def __init__(self, model: Path, encoder: Encoder) -> None:
         self._model, self._encoder = model, encoder
+        self._find = held()(self._read_one)
 
     def open(self) -> None:
         """Read the file, which is otherwise done at first use."""
@@ -49,17 +52,19 @@ class Reader:
 
     def read(self, question: str, texts: Sequence[str]) -> list[Reading]:
         """Return what is found in each text, none of which is blank."""
-        asked = self._encoder.tokenize(question)[0][1:-1][:MAX_QUESTION]
+        asked = tuple(self._encoder.tokenize(question)[0][1:-1][:MAX_QUESTION].tolist())
         sizes = [len(text) for text in texts]
-        return self._encoder.run_each(sizes, lambda place: self._read_one(asked, texts[place]))
+        return self._encoder.run_each(sizes, lambda place: self._find(texts[place], asked))
 
-    def _read_one(self, asked: Ids, text: str) -> Reading:
+    def _read_one(self, text: str, asked: tuple[int, ...]) -> Reading:
         ids, offsets = self._encoder.tokenize(text)
         inside, places = ids[1:-1], offsets[1:-1]
         most = MAX_TOKENS - 3 - len(asked)
         n_pieces = max(1, -(-len(inside) // most))
+        before = np.array(asked, np.int64)
         pieces = [
-            self._run(ids[:1], asked, ids[-1:], piece) for piece in np.array_split(inside, n_pieces)
+            self._run(ids[:1], before, ids[-1:], piece)
+            for piece in np.array_split(inside, n_pieces)
         ]
         best = max(pieces, key=lambda piece: piece.evidence)
         tokens = np.concatenate([piece.tokens for piece in pieces])

@@ -20,11 +20,11 @@ from deepera_graph.judges.trained.features import (
 from deepera_graph.judges.trained.pool_features import (
     CONTEXT_FEATURES,
     PoolFeatures,
-    Trees,
     compute_context_features,
     compute_pool_features,
     compute_ranking_features,
 )
+from deepera_graph.judges.trained.trees import Trees
 from deepera_graph.text.questions import looks_like_claim
 
 Floats = NDArray[np.float64]

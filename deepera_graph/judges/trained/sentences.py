@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.judges.trained.features import PassageMatch, ResultsClassifier, sigmoid
-from deepera_graph.judges.trained.pool_features import Trees
+from deepera_graph.judges.trained.trees import Trees
+from deepera_graph.text.held import MOST_SENTENCES, held
 
 Doubles = NDArray[np.float64]
 SENTENCE_FEATURES = (
@@ -36,6 +38,28 @@ _FINDING = re.compile(
 )
 
 
+class Sentences(NamedTuple):
+    """The sentences of a passage that is compared with the question."""
+
+    texts: Sequence[str]
+    match: PassageMatch
+    read: Doubles | None = None  # the reader's log odds of each, if it has read the passage
+
+    @property
+    def can_be_weighed(self) -> bool:
+        """Whether there are any, and they are those that were matched."""
+        return 0 < len(self.texts) == len(self.match.cosines)
+
+
+class _Cues(NamedTuple):
+    """What a sentence shows, whatever the question."""
+
+    stems: frozenset[str]
+    length: float  # number of characters, and one
+    aims: bool  # whether it has words of an aim
+    finds: bool  # whether it has words of a finding
+
+
 def compute_sentence_features(
     question: str, sentences: Sequence[str], match: PassageMatch, classifier: ResultsClassifier
 ) -> Doubles:
@@ -43,45 +67,70 @@ def compute_sentence_features(
 
     The columns are `SENTENCE_FEATURES`; "behind" is how far it is below the best of the passage.
     """
-    n = len(sentences)
-    cosine, matched = (np.asarray(one, np.float64) for one in (match.cosines, match.matches))
-    role = classifier.predict_sentences(match.sentences)
+    return _compute_features(question, [Sentences(sentences, match)], classifier)
+
+
+def _compute_features(
+    question: str, passages: Sequence[Sentences], classifier: ResultsClassifier
+) -> Doubles:
+    """Return the features of the sentences of passages, one passage after the other."""
+    sizes = np.array([len(one.texts) for one in passages])
+    starts = np.cumsum(sizes) - sizes
+
+    def behind(values: Doubles) -> Doubles:
+        best = np.maximum.reduceat(values, starts)
+        return np.asarray(values - np.repeat(best, sizes), np.float64)
+
+    cosine = np.concatenate([one.match.cosines for one in passages]).astype(np.float64)
+    matched = np.concatenate([one.match.matches for one in passages]).astype(np.float64)
+    role = np.concatenate([classifier.predict_sentences(one.match.sentences) for one in passages])
     results = sigmoid(role)
-    asked = _stems(question)
-    shared = np.array([len(asked & _stems(one)) / max(1, len(asked)) for one in sentences])
-    place = np.arange(n) / max(1, n - 1)
+    asked = _read_cues(question).stems
+    cues = [_read_cues(text) for one in passages for text in one.texts]
+    shared = np.array([len(asked & one.stems) / max(1, len(asked)) for one in cues])
+    number = np.arange(len(cues)) - np.repeat(starts, sizes)
+    place = number / np.repeat(np.maximum(1, sizes - 1), sizes)
     columns = (
-        cosine, matched, cosine - cosine.max(), matched - matched.max(),
-        shared, shared - shared.max(), role, results, role - role.max(),
-        place, place == 1, np.arange(n) == 0,
-        np.log([len(one) + 1.0 for one in sentences]),
-        np.array([_AIM.search(one) is not None for one in sentences]),
-        np.array([_FINDING.search(one) is not None for one in sentences]),
+        cosine, matched, behind(cosine), behind(matched),
+        shared, behind(shared), role, results, behind(role),
+        place, place == 1, number == 0, np.log([one.length for one in cues]),
+        [one.aims for one in cues], [one.finds for one in cues],
         cosine * results, matched * results,
     )  # fmt: skip
-    return np.column_stack(columns).astype(np.float64)
+    return np.array(columns, np.float64).T
 
 
 def weigh_sentences(
-    question: str,
-    sentences: Sequence[str],
-    match: PassageMatch,
-    classifier: ResultsClassifier,
-    trees: Trees,
-    *,
-    read: Doubles | None = None,
-) -> Doubles:
-    """Return how well each sentence answers, log odds but for a scale, shape (n_sentences,).
+    question: str, passages: Sequence[Sentences], classifier: ResultsClassifier, trees: Trees
+) -> list[Doubles]:
+    """Return how well each sentence of each passage answers, log odds but for a scale.
 
-    *read* are the reader's log odds of each, if it has read the passage. Zeros if the sentences are
-    not those that were matched.
+    All of a question's passages are weighed at once. Zeros where the sentences are not those that
+    were matched.
     """
-    if not sentences or len(sentences) != len(match.cosines):
-        return np.zeros(len(sentences))
-    found = trees.predict(compute_sentence_features(question, sentences, match, classifier))
-    if read is not None and len(read) == len(sentences):
-        found = found + READER_WEIGHT * read
-    return np.asarray(found, np.float64)
+    weighed = [np.zeros(len(one.texts)) for one in passages]
+    known = [place for place, one in enumerate(passages) if one.can_be_weighed]
+    if not known:
+        return weighed
+    rows = _compute_features(question, [passages[place] for place in known], classifier)
+    ends = np.cumsum([len(weighed[place]) for place in known])
+    for place, found in zip(known, np.split(trees.predict(rows), ends[:-1]), strict=True):
+        read = passages[place].read
+        is_read = read is not None and len(read) == len(found)
+        weighed[place] = found + READER_WEIGHT * np.asarray(read) if is_read else found
+    return weighed
+
+
+def choose_sentences(
+    question: str, passages: Sequence[Sentences], classifier: ResultsClassifier, trees: Trees
+) -> list[int]:
+    """Return the place of the sentence of each passage that answers best; see `weigh_sentences`."""
+    chosen = [0] * len(passages)
+    several = [place for place, one in enumerate(passages) if len(one.texts) > 1]
+    weighed = weigh_sentences(question, [passages[place] for place in several], classifier, trees)
+    for place, found in zip(several, weighed, strict=True):
+        chosen[place] = int(found.argmax())
+    return chosen
 
 
 def choose_sentence(
@@ -90,14 +139,17 @@ def choose_sentence(
     match: PassageMatch,
     classifier: ResultsClassifier,
     trees: Trees,
-    *,
-    read: Doubles | None = None,
 ) -> int:
-    """Return the place of the sentence that answers best, from 0; see `weigh_sentences`."""
-    if len(sentences) < 2:
-        return 0
-    return int(weigh_sentences(question, sentences, match, classifier, trees, read=read).argmax())
+    """Return the place of the sentence of one passage that answers best, from 0."""
+    return choose_sentences(question, [Sentences(sentences, match)], classifier, trees)[0]
 
 
-def _stems(text: str) -> set[str]:
-    return {one[:_STEM] for one in _WORD.findall(text.lower()) if one not in _STOP}
+@held(MOST_SENTENCES)
+def _read_cues(text: str) -> _Cues:
+    words = _WORD.findall(text.lower())
+    return _Cues(
+        stems=frozenset(one[:_STEM] for one in words if one not in _STOP),
+        length=len(text) + 1.0,
+        aims=_AIM.search(text) is not None,
+        finds=_FINDING.search(text) is not None,
+    )

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from deepera_graph.judges.trained.pool_features import Trees, average_trees
+from deepera_graph.judges.trained.trees import Trees, average_trees
 
 NAN = float("nan")
 
@@ -74,3 +74,31 @@ def test_the_mean_of_ensembles_gives_the_mean_of_what_they_give():
     ]
     expected = np.mean([one.predict(rows) for one in parts], axis=0)
     assert average_trees(parts).predict(rows) == pytest.approx(expected)
+
+
+def chain(n_leaves):
+    """One tree that asks for number 0 again and again: above 0, above 1, and so on."""
+    inner = np.arange(n_leaves - 1)
+    leaves = np.arange(n_leaves - 1, 2 * n_leaves - 1)
+    return Trees(
+        roots=np.array([0]),
+        feature=np.zeros(2 * n_leaves - 1, np.int64),
+        limit=np.concatenate([inner + 0.0, np.zeros(n_leaves)]),
+        missing_left=np.zeros(2 * n_leaves - 1, np.bool_),
+        left=np.concatenate([leaves[:-1], leaves]),
+        right=np.concatenate([inner[1:], leaves[-1:], leaves]),
+        value=np.concatenate([np.zeros(n_leaves - 1), np.arange(n_leaves)]),
+        depth=n_leaves - 1,
+        start=0.0,
+    )
+
+
+@pytest.mark.parametrize("n_leaves", [2, 8, 9, 33, 64])
+def test_every_leaf_of_a_lopsided_tree_is_found(n_leaves):
+    rows = np.arange(n_leaves, dtype=float)[:, None] - 0.5
+    assert chain(n_leaves).predict(rows).tolist() == list(range(n_leaves))
+
+
+def test_a_tree_of_more_leaves_than_bits_is_refused():
+    with pytest.raises(ValueError, match="a tree has 65 leaves, more than 64"):
+        chain(65).predict(np.zeros((1, 1)))

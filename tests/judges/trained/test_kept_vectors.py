@@ -89,9 +89,9 @@ def test_what_was_in_memory_is_kept_too(tmp_path):
 
 
 def test_vectors_are_what_is_kept_of_them():
-    tokens = local_model().encoder.encode([WINDOWS[0]["text"]])[0].tokens
-    assert tokens.dtype == np.float32
-    assert np.array_equal(tokens, tokens.astype(np.float16).astype(np.float32))
+    found = local_model().encoder.encode([WINDOWS[0]["text"]])[0]
+    assert (found.tokens.dtype, found.vectors.dtype) == (np.float16, np.float32)
+    assert np.array_equal(found.tokens, found.vectors)
 
 
 def test_texts_come_back_as_they_were_whatever_is_in_them(tmp_path):

@@ -120,3 +120,17 @@ def test_a_question_longer_than_it_reads_leaves_room_for_the_passage(reader):
     read, *_ = reader
     [one, other] = read.read("roofs " * 500, TEXTS[:2])
     assert one.evidence != other.evidence
+
+
+def test_a_question_that_is_asked_again_is_not_read_again(reader):
+    read, _, _ = reader
+    first = read.read(QUESTION, TEXTS)
+    again = read.read(QUESTION, TEXTS[::-1])[::-1]
+    assert all(one is other for one, other in zip(first, again, strict=True))
+    assert read.read("Do bees sleep?", TEXTS)[0] is not first[0]
+
+
+def test_a_question_without_a_word_is_read(reader):
+    read, tokenizer, arrays = reader
+    found = read.read("", TEXTS[:1])[0]
+    assert found.evidence == pytest.approx(expect(tokenizer, arrays, "", TEXTS[0])[0], rel=1e-5)
