@@ -22,7 +22,7 @@ from deepera_graph.errors import InputError
 from deepera_graph.judges.heuristic.intent import recognize_intent
 from deepera_graph.judges.trained.features import ResultsClassifier, TokenCounts, sigmoid, tokenize
 from deepera_graph.judges.trained.model import DIGITS, Encodes, EvidenceModel
-from deepera_graph.judges.trained.pool_features import Trees, compute_context_features
+from deepera_graph.judges.trained.pool_features import compute_context_features
 from deepera_graph.judges.trained.scorer import (
     N_POOL,
     EvidenceScorer,
@@ -30,6 +30,7 @@ from deepera_graph.judges.trained.scorer import (
     SameDocumentModel,
     list_same_document_inputs,
 )
+from deepera_graph.judges.trained.trees import Trees
 from deepera_graph.schema import Window, intent_fields
 from deepera_graph.thresholds import OPERATING_POINT
 from deepera_graph.training.augment import (

@@ -14,8 +14,6 @@ from deepera_graph.judges.trained.pool_features import (
     RANK,
     RANKING_FEATURES,
     SINGLE_FEATURES,
-    Trees,
-    average_trees,
 )
 from deepera_graph.judges.trained.scorer import (
     AnswerabilityModel,
@@ -25,6 +23,7 @@ from deepera_graph.judges.trained.scorer import (
     list_answerability_inputs,
     rank_value,
 )
+from deepera_graph.judges.trained.trees import Trees, average_trees
 from deepera_graph.training.features import ContextPool, FeaturedPool
 from deepera_graph.training.weights import Event, Log, import_package, log_nothing
 

@@ -15,8 +15,8 @@ from deepera_graph.judges.trained.features import (
     vectorize_passage,
 )
 from deepera_graph.judges.trained.model import Encodes
-from deepera_graph.judges.trained.pool_features import Trees
 from deepera_graph.judges.trained.sentences import choose_sentence, compute_sentence_features
+from deepera_graph.judges.trained.trees import Trees
 from deepera_graph.schema import Window, passage_task
 from deepera_graph.text.jsonl import read_objects
 from deepera_graph.text.words import split_sentences

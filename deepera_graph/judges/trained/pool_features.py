@@ -21,8 +21,7 @@ from deepera_graph.judges.trained.features import (
     pairwise_dot,
     sigmoid,
 )
-from deepera_graph.judges.trained.trees import Trees as Trees  # noqa: PLC0414 - named from here
-from deepera_graph.judges.trained.trees import average_trees as average_trees  # noqa: PLC0414
+from deepera_graph.judges.trained.trees import Trees
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]

@@ -17,7 +17,6 @@ from deepera_graph.judges.trained.features import (
 from deepera_graph.judges.trained.pool_features import (
     CONTEXT_FEATURES,
     RANKING_FEATURES,
-    Trees,
     compute_context_features,
     compute_pool_features,
 )
@@ -32,6 +31,7 @@ from deepera_graph.judges.trained.scorer import (
     list_same_document_inputs,
     log_pool_size,
 )
+from deepera_graph.judges.trained.trees import Trees
 
 COUNTS = TokenCounts(50, {"rust": 9, "shade": 3})
 QUESTION = "Does shade reduce rust?"
