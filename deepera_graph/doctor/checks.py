@@ -199,14 +199,21 @@ SAMPLE: "PassageTask" = {
     "title": "Biochar and the water-holding capacity of sandy soil",
     "section": "Results",
 }
-LOOK_ALIKE: "Window" = {
-    "text": (
-        "Whether biochar raises the water-holding capacity of sandy soil is debated. "
-        "We set out to measure it on farms of the region."
-    ),
-    "title": SAMPLE["title"],
-    "section": "Background",
-}
+LOOK_ALIKES: "tuple[Window, ...]" = (
+    {
+        "text": (
+            "Whether biochar raises the water-holding capacity of sandy soil is debated. "
+            "We set out to measure it on farms of the region."
+        ),
+        "title": SAMPLE["title"],
+        "section": "Background",
+    },
+    {
+        "text": "Biochar was milled, sieved and mixed into the upper layer of soil by hand.",
+        "title": SAMPLE["title"],
+        "section": "Methods",
+    },
+)
 
 
 def check_local() -> Iterator[Finding]:
@@ -218,7 +225,7 @@ def check_local() -> Iterator[Finding]:
     except SettingsError as error:
         yield Finding(_LOCAL, "fail", str(error), _LOCAL_ADVICE)
         return
-    finding = judge_sample(_LOCAL, backend, beside=[LOOK_ALIKE])
+    finding = judge_sample(_LOCAL, backend, beside=LOOK_ALIKES)
     if finding.status == "fail":
         yield replace(finding, advice=_LOCAL_ADVICE)
         return

@@ -198,9 +198,9 @@ class SinglePassageScorer:
 
 
 N_READ = 12  # passages of a question that the reader reads, the best by the trees
-# The reader's lowest log odds that count, also for passages that it has not read: it can raise a
-# passage far, but lower it only a little, as it misses evidence in the question's own words.
-LEAST_READ = -2.0
+# The reader's lowest log odds that count, also for passages that it has not read: it may
+# lower a passage less than raise it, as it misses evidence in the question's own words.
+LEAST_READ = -4.0
 READER_WEIGHT = 0.4  # of the reader's log odds beside those of the trees
 
 
