@@ -27,9 +27,8 @@ Offsets = NDArray[np.int64]
 Ids = NDArray[np.int64]
 TokenSpan = slice | NDArray[np.bool_]  # which tokens; a slice where they lie side by side
 MAX_TOKENS = 256
-MAX_KEPT = (
-    48_000_000  # bytes of vectors that are kept for the next question, 160 passages of 128 tokens
-)
+# bytes of vectors that are kept for the next question: 160 passages of 128 tokens
+MAX_KEPT = 48_000_000
 MAX_AHEAD = 250_000  # characters; the vectors of 400, about 100 tokens, take 150 KB
 ON_CPU = ("CPUExecutionProvider",)
 _PLACES_AT_ONCE = 64
