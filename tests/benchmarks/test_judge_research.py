@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepera_graph.errors import InputError
-from deepera_graph.judges.trained.pool_features import average_trees
+from deepera_graph.judges.trained.trees import average_trees
 from deepera_graph.training.augment import classify_negative
 from deepera_graph.training.data import OTHER_PAPER
 from deepera_graph.training.fit_ranking import convert_trees

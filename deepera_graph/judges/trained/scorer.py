@@ -198,6 +198,7 @@ class SinglePassageScorer:
 
 
 N_READ = 12  # passages of a question that the reader reads, the best by the trees
+LEAST_EVIDENCE = 0.01  # probability by the trees, below which no reading would have a passage kept
 # The reader's lowest log odds that count, also for passages that it has not read: it may
 # lower a passage less than raise it, as it misses evidence in the question's own words.
 LEAST_READ = -4.0
@@ -238,8 +239,9 @@ def _two_best(values: Floats) -> tuple[float, float]:
 
 
 def choose_read(evidence: Floats) -> list[int]:
-    """Return the places of the passages to be read, the best by the trees."""
-    return [int(place) for place in np.argsort(-evidence, kind="stable")[:N_READ]]
+    """Return the places of the passages to be read, the best by the trees; none may be."""
+    best = np.argsort(-evidence, kind="stable")[:N_READ]
+    return [int(place) for place in best if evidence[place] >= LEAST_EVIDENCE]
 
 
 @dataclass(frozen=True, slots=True)
