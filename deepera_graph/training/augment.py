@@ -16,7 +16,8 @@ from deepera_graph.training.data import OTHER_PAPER, LabelledPassage, Pool, hash
 
 MIN_TRUNCATED, MAX_TRUNCATED = 2, 16  # passages; LangChain's retrievers give 4 by default
 MAX_EXCHANGED = 1000
-N_DRAWS = 2
+_TRIES = 20  # for each passage that is drawn
+N_DRAWS = 2  # of few passages; there is one more, of nearly all
 TRUNCATED_WEIGHT = 0.3  # of what the whole pool counts, a draw
 MERGED_WEIGHT = 0.5  # of what the pool counts by itself
 VARIANT_WEIGHT = 0.5  # likewise
@@ -58,11 +59,17 @@ def _draw_size(random: np.random.Generator) -> int:
 
 
 def truncate_pools(pools: Sequence[Pool], seed: int = 0) -> Iterator[Pool]:
-    """Yield the first passages of each pool, twice: 2 to 16, small numbers as often as large."""
+    """Yield the first passages of each pool: twice 2 to 16, small numbers as often as large.
+
+    Once it is any number from 17 on, so that no number of passages is found in one kind of pool
+    alone: else a judge takes 29 passages for 30 that the evidence was taken out of.
+    """
     for pool in pools:
         random = pool_rng(seed, pool, "few")
-        for draw in range(N_DRAWS):
-            n_passages = _draw_size(random)
+        sizes = [_draw_size(random) for _ in range(N_DRAWS)]
+        if len(pool.passages) > MAX_TRUNCATED + 1:
+            sizes.append(int(random.integers(MAX_TRUNCATED + 1, len(pool.passages))))
+        for draw, n_passages in enumerate(sizes):
             if n_passages < len(pool.passages):
                 weight = pool.weight * TRUNCATED_WEIGHT
                 for one in take_first([pool], n_passages):
@@ -96,6 +103,41 @@ def exchange_passages(pools: Sequence[Pool], seed: int = 0) -> Iterator[Pool]:
         yield replace(
             pool, id=f"{pool.id} (exchanged)", passages=passages, golden_outside=pool.n_golden
         )
+
+
+def drop_evidence(pools: Sequence[Pool], seed: int = 0) -> list[Pool]:
+    """Return the pools that have evidence and two other passages or more, without the evidence.
+
+    In its place are as many passages that were found for other questions, as the size must not
+    tell; but not in a pool of one paper.
+    """
+    random = np.random.default_rng([seed, len(pools), 1])
+    found = []
+    for pool in pools:
+        rest = tuple(one for one in pool.passages if not one.label)
+        n_gone = len(pool.passages) - len(rest)
+        if n_gone and len(rest) > 1:
+            others = () if pool.of_one_paper else _draw_others(pool, pools, n_gone, random)
+            found.append(pool.with_passages((*rest, *others)))
+    return found
+
+
+def _draw_others(
+    pool: Pool, pools: Sequence[Pool], n_passages: int, random: np.random.Generator
+) -> list[LabelledPassage]:
+    """Return passages of pools of other groups, none twice; fewer if they are hard to find."""
+    known = {one.text for one in pool.passages}
+    drawn: list[LabelledPassage] = []
+    for _ in range(_TRIES * n_passages):
+        other = pools[int(random.integers(len(pools)))]
+        one = other.passages[int(random.integers(len(other.passages)))]
+        if other.group == pool.group or other.of_one_paper or one.text in known:
+            continue
+        known.add(one.text)
+        drawn.append(replace(one, label=0, kind=OTHER_PAPER))
+        if len(drawn) == n_passages:
+            break
+    return drawn
 
 
 def merge_evidence(pools: Sequence[Pool]) -> list[Pool]:

@@ -34,6 +34,7 @@ from deepera_graph.judges.trained.trees import Trees
 from deepera_graph.schema import Window, intent_fields
 from deepera_graph.thresholds import OPERATING_POINT
 from deepera_graph.training.augment import (
+    drop_evidence,
     exchange_passages,
     has_natural_negatives,
     label_own_paper,
@@ -131,7 +132,7 @@ def fit_scorer(
         beside[: len(own)],
         merged=beside[len(own) :],
         truncated=extract(truncated),
-        bare=extract([*drop_evidence([*own, *truncated]), *exchange_passages(own, seed)]),
+        bare=extract([*drop_evidence([*own, *truncated], seed), *exchange_passages(own, seed)]),
         seed=seed,
         log=log,
         without=without,
@@ -173,12 +174,6 @@ def _add_context(
         context = compute_context_features(row.features, on_topic, links[row.split])
         found.append(ContextPool(row, context))
     return found
-
-
-def drop_evidence(pools: Sequence[Pool]) -> list[Pool]:
-    """Return the pools that have evidence and two other passages or more, without the evidence."""
-    kept = [(pool, tuple(one for one in pool.passages if not one.label)) for pool in pools]
-    return [pool.with_passages(rest) for pool, rest in kept if 1 < len(rest) < len(pool.passages)]
 
 
 def count_tokens(pools: Sequence[Pool], fewest: int = LARGE) -> TokenCounts | None:

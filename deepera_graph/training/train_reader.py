@@ -27,10 +27,11 @@ from deepera_graph.judges.trained.scorer import (
     list_opinions,
 )
 from deepera_graph.training.abstracts import read_abstracts
+from deepera_graph.training.augment import drop_evidence
 from deepera_graph.training.data import DataPlan, Pool, hash_question, select_trainable
 from deepera_graph.training.direction import read_labelled
 from deepera_graph.training.features import open_extractor
-from deepera_graph.training.fit import drop_evidence, fit_scorer, score_pool
+from deepera_graph.training.fit import fit_scorer, score_pool
 from deepera_graph.training.fit_ranking import find_operating_point
 from deepera_graph.training.fit_reader import ReaderPlan, ReaderTraining
 from deepera_graph.training.fit_sentences import read_marked

@@ -140,7 +140,7 @@ async def call_all(client, collection):
 
 def check_all(said, world):
     text, plain = said["find_evidence"]
-    assert text.splitlines()[0].startswith("1 of 3 passages gives direct evidence (threshold 0.34")
+    assert text.splitlines()[0].startswith("1 of 3 passages gives direct evidence (threshold 0.28")
     assert text.splitlines()[1].startswith(
         "[1] (Wax on apples. 2019. doi:10.1000/wax, p. 4; score "
     )

@@ -14,7 +14,7 @@ from deepera_graph.judges.trained.sentences import (
     choose_sentence,
     compute_sentence_features,
 )
-from deepera_graph.training.augment import exchange_passages
+from deepera_graph.training.augment import drop_evidence, exchange_passages, truncate_pools
 from deepera_graph.training.data import read_pools
 from deepera_graph.training.fit import UNDECIDED
 from deepera_graph.training.fit_ranking import find_operating_point, fit_small_ranking
@@ -132,6 +132,26 @@ def test_trees_choose_the_sentence_and_a_lone_one_needs_none():
     assert trees.predict(rows[0]).argmax() == 1
     assert choose_sentence(QUESTION, SENTENCES[:1], match([0.2]), CLASSIFIER, UNDECIDED) == 0
     assert choose_sentence(QUESTION, SENTENCES, match([0.2, 0.9, 0.5]), CLASSIFIER, UNDECIDED) == 0
+
+
+def test_a_pool_without_its_evidence_is_as_large_and_holds_nothing_twice():
+    given = [pool(f"roofs {n}", [1, 0, 1, 0, 1]) for n in range(12)]
+    found = drop_evidence(given)
+    assert [one.id for one in found] == [one.id for one in given]
+    for one in found:
+        assert sum(one.labels) == 0
+        assert len({passage.text for passage in one.passages}) == 5
+    assert found == drop_evidence(given)
+    assert drop_evidence([pool("roofs", [1, 0]), pool("walls", [0, 0])]) == []
+
+
+def test_no_number_of_passages_is_found_in_pools_without_evidence_alone():
+    given = [pool(f"roofs {n}", [1, *[0] * 29]) for n in range(400)]
+    seen = [given, list(truncate_pools(given))]
+    with_evidence = {len(one.passages) for some in seen for one in some if any(one.labels)}
+    without = {len(one.passages) for some in seen for one in drop_evidence(some)}
+    assert without <= with_evidence
+    assert with_evidence >= {20, 25, 28, 29, 30}
 
 
 def test_passages_of_another_question_are_never_evidence():
