@@ -105,8 +105,9 @@ class CompressorSubject(ABC):
             Document(
                 id="finding",
                 page_content=(
-                    "In a randomized trial of 212 adults, regular tea drinking lowered fasting "
-                    "glucose by 0.4 mmol/L compared with water (95% CI 0.2 to 0.6, p < 0.001)."
+                    "In a randomized trial of 212 adults, regular tea drinking significantly "
+                    "lowered fasting glucose by 0.4 mmol/L compared with water "
+                    "(95% CI 0.2 to 0.6, p < 0.001)."
                 ),
                 metadata={"source": "b.txt", "page": 2, "nested": {"tags": ["tea", "glucose"]}},
             ),
