@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from deepera_graph import EvidenceReranker, local_backend, local_model
+from deepera_graph.demo import read_corpus, read_questions
 from deepera_graph.doctor.checks import check_local
 from deepera_graph.judges.trained.backend import SUMS, Weights
 from langchain_deepera import EvidenceCrossEncoder, EvidenceEmbeddings
@@ -84,6 +85,21 @@ def test_thirty_findings_on_one_subject_are_not_taken_for_one_paper(reranker):
         for n in range(30)
     ]
     assert reranker.rerank("Does yoga lower blood pressure?", texts).kept
+
+
+def test_one_passage_less_is_not_taken_for_evidence_that_is_missing(reranker):
+    documents = {one.id: one.page_content for one in read_corpus()}
+    for question in read_questions()[:2]:
+        first = {*question.golden, *question.look_alikes}
+        ids = sorted(documents, key=lambda one: (one not in first, one))
+        texts = [documents[one] for one in ids]
+        scores = [
+            {one.text: one.score for one in reranker.rerank(question.question, texts[:n]).passages}
+            for n in (30, 28)
+        ]
+        for one in question.golden:
+            whole, less = (found[documents[one]] for found in scores)
+            assert less == pytest.approx(whole, abs=0.15)
 
 
 def test_the_doctor_tries_them_in_less_than_a_second():
