@@ -19,7 +19,8 @@ MAX_EXCHANGED = 1000
 _TRIES = 20  # for each passage that is drawn
 N_DRAWS = 2  # of few passages; there is one more, of nearly all
 TRUNCATED_WEIGHT = 0.3  # of what the whole pool counts, a draw
-MERGED_WEIGHT = 0.5  # of what the pool counts by itself
+SPREAD_WEIGHT = 0.5  # of what the pool counts
+MERGED_WEIGHT = 0.5  # likewise, of what it counts by itself
 VARIANT_WEIGHT = 0.5  # likewise
 MIN_NEGATIVES = 5
 RESULTS_WEIGHT = 0.3  # of article sections in the results classifier, beside labelled passages
@@ -120,6 +121,37 @@ def drop_evidence(pools: Sequence[Pool], seed: int = 0) -> list[Pool]:
             others = () if pool.of_one_paper else _draw_others(pool, pools, n_gone, random)
             found.append(pool.with_passages((*rest, *others)))
     return found
+
+
+def mix_passages(pools: Sequence[Pool], seed: int = 0) -> list[Pool]:
+    """Return the pools that have evidence, with passages that were found for other questions.
+
+    They stand in place of as many wrong passages as there is evidence: the mirror image of
+    `drop_evidence`, without which a judge takes such passages for a sign that nothing answers.
+    """
+    return list(_mix(pools, seed, "mixed", any_number=False))
+
+
+def spread_passages(pools: Sequence[Pool], seed: int = 0) -> list[Pool]:
+    """Return the pools that have evidence, with any number of passages found for other questions.
+
+    From none of the wrong passages to nearly all are theirs, all numbers as often.
+    """
+    spread = _mix(pools, seed, "spread", any_number=True)
+    return [replace(one, weight=one.weight * SPREAD_WEIGHT) for one in spread]
+
+
+def _mix(pools: Sequence[Pool], seed: int, what: str, *, any_number: bool) -> Iterator[Pool]:
+    for pool in pools:
+        random = pool_rng(seed, pool, what)
+        wrong = [place for place, label in enumerate(pool.labels) if not label]
+        n_evidence = len(pool.passages) - len(wrong)
+        n_gone = int(random.integers(max(1, len(wrong)))) if any_number else n_evidence
+        if n_evidence and len(wrong) > n_gone and not pool.of_one_paper:
+            gone = {wrong[place] for place in random.permutation(len(wrong))[:n_gone]}
+            rest = [one for place, one in enumerate(pool.passages) if place not in gone]
+            mixed = pool.with_passages((*rest, *_draw_others(pool, pools, n_gone, random)))
+            yield replace(mixed, id=f"{pool.id} ({what})")
 
 
 def _draw_others(

@@ -40,6 +40,8 @@ from deepera_graph.training.augment import (
     label_own_paper,
     label_results,
     merge_evidence,
+    mix_passages,
+    spread_passages,
     truncate_pools,
 )
 from deepera_graph.training.data import LabelledPassage, Pool
@@ -99,6 +101,7 @@ def fit_scorer(
     own = [pool for pool in pools if pool.weight]
     merged = merge_evidence(own)
     truncated = list(truncate_pools([*own, *merged], seed))
+    spread = spread_passages(own, seed)
     matched = extractor.match([*own, *merged], log)
     counts = count_tokens(own) or (base.counts if base else count_tokens(own, fewest=0))
     results = fit_results_classifier(matched, log) or (base.results if base else None)
@@ -131,8 +134,10 @@ def fit_scorer(
         fit_ranker,
         beside[: len(own)],
         merged=beside[len(own) :],
-        truncated=extract(truncated),
-        bare=extract([*drop_evidence([*own, *truncated], seed), *exchange_passages(own, seed)]),
+        altered=extract([*truncated, *mix_passages(own, seed), *spread]),
+        bare=extract(
+            [*drop_evidence([*own, *truncated, *spread], seed), *exchange_passages(own, seed)]
+        ),
         seed=seed,
         log=log,
         without=without,

@@ -114,7 +114,7 @@ def fit_ranker(
     kind: QuestionKind,
     *,
     merged: Sequence[ContextPool],  # some of them with more evidence
-    truncated: Sequence[ContextPool],  # some of them with fewer passages
+    altered: Sequence[ContextPool],  # some of them with fewer or other wrong passages
     bare: Sequence[ContextPool],  # without evidence: taken out, or the passages are of others
     seed: int,
     log: Log,
@@ -124,7 +124,7 @@ def fit_ranker(
     if not any(kind.includes(one.row) and _teaches(one.row) for one in pools):
         return None
     whole = [one for one in (*pools, *merged) if kind.includes(one.row) and _teaches(one.row)]
-    short, empty = ([one for one in some if kind.includes(one.row)] for some in (truncated, bare))
+    short, empty = ([one for one in some if kind.includes(one.row)] for some in (altered, bare))
     kept = [kind.uses(name, without) for name in RANKING_FEATURES]
     every = [*whole, *short, *empty]
     numbers = [_mask(one.ranking_features, kept) for one in every]
