@@ -26,7 +26,7 @@ from deepera_graph.cli.console import (
     say,
     tell,
 )
-from deepera_graph.cli.options import given, opt, split_names
+from deepera_graph.cli.declaring import given, opt, split_names
 from deepera_graph.cli.study import plain_number
 from deepera_graph.errors import SettingsError
 

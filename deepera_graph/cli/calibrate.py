@@ -13,7 +13,7 @@ import typer
 
 from deepera_graph.cli import options
 from deepera_graph.cli.console import needing, progress_bar, tell
-from deepera_graph.cli.options import opt
+from deepera_graph.cli.declaring import given, opt
 from deepera_graph.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _open_scores(
     from deepera_graph.reranker import EvidenceReranker
 
     if earlier.ranked is not None:
-        for name in options.given(judge, cache):
+        for name in given(judge, cache):
             option = f"--{name.replace('_', '-')}"
             raise SettingsError(f"--ranked judges nothing, so {option} has no part in it")
         yield EarlierScores(path=earlier.ranked, report=earlier.ranked_report)

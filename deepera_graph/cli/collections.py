@@ -11,7 +11,7 @@ import typer
 
 from deepera_graph.cli import options
 from deepera_graph.cli.console import count, tell
-from deepera_graph.cli.options import opt
+from deepera_graph.cli.declaring import opt
 
 if TYPE_CHECKING:
     from deepera_graph.retrieval.catalogue import Catalogue, CollectionInfo, Sample

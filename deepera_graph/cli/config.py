@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 import typer
 
 from deepera_graph.cli import options
+from deepera_graph.cli.declaring import opt
 from deepera_graph.errors import SettingsError
 
 FILE, PROJECT, TABLE = "deepera.toml", "pyproject.toml", "[tool.deepera]"
@@ -78,7 +79,7 @@ class Value(NamedTuple):
 class ShowOptions:
     """What is shown."""
 
-    as_json: bool = options.opt("Write JSON, for programs.", "--json", default=False)
+    as_json: bool = opt("Write JSON, for programs.", "--json", default=False)
 
 
 def show(*, output: ShowOptions) -> None:

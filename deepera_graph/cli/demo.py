@@ -22,7 +22,7 @@ from deepera_graph.cli.console import (
     text_console,
     write_json,
 )
-from deepera_graph.cli.options import opt
+from deepera_graph.cli.declaring import opt
 from deepera_graph.errors import BackendError, SettingsError
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from deepera_graph.cli.console import (
     output_console,
     write_json,
 )
-from deepera_graph.cli.options import opt
+from deepera_graph.cli.declaring import opt
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:

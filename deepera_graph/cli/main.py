@@ -135,7 +135,7 @@ class _Command(_PlainFlags, TyperCommand):
 def load_command(name: str, *, with_config: bool = False) -> Any:
     """Import a command and return it as typer runs it, its defaults as they are configured."""
     from deepera_graph.cli.config import defaults_of, settle
-    from deepera_graph.cli.options import configurable, flatten
+    from deepera_graph.cli.declaring import configurable, flatten
 
     module = import_module(f"deepera_graph.cli.{COMMANDS[name]}")
     last = name.rpartition(" ")[2]

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from deepera_graph.cli import options
 from deepera_graph.cli.console import INTERRUPTED, say
-from deepera_graph.cli.options import opt, split_names
+from deepera_graph.cli.declaring import opt, split_names
 from deepera_graph.errors import MissingStoreError, SettingsError
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from deepera_graph.cli.console import (
     write_bytes,
     write_json,
 )
-from deepera_graph.cli.options import opt
+from deepera_graph.cli.declaring import given, opt
 from deepera_graph.errors import BackendError, SettingsError
 
 if TYPE_CHECKING:
@@ -79,13 +79,13 @@ def check_options(
     if needing and not judge.model:
         raise SettingsError(f"--{needing[0]} with --multihop needs --model")
     without_chat = not judge.model and judge.backend in _NO_CHAT
-    given = [
+    named = [
         name
         for name in _OF_JUDGES
         if getattr(judge, name) is not None and not (name == "backend" and without_chat)
     ]
-    given += [one.name for one in fields(kept) if getattr(kept, one.name) not in (None, False)]
-    unfit = [name for name in given if name not in options.taken and name != "top_n"]
+    named += [one.name for one in fields(kept) if getattr(kept, one.name) not in (None, False)]
+    unfit = [name for name in named if name not in options.taken and name != "top_n"]
     if unfit:
         raise SettingsError(f"--{unfit[0].replace('_', '-')} does not go with --multihop")
     if form not in ("text", "json"):
@@ -128,7 +128,7 @@ def ask_in_steps(
     settings: dict[str, Any] = {
         "max_steps": hops.max_steps,
         "max_concurrency": judge.max_concurrency,
-        "budget": options.given(budget) or None,
+        "budget": given(budget) or None,
     }
     chosen = {name: one for name, one in settings.items() if one is not None}
     with (

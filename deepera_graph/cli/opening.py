@@ -21,6 +21,7 @@ import typer
 from deepera_graph.budget import Budget
 from deepera_graph.cli import options
 from deepera_graph.cli.console import MOST_TOLD, OK, SOME_FAILED, progress_bar, say
+from deepera_graph.cli.declaring import given
 from deepera_graph.errors import MissingStoreError, SettingsError, StoreError
 from deepera_graph.judges import NAMED, load_backend, parse_name
 from deepera_graph.packages import call_foreign
@@ -59,7 +60,7 @@ _THRESHOLDS = "a number from 0 to 1, gap[:FLOOR], quantile:SHARE[:FLOOR] or KIND
 
 def judge_kind(judge: options.JudgeOptions) -> str:
     """Return ``local``, ``llm``, ``encoder`` or ``factory``."""
-    for_llm = [name for name in options.given(judge) if name not in options.FOR_ALL_JUDGES]
+    for_llm = [name for name in given(judge) if name not in options.FOR_ALL_JUDGES]
     name = judge.backend or ("llm" if for_llm else "local")
     if name == "llm":
         if not judge.model:
@@ -205,11 +206,11 @@ def settings_of(
     **more: Any,
 ) -> dict[str, Any]:
     """Return the settings that were given, over those of a preset."""
-    chosen = options.given(kept) | {name: value for name, value in more.items() if value}
+    chosen = given(kept) | {name: value for name, value in more.items() if value}
     if judge.max_concurrency is not None:
         chosen["max_concurrency"] = judge.max_concurrency
-    if budget is not None and options.given(budget):
-        chosen["budget"] = options.given(budget)
+    if budget is not None and given(budget):
+        chosen["budget"] = given(budget)
     return {**_preset_of(judge).settings, **_with_threshold(chosen)}
 
 

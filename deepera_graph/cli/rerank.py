@@ -27,7 +27,7 @@ from deepera_graph.cli.console import (
     say,
     write_bytes,
 )
-from deepera_graph.cli.options import opt
+from deepera_graph.cli.declaring import opt
 from deepera_graph.errors import BackendError, InputError, SettingsError
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from deepera_graph.cli.console import (
     text_console,
     write_bytes,
 )
+from deepera_graph.cli.declaring import opt
 from deepera_graph.cli.multihop import HopOptions, ask_in_steps, check_options
-from deepera_graph.cli.options import opt
 from deepera_graph.errors import BackendError, InputError, SettingsError
 
 if TYPE_CHECKING:

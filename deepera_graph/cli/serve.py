@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from deepera_graph.cli import options
 from deepera_graph.cli.console import say
-from deepera_graph.cli.options import opt
+from deepera_graph.cli.declaring import opt
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:

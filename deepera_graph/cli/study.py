@@ -22,7 +22,7 @@ from deepera_graph.cli.console import (
     tell,
     write_json,
 )
-from deepera_graph.cli.options import given, opt, split_names
+from deepera_graph.cli.declaring import given, opt, split_names
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:

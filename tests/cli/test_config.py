@@ -6,7 +6,7 @@ import os
 import pytest
 
 from deepera_graph.cli import config
-from deepera_graph.cli.options import configurable
+from deepera_graph.cli.declaring import configurable
 from deepera_graph.cli.search import index
 from support.openai_server import ChatServer
 from support.scripted import answer_in_json

@@ -27,7 +27,7 @@ from deepera_graph.cli.console import (
     say,
     tell,
 )
-from deepera_graph.cli.options import opt
+from deepera_graph.cli.declaring import given, opt
 from deepera_graph.errors import BackendError, InputError, SettingsError
 
 if TYPE_CHECKING:
@@ -138,9 +138,9 @@ def _check(
 
 def _check_prompt(how: AnswerOptions, chat: options.ChatOptions) -> None:
     """Raise `SettingsError` for options of a prompt that cannot be made."""
-    given = [name for name in _NO_MODEL if getattr(how, name)]
-    if given and chat.model is None:
-        raise SettingsError(f"--{given[0].replace('_', '-')} goes with --model")
+    named = [name for name in _NO_MODEL if getattr(how, name)]
+    if named and chat.model is None:
+        raise SettingsError(f"--{named[0].replace('_', '-')} goes with --model")
     if how.style is not None and how.style not in (1, 2, 3):
         raise SettingsError(f"--style must be 1, 2 or 3, got {how.style}")
     if how.shots and how.examples is None:
@@ -166,7 +166,7 @@ def _open_answerer(
     wanted: dict[str, Any] = {
         "max_snippets": how.max_snippets,
         "max_concurrency": chat.max_concurrency,
-        "budget": options.given(budget) or None,
+        "budget": given(budget) or None,
         "fallback": not how.no_fallback,
     }
     settings = {name: one for name, one in wanted.items() if one is not None}

@@ -29,7 +29,7 @@ from deepera_graph.cli.console import (
     say,
     tell,
 )
-from deepera_graph.cli.options import opt
+from deepera_graph.cli.declaring import given, opt
 from deepera_graph.errors import BackendError, SettingsError
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def _settings_of(
     judge: options.JudgeOptions, budget: options.BudgetOptions, chosen: PhaseAOptions
 ) -> dict[str, Any]:
     """Return the settings that were given."""
-    plain = options.given(replace(chosen, rewrite=False, no_sort=False, snippets=None))
+    plain = given(replace(chosen, rewrite=False, no_sort=False, snippets=None))
     if chosen.snippets is not None and chosen.snippets != "auto":
         if not chosen.snippets.isdecimal() or int(chosen.snippets) > _MOST_SNIPPETS:
             raise SettingsError(
@@ -207,8 +207,8 @@ def _settings_of(
         check_pair(f"--{name}", plain.get("nominated" if name == "nominate" else name))
     if judge.max_concurrency is not None:
         plain["max_concurrency"] = judge.max_concurrency
-    if options.given(budget):
-        plain["budget"] = options.given(budget)
+    if given(budget):
+        plain["budget"] = given(budget)
     return plain
 
 
