@@ -172,7 +172,7 @@ def table(
     check_folder(files.out, _RESULTS, overwrite=files.overwrite)
     with needing("bench", "bench"):
         from deepera_graph.bench.run import TABLE_METRICS, BenchConfig, bench_table
-        from deepera_graph.cli.opening import search_here
+        from deepera_graph.cli.opening.foreign import search_here
 
     search_here()
     how = {"metrics": TABLE_METRICS, **given(read, chosen)}
@@ -241,7 +241,8 @@ def multihop(
     """Compare retrieval for questions whose evidence lies in several passages."""
     with needing("bench multihop", "bench"):
         from deepera_graph.bench import multihop as hops
-        from deepera_graph.cli.opening import find_embeddings, search_here
+        from deepera_graph.cli.opening.embeddings import find_embeddings
+        from deepera_graph.cli.opening.foreign import search_here
 
     names = () if chosen.methods is None else split_names("--methods", chosen.methods)
     bench = hops.HopBench(
@@ -300,7 +301,8 @@ def _answer_hops(
     """Have a chat model answer; what it may cost holds for all data sets together."""
     from deepera_graph.bench.multihop_answers import METHODS, measure_answers
     from deepera_graph.budget import Budget, Meter, with_meter
-    from deepera_graph.cli.opening import chat_backend, judgements_of
+    from deepera_graph.cli.opening.chat import chat_backend
+    from deepera_graph.cli.opening.judgements import judgements_of
     from deepera_graph.multihop.roles import multihop_backend
 
     backend = chat_backend(chat)
@@ -341,7 +343,8 @@ def natural(
         from deepera_graph.bench.build.natural import make_natural_instances
         from deepera_graph.bench.data.documents import open_natural
         from deepera_graph.bench.data.instance import write_rows
-        from deepera_graph.cli.opening import find_embeddings, search_here
+        from deepera_graph.cli.opening.embeddings import find_embeddings
+        from deepera_graph.cli.opening.foreign import search_here
 
     check_file(chosen.out, overwrite=chosen.overwrite)
     search_here()
@@ -424,7 +427,8 @@ def prompts(
     with needing("bench", "bench"):
         from deepera_graph.bench.fidelity import check_fidelity, fidelity_table, plain_fidelity
         from deepera_graph.budget import Budget, Meter, with_meter
-        from deepera_graph.cli.opening import chat_backend, judgements_of
+        from deepera_graph.cli.opening.chat import chat_backend
+        from deepera_graph.cli.opening.judgements import judgements_of
         from deepera_graph.reranker import EvidenceReranker
 
     if not chat.model:

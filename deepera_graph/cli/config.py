@@ -148,7 +148,7 @@ def read_config() -> dict[str, Value]:
 
 def find_problem(name: str, one: Value) -> str:
     """Return what is wrong with a value that is configured; nothing if it can be used."""
-    from deepera_graph.cli.opening import check_option
+    from deepera_graph.cli.opening.checks import check_option
 
     try:
         check_option(name, _convert(name, one.value))

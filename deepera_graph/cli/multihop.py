@@ -26,7 +26,7 @@ from deepera_graph.errors import BackendError, SettingsError
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-    from deepera_graph.cli.opening import Source
+    from deepera_graph.cli.opening.sources import Source
     from deepera_graph.multihop.expansion import HopPassage, HopResult
     from deepera_graph.multihop.outcome import MultiHopResult
     from deepera_graph.multihop.retriever import AdaptiveRetriever
@@ -121,7 +121,8 @@ def ask_in_steps(
         shown = _hops_as_dict(found) if as_json else _hops_as_text(found, closing=not quiet)
         _write(shown, as_json=as_json)
         return OK
-    from deepera_graph.cli.opening import chat_backend, judgements_of
+    from deepera_graph.cli.opening.chat import chat_backend
+    from deepera_graph.cli.opening.judgements import judgements_of
     from deepera_graph.multihop.agent import MultiHopAgent
 
     backend = chat_backend(judge, domain=judge.domain)
@@ -168,7 +169,8 @@ def _open_source(
     quiet: bool,
 ) -> Iterator[PassageStore | WordIndex]:
     """Open what is searched, again and again, for one question."""
-    from deepera_graph.cli.opening import find_embeddings, open_collection
+    from deepera_graph.cli.opening.embeddings import find_embeddings
+    from deepera_graph.cli.opening.stores import open_collection
 
     if source is None:
         with open_collection(place, must_exist=True) as store:

@@ -1,6 +1,5 @@
 """Options of the command line: each is declared once, as a field of a dataclass for its kind."""
 
-import os
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -387,12 +386,6 @@ class ReadOptions:
         metavar="NAME",
         default="pypdf",
     )
-
-
-def data_folder() -> Path:
-    """Return the folder of local collections, by the XDG base directory specification."""
-    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(home) / "deepera"
 
 
 _engine = partial(opt, panel="Where it runs", config=True)

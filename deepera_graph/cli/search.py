@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
 
-    from deepera_graph.cli.opening import Source
+    from deepera_graph.cli.opening.sources import Source
     from deepera_graph.multihop.graph import NeighbourGraph
     from deepera_graph.multihop.retriever import AdaptiveRetriever
     from deepera_graph.reranker import EvidenceReranker
@@ -149,7 +149,8 @@ def index(
     output: IndexOutputOptions,
 ) -> None:
     """Put the passages of files or folders into a collection that `deepera ask` can search."""
-    from deepera_graph.cli.opening import Source, keep_embedded, keep_with, open_collection
+    from deepera_graph.cli.opening.sources import Source
+    from deepera_graph.cli.opening.stores import keep_embedded, keep_with, open_collection
 
     keep_with(None, keep)  # says what is wrong with it
     if store.neighbours_by is not None and store.neighbours is None:
@@ -190,7 +191,8 @@ def _find_neighbours(
     opened: PassageStore, store: NewStoreOptions, *, quiet: bool
 ) -> NeighbourGraph | None:
     """Find the neighbours of what a collection holds, or update them; None if unwanted."""
-    from deepera_graph.cli.opening import find_embeddings, neighbours_of
+    from deepera_graph.cli.opening.embeddings import find_embeddings
+    from deepera_graph.cli.opening.stores import neighbours_of
 
     folder = neighbours_of(store, store.collection or "")
     if store.neighbours is None and not folder.is_dir():
@@ -261,15 +263,11 @@ def ask(
         find_scope,
         search_literature,
     )
-    from deepera_graph.cli.opening import (
-        Source,
-        find_collection_folder,
-        judgements_of,
-        keep_with,
-        open_judge,
-        read_max_words,
-        settings_of,
-    )
+    from deepera_graph.cli.opening.judgements import judgements_of
+    from deepera_graph.cli.opening.judges import open_judge
+    from deepera_graph.cli.opening.settings import settings_of
+    from deepera_graph.cli.opening.sources import Source, read_max_words
+    from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
     from deepera_graph.settings import Settings
 
     check_options(hops, judge, kept, search.format, adaptive=search.adaptive, answer=search.answer)
@@ -391,7 +389,8 @@ def _search(
     Only a collection, embeddings and conditions on metadata need Qdrant, which takes a second.
     """
     from deepera_graph.cli.evidence import find_candidates
-    from deepera_graph.cli.opening import find_embeddings, load_neighbours, open_collection
+    from deepera_graph.cli.opening.embeddings import find_embeddings
+    from deepera_graph.cli.opening.stores import load_neighbours, open_collection
 
     if read is None:
         with open_collection(place, must_exist=True) as opened:
@@ -470,7 +469,8 @@ def _make_adaptive(
     conditions: dict[str, Any],
 ) -> AdaptiveRetriever | None:
     """Return a retriever for several questions; None where there is but one passage."""
-    from deepera_graph.cli.opening import find_embeddings, load_neighbours
+    from deepera_graph.cli.opening.embeddings import find_embeddings
+    from deepera_graph.cli.opening.stores import load_neighbours
 
     if place.collection is not None:
         return _retriever_on(source, load_neighbours(place), search, conditions)

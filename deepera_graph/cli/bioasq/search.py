@@ -155,7 +155,8 @@ def search(
     from deepera_graph.settings import read_fields
 
     checked = read_fields("settings", SearchSettings, settings)
-    from deepera_graph.cli.opening import judgements_of, open_collection
+    from deepera_graph.cli.opening.judgements import judgements_of
+    from deepera_graph.cli.opening.stores import open_collection
 
     scorer, sorter = _open_models(judge, store, keep)
     asked_of = scorer if sorter is None else sorter
@@ -225,12 +226,9 @@ def _open_models(
     judge: options.JudgeOptions, store: options.StoreOptions, keep: options.KeepOptions
 ) -> tuple[Any, Any]:
     """Return who scores, and the chat model that sorts; None for nobody."""
-    from deepera_graph.cli.opening import (
-        chat_backend,
-        find_collection_folder,
-        keep_with,
-        open_judge,
-    )
+    from deepera_graph.cli.opening.chat import chat_backend
+    from deepera_graph.cli.opening.judges import open_judge
+    from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
 
     kept = keep_with(find_collection_folder(store), keep)
     of_llm = ("preset", "domain", "mode", "group_size", "cascade")

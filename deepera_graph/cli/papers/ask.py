@@ -164,7 +164,8 @@ def _open_search(
     planner: Backend | None = None
     opened: AbstractContextManager[JudgementCache | None] = nullcontext()
     if chat.model:
-        from deepera_graph.cli.opening import chat_backend, judgements_of
+        from deepera_graph.cli.opening.chat import chat_backend
+        from deepera_graph.cli.opening.judgements import judgements_of
 
         planner = chat_backend(chat)
         opened = judgements_of(planner, cache.cache)

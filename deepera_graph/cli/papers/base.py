@@ -400,7 +400,7 @@ def check_searched(where: SearchedOptions) -> None:
 def _find_embeddings(name: str | None) -> Any:
     if name in (None, "local"):
         return name
-    from deepera_graph.cli.opening import find_embeddings
+    from deepera_graph.cli.opening.embeddings import find_embeddings
 
     return find_embeddings(name)
 

@@ -192,7 +192,7 @@ class Models:
 
 def open_models(chat: options.ChatOptions, panel: PanelOptions) -> Models:
     """Open the writer, the judges and the adjudicator."""
-    from deepera_graph.cli.opening import chat_backend
+    from deepera_graph.cli.opening.chat import chat_backend
 
     def opened(name: str) -> Backend:
         model, _, url = name.partition("@")
@@ -229,7 +229,7 @@ def make(
     from deepera_graph.bench.build.outputs import check_folder
     from deepera_graph.bench.quest.builder import CALLS_AT_ONCE
     from deepera_graph.budget import Budget
-    from deepera_graph.cli.opening import search_here
+    from deepera_graph.cli.opening.foreign import search_here
 
     check_folder(where.out, overwrite=where.overwrite)
     search_here()
