@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from deepera_graph.multihop.expansion import HopPassage, HopResult
     from deepera_graph.multihop.outcome import MultiHopResult
     from deepera_graph.multihop.retriever import AdaptiveRetriever
-    from deepera_graph.retrieval.store import PassageStore
+    from deepera_graph.retrieval.passage_store import PassageStore
     from deepera_graph.retrieval.word_index import WordIndex
 
     Find = Callable[[str, int], Sequence[Document]]

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from deepera_graph.multihop.retriever import AdaptiveRetriever
     from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.result import RerankResult
-    from deepera_graph.retrieval.store import PassageStore
+    from deepera_graph.retrieval.passage_store import PassageStore
     from deepera_graph.retrieval.word_index import WordIndex
 
 DAILY = {

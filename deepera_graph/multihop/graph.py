@@ -48,7 +48,7 @@ from deepera_graph.retrieval.word_index import (
 from deepera_graph.settings import check_at_least
 
 if TYPE_CHECKING:
-    from deepera_graph.retrieval.store import PassageStore
+    from deepera_graph.retrieval.passage_store import PassageStore
 
 K = 16
 Kind = Literal["meaning", "words"]

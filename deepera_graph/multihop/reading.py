@@ -24,7 +24,7 @@ from deepera_graph.retrieval.word_index import DECIMALS, join_title, name_passag
 from deepera_graph.settings import check_at_least
 
 if TYPE_CHECKING:
-    from deepera_graph.retrieval.store import PassageStore
+    from deepera_graph.retrieval.passage_store import PassageStore
 
 Progress = Callable[[int], None]
 _AT_ONCE = 256  # texts embedded in one call

@@ -33,7 +33,7 @@ from deepera_graph.errors import SettingsError
 if TYPE_CHECKING:
     from deepera_graph.bioasq.corpus import CorpusReport, Progress
     from deepera_graph.bioasq.index import IndexReport
-    from deepera_graph.retrieval.store import PassageStore
+    from deepera_graph.retrieval.passage_store import PassageStore
 
 _BATCHES_A_WORKER = 3
 _store = partial(opt, panel="Store")
@@ -226,7 +226,7 @@ def _exists(store: CorpusStoreOptions) -> bool:
 
     if store.qdrant_url is None:
         return find_collection_folder(store) is not None
-    from deepera_graph.retrieval.store import connect, describe_place, wrap_errors
+    from deepera_graph.retrieval.connection import connect, describe_place, wrap_errors
 
     place = place_of(store)
     with wrap_errors(describe_place(None, store.qdrant_url)):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from deepera_graph.bench.studies.results import StudyResult
     from deepera_graph.bioasq.answered import TypedAnswer
     from deepera_graph.bioasq.questions import Question
-    from deepera_graph.retrieval.store import PassageStore
+    from deepera_graph.retrieval.passage_store import PassageStore
 
 StudyName = Literal["depth", "rerankers", "ensembles", "styles"]
 _MANIFEST = "manifest.json"

@@ -16,8 +16,8 @@ from deepera_graph.errors import SettingsError
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
+    from deepera_graph.retrieval.passage_store import PassageStore
     from deepera_graph.retrieval.skipped import Skipped, SkippedKind
-    from deepera_graph.retrieval.store import PassageStore
     from deepera_graph.retrieval.word_index import WordIndex
 
 _MOST_KEPT = 1000  # records that could not be used

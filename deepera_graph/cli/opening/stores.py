@@ -17,7 +17,7 @@ from deepera_graph.errors import MissingStoreError, SettingsError
 if TYPE_CHECKING:
     from deepera_graph.multihop.graph import NeighbourGraph
     from deepera_graph.retrieval.collection import Mode
-    from deepera_graph.retrieval.store import PassageStore
+    from deepera_graph.retrieval.passage_store import PassageStore
 
 _SERVER_KEY_VARIABLE = "QDRANT_API_KEY"
 _NEIGHBOURS = "neighbours"
