@@ -21,14 +21,8 @@ from deepera_graph.bench.metrics.statistics import (
     Values,
     bootstraps,
 )
-from deepera_graph.bench.multihop import (
-    BATCH_SIZE,
-    BUDGET,
-    N_FIRST,
-    HopData,
-    HopQuestion,
-    HopSearch,
-)
+from deepera_graph.bench.multihop_data import HopData, HopQuestion
+from deepera_graph.bench.multihop_methods import BATCH_SIZE, BUDGET, N_FIRST, HopSearch
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import FailedShareError, SettingsError
 from deepera_graph.multihop.agent import MultiHopAgent

@@ -32,8 +32,9 @@ from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
     from deepera_graph.bench.data.instance import Instance
-    from deepera_graph.bench.multihop import HopData, HopSearch
     from deepera_graph.bench.multihop_answers import AnswerRow
+    from deepera_graph.bench.multihop_data import HopData
+    from deepera_graph.bench.multihop_methods import HopSearch
     from deepera_graph.bench.table import ResultRow, Table
 
 _RESULTS = ("results.md", "results.csv", "differences.csv", "manifest.json")
@@ -240,19 +241,22 @@ def multihop(
 ) -> None:
     """Compare retrieval for questions whose evidence lies in several passages."""
     with needing("bench multihop", "bench"):
-        from deepera_graph.bench import multihop as hops
+        from deepera_graph.bench.multihop import HopBench
+        from deepera_graph.bench.multihop_data import read_hop_data
+        from deepera_graph.bench.multihop_methods import HopSearch
+        from deepera_graph.bench.multihop_table import describe_methods, hop_table, plain_rows
         from deepera_graph.cli.opening.embeddings import find_embeddings
         from deepera_graph.cli.opening.foreign import search_here
 
     names = () if chosen.methods is None else split_names("--methods", chosen.methods)
-    bench = hops.HopBench(
+    bench = HopBench(
         methods=tuple(names),
         budget=chosen.budget,
         baseline=chosen.baseline,
         n_resamples=chosen.resamples,
         seed=chosen.seed,
     )
-    sets = [hops.read_hop_data(folder, limit=chosen.limit) for folder in data]
+    sets = [read_hop_data(folder, limit=chosen.limit) for folder in data]
     if chosen.answers is not None and not chat.model:
         raise SettingsError("--answers goes with --model")
     search_here()
@@ -263,17 +267,15 @@ def multihop(
         with progress_bar(
             f"{one.name}: vectors", total=len(one.passages), hidden=output.quiet
         ) as bar:
-            search = hops.HopSearch(
-                one, embeddings, keep=chosen.keep, on_progress=partial(_move, bar)
-            )
+            search = HopSearch(one, embeddings, keep=chosen.keep, on_progress=partial(_move, bar))
         with progress_bar(f"{one.name}: methods", hidden=output.quiet) as bar:
             rows += bench.measure(one, search, on_progress=partial(_move, bar))
         searches.append(search)
     if not chat.model:
         tell(
             output,
-            hops.plain_rows(rows),
-            lambda: f"{hops.hop_table(rows)}\n{hops.describe_methods(rows)}",
+            plain_rows(rows),
+            lambda: f"{hop_table(rows)}\n{describe_methods(rows)}",
         )
         return
     from deepera_graph.bench.multihop_answers import answer_table, plain_answers
@@ -283,8 +285,8 @@ def multihop(
     )
     tell(
         output,
-        {"retrieval": hops.plain_rows(rows), "answers": plain_answers(answers)},
-        lambda: f"{hops.hop_table(rows)}\n{hops.describe_methods(rows)}\n\n{answer_table(answers)}",
+        {"retrieval": plain_rows(rows), "answers": plain_answers(answers)},
+        lambda: f"{hop_table(rows)}\n{describe_methods(rows)}\n\n{answer_table(answers)}",
     )
 
 
