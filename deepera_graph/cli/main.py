@@ -37,8 +37,8 @@ from deepera_graph.errors import (
 COMMANDS = {  # and the module that each is a function of
     "demo": "demo",
     "rerank": "rerank",
-    "index": "search",
-    "ask": "search",
+    "index": "index",
+    "ask": "ask",
     "serve": "serve",
     "collections list": "collections",
     "collections show": "collections",

@@ -7,7 +7,7 @@ import pytest
 
 from deepera_graph.cli import config
 from deepera_graph.cli.declaring import configurable
-from deepera_graph.cli.search import index
+from deepera_graph.cli.index import index
 from support.openai_server import ChatServer
 from support.scripted import answer_in_json
 

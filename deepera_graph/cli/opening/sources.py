@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from deepera_graph.retrieval.skipped import Skipped, SkippedKind
     from deepera_graph.retrieval.word_index import WordIndex
 
+_BATCH_OF_EMBEDDINGS = 32
 _MOST_KEPT = 1000  # records that could not be used
 
 
@@ -155,3 +156,8 @@ def read_max_words(text: str | None) -> int | None:
     if not text.isdecimal() or int(text) < 1:
         raise SettingsError(f"--max-words must be a whole number >= 1 or 'off', got {text!r}")
     return int(text)
+
+
+def batches(embeddings: str | None) -> dict[str, Any]:
+    """Return how passages are added: embedding them takes long, and the bar is to move on."""
+    return {} if not embeddings else {"batch_size": _BATCH_OF_EMBEDDINGS}
