@@ -6,12 +6,7 @@ from time import perf_counter
 
 import numpy as np
 
-from deepera_graph.bench.metrics.statistics import (
-    Interval,
-    Values,
-    bootstraps,
-    paired_bootstraps,
-)
+from deepera_graph.bench.metrics.statistics import Interval, Values, bootstraps, paired_bootstraps
 from deepera_graph.bench.multihop_data import HopData
 from deepera_graph.bench.multihop_methods import BUDGET, METHODS, OF_STEPS, HopSearch, Method
 from deepera_graph.errors import SettingsError

@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from deepera_graph.bench.metrics.statistics import (
-    Interval,
-)
+from deepera_graph.bench.metrics.statistics import Interval
 from deepera_graph.bench.multihop import HopRow
 from deepera_graph.bench.multihop_methods import MEANINGS, OF_STEPS
 

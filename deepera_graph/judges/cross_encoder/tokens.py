@@ -10,10 +10,7 @@ from numpy.typing import NDArray
 
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.judges.cross_encoder.pairs import Pair
-from deepera_graph.packages import (
-    call_foreign,
-    import_extra,
-)
+from deepera_graph.packages import call_foreign, import_extra
 
 _USUAL_MAX_TOKENS = 512
 _NO_LIMIT = 1_000_000  # tokenizers that have no limit name one above it

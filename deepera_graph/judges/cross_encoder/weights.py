@@ -7,9 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from deepera_graph.packages import (
-    call_foreign,
-)
+from deepera_graph.packages import call_foreign
 
 
 def weights(name: str) -> tuple[str, dict[str, str]]:
