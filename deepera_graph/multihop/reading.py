@@ -62,6 +62,15 @@ def digests_of(read: Mapping[str, ReadPassage]) -> Array:
     return np.array([one.digest for one in read.values()], np.uint64)
 
 
+def check_store(store: object) -> None:
+    """Raise `SettingsError` unless all passages of a store can be read."""
+    if not callable(getattr(store, "scan", None)):
+        raise SettingsError(
+            "a passage store is needed, which open_store(...) opens, got "
+            f"{type(store).__name__}; use NeighbourGraph.build(documents, embeddings)"
+        )
+
+
 def check_k(k: int, n_passages: int) -> None:
     """Raise `SettingsError` unless every passage can have *k* neighbours."""
     check_at_least("k", k, 1)
@@ -130,3 +139,12 @@ def name_made_with(embeddings: Embeddings) -> str:
     from deepera_graph.retrieval.collection import name_embeddings  # noqa: PLC0415 - Qdrant: 1 s
 
     return name_embeddings(embeddings)
+
+
+def check_made_with(using: Embeddings | None, made_with: str) -> Embeddings:
+    """Raise `SettingsError` unless the vectors of a graph were made with these embeddings."""
+    if using is None:
+        raise SettingsError(f"the graph was built with {made_with}: give these embeddings")
+    if name_made_with(using) != made_with:
+        raise SettingsError(f"the graph was built with {made_with}, got {name_made_with(using)}")
+    return using
