@@ -48,7 +48,7 @@ COMMANDS = {  # and the module that each is a function of
     "doctor": "doctor",
     "config show": "config",
     "bench table": "bench",
-    "bench multihop": "bench",
+    "bench multihop": "bench_multihop",
     "bench bioasq": "bioasq.study",
     "bench papers": "papers.study",
     "bench quest build": "quest.build",
