@@ -1,4 +1,4 @@
-"""The chat model that is asked, its server and its key."""
+"""The chat model that is asked: its server, its key, its rates."""
 
 from __future__ import annotations
 
