@@ -79,8 +79,8 @@ if TYPE_CHECKING:
     from deepera_graph.reranker import EvidenceReranker as EvidenceReranker
     from deepera_graph.result import RankedPassage as RankedPassage
     from deepera_graph.result import RerankResult as RerankResult
+    from deepera_graph.retrieval.passage_store import PassageStore as PassageStore
     from deepera_graph.retrieval.sources import read_passages as read_passages
-    from deepera_graph.retrieval.store import PassageStore as PassageStore
     from deepera_graph.retrieval.store import open_store as open_store
     from deepera_graph.schema import Answer as Answer
     from deepera_graph.schema import AnswerTask as AnswerTask
@@ -162,8 +162,9 @@ _NAMES = {
     "prompts": "Domain",
     "reranker": "Estimate EvidenceReranker",
     "result": "RankedPassage RerankResult",
+    "retrieval.passage_store": "PassageStore",
     "retrieval.sources": "read_passages",
-    "retrieval.store": "PassageStore open_store",
+    "retrieval.store": "open_store",
     "schema": (
         "Answer AnswerTask Backend Batch EvidenceItem Intent IntentFields IntentTask Judgement "
         "PassageTask RewriteTask Rewritten Summary Unjudged Window describe_directions "

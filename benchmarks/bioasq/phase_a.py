@@ -23,9 +23,10 @@ from deepera_graph.bioasq import local_order, snippets
 from deepera_graph.bioasq.questions import Question, read_pmid, read_questions
 from deepera_graph.bioasq.search_settings import SearchSettings
 from deepera_graph.bioasq.search_steps import Retrieve, document_id, receive
-from deepera_graph.cli.options import data_folder
+from deepera_graph.cli.opening.stores import data_folder
 from deepera_graph.judges.trained.alignment import Alignment
-from deepera_graph.retrieval.store import PassageStore, open_store
+from deepera_graph.retrieval.passage_store import PassageStore
+from deepera_graph.retrieval.store import open_store
 from deepera_graph.schema import IntentFields, Window
 from deepera_graph.text.words import split_sentences
 from langchain_deepera import EvidenceEmbeddings

@@ -11,7 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from deepera_graph.judges.trained.direction import WEIGHTS
+from deepera_graph.judges.trained.direction.model import WEIGHTS
 from deepera_graph.training.direction import train
 
 COLUMNS = ("passages", "right", "macro_f1", "unclear", "right_of_clear")

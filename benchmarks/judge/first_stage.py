@@ -22,8 +22,9 @@ from deepera_graph.bench.data.readers import Search, read_beir
 from deepera_graph.bench.metrics.ranking import JudgedRanking, compute
 from deepera_graph.bench.metrics.statistics import Values, bootstrap
 from deepera_graph.bench.rankers.retrieval import CorpusBM25, Hit
+from deepera_graph.retrieval.passage_store import PassageStore
 from deepera_graph.retrieval.search import fuse
-from deepera_graph.retrieval.store import PassageStore, open_store
+from deepera_graph.retrieval.store import open_store
 from langchain_deepera import EvidenceEmbeddings
 
 METRICS = ("nDCG@10", "Recall@100")

@@ -22,7 +22,7 @@ from deepera_graph.bioasq.search_journal import SearchJournal
 from deepera_graph.budget import stream_many
 from deepera_graph.errors import BackendError, SettingsError, StoreError
 from deepera_graph.jobs.journal import Journal
-from deepera_graph.retrieval.store import PassageStore
+from deepera_graph.retrieval.passage_store import PassageStore
 from deepera_graph.retrieval.word_index import join_title
 from deepera_graph.schema import Window
 from deepera_graph.settings import check_at_least

@@ -15,20 +15,9 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 
 from deepera_graph.bench.metrics.answers import answer_tokens, token_overlap
-from deepera_graph.bench.metrics.statistics import (
-    MAX_FAILED_SHARE,
-    Interval,
-    Values,
-    bootstraps,
-)
-from deepera_graph.bench.multihop import (
-    BATCH_SIZE,
-    BUDGET,
-    N_FIRST,
-    HopData,
-    HopQuestion,
-    HopSearch,
-)
+from deepera_graph.bench.metrics.statistics import MAX_FAILED_SHARE, Interval, Values, bootstraps
+from deepera_graph.bench.multihop_data import HopData, HopQuestion
+from deepera_graph.bench.multihop_methods import BATCH_SIZE, BUDGET, N_FIRST, HopSearch
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import FailedShareError, SettingsError
 from deepera_graph.multihop.agent import MultiHopAgent

@@ -9,8 +9,10 @@ from deepera_graph.bioasq.pairs import QuestionPool, TrainingPair, measure_map
 from deepera_graph.bioasq.runs import RankedDocument, rank_scores
 from deepera_graph.bioasq.tuning_plan import TuningSettings
 from deepera_graph.errors import SettingsError
-from deepera_graph.judges.cross_encoder.models import OnnxModel, Pair, logits_of, weights
 from deepera_graph.judges.cross_encoder.onnx_export import INPUTS, trace
+from deepera_graph.judges.cross_encoder.onnx_model import OnnxModel
+from deepera_graph.judges.cross_encoder.pairs import Pair, logits_of
+from deepera_graph.judges.cross_encoder.weights import weights
 from deepera_graph.packages import call_foreign, check_extra, import_extra
 
 ONNX = "model.onnx"

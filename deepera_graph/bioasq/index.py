@@ -19,10 +19,10 @@ from langchain_core.embeddings import Embeddings
 
 from deepera_graph.bioasq.questions import TYPES
 from deepera_graph.errors import InputError
+from deepera_graph.retrieval.passage_store import PassageStore
 from deepera_graph.retrieval.search import Vectors
 from deepera_graph.retrieval.skipped import Skipped
 from deepera_graph.retrieval.sources import Record, read_file
-from deepera_graph.retrieval.store import PassageStore
 from deepera_graph.retrieval.word_index import join_title
 from deepera_graph.settings import check_at_least
 from deepera_graph.text.records import open_records

@@ -28,7 +28,7 @@ from deepera_graph.bioasq.search_state import SearchState
 from deepera_graph.bioasq.search_steps import Retrieve, document_id
 from deepera_graph.bioasq.tuning_plan import PARTS, check_shares
 from deepera_graph.errors import InputError, StoreError
-from deepera_graph.judges.cross_encoder.models import with_title
+from deepera_graph.judges.cross_encoder.pairs import with_title
 from deepera_graph.text.groups import find_groups
 
 N_CANDIDATES = 100

@@ -32,8 +32,9 @@ from deepera_graph.bioasq.runs import RankedDocument, rank_scores, write_run
 from deepera_graph.bioasq.tuning_plan import TuningSettings, TuningVariant
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.jobs.files import find_differences
-from deepera_graph.judges.cross_encoder.models import Pair, package_versions
 from deepera_graph.judges.cross_encoder.onnx_export import quantize, silence
+from deepera_graph.judges.cross_encoder.pairs import Pair
+from deepera_graph.judges.cross_encoder.weights import package_versions
 from deepera_graph.judges.trained.model import sha256_of
 
 MANIFEST, INT8, CHECKPOINTS = "tuning.json", "model_int8.onnx", "checkpoints"

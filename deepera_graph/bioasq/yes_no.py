@@ -2,7 +2,7 @@
 
 What is asked (its verb and its kind), how often the snippets negate, find no difference, find a
 significant one, compare and hedge, their p values, and what the direction head of the local judge
-(`judges/trained/direction.py`) makes of the snippet and of each sentence. All weights have names;
+(`judges/trained/direction/`) makes of the snippet and of each sentence. All weights have names;
 ``benchmarks/bioasq/extractive.py`` fits and measures them.
 """
 
@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Self
 
-from deepera_graph.judges.trained.direction import DirectionModel
+from deepera_graph.judges.trained.direction.model import DirectionModel
 from deepera_graph.text.words import split_sentences, stems
 
 WEIGHTS: Final = Path(__file__).parent / "weights.json"

@@ -25,7 +25,7 @@ from deepera_graph.cli.console import (
     say,
     tell,
 )
-from deepera_graph.cli.options import given, opt, split_names
+from deepera_graph.cli.declaring import given, opt, split_names
 from deepera_graph.errors import BackendError, BudgetError, SettingsError
 
 if TYPE_CHECKING:
@@ -138,7 +138,8 @@ def build(
         from deepera_graph.bench.build.plan import BuildPlan
         from deepera_graph.bench.data.documents import read_documents
     from deepera_graph.budget import Budget
-    from deepera_graph.cli.opening import check_engine, search_here
+    from deepera_graph.cli.opening.engines import check_engine
+    from deepera_graph.cli.opening.foreign import search_here
 
     check_engine(engine)
     earlier = None
@@ -192,7 +193,8 @@ def _build(
     show: Callable[[BuildProgress], None],
 ) -> BuildResult:
     from deepera_graph.bench.build.builder import CALLS_AT_ONCE, build
-    from deepera_graph.cli.opening import chat_backend, server_key
+    from deepera_graph.cli.opening.chat import chat_backend
+    from deepera_graph.cli.opening.stores import server_key
 
     if not chat.model:
         raise SettingsError("a chat model is needed: give --model, e.g. openai:gpt-5-mini")
@@ -226,7 +228,7 @@ def _build(
 
 def _make_embeddings(name: str) -> Embeddings:
     """Make the embeddings that an option names, here or in a worker."""
-    from deepera_graph.cli.opening import find_embeddings
+    from deepera_graph.cli.opening.embeddings import find_embeddings
 
     made = find_embeddings(name)
     assert made is not None  # they were named
@@ -235,7 +237,7 @@ def _make_embeddings(name: str) -> Embeddings:
 
 def _open_workers(engine: options.EngineOptions) -> AbstractContextManager[Workers]:
     from deepera_graph.bench.build.workers import Here, RayWorkers
-    from deepera_graph.cli.opening import count_workers
+    from deepera_graph.cli.opening.engines import count_workers
 
     if engine.engine == "local":
         return nullcontext(Here())

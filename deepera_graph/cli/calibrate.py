@@ -13,7 +13,7 @@ import typer
 
 from deepera_graph.cli import options
 from deepera_graph.cli.console import needing, progress_bar, tell
-from deepera_graph.cli.options import opt
+from deepera_graph.cli.declaring import given, opt
 from deepera_graph.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
@@ -115,11 +115,12 @@ def _open_scores(
 ) -> Iterator[EvidenceReranker | EarlierScores]:
     """Open who judges, or what was judged before."""
     from deepera_graph.bench.calibrate_report import EarlierScores
-    from deepera_graph.cli.opening import judgements_of, open_judge
+    from deepera_graph.cli.opening.judgements import judgements_of
+    from deepera_graph.cli.opening.judges import open_judge
     from deepera_graph.reranker import EvidenceReranker
 
     if earlier.ranked is not None:
-        for name in options.given(judge, cache):
+        for name in given(judge, cache):
             option = f"--{name.replace('_', '-')}"
             raise SettingsError(f"--ranked judges nothing, so {option} has no part in it")
         yield EarlierScores(path=earlier.ranked, report=earlier.ranked_report)

@@ -11,7 +11,7 @@ import typer
 
 from deepera_graph.cli import options
 from deepera_graph.cli.console import count, tell
-from deepera_graph.cli.options import opt
+from deepera_graph.cli.declaring import opt
 
 if TYPE_CHECKING:
     from deepera_graph.retrieval.catalogue import Catalogue, CollectionInfo, Sample
@@ -86,7 +86,7 @@ def delete(
 
 def _move_neighbours(place: options.PlaceOptions, name: str, to: str | None) -> None:
     """Have the neighbours of a collection go where it went; away if that is nowhere."""
-    from deepera_graph.cli.opening import neighbours_of
+    from deepera_graph.cli.opening.stores import neighbours_of
 
     folder = neighbours_of(place, name)
     if not folder.is_dir():
@@ -99,7 +99,9 @@ def _move_neighbours(place: options.PlaceOptions, name: str, to: str | None) -> 
 
 def _list(place: options.PlaceOptions) -> tuple[str, Sequence[CollectionInfo]]:
     """Return where collections are, and which; none if the usual folder is not there yet."""
-    usual = options.data_folder()
+    from deepera_graph.cli.opening.stores import data_folder
+
+    usual = data_folder()
     if not (place.path or place.qdrant_url or (usual / "meta.json").is_file()):
         return f"the folder {str(usual)!r}", []
     with _open(place) as catalogue:
@@ -107,7 +109,7 @@ def _list(place: options.PlaceOptions) -> tuple[str, Sequence[CollectionInfo]]:
 
 
 def _open(place: options.PlaceOptions) -> Catalogue:
-    from deepera_graph.cli.opening import place_of
+    from deepera_graph.cli.opening.stores import place_of
     from deepera_graph.retrieval.catalogue import Catalogue
 
     return Catalogue(**place_of(place))

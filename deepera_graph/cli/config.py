@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 import typer
 
 from deepera_graph.cli import options
+from deepera_graph.cli.declaring import opt
 from deepera_graph.errors import SettingsError
 
 FILE, PROJECT, TABLE = "deepera.toml", "pyproject.toml", "[tool.deepera]"
@@ -78,7 +79,7 @@ class Value(NamedTuple):
 class ShowOptions:
     """What is shown."""
 
-    as_json: bool = options.opt("Write JSON, for programs.", "--json", default=False)
+    as_json: bool = opt("Write JSON, for programs.", "--json", default=False)
 
 
 def show(*, output: ShowOptions) -> None:
@@ -147,7 +148,7 @@ def read_config() -> dict[str, Value]:
 
 def find_problem(name: str, one: Value) -> str:
     """Return what is wrong with a value that is configured; nothing if it can be used."""
-    from deepera_graph.cli.opening import check_option
+    from deepera_graph.cli.opening.checks import check_option
 
     try:
         check_option(name, _convert(name, one.value))

@@ -22,7 +22,7 @@ from deepera_graph.cli.console import (
     text_console,
     write_json,
 )
-from deepera_graph.cli.options import opt
+from deepera_graph.cli.declaring import opt
 from deepera_graph.errors import BackendError, SettingsError
 
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ def demo(
     output: options.ShowOptions,
 ) -> None:
     """Show on a built-in corpus how evidence is told from look-alikes; needs no key."""
-    from deepera_graph.cli.opening import open_judge, settings_of
+    from deepera_graph.cli.opening.judges import open_judge
+    from deepera_graph.cli.opening.settings import settings_of
     from deepera_graph.settings import Settings
 
     settings = Settings.of(settings_of(judge, kept))

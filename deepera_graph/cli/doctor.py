@@ -21,7 +21,7 @@ from deepera_graph.cli.console import (
     output_console,
     write_json,
 )
-from deepera_graph.cli.options import opt
+from deepera_graph.cli.declaring import opt
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ def doctor(*, chosen: DoctorOptions) -> None:
     if chosen.settings:
         _show_settings(as_json=chosen.as_json)
         return
+    from deepera_graph.cli.opening.stores import data_folder
     from deepera_graph.doctor import examine
     from deepera_graph.doctor.checks import STORE_KEY_VARIABLE
 
@@ -97,7 +98,7 @@ def doctor(*, chosen: DoctorOptions) -> None:
         model=chosen.model,
         base_url=chosen.base_url,
         api_key_env=chosen.api_key_env,
-        store=None if chosen.qdrant_url is not None else chosen.path or options.data_folder(),
+        store=None if chosen.qdrant_url is not None else chosen.path or data_folder(),
         qdrant_url=chosen.qdrant_url,
         cache=chosen.cache,
         timeout=chosen.timeout,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from deepera_graph.result import RankedPassage, RerankResult
-    from deepera_graph.retrieval.store import PassageStore
+    from deepera_graph.retrieval.passage_store import PassageStore
 
 _SHOWN_CHARS = 300
 _SIGNS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}

@@ -21,7 +21,7 @@ from deepera_graph.cli.console import (
     stage_line,
     tell,
 )
-from deepera_graph.cli.options import given, opt, split_names
+from deepera_graph.cli.declaring import given, opt, split_names
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:

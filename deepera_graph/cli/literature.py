@@ -81,7 +81,7 @@ def find_scope(
 def open_literature(chosen: options.LiteratureOptions, cache: str | None) -> Iterator[Literature]:
     """Open the services of a command, with the cache that it names."""
     from deepera_graph.cache.store import open_cache
-    from deepera_graph.cli.opening import default_cache
+    from deepera_graph.cli.opening.judgements import default_cache
     from deepera_graph.papers.sources import open_sources
 
     kept = default_cache() if cache is None else open_cache(cache)

@@ -37,8 +37,8 @@ from deepera_graph.errors import (
 COMMANDS = {  # and the module that each is a function of
     "demo": "demo",
     "rerank": "rerank",
-    "index": "search",
-    "ask": "search",
+    "index": "index",
+    "ask": "ask",
     "serve": "serve",
     "collections list": "collections",
     "collections show": "collections",
@@ -48,7 +48,7 @@ COMMANDS = {  # and the module that each is a function of
     "doctor": "doctor",
     "config show": "config",
     "bench table": "bench",
-    "bench multihop": "bench",
+    "bench multihop": "bench_multihop",
     "bench bioasq": "bioasq.study",
     "bench papers": "papers.study",
     "bench quest build": "quest.build",
@@ -135,7 +135,7 @@ class _Command(_PlainFlags, TyperCommand):
 def load_command(name: str, *, with_config: bool = False) -> Any:
     """Import a command and return it as typer runs it, its defaults as they are configured."""
     from deepera_graph.cli.config import defaults_of, settle
-    from deepera_graph.cli.options import configurable, flatten
+    from deepera_graph.cli.declaring import configurable, flatten
 
     module = import_module(f"deepera_graph.cli.{COMMANDS[name]}")
     last = name.rpartition(" ")[2]

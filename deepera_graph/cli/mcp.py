@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from deepera_graph.cli import options
 from deepera_graph.cli.console import INTERRUPTED, say
-from deepera_graph.cli.options import opt, split_names
+from deepera_graph.cli.declaring import opt, split_names
 from deepera_graph.errors import MissingStoreError, SettingsError
 
 if TYPE_CHECKING:
@@ -106,7 +106,9 @@ def _check(
     budget: options.BudgetOptions,
 ) -> dict[str, Any]:
     """Return the settings; raise `SettingsError` for what is wrong, before anything is loaded."""
-    from deepera_graph.cli.opening import check_server, judge_kind, settings_of
+    from deepera_graph.cli.opening.chat import check_server
+    from deepera_graph.cli.opening.judges import judge_kind
+    from deepera_graph.cli.opening.settings import settings_of
     from deepera_graph.settings import Settings
 
     if judge_kind(judge) == "llm":
@@ -126,7 +128,8 @@ def _make_reranker(
     cache: options.CacheOptions,
     settings: Mapping[str, Any],
 ) -> EvidenceReranker:
-    from deepera_graph.cli.opening import judgements_of, open_judge
+    from deepera_graph.cli.opening.judgements import judgements_of
+    from deepera_graph.cli.opening.judges import open_judge
     from deepera_graph.reranker import EvidenceReranker
 
     backend: Backend = open_judge(judge)

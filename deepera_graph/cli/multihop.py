@@ -20,17 +20,17 @@ from deepera_graph.cli.console import (
     write_bytes,
     write_json,
 )
-from deepera_graph.cli.options import opt
+from deepera_graph.cli.declaring import given, opt
 from deepera_graph.errors import BackendError, SettingsError
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-    from deepera_graph.cli.opening import Source
+    from deepera_graph.cli.opening.sources import Source
     from deepera_graph.multihop.expansion import HopPassage, HopResult
     from deepera_graph.multihop.outcome import MultiHopResult
     from deepera_graph.multihop.retriever import AdaptiveRetriever
-    from deepera_graph.retrieval.store import PassageStore
+    from deepera_graph.retrieval.passage_store import PassageStore
     from deepera_graph.retrieval.word_index import WordIndex
 
     Find = Callable[[str, int], Sequence[Document]]
@@ -79,13 +79,13 @@ def check_options(
     if needing and not judge.model:
         raise SettingsError(f"--{needing[0]} with --multihop needs --model")
     without_chat = not judge.model and judge.backend in _NO_CHAT
-    given = [
+    named = [
         name
         for name in _OF_JUDGES
         if getattr(judge, name) is not None and not (name == "backend" and without_chat)
     ]
-    given += [one.name for one in fields(kept) if getattr(kept, one.name) not in (None, False)]
-    unfit = [name for name in given if name not in options.taken and name != "top_n"]
+    named += [one.name for one in fields(kept) if getattr(kept, one.name) not in (None, False)]
+    unfit = [name for name in named if name not in options.taken and name != "top_n"]
     if unfit:
         raise SettingsError(f"--{unfit[0].replace('_', '-')} does not go with --multihop")
     if form not in ("text", "json"):
@@ -121,14 +121,15 @@ def ask_in_steps(
         shown = _hops_as_dict(found) if as_json else _hops_as_text(found, closing=not quiet)
         _write(shown, as_json=as_json)
         return OK
-    from deepera_graph.cli.opening import chat_backend, judgements_of
+    from deepera_graph.cli.opening.chat import chat_backend
+    from deepera_graph.cli.opening.judgements import judgements_of
     from deepera_graph.multihop.agent import MultiHopAgent
 
     backend = chat_backend(judge, domain=judge.domain)
     settings: dict[str, Any] = {
         "max_steps": hops.max_steps,
         "max_concurrency": judge.max_concurrency,
-        "budget": options.given(budget) or None,
+        "budget": given(budget) or None,
     }
     chosen = {name: one for name, one in settings.items() if one is not None}
     with (
@@ -168,7 +169,8 @@ def _open_source(
     quiet: bool,
 ) -> Iterator[PassageStore | WordIndex]:
     """Open what is searched, again and again, for one question."""
-    from deepera_graph.cli.opening import find_embeddings, open_collection
+    from deepera_graph.cli.opening.embeddings import find_embeddings
+    from deepera_graph.cli.opening.stores import open_collection
 
     if source is None:
         with open_collection(place, must_exist=True) as store:

@@ -27,7 +27,7 @@ from deepera_graph.cli.console import (
     say,
     write_bytes,
 )
-from deepera_graph.cli.options import opt
+from deepera_graph.cli.declaring import opt
 from deepera_graph.errors import BackendError, InputError, SettingsError
 
 if TYPE_CHECKING:
@@ -88,7 +88,8 @@ def rerank(
     output: options.OutputOptions,
 ) -> None:
     """Rerank the passages of every question of a file."""
-    from deepera_graph.cli.opening import check_engine, settings_of
+    from deepera_graph.cli.opening.engines import check_engine
+    from deepera_graph.cli.opening.settings import settings_of
     from deepera_graph.jobs.report import JobReport
     from deepera_graph.settings import Settings
 
@@ -114,7 +115,7 @@ def _work(
     engine: options.EngineOptions,
     output: options.OutputOptions,
 ) -> None:
-    from deepera_graph.cli.opening import judge_kind
+    from deepera_graph.cli.opening.judges import judge_kind
 
     if job.files.dry_run:
         _estimate(job, judge, settings)
@@ -138,7 +139,9 @@ def _run(
     engine: options.EngineOptions,
     output: options.OutputOptions,
 ) -> None:
-    from deepera_graph.cli.opening import judgements_of, open_engine, open_judge
+    from deepera_graph.cli.opening.engines import open_engine
+    from deepera_graph.cli.opening.judgements import judgements_of
+    from deepera_graph.cli.opening.judges import open_judge
     from deepera_graph.jobs.files import describe_run
     from deepera_graph.jobs.rerank import rerank_lines
     from deepera_graph.reranker import EvidenceReranker
@@ -167,7 +170,7 @@ def _run(
 
 
 def _estimate(job: _Job, judge: options.JudgeOptions, settings: Settings) -> None:
-    from deepera_graph.cli.opening import call_options, cascade_of, judge_kind
+    from deepera_graph.cli.opening.judges import call_options, cascade_of, judge_kind
     from deepera_graph.jobs.rerank import count_calls, count_lines
 
     with job.watch("counting") as (questions, watch):

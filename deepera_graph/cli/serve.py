@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from deepera_graph.cli import options
 from deepera_graph.cli.console import say
-from deepera_graph.cli.options import opt
+from deepera_graph.cli.declaring import opt
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -106,7 +106,9 @@ def serve(
 ) -> None:
     """Answer over HTTP, until interrupted."""
     from deepera_graph.cli.literature import check_literature, open_literature
-    from deepera_graph.cli.opening import judge_kind, judgements_of, open_judge, settings_of
+    from deepera_graph.cli.opening.judgements import judgements_of
+    from deepera_graph.cli.opening.judges import judge_kind, open_judge
+    from deepera_graph.cli.opening.settings import settings_of
     from deepera_graph.packages import check_extra
     from deepera_graph.serve.config import KEYS, ServeConfig, read_keys
     from deepera_graph.settings import Settings
@@ -186,7 +188,7 @@ def find_collections(
     place: options.CollectionsOptions, keep: options.KeepOptions, names: tuple[str, ...] = ()
 ) -> Collections:
     """Return where collections are, for a server; only those of *names* if any are given."""
-    from deepera_graph.cli.opening import keep_with, place_of
+    from deepera_graph.cli.opening.stores import keep_with, place_of
     from deepera_graph.serve.stores import Collections
 
     how = keep_with(Path(), keep)
@@ -201,7 +203,7 @@ def find_collections(
 def _find_embeddings(
     place: options.CollectionsOptions, collection: str, recorded: str
 ) -> Embeddings | None:
-    from deepera_graph.cli.opening import find_recorded
+    from deepera_graph.cli.opening.embeddings import find_recorded
 
     store = options.StoreOptions(
         collection=collection,

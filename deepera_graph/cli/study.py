@@ -22,7 +22,7 @@ from deepera_graph.cli.console import (
     tell,
     write_json,
 )
-from deepera_graph.cli.options import given, opt, split_names
+from deepera_graph.cli.declaring import given, opt, split_names
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -288,7 +288,7 @@ def _open_runners(
     """Give what studies run in, and the same without the cache of chat models."""
     from deepera_graph.bench.studies.base import StudyConfig
     from deepera_graph.bench.studies.run import as_ranker_names, open_runner
-    from deepera_graph.cli.opening import search_here
+    from deepera_graph.cli.opening.foreign import search_here
 
     search_here()
     if setup.answer_judge and not setup.generator:
@@ -332,7 +332,7 @@ def _read_thresholds(text: str | None) -> dict[str, Any]:
 
 
 def _read_threshold(text: str) -> Any:
-    from deepera_graph.cli.opening import read_threshold
+    from deepera_graph.cli.opening.settings import read_threshold
     from deepera_graph.thresholds import Calibrated, Curve
 
     name, _, rest = text.partition(":")
@@ -358,7 +358,8 @@ def open_models(asked: ModelOptions, rankers: Sequence[str]) -> Iterator[Models]
     from deepera_graph.bench.rankers.named import Models, asks_a_model
     from deepera_graph.budget import Budget
     from deepera_graph.cache.store import open_cache
-    from deepera_graph.cli.opening import check_server, default_cache, rates_of
+    from deepera_graph.cli.opening.chat import check_server, rates_of
+    from deepera_graph.cli.opening.judgements import default_cache
 
     spending = {one.name: getattr(asked, one.name) for one in fields(options.BudgetOptions)}
     spending = {name: value for name, value in spending.items() if value is not None}

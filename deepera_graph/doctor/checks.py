@@ -347,7 +347,7 @@ _STORE = "passage store"
 
 def check_store(path: str | Path | None, url: str | None) -> Iterator[Finding]:
     """Yield one finding on a folder, a server, or with neither on a store in memory."""
-    from deepera_graph.retrieval.store import IN_MEMORY
+    from deepera_graph.retrieval.connection import IN_MEMORY
 
     if url is not None:
         state = "is set" if os.environ.get(STORE_KEY_VARIABLE) else "is not set"
@@ -369,13 +369,13 @@ def check_store(path: str | Path | None, url: str | None) -> Iterator[Finding]:
 
 
 def _open_store(path: Path | None, url: str | None, advice: str) -> Finding:
-    from deepera_graph.retrieval import store
+    from deepera_graph.retrieval import connection
 
     api_key = None if url is None else os.environ.get(STORE_KEY_VARIABLE)
     try:
-        place = store.describe_place(path, url)
-        client = store.connect(path, url, api_key=api_key, must_exist=False)
-        with closing(client), store.wrap_errors(place):
+        place = connection.describe_place(path, url)
+        client = connection.connect(path, url, api_key=api_key, must_exist=False)
+        with closing(client), connection.wrap_errors(place):
             names = sorted(one.name for one in client.get_collections().collections)
     except StoreError as error:
         locked = "another process" in str(error)

@@ -1,10 +1,8 @@
 """The neighbours of every passage: built once, kept in a folder, looked up while searching."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -14,6 +12,7 @@ from langchain_core.embeddings import Embeddings
 from pydantic_core import CoreSchema, core_schema
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
+from deepera_graph.multihop.graph_files import GraphFiles, load_files
 from deepera_graph.multihop.nearest import (
     NOBODY,
     Array,
@@ -22,14 +21,17 @@ from deepera_graph.multihop.nearest import (
     Nearest,
     Space,
     Words,
-    merge,
+    extend,
     rank_ids,
+    without,
 )
 from deepera_graph.multihop.reading import (
     Progress,
     ReadPassage,
     ask_store,
     check_k,
+    check_made_with,
+    check_store,
     digest_text,
     digests_of,
     embed_passages,
@@ -39,25 +41,18 @@ from deepera_graph.multihop.reading import (
 )
 from deepera_graph.retrieval.vectors import unit_rows
 from deepera_graph.retrieval.word_index import (
-    K1,
-    count_terms,
     join_title,
     name_passage,
-    weigh_terms,
 )
 from deepera_graph.settings import check_at_least
 
 if TYPE_CHECKING:
-    from deepera_graph.retrieval.store import PassageStore
+    from deepera_graph.retrieval.passage_store import PassageStore
 
 K = 16
 Kind = Literal["meaning", "words"]
-_FORMAT = 1
-_MANIFEST = "graph.json"
 EXACT = 50_000  # passages, up to which a server's own search would save little
 _SPACES: Mapping[str, type[Meanings] | type[Words]] = {"meaning": Meanings, "words": Words}
-_ARRAYS = {"meaning": ("vectors",), "words": ("starts", "terms", "counts")}
-_EDGES = ("places", "scores", "digests")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -162,7 +157,7 @@ class NeighbourGraph:
                 passage store.
             StoreError: The store cannot be reached.
         """
-        _check_store(store)
+        check_store(store)
         by = by or ("meaning" if store.mode == "sparse" else "words")
         if by not in _SPACES:
             raise SettingsError(f"by must be one of {list(_SPACES)}, got {by!r}")
@@ -189,27 +184,18 @@ class NeighbourGraph:
             StoreError: There is no graph in the folder, it is damaged, or of another version.
         """
         place = Path(folder)
-        about = _read_manifest(place)
-        try:
-            stamp, kind = about["fingerprint"][:_STAMP], about["kind"]
-            ids = json.loads((place / f"ids-{stamp}.json").read_bytes())
-            arrays = {
-                name: np.load(place / f"{name}-{stamp}.npy", mmap_mode="r")
-                for name in (*_EDGES, *_ARRAYS[kind])
-            }
-            found = cls(
-                ids=ids,
-                k=about["k"],
-                made_with=about["made_with"],
-                _space=_SPACES[kind](*(arrays[name] for name in _ARRAYS[kind])),
-                _nearest=Nearest(arrays["places"], arrays["scores"]),
-                _digests=arrays["digests"],
-            )
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise StoreError(f"the graph in {str(place)!r} is damaged: {error}") from error
-        if found.fingerprint != about["fingerprint"] or len(found._space) != len(ids):
+        files = load_files(place)
+        space = _SPACES[files.kind](**files.space)
+        if len(space) != len(files.ids):
             raise StoreError(f"the graph in {str(place)!r} is damaged: it is not what was saved")
-        return found
+        return cls(
+            ids=files.ids,
+            k=files.k,
+            made_with=files.made_with,
+            _space=space,
+            _nearest=Nearest(files.edges["places"], files.edges["scores"]),
+            _digests=files.edges["digests"],
+        )
 
     def save(self, folder: Path | str) -> None:
         """Write the graph into a folder, in the place of one that is there.
@@ -219,35 +205,17 @@ class NeighbourGraph:
         Raises:
             StoreError: The folder cannot be written.
         """
-        place, stamp = Path(folder), self.fingerprint[:_STAMP]
-        arrays = {**self._space.arrays(), **self._nearest._asdict(), "digests": self._digests}
-        about = {
-            "format": _FORMAT,
-            "kind": self.kind,
-            "made_with": self.made_with,
-            "k": self.k,
-            "n_passages": len(self),
-            "fingerprint": self.fingerprint,
-        }
-        try:
-            place.mkdir(parents=True, exist_ok=True)
-            written = [_write(place / f"ids-{stamp}.json", json.dumps(self.ids).encode())]
-            for name, array in arrays.items():
-                written.append(_write(place / f"{name}-{stamp}.npy", array))
-            written.append(_write(place / _MANIFEST, json.dumps(about, indent=1).encode()))
-            for other in {*place.glob("*-*.npy"), *place.glob("ids-*.json")} - {*written}:
-                other.unlink()
-        except OSError as error:
-            raise StoreError(f"the graph cannot be written to {str(place)!r}: {error}") from error
+        self._files.save(Path(folder))
+
+    @property
+    def fingerprint(self) -> str:
+        """What the graph is of: embeddings, k, ids and texts."""
+        return self._files.fingerprint
 
     @cached_property
-    def fingerprint(self) -> str:
-        """What the graph is of: embeddings, k, ids and texts, and their neighbours' scores."""
-        found = blake2b(digest_size=16)
-        head = {"kind": self.kind, "made_with": self.made_with, "k": self.k, "format": _FORMAT}
-        found.update(json.dumps([head, *self.ids]).encode())
-        found.update(np.ascontiguousarray(self._digests).tobytes())
-        return found.hexdigest()
+    def _files(self) -> GraphFiles:
+        edges = {**self._nearest._asdict(), "digests": self._digests}
+        return GraphFiles(self.kind, self.made_with, self.k, self.ids, self._space.arrays(), edges)
 
     @property
     def kind(self) -> Kind:
@@ -318,15 +286,7 @@ class NeighbourGraph:
         """
         if not isinstance(self._space, Words):
             raise SettingsError("a graph by meaning has no words")
-        counts = count_terms(question)
-        rare = self._space.weigh_rare([*counts])
-        asked = {term: n * one for (term, n), one in zip(counts.items(), rare, strict=True)}
-        most = (K1 + 1) * sum(asked.values())
-        weights = [weigh_terms(text) for text in texts]
-        return [
-            sum(asked[term] * one[term] for term in asked.keys() & one) / most if most else 0.0
-            for one in weights
-        ]
+        return self._space.shares(question, texts)
 
     def limit(self, k: int) -> Self:
         """Return the graph of the nearest *k* neighbours alone.
@@ -373,7 +333,8 @@ class NeighbourGraph:
         replaced = [name for name in read if name in self]
         if isinstance(self._space, Words):
             return self.remove(replaced)._with_words(read)
-        using = self._check_embeddings(embeddings)
+        own = self.embeddings if embeddings is None else embeddings
+        using = check_made_with(own, self.made_with)
         vectors = embed_passages(read, using, on_progress)
         return self.remove(replaced)._with_vectors(read, vectors, using)
 
@@ -393,7 +354,7 @@ class NeighbourGraph:
         if isinstance(space, Words):
             nearest = space.nearest(np.arange(len(ids)), self.k, ranks)
         else:
-            nearest = self._without(gone, kept, space, ranks)
+            nearest = without(self._nearest, gone, space, self.k, ranks)
         return replace(self, ids=ids, _space=space, _nearest=nearest, _digests=self._digests[kept])
 
     def update(
@@ -409,24 +370,12 @@ class NeighbourGraph:
             SettingsError: Embeddings are missing, or are others, or *store* is no passage store.
             StoreError: The store cannot be reached.
         """
-        _check_store(store)
+        check_store(store)
         passages = [one.passage for one in store.scan()]
         held = {name_passage(one) for one in passages}
         left = self.remove([name for name in self.ids if name not in held])
         given = embeddings or store.vectorstore.embeddings
         return left.add(passages, given, on_progress=on_progress)
-
-    def _without(self, gone: Array, kept: Array, space: Space, ranks: Array) -> Nearest:
-        """Renumber the neighbours that stay, and look anew for those of who lost one."""
-        renumbered = np.full(len(gone) + 1, NOBODY, np.int32)
-        renumbered[kept] = np.arange(len(kept))
-        places = self._nearest.places[kept]
-        found = Nearest(renumbered[places], np.array(self._nearest.scores[kept]))
-        bereft = np.flatnonzero((gone[places] & (places != NOBODY)).any(axis=1))
-        if len(bereft):
-            anew = space.nearest(bereft, self.k, ranks)
-            found.places[bereft], found.scores[bereft] = anew
-        return found
 
     def _with_words(self, read: dict[str, ReadPassage]) -> Self:
         more = Words.of([one.text for one in read.values()])
@@ -450,29 +399,16 @@ class NeighbourGraph:
             raise SettingsError(
                 f"the graph holds vectors of size {size}, the embeddings made {vectors.shape[1]}"
             )
-        ids, n_old = [*self.ids, *read], len(self)
+        ids = [*self.ids, *read]
         space, ranks = self._space.join(Meanings(vectors)), rank_ids(ids)
-        old = space.nearest(np.arange(n_old), self.k, ranks, since=n_old)
-        new = space.nearest(np.arange(n_old, len(ids)), self.k, ranks)
-        both = merge(self._nearest, old, self.k, ranks)
         return replace(
             self,
             ids=ids,
             embeddings=embeddings,
             _space=space,
-            _nearest=Nearest(*(np.concatenate(pair) for pair in zip(both, new, strict=True))),
+            _nearest=extend(self._nearest, space, self.k, ranks),
             _digests=np.concatenate([self._digests, digests_of(read)]),
         )
-
-    def _check_embeddings(self, given: Embeddings | None) -> Embeddings:
-        using = self.embeddings if given is None else given
-        if using is None:
-            raise SettingsError(f"the graph was built with {self.made_with}: give these embeddings")
-        if name_made_with(using) != self.made_with:
-            raise SettingsError(
-                f"the graph was built with {self.made_with}, got {name_made_with(using)}"
-            )
-        return using
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -511,39 +447,3 @@ class NeighbourGraph:
             _nearest=nearest,
             _digests=digests_of(read),
         )
-
-
-_STAMP = 12  # characters of the fingerprint in names of files
-
-
-def _check_store(store: object) -> None:
-    """Raise `SettingsError` unless all passages of a store can be read."""
-    if not callable(getattr(store, "scan", None)):
-        raise SettingsError(
-            "a passage store is needed, which open_store(...) opens, got "
-            f"{type(store).__name__}; use NeighbourGraph.build(documents, embeddings)"
-        )
-
-
-def _read_manifest(place: Path) -> dict[str, Any]:
-    try:
-        about = json.loads((place / _MANIFEST).read_bytes())
-    except FileNotFoundError as error:
-        raise StoreError(f"there is no graph in {str(place)!r}") from error
-    except (OSError, ValueError) as error:
-        raise StoreError(f"the graph in {str(place)!r} is damaged: {error}") from error
-    if not isinstance(about, dict) or about.get("format") != _FORMAT:
-        raise StoreError(f"the graph in {str(place)!r} is of another version: build it again")
-    return about
-
-
-def _write(path: Path, content: bytes | Array) -> Path:
-    """Write a file beside its place, and move it there."""
-    part = path.with_name(f"{path.name}.part")
-    with part.open("wb") as file:
-        if isinstance(content, bytes):
-            file.write(content)
-        else:
-            np.save(file, content)
-    part.replace(path)
-    return path

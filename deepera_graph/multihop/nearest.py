@@ -12,7 +12,14 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.retrieval.word_index import AVERAGE_LENGTH, DECIMALS, K1, B, count_terms
+from deepera_graph.retrieval.word_index import (
+    AVERAGE_LENGTH,
+    DECIMALS,
+    K1,
+    B,
+    count_terms,
+    weigh_terms,
+)
 
 Places = NDArray[np.int32]
 Floats = NDArray[np.float32]
@@ -224,6 +231,18 @@ class Words:
             weights.append(math.log((n - count + 0.5) / (count + 0.5) + 1) if count else 0.0)
         return weights
 
+    def shares(self, question: str, texts: Sequence[str]) -> list[float]:
+        """Return how much of the most that BM25 can give for a question each text gets."""
+        counts = count_terms(question)
+        rare = self.weigh_rare([*counts])
+        asked = {term: n * one for (term, n), one in zip(counts.items(), rare, strict=True)}
+        most = (K1 + 1) * sum(asked.values())
+        weights = [weigh_terms(text) for text in texts]
+        return [
+            sum(asked[term] * one[term] for term in asked.keys() & one) / most if most else 0.0
+            for one in weights
+        ]
+
     @cached_property
     def _frequencies(self) -> tuple[Array, Array]:
         """The numbers of all stems, in rising order, and how many passages have each."""
@@ -337,6 +356,37 @@ def merge(one: Nearest, other: Nearest, k: int, ranks: Array) -> Nearest:
     scores = np.concatenate([one.scores, other.scores], axis=1)
     known = np.where(places == NOBODY, -np.inf, scores)
     return order_rows(places, known, ranks).first(k)
+
+
+def without(known: Nearest, gone: Array, space: Space, k: int, ranks: Array) -> Nearest:
+    """Renumber the neighbours that stay, and look anew for those of who lost one.
+
+    Args:
+        known: Of all, those that go among them.
+        gone: Who goes, shape (n,), true or false.
+        space: Of those that stay.
+        k: Most neighbours, >= 1.
+        ranks: Of the ids that stay.
+    """
+    kept = np.flatnonzero(~gone)
+    renumbered = np.full(len(gone) + 1, NOBODY, np.int32)
+    renumbered[kept] = np.arange(len(kept))
+    places = known.places[kept]
+    found = Nearest(renumbered[places], np.array(known.scores[kept]))
+    bereft = np.flatnonzero((gone[places] & (places != NOBODY)).any(axis=1))
+    if len(bereft):
+        anew = space.nearest(bereft, k, ranks)
+        found.places[bereft], found.scores[bereft] = anew
+    return found
+
+
+def extend(known: Nearest, space: Meanings, k: int, ranks: Array) -> Nearest:
+    """Look for neighbours of the last rows among all, and for new ones of those that are known."""
+    n_old = len(known.places)
+    old = space.nearest(np.arange(n_old), k, ranks, since=n_old)
+    new = space.nearest(np.arange(n_old, len(space)), k, ranks)
+    both = merge(known, old, k, ranks)
+    return Nearest(*(np.concatenate(pair) for pair in zip(both, new, strict=True)))
 
 
 def rank_ids(ids: Sequence[str]) -> Array:

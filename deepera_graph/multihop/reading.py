@@ -24,7 +24,7 @@ from deepera_graph.retrieval.word_index import DECIMALS, join_title, name_passag
 from deepera_graph.settings import check_at_least
 
 if TYPE_CHECKING:
-    from deepera_graph.retrieval.store import PassageStore
+    from deepera_graph.retrieval.passage_store import PassageStore
 
 Progress = Callable[[int], None]
 _AT_ONCE = 256  # texts embedded in one call
@@ -60,6 +60,15 @@ def digest_text(text: str) -> int:
 def digests_of(read: Mapping[str, ReadPassage]) -> Array:
     """Return the digests, shape (n_passages,)."""
     return np.array([one.digest for one in read.values()], np.uint64)
+
+
+def check_store(store: object) -> None:
+    """Raise `SettingsError` unless all passages of a store can be read."""
+    if not callable(getattr(store, "scan", None)):
+        raise SettingsError(
+            "a passage store is needed, which open_store(...) opens, got "
+            f"{type(store).__name__}; use NeighbourGraph.build(documents, embeddings)"
+        )
 
 
 def check_k(k: int, n_passages: int) -> None:
@@ -130,3 +139,12 @@ def name_made_with(embeddings: Embeddings) -> str:
     from deepera_graph.retrieval.collection import name_embeddings  # noqa: PLC0415 - Qdrant: 1 s
 
     return name_embeddings(embeddings)
+
+
+def check_made_with(using: Embeddings | None, made_with: str) -> Embeddings:
+    """Raise `SettingsError` unless the vectors of a graph were made with these embeddings."""
+    if using is None:
+        raise SettingsError(f"the graph was built with {made_with}: give these embeddings")
+    if name_made_with(using) != made_with:
+        raise SettingsError(f"the graph was built with {made_with}, got {name_made_with(using)}")
+    return using

@@ -46,7 +46,7 @@ class VectorServer:
     """
 
     def __init__(self, info: VectorsInfo) -> None:
-        from deepera_graph.retrieval.store import connect, describe_place  # noqa: PLC0415 - slow
+        from deepera_graph.retrieval.connection import connect, describe_place  # noqa: PLC0415 - slow
 
         self.info, self.url = info, check_url(info.url)
         self.collection = f"papers-{info.base}"
@@ -177,7 +177,7 @@ class VectorServer:
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        from deepera_graph.retrieval.store import wrap_errors  # noqa: PLC0415 - slow
+        from deepera_graph.retrieval.connection import wrap_errors  # noqa: PLC0415 - slow
 
         with wrap_errors(self.place):
             yield

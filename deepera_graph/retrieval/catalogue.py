@@ -11,8 +11,8 @@ from qdrant_client import QdrantClient, models
 
 from deepera_graph.errors import MissingStoreError, SettingsError, StoreError
 from deepera_graph.retrieval.collection import describe_others, find_mode
+from deepera_graph.retrieval.connection import connect, describe_place, hide_hints, wrap_errors
 from deepera_graph.retrieval.search import METADATA
-from deepera_graph.retrieval.store import connect, describe_place, hide_hints, wrap_errors
 
 N_SAMPLED = 1000
 _AT_ONCE = 256

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from qdrant_client import QdrantClient
 
-    from deepera_graph.retrieval.store import PassageStore
+    from deepera_graph.retrieval.passage_store import PassageStore
 
 _ON_SERVER = 4  # searches at the same time
 _WAIT = 3.0  # seconds that another process may need before it lets go of a folder
@@ -100,7 +100,7 @@ class StoredCollections:
         return [one for one in self._list() if not given or one["name"] in given]
 
     def _names_on_server(self) -> list[str]:
-        from deepera_graph.retrieval.store import wrap_errors  # noqa: PLC0415 - takes a second
+        from deepera_graph.retrieval.connection import wrap_errors  # noqa: PLC0415 - takes a second
 
         with self._connected() as client, wrap_errors(self._place()):
             return sorted(one.name for one in client.get_collections().collections)
@@ -175,7 +175,7 @@ class StoredCollections:
                 client.close()
 
     def _connect(self, wait: float = 0.0) -> QdrantClient:
-        from deepera_graph.retrieval.store import connect  # noqa: PLC0415 - takes a second
+        from deepera_graph.retrieval.connection import connect  # noqa: PLC0415 - takes a second
 
         where = self._where
         return connect(where.path, where.url, api_key=where.api_key, must_exist=True, wait=wait)
@@ -199,6 +199,6 @@ class StoredCollections:
         return self._embeddings.get((name, recorded))
 
     def _place(self) -> str:
-        from deepera_graph.retrieval.store import describe_place  # noqa: PLC0415 - takes a second
+        from deepera_graph.retrieval.connection import describe_place  # noqa: PLC0415 - takes a second
 
         return describe_place(self._where.path, self._where.url)

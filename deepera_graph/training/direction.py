@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.errors import InputError
-from deepera_graph.judges.trained.direction import DIRECTIONS, DirectionModel, describe
+from deepera_graph.judges.trained.direction.features import describe
+from deepera_graph.judges.trained.direction.model import DIRECTIONS, DirectionModel
 from deepera_graph.schema import Direction, read_direction
 from deepera_graph.text.jsonl import read_objects
 from deepera_graph.text.questions import asks_yes_or_no

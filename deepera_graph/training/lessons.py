@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from deepera_graph.judges.trained.direction import DIRECTIONS
+from deepera_graph.judges.trained.direction.model import DIRECTIONS
 from deepera_graph.schema import Direction
 from deepera_graph.training.abstracts import AskedAbstract, read_papers
 from deepera_graph.training.data import OTHER_PAPER, Pool, hash_question

@@ -18,8 +18,8 @@ from deepera_graph.bioasq.restate import restate
 from deepera_graph.bioasq.rouge import rouge
 from deepera_graph.bioasq.yes_no import YesNoModel, describe
 from deepera_graph.errors import InputError
-from deepera_graph.judges.trained.direction import DirectionModel
-from deepera_graph.judges.trained.direction import describe as describe_direction
+from deepera_graph.judges.trained.direction.features import describe as describe_direction
+from deepera_graph.judges.trained.direction.model import DirectionModel
 from deepera_graph.training.data import digest
 from deepera_graph.training.direction import fit_model, read_labelled
 from deepera_graph.training.weights import import_package

@@ -19,7 +19,7 @@ from deepera_graph.bench.rankers.named import make_ranker
 from deepera_graph.bench.rankers.retrieval import BM25
 from deepera_graph.bench.run import BenchConfig, run
 from deepera_graph.errors import BackendError, SettingsError
-from deepera_graph.judges.cross_encoder.models import weights
+from deepera_graph.judges.cross_encoder.weights import weights
 from deepera_graph.packages import call_foreign, install_command
 
 QUICK = {"n_resamples": 50, "metrics": ("HitRate@1",)}

@@ -5,17 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from deepera_graph.bench.multihop import (
-    METHODS,
-    OF_STEPS,
-    HopBench,
-    HopQuestion,
-    HopSearch,
-    SubQuestion,
-    hop_table,
-    plain_rows,
-    read_hop_data,
-)
+from deepera_graph.bench.multihop import HopBench
+from deepera_graph.bench.multihop_data import HopQuestion, SubQuestion, read_hop_data
+from deepera_graph.bench.multihop_methods import METHODS, OF_STEPS, HopSearch
+from deepera_graph.bench.multihop_table import hop_table, plain_rows
 from deepera_graph.errors import InputError, SettingsError
 from support.hops import PASSAGES, QUESTIONS, CountingEmbeddings, write_hops
 

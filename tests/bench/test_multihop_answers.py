@@ -6,13 +6,14 @@ import pytest
 from typer.testing import CliRunner
 
 from deepera_graph import SettingsError, multihop_backend
-from deepera_graph.bench.multihop import HopSearch, read_hop_data
 from deepera_graph.bench.multihop_answers import (
     answer_table,
     cover_match,
     measure_answers,
     plain_answers,
 )
+from deepera_graph.bench.multihop_data import read_hop_data
+from deepera_graph.bench.multihop_methods import HopSearch
 from deepera_graph.cli.main import app
 from deepera_graph.errors import FailedShareError
 from support import hop_world as world

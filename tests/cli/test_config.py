@@ -6,8 +6,8 @@ import os
 import pytest
 
 from deepera_graph.cli import config
-from deepera_graph.cli.options import configurable
-from deepera_graph.cli.search import index
+from deepera_graph.cli.declaring import configurable
+from deepera_graph.cli.index import index
 from support.openai_server import ChatServer
 from support.scripted import answer_in_json
 

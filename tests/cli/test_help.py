@@ -13,10 +13,10 @@ import pytest
 from cli.conftest import TEA, line
 from deepera_graph import Budget, __version__
 from deepera_graph.cli import options
+from deepera_graph.cli.ask import ask
 from deepera_graph.cli.main import load_command
 from deepera_graph.cli.options import BudgetOptions
 from deepera_graph.cli.rerank import rerank
-from deepera_graph.cli.search import ask
 from deepera_graph.packages import install_command
 from deepera_graph.settings import PRESETS, Settings
 
@@ -172,7 +172,9 @@ KINDS = {
     if is_dataclass(kind) and kind.__module__ == options.__name__
 }  # fmt: skip
 SOURCE = "".join(
-    path.read_text(encoding="utf-8") for path in Path(options.__file__).parent.glob("*.py")
+    path.read_text(encoding="utf-8")
+    for pattern in ("*.py", "opening/*.py")
+    for path in Path(options.__file__).parent.glob(pattern)
 )
 
 

@@ -400,7 +400,7 @@ def test_a_folder_locked_by_another_process_leaves_code_3(ask, indexed, monkeypa
     )
     with holder:
         assert holder.stdout.readline() == b"open\n"
-        monkeypatch.setattr("deepera_graph.cli.opening._WAIT", 0)
+        monkeypatch.setattr("deepera_graph.cli.opening.stores._WAIT", 0)
         result = ask("--collection", "papers", "--path", indexed)
         holder.stdin.close()
     assert result.exit_code == 3

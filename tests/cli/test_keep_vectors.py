@@ -7,7 +7,7 @@ import pytest
 
 from cli.conftest import QUESTION
 from deepera_graph import local_model
-from deepera_graph.cli.opening import open_judge
+from deepera_graph.cli.opening.judges import open_judge
 from deepera_graph.cli.options import JudgeOptions
 from deepera_graph.judges.trained import encoder as encoder_module
 from deepera_graph.judges.trained.encoder import Encoder

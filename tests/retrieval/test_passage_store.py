@@ -11,7 +11,7 @@ from qdrant_client.local.local_collection import LocalCollection
 from qdrant_client.local.qdrant_local import QdrantLocal
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
-from deepera_graph.retrieval import store as store_module
+from deepera_graph.retrieval import passage_store
 from deepera_graph.retrieval.store import open_store
 
 HOSTILE = [
@@ -238,7 +238,7 @@ def test_a_closed_store_says_so(corpus):
 
 
 def test_a_large_embedded_store_is_said_to_be_slow_once(tmp_path, monkeypatch, caplog, corpus):
-    monkeypatch.setattr(store_module, "LARGE", 3)
+    monkeypatch.setattr(passage_store, "LARGE", 3)
     monkeypatch.setattr(LocalCollection, "LARGE_DATA_THRESHOLD", 3)
     monkeypatch.setattr(QdrantLocal, "LARGE_DATA_THRESHOLD", 3)
     caplog.set_level(logging.WARNING)

@@ -11,7 +11,8 @@ import pytest
 from qdrant_client import QdrantClient
 
 from deepera_graph.errors import SettingsError, StoreError
-from deepera_graph.retrieval.store import connect, open_store
+from deepera_graph.retrieval.connection import connect
+from deepera_graph.retrieval.store import open_store
 
 HOLD = """
 import sys
@@ -89,7 +90,7 @@ def test_a_folder_open_in_another_process_is_refused_until_it_is_free(tmp_path):
 
 
 def test_qdrants_own_lock_is_told_the_same_way(tmp_path, monkeypatch):
-    monkeypatch.setattr("deepera_graph.retrieval.store._refuse_if_locked", lambda folder: None)
+    monkeypatch.setattr("deepera_graph.retrieval.connection._refuse_if_locked", lambda folder: None)
     monkeypatch.setattr(QdrantClient, "__init__", raise_locked)
     with pytest.raises(StoreError, match="another process"):
         open_store("held", path=tmp_path)

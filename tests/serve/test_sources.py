@@ -227,7 +227,7 @@ def test_searches_at_once_get_what_each_gets_alone(library):
 def test_a_search_that_stood_in_line_does_not_wait_anew(folder, monkeypatch):
     clock = iter([0.0, 5.0])
     monkeypatch.setattr("deepera_graph.serve.stores.monotonic", lambda: next(clock))
-    monkeypatch.setattr("deepera_graph.retrieval.store.sleep", pytest.fail)
+    monkeypatch.setattr("deepera_graph.retrieval.connection.sleep", pytest.fail)
     with (
         open_store("wax", path=folder / "library4"),
         pytest.raises(StoreError, match="another process"),
@@ -248,6 +248,6 @@ def test_a_folder_that_another_process_has_open_is_told(folder, monkeypatch):
 def test_a_folder_that_another_process_lets_go_is_waited_for(folder, monkeypatch):
     held = open_store("wax", path=folder / "library3")
     held.add([Document(id="a", page_content="Wax on apples.")])
-    monkeypatch.setattr("deepera_graph.retrieval.store.sleep", lambda _: held.close())
+    monkeypatch.setattr("deepera_graph.retrieval.connection.sleep", lambda _: held.close())
     found = StoredCollections(Collections(path=folder / "library3")).search("wax", "wax?", 3, None)
     assert [one.id for one in found] == ["a"]

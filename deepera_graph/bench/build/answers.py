@@ -18,7 +18,7 @@ from deepera_graph.bench.build.quantities import (
     read_quantities,
     without_quantities,
 )
-from deepera_graph.judges.trained.direction import read_direction
+from deepera_graph.judges.trained.direction.model import read_direction
 from deepera_graph.text.questions import asks_yes_or_no
 from deepera_graph.text.words import STOP_WORDS, split_sentences, stem, words
 

@@ -69,7 +69,8 @@ from deepera_graph.errors import BudgetError, SettingsError
 from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.judges.llm.roles import CHARS_PER_TOKEN
 from deepera_graph.retrieval.collection import name_embeddings
-from deepera_graph.retrieval.store import PassageStore, open_store
+from deepera_graph.retrieval.passage_store import PassageStore
+from deepera_graph.retrieval.store import open_store
 from deepera_graph.schema import Backend
 from deepera_graph.usage import Usage
 

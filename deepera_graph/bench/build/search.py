@@ -23,7 +23,7 @@ from deepera_graph.bench.build.workers import Here, Workers
 from deepera_graph.bench.data.instance import DatasetError
 from deepera_graph.errors import SettingsError
 from deepera_graph.multihop.nearest import NOBODY, Meanings, Nearest, stack
-from deepera_graph.retrieval.store import PassageStore
+from deepera_graph.retrieval.passage_store import PassageStore
 from deepera_graph.retrieval.vectors import unit_rows
 
 Vectors = NDArray[np.float32]

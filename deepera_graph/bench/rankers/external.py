@@ -29,7 +29,7 @@ from deepera_graph.bench.rankers.base import (
 )
 from deepera_graph.bench.rankers.llm import MAX_CONCURRENCY, Chat
 from deepera_graph.errors import DeepEraError, SettingsError
-from deepera_graph.judges.cross_encoder.models import package_versions, weights
+from deepera_graph.judges.cross_encoder.weights import package_versions, weights
 from deepera_graph.packages import call_foreign, check_extra, describe_error, import_extra
 from deepera_graph.usage import Usage
 

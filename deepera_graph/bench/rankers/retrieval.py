@@ -31,7 +31,7 @@ from deepera_graph.bench.rankers.external import (
 )
 from deepera_graph.chat.client import find_key_variable
 from deepera_graph.chat.errors import NO_KEY
-from deepera_graph.judges.cross_encoder.models import weights
+from deepera_graph.judges.cross_encoder.weights import weights
 from deepera_graph.packages import call_foreign, check_extra
 from deepera_graph.retrieval.vectors import unit_rows
 

@@ -13,6 +13,7 @@ from deepera_graph.text.sheets import write_sheet
 NOTHING = "–"
 Unit = Literal["text", "percent", "number", "count", "seconds"]
 Cell = str | int | float | MetricEstimate | None
+Row = tuple[Cell, ...]
 _SIGNS: Mapping[Unit, str] = {"percent": " (%)", "seconds": " (s)"}
 _PARTS = ("", " low", " high", " std")
 
@@ -48,7 +49,7 @@ class Grid:
     name: str  # names its files
     title: str
     columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[Row, ...]
     note: str = ""  # how to read it, in a sentence or two
 
 

@@ -21,7 +21,7 @@ from deepera_graph.bench.studies.base import (
     StudyRunner,
     draw_curve,
 )
-from deepera_graph.bench.studies.results import Cell, Column, Grid, StudyResult
+from deepera_graph.bench.studies.results import Column, Grid, Row, StudyResult
 from deepera_graph.bench.table import MetricEstimate
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.retrieval.vectors import unit_rows
@@ -30,12 +30,11 @@ CUTS = (1, 3, 5, 10, 30)
 Scores = NDArray[np.float64]
 Places = NDArray[np.int64]
 Searcher = Callable[[Sequence[str], Sequence[str]], Scores]  # texts, questions -> (n_q, n_texts)
-_Row = tuple[Cell, ...]
 
 
 def study_embeddings(runner: StudyRunner) -> StudyResult:
     """Search one store of all passages, with rising shares of the look-alikes in it."""
-    rows: list[_Row] = []
+    rows: list[Row] = []
     findings = []
     for data in runner.data():
         store = SearchedStore.of(data.dataset)
@@ -165,10 +164,10 @@ class SearchedStore:
 
 def _rows(
     runner: StudyRunner, data: StudyData, store: SearchedStore, name: str, search: Searcher
-) -> list[_Row]:
+) -> list[Row]:
     """Measure one way to search."""
     scores = search(store.texts, [one.question for one in store.questions])
-    rows: list[_Row] = []
+    rows: list[Row] = []
     for share in runner.config.shares:
         heads, pairs = store.search(scores, share, runner.config.seed)
         columns = [
@@ -180,7 +179,7 @@ def _rows(
     return rows
 
 
-def _draw(rows: Sequence[_Row]) -> tuple[CurveFigure, ...]:
+def _draw(rows: Sequence[Row]) -> tuple[CurveFigure, ...]:
     if not rows:
         return ()
     return tuple(
@@ -198,7 +197,7 @@ def _draw(rows: Sequence[_Row]) -> tuple[CurveFigure, ...]:
     )
 
 
-def _panels(rows: Sequence[_Row], column: int) -> Mapping[str, dict[str, CurvePoints]]:
+def _panels(rows: Sequence[Row], column: int) -> Mapping[str, dict[str, CurvePoints]]:
     points: dict[tuple[str, str], list[tuple[float, MetricEstimate]]] = {}
     for row in rows:
         share, mean = row[2], row[column]

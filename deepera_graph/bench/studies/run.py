@@ -16,21 +16,13 @@ from deepera_graph.bench.rankers.named import Models, make_ranker
 from deepera_graph.bench.rankers.retrieval import Dense
 from deepera_graph.bench.run import DataConfig, Watch, describe_datasets
 from deepera_graph.bench.studies.base import SEARCHERS, NoFilterError, StudyConfig, StudyRunner
+from deepera_graph.bench.studies.cost import study_cost
 from deepera_graph.bench.studies.filtering import study_ablations, study_cutoff, study_threshold
+from deepera_graph.bench.studies.look_alikes import study_look_alikes
+from deepera_graph.bench.studies.main_table import study_main_table
 from deepera_graph.bench.studies.pools import study_counts
-from deepera_graph.bench.studies.ranking import (
-    study_cost,
-    study_look_alikes,
-    study_main_table,
-    study_ranks,
-)
-from deepera_graph.bench.studies.results import (
-    Column,
-    Grid,
-    StudyResult,
-    format_csv,
-    format_table,
-)
+from deepera_graph.bench.studies.ranks import study_ranks
+from deepera_graph.bench.studies.results import Column, Grid, StudyResult, format_csv, format_table
 from deepera_graph.bench.studies.retrieval import study_embeddings
 from deepera_graph.bench.studies.robustness import study_drift, study_stability
 from deepera_graph.errors import SettingsError

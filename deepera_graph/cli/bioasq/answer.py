@@ -27,7 +27,7 @@ from deepera_graph.cli.console import (
     say,
     tell,
 )
-from deepera_graph.cli.options import opt
+from deepera_graph.cli.declaring import given, opt
 from deepera_graph.errors import BackendError, InputError, SettingsError
 
 if TYPE_CHECKING:
@@ -138,16 +138,16 @@ def _check(
 
 def _check_prompt(how: AnswerOptions, chat: options.ChatOptions) -> None:
     """Raise `SettingsError` for options of a prompt that cannot be made."""
-    given = [name for name in _NO_MODEL if getattr(how, name)]
-    if given and chat.model is None:
-        raise SettingsError(f"--{given[0].replace('_', '-')} goes with --model")
+    named = [name for name in _NO_MODEL if getattr(how, name)]
+    if named and chat.model is None:
+        raise SettingsError(f"--{named[0].replace('_', '-')} goes with --model")
     if how.style is not None and how.style not in (1, 2, 3):
         raise SettingsError(f"--style must be 1, 2 or 3, got {how.style}")
     if how.shots and how.examples is None:
         raise SettingsError("--shots needs --examples, the file that they are taken from")
     check_input(how.examples)
     if chat.model is not None:
-        from deepera_graph.cli.opening import check_server
+        from deepera_graph.cli.opening.chat import check_server
 
         check_server(chat)
 
@@ -166,7 +166,7 @@ def _open_answerer(
     wanted: dict[str, Any] = {
         "max_snippets": how.max_snippets,
         "max_concurrency": chat.max_concurrency,
-        "budget": options.given(budget) or None,
+        "budget": given(budget) or None,
         "fallback": not how.no_fallback,
     }
     settings = {name: one for name, one in wanted.items() if one is not None}
@@ -176,7 +176,8 @@ def _open_answerer(
     from deepera_graph.bioasq.questions import read_questions
     from deepera_graph.bioasq.roles import typed_backend
     from deepera_graph.bioasq.shots import choose_examples
-    from deepera_graph.cli.opening import chat_backend, judgements_of
+    from deepera_graph.cli.opening.chat import chat_backend
+    from deepera_graph.cli.opening.judgements import judgements_of
 
     shots = 1 if how.shots is None else how.shots
     examples = {}

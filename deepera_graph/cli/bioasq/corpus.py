@@ -27,13 +27,13 @@ from deepera_graph.cli.console import (
     say,
     tell,
 )
-from deepera_graph.cli.options import opt
+from deepera_graph.cli.declaring import opt
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
     from deepera_graph.bioasq.corpus import CorpusReport, Progress
     from deepera_graph.bioasq.index import IndexReport
-    from deepera_graph.retrieval.store import PassageStore
+    from deepera_graph.retrieval.passage_store import PassageStore
 
 _BATCHES_A_WORKER = 3
 _store = partial(opt, panel="Store")
@@ -168,7 +168,7 @@ def index(
     output: options.OutputOptions,
 ) -> None:
     """Put a corpus into a collection, one passage a record."""
-    from deepera_graph.cli.opening import check_engine
+    from deepera_graph.cli.opening.engines import check_engine
 
     _check_corpus(corpus)
     if store.int8 and store.qdrant_url is None:
@@ -214,7 +214,7 @@ def _check_corpus(corpus: Path) -> None:
 
 def _open(store: CorpusStoreOptions) -> PassageStore:
     """Open the collection; a new one has the local judge's embeddings, unless others are named."""
-    from deepera_graph.cli.opening import open_collection
+    from deepera_graph.cli.opening.stores import open_collection
 
     if store.embeddings is None and store.mode != "sparse" and not _exists(store):
         store = replace(store, embeddings="local")
@@ -222,11 +222,11 @@ def _open(store: CorpusStoreOptions) -> PassageStore:
 
 
 def _exists(store: CorpusStoreOptions) -> bool:
-    from deepera_graph.cli.opening import find_collection_folder, place_of
+    from deepera_graph.cli.opening.stores import find_collection_folder, place_of
 
     if store.qdrant_url is None:
         return find_collection_folder(store) is not None
-    from deepera_graph.retrieval.store import connect, describe_place, wrap_errors
+    from deepera_graph.retrieval.connection import connect, describe_place, wrap_errors
 
     place = place_of(store)
     with wrap_errors(describe_place(None, store.qdrant_url)):
@@ -276,7 +276,7 @@ def _embedding(engine: options.EngineOptions, opened: PassageStore) -> Iterator[
         yield {}
         return
     from deepera_graph.bioasq.index import EmbeddingWork
-    from deepera_graph.cli.opening import count_workers
+    from deepera_graph.cli.opening.engines import count_workers
     from deepera_graph.jobs.ray import RayEngine
 
     n_workers = count_workers(engine)

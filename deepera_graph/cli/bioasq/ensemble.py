@@ -14,7 +14,7 @@ import typer
 from deepera_graph.cli import options
 from deepera_graph.cli.bioasq.search import check_pair
 from deepera_graph.cli.console import check_file, check_input, count, say, tell
-from deepera_graph.cli.options import opt
+from deepera_graph.cli.declaring import given, opt
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def ensemble(
         remarks += _compare_asked(both, chosen.questions, asked)
     for one in remarks if not output.quiet else ():
         say(one)
-    how, plain = chosen.scores or "rank", options.given(chosen)
+    how, plain = chosen.scores or "rank", given(chosen)
     found: WeightSearch | None = None
     if chosen.search_weights and chosen.golden is not None:
         found = search_weights(both[0], both[1], read_questions(chosen.golden), how=how)
@@ -126,18 +126,18 @@ def _check_join(first: Path, second: Path, chosen: JoinOptions, files: JoinFiles
         "--nominate": chosen.nominate is not None,
         "--search-weights": chosen.search_weights,
     }
-    given = [name for name, wanted in ways.items() if wanted]
-    if len(given) > 1:
-        raise SettingsError(f"give one of {', '.join(ways)}, got {' and '.join(given)}")
+    named = [name for name, wanted in ways.items() if wanted]
+    if len(named) > 1:
+        raise SettingsError(f"give one of {', '.join(ways)}, got {' and '.join(named)}")
     if chosen.search_weights != (chosen.golden is not None):
         raise SettingsError("--search-weights and --golden go together")
-    if chosen.scores is not None and given not in (["--weights"], ["--search-weights"]):
+    if chosen.scores is not None and named not in (["--weights"], ["--search-weights"]):
         raise SettingsError("--scores goes with --weights or --search-weights")
-    if chosen.n_documents is not None and given not in (["--weights"], ["--search-weights"]):
+    if chosen.n_documents is not None and named not in (["--weights"], ["--search-weights"]):
         raise SettingsError(
             "--documents goes with --weights or --search-weights: --nominate says itself how many"
         )
-    plain = options.given(chosen)
+    plain = given(chosen)
     check_pair("--weights", plain.get("weights"))
     check_pair("--nominate", plain.get("nominated"))
     check_input(first, second, chosen.golden, chosen.questions)

@@ -15,7 +15,7 @@ import typer
 
 from deepera_graph.cli import options
 from deepera_graph.cli.console import SOME_FAILED, check_input, count, say, tell
-from deepera_graph.cli.options import opt
+from deepera_graph.cli.declaring import opt
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from deepera_graph.cli.console import (
     say,
     tell,
 )
-from deepera_graph.cli.options import opt
+from deepera_graph.cli.declaring import given, opt
 from deepera_graph.errors import BackendError, SettingsError
 
 if TYPE_CHECKING:
@@ -155,7 +155,8 @@ def search(
     from deepera_graph.settings import read_fields
 
     checked = read_fields("settings", SearchSettings, settings)
-    from deepera_graph.cli.opening import judgements_of, open_collection
+    from deepera_graph.cli.opening.judgements import judgements_of
+    from deepera_graph.cli.opening.stores import open_collection
 
     scorer, sorter = _open_models(judge, store, keep)
     asked_of = scorer if sorter is None else sorter
@@ -196,7 +197,7 @@ def _settings_of(
     judge: options.JudgeOptions, budget: options.BudgetOptions, chosen: PhaseAOptions
 ) -> dict[str, Any]:
     """Return the settings that were given."""
-    plain = options.given(replace(chosen, rewrite=False, no_sort=False, snippets=None))
+    plain = given(replace(chosen, rewrite=False, no_sort=False, snippets=None))
     if chosen.snippets is not None and chosen.snippets != "auto":
         if not chosen.snippets.isdecimal() or int(chosen.snippets) > _MOST_SNIPPETS:
             raise SettingsError(
@@ -207,8 +208,8 @@ def _settings_of(
         check_pair(f"--{name}", plain.get("nominated" if name == "nominate" else name))
     if judge.max_concurrency is not None:
         plain["max_concurrency"] = judge.max_concurrency
-    if options.given(budget):
-        plain["budget"] = options.given(budget)
+    if given(budget):
+        plain["budget"] = given(budget)
     return plain
 
 
@@ -225,12 +226,9 @@ def _open_models(
     judge: options.JudgeOptions, store: options.StoreOptions, keep: options.KeepOptions
 ) -> tuple[Any, Any]:
     """Return who scores, and the chat model that sorts; None for nobody."""
-    from deepera_graph.cli.opening import (
-        chat_backend,
-        find_collection_folder,
-        keep_with,
-        open_judge,
-    )
+    from deepera_graph.cli.opening.chat import chat_backend
+    from deepera_graph.cli.opening.judges import open_judge
+    from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
 
     kept = keep_with(find_collection_folder(store), keep)
     of_llm = ("preset", "domain", "mode", "group_size", "cascade")

@@ -22,7 +22,7 @@ from deepera_graph.cli.console import (
     say,
     tell,
 )
-from deepera_graph.cli.options import given, opt, split_files, split_names
+from deepera_graph.cli.declaring import given, opt, split_files, split_names
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from deepera_graph.bench.studies.results import StudyResult
     from deepera_graph.bioasq.answered import TypedAnswer
     from deepera_graph.bioasq.questions import Question
-    from deepera_graph.retrieval.store import PassageStore
+    from deepera_graph.retrieval.passage_store import PassageStore
 
 StudyName = Literal["depth", "rerankers", "ensembles", "styles"]
 _MANIFEST = "manifest.json"
@@ -130,7 +130,7 @@ def bioasq(
     with needing("bench bioasq", "bench"):
         from deepera_graph.bench.bioasq import STUDIES, BioasqBench, describe_setup
         from deepera_graph.bench.studies.run import format_study, write_study
-        from deepera_graph.cli.opening import search_here
+        from deepera_graph.cli.opening.foreign import search_here
 
     search_here()
     asking = _Asking(chat, cache, budget)
@@ -230,7 +230,8 @@ class _Asking:
     @contextmanager
     def open(self) -> Iterator[dict[str, Any]]:
         """Give the backend and the cache, as `model` and `cache`; nothing without --model."""
-        from deepera_graph.cli.opening import chat_backend, judgements_of
+        from deepera_graph.cli.opening.chat import chat_backend
+        from deepera_graph.cli.opening.judgements import judgements_of
 
         spending: dict[str, Any] = {"budget": given(self.budget) or None}
         if self.chat.max_concurrency is not None:
@@ -308,7 +309,7 @@ def _open(store: options.StoreOptions) -> Iterator[PassageStore | None]:
     if store.collection is None:
         yield None
         return
-    from deepera_graph.cli.opening import open_collection
+    from deepera_graph.cli.opening.stores import open_collection
 
     with open_collection(store, must_exist=True) as opened:
         yield opened

@@ -23,7 +23,7 @@ from deepera_graph.cli.console import (
     say,
     tell,
 )
-from deepera_graph.cli.options import given, opt, split_names
+from deepera_graph.cli.declaring import given, opt, split_names
 from deepera_graph.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ def _held_by(pools: Sequence[QuestionPool]) -> set[str]:
 def _open_source(data: TuneDataOptions, store: options.StoreOptions) -> Iterator[Any]:
     """Open the collection, or read the corpus into memory."""
     if data.corpus is None:
-        from deepera_graph.cli.opening import open_collection
+        from deepera_graph.cli.opening.stores import open_collection
 
         with open_collection(store, must_exist=True) as opened:
             yield opened

@@ -23,7 +23,7 @@ from deepera_graph.cli.console import (
     say,
     write_bytes,
 )
-from deepera_graph.cli.options import opt
+from deepera_graph.cli.declaring import given, opt
 from deepera_graph.cli.papers.base import (
     ScopeOptions,
     SearchedOptions,
@@ -164,17 +164,18 @@ def _open_search(
     planner: Backend | None = None
     opened: AbstractContextManager[JudgementCache | None] = nullcontext()
     if chat.model:
-        from deepera_graph.cli.opening import chat_backend, judgements_of
+        from deepera_graph.cli.opening.chat import chat_backend
+        from deepera_graph.cli.opening.judgements import judgements_of
 
         planner = chat_backend(chat)
         opened = judgements_of(planner, cache.cache)
-    settings = options.given(style)
+    settings = given(style)
     for name in ("style", "selector"):
         settings.pop(name, None)
     if chat.max_concurrency is not None:
         settings["max_concurrency"] = chat.max_concurrency
-    if options.given(budget):
-        settings["budget"] = options.given(budget)
+    if given(budget):
+        settings["budget"] = given(budget)
     with opened as kept:
         yield PaperSearch(
             base,

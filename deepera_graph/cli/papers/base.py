@@ -23,7 +23,7 @@ from deepera_graph.cli.console import (
     write_bytes,
     write_json,
 )
-from deepera_graph.cli.options import opt, split_names
+from deepera_graph.cli.declaring import opt, split_names
 from deepera_graph.errors import SettingsError
 from deepera_graph.papers.results import ListFormat
 from deepera_graph.papers.store import check_there
@@ -400,7 +400,7 @@ def check_searched(where: SearchedOptions) -> None:
 def _find_embeddings(name: str | None) -> Any:
     if name in (None, "local"):
         return name
-    from deepera_graph.cli.opening import find_embeddings
+    from deepera_graph.cli.opening.embeddings import find_embeddings
 
     return find_embeddings(name)
 

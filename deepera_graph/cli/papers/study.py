@@ -23,7 +23,7 @@ from deepera_graph.cli.console import (
     say,
     tell,
 )
-from deepera_graph.cli.options import given, opt, split_files, split_names
+from deepera_graph.cli.declaring import given, opt, split_files, split_names
 from deepera_graph.cli.papers.base import is_address
 from deepera_graph.errors import SettingsError
 
@@ -256,7 +256,8 @@ def _open_base(chosen: PaperOptions) -> Iterator[PaperBase | None]:
     if chosen.base is None:
         yield None
         return
-    from deepera_graph.cli.opening import find_embeddings, search_here
+    from deepera_graph.cli.opening.embeddings import find_embeddings
+    from deepera_graph.cli.opening.foreign import search_here
     from deepera_graph.papers.base import PaperBase
 
     search_here()
@@ -304,7 +305,7 @@ def _search(
     found: dict[str, Run] = {}
     planner = None
     if chat.model:
-        from deepera_graph.cli.opening import chat_backend
+        from deepera_graph.cli.opening.chat import chat_backend
 
         planner = chat_backend(chat)
     settings = given(chosen)

@@ -11,7 +11,7 @@ import typer
 
 from deepera_graph.cli import options, study
 from deepera_graph.cli.console import check_folder, check_input, count, needing, say, tell
-from deepera_graph.cli.options import opt, split_files
+from deepera_graph.cli.declaring import opt, split_files
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:

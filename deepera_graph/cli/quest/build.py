@@ -12,7 +12,7 @@ import typer
 
 from deepera_graph.cli import options
 from deepera_graph.cli.console import check_input, needing
-from deepera_graph.cli.options import given, opt, split_names
+from deepera_graph.cli.declaring import given, opt, split_names
 from deepera_graph.cli.quest.making import (
     Earlier,
     PanelOptions,

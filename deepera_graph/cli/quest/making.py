@@ -23,7 +23,7 @@ from deepera_graph.cli.console import (
     say,
     tell,
 )
-from deepera_graph.cli.options import given, opt, split_names
+from deepera_graph.cli.declaring import given, opt, split_names
 from deepera_graph.errors import BackendError, BudgetError, SettingsError, StoreError
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ class Models:
 
 def open_models(chat: options.ChatOptions, panel: PanelOptions) -> Models:
     """Open the writer, the judges and the adjudicator."""
-    from deepera_graph.cli.opening import chat_backend
+    from deepera_graph.cli.opening.chat import chat_backend
 
     def opened(name: str) -> Backend:
         model, _, url = name.partition("@")
@@ -229,7 +229,7 @@ def make(
     from deepera_graph.bench.build.outputs import check_folder
     from deepera_graph.bench.quest.builder import CALLS_AT_ONCE
     from deepera_graph.budget import Budget
-    from deepera_graph.cli.opening import search_here
+    from deepera_graph.cli.opening.foreign import search_here
 
     check_folder(where.out, overwrite=where.overwrite)
     search_here()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.trained.alignment import Alignment, align_passage
-from deepera_graph.judges.trained.direction import read_direction
+from deepera_graph.judges.trained.direction.model import read_direction
 from deepera_graph.judges.trained.encoder import Encoded, Encoder, KeepsVectors
 from deepera_graph.judges.trained.features import (
     PassageMatch,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.judges.trained.direction import DIRECTIONS
+from deepera_graph.judges.trained.direction.model import DIRECTIONS
 from deepera_graph.judges.trained.encoder import Encoder, Ids, Offsets, open_session
 from deepera_graph.text.held import held
 from deepera_graph.text.words import split_sentences

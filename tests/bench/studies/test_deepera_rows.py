@@ -15,7 +15,7 @@ from deepera_graph.bench.studies.filtering import (
     study_cutoff,
     study_threshold,
 )
-from deepera_graph.bench.studies.ranking import study_main_table
+from deepera_graph.bench.studies.main_table import study_main_table
 from support.scripted import Script
 
 SCORES = {"Passage 1": 0.95, "Passage 2": 0.85, "Passage 4": 0.5}  # the second is golden

@@ -6,8 +6,7 @@ from bench.study_lakes import Judge, column, fixed, lab, lakes
 from deepera_graph.bench.data.instance import Dataset, MetricError, UnavailableError
 from deepera_graph.bench.metrics.answers import Extractive, Verdict
 from deepera_graph.bench.rankers.base import FirstStage, Random, UnavailableRanker
-from deepera_graph.bench.studies import ranking as cost
-from deepera_graph.bench.studies import ranking as main_table
+from deepera_graph.bench.studies import cost, main_table
 
 
 def test_every_ranker_has_a_row_a_data_set():

@@ -9,7 +9,7 @@ from deepera_graph.bench.data.readers import open_dataset
 from deepera_graph.bench.rankers.base import FirstStage
 from deepera_graph.bench.rankers.deepera import DeepEra
 from deepera_graph.bench.studies import filtering as cutoff
-from deepera_graph.bench.studies import ranking as look_alikes
+from deepera_graph.bench.studies import look_alikes
 from deepera_graph.bench.studies import retrieval as embedding
 
 WRITTEN = SHARED_DATA / "pubmedqa_dev" / "written.jsonl"

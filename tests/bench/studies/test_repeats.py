@@ -11,7 +11,7 @@ from deepera_graph.bench.rankers.base import FirstStage
 from deepera_graph.bench.rankers.llm import Chat, llm_pointwise
 from deepera_graph.bench.rankers.named import make_ranker
 from deepera_graph.bench.run import BenchConfig, run
-from deepera_graph.bench.studies.ranking import study_main_table
+from deepera_graph.bench.studies.main_table import study_main_table
 from deepera_graph.cache.store import JudgementCache
 from support.openai_server import ChatServer
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.judges.trained.direction import (
+from deepera_graph.judges.trained.direction.features import describe
+from deepera_graph.judges.trained.direction.model import (
     DIRECTIONS,
     DirectionModel,
-    describe,
     read_direction,
     weigh_reader,
 )

@@ -1,65 +1,25 @@
-"""Studies of whole rankings: main table, what stands at each rank, look-alikes by type, cost."""
+"""The main table: every ranker on every data set, with the change from base to look-alikes."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from math import isnan
 from typing import NamedTuple
 
-import numpy as np
-
 from deepera_graph.bench.data.instance import MetricError
-from deepera_graph.bench.figures import (
-    BarFigure,
-    RankFigure,
-    RankMap,
-    RankShares,
-    rank_cells,
-    rank_shares,
-)
-from deepera_graph.bench.metrics.ranking import JudgedRanking, compute
+from deepera_graph.bench.figures import BarFigure
+from deepera_graph.bench.metrics.ranking import compute
 from deepera_graph.bench.metrics.statistics import Values, average, mean_std, paired_bootstraps
 from deepera_graph.bench.rankers.deepera import DeepEra
-from deepera_graph.bench.studies.answers import (
-    LFS_STD,
-    NO_ANSWER,
-    NOT_JUDGED,
-    AnswerStudy,
-    Source,
-)
-from deepera_graph.bench.studies.base import (
-    RankedQuestion,
-    RankerRun,
-    StudyConfig,
-    StudyData,
-    StudyRunner,
-)
-from deepera_graph.bench.studies.results import Cell, Column, Drawing, Grid, StudyResult, Unit
-from deepera_graph.bench.studies.variants import (
-    PASSAGES,
-    SUMMARIES,
-    Keep,
-    forms_of,
-    keep_from,
-)
+from deepera_graph.bench.studies.answers import LFS_STD, NO_ANSWER, NOT_JUDGED, AnswerStudy, Source
+from deepera_graph.bench.studies.bars import Bars, add_bar, draw_bars
+from deepera_graph.bench.studies.base import RankerRun, StudyConfig, StudyData, StudyRunner
+from deepera_graph.bench.studies.results import Column, Grid, Row, StudyResult, Unit
+from deepera_graph.bench.studies.variants import PASSAGES, SUMMARIES, Keep, forms_of, keep_from
 from deepera_graph.bench.table import MetricEstimate
 
 _BASE = "base"
 _N_LABELS = 4  # columns of the main table before the first number that is measured
-Row = tuple[Cell, ...]
-Bars = dict[str, dict[str, dict[str, MetricEstimate]]]
-N_RANKS = 30
-_KINDS = ("golden", "distractor", "other")
-FEWEST = 20
-_GOLDEN, _OTHER = "golden", "no look-alike"
-_ALL, _RARE = "all look-alikes", "rare types"
-_MOVES = (  # columns of `_moves`
-    Column("kept", "percent"),
-    *Column.several("count", "rank before", "rank after", "moved up"),
-    *Column.several("percent", "first", "above the golden"),
-)
 
 
 class ColumnValues(NamedTuple):
@@ -215,20 +175,8 @@ def _draw_main_table(grid: Grid) -> tuple[BarFigure, ...]:
     for place, column in list(enumerate(grid.columns))[_N_LABELS:]:
         for row in grid.rows:
             if column.unit == "percent" and column.name not in (NO_ANSWER, NOT_JUDGED):
-                _add_bar(panels, column.name, str(row[0]), str(row[2]), row[place])
-    return _draw_bars("rankers", "Every ranker on every data set", panels)
-
-
-def _add_bar(panels: Bars, panel: str, group: str, bar: str, cell: Cell) -> None:
-    if isinstance(cell, MetricEstimate) and not isnan(cell.mean):
-        in_percent = MetricEstimate(*(100 * part for part in cell))
-        panels.setdefault(panel, {}).setdefault(group, {})[bar] = in_percent
-
-
-def _draw_bars(name: str, title: str, panels: Bars) -> tuple[BarFigure, ...]:
-    if not panels:
-        return ()
-    return (BarFigure(name=name, title=title, x_label="percent", panels=panels),)
+                add_bar(panels, column.name, str(row[0]), str(row[2]), row[place])
+    return draw_bars("rankers", "Every ranker on every data set", panels)
 
 
 def _side_by_side(grid: Grid) -> Iterator[Grid]:
@@ -336,199 +284,3 @@ def _change_rows(
         relative = (second.mean - first.mean) / first.mean if first.mean else None
         cells = (first, second, MetricEstimate(*differences[place], 0), relative)
         yield before.name, after.name, row, name, len(here), *cells
-
-
-def study_ranks(runner: StudyRunner) -> StudyResult:
-    """Count what stands at each rank."""
-    lists: dict[str, dict[str, list[JudgedRanking]]] = {}
-    shares: dict[str, dict[str, RankShares]] = {}
-    for run in runner.runs():
-        data, ranker = run.key
-        judged = [question.judged for question in run.questions]
-        lists.setdefault(ranker, {})[data] = judged
-        shares.setdefault(ranker, {})[data] = rank_shares(judged, N_RANKS)
-    names = [one.name for one in runner.datasets]
-    rows: list[Row] = [
-        (name, ranker, rank + 1, *(float(getattr(of[name], kind)[rank]) for kind in _KINDS))
-        for name in names
-        for ranker, of in shares.items()
-        if name in of
-        for rank in range(N_RANKS)
-    ]
-    grid = Grid(
-        name="ranks",
-        title="What stands at each rank",
-        columns=(
-            *Column.several("text", "data set", "ranker"),
-            Column("rank", "count"),
-            *(Column(kind, "percent") for kind in _KINDS),
-        ),
-        rows=tuple(rows),
-        note=(
-            "Share of the questions with a golden passage, a labelled look-alike or another "
-            "passage at the rank; less than 100 in sum where a question has fewer passages."
-        ),
-    )
-    complete = [name for name in names if all(name in of for of in lists.values())]
-    return StudyResult(grids=(grid,), drawings=_draw_ranks(complete, lists, shares))
-
-
-def _draw_ranks(
-    names: Sequence[str],
-    lists: Mapping[str, Mapping[str, list[JudgedRanking]]],
-    shares: Mapping[str, Mapping[str, RankShares]],
-) -> tuple[Drawing, ...]:
-    if not names:
-        return ()
-    whole = RankMap(
-        name="rank-map",
-        title="Every question's ranking: one line a question, one cell a passage",
-        panels={
-            ranker: {name: rank_cells(of[name], N_RANKS) for name in names}
-            for ranker, of in lists.items()
-        },
-    )
-    means = [
-        RankFigure(
-            name=f"ranks-{number}",
-            title=f"What stands at each rank on {name}",
-            panels={ranker: of[name] for ranker, of in shares.items()},
-        )
-        for number, name in enumerate(names, start=1)
-    ]
-    return whole, *means
-
-
-def study_look_alikes(runner: StudyRunner) -> StudyResult:
-    """Follow the look-alikes of each type from the first stage on."""
-    rows: list[Row] = []
-    bars: Bars = {}
-    for run in runner.runs():
-        if any(question.labels.types for question in run.questions):
-            for row in _look_alike_rows(runner, run):
-                rows.append(row)
-                if row[2] != _OTHER:
-                    _add_bar(bars, run.data.name, str(row[2]), run.ranker.name, row[-1])
-    config = runner.config
-    grid = Grid(
-        name="look-alikes",
-        title="Look-alikes by type",
-        columns=(
-            *Column.several("text", "data set", "ranker", "type"),
-            Column("passages", "count"),
-            *_MOVES,
-        ),
-        rows=tuple(rows),
-        note=(
-            f"Kept: share that a filter at {_told(config)} hands on, at most "
-            f"{config.top_n} a question; only where scores say what to keep. Rank before "
-            "is that of the first stage; moved up is in ranks, below 0 for down; above the golden "
-            "is the share that stands before the best golden passage. A passage that was not "
-            f"returned stands behind the last one. Rare types are those with fewer than {FEWEST} "
-            "passages, together."
-        ),
-    )
-    title = "How often each type of look-alike stands above the golden passage"
-    return StudyResult(grids=(grid,), drawings=_draw_bars("above-golden", title, bars))
-
-
-def _told(config: StudyConfig) -> str:
-    return "the ranker's own threshold" if config.threshold is None else f"{config.threshold:g}"
-
-
-def _look_alike_rows(runner: StudyRunner, run: RankerRun) -> Iterator[Row]:
-    counts = Counter(type for question in run.questions for type in question.labels.types.values())
-    common = frozenset(type for type, count in counts.items() if count >= FEWEST)
-    rare = (_RARE,) if len(common) < len(counts) else ()
-    types = (_GOLDEN, _ALL, *sorted(common), *rare, _OTHER)
-    keep = keep_from(runner.threshold_of(run.ranker), runner.config.top_n)
-    moves = [_moves(keep, question) for question in run.questions]
-    members = {
-        type: [_members(question, type, common) for question in run.questions] for type in types
-    }
-    columns = [column for type in types for column in _average_moves(moves, members[type])]
-    means = iter(runner.estimate(columns))
-    for type in types:
-        kept, *rest, above = (next(means) for _ in _MOVES)
-        yield (
-            *run.key,
-            type,
-            sum(map(len, members[type])),
-            kept if run.ranker.says_why else None,
-            *rest,
-            None if type == _GOLDEN else above,
-        )
-
-
-def _members(question: RankedQuestion, type: str, common: frozenset[str]) -> list[str]:
-    types, golden = question.labels.types, question.judged.golden
-    if type == _GOLDEN:
-        return [id for id in question.first if id in golden]
-    if type == _OTHER:
-        return [id for id in question.first if id not in golden and id not in types]
-    if type == _RARE:
-        return [id for id in question.first if id in types and types[id] not in common]
-    return [id for id in question.first if id in types and type in (types[id], _ALL)]
-
-
-def _moves(keep: Keep, question: RankedQuestion) -> dict[str, tuple[float, ...]]:
-    """Return the numbers of `_MOVES` by passage."""
-    kept = keep(question).ranked
-    behind = len(question.first)
-    after = {id: rank for rank, id in enumerate(question.judged.ranked, start=1)}
-    golden = min(question.judged.golden_rank(), behind)
-    moves: dict[str, tuple[float, ...]] = {}
-    for before, id in enumerate(question.first, start=1):
-        rank = after.get(id, behind)
-        moves[id] = (id in kept, before, rank, before - rank, rank == 1, rank < golden)
-    return moves
-
-
-def _average_moves(
-    moves: Sequence[Mapping[str, tuple[float, ...]]], members: Sequence[Sequence[str]]
-) -> list[Values]:
-    """Return one column a number of `_MOVES`; every passage has the same weight."""
-    sums = np.array(
-        [
-            np.array([of[id] for id in ids]).reshape(-1, len(_MOVES)).sum(axis=0)
-            for of, ids in zip(moves, members, strict=True)
-        ]
-    )
-    counts = np.array([len(ids) for ids in members], dtype=np.float64)
-    return [Values.of(column / np.maximum(counts, 1), counts) for column in sums.T]
-
-
-def study_cost(runner: StudyRunner) -> StudyResult:
-    """Average what the rankings took when they were made."""
-    grid = Grid(
-        name="cost",
-        title="Efficiency",
-        columns=(
-            *Column.several("text", "data set", "ranker"),
-            Column("passages", "count"),
-            *Column.several("seconds", "time", "slowest"),
-            *Column.several("count", "calls", "tokens in", "tokens out", "failed"),
-        ),
-        rows=tuple(map(_cost_row, runner.repeated_runs())),
-        note=(
-            "For a question, on average; slowest is the mean of the slowest group of questions "
-            "ranked together. Times were measured when the rankings were made, and are read back "
-            "with them; they are of the machine and the load of that moment."
-        ),
-    )
-    return StudyResult(grids=(grid,))
-
-
-def _cost_row(repeats: list[RankerRun]) -> Row:
-    ranked = [question.ranked for run in repeats for question in run.questions]
-    seconds = np.array([one.seconds for one in ranked])
-    counts = np.array(
-        [(one.calls, one.input_tokens, one.output_tokens, one.failed) for one in ranked]
-    )
-    return (
-        *repeats[0].key,
-        repeats[0].data.summary.n_candidates,
-        float(seconds.mean()),
-        float(seconds.max()),
-        *map(float, counts.mean(axis=0)),
-    )

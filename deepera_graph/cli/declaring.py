@@ -1,0 +1,204 @@
+"""How options are declared: as fields of dataclasses that typer is shown as options.
+
+A command takes such dataclasses as parameters; `flatten` shows their fields to typer as options,
+and `given` tells which of them were given, under the names that the package has for them.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from copy import copy
+from dataclasses import MISSING, field, fields, is_dataclass
+from functools import cache
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from deepera_graph.errors import SettingsError
+
+Command = Callable[..., None]
+
+
+def opt(
+    text: str,
+    *names: str,
+    brief: str = "",
+    metavar: str | None = None,
+    default: Any = None,
+    shown: str = "",
+    panel: str | None = None,
+    least: float | None = None,
+    needed: bool = False,
+    setting: str = "",
+    means: Mapping[Any, Any] | None = None,
+    many: Callable[[str], Any] | None = None,
+    config: bool = False,
+) -> Any:
+    """Declare an option as a field of a dataclass: its help, and how it is written.
+
+    *brief* is the help where only daily options are shown, *shown* a default that is no value,
+    *setting* its name in the package, *means* what values stand for there; *many* reads each of
+    several values with commas between them. With *config* it has a key of its name in a file of
+    `deepera_graph.cli.config`.
+    """
+    info = typer.Option(
+        *names,
+        metavar=metavar,
+        help=text,
+        show_default=shown or default is not None,
+        rich_help_panel=panel,
+        min=least,
+    )
+    about = {"option": info, "names": names, "brief": brief, "setting": setting}
+    about |= {"means": means, "many": many, "config": config}
+    return field(default=MISSING if needed else default, metadata=about)
+
+
+def given(*chosen: Any) -> dict[str, Any]:
+    """Return the options of dataclasses that were given, by their names in the package."""
+    return {
+        one.metadata["setting"] or one.name: _read(one.name, value, one.metadata)
+        for options in chosen
+        for one in fields(options)
+        if (value := getattr(options, one.name)) is not None
+        and not (value is False and one.default is False)
+    }
+
+
+def _read(name: str, value: Any, about: Any) -> Any:
+    if about["many"] is None:
+        return value if about["means"] is None else about["means"][value]
+    option = f"--{name.replace('_', '-')}"
+    try:
+        return tuple(about["many"](one) for one in split_names(option, value))
+    except ValueError as error:
+        if isinstance(error, SettingsError):
+            raise
+        raise SettingsError(
+            f"{option} must be numbers with commas between them, got {value!r}"
+        ) from error
+
+
+def split_names(option: str, text: str) -> tuple[str, ...]:
+    """Return the names, with commas between them, that an option was given."""
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise SettingsError(f"{option} must be names with commas between them, got {text!r}")
+    return names
+
+
+def split_files(option: str, text: str | None) -> dict[str, Path]:
+    """Return the files that an option was given by name, as ``NAME=FILE`` with commas between."""
+    found: dict[str, Path] = {}
+    for one in () if text is None else split_names(option, text):
+        name, equals, path = one.partition("=")
+        if not (name and equals and path):
+            raise SettingsError(f"{option} must be NAME=FILE with commas between them, got {one!r}")
+        if name in found:
+            raise SettingsError(f"{option} names {name!r} twice")
+        found[name] = Path(path)
+    return found
+
+
+def flatten(
+    command: Command,
+    *,
+    daily: Collection[str] = (),
+    more: str = "",
+    settle: Callable[[dict[str, Any], Mapping[str, str]], None] | None = None,
+) -> Command:
+    """Return a command as typer reads it: the fields of its dataclasses are its options.
+
+    Its ``--help`` shows the *daily* ones, or all; ``--help-all`` says *more* below all options.
+    *settle* may change the values before the command runs; it is told where each is from, but for
+    those that must always be given.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    kinds: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    infos = {one.name: _typer_option(one) for kind in kinds.values() for one in fields(kind)}
+    plain: list[Parameter] = []
+    for name, parameter in signature(command).parameters.items():
+        if name in kinds:
+            plain += _parameters(kinds[name], infos, daily)
+        else:
+            plain.append(parameter.replace(annotation=hints[name]))
+    if daily:
+        plain.append(_help_all(infos, more))
+    asks = "context" in signature(command).parameters
+    if not asks:
+        plain.append(Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context))
+    always = {one.name for one in plain if one.default is Parameter.empty}
+
+    def run(context: typer.Context, **values: Any) -> None:
+        values.pop("help_all", None)
+        if settle is not None:
+            sources = {name: str(context.get_parameter_source(name)) for name in values}
+            settle(values, {name: one for name, one in sources.items() if name not in always})
+        values |= {"context": context} if asks else {}
+        made = {
+            name: kind(**{one.name: values.pop(one.name) for one in fields(kind)})
+            for name, kind in kinds.items()
+        }
+        command(**values, **made)
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__annotations__ = {one.name: one.annotation for one in plain}
+    run.__dict__["__signature__"] = Signature(plain)
+    return run
+
+
+def configurable(command: Command) -> set[str]:
+    """Return the options of a command that a file or a variable may give."""
+    kinds = [kind for kind in get_type_hints(command).values() if is_dataclass(kind)]
+    return {one.name for kind in kinds for one in fields(kind) if one.metadata["config"]}
+
+
+def _typer_option(one: Any) -> Any:
+    """Return how typer is told of a field; flags are written without their opposite."""
+    info = copy(one.metadata["option"])
+    if not one.metadata["names"] and one.default is False:
+        info.param_decls = (f"--{one.name.replace('_', '-')}",)
+    return info
+
+
+def _parameters(kind: Any, infos: Mapping[str, Any], daily: Collection[str]) -> list[Parameter]:
+    hints, made = _hints(kind), []
+    for one in fields(kind):
+        info = copy(infos[one.name])
+        if daily:
+            info.hidden, info.rich_help_panel = one.name not in daily, None
+        if daily and one.metadata["brief"]:
+            info.help, info.show_default = one.metadata["brief"], False
+        default = Parameter.empty if one.default is MISSING else one.default
+        annotation: Any = Annotated[hints[one.name], info]
+        made.append(
+            Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        )
+    return made
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    """Return the types of a dataclass; many commands share one, and every start asks for all."""
+    return get_type_hints(kind)
+
+
+def _help_all(infos: Mapping[str, Any], more: str) -> Parameter:
+    """Return the option that shows all options, in panels and with their whole help."""
+
+    def show(context: typer.Context, wanted: bool) -> None:
+        if not wanted:
+            return
+        for one in context.command.params:
+            info: Any = infos.get(one.name or "")
+            if info is not None:
+                shown = ("help", "show_default", "rich_help_panel")
+                one.__dict__.update({name: getattr(info, name) for name in shown}, hidden=False)
+        context.command.epilog = more
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+    info = typer.Option("--help-all", is_eager=True, callback=show, help="Show all options.")
+    return Parameter(
+        "help_all", Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, info]
+    )

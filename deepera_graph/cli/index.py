@@ -1,0 +1,161 @@
+"""`deepera index`: fill a collection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from deepera_graph.cli import options
+from deepera_graph.cli.console import count, progress_bar, say, tell
+from deepera_graph.cli.declaring import opt
+from deepera_graph.errors import SettingsError
+
+if TYPE_CHECKING:
+    from deepera_graph.multihop.graph import NeighbourGraph
+    from deepera_graph.retrieval.passage_store import PassageStore
+
+DAILY = {
+    "index": (
+        "collection", "path", "qdrant_url", "mode", "embeddings", "neighbours", "max_words",
+        "verbose", "as_json", "quiet",
+    ),
+}  # fmt: skip
+_store = partial(opt, panel="Store")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewStoreOptions(options.StoreOptions):
+    """Where passages go."""
+
+    mode: Literal["sparse", "dense", "hybrid"] | None = _store(
+        "[b]sparse[/b] finds passages by their words, and needs nothing. [b]dense[/b] finds them "
+        "by meaning, [b]hybrid[/b] by both; these need --embeddings.",
+        "--search",
+        "--mode",
+        brief="[b]sparse[/b] finds words; [b]dense[/b] and [b]hybrid[/b] need --embeddings.",
+        metavar="HOW",
+        shown="hybrid with --embeddings, else sparse",
+    )
+    neighbours: int | None = _store(
+        "Also find the N nearest neighbours of every passage, e.g. 16, for `deepera ask "
+        "--adaptive`. A collection that has neighbours has them brought up to date whenever "
+        "passages are added.",
+        brief="Also find the N nearest neighbours of every passage, for `ask --adaptive`.",
+        metavar="N",
+        least=1,
+    )
+    neighbours_by: Literal["meaning", "words"] | None = _store(
+        "With --neighbours: whether near is what means the same, or what has the same words.",
+        metavar="HOW",
+        shown="meaning if the collection is searched by words, else words",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexOutputOptions(options.OutputOptions):
+    """What is told."""
+
+    verbose: bool = opt(
+        "Name every record and file that was skipped, and why.",
+        "--verbose",
+        "-v",
+        default=False,
+    )
+
+
+def index(
+    source: Annotated[
+        list[str],
+        typer.Argument(metavar="SOURCE", help="Files, folders, ZIP archives or patterns."),
+    ],
+    *,
+    store: NewStoreOptions,
+    keep: options.KeepOptions,
+    reading: options.ReadOptions,
+    output: IndexOutputOptions,
+) -> None:
+    """Put the passages of files or folders into a collection that `deepera ask` can search."""
+    from deepera_graph.cli.opening.sources import Source, batches
+    from deepera_graph.cli.opening.stores import keep_embedded, keep_with, open_collection
+
+    keep_with(None, keep)  # says what is wrong with it
+    if store.neighbours_by is not None and store.neighbours is None:
+        raise SettingsError("--neighbours-by goes with --neighbours")
+    read = Source(*source, reading=reading, verbose=output.verbose)
+    read.check()
+    with open_collection(store, mode=store.mode, must_exist=False) as opened:
+        if opened.embeddings_name and not opened.is_new and store.embeddings is None:
+            made_by = f"{store.collection!r} was made with embeddings ({opened.embeddings_name})"
+            say(f"{made_by}, so these passages are embedded with them, too")
+        embedded = keep_embedded(opened, keep)
+        try:
+            how = batches(opened.embeddings_name)
+            n_indexed = read.fill(opened, quiet=output.quiet, embedded=embedded, **how)
+        except BaseException:
+            opened.drop_if_new()
+            raise
+        n_in_all, mode = opened.count(), opened.mode
+        graph = _find_neighbours(opened, store, quiet=output.quiet)
+    read.tell()
+    plain: dict[str, Any] = {"mode": mode, "indexed": n_indexed, "in_collection": n_in_all}
+    plain["files"] = dict(read.forms.most_common())
+    if graph is not None:
+        plain["neighbours"] = {"k": graph.k, "by": graph.kind, "passages": len(graph)}
+    skipped = [{"place": one.place, "reason": one.reason} for one in read.skipped]
+    tell(
+        output,
+        {"collection": store.collection, **plain, "skipped": skipped},
+        lambda: (
+            f"{count(n_indexed, 'passage')} indexed in {store.collection!r} ({mode}); "
+            f"it holds {n_in_all} now{read.describe_files()}" + _describe_neighbours(graph)
+        ),
+    )
+    raise typer.Exit(read.exit_code)
+
+
+def _find_neighbours(
+    opened: PassageStore, store: NewStoreOptions, *, quiet: bool
+) -> NeighbourGraph | None:
+    """Find the neighbours of what a collection holds, or update them; None if unwanted."""
+    from deepera_graph.cli.opening.embeddings import find_embeddings
+    from deepera_graph.cli.opening.stores import neighbours_of
+
+    folder = neighbours_of(store, store.collection or "")
+    if store.neighbours is None and not folder.is_dir():
+        return None
+    from deepera_graph.multihop.graph import K, NeighbourGraph
+
+    known, n = NeighbourGraph.load(folder) if folder.is_dir() else None, opened.count()
+    own = opened.vectorstore.embeddings
+    k = store.neighbours or (known.k if known is not None else K)
+    if k >= n:
+        has = f"{store.collection!r} has {count(n, 'passage')}"
+        again = f"give --neighbours {k} again when there are more"
+        if n < 2:
+            say(f"note: {has}, so there are no neighbours to find; {again}")
+            return None
+        if not quiet:
+            say(f"note: {has}, so each gets {count(n - 1, 'neighbour')}, not {k}; {again}")
+        k = n - 1
+    with progress_bar("finding neighbours", total=n, hidden=quiet) as bar:
+
+        def watch(n: int) -> None:
+            bar.move(to=n, count=n)
+
+        using = None if own is not None else find_embeddings("local")
+        by = store.neighbours_by or (known.kind if known is not None else None)
+        if known is not None and (k, by) == (known.k, known.kind):
+            graph = known.update(opened, using, on_progress=watch)
+        else:
+            graph = NeighbourGraph.of_store(opened, k, by=by, embeddings=using, on_progress=watch)
+    graph.save(folder)
+    return graph
+
+
+def _describe_neighbours(graph: NeighbourGraph | None) -> str:
+    if graph is None:
+        return ""
+    return f"; {count(graph.k, 'neighbour')} of each by {graph.kind}"

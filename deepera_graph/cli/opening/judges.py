@@ -1,0 +1,81 @@
+"""The judge of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from deepera_graph.cli import options
+from deepera_graph.cli.declaring import given
+from deepera_graph.cli.opening.chat import chat_backend
+from deepera_graph.cli.opening.foreign import load_foreign
+from deepera_graph.cli.opening.settings import preset_of
+from deepera_graph.errors import SettingsError
+from deepera_graph.judges import NAMED, load_backend, parse_name
+from deepera_graph.settings import suggest_value
+
+if TYPE_CHECKING:
+    from deepera_graph.schema import Backend
+
+_NAMES = (*NAMED, "llm", "encoder:MODEL")
+
+
+def judge_kind(judge: options.JudgeOptions) -> str:
+    """Return ``local``, ``llm``, ``encoder`` or ``factory``."""
+    for_llm = [name for name in given(judge) if name not in options.FOR_ALL_JUDGES]
+    name = judge.backend or ("llm" if for_llm else "local")
+    if name == "llm":
+        if not judge.model:
+            raise SettingsError("--backend llm needs --model, e.g. --model openai:gpt-5-mini")
+        return name
+    if for_llm:
+        option = f"--{for_llm[0].replace('_', '-')}"
+        raise SettingsError(f"{option} goes with --backend llm, not with {name!r}")
+    return parse_kind(name)
+
+
+def parse_kind(name: str) -> str:
+    """Return what kind of judge `--backend` names, as `judge_kind` says it."""
+    try:
+        kind = parse_name(name).kind
+    except SettingsError as error:
+        raise SettingsError(
+            f"--backend must be {', '.join(map(repr, _NAMES))} or "
+            f"'package.module:factory', got {name!r}{suggest_value(name, _NAMES)}"
+        ) from error
+    if kind == "llm":  # chat models are named by --model, so this is a module without a dot
+        return "factory"
+    return "local" if kind == "rules" else kind
+
+
+def open_judge(judge: options.JudgeOptions, keep: Mapping[str, Any] | None = None) -> Backend:
+    """Build the backend; *keep* says where a local judge keeps vectors, see `keep_with`."""
+    local = {"kind": "local", **(keep or {})}
+    kind, name = judge_kind(judge), judge.backend or "local"
+    if kind == "llm":
+        n_best = cascade_of(judge)
+        backend = chat_backend(judge, domain=judge.domain, **call_options(judge))
+        if n_best is None:
+            return backend
+        from deepera_graph.judges.cascade import cascade_backend
+
+        return cascade_backend(load_backend(local), backend, n_best)
+    if name == "local":
+        return load_backend(local)
+    if kind != "factory":
+        return load_backend(name)
+    return load_foreign(
+        f"--backend {name}", lambda: load_backend({"kind": "factory", "path": name})
+    )
+
+
+def call_options(judge: options.JudgeOptions) -> dict[str, Any]:
+    """Return what one call does, as far as that was said: options of `llm_backend`."""
+    chosen = {"mode": judge.mode, "group_size": judge.group_size}
+    explicit = {name: value for name, value in chosen.items() if value is not None}
+    return {**preset_of(judge).backend, **explicit}
+
+
+def cascade_of(judge: options.JudgeOptions) -> int | None:
+    """Return how many passages of a question the chat model reads; None is all."""
+    return judge.cascade or preset_of(judge).cascade

@@ -1,0 +1,163 @@
+"""The files that passages are read from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from deepera_graph.cli import options
+from deepera_graph.cli.console import MOST_TOLD, OK, SOME_FAILED, progress_bar, say
+from deepera_graph.errors import SettingsError
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+    from deepera_graph.retrieval.passage_store import PassageStore
+    from deepera_graph.retrieval.skipped import Skipped, SkippedKind
+    from deepera_graph.retrieval.word_index import WordIndex
+
+_BATCH_OF_EMBEDDINGS = 32
+_MOST_KEPT = 1000  # records that could not be used
+
+
+class Source:
+    """The passages of a file or folder, read one by one, and what of it could not be used.
+
+    Attributes:
+        passages: Each is read when it is asked for.
+        skipped: Records and files that could not be used, the first 1000.
+        forms: How many files of each form, such as ``.pdf``, have passages, as far as read.
+    """
+
+    def __init__(self, *paths: str, reading: options.ReadOptions, verbose: bool) -> None:
+        from deepera_graph.retrieval.sources import read_passages
+
+        self._paths, self._verbose = paths, verbose
+        self.forms = Counter[str]()
+        self._failed = False
+        self._kinds: dict[str, SkippedKind] = {}
+        self._n_skipped = 0
+        self.skipped: list[Skipped] = []
+        self.passages = read_passages(
+            paths,
+            max_words=read_max_words(reading.max_words),
+            pdf_reader=reading.pdf_reader,
+            on_skip=self._note,
+            on_read=self._note_bytes,
+            on_file=self._note_file,
+        )
+        self._n_read: int | None = None  # bytes
+        self._n_bytes: int | None = None  # of all files
+
+    @property
+    def exit_code(self) -> int:
+        """What a command that was done otherwise ends with.
+
+        Files of other kinds are no failure, nor are papers without an abstract.
+        """
+        return SOME_FAILED if self._failed else OK
+
+    def fill(
+        self,
+        store: PassageStore | WordIndex,
+        *,
+        quiet: bool,
+        embedded: Callable[[list[str]], None] | None = None,
+        **how: Any,
+    ) -> int:
+        """Index all passages under a progress bar, as *how* says; return how many.
+
+        *embedded* is told of each batch the texts that were embedded as the local judge reads them:
+        those of passages without a title, with which they would be embedded together.
+        """
+        texts: list[str] = []
+        passages = self.passages if embedded is None else self._collect_plain(texts)
+        with progress_bar("indexing", hidden=quiet) as bar:
+
+            def watch(n: int) -> None:
+                bar.move(to=self._n_read, total=self._n_bytes, count=n)
+                if embedded is not None:
+                    embedded(texts)
+                    texts.clear()
+
+            return store.add(passages, on_progress=watch, **how)
+
+    def _note_file(self, form: str) -> None:
+        self.forms[form] += 1
+
+    def describe_files(self) -> str:
+        """Return ``, from 3 .pdf, 1 .bib and 1 .ris``; nothing of one file."""
+        *others, last = [f"{n} {form}" for form, n in self.forms.most_common()] or [""]
+        named = f"{', '.join(others)} and {last}" if others else last
+        return f", from {named}" if self.forms.total() > 1 else ""
+
+    def _note_bytes(self, n_read: int, n_bytes: int) -> None:
+        self._n_read, self._n_bytes = n_read, n_bytes
+
+    def tell(self) -> None:
+        """Say on stderr what was left out: a line a reason, or a line each."""
+        from deepera_graph.retrieval.skipped import describe_other_kinds
+
+        others = [one for one in self.skipped if one.other_kind]
+        bad = [one for one in self.skipped if not one.other_kind]
+        if others:
+            say(describe_other_kinds(others, most=len(others) if self._verbose else MOST_TOLD))
+        told: list[Any] = bad if self._verbose else [*self._kinds.values()][:MOST_TOLD]
+        for one in told:
+            say(f"skipped {one}")
+        n_told = len(others) + (len(bad) if self._verbose else sum(one.n for one in told))
+        if self._n_skipped > n_told:
+            hint = "" if self._verbose else "; -v names them"
+            say(f"skipped {self._n_skipped - n_told} more{hint}")
+        if not self._verbose and any(one.n > len(one.first) for one in told):
+            say("-v names each of them, and why")
+
+    def check(self) -> None:
+        """Read the first passage, and put it back; if there is none, say why and leave."""
+        first = next(self.passages, None)
+        if first is None:
+            self.tell()
+            say(f"there is nothing to index in {', '.join(map(repr, self._paths))}")
+            raise typer.Exit(SOME_FAILED)
+        self.passages = chain([first], self.passages)
+
+    def _collect_plain(self, texts: list[str]) -> Iterator[Document]:
+        for passage in self.passages:
+            if not passage.metadata.get("title"):
+                texts.append(passage.page_content)
+            yield passage
+
+    def _note(self, skipped: Skipped) -> None:
+        from deepera_graph.retrieval.skipped import SkippedKind, kind_of
+
+        self._n_skipped += 1
+        if len(self.skipped) < _MOST_KEPT:
+            self.skipped.append(skipped)
+        if skipped.other_kind:
+            return
+        self._failed |= not skipped.without_text
+        kind = kind_of(skipped)
+        if kind in self._kinds or len(self._kinds) < _MOST_KEPT:
+            self._kinds.setdefault(kind, SkippedKind()).add(skipped)
+
+
+def read_max_words(text: str | None) -> int | None:
+    """Return the most words of a passage; None if texts are not to be cut."""
+    from deepera_graph.retrieval.cutting import MAX_WORDS
+
+    if text is None:
+        return MAX_WORDS
+    if text == "off":
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise SettingsError(f"--max-words must be a whole number >= 1 or 'off', got {text!r}")
+    return int(text)
+
+
+def batches(embeddings: str | None) -> dict[str, Any]:
+    """Return how passages are added: embedding them takes long, and the bar is to move on."""
+    return {} if not embeddings else {"batch_size": _BATCH_OF_EMBEDDINGS}
