@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable
 from typing import TypeVar
 
-from deepera_graph.judges.heuristic.entities import COMPARATIVE, SUPERLATIVE, find_entities
+from deepera_graph.judges.heuristic.entities import find_entities
+from deepera_graph.judges.heuristic.phrases import COMPARATIVE, SUPERLATIVE
 from deepera_graph.judges.heuristic.topicality import find_topic
 from deepera_graph.schema import AnswerType, Intent, IntentKind, IntentTask
 from deepera_graph.text.words import words

@@ -2,6 +2,7 @@ from typing import get_args
 
 import pytest
 
+from deepera_graph.judges.heuristic.entities import guess_kind
 from deepera_graph.judges.heuristic.intent import recognize_intent
 from deepera_graph.pipeline.intent import find_problem
 from deepera_graph.schema import AnswerType, IntentKind
@@ -101,10 +102,72 @@ def test_entities_are_runs_of_the_questions_own_words_with_their_kind():
             "earth system: Ross Glacier",
         ),
         ("Does 40 mg simvastatin lower mortality?", "drug: simvastatin; quantity: mortality"),
+        (
+            "Do lagoons quench algal blooms?",  # no listed verb: a plural and a word that is none
+            "concept: lagoons; concept: algal blooms",
+        ),
+        (
+            "Does drought stress increase leaf abscission?",
+            "concept: drought stress; process: leaf abscission",
+        ),
+        (
+            "How many storm surges hit the delta each winter?",
+            "concept: storm surges; concept: delta",
+        ),
+        (
+            "What share of the nitrate load reaches the estuary?",
+            "quantity: nitrate load; concept: estuary",
+        ),
+        (
+            "Does water that seeps through cracks loosen basalt columns?",
+            "concept: water; concept: cracks; concept: basalt columns",
+        ),
     ],
 )
 def test_a_name_ends_before_a_verb_a_participle_and_an_adverb(question, entities):
     assert intent(question).entity_type == entities
+
+
+@pytest.mark.parametrize(
+    ("question", "entities"),
+    [
+        (
+            "Does metformin help in type 2 diabetes?",
+            "drug: metformin; disease: type 2 diabetes",
+        ),
+        (
+            "Does moss survive 600 MPa at 30 °C under hypolimnion water?",
+            "concept: moss; concept: hypolimnion water",
+        ),
+        (
+            "How do heat stress effects on broilers arise?",
+            "concept: heat stress; species: broilers",
+        ),
+        (
+            "What is the residence time in the reactor?",
+            "quantity: residence time; concept: reactor",
+        ),
+        ("Are reed beds resilient?", "concept: reed beds"),
+        ("How fast is sediment transport?", "process: sediment transport"),
+        ("Shade reduces rust in coffee", "concept: Shade; concept: rust; crop or food: coffee"),
+    ],
+)
+def test_a_name_holds_its_number_and_no_unit_predicate_or_empty_word(question, entities):
+    assert intent(question).entity_type == entities
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("adult mouse brain", "concept"),  # no rain
+        ("sewage", "concept"),  # no wage
+        ("slow release", "concept"),  # no enzyme
+        ("polyphenol oxidase", "gene or protein"),
+        ("protein 4", "gene or protein"),
+    ],
+)
+def test_the_kind_of_a_name_is_read_from_its_last_word(name, kind):
+    assert guess_kind(name) == kind
 
 
 @pytest.mark.parametrize(
