@@ -14,7 +14,13 @@ from deepera_graph.judges.trained.sentences import (
     choose_sentence,
     compute_sentence_features,
 )
-from deepera_graph.training.augment import drop_evidence, exchange_passages, truncate_pools
+from deepera_graph.training.augment import (
+    drop_evidence,
+    exchange_passages,
+    mix_passages,
+    spread_passages,
+    truncate_pools,
+)
 from deepera_graph.training.data import read_pools
 from deepera_graph.training.fit import UNDECIDED
 from deepera_graph.training.fit_ranking import find_operating_point, fit_small_ranking
@@ -143,6 +149,26 @@ def test_a_pool_without_its_evidence_is_as_large_and_holds_nothing_twice():
         assert len({passage.text for passage in one.passages}) == 5
     assert found == drop_evidence(given)
     assert drop_evidence([pool("roofs", [1, 0]), pool("walls", [0, 0])]) == []
+
+
+def test_passages_of_other_questions_stand_beside_evidence_as_often_as_in_its_place():
+    given = [pool(f"roofs {n}", [1, 0, 1, 0, 0, 0]) for n in range(12)]
+
+    def count_strangers(pools):
+        return [
+            sum(not x.text.startswith(f"{one.id.split(' (')[0]},") for x in one.passages)
+            for one in pools
+        ]
+
+    mixed = mix_passages(given)
+    assert count_strangers(mixed) == count_strangers(drop_evidence(given)) == [2] * 12
+    spread = spread_passages(given)
+    assert set(count_strangers(spread)) == {0, 1, 2, 3}
+    for one, before in zip([*mixed, *spread], [*given, *given], strict=True):
+        assert len({passage.text for passage in one.passages}) == 6
+        assert [x for x in one.passages if x.label] == [x for x in before.passages if x.label]
+    assert mixed == mix_passages(given)
+    assert mix_passages([pool("roofs", [1, 1, 0, 0])]) == []
 
 
 def test_no_number_of_passages_is_found_in_pools_without_evidence_alone():
