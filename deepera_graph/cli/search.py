@@ -238,8 +238,8 @@ def _batches(embeddings: str | None) -> dict[str, Any]:
 def ask(
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="What is asked.")],
     source: Annotated[
-        str | None,
-        typer.Argument(metavar="SOURCE", help="A file or folder, instead of --collection."),
+        list[str] | None,
+        typer.Argument(metavar="SOURCE", help="Files or folders, instead of --collection."),
     ] = None,
     *,
     literature: options.LiteratureOptions,
@@ -279,12 +279,13 @@ def ask(
     conditions = _read_conditions(search.where or [])
     if search.explore is not None and not search.adaptive:
         raise SettingsError("--explore goes with --adaptive")
-    if source is not None and Path(question).is_file() and not Path(source).exists():
+    source = source or []
+    if source and Path(question).is_file() and not any(Path(one).exists() for one in source):
         raise InputError(f"the QUESTION comes first, then the SOURCE: {question!r} is a file")
     check_literature(literature)
     check_one_place(question, source, store, literature)
     scope = find_scope(literature, conditions, adaptive=search.adaptive, multihop=hops.multihop)
-    read = None if source is None else Source(source, reading=reading, verbose=output.verbose)
+    read = Source(*source, reading=reading, verbose=output.verbose) if source else None
     if hops.multihop:
         raise typer.Exit(
             ask_in_steps(
