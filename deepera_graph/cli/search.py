@@ -327,6 +327,8 @@ def ask(
             candidates = found.to_documents(max_words=read_max_words(reading.max_words))
         else:
             candidates = _search(question, read, store, search, conditions, quiet=output.quiet)
+            if not candidates and not conditions:
+                say("no passage shares a word with the question")
         result = _rerank(reranker, question, candidates, quiet=output.quiet)
         result = result if found is None else found.added_to(result)
     failed = _tell_failures(result) or (

@@ -312,6 +312,7 @@ def test_ask_says_so_when_nothing_is_found(deepera, source):
         result = deepera("ask", "zzz", source, *more)
         assert result.exit_code == 0
         assert "Nothing was retrieved" in result.stdout
+        assert "no passage shares a word with the question" in result.stderr
         assert "could not be read" not in result.stdout
 
 
