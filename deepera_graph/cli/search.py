@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -327,8 +327,7 @@ def ask(
             candidates = found.to_documents(max_words=read_max_words(reading.max_words))
         else:
             candidates = _search(question, read, store, search, conditions, quiet=output.quiet)
-            if not candidates and not conditions:
-                say("no passage shares a word with the question")
+            _tell_if_none(candidates, conditions)
         result = _rerank(reranker, question, candidates, quiet=output.quiet)
         result = result if found is None else found.added_to(result)
     failed = _tell_failures(result) or (
@@ -424,6 +423,12 @@ def _search(
             graph = _build_graph(passages, embeddings or find_embeddings("local"))
             return _search_adaptively(question, store, graph, search, conditions)
         return find_candidates(store, question, search.retrieve, conditions)
+
+
+def _tell_if_none(found: Sequence[Document], conditions: Mapping[str, Any]) -> None:
+    """Say why nothing was found; with conditions that was said before."""
+    if not found and not conditions:
+        say("no passage shares a word with the question")
 
 
 def _build_graph(passages: list[Document], embeddings: Embeddings | None) -> NeighbourGraph:
