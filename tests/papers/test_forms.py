@@ -196,6 +196,13 @@ def test_a_table_or_data_set_that_is_indexed_makes_a_base_as_well(tmp_path, name
     assert (paper.authors, paper.venue) == (("Ames H", "Gray F"), "ICRS")
 
 
+def test_a_table_in_utf_16_as_excel_saves_it_is_read(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("DOI\tTitle\tAuthor\n10.1/X\tTide tables of Étretat\tAmes\n", "utf-16")
+    [record] = read_papers(path)
+    assert record.paper.title == "Tide tables of Étretat"
+
+
 def test_a_record_without_an_id_is_told_with_the_fields_that_it_has(tmp_path):
     [problem] = read_papers(write(tmp_path, "a.csv", "Name,Title\nx,Tide tables\n"))
     assert problem.kind == "no_id"
