@@ -352,7 +352,7 @@ def _from_backend(
     return cls(backend, **settings)
 
 
-def _check_jobs(jobs: Sequence[Job]) -> list[Job]:
+def _check_jobs(jobs: Sequence[Any]) -> list[Job]:
     """Return the jobs, with passages that can be read twice; raise `InputError` for a bad one."""
     usable: list[Job] = []
     for number, job in enumerate(jobs, start=1):
