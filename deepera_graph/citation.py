@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
+from unicodedata import normalize
 
 # The names of each field, best first, in lower case and without anything but letters and digits.
 _NAMES: Mapping[str, tuple[str, ...]] = {
@@ -33,7 +34,7 @@ _DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>]+")
 _URL = re.compile(r"https?://\S+")
 _YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 _LONGEST_PAGE = 6  # letters of a page number, "xxviii"
-_INITIALS = re.compile(r"(?:[A-Z]\.?-?){1,3}")
+_MOST_INITIALS = 3
 _SUFFIX = re.compile(r"Jr\.?|Sr\.?|I{2,3}|IV")
 # Words that no person's name has.
 _GROUP = re.compile(
@@ -235,17 +236,23 @@ def invert_name(name: str) -> str:
     suffix = f", {words.pop()}" if len(words) > 2 and _SUFFIX.fullmatch(words[-1]) else ""
     if "," in name or len(words) < 2 or _GROUP.search(name):
         return name
-    if _INITIALS.fullmatch(words[-1]):
+    if _is_initials(words[-1]):
         return f"{' '.join(words[:-1])}, {words[-1]}{suffix}"
     at = next((n for n, word in enumerate(words) if n and word.islower()), len(words) - 1)
     return f"{' '.join(words[at:])}, {' '.join(words[:at])}{suffix}"
+
+
+def _is_initials(word: str) -> bool:
+    """Tell whether a word is initials, in any script with capitals: ``AB``, ``J.-P.``, ``É``."""
+    letters = normalize("NFC", word).replace(".", "").replace("-", "")
+    return len(letters) <= _MOST_INITIALS and letters.isalpha() and letters.isupper()
 
 
 def _family_name(name: str) -> str:
     if "," in name:
         return name.split(",", maxsplit=1)[0].strip()
     words = name.split()
-    if len(words) > 1 and _INITIALS.fullmatch(words[-1]):
+    if len(words) > 1 and _is_initials(words[-1]):
         return " ".join(words[:-1])
     return words[-1]
 

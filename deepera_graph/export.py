@@ -382,7 +382,6 @@ def _ris_of(source: Citation, note: str, abstract: str) -> str:
 
 def _bibtex_of(source: Citation, note: str, taken: set[str]) -> str:
     fields = {
-        "author": " and ".join(source.authors),
         "title": source.title,
         "journal": source.venue,
         "year": source.year,
@@ -393,13 +392,21 @@ def _bibtex_of(source: Citation, note: str, taken: set[str]) -> str:
         "annote": note,
     }
     plain = ("doi", "pmid", "url")
-    lines = [
+    authors = " and ".join(map(_bibtex_name, source.authors))
+    lines = [f"  author = {{{authors}}},"] if authors else []
+    lines += [
         f"  {name} = {{{value if name in plain else _escape_tex(value)}}},"
         for name, value in fields.items()
         if value
     ]
     kind = "article" if source.venue else "misc"
     return "\n".join([f"@{kind}{{{_bibtex_key(source, taken)},", *lines, "}"]) + "\n"
+
+
+def _bibtex_name(author: str) -> str:
+    """Return a name as BibTeX reads it: family name first, a group in braces as one word."""
+    name = _escape_tex(invert_name(author))
+    return f"{{{name}}}" if " " in name and "," not in name else name
 
 
 def _merge(sources: Sequence[Citation]) -> Citation:
@@ -412,7 +419,8 @@ def _merge(sources: Sequence[Citation]) -> Citation:
 
 def _bibtex_key(source: Citation, taken: set[str]) -> str:
     """Return a key of family name, year and a long word of the title, that no other entry has."""
-    name = source.authors[0].split(",")[0].split()[-1] if source.authors else ""
+    words = [word for one in source.authors[:1] for word in invert_name(one).split(",")[0].split()]
+    name = words[-1] if words else ""
     word = _LONG_WORD.search(_to_ascii(source.title))
     stem = _to_ascii(name) + source.year + (word.group() if word else "")
     stem = stem or _to_ascii(source.id) or "passage"

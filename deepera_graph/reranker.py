@@ -8,10 +8,10 @@ from langchain_core.runnables import RunnableConfig
 
 from deepera_graph.budget import Budget, Limiter, ado_many, do_many
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.errors import SettingsError
+from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.judges import load_backend
 from deepera_graph.judges.base import as_judge, counting_backend, tokens_known
-from deepera_graph.passages import PassageLike
+from deepera_graph.passages import PassageLike, check_question, read_passages
 from deepera_graph.pipeline.call import Event
 from deepera_graph.pipeline.graph import build_graph, with_threshold
 from deepera_graph.pipeline.state import Output, Question, State
@@ -203,18 +203,22 @@ class EvidenceReranker:
         """Rerank many (question, passages) pairs; results in the same order.
 
         `max_concurrency`, be it a setting or in the config, and `budget` hold for all questions
-        together.
+        together. All are looked at before any is judged, so that one that cannot be used costs
+        nothing.
+
+        Raises:
+            InputError: A question or a passage cannot be used; it names the job, from 1.
         """
-        shared = self._runner.shared(config)
-        return do_many(lambda job: self.rerank(*job, config=shared), jobs, self.questions_at_once)
+        shared, usable = self._runner.shared(config), _check_jobs(jobs)
+        return do_many(lambda job: self.rerank(*job, config=shared), usable, self.questions_at_once)
 
     async def abatch(
         self, jobs: Sequence[Job], *, config: RunnableConfig | None = None
     ) -> list[RerankResult]:
         """Do what `batch` does, in the running loop."""
-        shared = self._runner.shared(config)
+        shared, usable = self._runner.shared(config), _check_jobs(jobs)
         return await ado_many(
-            lambda job: self.arerank(*job, config=shared), jobs, self.questions_at_once
+            lambda job: self.arerank(*job, config=shared), usable, self.questions_at_once
         )
 
     def estimate(self, jobs: Sequence[Job]) -> Estimate:
@@ -346,3 +350,20 @@ def _from_backend(
     cls: type[EvidenceReranker], backend: Backend, settings: Mapping[str, Any]
 ) -> EvidenceReranker:
     return cls(backend, **settings)
+
+
+def _check_jobs(jobs: Sequence[Any]) -> list[Job]:
+    """Return the jobs, with passages that can be read twice; raise `InputError` for a bad one."""
+    usable: list[Job] = []
+    for number, job in enumerate(jobs, start=1):
+        if not isinstance(job, Sequence) or isinstance(job, str) or len(job) != 2:
+            raise InputError(f"job {number} must be (question, passages), got {job!r:.80}")
+        question, passages = job
+        held = list(passages) if isinstance(passages, Iterator) else passages
+        try:
+            check_question(question, held)
+            read_passages(held)
+        except InputError as error:
+            raise InputError(f"job {number}: {error}") from error
+        usable.append((question, held))
+    return usable

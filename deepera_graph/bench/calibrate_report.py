@@ -229,10 +229,14 @@ def build_report(
     curve: Curve,
     *,
     precision: float = 0.8,
+    threshold: float = TAU,
     n_resamples: int = N_CALIBRATION_RESAMPLES,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Return plain data about a curve and the questions it was fitted on."""
+    """Return plain data about a curve and the questions it was fitted on.
+
+    *threshold* is the judge's own, on scores: what it keeps is measured, too.
+    """
     # Probabilities are cross-validated; only the suggested threshold is chosen on the passages that
     # it is then measured on: ``suggested.sure`` leaves room for that.
     probabilities = cross_validate(questions, method=curve.method, seed=seed)
@@ -256,7 +260,9 @@ def build_report(
         "wanted_precision": precision,
         "suggested": {name: one.to_dict(curve) for name, one in suggested.items()},
         "operating_points": [
-            *_measure_points(questions, [one.scores for one in questions], curve, draws),
+            *_measure_points(
+                questions, [one.scores for one in questions], None, draws, sorted({TAU, threshold})
+            ),
             *_measure_points(questions, probabilities, curve, draws, sorted({TAU, *reached})),
         ],
         "how": {"folds": N_FOLDS, "level": LEVEL, **draws},
@@ -286,16 +292,17 @@ def _measure_quality(
 def _measure_points(
     questions: Sequence[JudgedQuestion],
     values: Sequence[Sequence[float]],
-    curve: Curve,
+    curve: Curve | None,
     draws: dict[str, int],
-    taus: Sequence[float] | None = None,
+    taus: Sequence[float],
 ) -> list[dict[str, Any]]:
-    """Measure thresholds on probabilities; or, if none are given, the plain one on scores."""
-    measured = ThresholdCounts(questions, values, taus or [TAU], **draws).points()
-    on = "score" if taus is None else "probability"
+    """Measure thresholds on the probabilities of a curve; without one, on scores."""
+    measured = ThresholdCounts(questions, values, taus, **draws).points()
+    on = "score" if curve is None else "probability"
+    scores = [tau if curve is None else curve.lowest_score(tau) for tau in taus]
     return [
-        {"on": on, "tau": tau, "score": curve.lowest_score(tau) if taus else tau, **asdict(point)}
-        for tau, point in zip(taus or [TAU], measured, strict=True)
+        {"on": on, "tau": tau, "score": score, **asdict(point)}
+        for tau, score, point in zip(taus, scores, measured, strict=True)
     ]
 
 
@@ -371,7 +378,14 @@ def calibrate(
         judge=identity,
         n_questions=len(questions),
     )
-    report = build_report(questions, curve, precision=precision, n_resamples=n_resamples, seed=seed)
+    report = build_report(
+        questions,
+        curve,
+        precision=precision,
+        threshold=_own_threshold(scores),
+        n_resamples=n_resamples,
+        seed=seed,
+    )
     report["data"]["not_ranked"] = len(labels) - len(questions)
     if out is not None:
         curve.save(out)
@@ -402,6 +416,14 @@ def _read_scores(
     return judge_identity(backend.name, backend.about), judge_passages(
         scores, path, labels, limit=limit, watch=watch
     )
+
+
+def _own_threshold(scores: EvidenceReranker | EarlierScores) -> float:
+    """Return the number from which on the judge keeps passages, if it has one; else `TAU`."""
+    if isinstance(scores, EarlierScores):
+        return TAU
+    own = scores.effective_settings.threshold
+    return own if isinstance(own, float) else TAU
 
 
 def _check_out(out: Path | None, labelled: Path, *, overwrite: bool) -> None:

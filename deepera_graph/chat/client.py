@@ -296,7 +296,8 @@ def find_model(name: str, **options: Any) -> BaseChatModel:
     """
     provider, colon, model = name.partition(":")
     if not colon or not provider or not model:
-        raise SettingsError(f"model must be 'provider:model', got {name!r}")
+        example = "" if colon or not name else f", e.g. 'openai:{name}'"
+        raise SettingsError(f"model must be 'provider:model'{example}, got {name!r}")
     found: BaseChatModel
     if provider == "openai":
         found = import_module("langchain_openai").ChatOpenAI(model=model, **options)
@@ -305,6 +306,11 @@ def find_model(name: str, **options: Any) -> BaseChatModel:
         init_chat_model = import_module("langchain.chat_models").init_chat_model
         found = init_chat_model(model, model_provider=provider, **options)
     except (ImportError, ValueError) as error:
+        if options.get("base_url"):  # models of Ollama have a colon in their names
+            raise SettingsError(
+                f"model {name!r} cannot be made: there is no provider {provider!r} here; a server "
+                f"that speaks OpenAI's protocol takes 'openai:{name}'"
+            ) from error
         raise SettingsError(
             f"model {name!r} cannot be made: {error}. Install langchain and the package of the "
             f"provider: pip install langchain langchain-{provider}"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -45,8 +46,8 @@ DAILY = {
 def ask(
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="What is asked.")],
     source: Annotated[
-        str | None,
-        typer.Argument(metavar="SOURCE", help="A file or folder, instead of --collection."),
+        list[str] | None,
+        typer.Argument(metavar="SOURCE", help="Files or folders, instead of --collection."),
     ] = None,
     *,
     literature: options.LiteratureOptions,
@@ -82,12 +83,13 @@ def ask(
     conditions = read_conditions(search.where or [])
     if search.explore is not None and not search.adaptive:
         raise SettingsError("--explore goes with --adaptive")
-    if source is not None and Path(question).is_file() and not Path(source).exists():
+    source = source or []
+    if source and Path(question).is_file() and not any(Path(one).exists() for one in source):
         raise InputError(f"the QUESTION comes first, then the SOURCE: {question!r} is a file")
     check_literature(literature)
     check_one_place(question, source, store, literature)
     scope = find_scope(literature, conditions, adaptive=search.adaptive, multihop=hops.multihop)
-    read = None if source is None else Source(source, reading=reading, verbose=output.verbose)
+    read = Source(*source, reading=reading, verbose=output.verbose) if source else None
     if hops.multihop:
         raise typer.Exit(
             ask_in_steps(
@@ -131,6 +133,7 @@ def ask(
             candidates = search_passages(
                 question, read, store, search, conditions, quiet=output.quiet
             )
+            _tell_if_none(candidates, conditions)
         result = _rerank(reranker, question, candidates, quiet=output.quiet)
         result = result if found is None else found.added_to(result)
     failed = _tell_failures(result) or (
@@ -155,6 +158,12 @@ def _tell_failures(result: RerankResult) -> int:
         say(failures)
     nothing_judged = len(result.failed) == len(result.all_passages) > 0
     return SOME_FAILED if nothing_judged or result.outcome == "degraded" else OK
+
+
+def _tell_if_none(found: Sequence[Document], conditions: Mapping[str, Any]) -> None:
+    """Say why nothing was found; with conditions that was said before."""
+    if not found and not conditions:
+        say("no passage shares a word with the question")
 
 
 def _rerank(

@@ -122,7 +122,9 @@ class EvaluateOptions:
     """What is measured, and where the report goes."""
 
     weights: Path | None = opt("What is measured.", metavar="FOLDER", shown="those of this package")
-    tau: float = opt("Lowest probability that is kept.", metavar="P", default=0.8)
+    tau: float | None = opt(
+        "Lowest probability that is kept.", metavar="P", shown="that of the weights"
+    )
     cross_validate: bool = _fits("Measure judges fitted on the other folds.", default=False)
     folds: int | None = _fits("Number of folds.", metavar="K", least=2, shown="5")
     first: str | None = opt(
@@ -243,7 +245,7 @@ def _make_plan(pools: PoolOptions, chosen: EvaluateOptions) -> EvaluationPlan:
 
     if chosen.folds is not None and not chosen.cross_validate:
         raise SettingsError("--folds goes with --cross-validate")
-    if not 0 <= chosen.tau <= 1:
+    if chosen.tau is not None and not 0 <= chosen.tau <= 1:
         raise SettingsError(f"--tau must be in [0, 1], got {chosen.tau}")
     plan = EvaluationPlan(
         **{**given(pools), "data": tuple(pools.data)},

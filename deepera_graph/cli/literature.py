@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,23 +41,36 @@ def check_literature(chosen: options.LiteratureOptions) -> None:
 
 def check_one_place(
     question: str,
-    source: str | None,
+    sources: Sequence[str],
     store: options.StoreOptions,
     literature: options.LiteratureOptions,
 ) -> None:
     """Raise `SettingsError` unless one place is to be searched; say if quotes are missing."""
-    are_words = source is not None and f"{question}{source}".isalpha()
-    unquoted = are_words and not Path(source or "").exists()
-    hint = f'; put the question in quotes: deepera ask "{question} {source} ..."'
-    named = {"a SOURCE": source, "--collection": store.collection, "--source": literature.sources}
+    is_missing = [not Path(one).exists() for one in sources]
+    words = [one for one, missing in zip(sources, is_missing, strict=True) if missing]
+    unquoted = question.isalpha() and any(map(str.isalpha, words))
+    hint = f"; put the question in quotes: {_quote(question, sources)}"
+    named = {
+        "a SOURCE": sources or None,
+        "--collection": store.collection,
+        "--source": literature.sources,
+    }
     given = [name for name, one in named.items() if one is not None]
     if len(given) != 1:
         told = f"{' and '.join(given)} were given" if given else "none was given"
         raise SettingsError(f"give {_ONE_PLACE}: {told}{hint if unquoted else ''}")
     if unquoted:
-        raise SettingsError(f"there is no file or folder {source!r}{hint}")
+        raise SettingsError(f"there is no file or folder {words[0]!r}{hint}")
     if store.collection is None and (store.path or store.qdrant_url):
         raise SettingsError("--path and --qdrant-url go with --collection; others are in memory")
+
+
+def _quote(question: str, words: Sequence[str]) -> str:
+    """Return how a question without quotes is asked; what exists at its end are files."""
+    *_, n_words = 0, *(n for n, one in enumerate(words, start=1) if not Path(one).exists())
+    more = ["..."] if n_words == len(words) == 1 else []
+    asked = " ".join([question, *words[:n_words], *more])
+    return " ".join([f'deepera ask "{asked}"', *words[n_words:]])
 
 
 def find_scope(

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Coroutine, Sequence
 from functools import cache
 from importlib import import_module
-from itertools import takewhile
 from pathlib import Path
 from string import Template
 from typing import Annotated, Any
@@ -259,17 +258,10 @@ def _plain_message(error: typer.TyperException, given: Sequence[str]) -> str:
 
 
 def _explain_ask(error: typer.TyperException, given: Sequence[str]) -> str:
-    """Say how a question of several words is given, and how `ask` writes into a file."""
-    if list(given[:1]) != ["ask"]:
-        return ""
-    if getattr(error, "option_name", "") in ("-o", "--out", "--output"):
-        return "; it writes to stdout: --format csv > evidence.csv"
-    words = list(takewhile(lambda one: not one.startswith("-"), given[1:]))
-    if "unexpected extra argument" not in error.format_message() or len(words) < 3:
-        return ""
-    source = [words.pop()] if Path(words[-1]).exists() else []
-    shown = " ".join([f'"{" ".join(words)}"', *source])
-    return f"; put the question in quotes: deepera ask {shown}"
+    """Say how `ask` writes into a file."""
+    to_file = getattr(error, "option_name", "") in ("-o", "--out", "--output")
+    is_ask = list(given[:1]) == ["ask"]
+    return "; it writes to stdout: --format csv > evidence.csv" if is_ask and to_file else ""
 
 
 def _value(error: typer.TyperException, given: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ from deepera_graph.cli.console import (
     MOST_TOLD,
     OK,
     SOME_FAILED,
+    check_file,
     count,
     go_on_command,
     json_bytes,
@@ -42,6 +43,7 @@ DAILY = {
     ),
 }  # fmt: skip
 STANDARD = "-"
+_OTHER_FORMS = (".gz", ".zip", ".csv", ".tsv", ".html", ".md", ".xlsx")
 _FREE = ("local", "encoder")
 _file = partial(opt, panel="Files")
 
@@ -243,6 +245,11 @@ class _Job:
         out = None if self.to_stdout else Path(self.files.out)
         if self.files.trec is not None and self.manifest_path is None:
             raise SettingsError(f"--trec needs a file for --out, got {self.files.out!r}")
+        if out is not None and out.suffix.lower() in _OTHER_FORMS:
+            raise SettingsError(
+                "rankings are JSON lines, neither compressed nor a table: name --out as such, "
+                f"e.g. {out.name.split('.')[0]}.jsonl, got {str(out)!r}"
+            )
         outputs = [
             path
             for path in (out, self.report_path, self.manifest_path, self.files.trec)
@@ -257,14 +264,10 @@ class _Job:
                 )
 
     def _check_output(self, path: Path) -> None:
-        if path.is_dir() or not os.access(path.parent, os.W_OK):
-            raise SettingsError(f"{str(path)!r} cannot be written")
         if self.source != STANDARD and _is_same(path, Path(self.source)):
             raise SettingsError(f"{str(path)!r} is the input; write somewhere else")
-        if path.is_file() and not (self.files.overwrite or self.files.resume):
-            raise SettingsError(
-                f"{str(path)!r} exists; give --overwrite to replace it, or --resume to continue"
-            )
+        device = not path.is_file()  # such as /dev/null, which loses nothing
+        check_file(path, overwrite=self.files.overwrite or device, resume=self.files.resume)
 
     @contextmanager
     def watch(self, what: str) -> Iterator[tuple[BinaryIO, Callable[[Any], None]]]:

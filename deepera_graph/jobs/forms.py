@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from deepera_graph.errors import InputError
 from deepera_graph.passages import TEXT_FIELDS, field_key, take_field
+from deepera_graph.retrieval.skipped import Skipped
 from deepera_graph.retrieval.sources import read_passages
 from deepera_graph.text.jsonl import parse_object, read_raw_lines
 from deepera_graph.text.lines import RawRecord
@@ -26,6 +27,7 @@ from deepera_graph.text.records import (
 )
 
 TREC_TAG = "deepera"
+_MOST_SKIPPED = 5  # records of a corpus that are named
 TREC_STEP = 1e-6  # between two scores, so that nobody orders them otherwise
 _QUERY_ID_FIELDS = ("qid", "query_id", "id", "_id")
 _PASSAGE_ID_FIELDS = ("docid", "passage_id", "pid")
@@ -131,16 +133,21 @@ def open_run(
     """
     wanted = read_run(source.run)
     names = {name for ranking in wanted.values() for name, _ in ranking}
+    skipped: list[Skipped] = []
     texts: dict[str | None, dict[str, Any]] = {
         document.id: {"text": document.page_content, "metadata": document.metadata}
-        for document in read_passages(source.corpus, max_words=None)
+        for document in read_passages(source.corpus, max_words=None, on_skip=skipped.append)
         if document.id in names
     }
+    for one in skipped[:_MOST_SKIPPED]:
+        tell(f"skipped {one}")
+    if len(skipped) > _MOST_SKIPPED:
+        tell(f"skipped {len(skipped) - _MOST_SKIPPED} more of {source.corpus}")
     missing = names - texts.keys()
     if missing:
         tell(
             f"{len(missing)} of {len(names)} documents of {source.run} are not in {source.corpus}, "
-            f"and left out, e.g. {min(missing)!r}"
+            f"or cannot be used there, and left out, e.g. {min(missing)!r}"
         )
     queries = _read_queries(source.queries)
     yield _to_lines(

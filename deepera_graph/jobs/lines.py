@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, BinaryIO, NamedTuple, TypedDict, TypeVar
 
+from langchain_core.documents import Document
+
 from deepera_graph.errors import InputError
-from deepera_graph.passages import PassageLike, has_value
+from deepera_graph.passages import ID_FIELDS, TEXT_FIELDS, PassageLike, has_value, take_field
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.text.jsonl import RawLine, parse_object, read_raw_lines
 from deepera_graph.text.records import (
@@ -208,7 +210,36 @@ def _take_passages(fields: dict[str, Any]) -> list[PassageLike]:
     items = fields.pop(name)
     if not isinstance(items, list):
         raise InputError(f"{name} must be a list, got {items!r:.80}")
-    return [_read_candidate(item) for item in items]
+    return _mark_blank([_read_candidate(item) for item in items])
+
+
+def _mark_blank(items: list[Any]) -> list[Any]:
+    """Make a document without text of a passage that has none, so that it costs itself alone.
+
+    If no passage has a text, the field is called otherwise: then they stay, and that is told.
+    """
+    blank = [_is_blank(item) for item in items]
+    if all(blank):
+        return items
+    return [
+        _to_blank(item, place) if is_blank else item
+        for place, (item, is_blank) in enumerate(zip(items, blank, strict=True), start=1)
+    ]
+
+
+def _is_blank(item: Any) -> bool:
+    return not has_value(take_field(dict(item), TEXT_FIELDS) if isinstance(item, Mapping) else item)
+
+
+def _to_blank(item: Any, place: int) -> Any:
+    fields = dict(item) if isinstance(item, Mapping) else {}
+    name, about = take_field(fields, ID_FIELDS), fields.pop("metadata", None)
+    if not isinstance(name, str | int | None) or not isinstance(about, Mapping | None):
+        return item
+    known = {one: value for one, value in fields.items() if has_value(value) and one != "score"}
+    score = fields.get("score")
+    metadata = {**known, **(about or {}), **({} if score is None else {"retrieval_score": score})}
+    return Document(id=str(place if name is None else name), page_content="", metadata=metadata)
 
 
 def _read_candidate(item: Any) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, get_type_hints
 
 from langchain_core.documents import Document
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import convert_to_messages
 from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
@@ -192,10 +192,14 @@ def _prepare(state: Any, names: Mapping[str, str], *, has_search: bool) -> dict[
 
 
 def _read_question(value: Any) -> Any:
-    """Return a question; of messages the last one of a human."""
+    """Return a question; of messages, in any form that LangChain takes, the last one of a human."""
     if not isinstance(value, Sequence) or isinstance(value, str):
         return value
-    asked = [one for one in value if isinstance(one, BaseMessage) and one.type == "human"]
+    try:
+        messages = convert_to_messages(value)
+    except (ValueError, NotImplementedError) as error:
+        raise InputError(f"question must be a text or messages, got {value!r:.80}") from error
+    asked = [one for one in messages if one.type == "human"]
     if not asked:
         raise InputError("the messages hold no question of a human")
     return asked[-1].text

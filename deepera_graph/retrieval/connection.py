@@ -24,6 +24,7 @@ _SECONDS_A_TRY = 0.02  # between two looks at a lock
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _LOGIN = re.compile(r"(?<=//)[^/]*@|^[^/]*@")
 _REFUSED = (401, 403)
+_UNREACHABLE = ("ConnectError", "ConnectTimeout")  # of httpx, which Qdrant's client uses
 
 
 def describe_place(path: str | Path | None, url: str | None) -> str:
@@ -77,7 +78,9 @@ def wrap_errors(place: str) -> Iterator[None]:
         detail = error.content[:200].decode("utf-8", "replace")
         raise StoreError(f"{place} answered HTTP {error.status_code}: {detail}") from error
     except ResponseHandlingException as error:
-        raise StoreError(f"{place} gave no usable answer: {error.source!s:.200}") from error
+        nobody = type(error.source).__name__ in _UNREACHABLE
+        what = "cannot be reached" if nobody else "gave no usable answer"
+        raise StoreError(f"{place} {what}: {error.source!s:.200}") from error
     except JSONDecodeError as error:
         raise StoreError(f"{place} gave no usable answer: it is not JSON") from error
     except (QdrantException, sqlite3.Error) as error:

@@ -18,6 +18,7 @@ from deepera_graph.web.serving import read_body
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 DoneT = TypeVar("DoneT")
+_MOST_TOLD = 3  # things that are wrong with a body
 _DEEPEST = 100  # levels of lists and objects
 
 
@@ -54,9 +55,10 @@ def read_form(plain: dict[str, Any], form: type[ModelT]) -> ModelT:
     try:
         return form.model_validate(plain)
     except ValidationError as error:
-        first, *others = name_problems(error, form, "field")
-        more = f"; and {len(others)} more" if others else ""
-        raise RefusedError(422, "input", first + more) from error
+        problems = name_problems(error, form, "field")
+        n_more = len(problems) - _MOST_TOLD
+        told = [*problems[:_MOST_TOLD], *([f"and {n_more} more"] if n_more > 0 else [])]
+        raise RefusedError(422, "input", "; ".join(told)) from error
 
 
 def check_size(question: str, texts: Sequence[str], limits: Limits) -> None:

@@ -55,7 +55,7 @@ class EvaluationPlan(DataPlan):
     split: str = "test"
     n_candidates: int = N_CANDIDATES
     weights: Path | None = None  # folder; the shipped ones if None. Fitted judges use its encoder
-    tau: float = TAU  # threshold, inclusive, in [0, 1]
+    tau: float | None = None  # threshold, inclusive, in [0, 1]; that of the weights if None
     n_folds: int = N_FOLDS  # of a cross-validation, >= 2
     first: tuple[int, ...] = ()  # questions are also measured over so many, >= 1
     joined: bool = False  # also measure with all evidence that several sets have
@@ -156,7 +156,9 @@ def evaluate_weights(plan: EvaluationPlan, log: Log = log_nothing) -> Evaluation
             f" They were trained on {n_known} of the {len(pools)} questions, whose "
             "figures promise nothing: cross-validate instead."
         )
-    found = evaluate(scored, how=how, tau=plan.tau, trained_on=known, seed=plan.seed)
+    found = evaluate(
+        scored, how=how, tau=_threshold_of(plan, model), trained_on=known, seed=plan.seed
+    )
     return replace(found, quotes=_measure_quotes(plan, model))
 
 
@@ -181,7 +183,13 @@ def evaluate_fits(plan: EvaluationPlan, log: Log = log_nothing) -> Evaluation:
         f"Judges fitted on the other {plan.n_folds - 1} of {plan.n_folds} folds, split by "
         f"groups of questions, seed {plan.seed}."
     )
-    return evaluate(scored, how=how, tau=plan.tau, seed=plan.seed)
+    return evaluate(
+        scored, how=how, tau=_threshold_of(plan, EvidenceModel.load(plan.weights)), seed=plan.seed
+    )
+
+
+def _threshold_of(plan: EvaluationPlan, model: EvidenceModel) -> float:
+    return model.head.operating_point if plan.tau is None else plan.tau
 
 
 def evaluate(

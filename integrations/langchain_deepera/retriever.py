@@ -14,7 +14,14 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import Field
 
-from deepera_graph import Backend, EvidenceReranker, RerankResult, SettingsError, SettingsKwargs
+from deepera_graph import (
+    Backend,
+    EvidenceReranker,
+    InputError,
+    RerankResult,
+    SettingsError,
+    SettingsKwargs,
+)
 from langchain_deepera.base import (
     LLM_OPTIONS,
     LlmRerankerKwargs,
@@ -140,9 +147,10 @@ class DeepEraRetriever(RerankerFields, BaseRetriever):
         """Fetch and judge, and return everything found out, not only the kept documents.
 
         Raises:
-            InputError: The question is blank.
+            InputError: The question is no text, or blank.
             SettingsError: *k* is out of range.
         """
+        _check_question(question)
         reranker = self._reranker(k)
         candidates = _candidates_of(self.source, self.n_candidates).invoke(question, config)
         return rerank(reranker, question, candidates[: self.n_candidates], config)
@@ -151,6 +159,7 @@ class DeepEraRetriever(RerankerFields, BaseRetriever):
         self, question: str, *, k: int | None = None, config: RunnableConfig | None = None
     ) -> RerankResult:
         """Do what `find` does, in the running loop."""
+        _check_question(question)
         reranker = self._reranker(k)
         search = _candidates_of(self.source, self.n_candidates)
         candidates = await search.ainvoke(question, config)
@@ -225,6 +234,12 @@ class DeepEraRetriever(RerankerFields, BaseRetriever):
             return self._current()
         _check_at_least_one("k", most)
         return self._current(top_n=most)
+
+
+def _check_question(question: object) -> None:
+    """Raise `InputError` for what is no text, which each store would meet in its own way."""
+    if not isinstance(question, str):
+        raise InputError(f"question must be a text, got {question!r:.80}")
 
 
 def _check_own(name: str, value: object) -> None:

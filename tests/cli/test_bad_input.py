@@ -152,7 +152,17 @@ def test_the_input_is_never_the_output(rerank, questions):
 def test_a_missing_folder_for_the_output_is_an_error(rerank, questions, tmp_path):
     result = rerank(questions(line()), "--backend", TEA, "-o", tmp_path / "no" / "out.jsonl")
     assert result.exit_code == 2
-    assert "cannot be written" in result.stderr
+    assert "cannot be written: there is no folder" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["out.jsonl.gz", "out.csv", "out.html"])
+def test_json_lines_are_not_written_under_the_name_of_another_form(
+    rerank, questions, tmp_path, name
+):
+    result = rerank(questions(line()), "--backend", TEA, "-o", tmp_path / name)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "e.g. out.jsonl, got" in result.stderr
+    assert not (tmp_path / name).exists()
 
 
 def test_a_missing_key_names_its_variable(rerank, questions, monkeypatch):

@@ -44,6 +44,13 @@ def test_a_measure_without_a_question_is_null(deepera, tmp_path):
     assert "| list F1 *                 |     – |         0 |" in deepera(*args).stdout
 
 
+def test_a_test_set_in_the_place_of_the_golden_set_is_told(deepera, files, tmp_path):
+    asked = write_set(tmp_path / "test_set.json", question("q"))
+    result = deepera("bioasq", "evaluate", asked, files[1])
+    assert result.exit_code == 1
+    assert "has no golden documents or snippets or answers; is it the test set?" in result.stderr
+
+
 def test_intervals_hold_the_value_and_are_the_same_twice(deepera, files):
     args = ("bioasq", "evaluate", *files, "--intervals", "--resamples", "200", "--json")
     first, second = deepera(*args).stdout, deepera(*args).stdout

@@ -312,6 +312,7 @@ def test_ask_says_so_when_nothing_is_found(deepera, source):
         result = deepera("ask", "zzz", source, *more)
         assert result.exit_code == 0
         assert "Nothing was retrieved" in result.stdout
+        assert "no passage shares a word with the question" in result.stderr
         assert "could not be read" not in result.stdout
 
 
@@ -519,7 +520,7 @@ def test_a_file_without_a_passage_makes_no_collection(
     result = deepera("index", *args) if command == "index" else ask(source)
     assert result.exit_code == 1
     assert f"skipped {source}: " in result.stderr
-    assert result.stderr.endswith(f"there is nothing to index in '{source}'\n")
+    assert result.stderr.endswith(f"there is no passage in '{source}'\n")
     assert result.stderr.count("\n") == 2
     assert ("see deepera rerank" in result.stderr) == ("question" in content)
     assert not store.exists()
@@ -617,3 +618,12 @@ def test_a_question_and_a_source_the_wrong_way_round_are_named(deepera, source):
     result = deepera("ask", source, QUESTION)
     assert result.exit_code == 2
     assert "the QUESTION comes first, then the SOURCE" in result.stderr
+
+
+def test_several_sources_are_asked_together(deepera, source, tmp_path):
+    other = tmp_path / "other.txt"
+    other.write_text("Green tea did not lower the glucose of mice (p = 0.71).")
+    result = deepera("ask", QUESTION, source, other, "--backend", "rules", "--json", "-v")
+    assert result.exit_code == 0, result.stderr
+    sources = {one["metadata"]["source"] for one in json.loads(result.stdout)["ranking"]}
+    assert sources == {source.as_posix(), other.as_posix()}

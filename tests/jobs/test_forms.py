@@ -134,6 +134,17 @@ def test_a_trec_run_is_read_with_its_queries_and_documents(run):
     assert told[0].endswith("e.g. 'gone'")
 
 
+def test_a_document_without_text_costs_itself_and_not_the_run(run, write):
+    texts = [{"_id": "a", "text": "One."}, {"_id": "b", "title": "Two.", "text": ""}]
+    corpus = write("blank.jsonl", "\n".join(map(json.dumps, texts)))
+    told = []
+    with open_run(run._replace(corpus=corpus), tell=told.append) as (source, _):
+        assert [len(one.passages) for one in read_lines(source)] == [1, 1]
+    assert told[0].startswith("skipped ")
+    assert "blank.jsonl:2: has no text" in told[0]
+    assert told[1].startswith("2 of 3 documents of ")
+
+
 @pytest.mark.parametrize(
     "queries",
     [

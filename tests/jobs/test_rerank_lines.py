@@ -85,6 +85,17 @@ def test_lines_are_written_in_order_although_the_first_is_slow(make_file, make_l
     assert finished[-1] == "a slow one"
 
 
+def test_a_passage_without_text_costs_itself_and_not_its_question(make_file, make_line):
+    question = make_line("q1", GOOD_TEXT, " ")
+    question["passages"] += [{"id": "none", "text": None, "score": 2}, None]
+    ((line,), report) = run(make_file(question))
+    assert [(one["id"], one["status"]) for one in line["ranking"]] == [
+        ("p1", "scored"), ("p2", "failed"), ("none", "failed"), ("4", "failed"),
+    ]  # fmt: skip
+    assert {one["reason"] for one in line["ranking"][1:]} == {"the passage has no text"}
+    assert report.n_bad == 0
+
+
 def test_a_bad_line_is_reported_and_the_others_run(make_file, make_line):
     no_text = make_line("q2", "")
     twice = make_line("q3", GOOD_TEXT)

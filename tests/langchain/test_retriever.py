@@ -249,3 +249,12 @@ def test_source_and_judge_are_one_trace(is_async, documents, reranker, question)
     assert ("Shelf", "DeepEraRetriever") in paths
     assert ("score 1", "score", "DeepEra", "DeepEraRetriever") in paths
     assert {path[-1] for path in paths} == {"DeepEraRetriever"}
+
+
+@pytest.mark.parametrize("question", [{"question": "Does tea help?"}, 5, None])
+def test_a_question_that_is_no_text_is_named_before_the_store_is_asked(question):
+    retriever = DeepEraRetriever.local(Shelf(documents=[]))
+    with pytest.raises(InputError, match="question must be a text, got "):
+        retriever.invoke(question)
+    with pytest.raises(InputError, match="question must be a text, got "):
+        asyncio.run(retriever.ainvoke(question))

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from deepera_graph.errors import InputError
 from deepera_graph.papers import Paper
 from deepera_graph.papers.importing import Problem, read_papers
 
@@ -173,6 +174,45 @@ def test_references_are_papers_with_an_abstract_or_without_one(tmp_path, name):
     assert (tides.paper.abstract, tides.paper.authors) == ("On tides.", ("Ames, Hana",))
     assert (ebb.paper.title, ebb.paper.abstract) == ("Ebb", "")
     assert [one.kind for one in others] == ["no_id"] * (name != "a.nbib")
+
+
+EXPORTS = {
+    "pubmed.csv": "PMID,Title,Authors,Journal/Book,Publication Year,DOI\n"
+    '7,Tide tables,"Ames H; Gray F",ICRS,2021,10.1/X\n',
+    "zotero.csv": "Key,Author,Title,Publication Title,Publication Year,DOI,Abstract Note\n"
+    'AB3,"Ames H; Gray F",Tide tables,ICRS,2021,10.1/X,On tides.\n',
+    "scopus.csv": "Authors;Title;Year;Source title;DOI\n"
+    '"Ames H; Gray F";Tide tables;2021;ICRS;10.1/X\n',
+    "corpus.jsonl": '{"_id": "10.1/X", "Title": "Tide tables", "authors": ["Ames H", "Gray F"], '
+    '"year": 2021, "journal": "ICRS", "text": "On tides."}\n',
+}
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_a_table_or_data_set_that_is_indexed_makes_a_base_as_well(tmp_path, name):
+    [record] = read_papers(write(tmp_path, name, EXPORTS[name]))
+    paper = record.paper
+    assert (paper.id, paper.title, paper.year) == ("10.1/x", "Tide tables", 2021)
+    assert (paper.authors, paper.venue) == (("Ames H", "Gray F"), "ICRS")
+
+
+def test_a_table_in_utf_16_as_excel_saves_it_is_read(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("DOI\tTitle\tAuthor\n10.1/X\tTide tables of Étretat\tAmes\n", "utf-16")
+    [record] = read_papers(path)
+    assert record.paper.title == "Tide tables of Étretat"
+
+
+def test_a_record_without_an_id_is_told_with_the_fields_that_it_has(tmp_path):
+    [problem] = read_papers(write(tmp_path, "a.csv", "Name,Title\nx,Tide tables\n"))
+    assert problem.kind == "no_id"
+    assert "expected one of id, _id, docid, " in problem.detail
+    assert problem.detail.endswith("found Name, Title")
+
+
+def test_a_folder_is_told_from_a_file(tmp_path):
+    with pytest.raises(InputError, match=r"is a folder: name its files, e\.g\. .*\.bib"):
+        list(read_papers(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["p.xml", "p.bib", "p.jsonl", "p.json"])

@@ -5,7 +5,7 @@ from pkgutil import iter_modules
 
 import pytest
 
-from deepera_graph import Backend, SettingsError, judges, load_backend
+from deepera_graph import Backend, SettingsError, judges, llm_backend, load_backend
 from deepera_graph.cli.options import JudgeOptions
 from support.roles import scripted_backend
 
@@ -108,6 +108,17 @@ def test_a_spec_of_no_kind_is_named(spec):
 def test_only_backends_names_and_specs_will_do(thing):
     with pytest.raises(SettingsError, match="must be a Backend or its name"):
         load_backend(thing)
+
+
+def test_with_an_address_a_bare_name_is_enough_as_on_the_command_line():
+    address = "http://127.0.0.1:9/v1"
+    spec = llm_backend("my-model", base_url=address).spec
+    assert spec == llm_backend("openai:my-model", base_url=address).spec
+
+
+def test_a_name_with_a_colon_of_a_server_of_ones_own_is_told_how_it_is_written():
+    with pytest.raises(SettingsError, match="takes 'openai:qwen3:8b'"):
+        llm_backend("qwen3:8b", base_url="http://127.0.0.1:9/v1")
 
 
 def test_an_unknown_provider_is_named():

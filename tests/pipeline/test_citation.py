@@ -87,6 +87,7 @@ def test_one_line_is_made_of_any_programs_fields(metadata):
         pytest.param({"source": "c1"}, "c1#2", id="the-id-says-more-than-its-file"),
         pytest.param({"author": "Ada Lee", "title": "Wax"}, "Lee. Wax", id="one-author"),
         pytest.param({"author": "Lee A, Roy B", "title": "Wax"}, "Lee and Roy. Wax", id="two"),
+        pytest.param({"author": "Müller É; Ødegård Ł"}, "Müller and Ødegård", id="letters"),
         pytest.param({"doi": "none", "title": "Wax"}, "Wax", id="no-doi"),
     ],
 )
@@ -128,6 +129,8 @@ def test_the_page_of_a_passage_is_cited_as_each_loader_counts(metadata, page):
         ("Ada Lee", "Lee, Ada"),
         ("Ada B. Lee", "Lee, Ada B."),
         ("Lee AB", "Lee, AB"),
+        ("Müller É", "Müller, É"),
+        ("Ødegård Ł.-Ø.", "Ødegård, Ł.-Ø."),
         ("Lee, Ada", "Lee, Ada"),
         ("Ludwig van der Aa", "van der Aa, Ludwig"),
         ("Ada Lee Jr.", "Lee, Ada, Jr."),

@@ -94,6 +94,14 @@ def test_the_last_message_of_a_human_is_the_question(run):
         run(parent_of(node, Talk), {"messages": [AIMessage("One moment.")]})
 
 
+@pytest.mark.parametrize(
+    "message", [("human", QUESTION), {"role": "user", "content": QUESTION}, HumanMessage(QUESTION)]
+)
+def test_messages_may_be_of_any_form_that_langchain_takes(run, message):
+    node = scripted(keys={"question": "messages"}, search=lambda query: DOCUMENTS)
+    assert ids(run(node, {"messages": [message]})["documents"]) == KEPT
+
+
 def test_it_searches_again_in_other_words_and_judges_all_that_was_found(run):
     def search(query):
         return DOCUMENTS[:1] if query == QUESTION else DOCUMENTS[:3]

@@ -7,7 +7,8 @@ from io import StringIO
 import pytest
 
 from deepera_graph import EvidenceReranker, RerankResult, SettingsError, export_result
-from deepera_graph.export import answer_with_numbers, describe_result
+from deepera_graph.citation import Citation
+from deepera_graph.export import answer_with_numbers, describe_result, write_bibtex
 from deepera_graph.retrieval.sources import read_passages
 from support.roles import judged, scripted_backend
 
@@ -82,6 +83,13 @@ def test_markdown_links_the_source_and_cannot_be_broken_by_a_title(rerank):
     assert all(line.replace(r"\|", "").count("|") == 7 for line in table)
     assert "(https://doi.org/10.1000/wax_1)" in table[0]
     assert "0.93" in table[0]
+
+
+def test_bibtex_has_authors_as_bibtex_reads_them_however_they_were_given():
+    authors = ("Meyer A", "Chloé Okoye", "The Kelp & Wax Group", "Müller, É")
+    text = write_bibtex([(Citation(id="1", title="Wax", authors=authors), "")])
+    assert text.startswith("@misc{meyer,")
+    assert r"author = {Meyer, A and Okoye, Chloé and {The Kelp \& Wax Group} and Müller, É}" in text
 
 
 def test_bibtex_has_one_entry_a_source_with_escaped_text(rerank):

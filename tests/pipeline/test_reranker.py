@@ -211,6 +211,30 @@ def test_an_empty_batch_is_no_work(reranker):
     assert reranker.batch([]) == asyncio.run(reranker.abatch([])) == []
 
 
+@pytest.mark.parametrize(
+    ("bad", "named"),
+    [
+        ((QUESTION, [None]), "job 2: passage 1 must be a string, dict or Document, got None"),
+        ((" ", ["a"]), "job 2: question must not be empty"),
+        (QUESTION, r"job 2 must be \(question, passages\), got "),
+    ],
+)
+def test_a_job_that_cannot_be_used_is_named_before_any_is_judged(bad, named):
+    asked = []
+
+    def judge(task):
+        asked.append(task)
+        return judged(0.5)
+
+    reranker = EvidenceReranker(scripted_backend(judge))
+    jobs = [(QUESTION, iter(["Tea is green."])), bad]
+    with pytest.raises(InputError, match=named):
+        reranker.batch(jobs)
+    with pytest.raises(InputError, match=named):
+        asyncio.run(reranker.abatch(jobs))
+    assert asked == []
+
+
 def test_other_settings_share_backend_and_limit(reranker):
     other = reranker.with_settings(top_n=1)
     assert (other.settings.top_n, reranker.settings.top_n) == (1, 10)

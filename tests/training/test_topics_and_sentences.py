@@ -152,7 +152,7 @@ def test_a_pool_without_its_evidence_is_as_large_and_holds_nothing_twice():
 
 
 def test_passages_of_other_questions_stand_beside_evidence_as_often_as_in_its_place():
-    given = [pool(f"roofs {n}", [1, 0, 1, 0, 0, 0]) for n in range(12)]
+    given = [pool(f"roofs {n}", [1, 0, 1, 0, 0, 0]) for n in range(40)]
 
     def count_strangers(pools):
         return [
@@ -161,7 +161,7 @@ def test_passages_of_other_questions_stand_beside_evidence_as_often_as_in_its_pl
         ]
 
     mixed = mix_passages(given)
-    assert count_strangers(mixed) == count_strangers(drop_evidence(given)) == [2] * 12
+    assert count_strangers(mixed) == count_strangers(drop_evidence(given)) == [2] * 40
     spread = spread_passages(given)
     assert set(count_strangers(spread)) == {0, 1, 2, 3}
     for one, before in zip([*mixed, *spread], [*given, *given], strict=True):

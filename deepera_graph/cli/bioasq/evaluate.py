@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 5  # problems of one name
 _EDITION = 8
+_GOLDEN_OF = {"a": "documents or snippets", "b": "answers"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +139,10 @@ def evaluate(
         _plain(evaluations, intervals),
         lambda: _show(evaluations, intervals, official=chosen.official),
     )
+    if not any(one.questions for each in evaluations for one in each.measures.values()):
+        what = " or ".join(_GOLDEN_OF[phase] for phase in phases)
+        say(f"nothing is measured: {golden} has no golden {what}; is it the test set?")
+        raise typer.Exit(SOME_FAILED)
 
 
 def _tell_unknown(golden: Path, submission: Path) -> None:

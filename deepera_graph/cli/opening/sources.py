@@ -121,7 +121,7 @@ class Source:
         first = next(self.passages, None)
         if first is None:
             self.tell()
-            say(f"there is nothing to index in {', '.join(map(repr, self._paths))}")
+            say(f"there is no passage in {', '.join(map(repr, self._paths))}")
             raise typer.Exit(SOME_FAILED)
         self.passages = chain([first], self.passages)
 

@@ -83,7 +83,8 @@ def llm_backend(
     """Have a chat model recognise intents, judge, summarize and answer.
 
     Args:
-        model: A LangChain chat model, or its name, ``provider:model``.
+        model: A LangChain chat model, or its name, ``provider:model``; with *base_url* a name
+            without a colon will do.
         base_url: Any server that speaks OpenAI's chat protocol. It is sent no key but one that
             *api_key_env* names; OpenAI's own key goes to OpenAI's servers alone.
         api_key_env: Environment variable that holds the key; the provider's own if None.
@@ -109,6 +110,7 @@ def llm_backend(
     spec: dict[str, Any] | None
     if isinstance(model, str):
         _refuse_secrets(options, base_url)
+        model = f"openai:{model}" if base_url and model and ":" not in model else model
         spec = {"model": model, **options}
         if base_url:
             spec["base_url"] = base_url

@@ -231,10 +231,17 @@ class Found:
     def _closing_line(self) -> str:
         used = self.total_usage
         paid = f", {used.calls} model calls, {used.tokens} tokens" if used.calls else ""
-        calls = "1 call" if len(self.actions) == 1 else f"{len(self.actions)} calls"
+        papers, calls, rounds = (
+            f"{n} {what}" if n == 1 else f"{n} {what}s"
+            for n, what in (
+                (len(self.papers), "paper"),
+                (len(self.actions), "call"),
+                (self.steps, "round"),
+            )
+        )
         return (
-            f"{len(self.papers)} papers, {len(self.left_out)} left out; {calls} in {self.steps} "
-            f"rounds ({self.stopped.replace('_', ' ')}){paid}, {self.seconds:.1f} s"
+            f"{papers}, {len(self.left_out)} left out; {calls} in {rounds} "
+            f"({self.stopped.replace('_', ' ')}){paid}, {self.seconds:.1f} s"
         )
 
 

@@ -6,7 +6,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from deepera_graph.errors import SettingsError
+from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.papers.importing.reading import Problem, read_raw
 from deepera_graph.papers.paper import PaperRecord
 from deepera_graph.settings import suggest_value
@@ -36,16 +36,19 @@ def read_papers(path: str | Path, form: Form | None = None) -> Iterator[PaperRec
 
     Args:
         path: A file, compressed if it ends in ``.gz``.
-        form: ``jsonl``: JSON lines with the fields of `Paper` and `references`; ``s2``: Semantic
-            Scholar's or S2ORC; ``openalex``: works; ``arxiv``: arXiv's metadata; ``acl``: XML of
-            the ACL Anthology; ``bibtex``. If None, what its name and its first records look like.
+        form: ``jsonl``: JSON lines or a table with the fields of `Paper` and `references`, under
+            the names of exports, too; ``s2``: Semantic Scholar's or S2ORC; ``openalex``: works;
+            ``arxiv``: arXiv's metadata; ``acl``: XML of the ACL Anthology; ``bibtex``. If None,
+            what its name and its first records look like.
 
     Raises:
-        InputError: The file cannot be opened.
+        InputError: The file cannot be opened, or is a folder.
         SettingsError: There is no such form.
     """
     check_form(form)
     path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: name its files, e.g. {path / '*.bib'}")
     form = form or _SUFFIXES.get(suffix_of(path))
     if form in _SUFFIXES.values():
         yield from _load(form).read_file(path)

@@ -13,6 +13,7 @@ from deepera_graph.papers.paper import (
     read_date,
     read_year,
 )
+from deepera_graph.retrieval.documents.decoding import to_utf8
 from deepera_graph.text.records import open_records, read_records, suffix_of
 from deepera_graph.text.references import NO_ABSTRACT
 
@@ -42,7 +43,7 @@ def read_raw(path: Path) -> Iterator[tuple[int, dict[str, Any]] | Problem]:
     """
     number = 0
     with open_records(path) as (stream, _):
-        records = read_records(stream, suffix_of(path))
+        records = read_records(to_utf8(stream, path), suffix_of(path))
         try:
             for one in records:
                 number = one.number

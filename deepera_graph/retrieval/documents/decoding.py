@@ -49,7 +49,8 @@ def decode(raw: bytes, name: object, *, declared: str = "", otherwise: str = "")
             return raw.decode(known, "replace")
         number = raw.count(b"\n", 0, error.start) + 1
         kind = "UTF-8" if tried == "utf-8" else tried.upper().removesuffix("-SIG")
-        message = f"{name}: not {kind}: {error.reason} in line {number}"
+        hint = "; save it as UTF-8" if kind == "UTF-8" else ""
+        message = f"{name}: not {kind}: {error.reason} in line {number}{hint}"
         raise InputError(message) from error
 
 

@@ -196,3 +196,9 @@ def test_the_lines_name_every_operating_point(questions):
     rows = [line for line in report_lines(report) if " >= " in line and "(" in line]
     assert len(rows) == len(report["operating_points"])
     assert rows[0].startswith("score >= 0.80")
+
+
+def test_what_the_judge_keeps_by_itself_is_measured(questions):
+    curve = curve_of(questions)
+    points = build_report(questions, curve, threshold=0.28, n_resamples=20)["operating_points"]
+    assert [one["tau"] for one in points if one["on"] == "score"] == [0.28, 0.8]
