@@ -123,6 +123,37 @@ def drop_evidence(pools: Sequence[Pool], seed: int = 0) -> list[Pool]:
     return found
 
 
+def take_out_evidence(pools: Sequence[Pool]) -> list[Pool]:
+    """Return the pools that have evidence and two other passages or more, without the evidence.
+
+    Nothing stands in its place: what is found for a question is all on its subject. So what a judge
+    keeps where nothing answers is to be measured on these; not on those of `drop_evidence`.
+    """
+    rest = [tuple(one for one in pool.passages if not one.label) for pool in pools]
+    return [
+        pool.with_passages(its)
+        for pool, its in zip(pools, rest, strict=True)
+        if 1 < len(its) < len(pool.passages)
+    ]
+
+
+def draw_few(pools: Sequence[Pool], seed: int = 0) -> Iterator[Pool]:
+    """Yield 2 to 16 passages of each pool, by chance: wrong ones, and one of the evidence if any.
+
+    Small numbers as often as large; where there are fewer wrong ones, all.
+    """
+    for pool in pools:
+        random = pool_rng(seed, pool, "drawn")
+        evidence, wrong = (
+            [x for x in pool.passages if bool(x.label) is kind] for kind in (True, False)
+        )
+        chosen = [evidence[int(random.integers(len(evidence)))]] if evidence else []
+        size = min(_draw_size(random) - len(chosen), len(wrong))
+        chosen += [wrong[int(place)] for place in random.permutation(len(wrong))[:size]]
+        if len(chosen) > 1:
+            yield replace(pool, id=f"{pool.id} (few)", passages=tuple(chosen))
+
+
 def mix_passages(pools: Sequence[Pool], seed: int = 0) -> list[Pool]:
     """Return the pools that have evidence, with passages that were found for other questions.
 

@@ -12,6 +12,7 @@ from deepera_graph.bench.metrics.statistics import Interval
 from deepera_graph.bench.table import format_grid
 from deepera_graph.judges.trained.model import SHIPPED, EvidenceModel
 from deepera_graph.judges.trained.scorer import EvidenceScorer
+from deepera_graph.thresholds import OPERATING_POINT
 from deepera_graph.training.augment import merge_evidence, take_first
 from deepera_graph.training.data import N_CANDIDATES, DataPlan, Pool
 from deepera_graph.training.features import FeatureExtractor, open_extractor
@@ -38,6 +39,7 @@ from deepera_graph.training.weights import (
     count_known,
     find_encoder,
     import_package,
+    load_scorer,
     load_unexposed,
     log_nothing,
     read_trained_questions,
@@ -156,9 +158,8 @@ def evaluate_weights(plan: EvaluationPlan, log: Log = log_nothing) -> Evaluation
             f" They were trained on {n_known} of the {len(pools)} questions, whose "
             "figures promise nothing: cross-validate instead."
         )
-    found = evaluate(
-        scored, how=how, tau=_threshold_of(plan, model), trained_on=known, seed=plan.seed
-    )
+    tau = _threshold_of(plan, model.head)
+    found = evaluate(scored, how=how, tau=tau, trained_on=known, seed=plan.seed)
     return replace(found, quotes=_measure_quotes(plan, model))
 
 
@@ -183,13 +184,14 @@ def evaluate_fits(plan: EvaluationPlan, log: Log = log_nothing) -> Evaluation:
         f"Judges fitted on the other {plan.n_folds - 1} of {plan.n_folds} folds, split by "
         f"groups of questions, seed {plan.seed}."
     )
-    return evaluate(
-        scored, how=how, tau=_threshold_of(plan, EvidenceModel.load(plan.weights)), seed=plan.seed
-    )
+    tau = _threshold_of(plan, load_scorer(plan.folder))
+    return evaluate(scored, how=how, tau=tau, seed=plan.seed)
 
 
-def _threshold_of(plan: EvaluationPlan, model: EvidenceModel) -> float:
-    return model.head.operating_point if plan.tau is None else plan.tau
+def _threshold_of(plan: EvaluationPlan, judge: EvidenceScorer | None) -> float:
+    if plan.tau is not None:
+        return plan.tau
+    return OPERATING_POINT if judge is None else judge.operating_point
 
 
 def evaluate(

@@ -27,7 +27,7 @@ from deepera_graph.judges.trained.scorer import (
     list_opinions,
 )
 from deepera_graph.training.abstracts import read_abstracts
-from deepera_graph.training.augment import drop_evidence
+from deepera_graph.training.augment import draw_few, take_out_evidence
 from deepera_graph.training.data import DataPlan, Pool, hash_question, select_trainable
 from deepera_graph.training.direction import read_labelled
 from deepera_graph.training.features import open_extractor
@@ -58,6 +58,7 @@ from deepera_graph.training.weights import (
 
 ScorePool = Callable[[Pool], PoolScores]
 N_FOLDS = 4  # one of which is held out
+FEW_WEIGHT = 0.5  # of a pool of few passages beside the whole ones, in what trees and reader weigh
 PAPERS = 16_000  # whose titles teach before any label does
 WEAK_EPOCHS, WEAK_RATE = 1.0, 1e-4
 
@@ -109,7 +110,7 @@ def train_reader(plan: ReaderTrainingPlan, log: Log = log_nothing) -> ReaderOutc
     with open_extractor(find_encoder(source), plan.keep, log) as extractor:
         known = fit_scorer(taught, extractor, seed=plan.seed, log=log)
         score = partial(score_pool, known, extractor)
-        opinion, point = weigh_reader(held_out, score, training)
+        opinion, point = weigh_reader(held_out, score, training, plan.seed)
     with replace_weights(plan.out) as fresh:
         copy_encoder(source, fresh)
         training.export(fresh / READER)
@@ -138,32 +139,41 @@ def list_lessons(
 
 
 def weigh_reader(
-    held_out: Sequence[Pool], trees: ScorePool, training: ReaderTraining
+    held_out: Sequence[Pool], trees: ScorePool, training: ReaderTraining, seed: int = 0
 ) -> tuple[SecondOpinion, float]:
     """Find what trees and reader weigh, on questions neither knows, and the operating point.
 
-    Half of what is weighed is pools without their evidence. Only questions over passages of several
-    papers are read.
+    Half of what is weighed is pools that their evidence was taken out of, with nothing in its
+    place; a draw of few passages of each pool is weighed beside it, which the operating point does
+    not go by. Only questions over passages of several papers are read.
     """
+    whole = [*held_out, *take_out_evidence(held_out)]
+    few = list(draw_few(whole, seed))
     rows: list[Any] = []
     used: list[Pool] = []
-    for pool in [*held_out, *drop_evidence(held_out)]:
+    n_whole = 0
+    for place, pool in enumerate([*whole, *few]):
         found = trees(pool)
-        if found.absolute is None:
+        if not found.may_be_read:
             continue
         read = np.full(len(found.evidence), np.nan)
         places = choose_read(found.evidence)
         read[places] = training.read([(pool.question, pool.passages[n].text) for n in places])
-        rows.append(list_opinions(found.evidence, found.absolute, read))
+        rows.append(list_opinions(found.evidence, read))
         used.append(pool)
-    if not used:
+        n_whole += place < len(whole)
+    if not n_whole:
         raise InputError("no question that is held out has passages of several papers")
     labels = [np.array(pool.labels) for pool in used]
-    fitted = fit_logistic(np.concatenate(rows), np.concatenate(labels), C=10.0)
+    weights = [
+        np.full(len(its), 1.0 if place < n_whole else FEW_WEIGHT)
+        for place, its in enumerate(labels)
+    ]
+    fitted = fit_logistic(*map(np.concatenate, (rows, labels, weights)), C=10.0)
     opinion = SecondOpinion(fitted.weights.tolist(), fitted.intercept)
     point = find_operating_point(
-        [pool.set for pool in used],
-        labels,
-        [sigmoid(row @ fitted.weights + fitted.intercept) for row in rows],
+        [pool.set for pool in used[:n_whole]],
+        labels[:n_whole],
+        [sigmoid(row @ fitted.weights + fitted.intercept) for row in rows[:n_whole]],
     )
     return opinion, point

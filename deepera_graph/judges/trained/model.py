@@ -214,13 +214,13 @@ class EvidenceModel:
         It reads where passages of several papers are beside each other, for a question; for the
         passages of one paper, for claims and for one passage alone, the trees are as good.
         """
-        if self.reader is None or self.head.opinion is None or found.absolute is None:
+        if self.reader is None or self.head.opinion is None or not found.may_be_read:
             return found.evidence, {}
         places = choose_read(found.evidence)
         readings = self.reader.read(question, [texts[place] for place in places])
         read = np.full(len(texts), np.nan)
         read[places] = [one.evidence for one in readings]
-        evidence = self.head.opinion.probabilities(found.evidence, found.absolute, read)
+        evidence = self.head.opinion.probabilities(found.evidence, read)
         return evidence, dict(zip(places, readings, strict=True))
 
     def weigh_sentences(

@@ -207,35 +207,26 @@ READER_WEIGHT = 0.4  # of the reader's log odds beside those of the trees
 
 @dataclass(frozen=True, slots=True)
 class SecondOpinion(LogitModel):
-    """Weighs what the trees say of the passages of a question, and what the reader says of them.
+    """Weighs what the trees say of a passage, what the reader says, and how many there are.
 
-    The order goes by the log odds of both; how likely evidence is goes by these, and by how good
-    the best passages of the pool are.
+    Among few passages the trees know less of what a passage stands out from, and say too little.
     """
 
-    N_INPUTS = 4
+    N_INPUTS = 2
 
-    def probabilities(self, evidence: Floats, absolute: Floats, read: Floats) -> Floats:
+    def probabilities(self, evidence: Floats, read: Floats) -> Floats:
         """Return how likely each passage is evidence, shape (n,); see `list_opinions`."""
-        return self._predict(list_opinions(evidence, absolute, read))
+        return self._predict(list_opinions(evidence, read))
 
 
-def list_opinions(evidence: Floats, absolute: Floats, read: Floats) -> Floats:
-    """Return what `SecondOpinion` takes of each passage, shape (n, 4).
+def list_opinions(evidence: Floats, read: Floats) -> Floats:
+    """Return what `SecondOpinion` takes of each passage, shape (n, 2).
 
-    *evidence* are the probabilities by the trees, *absolute* the log odds of those for absolute
-    evidence, *read* those of the reader, NaN for a passage that it has not read. The columns are
-    the log odds of both, the best of these in the pool, and the two best of *absolute*.
+    *evidence* are the probabilities by the trees, *read* the log odds of the reader, NaN for a
+    passage that it has not read. The columns are the log odds of both, and `log_pool_size`.
     """
-    reader = np.fmax(read, LEAST_READ)
-    both = logit(evidence) + READER_WEIGHT * reader
-    pool = [both.max(), *_two_best(absolute)]
-    return np.column_stack([both, np.tile(pool, (len(both), 1))])
-
-
-def _two_best(values: Floats) -> tuple[float, float]:
-    best = np.sort(values)[::-1]
-    return float(best[0]), float(best[min(1, len(best) - 1)])
+    both = logit(evidence) + READER_WEIGHT * np.fmax(read, LEAST_READ)
+    return np.column_stack([both, np.full(len(both), log_pool_size(len(both)))])
 
 
 def choose_read(evidence: Floats) -> list[int]:
@@ -253,8 +244,7 @@ class PoolScores:
     # how likely it is of one study with a passage on topic; NaN if there is no other
     support: Floats
     results: Floats  # probability that it reports results
-    # log odds of absolute evidence, where the reader may read passages anew; else None
-    absolute: Floats | None = None
+    may_be_read: bool = False  # whether the reader may read some of them anew
 
 
 @dataclass(frozen=True)
@@ -288,34 +278,33 @@ class EvidenceScorer:
         topics = sigmoid(self.topic.predict(found.topic_features()))
         context = compute_context_features(found, topics, self.link)
         is_claim = looks_like_claim(question)
-        absolute = None
+        may_be_read = False
         if np.isnan(context).all():
             evidence = (self.claim_alone if is_claim else self.question_alone).score(found)
         else:
-            evidence, absolute = self._score_together(found, context, is_claim=is_claim)
-        return PoolScores(evidence, topics, context[:, _SUPPORT], found.results, absolute)
+            evidence, may_be_read = self._score_together(found, context, is_claim=is_claim)
+        return PoolScores(evidence, topics, context[:, _SUPPORT], found.results, may_be_read)
 
     def _score_together(
         self, found: PoolFeatures, context: Floats, *, is_claim: bool
-    ) -> tuple[Floats, Floats | None]:
+    ) -> tuple[Floats, bool]:
         """Score passages by the ranking for them; by both where it is not sure which.
 
         Their log odds are weighed, not their probabilities: a passage that both put low stays low.
-        The log odds of absolute evidence are those of a question over several papers.
+        Passages of several papers, found for a question, may be read anew.
         """
         features = compute_ranking_features(found.features, context)
         if is_claim:
-            return self.claim.score(features), None
+            return self.claim.score(features), False
         of_one = self.same_document.probability(context)
-        absolute = self.question.absolute.predict(features)
-        several = self.question.combine(absolute, self.question.order.predict(features))
+        several = self.question.score(features)
         if of_one < _LEAST_PART:
-            return several, absolute
+            return several, True
         one = self.article.score(features)
         if one.max() < _FOUND < several.max():
-            return several, absolute
+            return several, True
         both = (1 - of_one) * logit(several) + of_one * logit(one)
-        return sigmoid(both), absolute if of_one < _LIKELY_ONE else None
+        return sigmoid(both), of_one < _LIKELY_ONE
 
     def to_dict(self) -> dict[str, Any]:
         """Return the scorer as plain data."""

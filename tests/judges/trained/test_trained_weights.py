@@ -4,15 +4,19 @@ import asyncio
 import multiprocessing
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from deepera_graph import EvidenceReranker, local_backend, local_model
 from deepera_graph.demo import read_corpus, read_questions
 from deepera_graph.doctor.checks import check_local
 from deepera_graph.judges.trained.backend import SUMS, Weights
+from deepera_graph.training.data import read_pools
 from langchain_deepera import EvidenceCrossEncoder, EvidenceEmbeddings
 
+TOPICS = Path(__file__).parents[3] / "benchmarks/judge/topics.jsonl"
 pytestmark = pytest.mark.skipif(
     not (Weights().place() / SUMS).is_file(), reason="this checkout has no weights"
 )
@@ -100,6 +104,23 @@ def test_one_passage_less_is_not_taken_for_evidence_that_is_missing(reranker):
         for one in question.golden:
             whole, less = (found[documents[one]] for found in scores)
             assert less == pytest.approx(whole, abs=0.15)
+
+
+def test_passages_on_other_subjects_are_not_taken_for_evidence_that_is_missing(reranker):
+    pools = read_pools([TOPICS])
+    changes = []
+    for pool, other in zip(pools[4:8], pools[44:48], strict=True):
+        evidence, wrong = (
+            [x.text for x in pool.passages if bool(x.label) is one] for one in (True, False)
+        )
+        half = len(wrong) // 2
+        mixed = [*evidence, *wrong[:half], *(one.text for one in other.passages[half : len(wrong)])]
+        alone, beside = (
+            {one.text: one.score for one in reranker.rerank(pool.question, texts).passages}
+            for texts in ([*evidence, *wrong], mixed)
+        )
+        changes += [abs(beside[one] - alone[one]) for one in evidence]
+    assert np.mean(changes) < 0.1
 
 
 def test_the_doctor_tries_them_in_less_than_a_second():
