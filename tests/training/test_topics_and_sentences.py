@@ -9,16 +9,19 @@ import pytest
 
 from deepera_graph.bench.data.instance import DatasetError
 from deepera_graph.judges.trained.features import PassageMatch, ResultsClassifier
+from deepera_graph.judges.trained.scorer import PoolScores
 from deepera_graph.judges.trained.sentences import (
     SENTENCE_FEATURES,
     choose_sentence,
     compute_sentence_features,
 )
 from deepera_graph.training.augment import (
+    draw_few,
     drop_evidence,
     exchange_passages,
     mix_passages,
     spread_passages,
+    take_out_evidence,
     truncate_pools,
 )
 from deepera_graph.training.data import read_pools
@@ -26,6 +29,7 @@ from deepera_graph.training.fit import UNDECIDED
 from deepera_graph.training.fit_ranking import find_operating_point, fit_small_ranking
 from deepera_graph.training.fit_sentences import MarkedText, read_marked
 from deepera_graph.training.topics import is_topics
+from deepera_graph.training.train_reader import weigh_reader
 from support.pools import pool, write_lines
 
 QUESTION = "Does rain rust copper roofs?"
@@ -169,6 +173,41 @@ def test_passages_of_other_questions_stand_beside_evidence_as_often_as_in_its_pl
         assert [x for x in one.passages if x.label] == [x for x in before.passages if x.label]
     assert mixed == mix_passages(given)
     assert mix_passages([pool("roofs", [1, 1, 0, 0])]) == []
+
+
+def test_evidence_that_is_taken_out_leaves_the_other_passages_alone():
+    whole = pool("roofs", [1, 0, 1, 0, 0])
+    [found] = take_out_evidence([whole, pool("walls", [0, 0]), pool("doors", [1, 0])])
+    assert found.passages == tuple(one for one in whole.passages if not one.label)
+
+
+def test_few_passages_have_one_piece_of_evidence_or_none():
+    given = [pool(f"roofs {n}", [1, 1, *[0] * 28]) for n in range(60)]
+    few = list(draw_few([*given, *take_out_evidence(given)]))
+    assert [sum(one.labels) for one in few] == [1] * 60 + [0] * 60
+    sizes = {len(one.passages) for one in few}
+    assert min(sizes) == 2
+    assert max(sizes) == 16
+    assert few == list(draw_few([*given, *take_out_evidence(given)]))
+
+
+def test_the_reader_is_weighed_beside_the_trees_and_by_the_number_of_passages():
+    """Trees know nothing here; a reader that is right is believed."""
+
+    class Right:
+        def read(self, pairs):
+            return [3.0 if text.endswith("note 0.") else -3.0 for _, text in pairs]
+
+    def know_nothing(one):
+        unknown = np.full(len(one.passages), 0.3)
+        return PoolScores(unknown, unknown, unknown, unknown, may_be_read=True)
+
+    given = [pool(f"roofs {n}", [1, 0, 0, 0, 0, 0]) for n in range(12)]
+    opinion, point = weigh_reader(given, know_nothing, Right())
+    evidence, read = np.full(3, 0.3), np.array([3.0, -3.0, np.nan])
+    right, wrong, unread = opinion.probabilities(evidence, read)
+    assert right > point > wrong
+    assert right > point > unread
 
 
 def test_no_number_of_passages_is_found_in_pools_without_evidence_alone():
