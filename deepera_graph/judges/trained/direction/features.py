@@ -73,6 +73,7 @@ def _find_clause(asked: Asked, sentence: str) -> str:
 def _describe_sentences(
     name: str, asked: Asked, sentences: Sequence[str], most: int, found: defaultdict[str, float]
 ) -> None:
+    """Add what the sentences say, in an order that does not depend on the hash seed."""
     share = 1 / (len(sentences) or 1) ** 0.5
     mood = "asked not, " if asked.negated else ""
     for sentence in sentences:
@@ -80,10 +81,10 @@ def _describe_sentences(
         for one, value in told.measures:
             found[f"{name}{mood}{one}"] += value * share
         found[f"{name}{mood}says {told.said}"] += share
-        for gram in set(find_grams(told.sequence, most)):
+        for gram in dict.fromkeys(find_grams(told.sequence, most)):
             found[f"{name}{gram}"] += _GRAM * share
         if most > 1:
-            for sign in {"nothing", *read_words(sentence).signs} - {""}:
+            for sign in filter(None, ("nothing", *read_words(sentence).signs)):
                 found[f"{name}{mood}{asked.kind}{asked.value:+}? {sign}"] = _GRAM
 
 
