@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt
+from pydantic import BaseModel, ConfigDict, Field, StrictFloat
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -49,9 +49,7 @@ class EvidenceRequest(BaseModel):
         'limits: {"year_from": 2015}.',
     )
     judge: str | None = Field(None, description="A judge of /v1/judges.")
-    threshold: StrictFloat | StrictInt | None = Field(
-        None, ge=0, le=1, description="Lowest score that is kept."
-    )
+    threshold: StrictFloat | None = Field(None, ge=0, le=1, description="Lowest score that is kept.")
     n: int | None = Field(None, ge=1, description="Most passages kept.")
     summarize: bool | None = Field(None, description="Whether kept passages are summarized.")
     answer: bool | None = Field(None, description="Whether an answer is drawn from them.")
@@ -62,7 +60,7 @@ class EvidenceRequest(BaseModel):
         if self.summarize is not None:
             given["content"] = "both" if self.summarize else "passage"
         if self.threshold is not None:
-            given["threshold"] = float(self.threshold)
+            given["threshold"] = self.threshold
         return {name: value for name, value in given.items() if value is not None}
 
 
