@@ -3,7 +3,10 @@
 import gc
 import os
 import shutil
+from functools import cache
 from pathlib import Path
+
+import typer.testing
 
 MEMORY = Path("/dev/shm")  # pytest makes a folder of the user's own in it
 ROOM = 2**30  # bytes; a run of the tests writes about a twentieth of it
@@ -12,6 +15,9 @@ if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # it would call out, once imported
+
+# It makes all commands of an app anew at each call, which takes longer than most calls do.
+typer.testing._get_command = cache(typer.testing._get_command)
 
 
 def pytest_configure(config):

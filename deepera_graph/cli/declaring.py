@@ -189,6 +189,7 @@ def _help_all(infos: Mapping[str, Any], more: str) -> Parameter:
     def show(context: typer.Context, wanted: bool) -> None:
         if not wanted:
             return
+        context.command.params = [copy(one) for one in context.command.params]
         for one in context.command.params:
             info: Any = infos.get(one.name or "")
             if info is not None:

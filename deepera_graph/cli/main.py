@@ -5,6 +5,7 @@ import re
 import sys
 import warnings
 from collections.abc import Coroutine, Sequence
+from copy import copy
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -133,7 +134,18 @@ class _Command(_PlainFlags, TyperCommand):
 
 def load_command(name: str, *, with_config: bool = False) -> Any:
     """Import a command and return it as typer runs it, its defaults as they are configured."""
-    from deepera_graph.cli.config import defaults_of, settle
+    from deepera_graph.cli.config import defaults_of
+
+    declared, names = _declare(name)
+    command = copy(declared)
+    command.context_settings = {"default_map": defaults_of(name, names) if with_config else {}}
+    return command
+
+
+@cache
+def _declare(name: str) -> tuple[Any, frozenset[str]]:
+    """Return a command for copying, and which of its options a file or a variable may give."""
+    from deepera_graph.cli.config import settle
     from deepera_graph.cli.declaring import configurable, flatten
 
     module = import_module(f"deepera_graph.cli.{COMMANDS[name]}")
@@ -142,11 +154,9 @@ def load_command(name: str, *, with_config: bool = False) -> Any:
     daily = getattr(module, "DAILY", {}).get(last, ())
     alone = typer.Typer(rich_markup_mode="rich", add_completion=False)
     flat = flatten(command, daily=daily, more=_page(name, whole=True), settle=settle)
-    defaults = defaults_of(name, configurable(command)) if with_config else {}
-    how = {"default_map": defaults}
     about = _pages()[name][0]
-    alone.command(last, cls=_Command, epilog=_page(name), help=about, context_settings=how)(flat)
-    return typer.main.get_command(alone)
+    alone.command(last, cls=_Command, epilog=_page(name), help=about)(flat)
+    return typer.main.get_command(alone), frozenset(configurable(command))
 
 
 def _page(name: str, *, whole: bool = False) -> str:

@@ -158,6 +158,12 @@ def test_help_all_lists_every_option(deepera, command):
     assert {one for one in written if one.startswith("-") and one not in shown} == set()
 
 
+def test_help_is_as_short_after_help_all_as_before(deepera):
+    before = deepera("ask", "--help").stdout
+    assert len(deepera("ask", "--help-all").stdout) > len(before)
+    assert deepera("ask", "--help").stdout == before
+
+
 @pytest.mark.parametrize("command", sorted({*DAILY} - {"index"}))  # `index` has few options
 def test_help_leaves_out_what_is_seldom_needed(deepera, command):
     made = load_command(command)
