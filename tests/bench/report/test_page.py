@@ -168,6 +168,7 @@ def test_two_figures_of_a_page_share_no_id():
     assert "#000000" not in one
 
 
+@pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 def test_the_page_works_in_a_browser(tmp_path):
     path = tmp_path / "report.html"
