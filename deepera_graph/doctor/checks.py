@@ -7,9 +7,10 @@ import os
 import platform
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
@@ -97,7 +98,7 @@ def allowed_versions(name: str) -> SpecifierSet:
     """Return the versions of a package that this one, and those right below it, can work with."""
     ranges = SpecifierSet()
     for one in _SAY:
-        for requirement in _requirements(one):
+        for requirement in _select(_read_requirements(one)):
             if canonicalize_name(requirement.name) == name and not requirement.extras:
                 ranges &= requirement.specifier
     return ranges
@@ -111,13 +112,20 @@ def installed_version(name: str) -> str | None:
         return None
 
 
-def _requirements(name: str, extra: str = "") -> list[Requirement]:
-    """Return what an installed package requires here; with *extra*, only what that adds."""
+def _read_requirements(name: str) -> list[Requirement]:
+    """Return what an installed package requires, here or elsewhere, alone or with an extra."""
     try:
-        lines = requires(name) or []
+        return [_parse_requirement(line) for line in requires(name) or []]
     except PackageNotFoundError:
         return []
-    return [one for one in map(Requirement, lines) if _applies(one, extra)]
+
+
+_parse_requirement = cache(Requirement)  # every extra looks at all lines
+
+
+def _select(required: Iterable[Requirement], extra: str = "") -> list[Requirement]:
+    """Return what of it applies here; with *extra*, only what that adds."""
+    return [one for one in required if _applies(one, extra)]
 
 
 def _applies(one: Requirement, extra: str) -> bool:
@@ -159,12 +167,14 @@ def check_extras() -> Iterator[Finding]:
         extras = metadata(OURS).get_all("Provides-Extra") or []
     except PackageNotFoundError:
         return
+    required, find_version = _read_requirements(OURS), cache(installed_version)
     for extra in sorted(set(extras) - _FOR_DEVELOPERS):
-        yield _check_extra(extra)
+        added = _select(required, extra)
+        yield _check_extra(extra, {one: find_version(one.name) for one in added})
 
 
-def _check_extra(extra: str) -> Finding:
-    here = {one: installed_version(one.name) for one in _requirements(OURS, extra)}
+def _check_extra(extra: str, here: Mapping[Requirement, str | None]) -> Finding:
+    """Say of an extra which of its requirements are *here*, in a version that fits."""
     missing = [one.name for one, found in here.items() if found is None]
     old = [
         f"{one.name} {found}, not {one.specifier}"
