@@ -49,7 +49,9 @@ class EvidenceRequest(BaseModel):
         'limits: {"year_from": 2015}.',
     )
     judge: str | None = Field(None, description="A judge of /v1/judges.")
-    threshold: StrictFloat | None = Field(None, ge=0, le=1, description="Lowest score that is kept.")
+    threshold: StrictFloat | None = Field(
+        None, ge=0, le=1, description="Lowest score that is kept."
+    )
     n: int | None = Field(None, ge=1, description="Most passages kept.")
     summarize: bool | None = Field(None, description="Whether kept passages are summarized.")
     answer: bool | None = Field(None, description="Whether an answer is drawn from them.")

@@ -72,13 +72,12 @@ def test_the_key_of_an_example_never_changes():
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("seed", ["0", "1"])
-def test_the_key_is_the_same_in_another_process(seed):
+def test_the_key_is_the_same_in_another_process_with_another_hash_seed():
     program = (
         "from deepera_graph.cache.role import cache_key\n"
         f"print(cache_key('judge', {TASK!r}, {FINGERPRINT!r}))"
     )
-    environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONUTF8": "1"}
+    environment = {**os.environ, "PYTHONHASHSEED": "1", "PYTHONUTF8": "1"}
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     )

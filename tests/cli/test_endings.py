@@ -145,12 +145,11 @@ def test_a_pipe_goes_through_stdin_and_stdout(start):
 
 
 @pytest.mark.full
-def test_a_line_that_is_not_utf_8_leaves_code_1(start, questions):
-    process = start("rerank", questions(b"\xff", line("q2")), "--backend", TEA)
-    code, out, err = finish(process)
-    assert code == 1
-    assert json.loads(out)["id"] == "q2"
-    assert "line 1: not UTF-8" in err
+def test_a_line_that_is_not_utf_8_leaves_code_1(deepera, questions):
+    result = deepera("rerank", questions(b"\xff", line("q2")), "--backend", TEA)
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["id"] == "q2"
+    assert "line 1: not UTF-8" in result.stderr
 
 
 @pytest.mark.full
@@ -195,21 +194,21 @@ def test_an_unreachable_server_leaves_code_3(deepera, questions, tmp_path):
 
 
 @pytest.mark.full
-def test_a_refused_key_leaves_code_3_and_is_not_printed(start, questions, tmp_path):
+def test_a_refused_key_leaves_code_3_and_is_not_printed(deepera, questions, tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_KEY", "sk-verysecret")
+
     def refuse(request):
         assert request.headers["authorization"] == "Bearer sk-verysecret"
         return Reply(status=401, content="Incorrect API key provided: sk-verysecret")
 
     with ChatServer(refuse) as server:
-        process = start(
+        result = deepera(
             "rerank", questions(line()), "-o", tmp_path / "out.jsonl", "--model", "any",
             "--base-url", server.base_url, "--api-key-env", "MY_KEY",
-            env={"MY_KEY": "sk-verysecret"},
         )  # fmt: skip
-        code, out, err = finish(process, 60)
-    assert code == 3
-    assert "refused the API key (HTTP 401)" in err
-    assert "verysecret" not in out + err
+    assert result.exit_code == 3
+    assert "refused the API key (HTTP 401)" in result.stderr
+    assert "verysecret" not in result.output
     for file in tmp_path.rglob("*.json*"):
         assert b"verysecret" not in file.read_bytes()
 

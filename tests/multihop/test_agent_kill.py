@@ -19,7 +19,12 @@ TESTS = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize(
-    ("way", "n_calls"), [("sync", 3), pytest.param("sync", 6, marks=pytest.mark.slow), ("async", 8)]
+    ("way", "n_calls"),
+    [
+        ("async", 8),
+        pytest.param("sync", 3, marks=pytest.mark.slow),
+        pytest.param("sync", 6, marks=pytest.mark.slow),
+    ],
 )
 def test_a_killed_run_goes_on(way, n_calls, tmp_path):
     database = str(tmp_path / "path.sqlite")

@@ -38,7 +38,7 @@ def folder(tmp_path):
         ("sync", 2),
         pytest.param("sync", 7, marks=pytest.mark.slow),
         pytest.param("async", 5, marks=pytest.mark.slow),
-        ("cache", 6),
+        pytest.param("cache", 6, marks=pytest.mark.slow),  # an interrupt, below, goes on with it
     ],
 )
 def test_a_killed_search_goes_on_and_repeats_only_what_was_in_flight(way, n_calls, folder):
