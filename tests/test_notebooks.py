@@ -8,7 +8,7 @@ from nbclient import NotebookClient
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-IN_EVERY_RUN = {"01_quickstart", "05_paper_search"}  # the others are run by `-m slow`, and by CI
+IN_EVERY_RUN = {"01_quickstart"}  # the others are run by `-m slow`, and by CI
 CASES = [
     pytest.param(path, id=path.stem, marks=() if path.stem in IN_EVERY_RUN else pytest.mark.slow)
     for path in NOTEBOOKS

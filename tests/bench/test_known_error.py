@@ -15,7 +15,7 @@ from deepera_graph.bench.run import BenchConfig, run
 from deepera_graph.reranker import EvidenceReranker
 from support.scripted import Script
 
-N_QUESTIONS, N_PASSAGES = 200, 6
+N_QUESTIONS, N_PASSAGES = 120, 6
 Z_99 = 2.576
 
 

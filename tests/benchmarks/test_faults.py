@@ -9,13 +9,18 @@ pytestmark = pytest.mark.full
 COMMAND = Path(__file__).parents[2] / "benchmarks" / "faults" / "run.py"
 
 
-def test_the_fault_matrix_command_reports_the_hit_passage_and_keeps_the_rest() -> None:
+@pytest.mark.parametrize(
+    "faults",
+    ["prose,score 70", pytest.param("prose,score 70,20 % mixed", marks=pytest.mark.slow)],
+)
+def test_the_fault_matrix_command_reports_the_hit_passage_and_keeps_the_rest(faults: str) -> None:
     options = ["--only", "DeepEra", "--questions", "1", "--passages", "4", "--faults"]
     run = subprocess.run(
-        [sys.executable, str(COMMAND), *options, "prose,score 70,20 % mixed"],
+        [sys.executable, str(COMMAND), *options, faults],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    assert "| DeepEra | rest exact | rest exact | rest exact" in run.stdout, run.stdout + run.stderr
+    row = " | ".join(["| DeepEra", *["rest exact"] * len(faults.split(","))])
+    assert row in run.stdout, run.stdout + run.stderr

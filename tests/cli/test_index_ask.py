@@ -332,7 +332,7 @@ def test_an_answer_without_evidence_says_so(deepera, source):
 
 
 @pytest.mark.full
-def test_embeddings_of_a_factory_make_a_hybrid_collection(deepera, start, source, monkeypatch):
+def test_embeddings_of_a_factory_make_a_hybrid_collection(deepera, source, monkeypatch):
     (source.parent / "my_embeddings.py").write_text(EMBEDDINGS, encoding="utf-8")
     args = ("--embeddings", "my_embeddings:build", "--collection", "papers", "--path", "store")
     monkeypatch.chdir(source.parent)
@@ -340,8 +340,9 @@ def test_embeddings_of_a_factory_make_a_hybrid_collection(deepera, start, source
     result = deepera("index", source, *args, "--json")
     del sys.modules["my_embeddings"]
     assert json.loads(result.stdout)["mode"] == "hybrid", result.output
-    out, err = start("ask", QUESTION, *args, "--json").communicate(timeout=60)
-    assert len(json.loads(out)["ranking"]) == 3, err
+    result = deepera("ask", QUESTION, *args, "--json")
+    del sys.modules["my_embeddings"]
+    assert len(json.loads(result.stdout)["ranking"]) == 3, result.output
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,15 @@
 """The whole builder, against a scripted model server."""
 
 import json
+import shutil
 import time
 from itertools import islice
+from types import SimpleNamespace
 
 import pytest
 
 from bench.build.lake_abstracts import lake_abstract, lake_abstracts
+from bench.build.lake_builds import build_from_lakes
 from bench.build.model_script import answer, step_of
 from bench.lakes import SHARED_DATA
 from deepera_graph.bench.build.builder import build
@@ -21,6 +24,14 @@ from deepera_graph.errors import BackendError, BudgetError, SettingsError
 from support.openai_server import ChatServer, Reply
 
 pytestmark = pytest.mark.full
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A build with the settings that most tests have, its server, and the calls that it took."""
+    with ChatServer(answer) as server:
+        built = build_from_lakes(server.base_url, tmp_path_factory.mktemp("whole") / "out")
+        yield SimpleNamespace(built=built, folder=built.folder, server=server, n_calls=server.calls)
 
 
 def instances(built, name):
@@ -48,8 +59,8 @@ def test_both_settings_have_the_same_questions_and_pools_of_one_size(server, bui
         assert {one.subject for one in base} == {"fish", "plants"}
 
 
-def test_each_pool_has_its_golden_passage_and_distractors_that_name_it(server, build_lakes):
-    for one in instances(build_lakes(server), "lmqg.ssli"):
+def test_each_pool_has_its_golden_passage_and_distractors_that_name_it(whole):
+    for one in instances(whole.built, "lmqg.ssli"):
         [golden] = [context for context in one.contexts if context.is_golden]
         distractors = [context for context in one.contexts if context.is_distractor]
         assert one.gold_answer in golden.text
@@ -65,46 +76,43 @@ def test_a_pool_without_distractors_is_in_the_order_of_retrieval(server, build_l
         assert scores == sorted(scores, reverse=True)
 
 
-def test_building_again_asks_for_nothing_and_gives_the_same_bytes(server, build_lakes, tmp_path):
-    build_lakes(server)
-    first, n_calls = files(tmp_path / "out"), server.calls
-    again = build_lakes(server, overwrite=True)
-    assert (server.calls, again.n_sent) == (n_calls, 0)
-    assert files(tmp_path / "out") == first
+def test_building_again_asks_for_nothing_and_gives_the_same_bytes(whole, build_lakes):
+    first, n_calls = files(whole.folder), whole.server.calls
+    again = build_lakes(whole.server, whole.folder, overwrite=True)
+    assert (whole.server.calls, again.n_sent) == (n_calls, 0)
+    assert files(whole.folder) == first
 
 
-def test_the_same_settings_in_another_folder_give_the_same_bytes(server, build_lakes, tmp_path):
-    build_lakes(server, tmp_path / "one")
-    build_lakes(server, tmp_path / "two")
-    assert files(tmp_path / "one") == files(tmp_path / "two")
+def test_the_same_settings_in_another_folder_give_the_same_bytes(whole, build_lakes):
+    assert files(build_lakes(whole.server).folder) == files(whole.folder)
 
 
-def test_another_seed_chooses_other_documents(server, build_lakes, tmp_path):
-    one, two = build_lakes(server, tmp_path / "one"), build_lakes(server, tmp_path / "two", seed=1)
-    questions = [{x.question for x in instances(built, "lmqg.base")} for built in (one, two)]
+def test_another_seed_chooses_other_documents(whole, build_lakes):
+    other = build_lakes(whole.server, seed=1)
+    questions = [{x.question for x in instances(built, "lmqg.base")}
+                 for built in (whole.built, other)]  # fmt: skip
     assert questions[0] != questions[1]
 
 
-def test_a_build_that_ran_out_of_budget_goes_on_without_asking_twice(server, build_lakes, tmp_path):
-    whole = build_lakes(server, tmp_path / "whole")
-    n_whole = server.calls
+def test_a_build_that_ran_out_of_budget_goes_on_without_asking_twice(whole, build_lakes, tmp_path):
+    n_before = whole.server.calls
     with pytest.raises(BudgetError, match="7 calls"):
-        build_lakes(server, budget=Budget(max_calls=7))
+        build_lakes(whole.server, budget=Budget(max_calls=7))
     assert not (tmp_path / "out" / "manifest.json").exists()
-    build_lakes(server)
-    assert server.calls == 2 * n_whole
+    build_lakes(whole.server)
+    assert whole.server.calls - n_before == whole.n_calls
     assert files(tmp_path / "out") == files(whole.folder)
 
 
-def test_results_are_not_replaced_unless_that_is_asked_for(server, build_lakes):
-    build_lakes(server)
+def test_results_are_not_replaced_unless_that_is_asked_for(whole, build_lakes):
     with pytest.raises(SettingsError, match="--overwrite"):
-        build_lakes(server)
+        build_lakes(whole.server, whole.folder)
 
 
-def test_files_of_the_build_that_is_replaced_do_not_stay(server, build_lakes, tmp_path):
-    build_lakes(server)
-    build_lakes(server, settings=("base",), overwrite=True)
+def test_files_of_the_build_that_is_replaced_do_not_stay(whole, build_lakes, tmp_path):
+    shutil.copytree(whole.folder, tmp_path / "out")
+    assert (tmp_path / "out" / "lmqg.ssli.jsonl").exists()
+    build_lakes(whole.server, settings=("base",), overwrite=True)
     assert not (tmp_path / "out" / "lmqg.ssli.jsonl").exists()
 
 
@@ -188,14 +196,13 @@ def test_a_model_that_refuses_everything_ends_the_build_with_the_reason(build_la
     assert not (tmp_path / "out" / "manifest.json").exists()
 
 
-def test_a_build_in_vain_leaves_the_one_that_is_there(server, build_lakes, tmp_path):
-    build_lakes(server)
-    before = files(tmp_path / "out")
+def test_a_build_in_vain_leaves_the_one_that_is_there(whole, build_lakes, tmp_path):
+    shutil.copytree(whole.folder, tmp_path / "out")
     others = [lake_abstract(number, seed=1) for number in range(40)]
     silent = ChatServer(lambda request: {"pairs": []})
     with silent, pytest.raises(DatasetError, match="no-pair"):
         build_lakes(silent, documents=others, overwrite=True)
-    assert files(tmp_path / "out") == before
+    assert files(tmp_path / "out") == files(whole.folder)
 
 
 def test_instructions_in_a_document_stay_inside_its_block(server, build_lakes):
@@ -210,10 +217,10 @@ def test_instructions_in_a_document_stay_inside_its_block(server, build_lakes):
         assert rest.count(marker) == 1
 
 
-def test_the_manifest_says_how_the_data_was_made(server, build_lakes):
-    manifest = build_lakes(server).manifest
+def test_the_manifest_says_how_the_data_was_made(whole):
+    manifest = whole.built.manifest
     assert manifest["model"]["model"] == "openai:scripted"
-    assert manifest["model"]["server"] == server.base_url
+    assert manifest["model"]["server"] == whole.server.base_url
     assert manifest["embeddings"]["name"] == "lsa-128"
     assert set(manifest["prompts"]) >= {"lmqg.user.md", "distractor.system.md", "again.md"}
     assert manifest["plan"]["seed"] == 0
