@@ -11,7 +11,7 @@ import pytest
 from bench.build.model_script import answer
 from support.openai_server import ChatServer
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.slow  # each run cuts a build off by its budget, see test_build.py
 
 TESTS = Path(__file__).parents[2]
 AT_ONCE = 2

@@ -165,21 +165,17 @@ async def test_a_store_finds_the_pools_that_an_exact_search_finds():
 
 
 @pytest.mark.full
-def test_a_build_with_pools_from_a_qdrant_server_has_the_same_bytes(server, build_lakes, tmp_path):
+def test_builds_elsewhere_have_the_same_bytes(server, build_lakes, tmp_path):
+    """With pools from a Qdrant server, and by workers that share nothing with this process."""
     build_lakes(server, tmp_path / "here")
+    build_lakes(server, tmp_path / "workers", workers=Elsewhere())
+    assert files(tmp_path / "here") == files(tmp_path / "workers")
     with SearchingServer() as qdrant:
         build_lakes(server, tmp_path / "there", qdrant_url=qdrant.url)
         n_uploads = len(qdrant.changes())
         build_lakes(server, tmp_path / "there", qdrant_url=qdrant.url, overwrite=True)
         assert len(qdrant.changes()) == n_uploads == 2  # the collection, and one batch
         assert len(qdrant.points) == 40
-    assert files(tmp_path / "here") == files(tmp_path / "there")
-
-
-@pytest.mark.full
-def test_a_build_by_workers_elsewhere_has_the_same_bytes(server, build_lakes, tmp_path):
-    build_lakes(server, tmp_path / "here")
-    build_lakes(server, tmp_path / "there", workers=Elsewhere())
     assert files(tmp_path / "here") == files(tmp_path / "there")
 
 

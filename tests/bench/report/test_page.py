@@ -44,6 +44,12 @@ def page(datasets=None, rankers=None, names=NAMES, **changes):
     return render_report([STUDIES[name] for name in names], made, **changes)
 
 
+@pytest.fixture(scope="module")
+def whole_page():
+    """A page with all kinds of figures."""
+    return page(names=(*NAMES, "ranks", "look-alikes"))
+
+
 class Collector(HTMLParser):
     """Collects tags and attributes, and checks that they close."""
 
@@ -86,16 +92,16 @@ def test_texts_of_the_data_never_become_markup():
 
 
 @pytest.mark.full
-def test_nothing_comes_from_elsewhere():
-    found = parsed(page(names=(*NAMES, "ranks")))
+def test_nothing_comes_from_elsewhere(whole_page):
+    found = parsed(whole_page)
     for name, value in found.attributes:
         if name in ("src", "href", "xlink:href", "action", "srcset"):
             assert value.startswith(("#", "data:")), (name, value)
 
 
 @pytest.mark.full
-def test_no_id_is_used_twice():
-    ids = re.findall(r'\bid="([^"]+)"', page(names=(*NAMES, "ranks", "look-alikes")))
+def test_no_id_is_used_twice(whole_page):
+    ids = re.findall(r'\bid="([^"]+)"', whole_page)
     assert len(ids) == len(set(ids))
 
 

@@ -189,7 +189,8 @@ def test_the_callers_text_is_returned_as_it_was(sent: dict[str, Any]) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    "is_async", [pytest.param(False, marks=pytest.mark.slow, id="sync"), pytest.param(True, id="async")]
+    "is_async",
+    [pytest.param(False, marks=pytest.mark.slow, id="sync"), pytest.param(True, id="async")],
 )
 def test_a_reply_that_quotes_the_passage_does_not_carry_it_out_of_its_block(is_async: bool) -> None:
     model = Gullible(first_is_prose=True)
