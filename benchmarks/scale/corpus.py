@@ -17,7 +17,8 @@ from tempfile import TemporaryDirectory
 from processes import busy, resident, tree
 from threadpoolctl import threadpool_limits
 
-from deepera_graph.bench.build.corpus import Document, LsaEmbeddings, read_corpus
+from deepera_graph.bench.build.corpus import Document, read_corpus
+from deepera_graph.bench.build.embeddings import LsaEmbeddings
 from deepera_graph.bench.build.plan import BuildPlan
 from deepera_graph.bench.build.search import ChunkSearch, drop_unconnected, embed_chunks
 from deepera_graph.bench.build.workers import Here, RayWorkers, Workers

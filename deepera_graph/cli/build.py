@@ -285,7 +285,7 @@ class _Earlier:
         )
 
     def _check(self, names: Collection[str]) -> None:
-        from deepera_graph.bench.build.corpus import LsaEmbeddings
+        from deepera_graph.bench.build.embeddings import LsaEmbeddings
         from deepera_graph.bench.build.questions import DEFAULT
 
         fixed = {"limit", *(one.name for one in fields(PlanOptions))}

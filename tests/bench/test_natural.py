@@ -3,7 +3,8 @@ import json
 import pytest
 
 from bench.lakes import SHARED_DATA, write_jsonl
-from deepera_graph.bench.build.corpus import Document, LsaEmbeddings, Section
+from deepera_graph.bench.build.corpus import Document, Section
+from deepera_graph.bench.build.embeddings import LsaEmbeddings
 from deepera_graph.bench.build.natural import SectionQuestion, make_natural_instances
 from deepera_graph.bench.data.documents import open_natural, read_article_questions
 from deepera_graph.bench.data.instance import DatasetError, write_rows

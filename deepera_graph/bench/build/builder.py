@@ -19,19 +19,14 @@ from langchain_core.language_models import BaseChatModel
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
 
 from deepera_graph.bench.build import outputs
-from deepera_graph.bench.build.corpus import (
-    CachedEmbeddings,
-    Corpus,
-    Document,
-    LsaEmbeddings,
-    read_corpus,
-)
+from deepera_graph.bench.build.corpus import Corpus, Document, read_corpus
 from deepera_graph.bench.build.distractors import (
     GUIDANCE_STEP,
     N_SHOWN,
     WRITE_STEP,
     DistractorWriter,
 )
+from deepera_graph.bench.build.embeddings import CachedEmbeddings, LsaEmbeddings
 from deepera_graph.bench.build.entailment import VERIFY_STEP
 from deepera_graph.bench.build.plan import (
     PACKAGE,

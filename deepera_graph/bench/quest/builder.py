@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 
-from deepera_graph.bench.build.corpus import CachedEmbeddings
+from deepera_graph.bench.build.embeddings import CachedEmbeddings
 from deepera_graph.bench.build.outputs import check_folder, hash_prompts, write_manifest
 from deepera_graph.bench.build.plan import BuilderModel, describe_model, without_server
 from deepera_graph.bench.data.instance import DatasetError

@@ -8,7 +8,7 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
-from deepera_graph.bench.build.corpus import DIMENSIONS, CachedEmbeddings, LsaEmbeddings
+from deepera_graph.bench.build.embeddings import DIMENSIONS, CachedEmbeddings, LsaEmbeddings
 from deepera_graph.bench.data.instance import Dataset, DatasetError
 from deepera_graph.bench.figures import CurveFigure, CurvePoints
 from deepera_graph.bench.metrics.ranking import JudgedRanking, compute

@@ -9,7 +9,8 @@ from langchain_core.embeddings import Embeddings
 
 from bench.build.lake_abstracts import lake_abstracts
 from deepera_graph.bench.build.builder import open_build_store
-from deepera_graph.bench.build.corpus import Document, LsaEmbeddings, read_corpus
+from deepera_graph.bench.build.corpus import Document, read_corpus
+from deepera_graph.bench.build.embeddings import LsaEmbeddings
 from deepera_graph.bench.build.plan import BuildPlan
 from deepera_graph.bench.build.search import (
     ChunkSearch,
