@@ -24,7 +24,7 @@ from deepera_graph.doctor.checks import SAMPLE, Finding, judge_sample
 from deepera_graph.errors import AnswerError, CallError, SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import llm_backend
-from deepera_graph.judges.llm.roles import LlmJudge
+from deepera_graph.judges.llm.judging import LlmJudge
 from deepera_graph.text.words import split_sentences
 
 _ANSWERS, _STRUCTURED = "model answers", "structured answers"

@@ -30,6 +30,7 @@ from deepera_graph.errors import (
 )
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import llm_backend
+from deepera_graph.judges.llm.judging import LlmJudge
 from deepera_graph.judges.llm.listwise import (
     MAX_WORDS,
     FilledOrder,
@@ -37,7 +38,7 @@ from deepera_graph.judges.llm.listwise import (
     list_headings,
     read_order,
 )
-from deepera_graph.judges.llm.roles import LlmJudge, LlmRole
+from deepera_graph.judges.llm.roles import LlmRole
 from deepera_graph.pipeline.call import CheckedRole
 from deepera_graph.prompts import messages_of
 from deepera_graph.schema import Backend, RoleAnswer

@@ -23,16 +23,9 @@ from deepera_graph.chat.parsing import (
 )
 from deepera_graph.chat.retry import RateLimits, RetryPolicy
 from deepera_graph.errors import SettingsError
+from deepera_graph.judges.llm.judging import FusedJudge, GroupedJudge, LlmJudge
 from deepera_graph.judges.llm.prompt import FusedGroupReply, FusedReply, GroupReply, VerdictReply
-from deepera_graph.judges.llm.roles import (
-    FusedJudge,
-    GroupedJudge,
-    LlmAnswerer,
-    LlmIntent,
-    LlmJudge,
-    LlmRole,
-    LlmSummarizer,
-)
+from deepera_graph.judges.llm.roles import LlmAnswerer, LlmIntent, LlmRole, LlmSummarizer
 from deepera_graph.prompts import Domain, load_domain, prompts_hash
 from deepera_graph.schema import Backend
 from deepera_graph.settings import check_at_least, read_fields, suggest_value

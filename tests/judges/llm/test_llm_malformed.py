@@ -21,7 +21,8 @@ from deepera_graph.chat.client import ChatModel
 from deepera_graph.chat.errors import mark_unclear
 from deepera_graph.chat.retry import RateLimits, RetryPolicy
 from deepera_graph.errors import AnswerError
-from deepera_graph.judges.llm.roles import LlmAnswerer, LlmIntent, LlmJudge, LlmSummarizer
+from deepera_graph.judges.llm.judging import LlmJudge
+from deepera_graph.judges.llm.roles import LlmAnswerer, LlmIntent, LlmSummarizer
 from support.judging import Alone
 from support.malformed import (
     EMPTY,

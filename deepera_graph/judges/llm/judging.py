@@ -1,0 +1,291 @@
+"""A chat model as a judge: it scores one passage a call, and summarizes it, or several at once."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from langchain_core.runnables import RunnableConfig
+
+from deepera_graph.chat import io_loop
+from deepera_graph.chat.client import ChatModel
+from deepera_graph.chat.parsing import (
+    JudgementReply,
+    sanitize_line,
+)
+from deepera_graph.chat.structured import CutOffError, request_reply
+from deepera_graph.errors import AnswerError, BudgetError, CallError, RoleError
+from deepera_graph.judges.base import Judge, PlanRequest, one_by_one, window_key
+from deepera_graph.judges.llm import prompt as show
+from deepera_graph.judges.llm.prompt import (
+    FusedGroupReply,
+    FusedMemberReply,
+    FusedReply,
+    GroupReply,
+    MemberReply,
+    VerdictReply,
+    read_verdicts,
+)
+from deepera_graph.judges.llm.roles import counting_model, fill_messages, how, summary_of
+from deepera_graph.prompts import Domain
+from deepera_graph.schema import (
+    Batch,
+    Judgement,
+    PassageTask,
+    Unjudged,
+    Verdict,
+    direction_note,
+    passage_tasks,
+)
+from deepera_graph.text.words import Sentence, split_sentences
+from deepera_graph.usage import Usage
+
+
+class LlmJudge(Judge):
+    """Scores one passage a call; the evidence is named by sentence number and cut out by us."""
+
+    def __init__(self, model: ChatModel, domain: Domain | None = None) -> None:
+        self.model, self.domain = model, domain
+
+    def counting(self) -> Self:
+        """Return this judge on a model that counts its prompts and is never asked."""
+        return type(self)(counting_model(), self.domain)
+
+    def plan(self, request: PlanRequest) -> list[Batch]:
+        """Judge each window by itself."""
+        return one_by_one(request)
+
+    def judge(self, batch: Batch, config: RunnableConfig | None = None) -> list[Verdict]:
+        """Judge a batch, waiting in this thread."""
+        return io_loop.run(self._judge(passage_tasks(batch), config))
+
+    async def ajudge(self, batch: Batch, config: RunnableConfig | None = None) -> list[Verdict]:
+        """Judge a batch, waiting in the running loop."""
+        return await io_loop.arun(self._judge(passage_tasks(batch), config))
+
+    async def _judge(
+        self, tasks: Sequence[PassageTask], config: RunnableConfig | None
+    ) -> list[Verdict]:
+        return [await self._judge_one(task, config) for task in tasks]
+
+    async def _judge_one(self, task: PassageTask, config: RunnableConfig | None) -> Judgement:
+        sentences = split_sentences(task["text"])
+        values = show.passage_values(task, show.numbered(sentences))
+        messages = fill_messages(self.domain, "score", ("score",), **values)
+        filled = await request_reply(self.model, messages, JudgementReply, config)
+        return Judgement(
+            score=filled.answer.score,
+            direction=filled.answer.direction,
+            **_evidence(task, sentences, filled.answer),
+            **how(filled),
+        )
+
+
+_BOTH = ("score", "summarize")  # the rules of the field that a prompt for both has
+
+
+class FusedJudge(LlmJudge):
+    """Scores one passage a call, and summarizes it if the score is high enough for that to count.
+
+    Where a reply with a summary does not fit into the model's limit of tokens, the score alone is
+    asked for: a summary must not cost a passage its score.
+    """
+
+    gives_summaries = True
+
+    async def _judge_one(self, task: PassageTask, config: RunnableConfig | None) -> Judgement:
+        try:
+            return await self._judge_fused(task, config)
+        except AnswerError as error:
+            if "summary_from" not in task or not isinstance(error.__cause__, CutOffError):
+                raise
+            return await self._judge_without_summary(task, config, error)
+
+    async def _judge_without_summary(
+        self, task: PassageTask, config: RunnableConfig | None, error: AnswerError
+    ) -> Judgement:
+        bare = task.copy()
+        del bare["summary_from"]
+        try:
+            judgement = await self._judge_fused(bare, config)
+        except RoleError as again:
+            again.usage = error.usage + again.usage
+            raise
+        used = error.usage + (judgement.usage or Usage()) + Usage(reasked_calls=1)
+        changes = {"usage": used, "repaired": True, "problem": str(error)}
+        return judgement.model_copy(update=changes)
+
+    async def _judge_fused(self, task: PassageTask, config: RunnableConfig | None) -> Judgement:
+        sentences = split_sentences(task["text"])
+        messages = fill_messages(
+            self.domain,
+            "fused",
+            _BOTH,
+            **show.passage_values(task, show.numbered(sentences)),
+            summary=show.summary_wanted(task),
+        )
+        kind = FusedReply if "summary_from" in task else VerdictReply
+        filled = await request_reply(self.model, messages, kind, config)
+        return _judgement(task, sentences, filled.answer, **how(filled))
+
+
+MOST_CHARACTERS = 24_000  # of a group: about 6 000 tokens, which leaves room in 8 192
+MOST_LOST = 2
+_Found = Judgement | str
+
+
+class GroupedJudge(FusedJudge):
+    """Scores, and summarizes, up to *group_size* passages of a question in one call.
+
+    A passage that has no usable verdict then is asked about alone, as by `FusedJudge`: one after
+    the other, as the group has one turn. After two (`MOST_LOST`) in a row for which there was no
+    reply, the server is taken to be gone.
+    """
+
+    def __init__(self, model: ChatModel, domain: Domain | None, group_size: int) -> None:
+        super().__init__(model, domain)
+        self.group_size = group_size
+
+    def counting(self) -> Self:
+        """Return this judge on a model that counts its prompts and is never asked."""
+        return type(self)(counting_model(), self.domain, self.group_size)
+
+    def plan(self, request: PlanRequest) -> list[Batch]:
+        """Cut what is next into groups; the same texts make the same groups."""
+        sizes = {
+            number: sum(map(len, window_key(request.windows[number]))) for number in request.next
+        }
+        return [request.batch(group) for group in _cut_groups(sizes, self.group_size)]
+
+    async def _judge(
+        self, tasks: Sequence[PassageTask], config: RunnableConfig | None
+    ) -> list[Verdict]:
+        if len(tasks) == 1:
+            return await super()._judge(tasks, config)
+        found, spent, is_answered = await self._judge_together(tasks, config)
+        verdicts: list[Verdict] = []
+        n_lost = 0  # in a row
+        for task, known in zip(tasks, found, strict=True):
+            if isinstance(known, Judgement):
+                verdicts.append(known)
+            elif n_lost >= MOST_LOST:
+                verdicts.append(Unjudged(cause=f"not asked alone: {known}", usage=Usage()))
+            else:
+                verdict, is_lost = await self._judge_alone(task, known, config, is_answered)
+                n_lost = n_lost + 1 if is_lost else 0
+                verdicts.append(verdict)
+        return _with_cost(verdicts, spent)
+
+    async def _judge_together(
+        self, tasks: Sequence[PassageTask], config: RunnableConfig | None
+    ) -> tuple[list[_Found], Usage, bool]:
+        """Return judgements, or what is wrong; the cost of all; and whether there was a reply."""
+        try:
+            found, spent = await self._ask_together(tasks, config)
+        except BudgetError:
+            raise
+        except CallError as error:
+            if error.unusable:
+                raise
+            return [str(error)] * len(tasks), error.usage, False
+        except AnswerError as error:
+            return [f"of {len(tasks)} passages, {error}"] * len(tasks), error.usage, True
+        return found, spent, True
+
+    async def _ask_together(
+        self, tasks: Sequence[PassageTask], config: RunnableConfig | None
+    ) -> tuple[list[_Found], Usage]:
+        fused = "summary_from" in tasks[0]
+        kind: type[GroupReply] = FusedGroupReply if fused else GroupReply
+        member: type[MemberReply] = FusedMemberReply if fused else MemberReply
+        split = [split_sentences(task["text"]) for task in tasks]
+        messages = fill_messages(
+            self.domain,
+            "grouped",
+            _BOTH,
+            **show.group_values(tasks, list(map(show.numbered, split))),
+            summary=show.summary_wanted(tasks[0]),
+        )
+        filled = await request_reply(self.model, messages, kind, config)
+        shown = "\n".join(message.text for message in messages)
+        said = read_verdicts(filled.answer.verdicts, len(tasks), member, shown)
+        notes = {**how(filled), "usage": Usage()}
+        found = [
+            one if isinstance(one, str) else _judgement(task, sentences, one, **notes)
+            for task, sentences, one in zip(tasks, split, said, strict=True)
+        ]
+        return found, filled.usage
+
+    async def _judge_alone(
+        self,
+        task: PassageTask,
+        why: str,
+        config: RunnableConfig | None,
+        is_again: bool,
+    ) -> tuple[Judgement | Unjudged, bool]:
+        """Judge one passage; whether there was no reply comes last."""
+        try:
+            one = await self._judge_one(task, config)
+        except RoleError as error:
+            unjudged = Unjudged.of(error)
+            cause = f"{error} (asked alone, after {why})"
+            lost = isinstance(error, CallError)
+            return unjudged.model_copy(update={"cause": cause}), lost
+        if not is_again:
+            return one, False
+        changes = {
+            "repaired": True,
+            "problem": "; alone ".join(filter(None, (why, one.problem))),
+            "usage": (one.usage or Usage()) + Usage(reasked_calls=1),
+        }
+        return one.model_copy(update=changes), False
+
+
+def _cut_groups(sizes: Mapping[int, int], most: int) -> list[list[int]]:
+    """Cut windows into runs of about equal length, none above *most* or `MOST_CHARACTERS`."""
+    n_runs = max(1, -(-len(sizes) // most))
+    longest = -(-len(sizes) // n_runs)
+    runs: list[list[int]] = []
+    n_characters = 0
+    for number in sorted(sizes):
+        if not runs or len(runs[-1]) == longest or n_characters + sizes[number] > MOST_CHARACTERS:
+            runs.append([])
+            n_characters = 0
+        runs[-1].append(number)
+        n_characters += sizes[number]
+    return runs
+
+
+def _evidence(
+    task: PassageTask, sentences: list[Sentence], one: JudgementReply | VerdictReply | MemberReply
+) -> dict[str, Any]:
+    """Return why, with what was given for a direction or a sentence and is none, and the quote."""
+    unknown = show.describe_unknown(sentences, one.evidence)
+    said = filter(None, (one.reason, direction_note(one.direction), unknown))
+    return {
+        "reason": sanitize_line("; ".join(said)),
+        "quote": show.quoted(task["text"], sentences, one.evidence),
+        "evidence_unknown": bool(unknown),
+    }
+
+
+def _judgement(
+    task: PassageTask, sentences: list[Sentence], one: VerdictReply | MemberReply, **notes: Any
+) -> Judgement:
+    summary = ""
+    if isinstance(one, FusedReply | FusedMemberReply) and one.score >= task.get("summary_from", 0):
+        summary = summary_of(one.summary)
+    return Judgement(
+        score=one.score,
+        direction=one.direction,
+        summary=summary,
+        **_evidence(task, sentences, one),
+        **notes,
+    )
+
+
+def _with_cost(verdicts: list[Verdict], spent: Usage) -> list[Verdict]:
+    """Write the cost of the common call beside the first judgement, so that it is kept with it."""
+    judged = (place for place, one in enumerate(verdicts) if isinstance(one, Judgement))
+    bearer = next(judged, 0)
+    cost = (verdicts[bearer].usage or Usage()) + spent
+    paid = verdicts[bearer].model_copy(update={"usage": cost})
+    return [paid if place == bearer else one for place, one in enumerate(verdicts)]
