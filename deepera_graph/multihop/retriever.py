@@ -12,8 +12,7 @@ from langchain_core.callbacks import (
 )
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
+from langchain_core.runnables import RunnableConfig
 from pydantic import ConfigDict, Field, PrivateAttr, ValidationError
 
 from deepera_graph.errors import BackendError, InputError, RoleError, SettingsError
@@ -26,6 +25,7 @@ from deepera_graph.multihop.adaptive import (
     asearch_adaptively,
     search_adaptively,
 )
+from deepera_graph.multihop.first_stage import FirstStageSearch, NeighbourFetcher
 from deepera_graph.multihop.graph import NeighbourGraph
 from deepera_graph.multihop.scorers import ScoreOrError, Scorer, as_scorer
 from deepera_graph.retrieval.word_index import name_passage
@@ -134,7 +134,7 @@ class AdaptiveRetriever(BaseRetriever):
             BackendError: Nothing could be scored.
         """
         search = self._begin(question, k, config)
-        search.take_first(_First(self).search(question, config))
+        search.take_first(self._open_first_stage().search(question, config))
         result = search_adaptively(
             question,
             search.first,
@@ -152,7 +152,7 @@ class AdaptiveRetriever(BaseRetriever):
     ) -> AdaptiveRun:
         """Do what `find` does, in the running loop."""
         search = self._begin(question, k, config)
-        search.take_first(await _First(self).asearch(question, config))
+        search.take_first(await self._open_first_stage().asearch(question, config))
         revises = self.rescore is not None or self.arescore is not None
         result = await asearch_adaptively(
             question,
@@ -180,9 +180,12 @@ class AdaptiveRetriever(BaseRetriever):
     def _check(self) -> None:
         for name in ("budget", "batch_size", "k", "n_first"):
             check_at_least(name, getattr(self, name), 1)
-        _First(self).check()
-        _Fetcher(self)
+        self._open_first_stage().check()
+        NeighbourFetcher(self.first_stage, self.passages, self.where)
         self._scorer()
+
+    def _open_first_stage(self) -> FirstStageSearch:
+        return FirstStageSearch(self.first_stage, self.n_first, self.where)
 
     def _scorer(self) -> Scorer:
         if self._made is None or self._made[0] is not self.judge or self._made[1] is not self.graph:
@@ -228,7 +231,7 @@ class _Searched:
     ) -> None:
         self._retriever, self._question, self._k, self._config = retriever, question, k, config
         self._scorer, self._graph = scorer, retriever.graph
-        self.fetcher = _Fetcher(retriever)
+        self.fetcher = NeighbourFetcher(retriever.first_stage, retriever.passages, retriever.where)
         self.first: list[str] = []
         self._pool: dict[str, Document] = {}
         self._ranks: dict[str, int] = {}
@@ -377,101 +380,3 @@ class _Searched:
         if causes:
             name, cause = next(iter(causes.items()))
             _logger.warning("%s: %d, e.g. %r: %s", what, len(causes), name, cause)
-
-
-class _First:
-    """Searches the first stage, whatever it is."""
-
-    def __init__(self, retriever: AdaptiveRetriever) -> None:
-        self._source, self._n, self._where = (
-            retriever.first_stage, retriever.n_first, retriever.where,
-        )  # fmt: skip
-
-    def check(self) -> None:
-        """Raise `SettingsError` unless it can be searched."""
-        if not isinstance(self._source, VectorStore | Runnable) and not _is_store(self._source):
-            raise SettingsError(
-                "first_stage must be a passage store, a vector store or a retriever, got "
-                f"{self._source!r:.80}"
-            )
-        if self._where is not None and not _is_store(self._source):
-            raise SettingsError("where= is for passage stores: give it to your first stage")
-
-    def search(self, question: str, config: RunnableConfig | None) -> Sequence[Document]:
-        """Return what it finds, best first."""
-        if isinstance(self._source, Runnable):
-            found: list[Document] = self._as_runnable().invoke(question, config)
-            return found
-        if isinstance(self._source, VectorStore):
-            return self._source.similarity_search(question, k=self._n)
-        stored: list[Document] = self._source.search(question, self._n, **self._conditions())
-        return stored
-
-    async def asearch(self, question: str, config: RunnableConfig | None) -> Sequence[Document]:
-        """Do what `search` does, in the running loop."""
-        if isinstance(self._source, Runnable):
-            found: list[Document] = await self._as_runnable().ainvoke(question, config)
-            return found
-        if isinstance(self._source, VectorStore):
-            return await self._source.asimilarity_search(question, k=self._n)
-        return await asyncio.to_thread(self.search, question, config)
-
-    def _conditions(self) -> dict[str, Any]:
-        return {} if self._where is None else {"where": self._where}
-
-    def _as_runnable(self) -> Runnable[str, list[Document]]:
-        source: Any = self._source
-        if isinstance(source, VectorStoreRetriever) and "k" not in source.search_kwargs:
-            return source.bind(k=self._n)  # it would fetch 4
-        made: Runnable[str, list[Document]] = source
-        return made
-
-
-class _Fetcher:
-    """Fetches passages by their ids."""
-
-    def __init__(self, retriever: AdaptiveRetriever) -> None:
-        source = retriever.first_stage if retriever.passages is None else retriever.passages
-        if isinstance(source, VectorStoreRetriever):
-            source = source.vectorstore
-        if isinstance(source, Sequence):
-            source = {name_passage(one): one for one in source}
-        self._source, self._where = source, retriever.where
-        if not isinstance(source, VectorStore | Mapping) and not (
-            _fetches(source) or (retriever.passages is not None and callable(source))
-        ):
-            raise SettingsError(
-                "neighbours cannot be fetched from the first stage by their ids: give passages=, "
-                "e.g. the documents that the graph was built from"
-            )
-
-    def fetch(self, names: Sequence[str]) -> tuple[Sequence[str], Sequence[Document]]:
-        """Return the ids asked for, and the documents that are there."""
-        if not names:
-            return names, ()
-        if isinstance(self._source, Mapping):
-            return names, [self._source[name] for name in names if name in self._source]
-        if isinstance(self._source, VectorStore):
-            return names, self._source.get_by_ids(names)
-        if _fetches(self._source):
-            conditions = {} if self._where is None else {"where": self._where}
-            return names, self._source.fetch(names, **conditions)
-        return names, list(self._source(names))
-
-    async def afetch(self, names: Sequence[str]) -> tuple[Sequence[str], Sequence[Document]]:
-        """Do what `fetch` does, in the running loop."""
-        if not names or isinstance(self._source, Mapping):
-            return self.fetch(names)
-        if isinstance(self._source, VectorStore):
-            return names, await self._source.aget_by_ids(names)
-        return await asyncio.to_thread(self.fetch, names)
-
-
-def _is_store(source: object) -> bool:
-    return not isinstance(source, VectorStore | Runnable) and callable(
-        getattr(source, "search", None)
-    )
-
-
-def _fetches(source: object) -> bool:
-    return callable(getattr(source, "fetch", None))
