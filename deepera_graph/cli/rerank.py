@@ -29,6 +29,7 @@ from deepera_graph.cli.console import (
     write_bytes,
 )
 from deepera_graph.cli.declaring import opt
+from deepera_graph.cli.rerank_report import FREE, describe_failures, describe_report, tell_estimate
 from deepera_graph.errors import BackendError, InputError, SettingsError
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ DAILY = {
 }  # fmt: skip
 STANDARD = "-"
 _OTHER_FORMS = (".gz", ".zip", ".csv", ".tsv", ".html", ".md", ".xlsx")
-_FREE = ("local", "encoder")
 _file = partial(opt, panel="Files")
 
 
@@ -121,7 +121,7 @@ def _work(
 
     if job.files.dry_run:
         _estimate(job, judge, settings)
-        _tell_estimate(job.report, judge_kind(judge), settings, as_json=output.as_json)
+        tell_estimate(job.report, judge_kind(judge), settings, as_json=output.as_json)
     else:
         job.check_outputs()
         _run(job, judge, settings, cache=cache, engine=engine, output=output)
@@ -176,7 +176,7 @@ def _estimate(job: _Job, judge: options.JudgeOptions, settings: Settings) -> Non
     from deepera_graph.jobs.rerank import count_calls, count_lines
 
     with job.watch("counting") as (questions, watch):
-        if judge_kind(judge) in _FREE:
+        if judge_kind(judge) in FREE:
             count_lines(questions, report=job.report, limit=job.files.limit, watch=watch)
             return
         count_calls(
@@ -370,7 +370,7 @@ def _close(job: _Job, output: options.OutputOptions) -> None:
     if job.report_path is not None:
         job.report_path.write_bytes(data)
     if report.n_failed:
-        say(_describe_failures(report))
+        say(describe_failures(report))
     if output.as_json and job.to_stdout:
         typer.echo(data.decode("utf-8", "replace"), err=True, nl=False)
     elif output.as_json:
@@ -378,84 +378,3 @@ def _close(job: _Job, output: options.OutputOptions) -> None:
     elif not output.quiet:
         tail = f"; report in {job.report_path}" if job.report_path else ""
         say(describe_report(report) + tail)
-
-
-def _describe_failures(report: JobReport) -> str:
-    """Say how many passages failed, and of what most of them did; or that a budget left them."""
-    cause, n = report.commonest_cause() or ("", 0)
-    undone = report.statuses["skipped_budget"]
-    if undone == report.n_failed:
-        return f"The budget stopped the run with {count(undone, 'passage')} not judged ({cause})."
-    which = count(n, "passage") if n == report.n_failed else f"{n} of {report.n_failed} passages"
-    return f"{which} could not be judged: {cause}"
-
-
-def describe_report(report: JobReport) -> str:
-    """Return the report in a line."""
-    earlier = f" ({report.n_earlier} of them earlier)" if report.n_earlier else ""
-    not_needed = report.statuses["not_needed"]
-    unasked = f", {not_needed} not needed" if not_needed else ""
-    undone = report.statuses["skipped_budget"]
-    unjudged = f", {undone} not judged" if undone else ""
-    words = [
-        f"{count(report.n_written, 'line')} written{earlier}, {report.n_bad} bad",
-        f"{count(report.n_passages, 'passage')}, {report.n_kept} kept, "
-        f"{report.n_failed - undone} failed{unjudged}{unasked}",
-        _describe_outcomes(report),
-        _describe_calls(report),
-        f"{report.to_dict()['seconds']['wall']:.1f} s, not counting start-up",
-    ]
-    return "; ".join(words)
-
-
-def _describe_outcomes(report: JobReport) -> str:
-    if not report.n_written:
-        return "no question done"
-    others = "".join(f", {n} {name}" for name, n in sorted(report.outcomes.items()) if name != "ok")
-    n_questions = count(report.n_written, "question")
-    return f"evidence for {report.outcomes['ok']} of {n_questions}{others}"
-
-
-def _describe_calls(report: JobReport) -> str:
-    used = report.total_usage
-    beside = {"of them from the cache": used.cached_calls, "more failed": used.failed_calls}
-    return ", ".join(
-        [count(used.calls, "call"), *(f"{n} {what}" for what, n in beside.items() if n)]
-    )
-
-
-def _show_money(cost: float) -> str:
-    """Return a cost with two decimals, or two digits if it is less than that shows."""
-    return f"{cost:.2f}" if cost >= 0.1 or not cost else f"{cost:.2g}"
-
-
-def _tell_estimate(report: JobReport, kind: str, settings: Settings, *, as_json: bool) -> None:
-    """Write the estimate to stdout; the cost, too, if both prices are known."""
-    from deepera_graph.judges.llm.roles import CHARS_PER_TOKEN, REPLY_TOKENS
-
-    basis = (
-        f"upper bound, assuming {CHARS_PER_TOKEN} characters per prompt token, {REPLY_TOKENS} "
-        "tokens per verdict or summary in a reply, and that every passage that may be kept is kept"
-    )
-    if settings.stop_after is not None:
-        basis += "; with --stop-after fewer passages may be asked about"
-    if kind in _FREE:
-        basis = f"the {kind} backend makes no calls"
-    budget, total = settings.budget, report.total_usage
-    cost = budget.cost(total) if budget is not None and budget.has_prices else None
-    if as_json:
-        plain = report.to_dict()
-        counts = {name: plain[name] for name in ("lines", "usage", "errors")}
-        write_bytes(json_bytes({"estimate": basis, **counts, "cost": cost}))
-        return
-    typer.echo(f"{count(report.n_written, 'question')}, {count(report.n_passages, 'passage')}")
-    for stage, used in [*report.usage.items(), ("total", total)]:
-        typer.echo(
-            f"{stage:>10}: {count(used.calls, 'call')}, about {used.input_tokens} tokens in and "
-            f"{used.output_tokens} out"
-        )
-    if cost is not None:
-        typer.echo(f"{'cost':>10}: about {_show_money(cost)}, in the currency of the prices")
-    typer.echo(f"This is an estimate: {basis}.")
-    if cost is None and kind not in _FREE:
-        typer.echo("It has the cost, too, with --input-price and --output-price.")
