@@ -24,18 +24,22 @@ from deepera_graph.cli.console import (
     write_json,
 )
 from deepera_graph.cli.declaring import opt, split_names
+from deepera_graph.cli.papers.wording import (
+    describe_base,
+    describe_build,
+    describe_line,
+    describe_paper,
+)
 from deepera_graph.errors import SettingsError
 from deepera_graph.papers.results import ListFormat
 from deepera_graph.papers.store import check_there
 
 if TYPE_CHECKING:
     from deepera_graph.papers import Paper, PaperBase, Scope
-    from deepera_graph.papers.building import BuildReport
     from deepera_graph.papers.sources import SourceAnswer
 
     Rows = Sequence[tuple[Paper, str, dict[str, Any], dict[str, Any]]]
 
-_WIDTH = 96
 _scope = partial(opt, panel="What may be found")
 
 
@@ -186,7 +190,11 @@ def build(
         say(line)
     if len(report.told) > MOST_TOLD:
         say(f"{len(report.told) - MOST_TOLD} more; --json has the first of each kind")
-    tell(output, {"base": str(how.base), **report.to_dict()}, lambda: _describe(report, how.base))
+    tell(
+        output,
+        {"base": str(how.base), **report.to_dict()},
+        lambda: describe_build(report, how.base),
+    )
     raise typer.Exit(SOME_FAILED if report.problems else OK)
 
 
@@ -220,7 +228,7 @@ def search(
         )
     if hits.status == "no_words" and not output.quiet:
         say("the query has no word to search for")
-    lines = [f"{one.rank:>4}  {_line(one.paper)}" for one in hits] or ["nothing found"]
+    lines = [f"{one.rank:>4}  {describe_line(one.paper)}" for one in hits] or ["nothing found"]
     listed: Rows = [
         (one.paper, "", {"rank": one.rank}, {"score": one.score, "by": " ".join(one.by)})
         for one in hits
@@ -247,11 +255,11 @@ def show(
     with open_base(where) as base:
         if paper is None:
             about = base.describe()
-            _write(form, output, about, lambda: _describe_base(about), [])
+            _write(form, output, about, lambda: describe_base(about), [])
             return
         found = _find(base, paper, to_scope(limits))
     listed: Rows = [(found, "", {}, {})]
-    _write(form, output, found.to_dict(), lambda: _describe_paper(found), listed)
+    _write(form, output, found.to_dict(), lambda: describe_paper(found), listed)
 
 
 def cite(
@@ -272,11 +280,11 @@ def cite(
             "references": base.references(found.id, k=page.k, scope=scope, offset=page.offset),
             "citations": base.citations(found.id, k=page.k, scope=scope, offset=page.offset),
         }
-    lines = [_line(found)]
+    lines = [describe_line(found)]
     for way, what in (("references", "cites"), ("citations", "is cited by")):
         outside = f" and {ways[way].outside} outside the base" if ways[way].outside else ""
         lines.append(f"\n{what} {count(ways[way].total, 'paper')}{outside}")
-        lines += [f"  {_line(one)}" for one in ways[way]]
+        lines += [f"  {describe_line(one)}" for one in ways[way]]
     plain = {"paper": found.to_dict(), **{way: one.to_dict() for way, one in ways.items()}}
     said = {"references": f"cited by {found.id}", "citations": f"cites {found.id}"}
     listed: Rows = [
@@ -429,57 +437,3 @@ def _find(base: PaperBase, given: str, scope: Scope) -> Paper:
     if found is None:
         raise SettingsError(f"no paper in {base.place} has the id or the title {given!r:.80}")
     return found
-
-
-def _line(paper: Paper) -> str:
-    about = ", ".join(filter(None, [paper.venue, str(paper.year or "")]))
-    room = _WIDTH - len(paper.id) - len(about)
-    title = paper.title if len(paper.title) <= room else f"{paper.title[: max(room, 20)]}…"
-    return f"{paper.id}  {title}" + (f" ({about})" if about else "")
-
-
-def _describe_paper(paper: Paper) -> str:
-    fields = {
-        "authors": ", ".join(paper.authors),
-        "date": paper.date or str(paper.year or ""),
-        "venue": paper.venue,
-        "doi": paper.doi,
-        "arXiv": paper.arxiv,
-        "url": paper.url,
-    }
-    lines = [f"{paper.id}  {paper.title}"]
-    lines += [f"{name}: {value}" for name, value in fields.items() if value]
-    return "\n".join([*lines, *(["", paper.abstract] if paper.abstract else [])])
-
-
-def _describe_base(about: dict[str, Any]) -> str:
-    first, last = about["years"]
-    lines = [
-        f"{count(about['papers'], 'paper')}, {about['with_abstract']} with abstract, "
-        f"{about['vectors']} with vector",
-        f"years {first} to {last}, {about['without_year']} without; "
-        f"{count(about['venues'], 'venue')}",
-        f"{count(about['references'], 'reference')}, {about['references_outside']} of them to "
-        "papers outside",
-    ]
-    if about["embeddings"]:
-        url = about["vectors_url"]
-        where = f"on {url}" if url else "in a file beside the base"
-        lines.append(f"vectors of {about['embeddings']} {where}")
-    lines += [f"from {name}" for name in about["sources"]]
-    lines += [f"not read to its end: {name}; build again" for name in about["unfinished"]]
-    return "\n".join(lines)
-
-
-def _describe(report: BuildReport, base: Path) -> str:
-    counts = {
-        "added": report.added,
-        "updated": report.updated,
-        "merged with others": report.merged,
-        "there before": report.unchanged,
-        "embedded": report.embedded,
-    }
-    done = ", ".join(f"{n} {what}" for what, n in counts.items() if n) or "nothing new"
-    lines = [f"{count(report.papers, 'paper')} in {base}: {done}"]
-    lines += [f"  {n:>9} {kind.replace('_', ' ')}" for kind, n in report.problems.items()]
-    return "\n".join(lines)

@@ -1,0 +1,73 @@
+"""Papers and bases of papers in the words of the command line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from deepera_graph.cli.console import count
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from deepera_graph.papers import Paper
+    from deepera_graph.papers.building import BuildReport
+
+_WIDTH = 96
+
+
+def describe_line(paper: Paper) -> str:
+    """Return a paper in one line: its id, title, venue and year."""
+    about = ", ".join(filter(None, [paper.venue, str(paper.year or "")]))
+    room = _WIDTH - len(paper.id) - len(about)
+    title = paper.title if len(paper.title) <= room else f"{paper.title[: max(room, 20)]}…"
+    return f"{paper.id}  {title}" + (f" ({about})" if about else "")
+
+
+def describe_paper(paper: Paper) -> str:
+    """Return all that is known of a paper."""
+    fields = {
+        "authors": ", ".join(paper.authors),
+        "date": paper.date or str(paper.year or ""),
+        "venue": paper.venue,
+        "doi": paper.doi,
+        "arXiv": paper.arxiv,
+        "url": paper.url,
+    }
+    lines = [f"{paper.id}  {paper.title}"]
+    lines += [f"{name}: {value}" for name, value in fields.items() if value]
+    return "\n".join([*lines, *(["", paper.abstract] if paper.abstract else [])])
+
+
+def describe_base(about: dict[str, Any]) -> str:
+    """Return how much a base holds, and from where."""
+    first, last = about["years"]
+    lines = [
+        f"{count(about['papers'], 'paper')}, {about['with_abstract']} with abstract, "
+        f"{about['vectors']} with vector",
+        f"years {first} to {last}, {about['without_year']} without; "
+        f"{count(about['venues'], 'venue')}",
+        f"{count(about['references'], 'reference')}, {about['references_outside']} of them to "
+        "papers outside",
+    ]
+    if about["embeddings"]:
+        url = about["vectors_url"]
+        where = f"on {url}" if url else "in a file beside the base"
+        lines.append(f"vectors of {about['embeddings']} {where}")
+    lines += [f"from {name}" for name in about["sources"]]
+    lines += [f"not read to its end: {name}; build again" for name in about["unfinished"]]
+    return "\n".join(lines)
+
+
+def describe_build(report: BuildReport, base: Path) -> str:
+    """Return what a build did to a base."""
+    counts = {
+        "added": report.added,
+        "updated": report.updated,
+        "merged with others": report.merged,
+        "there before": report.unchanged,
+        "embedded": report.embedded,
+    }
+    done = ", ".join(f"{n} {what}" for what, n in counts.items() if n) or "nothing new"
+    lines = [f"{count(report.papers, 'paper')} in {base}: {done}"]
+    lines += [f"  {n:>9} {kind.replace('_', ' ')}" for kind, n in report.problems.items()]
+    return "\n".join(lines)
