@@ -24,7 +24,7 @@ from mcp.client.stdio import stdio_client
 from typer.testing import CliRunner
 
 from cli.conftest import environment  # noqa: F401  # a fixture
-from cli.test_start import HEAVY, RUN
+from cli.test_start import HEAVY
 from deepera_graph import EvidenceReranker, open_store
 from deepera_graph.cli.main import app, load_command
 from deepera_graph.papers import PaperBase
@@ -36,6 +36,12 @@ from papers.world import invent_papers, write_lines
 from support.openai_server import ChatServer
 from support.scripted import TEA_SCORES, Script, ScriptedAgentModel, answer_in_json
 
+RUN = (  # and tell what was imported
+    "import atexit, json, sys\n"
+    "atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))\n"
+    "from deepera_graph.cli.main import run\n"
+    "run()\n"
+)
 QUESTION = "Does wax coating keep apples firm in storage?"
 APPLES = [
     Document(
