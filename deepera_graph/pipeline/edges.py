@@ -21,7 +21,6 @@ from deepera_graph.judges.base import Judge, PlanRequest, window_key
 from deepera_graph.passages import retrieval_place, shown_text
 from deepera_graph.pipeline.call import tell
 from deepera_graph.pipeline.score import Evidence, passes
-from deepera_graph.pipeline.select import summary_task
 from deepera_graph.pipeline.state import (
     JudgementRecord,
     PassageStatus,
@@ -30,6 +29,7 @@ from deepera_graph.pipeline.state import (
     Update,
     WindowRecord,
 )
+from deepera_graph.pipeline.summarize import summary_task
 from deepera_graph.schema import Batch, IntentKind, Window
 from deepera_graph.settings import Settings
 from deepera_graph.thresholds import cut

@@ -19,8 +19,7 @@ from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges import load_backend
 from deepera_graph.judges.base import Judge, Prepares, as_judge
-from deepera_graph.pipeline import answer, intent, score
-from deepera_graph.pipeline import select as summarize
+from deepera_graph.pipeline import answer, intent, score, summarize
 from deepera_graph.pipeline.call import CheckedRole, RoleNode, announced, wrap_role
 from deepera_graph.pipeline.edges import Edge, Planner, any_kept, any_passages, last_step
 from deepera_graph.pipeline.intent import check_keys, receive

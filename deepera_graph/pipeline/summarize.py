@@ -1,0 +1,110 @@
+"""A summary of each kept passage, which says nothing that the passage does not."""
+
+from collections.abc import Sequence
+
+from deepera_graph.errors import BudgetError, RoleError
+from deepera_graph.passages import shown_text
+from deepera_graph.pipeline.state import (
+    RankRecord,
+    State,
+    SummaryRecord,
+    SummaryTask,
+    Update,
+)
+from deepera_graph.schema import (
+    PassageTask,
+    Summary,
+    passage_task,
+    with_repair_note,
+)
+from deepera_graph.text.changes import turned_changes
+from deepera_graph.text.terms import missing_terms
+
+
+def ask(task: SummaryTask) -> PassageTask:
+    """Show the summarizer the passage and the question."""
+    return task["task"]
+
+
+def record(task: SummaryTask, summary: Summary) -> Update:
+    """Keep the summary; one that is not the passage's is replaced by words of the passage.
+
+    It may have no number or name of its own, and turn no change around: "rose" for "fell".
+
+    An empty summary says that nothing in the passage answers the question.
+    """
+    text = summary.text.strip()
+    if not text:
+        cause = "the summarizer found no answer in the passage"
+        return _summarized(task, "", "none", with_repair_note(cause, summary))
+    cause = _find_drift(text, task["task"]["text"] + " " + task["task"]["title"])
+    if cause:
+        return _summarized(task, _own_words(task), "drifted", with_repair_note(cause, summary))
+    return _summarized(
+        task, text, "repaired" if summary.repaired else "ok", with_repair_note("", summary)
+    )
+
+
+def _find_drift(summary: str, passage: str) -> str:
+    """Say what a summary has that is not in its passage, or nothing."""
+    missing = missing_terms(summary, passage)
+    if missing:
+        return f"not in the passage: {', '.join(missing)}"
+    turned = turned_changes(summary, passage)
+    return f"turned around: {'; '.join(turned)}" if turned else ""
+
+
+def on_failure(task: SummaryTask, error: RoleError) -> Update:
+    """Return the passage's own text instead."""
+    status = "skipped_budget" if isinstance(error, BudgetError) else "failed"
+    return _summarized(task, task["task"]["text"], status, str(error))
+
+
+def _own_words(task: SummaryTask) -> str:
+    text = task["task"]["text"]
+    return task["quote"] if task["quote"] and task["quote"] in text else text
+
+
+def _summarized(task: SummaryTask, summary: str, status: str, cause: str) -> Update:
+    record: SummaryRecord = {
+        "index": task["index"],
+        "id": task["id"],
+        "summary": summary,
+        "status": status,  # type: ignore[typeddict-item]  # one of the six literals
+        "cause": cause,
+    }
+    return {"summaries": [record]}
+
+
+def given_summaries(state: State, ranking: Sequence[RankRecord]) -> list[SummaryRecord]:
+    """Return the summaries there are of kept passages, checked like those of a summarizer.
+
+    A kept passage whose judge gave none is left to the summarizer.
+    """
+    found = {
+        (one["index"], one["start"], one["end"]): one["summary"]
+        for one in state["judgements"]
+        if one.get("summary")
+    }
+    if not found:
+        return []
+    records: list[SummaryRecord] = []
+    for one in ranking:
+        start, end = one["window"] or (0, len(state["passages"][one["index"]].page_content))
+        summary = found.get((one["index"], start, end))
+        if one["kept"] and summary:
+            task = summary_task(state, one)
+            records += record(task, Summary(text=summary))["summaries"]
+    return records
+
+
+def summary_task(state: State, record: RankRecord) -> SummaryTask:
+    """Return what the summarizer is asked about a kept passage: the window that counted."""
+    passage = state["passages"][record["index"]]
+    start, end = record["window"] or (0, len(passage.page_content))
+    task = passage_task(
+        state["question"], state["intent"]["fields"], shown_text(passage, start, end)
+    )
+    if record["quote_span"]:
+        task["quote"] = passage.page_content[slice(*record["quote_span"])]
+    return {"index": record["index"], "id": record["id"], "quote": record["quote"], "task": task}
