@@ -120,7 +120,7 @@ if TYPE_CHECKING:
     from langchain_deepera import create_multihop_tool as create_multihop_tool
     from langchain_deepera import paper_tools as paper_tools
 
-__version__ = "0.8.0"
+__version__ = "0.9.0"
 
 _NAMES = {
     "budget": "Budget",

@@ -15,9 +15,11 @@ from random import Random
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deepera_graph.bench.metrics.statistics import fit_logistic
 from deepera_graph.errors import InputError
+from deepera_graph.judges.trained.encoder import Encoder
 from deepera_graph.judges.trained.features import sigmoid
 from deepera_graph.judges.trained.model import READER, SHIPPED
 from deepera_graph.judges.trained.scorer import (
@@ -28,6 +30,7 @@ from deepera_graph.judges.trained.scorer import (
 )
 from deepera_graph.training.abstracts import read_abstracts
 from deepera_graph.training.augment import draw_few, take_out_evidence
+from deepera_graph.training.counterfactuals import teach_counterfactuals
 from deepera_graph.training.data import DataPlan, Pool, hash_question, select_trainable
 from deepera_graph.training.direction import read_labelled
 from deepera_graph.training.features import open_extractor
@@ -106,7 +109,9 @@ def train_reader(plan: ReaderTrainingPlan, log: Log = log_nothing) -> ReaderOutc
     if (plan.data[0] / "papers").is_dir():
         weak = list(teach_papers(plan.data[0], PAPERS, Random(plan.seed)))
         training.learn(weak, epochs=WEAK_EPOCHS, rate=WEAK_RATE)
-    training.learn(groups, epochs=plan.reader.epochs, rate=plan.reader.rate)
+    exchanged = exchange_terms(groups, Encoder(*find_encoder(source)), Random(plan.seed))
+    log({"step": "lessons", "groups": len(groups), "counterfactual": len(exchanged)})
+    training.learn([*groups, *exchanged], epochs=plan.reader.epochs, rate=plan.reader.rate)
     with open_extractor(find_encoder(source), plan.keep, log) as extractor:
         known = fit_scorer(taught, extractor, seed=plan.seed, log=log)
         score = partial(score_pool, known, extractor)
@@ -136,6 +141,15 @@ def list_lessons(
     together = [pool for pool in pools if not pool.set.startswith("scifact")]
     groups = [*teach_pools(together, known, chance), *teach_abstracts(asked, chance)]
     return leave_out([*groups, *teach_abstracts(marked, chance)], held_out)
+
+
+def exchange_terms(groups: Sequence[Group], encoder: Encoder, chance: Random) -> list[Group]:
+    """Return counterfactual lessons; terms are near each other whose vectors are."""
+
+    def embed(terms: Sequence[str]) -> NDArray[np.float64]:
+        return np.stack([one.mean for one in encoder.encode(terms)]).astype(np.float64)
+
+    return list(teach_counterfactuals(groups, embed, chance))
 
 
 def weigh_reader(

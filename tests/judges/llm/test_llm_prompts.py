@@ -16,7 +16,7 @@ from deepera_graph.text.words import split_sentences
 from support.openai_server import ChatServer, Request
 from support.scripted import answer_in_json
 
-SHOWN = ("0.8.0", "c03d48776a44")
+SHOWN = ("0.9.0", "c03d48776a44")
 PROMPTS = {
     "intent": "a068f1ad2671",
     "score": "f73b4e42f617",
