@@ -22,7 +22,8 @@ settings.register_profile("short", max_examples=50)  # --hypothesis-profile=defa
 settings.load_profile("short")
 
 # It makes all commands of an app anew at each call, which takes longer than most calls do.
-typer.testing._get_command = cache(typer.testing._get_command)
+if hasattr(typer.testing, "_get_command"):
+    typer.testing._get_command = cache(typer.testing._get_command)
 
 
 def pytest_configure(config):
