@@ -177,12 +177,14 @@ def _mix(pools: Sequence[Pool], seed: int, what: str, *, any_number: bool) -> It
         random = pool_rng(seed, pool, what)
         wrong = [place for place, label in enumerate(pool.labels) if not label]
         n_evidence = len(pool.passages) - len(wrong)
-        n_gone = int(random.integers(max(1, len(wrong)))) if any_number else n_evidence
-        if n_evidence and len(wrong) > n_gone and not pool.of_one_paper:
-            gone = {wrong[place] for place in random.permutation(len(wrong))[:n_gone]}
-            rest = [one for place, one in enumerate(pool.passages) if place not in gone]
-            mixed = pool.with_passages((*rest, *_draw_others(pool, pools, n_gone, random)))
-            yield replace(mixed, id=f"{pool.id} ({what})")
+        n_gone = int(random.integers(len(wrong) + 1)) if any_number else n_evidence
+        if n_evidence and n_gone <= len(wrong) and not pool.of_one_paper:
+            gone = [wrong[place] for place in random.permutation(len(wrong))[:n_gone]]
+            others = _draw_others(pool, pools, n_gone, random)
+            passages = list(pool.passages)
+            for place, one in zip(gone, others, strict=False):  # fewer if they are hard to find
+                passages[place] = one
+            yield replace(pool, id=f"{pool.id} ({what})", passages=tuple(passages))
 
 
 def _draw_others(

@@ -24,7 +24,7 @@ from deepera_graph.judges.trained.features import ResultsClassifier, TokenCounts
 from deepera_graph.judges.trained.model import DIGITS, Encodes, EvidenceModel
 from deepera_graph.judges.trained.pool_features import compute_context_features
 from deepera_graph.judges.trained.scorer import (
-    N_POOL,
+    N_SAME_DOCUMENT,
     EvidenceScorer,
     PoolScores,
     SameDocumentModel,
@@ -79,7 +79,7 @@ TOPIC_ROUNDS, LINK_ROUNDS = 150, 100
 N_ENSEMBLES = 3  # whose mean says so: one alone changes with the order of its pools
 # one leaf: the first sentence is as good as any
 UNDECIDED = convert_trees({"tree_info": [{"tree_structure": {"leaf_value": 0.0}}]}, n_trees=1)
-NEVER_SAME_DOCUMENT = SameDocumentModel((0.0,) * N_POOL, -20.0)
+NEVER_SAME_DOCUMENT = SameDocumentModel((0.0,) * N_SAME_DOCUMENT, -20.0)
 _DIGITS = 6
 _Taught = tuple[int, Floats, Any]  # split, numbers, labels
 
@@ -100,8 +100,8 @@ def fit_scorer(
     extractor = encoder if isinstance(encoder, FeatureExtractor) else FeatureExtractor(encoder)
     own = [pool for pool in pools if pool.weight]
     merged = merge_evidence(own)
-    truncated = list(truncate_pools([*own, *merged], seed))
     spread = spread_passages(own, seed)
+    truncated = list(truncate_pools([*own, *merged, *spread], seed))
     matched = extractor.match([*own, *merged], log)
     counts = count_tokens(own) or (base.counts if base else count_tokens(own, fewest=0))
     results = fit_results_classifier(matched, log) or (base.results if base else None)
@@ -130,14 +130,14 @@ def fit_scorer(
         return _add_context(compare(extractor.match(pools)), topics, links)
 
     beside = _add_context(rows, topics, links)
+    exchanged = extract(list(exchange_passages(own, seed)))
+    dropped = extract(drop_evidence([*own, *truncated, *spread], seed))
     rank = partial(
         fit_ranker,
         beside[: len(own)],
         merged=beside[len(own) :],
         altered=extract([*truncated, *mix_passages(own, seed), *spread]),
-        bare=extract(
-            [*drop_evidence([*own, *truncated, *spread], seed), *exchange_passages(own, seed)]
-        ),
+        bare=[*dropped, *exchanged],
         seed=seed,
         log=log,
         without=without,
@@ -163,7 +163,7 @@ def fit_scorer(
         claim=claim or (base.claim if base else any_of_them),
         question_alone=one_question or (base.question_alone if base else one),
         claim_alone=one_claim or (base.claim_alone if base else one),
-        same_document=fit_same_document(beside) or same_document,
+        same_document=fit_same_document([*beside, *exchanged]) or same_document,
         sentence=sentence,
         operating_point=points[0] if points else OPERATING_POINT,
         about={"questions": dict(Counter(pool.set for pool in own)), "seed": seed},
@@ -195,7 +195,10 @@ def count_tokens(pools: Sequence[Pool], fewest: int = LARGE) -> TokenCounts | No
 
 
 def fit_same_document(pools: Sequence[ContextPool]) -> SameDocumentModel | None:
-    """Fit it to questions; None if those over one paper or those over several are missing."""
+    """Fit it to questions; None if those over one paper or those over several are missing.
+
+    Some should be over passages found for another question: they are of several papers, too.
+    """
     asked = [one for one in pools if not one.row.matched.is_claim and one.has_others]
     kinds = [one.row.pool.of_one_paper for one in asked]
     if len(set(kinds)) < 2:

@@ -54,7 +54,7 @@ APPLES = [
         "by 6% in coated apples and by 31% in uncoated apples (p < 0.001).",
         metadata={"title": "Wax on apples", "year": 2019, "doi": "10.1000/wax", "page": 4},
     ),
-    Document(id="plan", page_content="Apples were coated with wax and put into storage."),
+    Document(id="plan", page_content="Firmness of waxed apples will be measured every week."),
 ]
 OWN = ["find_evidence", "ask", "list_collections"]
 OF_PAPERS = ["search_papers", "match_title", "get_paper", "references", "citations"]
@@ -146,7 +146,7 @@ async def call_all(client, collection):
 
 def check_all(said, world):
     text, plain = said["find_evidence"]
-    assert text.splitlines()[0].startswith("1 of 3 passages gives direct evidence (threshold 0.26")
+    assert text.splitlines()[0].startswith("1 of 3 passages gives direct evidence (threshold 0.28")
     assert text.splitlines()[1].startswith(
         "[1] (Wax on apples. 2019. doi:10.1000/wax, p. 4; score "
     )

@@ -39,7 +39,8 @@ _FOUND = 0.2  # a paper that is searched for an answer holds a passage of this s
 _LEAST_PART = 0.01  # of the ranking for one paper, below which it is not asked
 _SUPPORT = CONTEXT_FEATURES.index("support")
 _POOL = [i for i, name in enumerate(CONTEXT_FEATURES) if name.startswith("pool_")]
-N_POOL = len(_POOL)
+_PAIRS = np.triu_indices(len(_POOL))  # of these features, each with itself, too
+N_SAME_DOCUMENT = len(_POOL) + len(_PAIRS[0])  # inputs of `SameDocumentModel`
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ class SameDocumentModel(LogitModel):
     decides.
     """
 
-    N_INPUTS = N_POOL
+    N_INPUTS = N_SAME_DOCUMENT
 
     def probability(self, context: Floats) -> float:
         """Return the probability for the passages of one question, in [0, 1]."""
@@ -128,9 +129,15 @@ class SameDocumentModel(LogitModel):
 
 
 def list_same_document_inputs(context: Floats) -> Floats:
-    """Return the context features that all passages share, shape (N_POOL,); not all are NaN."""
+    """Return the context features that all passages share, not all NaN, and their products.
+
+    The shape is (N_SAME_DOCUMENT,). Products tell a paper from passages that are all equally far
+    from the question, which singly look alike.
+    """
     known = np.flatnonzero(~np.isnan(context[:, _POOL[0]]))[0]  # without others, it has none
-    return np.asarray(context[known, _POOL], np.float64)
+    numbers = np.asarray(context[known, _POOL], np.float64)
+    first, second = _PAIRS
+    return np.concatenate([numbers, numbers[first] * numbers[second]])
 
 
 def rank_value(absolute: Floats, order: Floats) -> Floats:
@@ -202,7 +209,7 @@ LEAST_EVIDENCE = 0.01  # probability by the trees, below which no reading would 
 # The reader's lowest log odds that count, also for passages that it has not read: it may
 # lower a passage less than raise it, as it misses evidence in the question's own words.
 LEAST_READ = -4.0
-READER_WEIGHT = 0.4  # of the reader's log odds beside those of the trees
+READER_WEIGHT = 0.5  # of the reader's log odds beside those of the trees
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,9 +129,9 @@ CHERRY = (
     " 0.62), so that lighting at night did not delay flowering in any of the four towns."
 )
 BLOSSOM = (
-    "In 60 cherries the first blossom opened on 9 April beside burning lamps and on 10 April in "
-    "the dark, a difference that was not significant (p = 0.74). Fruits were as many beside the "
-    "lamps as far from them, and leaves fell in the same week of November."
+    "In 60 cherry trees with night lighting the first blossom opened on 9 April and in 60 without "
+    "on 10 April; there was no significant difference (p = 0.74), and the blossom of lit trees was "
+    "as dense as that of the others in each of the two springs that we saw."
 )
 
 

@@ -21,6 +21,7 @@ from deepera_graph.judges.trained.pool_features import (
     compute_pool_features,
 )
 from deepera_graph.judges.trained.scorer import (
+    N_SAME_DOCUMENT,
     AnswerabilityModel,
     EvidenceScorer,
     PassageRanker,
@@ -92,7 +93,7 @@ def head():
         claim=PassageRanker(own, beside, scale_alone, there),
         question_alone=SinglePassageScorer(own, scale_alone),
         claim_alone=SinglePassageScorer(one_split(0, 0.2, -1, 1), scale),
-        same_document=SameDocumentModel([2.0, -1.0, 3.0, 0.5, 0.1], -1.0),
+        same_document=SameDocumentModel([2.0, -1.0, 3.0, 0.5, 0.1, *[0.0] * 15], -1.0),
         sentence=one_split(1, 0.5, -1, 1),
         operating_point=0.4,
         about={"seed": 0},
@@ -188,7 +189,7 @@ def test_both_rankings_have_the_part_in_a_judgement_that_each_may_be_right(head)
     texts, reads = pool(24)
 
     def judged(start):
-        one_paper = SameDocumentModel([0.0] * 5, start)
+        one_paper = SameDocumentModel([0.0] * N_SAME_DOCUMENT, start)
         return (
             replace(head, same_document=one_paper).score_passages(QUESTION, texts, reads).evidence
         )
@@ -205,7 +206,7 @@ def test_log_odds_undo_probabilities_and_are_finite_for_what_is_certain():
 
 
 def test_a_few_passages_are_never_taken_for_one_paper():
-    sure = SameDocumentModel([0.0] * 5, 50.0)
+    sure = SameDocumentModel([0.0] * N_SAME_DOCUMENT, 50.0)
     parts = [sure.probability(around(*pool(n))) for n in (2, 20, 22, 25, 30, 40)]
     assert parts == pytest.approx([0, 0, 0.2, 0.5, 1, 1])
 

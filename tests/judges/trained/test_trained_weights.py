@@ -13,8 +13,10 @@ from deepera_graph import EvidenceReranker, local_backend, local_model
 from deepera_graph.demo import read_corpus, read_questions
 from deepera_graph.doctor.checks import check_local
 from deepera_graph.judges.trained.backend import SUMS, Weights
+from deepera_graph.judges.trained.scorer import SameDocumentModel
 from deepera_graph.training.data import read_pools
 from langchain_deepera import EvidenceCrossEncoder, EvidenceEmbeddings
+from support.bioasq import SHARED
 
 TOPICS = Path(__file__).parents[3] / "benchmarks/judge/topics.jsonl"
 pytestmark = pytest.mark.skipif(
@@ -121,6 +123,23 @@ def test_passages_on_other_subjects_are_not_taken_for_evidence_that_is_missing(r
         )
         changes += [abs(beside[one] - alone[one]) for one in evidence]
     assert np.mean(changes) < 0.1
+
+
+@pytest.mark.skipif(not (SHARED / "data").is_dir(), reason="the data sets are not here")
+def test_passages_far_from_the_question_are_not_taken_for_one_paper(reranker, monkeypatch):
+    found = []
+    tell = SameDocumentModel.probability
+
+    def listen(self, context):
+        found.append(tell(self, context))
+        return found[-1]
+
+    monkeypatch.setattr(SameDocumentModel, "probability", listen)
+    pools = read_pools([SHARED / "data"], sets=["natural"])
+    for pool, other in zip(pools[:8], pools[100:108], strict=True):
+        result = reranker.rerank(pool.question, [one.text for one in other.passages])
+        assert not result.kept
+    assert np.mean(found) < 0.5
 
 
 def test_the_doctor_tries_them_in_less_than_a_second():
