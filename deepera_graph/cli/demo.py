@@ -136,8 +136,8 @@ def _show_legend(console: Console, threshold: float, *, verbose: bool) -> None:
 
 def _overview(trials: Sequence[Trial]) -> Table:
     """Return a line a question: what is first as retrieved, and after, and what was kept."""
-    table = Table(box=None, pad_edge=False, title="all questions", title_justify="left")
-    for name in ("", "first before", "first after", "score", "outcome", "kept"):
+    table = Table(box=None, pad_edge=False)
+    for name in ("all", "first before", "first after", "score", "outcome", "kept"):
         table.add_column(name, no_wrap=True, justify="right" if name == "score" else "left")
     for trial in trials:
         ranked = trial.result.passages[:1]

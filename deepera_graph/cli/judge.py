@@ -237,7 +237,8 @@ def evaluate(*, pools: PoolOptions, chosen: EvaluateOptions, output: options.Out
         found = (evaluate_fits if chosen.cross_validate else evaluate_weights)(plan, log)
     if chosen.out is not None:
         _write(chosen.out, found)
-    tell(output, found.to_dict(), lambda: format_overview(found).removesuffix("\n"))
+    shown = output if chosen.out is not None else replace(output, quiet=False)  # or all is lost
+    tell(shown, found.to_dict(), lambda: format_overview(found).removesuffix("\n"))
 
 
 def _make_plan(pools: PoolOptions, chosen: EvaluateOptions) -> EvaluationPlan:

@@ -45,6 +45,8 @@ def test_an_evaluation_says_what_was_trained_on(deepera, lines, trained, tmp_pat
     assert plain["sets"]["lines"]["trained_on"] == 40
     assert 0 <= plain["sets"]["lines"]["metrics"]["HitRate@1"]["mean"] <= 1
     assert {one.suffix for one in out.iterdir()} == {".md", ".json", ".svg", ".png"}
+    quiet = deepera("judge", "evaluate", "--data", lines, "--weights", trained, "--quiet")
+    assert (quiet.stdout, quiet.stderr) == (result.stdout, "")  # it is the result
 
 
 @pytest.mark.full
