@@ -137,16 +137,11 @@ def teach_counterfactuals(
     *embed* tells which terms are near each other.
     """
     texts = {one.text for one in chain.from_iterable(groups)}
-    counts = Counter(
-        word for text in texts for word in set(_LONG_WORDS.findall(text.lower()))
-    )  # fmt: skip
-    most = MOST_COMMON * len(texts)
+    counts = Counter(word for text in texts for word in set(_LONG_WORDS.findall(text.lower())))
 
     def is_particular(term: str) -> bool:
-        return (
-            min((counts[word] for word in _LONG_WORDS.findall(term.lower())), default=most + 1)
-            <= most
-        )
+        seen = [counts[word] for word in _LONG_WORDS.findall(term.lower())]
+        return bool(seen) and min(seen) <= MOST_COMMON * len(texts)
 
     questions = sorted({group[0].question for group in groups if group})
     kinds = [_Terms(questions, find, embed) for find in (find_runs, find_words)]

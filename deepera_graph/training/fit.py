@@ -197,7 +197,7 @@ def count_tokens(pools: Sequence[Pool], fewest: int = LARGE) -> TokenCounts | No
 def fit_same_document(pools: Sequence[ContextPool]) -> SameDocumentModel | None:
     """Fit it to questions; None if those over one paper or those over several are missing.
 
-    Some should be over passages found for another question: they are of several papers, too.
+    Some should be over passages that were found for another question, which says nothing of it.
     """
     asked = [one for one in pools if not one.row.matched.is_claim and one.has_others]
     kinds = [one.row.pool.of_one_paper for one in asked]
