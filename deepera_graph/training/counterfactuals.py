@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.text.words import STOP_WORDS
-from deepera_graph.training.lessons import Group, Lesson
+from deepera_graph.training.lessons import Group, Lesson, draw
 
-Floats = NDArray[np.float64]
-Embed = Callable[[Sequence[str]], Floats]  # vectors of length 1, shape (n_texts, n_dimensions)
+Embed = Callable[
+    [Sequence[str]], NDArray[np.float32]
+]  # vectors of length 1, shape (n_texts, n_dimensions)
 Span = tuple[int, int]
 
 MOST_COMMON = 0.01  # share of the texts that a word may be in to name something particular
@@ -101,7 +102,7 @@ class _Terms:
         named = {_lower(asked[a:b]) for asked in questions for a, b in find(asked)}
         self._terms = sorted(one for one in named if len(one.split()) <= MOST_WORDS)
         self._places = {term: place for place, term in enumerate(self._terms)}
-        self._vectors = embed(self._terms) if self._terms else np.empty((0, 0))
+        self._vectors = embed(self._terms)
 
     def draw_near(self, term: str, chance: Random) -> str | None:
         """Return one that is near, but shares no long word and has the same form; None if rare."""
@@ -181,17 +182,17 @@ def _tell_apart(group: Group, found: _Exchange, chance: Random) -> Iterator[Grou
     own = group[0].question
     evidence = [one for one in group if one.label]
     wrong = [one for one in group if not one.label]
-    chosen = chance.sample(evidence, min(MAX_CHANGED, len(evidence)))
+    chosen = draw(evidence, MAX_CHANGED, chance)
     changed = [(one, put(one.text, found.old, found.new)) for one in chosen]
     changed = [(one, text) for one, text in changed if text != one.text]
     right = [Lesson(found.question, text, 1, one.directions) for one, text in changed]
     unchanged = [Lesson(found.question, one.text, 0) for one in chosen]
     others = [
         put(one.text, found.old, found.new) if chance.random() < SHARE_IN_OTHERS else one.text
-        for one in chance.sample(wrong, min(MAX_WRONG, len(wrong)))
+        for one in draw(wrong, MAX_WRONG, chance)
     ]
     beside = [Lesson(found.question, text, 0) for text in (others if right else others[:1])]
     yield (*right, *unchanged, *beside)
     about_other = [Lesson(own, text, 0) for _, text in changed]
-    n_wrong = min(MAX_CHANGED if about_other else MAX_WRONG, len(wrong))
-    yield (chance.choice(evidence), *about_other, *chance.sample(wrong, n_wrong))
+    n_wrong = MAX_CHANGED if about_other else MAX_WRONG
+    yield (chance.choice(evidence), *about_other, *draw(wrong, n_wrong, chance))

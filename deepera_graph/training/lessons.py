@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from deepera_graph.judges.trained.direction.model import DIRECTIONS
 from deepera_graph.schema import Direction
@@ -24,6 +24,7 @@ _WRITTEN = ("misleading", "speculative")  # kinds of passages written to mislead
 _RUNS_TRIED = 3  # for each run that is wanted
 _WORDS = re.compile(r"\w{4,}")
 
+T = TypeVar("T")
 Marks = tuple[tuple[int, int, int], ...]  # start, end, and 1 for a sentence that answers
 
 
@@ -71,9 +72,9 @@ def teach_pools(
             alike = [one.text for one in rest if one.kind.startswith(_WRITTEN)]
         lessons = [
             Lesson(pool.question, text, 1, known.get((pool.question, text), ()))
-            for text in _draw(evidence, MAX_EVIDENCE, chance)
+            for text in draw(evidence, MAX_EVIDENCE, chance)
         ]
-        texts = _draw(alike, MAX_ALIKE, chance) + _draw(other[:10], MAX_OTHER, chance)
+        texts = draw(alike, MAX_ALIKE, chance) + draw(other[:10], MAX_OTHER, chance)
         yield (*lessons, *(Lesson(pool.question, text, 0) for text in texts))
 
 
@@ -147,5 +148,6 @@ def leave_out(groups: Iterable[Group], held_out: Collection[str]) -> list[Group]
     return [one for one in groups if one and hash_question(one[0].question) not in held_out]
 
 
-def _draw(texts: Sequence[str], most: int, chance: Random) -> list[str]:
-    return chance.sample(list(texts), min(most, len(texts)))
+def draw(some: Sequence[T], most: int, chance: Random) -> list[T]:
+    """Return as many of them as there are, by chance and in any order, but not more than *most*."""
+    return chance.sample(list(some), min(most, len(some)))

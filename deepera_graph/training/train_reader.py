@@ -15,13 +15,11 @@ from random import Random
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deepera_graph.bench.metrics.statistics import fit_logistic
 from deepera_graph.errors import InputError
-from deepera_graph.judges.trained.encoder import Encoder
 from deepera_graph.judges.trained.features import sigmoid
-from deepera_graph.judges.trained.model import READER, SHIPPED
+from deepera_graph.judges.trained.model import READER, SHIPPED, EvidenceModel
 from deepera_graph.judges.trained.scorer import (
     PoolScores,
     SecondOpinion,
@@ -109,7 +107,8 @@ def train_reader(plan: ReaderTrainingPlan, log: Log = log_nothing) -> ReaderOutc
     if (plan.data[0] / "papers").is_dir():
         weak = list(teach_papers(plan.data[0], PAPERS, Random(plan.seed)))
         training.learn(weak, epochs=WEAK_EPOCHS, rate=WEAK_RATE)
-    exchanged = exchange_terms(groups, Encoder(*find_encoder(source)), Random(plan.seed))
+    embed = EvidenceModel.load(source).embed
+    exchanged = list(teach_counterfactuals(groups, embed, Random(plan.seed)))
     log({"step": "lessons", "groups": len(groups), "counterfactual": len(exchanged)})
     training.learn([*groups, *exchanged], epochs=plan.reader.epochs, rate=plan.reader.rate)
     with open_extractor(find_encoder(source), plan.keep, log) as extractor:
@@ -141,15 +140,6 @@ def list_lessons(
     together = [pool for pool in pools if not pool.set.startswith("scifact")]
     groups = [*teach_pools(together, known, chance), *teach_abstracts(asked, chance)]
     return leave_out([*groups, *teach_abstracts(marked, chance)], held_out)
-
-
-def exchange_terms(groups: Sequence[Group], encoder: Encoder, chance: Random) -> list[Group]:
-    """Return counterfactual lessons; terms are near each other whose vectors are."""
-
-    def embed(terms: Sequence[str]) -> NDArray[np.float64]:
-        return np.stack([one.mean for one in encoder.encode(terms)]).astype(np.float64)
-
-    return list(teach_counterfactuals(groups, embed, chance))
 
 
 def weigh_reader(
