@@ -110,6 +110,15 @@ class ReaderOptions:
         "Labels on abstracts that the first --data holds, as in benchmarks/judge/abstracts.jsonl.",
         metavar="FILE",
     )
+    relevance: Path | None = opt(
+        "Public pairs that teach relevance first: squad_sentences.jsonl.gz and others.",
+        metavar="FOLDER",
+    )
+    resume_from: Path | None = opt(
+        "A reader to go on from, e.g. reader.onnx of a judge.",
+        metavar="FILE",
+        shown="the base of the encoder",
+    )
     epochs: float = opt("How often all is read.", metavar="N", default=2.2)
     minutes: float | None = opt(
         "End the reading of labels after so long.", metavar="N", shown="when all is read"
@@ -195,8 +204,8 @@ def reader(
     for name, value in {"--epochs": chosen.epochs, "--minutes": chosen.minutes}.items():
         if value is not None and not value > 0:
             raise SettingsError(f"{name} must be above 0, got {value}")
-    if chosen.abstracts is not None:
-        check_data([chosen.abstracts])
+    named = (chosen.abstracts, chosen.relevance, chosen.resume_from)
+    check_data([one for one in named if one is not None])
     with needing("judge reader", "train"):
         from deepera_graph.judges.trained.model import READER, SUMS
         from deepera_graph.training.fit_reader import ReaderPlan
@@ -209,8 +218,12 @@ def reader(
         out=chosen.out,
         weights=chosen.weights,
         abstracts=() if chosen.abstracts is None else (chosen.abstracts,),
+        relevance=chosen.relevance,
         reader=ReaderPlan(
-            epochs=chosen.epochs, minutes=chosen.minutes or math.inf, seed=pools.seed
+            start=chosen.resume_from,
+            epochs=chosen.epochs,
+            minutes=chosen.minutes or math.inf,
+            seed=pools.seed,
         ),
     )
     with _stages(hidden=output.quiet) as log:

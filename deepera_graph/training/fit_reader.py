@@ -6,7 +6,7 @@ ranks); a direction and the sentences that answer are learned beside it where th
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -36,6 +36,7 @@ class ReaderPlan:
     """How the reader is trained."""
 
     base: Path | None = None  # layout of transformers; None: the package of the encoder's base
+    start: Path | None = None  # a reader as ONNX to go on from; None: the base
     epochs: float = 2.2
     rate: float = 8e-5
     minutes: float = math.inf  # after which it ends, the learning rate having fallen by then
@@ -53,12 +54,16 @@ class ReaderTraining:
         self._source = plan.base or Path(str(import_package(BASE_MODULE).__file__)).parent / "model"
         self._tokens = _open_tokenizer(self._source)
         self._network = _build_network(self._torch, self._source)
+        if plan.start is not None:
+            _take_weights(self._torch, self._network, plan.start)
 
-    def learn(self, groups: Sequence[Group], *, epochs: float, rate: float) -> None:
-        """Fit to groups; an `InputError` if there is none."""
+    def learn(
+        self, groups: Sequence[Group], *, epochs: float, rate: float, in_order: bool = False
+    ) -> None:
+        """Fit to groups, shuffled unless *in_order*; an `InputError` if there is none."""
         if not groups:
             raise InputError("there is nothing for the reader to learn from")
-        steps = _plan_steps(groups, epochs, self._chance)
+        steps = _plan_steps(groups, epochs, self._chance, in_order=in_order)
         network, torch = self._network, self._torch
         optimizer = _build_optimizer(torch, network, rate)
         rates = [one["lr"] for one in optimizer.param_groups]
@@ -192,12 +197,15 @@ def _find_marks(lesson: Lesson, offsets: Sequence[Any]) -> list[tuple[int, int, 
     return found
 
 
-def _plan_steps(groups: Sequence[Group], epochs: float, chance: Random) -> list[list[Group]]:
+def _plan_steps(
+    groups: Sequence[Group], epochs: float, chance: Random, *, in_order: bool = False
+) -> list[list[Group]]:
     """Put groups of like length into steps of about `PAIRS_A_STEP` pairs, anew each epoch."""
     planned: list[list[Group]] = []
     for epoch in range(math.ceil(epochs)):
         order = list(groups)
-        chance.shuffle(order)
+        if not in_order:
+            chance.shuffle(order)
         order = order[: math.ceil(len(order) * min(1.0, epochs - epoch))]
         for start in range(0, len(order), STEPS_SORTED):
             some = sorted(order[start : start + STEPS_SORTED], key=_count_characters)
@@ -267,6 +275,74 @@ def _build_network(torch: Any, source: Path) -> Any:
             return found.float(), self.of_token(tokens).squeeze(-1).float()
 
     return Network()
+
+
+def _take_weights(torch: Any, network: Any, file: Path) -> None:
+    """Give a network the weights that `ReaderTraining.export` wrote, but for their rounding.
+
+    ONNX names most of them by their place in the graph alone: so the network, each of whose weights
+    is made unique first, is written in the same way, and tells by values which is which.
+    """
+    onnx = import_package("onnx", "going on from a reader")
+    with torch.no_grad():
+        for one in network.parameters():
+            one.add_(1e-3 * torch.randn_like(one))
+    network.eval()
+    with TemporaryDirectory() as scratch, silence():
+        whole = Path(scratch, "whole.onnx")
+        _trace(torch, network, whole)
+        fresh = onnx.load(str(whole)).graph.initializer
+    try:
+        written = {one.name: one for one in onnx.load(str(file)).graph.initializer}
+    except Exception as error:  # protobuf raises kinds of its own
+        raise SettingsError(f"{str(file)!r} holds no reader: {error}") from error
+    read = onnx.numpy_helper.to_array
+    open_weights = {
+        name: one for name, one in network.named_parameters() if not name.startswith(_NOT_WRITTEN)
+    }
+    for one in fresh:
+        found = _find_same(open_weights, read(one))
+        if found is None:
+            continue
+        name, turned = found
+        its, value = open_weights.pop(name), _read_rounded(one.name, written, read)
+        if value is None or value.size != its.numel():
+            raise SettingsError(f"{str(file)!r} holds no reader of this kind: it lacks {name}")
+        same = value.T if turned or value.shape != tuple(its.shape) else value
+        its.data.copy_(torch.from_numpy(same.copy()))
+    if open_weights:
+        raise SettingsError(
+            f"{str(file)!r} holds no reader of this kind: {', '.join(open_weights)}"
+        )
+
+
+_NOT_WRITTEN = "model.pooler"
+
+
+def _find_same(weights: Mapping[str, Any], values: Any) -> tuple[str, bool] | None:
+    """Return the name of the weight that has these values, and whether rows stand for columns."""
+    for name, one in weights.items():
+        own = one.detach().numpy()
+        for turned, its in ((False, own), (True, own.T)):
+            if its.shape == values.shape and bool((its == values).all()):
+                return name, turned
+    return None
+
+
+def _read_rounded(name: str, written: Mapping[str, Any], read: Callable[[Any], Any]) -> Any:
+    """Return a weight as float, whether or not it is rounded to eight bits; None if not there."""
+    if name in written:
+        return read(written[name])
+    if f"{name}_quantized" not in written:
+        return None
+    values = read(written[f"{name}_quantized"]).astype("float32")
+    scale, zero = (read(written[f"{name}_{what}"]) for what in ("scale", "zero_point"))
+    if scale.size > 1:  # of each column, or of each row where the product takes it transposed
+        axis = [place for place, size in enumerate(values.shape) if size == scale.size][-1]
+        form = [1] * values.ndim
+        form[axis] = -1
+        scale, zero = scale.reshape(form), zero.reshape(form)
+    return (values - zero.astype("float32")) * scale
 
 
 def _trace(torch: Any, network: Any, target: Path) -> None:

