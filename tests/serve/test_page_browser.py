@@ -176,6 +176,22 @@ def test_pasted_passages_are_ranked_and_told_apart_with_reasons(page):
     assert "Why: it says 0.10" in dropped
 
 
+def test_a_run_that_begins_before_the_collections_are_known_waits_for_them(open_page, site):
+    page = open_page("about:blank")
+    held = []
+    page.route("**/v1/collections", held.append)
+    page.goto(site)
+    page.fill("#question", QUESTION)
+    page.fill("#passages", PASTED)
+    page.press("#passages", "Control+Enter")
+    page.press("#passages", "Control+Enter")
+    expect(page.locator("#status")).to_have_text("Waiting for the server.")
+    for one in held:
+        one.continue_()
+    page.wait_for_selector("#found:not([hidden])")
+    assert ids(page, ".kept") == ["1", "2", "3"]
+
+
 def test_the_sentence_that_counts_is_marked_where_it_stands(page):
     text = "[0.9 supports] 𝔘𝔫𝔦 🍵 first. " + "Long before. " * 60 + ">Tea 🍵 woke them<. After."
     ask_and_wait(page, text + "\n\n[0.8] No quote.")

@@ -104,7 +104,7 @@ async function run(thresholds = []) {
     if (!await takeFile(new Blob([byId("passages").value]), "pasted.json")) return;
   }
   const request = readForm();
-  if (!request) return;
+  if (!request || !await listsAreThere() || here.running) return;
   const judges = [...new Set([byId("judge").value, byId("other").value].filter(Boolean))];
   const running = (here.running = new AbortController());
   begin(request, judges);
@@ -120,6 +120,12 @@ async function run(thresholds = []) {
   const found = ends.flatMap(({ value: result }, n) => (result ? [{ judge: judges[n], result, threshold: thresholds[n] }] : []));
   if (found.length) show(request, found);
   return undefined;
+}
+
+/** Wait for the lists of the server, which say who judges; `begins` tells what went wrong. */
+async function listsAreThere() {
+  if (!byId("judge").value) say("Waiting for the server.", { shown: true });
+  return here.lists.then(() => true, () => false);
 }
 
 function begin(request, judges) {
@@ -353,7 +359,7 @@ const showAbout = () => { byId("judge-about").textContent = byId("judge").select
 
 async function begins() {
   try {
-    await readLists();
+    await (here.lists = readLists());
   } catch (error) {
     return tell(error, begins);
   }
