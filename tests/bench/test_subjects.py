@@ -75,5 +75,5 @@ def test_what_openalex_cannot_draw_is_named(concept, k, named):
 def test_an_unknown_subject_is_named_with_the_nearest():
     with pytest.raises(SettingsError, match="got 'phisics'; did you mean 'physics'"):
         pick_subjects(["phisics"])
-    with pytest.raises(SettingsError, match="n_each must be .* got 0"):
+    with pytest.raises(SettingsError, match=r"n_each must be .* got 0"):
         list(find_by_subject(0))
