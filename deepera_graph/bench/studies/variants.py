@@ -214,7 +214,7 @@ def draw_answers(
         measured,
         f"{name}-answers",
         f"Answers from what {{}} hands on, by {x_label}",
-        partial(curves, OVERLAPS, "percent"),
+        partial(curves, answers.overlaps, "percent"),
         x_label=x_label,
     )
     scored = next((one for one in answers.columns if one.name == LFS), None)
